@@ -1,0 +1,55 @@
+# Each target works from a fresh clone with Python 3.11 and g++ alone.
+PYTHON ?= python3
+BIN := .venv/bin
+CXX_FILES := $(wildcard cpp/*/*.cpp cpp/*/*.h)
+
+.PHONY: demo test lint types unit bench stub setup clean
+
+## demo: set up, then plan a small town and draw the plan
+demo: setup
+	mkdir -p out
+	$(BIN)/arcfleet info examples/village.json
+	@echo
+	$(BIN)/arcfleet solve examples/village.json --time 2 --seed 1 \
+	    --out out/village-plan.json --plot out/village-plan.png
+	@echo
+	$(BIN)/arcfleet check examples/village.json out/village-plan.json
+	@echo "The plan is in out/village-plan.json, its picture in out/village-plan.png"
+
+## test: set up, then lint, types and tests
+test: setup lint types unit
+
+lint: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/clang-format --dry-run --Werror $(CXX_FILES)
+	$(BIN)/lint-imports
+
+types: setup
+	$(BIN)/mypy
+
+unit: setup
+	$(BIN)/pytest -n 2 -q
+
+## bench: the speed of each kernel beside its reference
+bench: setup
+	$(BIN)/python benchmarks/network_speed.py
+	$(BIN)/python benchmarks/path_scanning_speed.py
+
+## stub: write the extension's stub anew after its bindings changed
+stub: setup
+	$(BIN)/python -m nanobind.stubgen -m arcfleet._core -o src/arcfleet/_core.pyi
+
+setup: .venv/ready
+
+# --no-build-isolation: the build uses the pinned tools of the environment.
+.venv/ready: pyproject.toml constraints.txt CMakeLists.txt $(CXX_FILES)
+	test -d .venv || $(PYTHON) -m venv .venv
+	$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt \
+	    scikit-build-core nanobind cmake ninja
+	$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt \
+	    --no-build-isolation -e ".[plot,test]"
+	touch $@
+
+clean:
+	rm -rf .venv build out

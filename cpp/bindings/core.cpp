@@ -1,0 +1,8 @@
+#include "bindings/bindings.h"
+
+NB_MODULE(_core, module) {
+    module.doc() =
+        "The machinery of arcfleet in C++; called by network and search only.";
+    arcfleet::bind_network(module);
+    arcfleet::bind_path_scanning(module);
+}

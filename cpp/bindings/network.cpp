@@ -1,0 +1,126 @@
+#include "network/network.h"
+
+#include "bindings/bindings.h"
+
+#include <nanobind/stl/pair.h>
+
+#include <memory>
+
+namespace arcfleet {
+
+namespace {
+
+// One field of every arc, as an array.
+template <typename Field>
+OutArray<int32_t> column(const Network &network, Field field) {
+    std::vector<int32_t> values;
+    values.reserve(network.arcs().size());
+    for (const Arc &arc : network.arcs()) {
+        values.push_back(arc.*field);
+    }
+    return to_array(std::move(values));
+}
+
+} // namespace
+
+void bind_network(nb::module_ &module) {
+    module.attr("UNREACHABLE") = kUnreachable;
+    module.attr("MAX_DISTANCE") = kMaxDistance;
+
+    module.def(
+        "distance_matrix",
+        [](int32_t num_nodes, const InArray<int32_t> &tail,
+           const InArray<int32_t> &head, const InArray<int32_t> &cost,
+           const InArray<int32_t> &reverse_cost, const InArray<int32_t> &sources,
+           const InArray<int32_t> &targets, int threads) {
+            std::vector<int32_t> matrix;
+            {
+                const nb::gil_scoped_release release;
+                const StreetGraph graph(num_nodes, {view(tail), view(head), view(cost),
+                                                    view(reverse_cost)});
+                matrix = distance_matrix(graph, view(sources), view(targets), threads);
+            }
+            return to_matrix(std::move(matrix), sources.size(), targets.size());
+        },
+        nb::arg("num_nodes"), nb::arg("tail"), nb::arg("head"), nb::arg("cost"),
+        nb::arg("reverse_cost"), nb::arg("sources"), nb::arg("targets"),
+        nb::arg("threads"),
+        "Shortest distances between nodes; reverse_cost is negative on one-way links.");
+
+    nb::class_<Network>(module, "Network",
+                        "Tasks, arcs and the distances between terminals.")
+        .def(
+            "__init__",
+            [](Network *self, int32_t num_nodes, const InArray<int32_t> &tail,
+               const InArray<int32_t> &head, const InArray<int32_t> &cost,
+               const InArray<int32_t> &reverse_cost, const InArray<uint8_t> &required,
+               const InArray<int32_t> &demand, const InArray<int32_t> &service_cost,
+               const InArray<int32_t> &reverse_service_cost, int32_t depot,
+               int32_t capacity, int32_t route_cost, int32_t fleet_limit, int threads) {
+                const nb::gil_scoped_release release;
+                new (self) Network(
+                    num_nodes, {view(tail), view(head), view(cost), view(reverse_cost)},
+                    {view(required), view(demand), view(service_cost),
+                     view(reverse_service_cost)},
+                    {depot, capacity, route_cost, fleet_limit}, threads);
+            },
+            nb::arg("num_nodes"), nb::arg("tail"), nb::arg("head"), nb::arg("cost"),
+            nb::arg("reverse_cost"), nb::arg("required"), nb::arg("demand"),
+            nb::arg("service_cost"), nb::arg("reverse_service_cost"), nb::arg("depot"),
+            nb::arg("capacity"), nb::arg("route_cost"), nb::arg("fleet_limit"),
+            nb::arg("threads"))
+        .def_prop_ro("num_tasks", &Network::num_tasks)
+        .def_prop_ro(
+            "arc_task", [](const Network &n) { return column(n, &Arc::task); },
+            nb::rv_policy::reference)
+        .def_prop_ro(
+            "arc_edge", [](const Network &n) { return column(n, &Arc::edge); },
+            nb::rv_policy::reference)
+        .def_prop_ro(
+            "arc_start", [](const Network &n) { return column(n, &Arc::start); },
+            nb::rv_policy::reference)
+        .def_prop_ro(
+            "arc_end", [](const Network &n) { return column(n, &Arc::end); },
+            nb::rv_policy::reference)
+        .def_prop_ro(
+            "arc_service_cost",
+            [](const Network &n) { return column(n, &Arc::service_cost); },
+            nb::rv_policy::reference)
+        .def_prop_ro(
+            "arc_demand", [](const Network &n) { return column(n, &Arc::demand); },
+            nb::rv_policy::reference)
+        .def_prop_ro(
+            "arc_twin", [](const Network &n) { return column(n, &Arc::twin); },
+            nb::rv_policy::reference)
+        .def_prop_ro(
+            "terminal_nodes",
+            [](const Network &n) {
+                return to_array(std::vector<int32_t>(n.terminal_nodes()));
+            },
+            nb::rv_policy::reference)
+        .def_prop_ro(
+            "distances",
+            [](const Network &n) {
+                const auto size = static_cast<size_t>(n.num_terminals());
+                return OutMatrix<const int32_t>(n.distances().data(), {size, size},
+                                                nb::find(n));
+            },
+            nb::rv_policy::reference,
+            "Distances between terminals: a read-only view, not a copy.")
+        .def(
+            "street_path",
+            [](const Network &network, const InArray<int32_t> &route) {
+                std::vector<int32_t> edges;
+                std::vector<uint8_t> serves;
+                for (const StreetStep &step : network.street_path(view(route))) {
+                    edges.push_back(step.edge);
+                    serves.push_back(step.serves);
+                }
+                return std::pair(to_array(std::move(edges)),
+                                 to_array(std::move(serves)));
+            },
+            nb::arg("route"),
+            "Edges driven by a route, and for each whether it is served this time.");
+}
+
+} // namespace arcfleet

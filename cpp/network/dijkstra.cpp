@@ -1,0 +1,146 @@
+#include "network/dijkstra.h"
+
+#include "base/parallel.h"
+
+#include <algorithm>
+#include <atomic>
+#include <functional>
+#include <stdexcept>
+
+namespace arcfleet {
+
+namespace {
+
+// A binary heap without decrease-key: outdated entries are skipped when they surface.
+// Street graphs have about three edges per node, so few are outdated.
+void push(std::vector<uint64_t> &heap, uint64_t entry) {
+    size_t hole = heap.size();
+    heap.push_back(entry);
+    while (hole > 0) {
+        const size_t parent = (hole - 1) / 2;
+        if (heap[parent] <= entry) {
+            break;
+        }
+        heap[hole] = heap[parent];
+        hole = parent;
+    }
+    heap[hole] = entry;
+}
+
+uint64_t pop(std::vector<uint64_t> &heap) {
+    const uint64_t top = heap.front();
+    const uint64_t last = heap.back();
+    heap.pop_back();
+    const size_t size = heap.size();
+    if (size == 0) {
+        return top;
+    }
+    size_t hole = 0;
+    for (size_t child = 1; child < size; child = 2 * hole + 1) {
+        if (child + 1 < size && heap[child + 1] < heap[child]) {
+            ++child;
+        }
+        if (heap[child] >= last) {
+            break;
+        }
+        heap[hole] = heap[child];
+        hole = child;
+    }
+    heap[hole] = last;
+    return top;
+}
+
+} // namespace
+
+Dijkstra::Dijkstra(const StreetGraph &graph)
+    : graph_(graph), distance_(static_cast<size_t>(graph.num_nodes())) {
+    heap_.reserve(distance_.size());
+}
+
+template <bool with_parents> void Dijkstra::run(int32_t source, int32_t target) {
+    std::fill(distance_.begin(), distance_.end(), kUnreachable);
+    if constexpr (with_parents) {
+        parent_edge_.assign(distance_.size(), -1);
+        parent_node_.assign(distance_.size(), -1);
+    }
+    heap_.clear();
+    distance_[static_cast<size_t>(source)] = 0;
+    push(heap_, static_cast<uint64_t>(source));
+    while (!heap_.empty()) {
+        const uint64_t entry = pop(heap_);
+        const auto node = static_cast<int32_t>(entry & 0xFFFFFFFFU);
+        const auto here = static_cast<int32_t>(entry >> 32);
+        if (here != distance_[static_cast<size_t>(node)]) {
+            continue;
+        }
+        if (here > kMaxDistance) {
+            throw std::overflow_error("shortest path longer than 2^29 - 1");
+        }
+        if (node == target) {
+            return;
+        }
+        for (const DirectedEdge &edge : graph_.leaving(node)) {
+            // Beyond kUnreachable - 1 the sum is of no use and must not wrap around.
+            const int64_t there = static_cast<int64_t>(here) + edge.cost;
+            const auto next =
+                static_cast<int32_t>(std::min<int64_t>(there, kUnreachable - 1));
+            int32_t &known = distance_[static_cast<size_t>(edge.target)];
+            if (next < known) {
+                known = next;
+                push(heap_, static_cast<uint64_t>(next) << 32 |
+                                static_cast<uint32_t>(edge.target));
+                if constexpr (with_parents) {
+                    parent_edge_[static_cast<size_t>(edge.target)] = edge.edge;
+                    parent_node_[static_cast<size_t>(edge.target)] = node;
+                }
+            }
+        }
+    }
+}
+
+std::span<const int32_t> Dijkstra::distances(int32_t source) {
+    run<false>(source, -1);
+    return distance_;
+}
+
+std::vector<int32_t> Dijkstra::path(int32_t source, int32_t target) {
+    run<true>(source, target);
+    if (distance_[static_cast<size_t>(target)] == kUnreachable) {
+        throw std::invalid_argument("no path between two nodes");
+    }
+    std::vector<int32_t> edges;
+    for (int32_t node = target; node != source;
+         node = parent_node_[static_cast<size_t>(node)]) {
+        edges.push_back(parent_edge_[static_cast<size_t>(node)]);
+    }
+    std::reverse(edges.begin(), edges.end());
+    return edges;
+}
+
+std::vector<int32_t> distance_matrix(const StreetGraph &graph,
+                                     std::span<const int32_t> sources,
+                                     std::span<const int32_t> targets, int threads) {
+    const auto in_graph = [&](int32_t node) {
+        return node >= 0 && node < graph.num_nodes();
+    };
+    if (!std::all_of(sources.begin(), sources.end(), in_graph) ||
+        !std::all_of(targets.begin(), targets.end(), in_graph)) {
+        throw std::invalid_argument("unknown node");
+    }
+    std::vector<int32_t> matrix(sources.size() * targets.size());
+    std::atomic<size_t> next_row{0};
+    const auto most = static_cast<int>(std::max<size_t>(1, sources.size()));
+    run_workers(std::min(threads, most), [&](int) {
+        Dijkstra dijkstra(graph);
+        for (size_t row = next_row++; row < sources.size(); row = next_row++) {
+            const auto from_source = dijkstra.distances(sources[row]);
+            int32_t *out = matrix.data() + row * targets.size();
+            for (size_t column = 0; column < targets.size(); ++column) {
+                out[column] = from_source[static_cast<size_t>(targets[column])];
+            }
+        }
+    });
+    return matrix;
+}
+
+} // namespace arcfleet

@@ -1,0 +1,46 @@
+// Shortest paths from one node, over and over on the same graph.
+#pragma once
+
+#include "network/street_graph.h"
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace arcfleet {
+
+// No way there.
+constexpr int32_t kUnreachable = INT32_MAX;
+// Longest distance allowed: four of them add up within 32 bits, which is what the
+// deltas of local search need.
+constexpr int32_t kMaxDistance = (1 << 29) - 1;
+
+class Dijkstra {
+  public:
+    explicit Dijkstra(const StreetGraph &graph);
+
+    // Distances from `source` to all nodes; valid until the next call. Throws
+    // std::overflow_error if one exceeds kMaxDistance.
+    std::span<const int32_t> distances(int32_t source);
+
+    // The edges of a shortest path, in driving order; empty if source is target. Throws
+    // std::invalid_argument if there is no way. Among equally short paths the same one
+    // is always taken.
+    std::vector<int32_t> path(int32_t source, int32_t target);
+
+  private:
+    template <bool with_parents> void run(int32_t source, int32_t target);
+
+    const StreetGraph &graph_;
+    std::vector<int32_t> distance_;
+    std::vector<int32_t> parent_edge_;
+    std::vector<int32_t> parent_node_;
+    std::vector<uint64_t> heap_; // distance in the high half, node in the low half
+};
+
+// Distances from each source to each target, row by row, over threads.
+std::vector<int32_t> distance_matrix(const StreetGraph &graph,
+                                     std::span<const int32_t> sources,
+                                     std::span<const int32_t> targets, int threads);
+
+} // namespace arcfleet

@@ -1,0 +1,91 @@
+#include "network/network.h"
+
+#include <stdexcept>
+
+namespace arcfleet {
+
+Network::Network(int32_t num_nodes, const LinkArrays &links,
+                 const ServiceArrays &services, const VehicleRules &rules, int threads)
+    : graph_(num_nodes, links), rules_(rules),
+      node_terminal_(static_cast<size_t>(num_nodes), -1) {
+    const size_t num_links = links.tail.size();
+    if (services.required.size() != num_links || services.demand.size() != num_links ||
+        services.service_cost.size() != num_links ||
+        services.reverse_service_cost.size() != num_links) {
+        throw std::invalid_argument("link arrays differ in length");
+    }
+    if (rules.depot < 0 || rules.depot >= num_nodes) {
+        throw std::invalid_argument("the depot is no known node");
+    }
+    const int32_t depot = terminal_of(rules.depot);
+    arcs_.push_back({-1, -1, depot, depot, 0, 0, -1});
+    for (size_t i = 0; i < num_links; ++i) {
+        if (!services.required[i]) {
+            continue;
+        }
+        const auto task = static_cast<int32_t>(task_arc_.size());
+        const auto first = static_cast<int32_t>(arcs_.size());
+        const bool two_way = links.reverse_cost[i] >= 0;
+        const auto edge = static_cast<int32_t>(2 * i);
+        const int32_t tail = terminal_of(links.tail[i]);
+        const int32_t head = terminal_of(links.head[i]);
+        task_arc_.push_back(first);
+        arcs_.push_back({task, edge, tail, head, services.service_cost[i],
+                         services.demand[i], two_way ? first + 1 : -1});
+        if (two_way) {
+            arcs_.push_back({task, edge + 1, head, tail,
+                             services.reverse_service_cost[i], services.demand[i],
+                             first});
+        }
+    }
+    distance_ = distance_matrix(graph_, terminal_node_, terminal_node_, threads);
+}
+
+int32_t Network::terminal_of(int32_t node) {
+    int32_t &terminal = node_terminal_[static_cast<size_t>(node)];
+    if (terminal < 0) {
+        terminal = static_cast<int32_t>(terminal_node_.size());
+        terminal_node_.push_back(node);
+    }
+    return terminal;
+}
+
+int64_t Network::cost(const Plan &plan) const {
+    int64_t total = static_cast<int64_t>(plan.num_routes()) * rules_.route_cost;
+    for (size_t route = 0; route < plan.num_routes(); ++route) {
+        int32_t last = 0;
+        for (int32_t i = plan.route_starts[route]; i < plan.route_starts[route + 1];
+             ++i) {
+            const int32_t next = plan.arcs[static_cast<size_t>(i)];
+            total += deadhead(last, next) + arc(next).service_cost;
+            last = next;
+        }
+        total += deadhead(last, 0);
+    }
+    return total;
+}
+
+std::vector<StreetStep> Network::street_path(std::span<const int32_t> route) const {
+    Dijkstra dijkstra(graph_);
+    std::vector<StreetStep> steps;
+    const auto drive = [&](int32_t from, int32_t to) {
+        const int32_t source = terminal_node_[static_cast<size_t>(arc(from).end)];
+        const int32_t target = terminal_node_[static_cast<size_t>(arc(to).start)];
+        for (const int32_t edge : dijkstra.path(source, target)) {
+            steps.push_back({edge, false});
+        }
+    };
+    int32_t last = 0;
+    for (const int32_t next : route) {
+        if (next <= 0 || static_cast<size_t>(next) >= arcs_.size()) {
+            throw std::invalid_argument("unknown arc");
+        }
+        drive(last, next);
+        steps.push_back({arc(next).edge, true});
+        last = next;
+    }
+    drive(last, 0);
+    return steps;
+}
+
+} // namespace arcfleet

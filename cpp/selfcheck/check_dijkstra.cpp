@@ -1,0 +1,86 @@
+#include "network/dijkstra.h"
+
+#include "selfcheck/selfcheck.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace arcfleet {
+
+namespace {
+
+// Bellman and Ford: slow, short, and nothing in common with Dijkstra.
+std::vector<int64_t> relax_all(const RandomStreets &streets, int32_t source) {
+    std::vector<int64_t> distance(static_cast<size_t>(streets.num_nodes), INT32_MAX);
+    distance[static_cast<size_t>(source)] = 0;
+    const auto relax = [&](int32_t from, int32_t to, int64_t cost) {
+        auto &known = distance[static_cast<size_t>(to)];
+        known = std::min(known, distance[static_cast<size_t>(from)] + cost);
+    };
+    for (int32_t round = 0; round < streets.num_nodes; ++round) {
+        for (size_t i = 0; i < streets.tail.size(); ++i) {
+            relax(streets.tail[i], streets.head[i], streets.cost[i]);
+            if (streets.reverse_cost[i] >= 0) {
+                relax(streets.head[i], streets.tail[i], streets.reverse_cost[i]);
+            }
+        }
+    }
+    return distance;
+}
+
+void check_path(const RandomStreets &streets, Dijkstra &dijkstra, int32_t source,
+                int32_t target, int64_t distance) {
+    int32_t place = source;
+    int64_t driven = 0;
+    for (const int32_t edge : dijkstra.path(source, target)) {
+        const auto link = static_cast<size_t>(edge / 2);
+        const bool reverse = edge % 2 == 1;
+        ARCFLEET_EQUAL(place, reverse ? streets.head[link] : streets.tail[link]);
+        driven += reverse ? streets.reverse_cost[link] : streets.cost[link];
+        place = reverse ? streets.tail[link] : streets.head[link];
+    }
+    ARCFLEET_EQUAL(place, target);
+    ARCFLEET_EQUAL(driven, distance);
+}
+
+void check_overflow() {
+    const std::vector<int32_t> tail{0, 1}, head{1, 2};
+    const std::vector<int32_t> cost{kMaxDistance, INT32_MAX}, one_way{-1, -1};
+    const StreetGraph graph(3, {tail, head, cost, one_way});
+    Dijkstra dijkstra(graph);
+    ARCFLEET_EQUAL(dijkstra.distances(2)[0], kUnreachable);
+    bool refused = false;
+    try {
+        dijkstra.distances(0);
+    } catch (const std::overflow_error &) {
+        refused = true;
+    }
+    ARCFLEET_EQUAL(refused, true);
+}
+
+} // namespace
+
+void check_dijkstra() {
+    check_overflow();
+    for (uint64_t round = 0; round < 200; ++round) {
+        Random random(1, round);
+        const RandomStreets streets(random);
+        const StreetGraph graph(streets.num_nodes, streets.links());
+        Dijkstra dijkstra(graph);
+        std::vector<int32_t> nodes(static_cast<size_t>(streets.num_nodes));
+        std::iota(nodes.begin(), nodes.end(), 0);
+        const auto matrix = distance_matrix(graph, nodes, nodes, 2);
+        for (const int32_t source : nodes) {
+            const auto expected = relax_all(streets, source);
+            for (const int32_t target : nodes) {
+                const auto at =
+                    static_cast<size_t>(source * streets.num_nodes + target);
+                const int64_t distance = expected[static_cast<size_t>(target)];
+                ARCFLEET_EQUAL(static_cast<int64_t>(matrix[at]), distance);
+                check_path(streets, dijkstra, source, target, distance);
+            }
+        }
+    }
+}
+
+} // namespace arcfleet

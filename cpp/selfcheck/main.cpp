@@ -1,0 +1,31 @@
+#include "selfcheck/selfcheck.h"
+
+#include <cstdio>
+#include <exception>
+
+namespace {
+
+struct Check {
+    const char *name;
+    void (*run)();
+};
+
+} // namespace
+
+int main() {
+    const Check checks[] = {
+        {"dijkstra", arcfleet::check_dijkstra},
+        {"path_scanning", arcfleet::check_path_scanning},
+    };
+    int failures = 0;
+    for (const Check &check : checks) {
+        try {
+            check.run();
+            std::printf("ok      %s\n", check.name);
+        } catch (const std::exception &error) {
+            std::printf("FAILED  %s: %s\n", check.name, error.what());
+            ++failures;
+        }
+    }
+    return failures == 0 ? 0 : 1;
+}

@@ -1,0 +1,58 @@
+#include "selfcheck/selfcheck.h"
+
+namespace arcfleet {
+
+RandomStreets::RandomStreets(Random &random) {
+    const auto draw = [&](int32_t least, int32_t most) {
+        return least + static_cast<int32_t>(
+                           random.below(static_cast<uint32_t>(most - least + 1)));
+    };
+    num_nodes = draw(1, 25);
+    const auto add = [&](int32_t from, int32_t to, bool one_way) {
+        const int32_t there = draw(0, 30);
+        const int32_t back = draw(0, 1) ? there : draw(0, 30);
+        tail.push_back(from);
+        head.push_back(to);
+        cost.push_back(there);
+        reverse_cost.push_back(one_way ? -1 : back);
+        const bool needs_service = draw(0, 3) > 0;
+        required.push_back(needs_service);
+        demand.push_back(needs_service ? draw(0, 12) : 0);
+        service_cost.push_back(draw(0, 40));
+        reverse_service_cost.push_back(draw(0, 40));
+    };
+    for (int32_t node = 0; node < num_nodes; ++node) {
+        add(node, (node + 1) % num_nodes, false);
+    }
+    for (int32_t chord = draw(0, 40); chord > 0; --chord) {
+        add(draw(0, num_nodes - 1), draw(0, num_nodes - 1), draw(0, 1) == 1);
+    }
+    rules = {draw(0, num_nodes - 1), draw(12, 60), draw(0, 1) * draw(0, 20), 0};
+}
+
+std::unique_ptr<Network> RandomStreets::network(int threads) const {
+    const ServiceArrays services{required, demand, service_cost, reverse_service_cost};
+    return std::make_unique<Network>(num_nodes, links(), services, rules, threads);
+}
+
+void check_plan(const Network &network, const Plan &plan) {
+    std::vector<int32_t> times_served(static_cast<size_t>(network.num_tasks()), 0);
+    ARCFLEET_EQUAL(plan.route_starts.front(), 0);
+    ARCFLEET_EQUAL(plan.route_starts.back(), static_cast<int32_t>(plan.arcs.size()));
+    for (size_t route = 0; route < plan.num_routes(); ++route) {
+        int64_t load = 0;
+        for (int32_t i = plan.route_starts[route]; i < plan.route_starts[route + 1];
+             ++i) {
+            const Arc &arc = network.arc(plan.arcs[static_cast<size_t>(i)]);
+            ++times_served[static_cast<size_t>(arc.task)];
+            load += arc.demand;
+        }
+        ARCFLEET_EQUAL(load <= network.rules().capacity, true);
+        ARCFLEET_EQUAL(plan.route_starts[route] < plan.route_starts[route + 1], true);
+    }
+    for (const int32_t times : times_served) {
+        ARCFLEET_EQUAL(times, 1);
+    }
+}
+
+} // namespace arcfleet

@@ -1,0 +1,47 @@
+// Checks of the core from inside, made to run under the sanitizers.
+#pragma once
+
+#include "base/random.h"
+#include "network/network.h"
+
+#include <memory>
+#include <sstream>
+#include <stdexcept>
+#include <vector>
+
+namespace arcfleet {
+
+// Throws with the place and the two values if they differ.
+#define ARCFLEET_EQUAL(found, expected)                                                \
+    do {                                                                               \
+        const auto found_value = (found);                                              \
+        const auto expected_value = (expected);                                        \
+        if (!(found_value == expected_value)) {                                        \
+            std::ostringstream message;                                                \
+            message << __FILE__ << ":" << __LINE__ << ": " #found " is "               \
+                    << found_value << ", expected " << expected_value;                 \
+            throw std::runtime_error(message.str());                                   \
+        }                                                                              \
+    } while (false)
+
+// Links of a random mixed graph that is strongly connected: a ring of two-way links,
+// and chords that may be one-way, parallel or loops.
+struct RandomStreets {
+    int32_t num_nodes;
+    std::vector<int32_t> tail, head, cost, reverse_cost;
+    std::vector<uint8_t> required;
+    std::vector<int32_t> demand, service_cost, reverse_service_cost;
+    VehicleRules rules;
+
+    explicit RandomStreets(Random &random);
+    LinkArrays links() const { return {tail, head, cost, reverse_cost}; }
+    std::unique_ptr<Network> network(int threads = 1) const;
+};
+
+// Throws unless the plan serves every task once and keeps the capacity.
+void check_plan(const Network &network, const Plan &plan);
+
+void check_dijkstra();
+void check_path_scanning();
+
+} // namespace arcfleet

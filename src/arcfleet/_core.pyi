@@ -1,0 +1,100 @@
+"""The machinery of arcfleet in C++; called by network and search only."""
+
+import enum
+from typing import Annotated
+
+import numpy
+from numpy.typing import NDArray
+
+
+UNREACHABLE: int = 2147483647
+
+MAX_DISTANCE: int = 536870911
+
+def distance_matrix(num_nodes: int, tail: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], head: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], cost: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], reverse_cost: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], sources: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], targets: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], threads: int) -> Annotated[NDArray[numpy.int32], dict(shape=(None, None))]:
+    """
+    Shortest distances between nodes; reverse_cost is negative on one-way links.
+    """
+
+class Network:
+    """Tasks, arcs and the distances between terminals."""
+
+    def __init__(self, num_nodes: int, tail: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], head: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], cost: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], reverse_cost: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], required: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], demand: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], service_cost: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], reverse_service_cost: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], depot: int, capacity: int, route_cost: int, fleet_limit: int, threads: int) -> None: ...
+
+    @property
+    def num_tasks(self) -> int: ...
+
+    @property
+    def arc_task(self) -> Annotated[NDArray[numpy.int32], dict(shape=(None,))]: ...
+
+    @property
+    def arc_edge(self) -> Annotated[NDArray[numpy.int32], dict(shape=(None,))]: ...
+
+    @property
+    def arc_start(self) -> Annotated[NDArray[numpy.int32], dict(shape=(None,))]: ...
+
+    @property
+    def arc_end(self) -> Annotated[NDArray[numpy.int32], dict(shape=(None,))]: ...
+
+    @property
+    def arc_service_cost(self) -> Annotated[NDArray[numpy.int32], dict(shape=(None,))]: ...
+
+    @property
+    def arc_demand(self) -> Annotated[NDArray[numpy.int32], dict(shape=(None,))]: ...
+
+    @property
+    def arc_twin(self) -> Annotated[NDArray[numpy.int32], dict(shape=(None,))]: ...
+
+    @property
+    def terminal_nodes(self) -> Annotated[NDArray[numpy.int32], dict(shape=(None,))]: ...
+
+    @property
+    def distances(self) -> Annotated[NDArray[numpy.int32], dict(shape=(None, None), writable=False)]:
+        """Distances between terminals: a read-only view, not a copy."""
+
+    def street_path(self, route: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> tuple[Annotated[NDArray[numpy.int32], dict(shape=(None,))], Annotated[NDArray[numpy.uint8], dict(shape=(None,))]]:
+        """Edges driven by a route, and for each whether it is served this time."""
+
+class Choice(enum.Enum):
+    rules = 0
+
+    random_rule = 1
+
+    random_arc = 2
+
+class Trigger(enum.Enum):
+    never = 0
+
+    everywhere = 1
+
+    nearby = 2
+
+class Filter(enum.Enum):
+    ellipse = 0
+
+    efficiency = 1
+
+class PathScanning:
+    """Builds plans and keeps the cheapest."""
+
+    def __init__(self, network: Network, choice: Choice, trigger: Trigger, filter: Filter, alpha: float, seed: int) -> None: ...
+
+    def run(self, iterations: int, seconds: float, target: int, threads: int) -> None: ...
+
+    @property
+    def iterations(self) -> int: ...
+
+    @property
+    def has_plan(self) -> bool: ...
+
+    @property
+    def best_cost(self) -> int: ...
+
+    @property
+    def best_iteration(self) -> int: ...
+
+    def best_plan(self) -> tuple[Annotated[NDArray[numpy.int32], dict(shape=(None,))], Annotated[NDArray[numpy.int32], dict(shape=(None,))]]:
+        """Arcs of all routes, and where each route starts."""
+
+    def history(self) -> list[tuple[float, int, int]]:
+        """Seconds, iteration and cost of each improvement."""

@@ -1,0 +1,53 @@
+"""`arcfleet check`: have a plan judged."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from arcfleet.cli.options import add_json, print_json
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+    from arcfleet.cli.options import Commands
+
+
+def add_parser(commands: Commands) -> None:
+    """Describe the command."""
+    parser = commands.add_parser(
+        "check",
+        help="judge a plan, independently of any solver",
+        description="Judge a plan: print ok and its cost, or every fault; exit 1 on faults.",
+    )
+    parser.add_argument("instance", type=Path, metavar="INSTANCE")
+    parser.add_argument("solution", type=Path, metavar="SOLUTION")
+    add_json(parser)
+    parser.set_defaults(run=run)
+
+
+def run(options: Namespace) -> int:
+    """Run the command."""
+    from arcfleet.instance.files import read
+    from arcfleet.solution.checker import check
+    from arcfleet.solution.files import read_solution
+
+    instance = read(options.instance)
+    solution = read_solution(options.solution, instance)
+    report = check(instance, solution)
+    if options.json:
+        print_json(
+            {
+                "ok": report.ok,
+                "cost": report.cost,
+                "deadhead": report.deadhead,
+                "num_routes": solution.num_routes,
+                "faults": list(report.faults),
+            }
+        )
+    elif report.ok:
+        print(f"ok: cost {report.cost}, {solution.num_routes} routes")
+    else:
+        for fault in report.faults:
+            print(fault)
+    return 0 if report.ok else 1

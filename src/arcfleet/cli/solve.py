@@ -1,0 +1,170 @@
+"""`arcfleet solve`: plan the routes of an instance."""
+
+from __future__ import annotations
+
+import sys
+from argparse import RawDescriptionHelpFormatter
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from arcfleet.cli.options import (
+    add_json,
+    positive_number,
+    print_json,
+    seconds,
+    whole_number,
+)
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+    from arcfleet.cli.options import Commands
+    from arcfleet.instance import Instance
+    from arcfleet.search import Result, Stop
+
+_EXAMPLES = """\
+examples:
+  arcfleet solve town.dat                           plan with the defaults
+  arcfleet solve town.dat --time 10 --threads 2     search for ten seconds
+  arcfleet solve town.dat --out plan.json --plot plan.png
+  arcfleet solve town.dat --method ps-ellipse --json
+
+FILE is an instance: CARPLIB (.dat), MCARP (.txt) or arcfleet's JSON, known by its
+contents. Ctrl-C ends the search and keeps the best plan so far.
+"""
+
+
+def add_parser(commands: Commands) -> None:
+    """Describe the command."""
+    parser = commands.add_parser(
+        "solve",
+        help="plan the routes of an instance",
+        description="Plan the routes of an instance.",
+        epilog=_EXAMPLES,
+        formatter_class=RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("instance", type=Path, metavar="FILE", nargs="?")
+    parser.add_argument("--method", metavar="NAME", help="see `arcfleet methods`")
+    parser.add_argument("--time", type=seconds, metavar="S", help="stop after S seconds")
+    parser.add_argument(
+        "--iterations", type=positive_number, metavar="N", help="stop after N iterations"
+    )
+    parser.add_argument(
+        "--stale",
+        type=positive_number,
+        metavar="N",
+        help="stop after N without a better plan",
+    )
+    parser.add_argument(
+        "--target", type=whole_number, metavar="COST", help="stop at a plan of this cost"
+    )
+    parser.add_argument(
+        "--seed", type=whole_number, default=0, metavar="N", help="default 0"
+    )
+    parser.add_argument(
+        "--threads",
+        type=whole_number,
+        default=1,
+        metavar="N",
+        help="default 1; 0: all cores",
+    )
+    parser.add_argument(
+        "--fleet-limit", type=positive_number, metavar="N", help="at most N routes"
+    )
+    parser.add_argument(
+        "--out",
+        type=Path,
+        metavar="FILE",
+        help="write the plan (.json with streets, or text)",
+    )
+    parser.add_argument(
+        "--plot", type=Path, metavar="FILE", help="draw it (.png, .svg, .pdf)"
+    )
+    parser.add_argument("--quiet", action="store_true", help="no progress line")
+    add_json(parser)
+    parser.set_defaults(run=run, print_help=parser.print_help)
+
+
+def run(options: Namespace) -> int:
+    """Run the command."""
+    if options.instance is None:
+        options.print_help(sys.stderr)
+        return 2
+    from arcfleet.cli.progress import progress_line
+    from arcfleet.instance.files import read
+    from arcfleet.methods import DEFAULT_METHOD, find_method, solve
+
+    _check_outputs(options)
+    method = find_method(options.method or DEFAULT_METHOD)
+    stop = _stop(options) or method.default_stop
+    instance = read(options.instance)
+    if options.fleet_limit is not None:
+        instance = replace(instance, fleet_limit=options.fleet_limit)
+    with progress_line(stop, hidden=options.quiet) as progress:
+        result = solve(
+            instance,
+            method.name,
+            stop=stop,
+            seed=options.seed,
+            threads=options.threads,
+            progress=progress,
+        )
+    if result.stopped_by == "interrupt":
+        print("arcfleet: interrupted; this is the best plan so far", file=sys.stderr)
+    # Printed before any file is written: a full disk must not cost the plan.
+    if options.json:
+        print_json(result.facts())
+    else:
+        print(result.summary())
+    sys.stdout.flush()
+    _write(options, instance, result)
+    return 0
+
+
+def _stop(options: Namespace) -> Stop | None:
+    from arcfleet.search import Stop
+
+    stop = Stop(
+        seconds=options.time,
+        iterations=options.iterations,
+        stale_iterations=options.stale,
+        target_cost=options.target,
+    )
+    if stop == Stop():
+        return None
+    if stop.is_open:
+        # A target alone may never be met: then the method's usual limit ends the run.
+        from arcfleet.methods import DEFAULT_METHOD, find_method
+
+        usual = find_method(options.method or DEFAULT_METHOD).default_stop
+        return replace(usual, target_cost=options.target)
+    return stop
+
+
+def _check_outputs(options: Namespace) -> None:
+    """Find out before the search what would prevent writing after it."""
+    from arcfleet.instance.atomic import check_writable
+
+    if options.out is not None:
+        check_writable(options.out)
+    if options.plot is not None:
+        from arcfleet.report.plot import check_plottable
+
+        check_plottable(options.plot)
+
+
+def _write(options: Namespace, instance: Instance, result: Result) -> None:
+    if options.out is None and options.plot is None:
+        return
+    from arcfleet.network import Network
+    from arcfleet.solution.files import write_solution
+    from arcfleet.solution.plan import with_street_paths
+
+    solution = with_street_paths(Network(instance), result.solution)
+    if options.out is not None:
+        write_solution(solution, instance, options.out, seconds=result.seconds)
+    if options.plot is not None:
+        from arcfleet.report.plot import plot
+
+        plot(instance, solution, options.plot)

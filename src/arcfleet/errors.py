@@ -1,0 +1,53 @@
+"""The errors that arcfleet raises for reasons a user can mend.
+
+Every message is one sentence that says what was expected, what was found, where, and,
+where it is not plain, what to do about it. Programmer errors stay ordinary Python errors.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+class ArcfleetError(Exception):
+    """Base of all errors that a user can mend; the CLI prints it and exits with 1."""
+
+
+class InstanceError(ArcfleetError):
+    """The parts of an instance do not fit together."""
+
+
+class UnsolvableError(ArcfleetError):
+    """The instance is well formed, but no plan can exist or none was found."""
+
+
+class SolutionError(ArcfleetError):
+    """A solution does not belong to its instance."""
+
+
+class OptionError(ArcfleetError):
+    """An argument, a method name or a missing optional package."""
+
+
+class FileError(ArcfleetError):
+    """A file that cannot be read or written.
+
+    Parameters
+    ----------
+    path
+        The file.
+    message
+        What was expected and what was found.
+    line
+        Number of the offending line, from 1; None where no single line is at fault.
+    """
+
+    def __init__(self, path: Path | str, message: str, line: int | None = None) -> None:
+        self.path = Path(path)
+        self.line = line
+        where = f"{path}:{line}" if line is not None else f"{path}"
+        super().__init__(f"{where}: {message}")
+
+
+class FormatWarning(UserWarning):
+    """A file deviates from its format in a way that does not change the problem."""

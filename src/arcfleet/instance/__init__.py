@@ -1,0 +1,5 @@
+"""What is to be solved."""
+
+from arcfleet.instance.instance import Coordinate, Instance, Link
+
+__all__ = ["Coordinate", "Instance", "Link"]

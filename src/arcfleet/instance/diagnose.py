@@ -1,0 +1,202 @@
+"""Finds what makes an instance unsolvable before a solver does, and names the links."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from arcfleet.errors import UnsolvableError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from arcfleet.instance.instance import Instance
+
+ProblemKind = Literal[
+    "isolated-depot", "unreachable", "no-return", "oversized", "fleet-too-small"
+]
+
+#: A message names at most this many links; `Problem.links` has them all.
+MOST_NAMED = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One reason why no plan can serve all required links.
+
+    Parameters
+    ----------
+    kind
+        Which reason.
+    message
+        What is wrong, where, and what to do about it; a clause without a full stop.
+    links
+        Positions of all required links concerned, in order.
+    """
+
+    kind: ProblemKind
+    message: str
+    links: tuple[int, ...]
+
+
+def diagnose(instance: Instance) -> tuple[Problem, ...]:
+    """Find what makes the instance unsolvable, at most one problem of each kind.
+
+    Nothing found is no proof that a plan exists under a fleet limit: that is a bin packing
+    problem, and only its two simplest bounds are checked. Without a fleet limit it is.
+
+    Parameters
+    ----------
+    instance
+        The instance to look at.
+
+    Returns
+    -------
+    problems
+        Empty if nothing was found.
+    """
+    found = [*_access_problems(instance), _oversized(instance), _fleet_too_small(instance)]
+    return tuple(problem for problem in found if problem is not None)
+
+
+def require_solvable(instance: Instance) -> None:
+    """Raise UnsolvableError naming all problems unless `diagnose` finds none."""
+    problems = diagnose(instance)
+    if problems:
+        reasons = "; ".join(problem.message for problem in problems)
+        raise UnsolvableError(f"instance {instance.name!r} cannot be solved: {reasons}")
+
+
+def _access_problems(instance: Instance) -> list[Problem | None]:
+    onward: dict[int, list[int]] = defaultdict(list)
+    backward: dict[int, list[int]] = defaultdict(list)
+    for link in instance.links:
+        onward[link.tail].append(link.head)
+        backward[link.head].append(link.tail)
+        if not link.one_way:
+            onward[link.head].append(link.tail)
+            backward[link.tail].append(link.head)
+    isolated = _isolated_depot(instance, onward, backward)
+    if isolated is not None:
+        return [isolated]
+
+    reached = _reach(instance.depot, onward)
+    returning = _reach(instance.depot, backward)
+    # The two ends of a two-way link reach each other, so testing one end is testing both.
+    unreachable = [i for i in instance.required if instance.links[i].tail not in reached]
+    trapped = [
+        i
+        for i in instance.required
+        if instance.links[i].tail in reached and instance.links[i].head not in returning
+    ]
+    return [
+        _problem(
+            "unreachable",
+            unreachable,
+            f"expected a way from depot {instance.depot} to every required link, "
+            f"found none to {_name(instance, unreachable)} "
+            "(add the missing streets, move the depot or do not require these links)",
+        ),
+        _problem(
+            "no-return",
+            trapped,
+            f"expected a way back to depot {instance.depot} from every required link, "
+            f"found none after {_name(instance, trapped)} "
+            "(one-way streets lead in and none leads out: "
+            "check their directions or do not require these links)",
+        ),
+    ]
+
+
+def _isolated_depot(
+    instance: Instance,
+    onward: Mapping[int, Sequence[int]],
+    backward: Mapping[int, Sequence[int]],
+) -> Problem | None:
+    depot = instance.depot
+    # Loops at the depot can be served even where no other link touches it.
+    elsewhere = [
+        i
+        for i in instance.required
+        if not instance.links[i].tail == instance.links[i].head == depot
+    ]
+    leaves = any(node != depot for node in onward.get(depot, ()))
+    enters = any(node != depot for node in backward.get(depot, ()))
+    if leaves and enters:
+        return None
+    if leaves:
+        lack = "only one-way links that leave it"
+    elif enters:
+        lack = "only one-way links that enter it"
+    else:
+        lack = "no link to any other node"
+    return _problem(
+        "isolated-depot",
+        elsewhere,
+        f"expected links that leave and enter depot {depot}, found {lack} "
+        f"while {_name(instance, elsewhere)} must be served "
+        "(choose another depot or add the missing street)",
+    )
+
+
+def _oversized(instance: Instance) -> Problem | None:
+    links = [i for i in instance.required if instance.links[i].demand > instance.capacity]
+    largest = max((instance.links[i].demand for i in links), default=0)
+    return _problem(
+        "oversized",
+        links,
+        f"expected demands of at most the capacity ({instance.capacity}), "
+        f"got up to {largest} on {_name(instance, links)} "
+        "(raise the capacity or split these links)",
+    )
+
+
+def _fleet_too_small(instance: Instance) -> Problem | None:
+    limit = instance.fleet_limit
+    if limit is None:
+        return None
+    capacity = instance.capacity
+    # No two demands above half the capacity fit into one route.
+    large = [i for i in instance.required if 2 * instance.links[i].demand > capacity]
+    by_total = -(-instance.total_demand // capacity)
+    least = max(by_total, len(large))
+    if least <= limit:
+        return None
+    if by_total >= len(large):
+        links = [i for i in instance.required if instance.links[i].demand > 0]
+        reason = f"the total demand of {instance.total_demand} at capacity {capacity}"
+    else:
+        links = large
+        reason = (
+            f"{len(large)} demands above half the capacity ({capacity}), "
+            f"on {_name(instance, large)},"
+        )
+    return _problem(
+        "fleet-too-small",
+        links,
+        f"{reason} needs at least {least} routes, but the fleet limit is {limit} "
+        "(raise the fleet limit or the capacity)",
+    )
+
+
+def _problem(kind: ProblemKind, links: Sequence[int], message: str) -> Problem | None:
+    return Problem(kind, message, tuple(links)) if links else None
+
+
+def _name(instance: Instance, links: Sequence[int]) -> str:
+    named = [instance.describe_link(i) for i in links[:MOST_NAMED]]
+    if len(links) > MOST_NAMED:
+        return f"{', '.join(named)} and {len(links) - MOST_NAMED} more"
+    return ", ".join([*named[:-2], " and ".join(named[-2:])])
+
+
+def _reach(start: int, neighbours: Mapping[int, Iterable[int]]) -> set[int]:
+    reached = {start}
+    waiting = [start]
+    while waiting:
+        for node in neighbours.get(waiting.pop(), ()):
+            if node not in reached:
+                reached.add(node)
+                waiting.append(node)
+    return reached

@@ -1,0 +1,79 @@
+"""Read and write instance files: find the format, call its reader or writer."""
+
+from __future__ import annotations
+
+import difflib
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from arcfleet.errors import OptionError
+from arcfleet.instance.atomic import write_text_atomically
+from arcfleet.instance.formats.carplib import ENGLISH, SPANISH
+from arcfleet.instance.formats.json_format import format_json, read_json
+from arcfleet.instance.formats.keyed_reader import read_keyed_text
+from arcfleet.instance.formats.keyed_writer import format_keyed_text, require_no_obstacle
+from arcfleet.instance.formats.mcarp import MCARP
+from arcfleet.instance.plain_text import read_text
+
+if TYPE_CHECKING:
+    from arcfleet.instance.instance import Instance
+
+_FORMATS = ("carplib", "mcarp", "json")
+_SUFFIXES = {".dat": "carplib", ".txt": "mcarp", ".json": "json"}
+
+
+def read(path: Path | str) -> Instance:
+    """Read an instance: CARPLIB with Spanish or English keys, MCARP or our own JSON.
+
+    The content tells the format, not the name of the file. An accepted deviation from
+    the format is a FormatWarning, any other a FileError with file and line.
+    """
+    text = read_text(path)
+    if text.lstrip().startswith(("{", "[")):
+        return read_json(path, text)
+    return read_keyed_text(path, text, (SPANISH, ENGLISH, MCARP))
+
+
+def write(instance: Instance, path: Path | str, file_format: str | None = None) -> None:
+    """Write an instance so that reading it gives an equal one.
+
+    Parameters
+    ----------
+    instance
+        The instance. InstanceError says what the text formats cannot hold; what they
+        lose without changing the problem, such as coordinates, is a FormatWarning.
+    path
+        The file; it is replaced only when the new one is complete.
+    file_format
+        "carplib" (Spanish keys), "mcarp" or "json"; by default after the suffix: .dat,
+        .txt or .json.
+    """
+    if file_format is None:
+        file_format = _format_of(Path(path))
+    if file_format not in _FORMATS:
+        close = difflib.get_close_matches(str(file_format).lower(), _FORMATS, n=1)
+        hint = f"; did you mean {close[0]}?" if close else ""
+        raise OptionError(
+            f"expected file_format carplib, mcarp or json, got {file_format!r}{hint}"
+        )
+    if file_format == "json":
+        text = format_json(instance)
+    elif file_format == "mcarp":
+        require_no_obstacle(instance, MCARP, others=())
+        text = format_keyed_text(path, instance, MCARP)
+    else:
+        require_no_obstacle(instance, SPANISH, others=(MCARP,))
+        text = format_keyed_text(path, instance, SPANISH)
+    write_text_atomically(path, text)
+
+
+def _format_of(path: Path) -> str:
+    suffix = path.suffix.lower()
+    if suffix not in _SUFFIXES:
+        close = difflib.get_close_matches(suffix, _SUFFIXES, n=1)
+        hint = f"did you mean {close[0]}?" if close else "else give file_format"
+        raise OptionError(
+            "expected a file name in .dat (carplib), .txt (mcarp) or .json, "
+            f"got {path.name!r}; {hint}"
+        )
+    return _SUFFIXES[suffix]

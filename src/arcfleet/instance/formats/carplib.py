@@ -1,0 +1,64 @@
+"""CARPLIB, the format of the classical instances, with Spanish or English keys.
+
+Spanish: University of Valencia; every street is two-way, and serving it costs the same
+as driving along it.
+"""
+
+from __future__ import annotations
+
+from arcfleet.instance.formats.dialect import Dialect, Section
+
+SPANISH = Dialect(
+    title="Spanish CARPLIB",
+    name="NOMBRE",
+    comment="COMENTARIO",
+    nodes="VERTICES",
+    vehicles="VEHICULOS",
+    capacity="CAPACIDAD",
+    cost_kind="TIPO_COSTES_ARISTAS",
+    total_cost="COSTE_TOTAL_REQ",
+    depot="DEPOSITO",
+    sections=(
+        Section(
+            count_key="ARISTAS_REQ",
+            list_key="LISTA_ARISTAS_REQ",
+            fields=(("coste", "cost"), ("demanda", "demand")),
+            required=True,
+        ),
+        Section(
+            count_key="ARISTAS_NOREQ",
+            list_key="LISTA_ARISTAS_NOREQ",
+            fields=(("coste", "cost"),),
+            required=False,
+        ),
+    ),
+    first_node=1,
+)
+
+ENGLISH = Dialect(
+    title="English CARP",
+    name="NAME",
+    upper_bound="UPPER_BOUND",
+    nodes="NODES",
+    vehicles="VEHICLES",
+    capacity="CAPACITY",
+    # These two stay Spanish in the files that circulate.
+    cost_kind="TIPO_COSTES_ARISTAS",
+    total_cost="COSTE_TOTAL_REQ",
+    depot="DEPOT",
+    sections=(
+        Section(
+            count_key="EDGES_REQ",
+            list_key="EDGE_REQ_LIST",
+            fields=(("cost", "cost"), ("demand", "demand")),
+            required=True,
+        ),
+        Section(
+            count_key="EDGES_NOREQ",
+            list_key="EDGE_NOREQ_LIST",
+            fields=(("cost", "cost"),),
+            required=False,
+        ),
+    ),
+    first_node=0,
+)

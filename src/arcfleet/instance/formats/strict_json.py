@@ -1,0 +1,228 @@
+"""Strict reading of our own JSON files: every member known, typed and named in errors."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import sys
+from typing import TYPE_CHECKING, NoReturn
+
+from arcfleet.errors import FileError
+from arcfleet.instance.plain_text import quote
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+_LARGEST = sys.float_info.max
+
+
+class _RepeatedKey(dict[str, object]):
+    """An object with a key twice; refused where it is met, so that its place is known."""
+
+    key = ""
+
+
+class _NotANumber:
+    """NaN or Infinity, which Python's parser lets through and JSON does not know."""
+
+    def __init__(self, spelling: str) -> None:
+        self.spelling = spelling
+
+    def __repr__(self) -> str:
+        return self.spelling
+
+
+def open_document(
+    path: Path | str, text: str, file_format: str, version: int, keys: frozenset[str]
+) -> JsonObject:
+    """Parse `text` and check that it is a `file_format` of at most `version`."""
+    try:
+        value: object = json.loads(
+            text, object_pairs_hook=_members, parse_constant=_NotANumber
+        )
+    except json.JSONDecodeError as error:
+        found = quote(text.split("\n")[error.lineno - 1])
+        raise FileError(
+            path, f"expected JSON, found a mistake ({error.msg}) in {found}", error.lineno
+        ) from error
+    except RecursionError as error:
+        raise FileError(path, "expected JSON, found brackets nested too deeply") from error
+    except ValueError as error:
+        raise FileError(
+            path, "expected JSON, found a number with too many digits"
+        ) from error
+    if not isinstance(value, dict):
+        raise FileError(path, f"expected a JSON object, found {_describe(value)}")
+    if value.get("format") != file_format:
+        found = _describe(value["format"]) if "format" in value else "no format"
+        raise FileError(path, f"expected format {file_format!r}, found {found}")
+    # The version comes before the keys: a newer one may well have keys unknown here.
+    header = JsonObject(path, "", value, keys=None)
+    if header.integer("version", 1, 2**31 - 1) > version:
+        raise FileError(
+            path,
+            f"expected version {version} of {file_format} or older, "
+            f"found {value['version']}; update arcfleet to read it",
+        )
+    return JsonObject(path, "", value, keys=keys | {"format", "version"})
+
+
+class JsonObject:
+    """An object of a document that knows its place in it.
+
+    Parameters
+    ----------
+    path
+        The file.
+    where
+        Place in the document, as in `links[3]`; empty for the document itself.
+    value
+        What stands there.
+    keys
+        The keys it may have; None for any.
+    """
+
+    def __init__(
+        self, path: Path | str, where: str, value: object, keys: frozenset[str] | None
+    ) -> None:
+        self.path = path
+        self.where = where
+        if not isinstance(value, dict):
+            self.refuse(where, "an object", value)
+        if isinstance(value, _RepeatedKey):
+            raise FileError(
+                path, f"expected every key once, found {self.place(value.key)} twice"
+            )
+        self._members: dict[str, object] = value
+        for key in value:
+            if keys is not None and key not in keys:
+                close = difflib.get_close_matches(key, keys, n=1)
+                hint = f"; did you mean {close[0]}?" if close else ""
+                raise FileError(
+                    path, f"expected only known keys, found {self.place(key)}{hint}"
+                )
+
+    def __contains__(self, key: str) -> bool:
+        """Tell whether the object has the key."""
+        return key in self._members
+
+    def place(self, key: str) -> str:
+        """Return the place of a member, as in `links[3].cost`."""
+        # A key of the file may hold anything; ours are plain words.
+        key = key if key.isidentifier() else quote(key)
+        return f"{self.where}.{key}" if self.where else key
+
+    def refuse(self, where: str, expected: str, value: object) -> NoReturn:
+        """Raise FileError for the value at `where`."""
+        place = f" at {where}" if where else ""
+        raise FileError(self.path, f"expected {expected}{place}, found {_describe(value)}")
+
+    def integer(self, key: str, least: int, most: int) -> int:
+        """Return an integer."""
+        value = self._value(key)
+        if (
+            isinstance(value, bool)
+            or not isinstance(value, int)
+            or not least <= value <= most
+        ):
+            self.refuse(self.place(key), f"an integer from {least} to {most}", value)
+        return value
+
+    def optional_integer(self, key: str, least: int, most: int) -> int | None:
+        """Return an integer, or None if the key is absent."""
+        return self.integer(key, least, most) if key in self else None
+
+    def text(self, key: str, default: str | None = None) -> str:
+        """Return a string."""
+        value = self._value(key) if default is None else self._members.get(key, default)
+        if not isinstance(value, str):
+            self.refuse(self.place(key), "a string", value)
+        return value
+
+    def flag(self, key: str, default: bool | None = None) -> bool:
+        """Return true or false."""
+        value = self._value(key) if default is None else self._members.get(key, default)
+        if not isinstance(value, bool):
+            self.refuse(self.place(key), "true or false", value)
+        return value
+
+    def items(self, key: str, optional: bool = False) -> Iterator[tuple[str, object]]:
+        """Yield place and value of every item of an array."""
+        value = self._members.get(key, []) if optional else self._value(key)
+        if not isinstance(value, list):
+            self.refuse(self.place(key), "an array", value)
+        for index, item in enumerate(value):
+            yield f"{self.place(key)}[{index}]", item
+
+    def integers(self, key: str, least: int, most: int) -> tuple[int, ...]:
+        """Return an array of integers."""
+        return tuple(
+            item
+            if isinstance(item, int)
+            and not isinstance(item, bool)
+            and least <= item <= most
+            else self.refuse(place, f"an integer from {least} to {most}", item)
+            for place, item in self.items(key)
+        )
+
+    def points(self, key: str) -> tuple[tuple[float, float], ...]:
+        """Return an array of number pairs, empty if the key is absent."""
+        return tuple(
+            self._point(place, item) for place, item in self.items(key, optional=True)
+        )
+
+    def objects(
+        self, key: str, keys: frozenset[str], optional: bool = False
+    ) -> Iterator[JsonObject]:
+        """Yield the objects of an array."""
+        for place, item in self.items(key, optional):
+            yield JsonObject(self.path, place, item, keys)
+
+    def number(self, key: str) -> float:
+        """Return a finite number."""
+        return self._finite(self.place(key), self._value(key))
+
+    def _value(self, key: str) -> object:
+        if key not in self._members:
+            raise FileError(self.path, f"expected {self.place(key)}, found no such key")
+        return self._members[key]
+
+    def _point(self, place: str, value: object) -> tuple[float, float]:
+        if not isinstance(value, list) or len(value) != 2:
+            self.refuse(place, "[longitude, latitude]", value)
+        return self._finite(f"{place}[0]", value[0]), self._finite(f"{place}[1]", value[1])
+
+    def _finite(self, place: str, value: object) -> float:
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            self.refuse(place, "a number", value)
+        # 1e999 is parsed into infinity, and float() fails on integers that long.
+        if not abs(value) <= _LARGEST:
+            self.refuse(place, "a smaller number", value)
+        return float(value)
+
+
+def _members(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    members = dict(pairs)
+    if len(members) == len(pairs):
+        return members
+    repeated = _RepeatedKey(members)
+    seen: set[str] = set()
+    for key, _ in pairs:
+        if key in seen:
+            repeated.key = key
+            break
+        seen.add(key)
+    return repeated
+
+
+def _describe(value: object) -> str:
+    if isinstance(value, dict):
+        return "an object"
+    if isinstance(value, list):
+        return f"an array of {len(value)}"
+    if value is None or isinstance(value, bool):
+        return json.dumps(value)
+    if isinstance(value, int) and abs(value) >= 10**40:
+        return "a huge number"
+    return quote(value) if isinstance(value, str) else repr(value)

@@ -1,0 +1,243 @@
+"""What is to be solved: a street network with demands, a depot and a vehicle capacity."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from arcfleet.errors import InstanceError
+
+#: Costs, demands and capacities are at most this (the core computes in 32-bit integers).
+MAX_NUMBER = 2**31 - 1
+#: Node numbers are at most this; street data carries 64-bit ids.
+MAX_NODE = 2**63 - 1
+
+#: (longitude, latitude) in degrees, WGS 84.
+Coordinate = tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Link:
+    """A piece of street between two nodes.
+
+    A two-way link may be driven and served in both directions, a one-way link from
+    `tail` to `head` only. Numbers left out are filled in at construction, so that two
+    links that mean the same are equal.
+
+    Parameters
+    ----------
+    tail, head
+        End nodes; equal for a loop.
+    cost
+        Cost of driving from tail to head without serving.
+    reverse_cost
+        The same from head to tail; by default equal to `cost`; None on one-way links.
+    one_way
+        Whether the link may be driven from tail to head only.
+    required
+        Whether the link must be served.
+    demand
+        What serving it takes of the vehicle's capacity; 0 unless required.
+    service_cost
+        Cost of serving from tail to head, driving included; by default `cost`; None
+        unless required.
+    reverse_service_cost
+        The same from head to tail; by default `service_cost` where that was given, else
+        `reverse_cost`; None on one-way links and unless required.
+    name
+        Street name.
+    geometry
+        The points of the street from tail to head, both ends included; empty means a
+        straight line.
+    """
+
+    tail: int
+    head: int
+    cost: int
+    reverse_cost: int | None = None
+    one_way: bool = False
+    required: bool = False
+    demand: int = 0
+    service_cost: int | None = None
+    reverse_service_cost: int | None = None
+    name: str = ""
+    geometry: tuple[Coordinate, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Fill in the defaults and check every field."""
+        where = f"on link {self.tail}-{self.head}"
+        if self.one_way:
+            for field in ("reverse_cost", "reverse_service_cost"):
+                if getattr(self, field) is not None:
+                    raise InstanceError(
+                        f"expected no {field} on a one-way link, "
+                        f"got {getattr(self, field)!r} {where}"
+                    )
+        elif self.reverse_cost is None:
+            object.__setattr__(self, "reverse_cost", self.cost)
+        if self.required:
+            self._fill_service_costs()
+        else:
+            for field in ("service_cost", "reverse_service_cost"):
+                if getattr(self, field) is not None:
+                    raise InstanceError(
+                        f"expected no {field} on a link that is not required, "
+                        f"got {getattr(self, field)!r} {where}"
+                    )
+            if self.demand != 0:
+                raise InstanceError(
+                    "expected demand 0 on a link that is not required, "
+                    f"got {self.demand!r} {where}"
+                )
+        for field in ("tail", "head"):
+            check_integer(field, getattr(self, field), 0, MAX_NODE, where)
+        for field in ("cost", "demand"):
+            check_integer(field, getattr(self, field), 0, MAX_NUMBER, where)
+        for field in ("reverse_cost", "service_cost", "reverse_service_cost"):
+            if getattr(self, field) is not None:
+                check_integer(field, getattr(self, field), 0, MAX_NUMBER, where)
+        if len(self.geometry) == 1:
+            raise InstanceError(
+                f"expected no geometry or at least its two end points, got 1 point {where}"
+            )
+        for point in self.geometry:
+            _check_coordinate(point, where)
+
+    def _fill_service_costs(self) -> None:
+        given = self.service_cost
+        if given is None:
+            object.__setattr__(self, "service_cost", self.cost)
+        if not self.one_way and self.reverse_service_cost is None:
+            default = self.reverse_cost if given is None else given
+            object.__setattr__(self, "reverse_service_cost", default)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Instance:
+    """A capacitated arc routing problem: serve every required link at least total cost.
+
+    Nodes keep the numbers of the file or map they came from. Links are known by their
+    position in `links`, counted from 0.
+
+    Parameters
+    ----------
+    name
+        A name for people.
+    nodes
+        Node numbers, each once.
+    links
+        Streets; parallel links and loops are allowed.
+    depot
+        Node where every route starts and ends.
+    capacity
+        Largest total demand of one route.
+    route_cost
+        Fixed cost of every route that is driven (MCARP's dumping cost).
+    fleet_limit
+        Largest number of routes; None means any number.
+    stated_vehicles
+        The number of vehicles the file states; kept for writing it back, no limit.
+    upper_bound
+        Cost of a known plan, where the file states one; for information.
+    comment
+        Free text of the file.
+    coordinates
+        One (longitude, latitude) per node, in the order of `nodes`; empty if unknown.
+    """
+
+    name: str
+    nodes: tuple[int, ...]
+    links: tuple[Link, ...]
+    depot: int
+    capacity: int
+    route_cost: int = 0
+    fleet_limit: int | None = None
+    stated_vehicles: int | None = None
+    upper_bound: int | None = None
+    comment: str = ""
+    coordinates: tuple[Coordinate, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Check every field and how they fit together."""
+        where = f"in instance {self.name!r}"
+        for node in self.nodes:
+            check_integer("node number", node, 0, MAX_NODE, where)
+        known = set(self.nodes)
+        if len(known) != len(self.nodes):
+            repeated = next(n for n in self.nodes if self.nodes.count(n) > 1)
+            raise InstanceError(
+                f"expected every node once, got node {repeated} twice {where}"
+            )
+        for index, link in enumerate(self.links):
+            for node in (link.tail, link.head):
+                if node not in known:
+                    raise InstanceError(
+                        f"expected a known node, got node {node} "
+                        f"on {self.describe_link(index)} {where}"
+                    )
+        if self.depot not in known:
+            raise InstanceError(
+                f"expected a known node as depot, got {self.depot!r} {where}"
+            )
+        check_integer("capacity", self.capacity, 1, MAX_NUMBER, where)
+        check_integer("route_cost", self.route_cost, 0, MAX_NUMBER, where)
+        for field in ("stated_vehicles", "upper_bound"):
+            if getattr(self, field) is not None:
+                check_integer(field, getattr(self, field), 0, MAX_NODE, where)
+        if self.fleet_limit is not None:
+            check_integer("fleet_limit", self.fleet_limit, 1, MAX_NUMBER, where)
+        if self.coordinates and len(self.coordinates) != len(self.nodes):
+            raise InstanceError(
+                f"expected coordinates for all {len(self.nodes)} nodes or for none, "
+                f"got {len(self.coordinates)} {where}"
+            )
+        for node, point in zip(self.nodes, self.coordinates, strict=False):
+            _check_coordinate(point, f"on node {node} {where}")
+
+    @property
+    def required(self) -> tuple[int, ...]:
+        """Positions of the required links, in order; the tasks of the network."""
+        return tuple(i for i, link in enumerate(self.links) if link.required)
+
+    @property
+    def total_demand(self) -> int:
+        """Sum of all demands."""
+        return sum(link.demand for link in self.links)
+
+    @property
+    def is_mixed(self) -> bool:
+        """Whether any link is one-way or costs differ by direction."""
+        return any(
+            link.one_way
+            or link.cost != link.reverse_cost
+            or link.service_cost != link.reverse_service_cost
+            for link in self.links
+        )
+
+    def describe_link(self, index: int) -> str:
+        """Name a link for a message, as in `link 17 (5-9, High Street)`."""
+        link = self.links[index]
+        arrow = ">" if link.one_way else "-"
+        street = f", {link.name}" if link.name else ""
+        return f"link {index} ({link.tail}{arrow}{link.head}{street})"
+
+
+def check_integer(field: str, value: object, least: int, most: int, where: str) -> None:
+    """Raise InstanceError unless `value` is an integer from `least` to `most`."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise InstanceError(f"expected {field} to be an integer, got {value!r} {where}")
+    if not least <= value <= most:
+        raise InstanceError(
+            f"expected {field} between {least} and {most}, got {value} {where}"
+        )
+
+
+def _check_coordinate(point: object, where: str) -> None:
+    if (
+        not isinstance(point, tuple)
+        or len(point) != 2
+        or not all(isinstance(value, float) and math.isfinite(value) for value in point)
+    ):
+        raise InstanceError(
+            f"expected (longitude, latitude) as two finite floats, got {point!r} {where}"
+        )

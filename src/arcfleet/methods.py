@@ -1,0 +1,153 @@
+"""Solving an instance by any method: the one list of methods, and `solve`."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from arcfleet.errors import OptionError
+from arcfleet.instance.diagnose import require_solvable
+from arcfleet.network import Network
+from arcfleet.search.path_scanning import PATH_SCANNING_VARIANTS, path_scanning
+from arcfleet.search.stop import Stop
+
+if TYPE_CHECKING:
+    from arcfleet.instance import Instance
+    from arcfleet.search import ProgressCallback, Result
+
+DEFAULT_METHOD = "ps-efficiency"
+
+
+class Runner(Protocol):
+    """What a method's function looks like."""
+
+    def __call__(
+        self,
+        network: Network,
+        *,
+        method: str,
+        stop: Stop,
+        seed: int,
+        threads: int,
+        started: float,
+        progress: ProgressCallback | None,
+    ) -> Result:
+        """Search until `stop` is met."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Method:
+    """A way of solving.
+
+    Parameters
+    ----------
+    name
+        As given to `solve`.
+    summary
+        One line for people.
+    default_stop
+        Where none is given.
+    run
+        The function that does it.
+    """
+
+    name: str
+    summary: str
+    default_stop: Stop
+    run: Runner
+
+
+_PATH_SCANNING_SUMMARIES = {
+    "ps": "path scanning, the five rules of Golden, DeArmon and Baker in turn",
+    "ps-random-rule": "path scanning, a rule drawn at each step (Pearn)",
+    "ps-random-arc": "path scanning, a nearest arc drawn at each step (Belenguer et al.)",
+    "ps-ellipse": "path scanning that turns home along an ellipse (Santos et al.)",
+    "ps-efficiency": "path scanning that turns home when work no longer pays (Arakaki)",
+    "ps-alt1": "ps-efficiency's filter, triggered as in ps-ellipse",
+    "ps-alt2": "ps-ellipse's filter, triggered as in ps-efficiency",
+}
+
+#: Every method, by name.
+METHODS: dict[str, Method] = {
+    name: Method(
+        name=name,
+        summary=_PATH_SCANNING_SUMMARIES[name],
+        default_stop=Stop(iterations=variant.plans),
+        run=path_scanning,
+    )
+    for name, variant in PATH_SCANNING_VARIANTS.items()
+}
+
+
+def solve(
+    instance: Instance,
+    method: str = DEFAULT_METHOD,
+    *,
+    stop: Stop | None = None,
+    seed: int = 0,
+    threads: int = 1,
+    progress: ProgressCallback | None = None,
+) -> Result:
+    """Find a cheap plan.
+
+    The same seed gives the same plan, as far as the stop rule does not depend on the
+    clock. Ctrl-C ends the search and returns the best plan so far.
+
+    Parameters
+    ----------
+    instance
+        What is to be solved.
+    method
+        One of `METHODS`.
+    stop
+        When to end; by default what is usual for the method.
+    seed
+        Of all random choices.
+    threads
+        Threads to use; 0 means one per core.
+    progress
+        Called several times a second.
+
+    Raises
+    ------
+    UnsolvableError
+        If no plan can exist, with the reasons, or none was found.
+    OptionError
+        If an argument is wrong.
+    """
+    started = time.perf_counter()
+    chosen = find_method(method)
+    if not 0 <= seed < 2**64:
+        raise OptionError(f"expected a seed between 0 and 2^64 - 1, got {seed}")
+    if not 0 <= threads <= 1024:
+        raise OptionError(f"expected threads between 0 and 1024, got {threads}")
+    threads = threads or os.cpu_count() or 1
+    if stop is None:
+        stop = chosen.default_stop
+    elif stop.is_open:
+        raise OptionError(
+            f"expected a stop rule that is certain to be met, got {stop}: "
+            "add seconds, iterations or stale_iterations"
+        )
+    require_solvable(instance)
+    return chosen.run(
+        Network(instance, threads),
+        method=chosen.name,
+        stop=stop,
+        seed=seed,
+        threads=threads,
+        started=started,
+        progress=progress,
+    )
+
+
+def find_method(name: str) -> Method:
+    """Give the method of that name, or raise OptionError with the nearest one."""
+    if name in METHODS:
+        return METHODS[name]
+    near = difflib.get_close_matches(name, METHODS, n=1)
+    hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(METHODS)}"
+    raise OptionError(f"expected the name of a method, got {name!r}: {hint}")

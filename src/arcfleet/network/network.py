@@ -1,0 +1,143 @@
+"""Turns an Instance into the arrays that solvers search on, and plans back into streets.
+
+A *task* is a required link; its *arcs* are the directions in which it may be served. Arc 0
+is the depot. *Terminals* are the nodes where service can start or end, the depot being
+terminal 0; the network holds one dense matrix of driving costs between them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from arcfleet import _core
+from arcfleet.errors import InstanceError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from arcfleet.instance import Instance
+
+IntArray = NDArray[np.int32]
+
+#: In `node_distances` and `Network.distances`: no way there.
+UNREACHABLE: int = _core.UNREACHABLE
+
+
+class Network:
+    """Tasks, arcs and the costs of driving between them.
+
+    All arrays are read-only by intent and indexed by arc, arc 0 being the depot.
+
+    Parameters
+    ----------
+    instance
+        The problem.
+    threads
+        Threads for the shortest paths.
+
+    Attributes
+    ----------
+    core
+        The C++ object that the solvers take.
+    arc_task
+        Task of each arc, counted over the required links; -1 for the depot.
+    arc_edge
+        Link and direction of each arc: twice the link's position, plus one if reverse.
+    arc_start, arc_end
+        Terminals where service starts and ends.
+    arc_service_cost, arc_demand
+        What serving costs, and takes of the capacity.
+    arc_twin
+        The same task in the other direction; -1 if there is none.
+    terminal_nodes
+        Position in `instance.nodes` of each terminal.
+    distances
+        Driving costs between terminals.
+    """
+
+    def __init__(self, instance: Instance, threads: int = 1) -> None:
+        self.instance = instance
+        links = instance.links
+        position = {node: index for index, node in enumerate(instance.nodes)}
+        try:
+            self.core = _core.Network(
+                num_nodes=len(instance.nodes),
+                **_link_arrays(instance, position),
+                required=np.array([link.required for link in links], dtype=np.uint8),
+                demand=_array([link.demand for link in links]),
+                service_cost=_array([link.service_cost or 0 for link in links]),
+                reverse_service_cost=_array(
+                    [link.reverse_service_cost or 0 for link in links]
+                ),
+                depot=position[instance.depot],
+                capacity=instance.capacity,
+                route_cost=instance.route_cost,
+                fleet_limit=instance.fleet_limit or 0,
+                threads=threads,
+            )
+        except OverflowError:
+            raise _too_long(instance) from None
+        self.arc_task = self.core.arc_task
+        self.arc_edge = self.core.arc_edge
+        self.arc_start = self.core.arc_start
+        self.arc_end = self.core.arc_end
+        self.arc_service_cost = self.core.arc_service_cost
+        self.arc_demand = self.core.arc_demand
+        self.arc_twin = self.core.arc_twin
+        self.terminal_nodes = self.core.terminal_nodes
+        self.distances = self.core.distances
+
+    @property
+    def num_tasks(self) -> int:
+        """Number of required links."""
+        return self.core.num_tasks
+
+    @property
+    def num_arcs(self) -> int:
+        """Number of arcs, the depot included."""
+        return len(self.arc_task)
+
+
+def node_distances(instance: Instance, threads: int = 1) -> IntArray:
+    """Driving costs between all nodes, in the order of `instance.nodes`.
+
+    UNREACHABLE stands where there is no way.
+    """
+    position = {node: index for index, node in enumerate(instance.nodes)}
+    everywhere = np.arange(len(instance.nodes), dtype=np.int32)
+    try:
+        return _core.distance_matrix(
+            num_nodes=len(instance.nodes),
+            **_link_arrays(instance, position),
+            sources=everywhere,
+            targets=everywhere,
+            threads=threads,
+        )
+    except OverflowError:
+        raise _too_long(instance) from None
+
+
+def _link_arrays(instance: Instance, position: dict[int, int]) -> dict[str, IntArray]:
+    links = instance.links
+    return {
+        "tail": _array([position[link.tail] for link in links]),
+        "head": _array([position[link.head] for link in links]),
+        "cost": _array([link.cost for link in links]),
+        "reverse_cost": _array(
+            [-1 if link.reverse_cost is None else link.reverse_cost for link in links]
+        ),
+    }
+
+
+def _array(values: Sequence[int]) -> IntArray:
+    return np.array(values, dtype=np.int32)
+
+
+def _too_long(instance: Instance) -> InstanceError:
+    return InstanceError(
+        f"expected shortest paths of at most {_core.MAX_DISTANCE}, found a longer one "
+        f"in instance {instance.name!r}: use a coarser unit of cost"
+    )

@@ -1,0 +1,1 @@
+"""Showing it: text tables and static plots."""

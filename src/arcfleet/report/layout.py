@@ -1,0 +1,206 @@
+"""Where to draw the nodes: their coordinates, or places that fit the distances."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from arcfleet.instance.instance import Instance
+
+_UNREACHABLE = 2**31 - 1
+_MOST_ITERATIONS = 300
+#: Relative progress in stress below which more iterations are not visible in a picture.
+_TOLERANCE = 1e-5
+
+
+def layout(instance: Instance) -> NDArray[np.float64]:
+    """Place every node in the plane.
+
+    Coordinates are used where the instance has them, with longitude scaled so that shapes
+    look as on a map. Otherwise the nodes of every connected part are placed such that
+    straight lines are about as long as the shortest paths, and the parts side by side.
+    The same instance always gets the same layout.
+
+    Parameters
+    ----------
+    instance
+        The instance to draw.
+
+    Returns
+    -------
+    places
+        One (x, y) per node, in the order of the instance's nodes; y points up.
+    """
+    if instance.coordinates:
+        scale = longitude_scale(instance)
+        return np.array(instance.coordinates, dtype=np.float64) * (scale, 1.0)
+    parts = _connected_parts(instance)
+    if len(instance.nodes) == len(parts):
+        distances = np.zeros((len(instance.nodes), len(instance.nodes)))
+    else:
+        # Imported here, as an instance with coordinates can be drawn without the core.
+        from arcfleet.network import node_distances
+
+        directed = node_distances(instance)
+        distances = np.minimum(directed, directed.T).astype(np.float64)
+    return _side_by_side(parts, [embed(distances[np.ix_(part, part)]) for part in parts])
+
+
+def longitude_scale(instance: Instance) -> float:
+    """Length of a degree of longitude where the instance lies, in degrees of latitude.
+
+    It is 1 where the coordinates cannot be degrees, as for plane coordinates in metres.
+    """
+    latitudes = [latitude for _, latitude in instance.coordinates]
+    if not latitudes or max(map(abs, latitudes)) >= 90:
+        return 1.0
+    return math.cos(math.radians((min(latitudes) + max(latitudes)) / 2))
+
+
+def embed(distances: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Place points in the plane such that their distances fit a given matrix.
+
+    Classical scaling gives the start, majorisation of the stress (SMACOF; Gansner, Koren
+    and North 2005) with weights 1/distance^2 the rest: short distances, which are the
+    streets that will be drawn, count as much as long ones.
+
+    Parameters
+    ----------
+    distances
+        Symmetric; 2**31 - 1 where two points are connected through third ones only.
+
+    Returns
+    -------
+    places
+        One (x, y) per point, centred at the origin.
+    """
+    count = len(distances)
+    if count == 1:
+        return np.zeros((1, 2))
+    goal = _positive(_filled(distances))
+    places = _classical_scaling(goal)
+    weights = goal**-2
+    np.fill_diagonal(weights, 0.0)
+    laplacian = np.diag(weights.sum(axis=1)) - weights
+    # The Laplacian is singular along (1, ..., 1); adding that direction makes it regular
+    # and changes nothing for centred places.
+    inverse = np.linalg.inv(laplacian + weights.mean())
+    weighted_goal = weights * goal
+    before = math.inf
+    for _ in range(_MOST_ITERATIONS):
+        actual = _pairwise(places)
+        stress = float((weights * (actual - goal) ** 2).sum())
+        if before - stress <= _TOLERANCE * before and before < math.inf:
+            break
+        before = stress
+        pull = -weighted_goal / np.maximum(actual, 1e-12 * goal.max())
+        np.fill_diagonal(pull, 0.0)
+        np.fill_diagonal(pull, -pull.sum(axis=1))
+        places = inverse @ (pull @ places)
+    return _turned(places - places.mean(axis=0))
+
+
+def _filled(distances: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Join pairs that no legal path connects, as u and v in u -> w <- v, through others."""
+    if (distances < _UNREACHABLE).all():
+        return distances
+    joined = np.where(distances < _UNREACHABLE, distances, np.inf)
+    for via in range(len(joined)):
+        np.minimum(joined, joined[:, via, None] + joined[None, via, :], out=joined)
+    return joined
+
+
+def _positive(distances: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Keep nodes at distance 0 visibly apart."""
+    pairs = distances[~np.eye(len(distances), dtype=bool)]
+    positive = pairs[pairs > 0]
+    # A tenth of the typical distance to the nearest other node; anything if all are 0.
+    nearest = np.where(distances > 0, distances, np.inf).min(axis=1)
+    least = 0.1 * float(np.median(nearest[np.isfinite(nearest)])) if len(positive) else 1.0
+    goal = np.where(distances > 0, distances, least)
+    np.fill_diagonal(goal, 1.0)
+    return goal
+
+
+def _classical_scaling(goal: NDArray[np.float64]) -> NDArray[np.float64]:
+    count = len(goal)
+    squares = goal**2
+    np.fill_diagonal(squares, 0.0)
+    centred = (
+        squares - squares.mean(axis=0) - squares.mean(axis=1)[:, None] + squares.mean()
+    )
+    values, vectors = np.linalg.eigh(-centred / 2)
+    places = np.zeros((count, 2))
+    for axis in range(min(2, count)):
+        places[:, axis] = vectors[:, -1 - axis] * math.sqrt(max(values[-1 - axis], 0.0))
+    # Points exactly on a line or on each other would stay so; a spiral frees them.
+    angles = np.arange(count) * math.pi * (3 - math.sqrt(5))
+    spiral = np.column_stack([np.cos(angles), np.sin(angles)])
+    spiral *= np.sqrt((np.arange(count) + 1) / count)[:, None]
+    return np.asarray(places + 1e-3 * goal.mean() * spiral)
+
+
+def _pairwise(places: NDArray[np.float64]) -> NDArray[np.float64]:
+    x, y = places[:, 0], places[:, 1]
+    return np.hypot(x[:, None] - x, y[:, None] - y)
+
+
+def _turned(places: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Lay the long axis across, with signs that do not depend on the linear algebra."""
+    _, _, axes = np.linalg.svd(places, full_matrices=False)
+    turned = places @ axes.T
+    for axis in range(2):
+        extreme = turned[int(np.abs(turned[:, axis]).argmax()), axis]
+        if extreme < 0:
+            turned[:, axis] *= -1
+    return np.asarray(turned)
+
+
+def _connected_parts(instance: Instance) -> list[NDArray[np.intp]]:
+    """Positions of the nodes of every part that links connect, the largest part first."""
+    position = {node: i for i, node in enumerate(instance.nodes)}
+    neighbours: list[list[int]] = [[] for _ in instance.nodes]
+    for link in instance.links:
+        tail, head = position[link.tail], position[link.head]
+        neighbours[tail].append(head)
+        neighbours[head].append(tail)
+    parts = []
+    seen: set[int] = set()
+    for start in range(len(instance.nodes)):
+        if start in seen:
+            continue
+        seen.add(start)
+        part = [start]
+        for node in part:
+            new = [other for other in dict.fromkeys(neighbours[node]) if other not in seen]
+            seen.update(new)
+            part.extend(new)
+        parts.append(np.array(sorted(part), dtype=np.intp))
+    return sorted(parts, key=len, reverse=True)
+
+
+def _side_by_side(
+    parts: Sequence[NDArray[np.intp]], places: Sequence[NDArray[np.float64]]
+) -> NDArray[np.float64]:
+    """Put the parts next to each other in rows about as wide as all of them are high."""
+    together = np.zeros((sum(map(len, parts)), 2))
+    sizes = [np.ptp(part_places, axis=0) for part_places in places]
+    gap = 0.15 * max(float(size.max()) for size in sizes) or 1.0
+    areas = sum((width + gap) * (height + gap) for width, height in sizes)
+    row_width = max(1.3 * math.sqrt(areas), max(float(width) for width, _ in sizes))
+    left = top = row_height = 0.0
+    for part, part_places, (width, height) in zip(parts, places, sizes, strict=True):
+        if left > 0 and left + width > row_width:
+            left, top, row_height = 0.0, top - row_height - gap, 0.0
+        corner = np.array([part_places[:, 0].min(), part_places[:, 1].max()])
+        together[part] = part_places - corner + (left, top)
+        left += float(width) + gap
+        row_height = max(row_height, float(height))
+    return together

@@ -1,0 +1,362 @@
+"""Static pictures of instances and plans, for documents and papers."""
+
+from __future__ import annotations
+
+import colorsys
+import io
+import math
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from arcfleet.errors import OptionError, SolutionError
+from arcfleet.instance.atomic import check_writable, write_bytes_atomically
+from arcfleet.report.layout import layout
+from arcfleet.report.link_shapes import Places, link_shapes, middle, shifted
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from arcfleet.instance.instance import Instance
+    from arcfleet.solution.solution import Route, Solution
+
+SUFFIXES = (".png", ".svg", ".pdf")
+
+_STREET = "#cfd3d6"
+_REQUIRED = "#4a5560"
+_ONE_WAY = "#8b949b"
+_DEPOT = "#111111"
+#: Colours that stay apart from each other and from the grey streets.
+_ROUTE_COLOURS = (
+    *("#1f77b4", "#e4572e", "#2ca02c", "#9467bd", "#d4a017", "#17a2b8", "#c2185b"),
+    *("#7a5230", "#6b8e23", "#3949ab", "#ff8fa3", "#00a676", "#b5179e", "#f4a261"),
+)
+
+_LONGER_SIDE = 8.0  # inches
+_SHORTER_SIDE = 3.5
+_POINTS_PER_INCH = 72.0
+_DOTS_PER_INCH = 160
+_MOST_LEGEND_ROUTES = 12
+_MOST_ARROWS = 150
+_MOST_NUMBERED_NODES = 40
+_LARGEST_SHOWN_NUMBER = 999  # what fits into a node's circle; street data has 10 digits
+#: Deadheads along a street are drawn side by side, up to this many in each direction.
+_LANES = 3
+
+
+def plot(
+    instance: Instance,
+    solution: Solution | None,
+    path: Path,
+    title: str | None = None,
+) -> None:
+    """Draw an instance, or a plan for it, into a file.
+
+    Services are solid, deadheads dashed along the streets of the routes' paths; a route
+    without a path gets straight dashed connectors. The file appears only once complete.
+
+    Parameters
+    ----------
+    instance
+        The streets.
+    solution
+        The plan; None draws the instance alone, with its required streets darker.
+    path
+        Where to write; the suffix chooses among PNG, SVG and PDF.
+    title
+        Above the picture; by default name, cost and number of routes.
+
+    Raises
+    ------
+    OptionError
+        If the suffix is unknown or matplotlib is not installed.
+    SolutionError
+        If the plan contains links that the instance does not have.
+    FileError
+        If the file cannot be written.
+    """
+    path = Path(path)
+    check_plottable(path)
+    from matplotlib.figure import Figure
+
+    if solution is not None:
+        _check_links(instance, solution)
+
+    # A Figure of its own, not pyplot: no window, no state shared with the caller.
+    suffix = path.suffix.lower()
+    figure = Figure()
+    _Picture(instance, figure).draw(solution, title or _title(instance, solution))
+    picture = io.BytesIO()
+    # Without a date the same plan gives the same file.
+    dateless: dict[str, Any] = {
+        ".svg": {"Date": None},
+        ".pdf": {"CreationDate": None},
+    }
+    figure.savefig(
+        picture,
+        format=suffix[1:],
+        dpi=_DOTS_PER_INCH,
+        bbox_inches="tight",
+        metadata=dateless.get(suffix),
+    )
+    write_bytes_atomically(path, picture.getvalue())
+
+
+def check_plottable(path: Path) -> None:
+    """Raise what `plot` would raise about its file, before the work that leads to it."""
+    if path.suffix.lower() not in SUFFIXES:
+        raise OptionError(
+            f"expected a picture file ending in {', '.join(SUFFIXES)}, got {path.name!r}"
+        )
+    try:
+        import matplotlib.figure  # noqa: F401
+    except ImportError as error:
+        raise OptionError(
+            "plotting needs matplotlib, which is not installed: install arcfleet[plot]"
+        ) from error
+    check_writable(path)
+
+
+class _Picture:
+    """One drawing: the axes and the lines of the links on it."""
+
+    def __init__(self, instance: Instance, figure: Figure) -> None:
+        self.instance = instance
+        self.places = layout(instance)
+        self.position = {node: i for i, node in enumerate(instance.nodes)}
+        self.shapes = link_shapes(instance, self.places)
+        self.axes, self.point = _axes(figure, np.vstack([self.places, *self.shapes]))
+
+    def draw(self, solution: Solution | None, title: str) -> None:
+        self._draw_streets(darker_required=solution is None)
+        if solution is not None:
+            self._draw_routes(solution.routes)
+        self._draw_nodes()
+        self._draw_legend(solution)
+        self.axes.set_title(title, fontsize=13, pad=10, parse_math=False)
+
+    def _draw_streets(self, darker_required: bool) -> None:
+        links = self.instance.links
+        required = [darker_required and link.required for link in links]
+        plain = [s for s, dark in zip(self.shapes, required, strict=True) if not dark]
+        self._lines(plain, _STREET, 1.3, layer=1)
+        dark = [s for s, dark in zip(self.shapes, required, strict=True) if dark]
+        self._lines(dark, _REQUIRED, 1.9, layer=2)
+        one_way = [s for s, link in zip(self.shapes, links, strict=True) if link.one_way]
+        if len(one_way) <= _MOST_ARROWS:
+            self._arrows(
+                one_way, _REQUIRED if darker_required else _ONE_WAY, 6.5, layer=2.5
+            )
+
+    def _draw_routes(self, routes: Sequence[Route]) -> None:
+        lanes: Counter[tuple[int, bool]] = Counter()
+        directions = sum(len(route.services) for route in routes) <= _MOST_ARROWS
+        for route, colour in zip(routes, route_colours(len(routes)), strict=True):
+            served = [self._driven(s.link, s.reverse) for s in route.services]
+            self._lines(served, colour, 2.6, layer=4)
+            if directions:
+                self._arrows(served, colour, 8.5, layer=5)
+            self._lines(self._deadheads(route, lanes), colour, 1.2, layer=3, dashed=True)
+
+    def _deadheads(self, route: Route, lanes: Counter[tuple[int, bool]]) -> list[Places]:
+        if not route.path:
+            return self._connectors(route)
+        lines = []
+        for step in route.path:
+            if not step.serves:
+                # To the right of the street, so that a service there stays visible.
+                lane = lanes[step.link, step.reverse] % _LANES
+                lanes[step.link, step.reverse] += 1
+                aside = (2.6 + 1.9 * lane) * self.point
+                lines.append(shifted(self._driven(step.link, step.reverse), aside))
+        return lines
+
+    def _connectors(self, route: Route) -> list[Places]:
+        depot = self.places[self.position[self.instance.depot]]
+        stops = [depot]
+        for service in route.services:
+            link = self.instance.links[service.link]
+            ends = (link.head, link.tail) if service.reverse else (link.tail, link.head)
+            stops += [self.places[self.position[node]] for node in ends]
+        stops.append(depot)
+        pairs = zip(stops[::2], stops[1::2], strict=True)
+        return [np.array(pair) for pair in pairs if not np.array_equal(*pair)]
+
+    def _draw_nodes(self) -> None:
+        depot = self.places[self.position[self.instance.depot]]
+        numbered = (
+            len(self.places) <= _MOST_NUMBERED_NODES
+            and max(self.instance.nodes) <= _LARGEST_SHOWN_NUMBER
+        )
+        if numbered:
+            self.axes.scatter(
+                self.places[:, 0],
+                self.places[:, 1],
+                s=130,
+                color="white",
+                edgecolors=_ONE_WAY,
+                linewidths=0.8,
+                zorder=6,
+            )
+            for node, place in zip(self.instance.nodes, self.places, strict=True):
+                colour = "white" if node == self.instance.depot else "#333333"
+                self.axes.text(
+                    place[0],
+                    place[1],
+                    str(node),
+                    color=colour,
+                    size=7,
+                    ha="center",
+                    va="center",
+                    zorder=8,
+                )
+        size = 130 if numbered else 75
+        self.axes.scatter(
+            depot[0],
+            depot[1],
+            s=size,
+            marker="s",
+            color=_DEPOT,
+            edgecolors="white",
+            zorder=7,
+        )
+
+    def _draw_legend(self, solution: Solution | None) -> None:
+        from matplotlib.lines import Line2D
+
+        def line(label: str, colour: str, width: float, dashed: bool = False) -> Line2D:
+            style: Literal["--", "-"] = "--" if dashed else "-"
+            return Line2D(
+                [], [], color=colour, linewidth=width, linestyle=style, label=label
+            )
+
+        marks = [
+            Line2D(
+                [], [], color=_DEPOT, marker="s", markersize=7, linestyle="", label="depot"
+            )
+        ]
+        if solution is None:
+            marks.append(line("required street", _REQUIRED, 1.9))
+            if not all(link.required for link in self.instance.links):
+                marks.append(line("other street", _STREET, 1.3))
+        else:
+            marks.append(line("deadhead", _REQUIRED, 1.2, dashed=True))
+            colours = route_colours(solution.num_routes)
+            named = list(zip(solution.routes, colours, strict=True))[:_MOST_LEGEND_ROUTES]
+            marks += [
+                line(f"route {number}: load {route.load}, cost {route.cost}", colour, 2.6)
+                for number, (route, colour) in enumerate(named, start=1)
+            ]
+            more = solution.num_routes - len(named)
+            if more:
+                marks.append(line(f"… and {more} more", "none", 0))
+        self.axes.legend(
+            handles=marks,
+            loc="upper left",
+            bbox_to_anchor=(1.01, 1.0),
+            frameon=False,
+            fontsize=9,
+        )
+
+    def _driven(self, link: int, reverse: bool) -> Places:
+        return self.shapes[link][::-1] if reverse else self.shapes[link]
+
+    def _lines(
+        self,
+        shapes: Sequence[Places],
+        colour: str,
+        width: float,
+        layer: float,
+        dashed: bool = False,
+    ) -> None:
+        from matplotlib.collections import LineCollection
+
+        self.axes.add_collection(
+            LineCollection(
+                shapes,
+                colors=colour,
+                linewidths=width,
+                linestyles=[(0, (3.2, 1.6))] if dashed else "solid",
+                capstyle="butt" if dashed else "round",
+                zorder=layer,
+            ),
+            autolim=False,
+        )
+
+    def _arrows(
+        self, shapes: Sequence[Places], colour: str, size: float, layer: float
+    ) -> None:
+        """Draw a triangle of `size` points in the middle of every line that has room."""
+        from matplotlib.collections import PolyCollection
+
+        triangles = []
+        for shape in shapes:
+            if np.hypot(*np.diff(shape, axis=0).T).sum() < 1.6 * size * self.point:
+                continue
+            centre, ahead = middle(shape)
+            left = np.array([-ahead[1], ahead[0]])
+            corners = [0.6 * ahead, -0.4 * ahead + 0.42 * left, -0.4 * ahead - 0.42 * left]
+            triangles.append(centre + size * self.point * np.array(corners))
+        self.axes.add_collection(
+            PolyCollection(
+                triangles,
+                facecolors=colour,
+                edgecolors="white",
+                linewidths=0.5,
+                zorder=layer,
+            ),
+            autolim=False,
+        )
+
+
+def route_colours(count: int) -> list[str]:
+    """Colours for routes, all different: chosen ones first, then spread over the hues."""
+    colours = list(_ROUTE_COLOURS[:count])
+    for extra in range(count - len(colours)):
+        # Golden ratio steps keep neighbours apart however many follow.
+        hue = (0.07 + extra * (math.sqrt(5) - 1) / 2) % 1
+        lightness = (0.38, 0.55, 0.68)[extra % 3]
+        saturation = (0.75, 0.55)[extra % 2]
+        rgb = colorsys.hls_to_rgb(hue, lightness, saturation)
+        colours.append("#" + "".join(f"{round(255 * part):02x}" for part in rgb))
+    return colours
+
+
+def _title(instance: Instance, solution: Solution | None) -> str:
+    if solution is None:
+        required, links = len(instance.required), len(instance.links)
+        return f"{instance.name}: {required} of {links} links required"
+    routes = "route" if solution.num_routes == 1 else "routes"
+    return f"{instance.name}: cost {solution.cost}, {solution.num_routes} {routes}"
+
+
+def _axes(figure: Figure, points: Places) -> tuple[Axes, float]:
+    """Axes in the shape of the data, and the length of a typographic point on them."""
+    low, high = points.min(axis=0), points.max(axis=0)
+    extent = float((high - low).max()) or 1.0
+    # A margin for arrows and shifted deadheads; the short side is padded to be readable.
+    sides = np.maximum(high - low + 0.07 * extent, extent * _SHORTER_SIDE / _LONGER_SIDE)
+    centre = (low + high) / 2
+    inches = _LONGER_SIDE * sides / sides.max()
+    figure.set_size_inches(*inches)
+    axes = figure.add_axes((0, 0, 1, 1))
+    axes.set_xlim(*(centre[0] + sides[0] * np.array([-0.5, 0.5])))
+    axes.set_ylim(*(centre[1] + sides[1] * np.array([-0.5, 0.5])))
+    axes.set_axis_off()
+    return axes, float(sides[0] / inches[0] / _POINTS_PER_INCH)
+
+
+def _check_links(instance: Instance, solution: Solution) -> None:
+    for number, route in enumerate(solution.routes, start=1):
+        links = [s.link for s in route.services] + [step.link for step in route.path]
+        for link in links:
+            if not 0 <= link < len(instance.links):
+                raise SolutionError(
+                    f"expected links from 0 to {len(instance.links) - 1}, "
+                    f"got link {link} on route {number}"
+                )

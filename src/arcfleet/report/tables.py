@@ -1,0 +1,60 @@
+"""Plain-text tables for terminals and documents."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+#: Also right-aligns what was formatted by the caller, such as `1,024` and `+3.5 %`.
+_NUMBER = re.compile(r"[+-]?\d[\d,]*(\.\d+)?([eE][+-]?\d+)?( ?%)?|[+-]?(inf|nan)")
+_MISSING = "-"
+
+
+def table(rows: Sequence[Sequence[object]], header: Sequence[str]) -> str:
+    """Align rows under a header; columns of numbers go to the right.
+
+    Parameters
+    ----------
+    rows
+        One sequence of cells per row, as long as the header. None is shown as `-`.
+    header
+        Names of the columns.
+
+    Returns
+    -------
+    text
+        The lines joined by newlines, without one at the end and without trailing spaces.
+
+    Raises
+    ------
+    ValueError
+        If a row is not as long as the header.
+    """
+    for row in rows:
+        if len(row) != len(header):
+            raise ValueError(
+                f"expected {len(header)} cells per row, got {len(row)}: {row!r}"
+            )
+    cells = [[_MISSING if cell is None else str(cell) for cell in row] for row in rows]
+    widths = [
+        max(len(name), *(len(row[column]) for row in cells)) if cells else len(name)
+        for column, name in enumerate(header)
+    ]
+    numeric = [
+        any(row[column] != _MISSING for row in cells)
+        and all(row[column] == _MISSING or _NUMBER.fullmatch(row[column]) for row in cells)
+        for column in range(len(header))
+    ]
+
+    def line(texts: Sequence[str]) -> str:
+        aligned = (
+            text.rjust(width) if right else text.ljust(width)
+            for text, width, right in zip(texts, widths, numeric, strict=True)
+        )
+        return "  ".join(aligned).rstrip()
+
+    rule = "  ".join("-" * width for width in widths)
+    return "\n".join([line(header), rule, *(line(row) for row in cells)])

@@ -1,0 +1,115 @@
+"""What `solve` returns: the plan, and how it was come by."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from arcfleet.solution import Solution
+
+StoppedBy = Literal["seconds", "iterations", "stale_iterations", "target_cost", "interrupt"]
+
+
+@dataclass(frozen=True, slots=True)
+class Improvement:
+    """A better plan, and when it was found.
+
+    Parameters
+    ----------
+    seconds
+        Since the call of `solve`.
+    iteration
+        Counted from 0.
+    cost
+        Total cost of the plan.
+    """
+
+    seconds: float
+    iteration: int
+    cost: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """The best plan found, with the facts of the run.
+
+    Parameters
+    ----------
+    instance
+        Name of the instance.
+    method
+        Name of the method that ran.
+    seed, threads
+        As given.
+    solution
+        The best plan.
+    seconds
+        Wall-clock time of the whole call.
+    iterations
+        Iterations done.
+    stopped_by
+        The limit that ended the search.
+    history
+        Each better plan, in the order found.
+    """
+
+    instance: str
+    method: str
+    seed: int
+    threads: int
+    solution: Solution
+    seconds: float
+    iterations: int
+    stopped_by: StoppedBy
+    history: tuple[Improvement, ...]
+
+    @property
+    def cost(self) -> int:
+        """Total cost of the best plan."""
+        return self.solution.cost
+
+    def summary(self) -> str:
+        """Say in a few lines what was found."""
+        plan = self.solution
+        share = f" ({plan.deadhead / plan.cost:.1%} of it)" if plan.cost else ""
+        loads = ", ".join(str(load) for load in plan.loads[:12])
+        more = f", and {plan.num_routes - 12} more" if plan.num_routes > 12 else ""
+        return "\n".join(
+            [
+                f"instance    {self.instance}",
+                f"method      {self.method}, seed {self.seed}",
+                f"cost        {plan.cost}",
+                f"deadhead    {plan.deadhead}{share}",
+                f"routes      {plan.num_routes}",
+                f"loads       {loads or '-'}{more}",
+                f"time        {self.seconds:.2f} s, {self.iterations} iterations, "
+                f"stopped by {self.stopped_by.replace('_', ' ')}",
+            ]
+        )
+
+    def facts(self) -> dict[str, object]:
+        """Give everything but the street paths, ready for JSON."""
+        plan = self.solution
+        return {
+            "instance": self.instance,
+            "method": self.method,
+            "seed": self.seed,
+            "threads": self.threads,
+            "cost": plan.cost,
+            "deadhead": plan.deadhead,
+            "service_cost": plan.service_cost,
+            "num_routes": plan.num_routes,
+            "seconds": round(self.seconds, 3),
+            "iterations": self.iterations,
+            "stopped_by": self.stopped_by,
+            "routes": [
+                {
+                    "load": route.load,
+                    "cost": route.cost,
+                    "services": [[s.link, int(s.reverse)] for s in route.services],
+                }
+                for route in plan.routes
+            ],
+            "history": [[round(h.seconds, 4), h.iteration, h.cost] for h in self.history],
+        }

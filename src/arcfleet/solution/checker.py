@@ -1,0 +1,314 @@
+"""The independent judge: verifies a plan from the instance alone and names every fault.
+
+It shares no code with the solvers, on purpose: its own plain shortest paths, no arrays, no
+compiled core. A plan that a solver got wrong must not be confirmed by the same mistake.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from arcfleet.instance.instance import Instance, Link
+    from arcfleet.solution.solution import Route, Service, Solution, Step
+
+#: A deadhead from one node to another.
+_Leg = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """What the checker found.
+
+    Parameters
+    ----------
+    faults
+        One sentence per fault, in the order of the routes; empty for a valid plan. Routes
+        are counted from 1, links from 0.
+    cost, deadhead, service_cost
+        What the plan really costs, with shortest deadheads; None where a fault leaves it
+        undefined.
+    """
+
+    faults: tuple[str, ...]
+    cost: int | None
+    deadhead: int | None
+    service_cost: int | None
+
+    @property
+    def ok(self) -> bool:
+        """Whether the plan is valid and all its statements are true."""
+        return not self.faults
+
+
+def check(instance: Instance, solution: Solution) -> Report:
+    """Verify a plan against its instance.
+
+    Deadheads are costed as shortest paths, so a stated path that takes a detour is a fault.
+
+    Parameters
+    ----------
+    instance
+        What was to be solved.
+    solution
+        The plan; may be arbitrarily wrong.
+
+    Returns
+    -------
+    report
+        Every fault and the recomputed costs.
+    """
+    judge = _Judge(instance)
+    return judge.judge(solution)
+
+
+class _Judge:
+    """Collects faults; one object per check."""
+
+    def __init__(self, instance: Instance) -> None:
+        self.instance = instance
+        self.faults: list[str] = []
+        self.neighbours: dict[int, list[tuple[int, int]]] = defaultdict(list)
+        for link in instance.links:
+            self.neighbours[link.tail].append((link.head, link.cost))
+            if link.reverse_cost is not None:
+                self.neighbours[link.head].append((link.tail, link.reverse_cost))
+
+    def judge(self, solution: Solution) -> Report:
+        legs_of_routes = [self._legs(route.services) for route in solution.routes]
+        distances = self._leg_distances(leg for legs in legs_of_routes for leg in legs)
+
+        self._check_each_served_once(solution.routes)
+        limit = self.instance.fleet_limit
+        if limit is not None and len(solution.routes) > limit:
+            self.faults.append(
+                f"expected at most {limit} routes (fleet limit), got {len(solution.routes)}"
+            )
+        service_costs: list[int | None] = []
+        deadheads: list[int | None] = []
+        for number, route in enumerate(solution.routes, start=1):
+            where = f"route {number}"
+            service_cost = self._check_services(route, where)
+            deadhead = self._check_legs(legs_of_routes[number - 1], distances, where)
+            self._check_load(route, where)
+            cost = _sum([service_cost, deadhead, self._fixed_cost(route)])
+            self._check_stated(f"{where}: cost", route.cost, cost)
+            if route.path:
+                self._check_path(route, where)
+            service_costs.append(service_cost)
+            deadheads.append(deadhead)
+
+        service_total = _sum(service_costs)
+        deadhead_total = _sum(deadheads)
+        fixed = [self._fixed_cost(route) for route in solution.routes]
+        total = _sum([service_total, deadhead_total, *fixed])
+        self._check_stated("total cost", solution.cost, total)
+        self._check_stated("total deadhead", solution.deadhead, deadhead_total)
+        self._check_stated("total service cost", solution.service_cost, service_total)
+        return Report(
+            faults=tuple(self.faults),
+            cost=total,
+            deadhead=deadhead_total,
+            service_cost=service_total,
+        )
+
+    def _check_each_served_once(self, routes: Sequence[Route]) -> None:
+        served_by: dict[int, list[int]] = defaultdict(list)
+        for number, route in enumerate(routes, start=1):
+            for service in route.services:
+                if self._link(service) is not None:
+                    served_by[service.link].append(number)
+        for index in self.instance.required:
+            if index not in served_by:
+                self.faults.append(f"{self.instance.describe_link(index)} is never served")
+        for index, numbers in sorted(served_by.items()):
+            if len(numbers) > 1:
+                self.faults.append(
+                    f"{self.instance.describe_link(index)} is served {len(numbers)} times, "
+                    f"on routes {', '.join(map(str, numbers))}"
+                )
+
+    def _check_services(self, route: Route, where: str) -> int | None:
+        """Check the services one by one; return what they cost together."""
+        if not route.services:
+            self.faults.append(f"{where}: serves nothing")
+        costs: list[int | None] = []
+        for service in route.services:
+            link = self._link(service)
+            if link is None:
+                self.faults.append(f"{where}: serves {self._unknown(service)}")
+                costs.append(None)
+                continue
+            name = self.instance.describe_link(service.link)
+            if not link.required:
+                self.faults.append(f"{where}: serves {name}, which is not required")
+            if link.one_way and service.reverse:
+                self.faults.append(f"{where}: serves one-way {name} in reverse")
+            costs.append(
+                link.reverse_service_cost if service.reverse else link.service_cost
+            )
+        return _sum(costs)
+
+    def _check_legs(
+        self,
+        legs: Sequence[_Leg | None],
+        distances: Mapping[_Leg, int],
+        where: str,
+    ) -> int | None:
+        """Check that every deadhead can be driven; return what they cost together."""
+        for leg in legs:
+            if leg is not None and leg not in distances:
+                self.faults.append(
+                    f"{where}: there is no way from node {leg[0]} to {leg[1]}"
+                )
+        return _sum([None if leg is None else distances.get(leg) for leg in legs])
+
+    def _check_load(self, route: Route, where: str) -> None:
+        links = [self._link(service) for service in route.services]
+        known = [link.demand for link in links if link is not None]
+        if sum(known) > self.instance.capacity:
+            self.faults.append(
+                f"{where}: expected a load of at most the capacity "
+                f"({self.instance.capacity}), got {sum(known)}"
+            )
+        load = sum(known) if len(known) == len(links) else None
+        self._check_stated(f"{where}: load", route.load, load)
+
+    def _check_path(self, route: Route, where: str) -> None:
+        depot = self.instance.depot
+        at: int | None = depot
+        costs: list[int | None] = [self._fixed_cost(route)]
+        for position, step in enumerate(route.path, start=1):
+            place = f"{where}: step {position} of the path"
+            link = self._link(step)
+            if link is None:
+                self.faults.append(f"{place} drives along {self._unknown(step)}")
+                at = None  # Unknown: a gap after this step would be the same fault again.
+                costs.append(None)
+                continue
+            name = self.instance.describe_link(step.link)
+            start, end = _ends(link, step.reverse)
+            if at is not None and start != at:
+                gap = f"{name} from node {start}, but the vehicle is at node {at}"
+                start_rule = f" (the depot is {depot})" if position == 1 else ""
+                self.faults.append(f"{place} takes {gap}{start_rule}")
+            if link.one_way and step.reverse:
+                self.faults.append(f"{place} drives one-way {name} in reverse")
+            at = end
+            if step.serves:
+                costs.append(
+                    link.reverse_service_cost if step.reverse else link.service_cost
+                )
+            else:
+                costs.append(link.reverse_cost if step.reverse else link.cost)
+        if at is not None and at != depot:
+            self.faults.append(f"{where}: the path ends at node {at}, not at depot {depot}")
+        self._check_path_services(route, where)
+        cost = _sum(costs)
+        if cost is not None and cost != route.cost:
+            self.faults.append(
+                f"{where}: the path costs {cost}, but the stated cost is {route.cost}"
+            )
+
+    def _check_path_services(self, route: Route, where: str) -> None:
+        on_path = [(step.link, bool(step.reverse)) for step in route.path if step.serves]
+        stated = [(service.link, bool(service.reverse)) for service in route.services]
+        if on_path == stated:
+            return
+        pairs = zip(on_path, stated, strict=False)
+        same = next((i for i, (left, right) in enumerate(pairs) if left != right), None)
+        if same is None:
+            difference = f"{len(on_path)} services on the path, {len(stated)} stated"
+        else:
+            difference = (
+                f"service {same + 1} is {_direction(*on_path[same])} on the path, "
+                f"{_direction(*stated[same])} as stated"
+            )
+        self.faults.append(
+            f"{where}: the path does not serve the route's services in order: {difference}"
+        )
+
+    def _check_stated(self, what: str, stated: int, recomputed: int | None) -> None:
+        if recomputed is not None and stated != recomputed:
+            self.faults.append(
+                f"{what} is stated as {stated}, recomputed it is {recomputed}"
+            )
+
+    def _fixed_cost(self, route: Route) -> int:
+        # A route that serves nothing is a fault, but no vehicle drives it.
+        return self.instance.route_cost if route.services else 0
+
+    def _link(self, place: Service | Step) -> Link | None:
+        index: object = place.link
+        if isinstance(index, bool) or not isinstance(index, int):
+            return None
+        return self.instance.links[index] if 0 <= index < len(self.instance.links) else None
+
+    def _unknown(self, place: Service | Step) -> str:
+        return (
+            f"link {place.link!r}, which does not exist "
+            f"(there are {len(self.instance.links)}, counted from 0)"
+        )
+
+    def _legs(self, services: Sequence[Service]) -> list[_Leg | None]:
+        """List every deadhead of a route; None where a link next to it does not exist."""
+        if not services:
+            return []
+        depot = self.instance.depot
+        stops: list[int | None] = [depot]
+        for service in services:
+            link = self._link(service)
+            stops += (None, None) if link is None else _ends(link, service.reverse)
+        stops.append(depot)
+        return [
+            None if start is None or end is None else (start, end)
+            for start, end in zip(stops[::2], stops[1::2], strict=True)
+        ]
+
+    def _leg_distances(self, legs: Iterable[_Leg | None]) -> dict[_Leg, int]:
+        """Cost of every leg that can be driven: one search per node where legs start."""
+        targets: dict[int, set[int]] = defaultdict(set)
+        for leg in legs:
+            if leg is not None:
+                targets[leg[0]].add(leg[1])
+        return {
+            (start, end): distance
+            for start, ends in targets.items()
+            for end, distance in self._dijkstra(start, ends).items()
+        }
+
+    def _dijkstra(self, source: int, targets: set[int]) -> dict[int, int]:
+        missing = set(targets)
+        done: dict[int, int] = {}
+        best = {source: 0}
+        waiting = [(0, source)]
+        while waiting and missing:
+            distance, node = heapq.heappop(waiting)
+            if node in done:
+                continue
+            done[node] = distance
+            missing.discard(node)
+            for neighbour, cost in self.neighbours[node]:
+                reached = distance + cost
+                if reached < best.get(neighbour, reached + 1):
+                    best[neighbour] = reached
+                    heapq.heappush(waiting, (reached, neighbour))
+        return {node: done[node] for node in targets if node in done}
+
+
+def _ends(link: Link, reverse: bool) -> tuple[int, int]:
+    return (link.head, link.tail) if reverse else (link.tail, link.head)
+
+
+def _direction(link: object, reverse: bool) -> str:
+    return f"link {link} in reverse" if reverse else f"link {link} forward"
+
+
+def _sum(parts: Sequence[int | None]) -> int | None:
+    known = [part for part in parts if part is not None]
+    return sum(known) if len(known) == len(parts) else None

@@ -1,0 +1,71 @@
+"""Read and write solution files: the CARPLIB text form and our own JSON.
+
+Reading judges only whether the file speaks of this instance at all; whether the plan is
+allowed and its costs are right is for the checker.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from arcfleet.errors import OptionError
+from arcfleet.instance.atomic import write_text_atomically
+from arcfleet.instance.plain_text import read_text
+from arcfleet.solution.json_solution import format_json_solution, read_json_solution
+from arcfleet.solution.text_solution import format_text_solution, read_text_solution
+
+if TYPE_CHECKING:
+    from arcfleet.instance.instance import Instance
+    from arcfleet.solution.solution import Solution
+
+_FORMATS = ("carplib", "json")
+
+
+def read_solution(path: Path | str, instance: Instance) -> Solution:
+    """Read a plan for `instance`; the content tells the format."""
+    text = read_text(path)
+    if text.lstrip().startswith(("{", "[")):
+        return read_json_solution(path, text, instance)
+    return read_text_solution(path, text, instance)
+
+
+def write_solution(
+    solution: Solution,
+    instance: Instance,
+    path: Path | str,
+    seconds: float = 0.0,
+    file_format: str | None = None,
+) -> None:
+    """Write a plan for `instance`.
+
+    Parameters
+    ----------
+    solution
+        The plan. The text form holds its services and costs, JSON its street paths too.
+    instance
+        What it is a plan for; SolutionError if it has no such links.
+    path
+        The file; it is replaced only when the new one is complete.
+    seconds
+        How long finding the plan took.
+    file_format
+        "carplib" (text) or "json"; by default "json" for the suffix .json, else text.
+    """
+    if file_format is None:
+        file_format = "json" if Path(path).suffix.lower() == ".json" else "carplib"
+    if file_format not in _FORMATS:
+        close = difflib.get_close_matches(str(file_format).lower(), _FORMATS, n=1)
+        hint = f"; did you mean {close[0]}?" if close else ""
+        raise OptionError(
+            f"expected file_format carplib or json, got {file_format!r}{hint}"
+        )
+    if not 0 <= seconds < math.inf:
+        raise OptionError(f"expected seconds of 0 or more, got {seconds!r}")
+    if file_format == "json":
+        text = format_json_solution(solution, instance, seconds)
+    else:
+        text = format_text_solution(path, solution, instance, seconds)
+    write_text_atomically(path, text)

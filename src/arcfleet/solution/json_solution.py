@@ -1,0 +1,117 @@
+"""Our own JSON solution, with the street path of each route."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from typing import TYPE_CHECKING
+
+from arcfleet.errors import FormatWarning, SolutionError
+from arcfleet.instance.formats.strict_json import JsonObject, open_document
+from arcfleet.instance.instance import MAX_NODE
+from arcfleet.instance.plain_text import quote
+from arcfleet.solution.solution import Route, Service, Solution, Step
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from arcfleet.instance.instance import Instance
+
+FORMAT = "arcfleet-solution"
+VERSION = 1
+
+_SOLUTION_KEYS = frozenset(
+    ("instance", "cost", "deadhead", "service_cost", "seconds", "routes")
+)
+_ROUTE_KEYS = frozenset(("services", "load", "cost", "path"))
+_SERVICE_KEYS = frozenset(("link", "reverse"))
+_STEP_KEYS = frozenset(("link", "reverse", "serves"))
+
+
+def read_json_solution(path: Path | str, text: str, instance: Instance) -> Solution:
+    """Read the JSON text of `path`."""
+    document = open_document(path, text, FORMAT, VERSION, _SOLUTION_KEYS)
+    name = document.text("instance", instance.name)
+    if name != instance.name:
+        warnings.warn(
+            f"{path}: expected a solution of instance {quote(instance.name)}, "
+            f"found one of {quote(name)}",
+            FormatWarning,
+            stacklevel=2,
+        )
+    if "seconds" in document:
+        document.number("seconds")
+    last = len(instance.links) - 1
+    return Solution(
+        routes=tuple(
+            _read_route(item, last) for item in document.objects("routes", _ROUTE_KEYS)
+        ),
+        cost=_amount(document, "cost"),
+        deadhead=_amount(document, "deadhead"),
+        service_cost=_amount(document, "service_cost"),
+    )
+
+
+def format_json_solution(solution: Solution, instance: Instance, seconds: float) -> str:
+    """Return the JSON text, one route a line."""
+    members: dict[str, object] = {
+        "format": FORMAT,
+        "version": VERSION,
+        "instance": instance.name,
+        "cost": solution.cost,
+        "deadhead": solution.deadhead,
+        "service_cost": solution.service_cost,
+        "seconds": seconds,
+    }
+    for route in solution.routes:
+        driven = [step.link for step in route.path]
+        for link in [service.link for service in route.services] + driven:
+            if not 0 <= link < len(instance.links):
+                raise SolutionError(
+                    f"expected links 0 to {len(instance.links) - 1} of instance "
+                    f"{instance.name!r}, got link {link}"
+                )
+    lines = [f"{_dump(key)}: {_dump(value)}" for key, value in members.items()]
+    routes = ",\n  ".join(_dump(_route_members(route)) for route in solution.routes)
+    lines.append(f'"routes": [\n  {routes}\n ]' if routes else '"routes": []')
+    return "{\n " + ",\n ".join(lines) + "\n}\n"
+
+
+def _amount(item: JsonObject, key: str) -> int:
+    # A wrong statement, even a negative one, is for the checker to find.
+    return item.integer(key, -MAX_NODE, MAX_NODE)
+
+
+def _read_route(item: JsonObject, last: int) -> Route:
+    return Route(
+        services=tuple(
+            Service(service.integer("link", 0, last), service.flag("reverse"))
+            for service in item.objects("services", _SERVICE_KEYS)
+        ),
+        load=_amount(item, "load"),
+        cost=_amount(item, "cost"),
+        path=tuple(
+            Step(step.integer("link", 0, last), step.flag("reverse"), step.flag("serves"))
+            for step in item.objects("path", _STEP_KEYS, optional=True)
+        ),
+    )
+
+
+def _route_members(route: Route) -> dict[str, object]:
+    members: dict[str, object] = {
+        "load": route.load,
+        "cost": route.cost,
+        "services": [
+            {"link": service.link, "reverse": service.reverse} for service in route.services
+        ],
+    }
+    if route.path:
+        members["path"] = [
+            {"link": step.link, "reverse": step.reverse, "serves": step.serves}
+            for step in route.path
+        ]
+    return members
+
+
+def _dump(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False)

@@ -1,0 +1,89 @@
+"""Between the flat arrays that solvers hold and Solutions, and from routes to streets.
+
+A plan is two arrays: the arcs of all routes one after the other, and where each route
+starts, with the total number of arcs as last entry.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from arcfleet.errors import SolutionError
+from arcfleet.solution.solution import Route, Service, Solution, Step
+
+if TYPE_CHECKING:
+    from arcfleet.network import Network
+
+IntArray = NDArray[np.int32]
+
+
+def from_plan(network: Network, arcs: IntArray, route_starts: IntArray) -> Solution:
+    """Make a Solution of a flat plan, with its costs and loads."""
+    routes = []
+    deadhead = 0
+    service_cost = 0
+    for first, last in pairwise(route_starts.tolist()):
+        route = arcs[first:last]
+        starts = np.append(network.arc_start[route], 0)
+        ends = np.append(0, network.arc_end[route])
+        route_deadhead = int(network.distances[ends, starts].sum(dtype=np.int64))
+        route_service = int(network.arc_service_cost[route].sum(dtype=np.int64))
+        edges = network.arc_edge[route].tolist()
+        routes.append(
+            Route(
+                services=tuple(Service(edge // 2, edge % 2 == 1) for edge in edges),
+                load=int(network.arc_demand[route].sum(dtype=np.int64)),
+                cost=route_deadhead + route_service + network.instance.route_cost,
+            )
+        )
+        deadhead += route_deadhead
+        service_cost += route_service
+    return Solution(
+        routes=tuple(routes),
+        cost=deadhead + service_cost + network.instance.route_cost * len(routes),
+        deadhead=deadhead,
+        service_cost=service_cost,
+    )
+
+
+def to_plan(network: Network, solution: Solution) -> tuple[IntArray, IntArray]:
+    """Flatten a Solution into arcs and route starts, as solvers take it.
+
+    Raises SolutionError where a service is none that the network knows; whether the plan
+    is otherwise right is the checker's business.
+    """
+    arc_of_edge = {edge: arc for arc, edge in enumerate(network.arc_edge.tolist()) if arc}
+    arcs = []
+    route_starts = [0]
+    for number, route in enumerate(solution.routes, start=1):
+        for service in route.services:
+            arc = arc_of_edge.get(2 * service.link + service.reverse)
+            if arc is None:
+                raise SolutionError(
+                    "expected services of required links in legal directions, got link "
+                    f"{service.link}{' reversed' if service.reverse else ''} "
+                    f"in route {number}"
+                )
+            arcs.append(arc)
+        route_starts.append(len(arcs))
+    return np.array(arcs, dtype=np.int32), np.array(route_starts, dtype=np.int32)
+
+
+def with_street_paths(network: Network, solution: Solution) -> Solution:
+    """Work out the street path of every route: shortest paths between its services."""
+    arcs, route_starts = to_plan(network, solution)
+    routes = []
+    for number, route in enumerate(solution.routes):
+        plan = arcs[route_starts[number] : route_starts[number + 1]]
+        edges, serves = network.core.street_path(plan)
+        path = tuple(
+            Step(edge // 2, edge % 2 == 1, bool(served))
+            for edge, served in zip(edges.tolist(), serves.tolist(), strict=True)
+        )
+        routes.append(replace(route, path=path))
+    return replace(solution, routes=tuple(routes))

@@ -1,0 +1,98 @@
+"""What comes out: routes of directed services, with what they cost and carry."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """One required link, served in one direction.
+
+    Parameters
+    ----------
+    link
+        Position of the link in the instance's `links`, counted from 0.
+    reverse
+        Whether it is served from head to tail.
+    """
+
+    link: int
+    reverse: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One link driven along in a route's street path.
+
+    Parameters
+    ----------
+    link
+        Position of the link in the instance's `links`, counted from 0.
+    reverse
+        Whether it is driven from head to tail.
+    serves
+        Whether it is served on this passage; False means deadheading.
+    """
+
+    link: int
+    reverse: bool
+    serves: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Route:
+    """What one vehicle does between leaving the depot and returning to it.
+
+    Parameters
+    ----------
+    services
+        The links it serves, in order.
+    load
+        Total demand served.
+    cost
+        Service, deadhead and the fixed cost of a route together.
+    path
+        Every link driven along, street by street; empty where it was not worked out.
+        Between two services the vehicle then takes any shortest path.
+    """
+
+    services: tuple[Service, ...]
+    load: int
+    cost: int
+    path: tuple[Step, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Solution:
+    """A plan: all routes, with the costs stated for them.
+
+    The costs are statements, written by whoever made the plan; `checker.check` verifies
+    them.
+
+    Parameters
+    ----------
+    routes
+        One route per vehicle trip.
+    cost
+        Total: service cost, deadhead and the fixed costs of the routes.
+    deadhead
+        Cost of driving without serving.
+    service_cost
+        Cost of serving.
+    """
+
+    routes: tuple[Route, ...]
+    cost: int
+    deadhead: int
+    service_cost: int
+
+    @property
+    def num_routes(self) -> int:
+        """Number of routes."""
+        return len(self.routes)
+
+    @property
+    def loads(self) -> tuple[int, ...]:
+        """Load of each route."""
+        return tuple(route.load for route in self.routes)

@@ -1,0 +1,31 @@
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+SOURCE = Path(__file__).parents[2] / "src" / "arcfleet"
+
+
+def test_import_is_light() -> None:
+    code = (
+        "import sys, arcfleet\n"
+        "print([m for m in ('torch', 'matplotlib', 'scipy', 'rich') if m in sys.modules])"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert ran.stdout.strip() == "[]"
+
+
+def test_only_network_and_search_call_the_extension() -> None:
+    # import-linter sees Python modules only, so this rule is held here.
+    callers = set()
+    for file in SOURCE.rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            names = [alias.name for alias in getattr(node, "names", [])]
+            module = getattr(node, "module", None) or ""
+            if "_core" in names or "_core" in module.split("."):
+                callers.add(file.relative_to(SOURCE).parts[0])
+    assert callers == {"network", "search"}

@@ -1,0 +1,35 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given, settings
+from tests.strategies import connected_instances
+
+from arcfleet import METHODS, Stop, check, solve
+from arcfleet.network import Network
+from arcfleet.solution.plan import from_plan, to_plan, with_street_paths
+
+if TYPE_CHECKING:
+    from arcfleet.instance import Instance
+
+
+@pytest.mark.parametrize("method", METHODS)
+@settings(max_examples=40)
+@given(instance=connected_instances(max_nodes=9, max_extra_links=12))
+def test_the_judge_accepts_plans_and_their_street_paths(
+    method: str, instance: Instance
+) -> None:
+    result = solve(instance, method, stop=Stop(iterations=7), seed=3)
+    assert check(instance, result.solution).faults == ()
+    network = Network(instance)
+    expanded = with_street_paths(network, result.solution)
+    assert all(route.path for route in expanded.routes)
+    assert check(instance, expanded).faults == ()
+
+
+@given(instance=connected_instances())
+def test_plans_survive_flattening(instance: Instance) -> None:
+    network = Network(instance)
+    solution = solve(instance, "ps-random-arc", stop=Stop(iterations=1)).solution
+    assert from_plan(network, *to_plan(network, solution)) == solution

@@ -1,0 +1,17 @@
+"""Where the collection of public instances lies; it is not part of the repository."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+
+def shared_dir() -> Path:
+    """Return the shared folder, or skip the test where there is none."""
+    default = Path(__file__).resolve().parents[1].parent / "shared"
+    folder = Path(os.environ.get("ARCFLEET_SHARED", default))
+    if not (folder / "carplib" / "best_known.csv").is_file():
+        pytest.skip(f"no instance collection in {folder}; set ARCFLEET_SHARED to its place")
+    return folder

@@ -1,0 +1,200 @@
+"""Random instances for property tests.
+
+`instances` are well formed and no more: streets may be cut off and demands too large.
+`connected_instances` always have a plan.
+"""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+
+from arcfleet.instance.instance import MAX_NODE, MAX_NUMBER, Coordinate, Instance, Link
+
+_LIMIT = 180.0
+
+
+def plain_texts() -> st.SearchStrategy[str]:
+    """Texts that a line of a file can hold as they are."""
+    return st.text(st.characters(codec="utf-8", exclude_categories=["C", "Z"]), max_size=8)
+
+
+def coordinates() -> st.SearchStrategy[Coordinate]:
+    degrees = st.floats(-_LIMIT, _LIMIT)
+    return st.tuples(degrees, degrees)
+
+
+@st.composite
+def links(
+    draw: st.DrawFn,
+    tail: int,
+    head: int,
+    *,
+    one_way: bool | None = None,
+    required: bool | None = None,
+    by_direction: bool = True,
+    separate_service: bool = True,
+    decorated: bool = True,
+    largest: int = 30,
+    most_demand: int = 10,
+) -> Link:
+    """One link; None leaves `one_way` or `required` to chance."""
+    numbers = st.integers(0, largest)
+    if one_way is None:
+        one_way = draw(st.booleans())
+    if required is None:
+        required = draw(st.booleans())
+    cost = draw(numbers)
+    reverse_cost = None if one_way or not by_direction else draw(numbers)
+    service_cost = reverse_service_cost = None
+    if required and separate_service:
+        service_cost = draw(numbers)
+        reverse_service_cost = None if one_way or not by_direction else draw(numbers)
+    return Link(
+        tail=tail,
+        head=head,
+        cost=cost,
+        reverse_cost=reverse_cost,
+        one_way=one_way,
+        required=required,
+        demand=draw(st.integers(0, most_demand)) if required else 0,
+        service_cost=service_cost,
+        reverse_service_cost=reverse_service_cost,
+        name=draw(st.text(max_size=6)) if decorated else "",
+        geometry=(
+            tuple(draw(st.sampled_from([0, 2, 3]).flatmap(_points))) if decorated else ()
+        ),
+    )
+
+
+def _points(count: int) -> st.SearchStrategy[list[Coordinate]]:
+    return st.lists(coordinates(), min_size=count, max_size=count)
+
+
+@st.composite
+def instances(
+    draw: st.DrawFn,
+    *,
+    one_way: bool = True,
+    by_direction: bool = True,
+    separate_service: bool = True,
+    decorated: bool = True,
+    any_nodes: bool = True,
+    limits: bool = True,
+    max_nodes: int = 6,
+    max_links: int = 10,
+) -> Instance:
+    """Mixed graphs with parallel links and loops.
+
+    Parameters
+    ----------
+    one_way, by_direction, separate_service
+        Whether links may be one-way, cost differently by direction, or cost more or
+        less to serve than to drive.
+    decorated
+        Whether there may be coordinates, street names, geometry and any text as name.
+    any_nodes
+        Whether nodes may have any numbers in any order, not only 0..n-1 or 1..n.
+    limits
+        Whether there may be a fleet limit and a route cost.
+    max_nodes, max_links
+        Largest size.
+    """
+    if any_nodes and draw(st.booleans()):
+        numbers = st.one_of(st.integers(0, 20), st.integers(0, MAX_NODE))
+        nodes = draw(st.lists(numbers, min_size=1, max_size=max_nodes, unique=True))
+        depot = draw(st.sampled_from(nodes))
+    else:
+        first = draw(st.integers(0, 1))
+        nodes = list(range(first, first + draw(st.integers(1, max_nodes))))
+        # With the depot there, a text file shows that it counts from 0.
+        depot = draw(st.sampled_from(nodes)) if first or any_nodes else 0
+    largest = draw(st.sampled_from([3, 100, MAX_NUMBER]))
+    made = [
+        draw(
+            links(
+                draw(st.sampled_from(nodes)),
+                draw(st.sampled_from(nodes)),
+                one_way=None if one_way else False,
+                by_direction=by_direction and draw(st.booleans()),
+                separate_service=separate_service and draw(st.booleans()),
+                decorated=decorated and draw(st.booleans()),
+                largest=largest,
+                most_demand=largest,
+            )
+        )
+        for _ in range(draw(st.integers(0, max_links)))
+    ]
+    return Instance(
+        name=draw(st.text(max_size=10) if decorated else plain_texts()),
+        nodes=tuple(nodes),
+        links=tuple(made),
+        depot=depot,
+        capacity=draw(st.integers(1, largest)),
+        route_cost=draw(st.integers(0, largest)) if limits else 0,
+        fleet_limit=draw(st.none() | st.integers(1, 9)) if limits else None,
+        stated_vehicles=draw(st.none() | st.integers(0, 9)),
+        upper_bound=draw(st.none() | st.integers(0, MAX_NODE)) if decorated else None,
+        comment=draw(st.text(max_size=10)) if decorated else "",
+        coordinates=(
+            tuple(draw(_points(len(nodes)))) if decorated and draw(st.booleans()) else ()
+        ),
+    )
+
+
+@st.composite
+def connected_instances(
+    draw: st.DrawFn,
+    *,
+    mixed: bool = True,
+    max_nodes: int = 7,
+    max_extra_links: int = 6,
+    capacity: int = 10,
+) -> Instance:
+    """Instances that have a plan.
+
+    Two-way streets connect all nodes, every demand fits a vehicle, at least one link is
+    required and the fleet is free.
+
+    Parameters
+    ----------
+    mixed
+        Whether links may be one-way and cost differently by direction and for service.
+    max_nodes, max_extra_links
+        Largest number of nodes, and of links beside those that connect them.
+    capacity
+        Capacity of a vehicle.
+    """
+    first = draw(st.integers(0, 1))
+    nodes = list(range(first, first + draw(st.integers(1, max_nodes))))
+    # Each node hangs on an earlier one: a random spanning tree.
+    ends = [
+        (draw(st.sampled_from(nodes[:i])), nodes[i], False) for i in range(1, len(nodes))
+    ]
+    extra = draw(st.integers(1 if len(nodes) == 1 else 0, max_extra_links))
+    for _ in range(extra):
+        tail, head = draw(st.sampled_from(nodes)), draw(st.sampled_from(nodes))
+        ends.append((tail, head, mixed and draw(st.booleans())))
+    sure = draw(st.integers(0, len(ends) - 1))
+    made = [
+        draw(
+            links(
+                tail,
+                head,
+                one_way=one_way,
+                required=True if index == sure else None,
+                by_direction=mixed and draw(st.booleans()),
+                separate_service=mixed and draw(st.booleans()),
+                decorated=False,
+                most_demand=capacity,
+            )
+        )
+        for index, (tail, head, one_way) in enumerate(ends)
+    ]
+    return Instance(
+        name="random",
+        nodes=tuple(nodes),
+        links=tuple(draw(st.permutations(made))),
+        depot=draw(st.sampled_from(nodes)),
+        capacity=capacity,
+        route_cost=draw(st.integers(0, 5)) if mixed else 0,
+    )

@@ -1,0 +1,175 @@
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from matplotlib.image import imread
+
+from arcfleet.errors import FileError, OptionError, SolutionError
+from arcfleet.instance.instance import Instance, Link
+from arcfleet.report.plot import check_plottable, plot, route_colours
+from arcfleet.solution.solution import Route, Service, Solution, Step
+
+# A one-way street, two parallel links, a loop and a bent street; places are given, so that
+# no shortest paths are needed.
+INSTANCE = Instance(
+    name="corner $x_ shop",
+    nodes=(1, 2, 3),
+    links=(
+        Link(tail=1, head=2, cost=5, required=True, demand=1),
+        Link(tail=2, head=1, cost=6),
+        Link(tail=2, head=2, cost=2, required=True, demand=1),
+        Link(tail=2, head=3, cost=4, one_way=True, required=True, demand=1),
+        Link(tail=3, head=1, cost=7, geometry=((1.0, 1.0), (0.2, 0.9), (0.0, 0.0))),
+    ),
+    depot=1,
+    capacity=2,
+    coordinates=((0.0, 0.0), (1.0, 0.0), (1.0, 1.0)),
+)
+PLAN = Solution(
+    routes=(
+        Route(
+            services=(Service(0), Service(2)),
+            load=2,
+            cost=12,
+            path=(Step(0, False, True), Step(2, False, True), Step(0, True, False)),
+        ),
+        Route(services=(Service(3),), load=1, cost=16),
+    ),
+    cost=28,
+    deadhead=17,
+    service_cost=11,
+)
+
+
+def colours_of(path: Path) -> set[tuple[int, ...]]:
+    pixels = np.asarray(np.round(255 * imread(path)[:, :, :3]), dtype=int)
+    return {tuple(map(int, colour)) for colour in np.unique(pixels.reshape(-1, 3), axis=0)}
+
+
+def rgb(colour: str) -> tuple[int, ...]:
+    return tuple(bytes.fromhex(colour[1:]))
+
+
+def test_plan_shows_every_route_in_its_colour(tmp_path: Path) -> None:
+    path = tmp_path / "plan.png"
+    plot(INSTANCE, PLAN, path)
+    assert path.read_bytes().startswith(b"\x89PNG\r\n\x1a\n")
+    assert {rgb(colour) for colour in route_colours(2)} <= colours_of(path)
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_instance_alone_shows_no_route_colour(tmp_path: Path) -> None:
+    path = tmp_path / "instance.png"
+    plot(INSTANCE, None, path)
+    colours = colours_of(path)
+    assert len(colours) > 2
+    assert rgb(route_colours(1)[0]) not in colours
+
+
+@pytest.mark.parametrize(
+    ("suffix", "start"), [(".PNG", b"\x89PNG"), (".svg", b"<?xml"), (".pdf", b"%PDF")]
+)
+def test_suffix_chooses_the_format(tmp_path: Path, suffix: str, start: bytes) -> None:
+    path = tmp_path / f"plan{suffix}"
+    plot(INSTANCE, PLAN, path)
+    assert path.read_bytes().startswith(start)
+
+
+def test_title_names_cost_and_routes_unless_given(tmp_path: Path) -> None:
+    path = tmp_path / "plan.svg"
+    plot(INSTANCE, PLAN, path)
+    assert "<!-- corner $x_ shop: cost 28, 2 routes -->" in path.read_text()
+    plot(INSTANCE, PLAN, path, title="Monday")
+    assert "<!-- Monday -->" in path.read_text()
+
+
+def test_legend_is_cut(tmp_path: Path) -> None:
+    path = tmp_path / "plan.svg"
+    plot(INSTANCE, replace(PLAN, routes=PLAN.routes * 20), path)
+    text = path.read_text()
+    assert "<!-- route 12: load 1, cost 16 -->" in text
+    assert "<!-- route 13" not in text
+    assert "and 28 more -->" in text
+
+
+def test_single_node(tmp_path: Path) -> None:
+    instance = Instance(name="dot", nodes=(1,), links=(), depot=1, capacity=1)
+    plot(instance, None, tmp_path / "dot.png")
+    assert len(colours_of(tmp_path / "dot.png")) > 1
+
+
+def test_unknown_suffix(tmp_path: Path) -> None:
+    with pytest.raises(OptionError, match=r"\.png, \.svg, \.pdf, got 'plan\.gif'"):
+        plot(INSTANCE, PLAN, tmp_path / "plan.gif")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_matplotlib_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in [name for name in sys.modules if name.startswith("matplotlib")]:
+        monkeypatch.delitem(sys.modules, module)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(OptionError, match=r"install arcfleet\[plot\]"):
+        plot(INSTANCE, PLAN, tmp_path / "plan.png")
+
+
+def test_missing_directory(tmp_path: Path) -> None:
+    path = tmp_path / "nowhere" / "plan.png"
+    with pytest.raises(FileError, match="expected an existing directory") as caught:
+        plot(INSTANCE, PLAN, path)
+    assert caught.value.path == path
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_directory_in_the_way(tmp_path: Path) -> None:
+    path = tmp_path / "plan.png"
+    path.mkdir()
+    with pytest.raises(FileError, match="found a directory"):
+        plot(INSTANCE, PLAN, path)
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_old_picture_survives_a_failure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "plan.png"
+    path.write_bytes(b"old")
+
+    def fail(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "replace", fail)
+    with pytest.raises(FileError, match="No space left"):
+        plot(INSTANCE, PLAN, path)
+    assert path.read_bytes() == b"old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_check_plottable_leaves_nothing_behind(tmp_path: Path) -> None:
+    check_plottable(tmp_path / "plan.svg")
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(OptionError):
+        check_plottable(tmp_path / "plan")
+    with pytest.raises(FileError):
+        check_plottable(tmp_path / "nowhere" / "plan.svg")
+
+
+def test_link_to_a_picture_stays_a_link(tmp_path: Path) -> None:
+    link = tmp_path / "latest.png"
+    link.symlink_to(tmp_path / "monday.png")
+    plot(INSTANCE, PLAN, link)
+    assert link.is_symlink()
+    assert (tmp_path / "monday.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("link", [-1, 5])
+def test_plan_of_another_instance(tmp_path: Path, link: int) -> None:
+    other = replace(PLAN, routes=(Route(services=(Service(link),), load=0, cost=0),))
+    with pytest.raises(SolutionError, match=f"from 0 to 4, got link {link} on route 1"):
+        plot(INSTANCE, other, tmp_path / "plan.png")
+
+
+def test_colours_of_many_routes_all_differ() -> None:
+    assert len(set(route_colours(60))) == 60
+    assert route_colours(3) == route_colours(60)[:3]

@@ -1,0 +1,28 @@
+import pytest
+
+from arcfleet.report.tables import table
+
+
+def test_numbers_go_right_and_words_left() -> None:
+    text = table(
+        [("gdb1", 316, "0.0 %"), ("egl-e1-A", 3548, "12.5 %")], ("name", "cost", "gap")
+    )
+    assert text.splitlines() == [
+        "name      cost     gap",
+        "--------  ----  ------",
+        "gdb1       316   0.0 %",
+        "egl-e1-A  3548  12.5 %",
+    ]
+
+
+def test_missing_cells_do_not_turn_a_column_into_words() -> None:
+    assert table([(None,), (1000,)], ("cost",)).splitlines()[2:] == ["   -", "1000"]
+
+
+def test_no_rows() -> None:
+    assert table([], ("a", "bc")) == "a  bc\n-  --"
+
+
+def test_ragged_rows_are_refused() -> None:
+    with pytest.raises(ValueError, match="expected 2 cells per row, got 1"):
+        table([(1,)], ("a", "b"))
