@@ -33,8 +33,8 @@ unit: setup
 
 ## bench: the speed of each kernel beside its reference
 bench: setup
-	$(BIN)/python benchmarks/network_speed.py
-	$(BIN)/python benchmarks/path_scanning_speed.py
+	$(BIN)/python -m benchmarks.network_speed
+	$(BIN)/python -m benchmarks.path_scanning_speed
 
 ## stub: write the extension's stub anew after its bindings changed
 stub: setup

@@ -7,12 +7,12 @@ import time
 from typing import TYPE_CHECKING
 
 import numpy as np
-from machine import describe, shared_dir
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 
 from arcfleet import _core, read
 from arcfleet.report.tables import table
+from benchmarks.machine import describe, shared_dir
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,10 +9,9 @@ from __future__ import annotations
 import csv
 import statistics
 
-from machine import describe, shared_dir
-
 from arcfleet import METHODS, Stop, check, read, solve
 from arcfleet.report.tables import table
+from benchmarks.machine import describe, shared_dir
 
 SETS = ("gdb", "kshs", "val", "egl", "egl-large", "C", "D", "E", "F")
 SEEDS = {"ps": 40}

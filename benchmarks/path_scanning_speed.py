@@ -5,13 +5,12 @@ from __future__ import annotations
 import statistics
 import time
 
-from machine import describe, shared_dir
-
 from arcfleet import METHODS, Stop, read, solve
 from arcfleet.report.tables import table
+from benchmarks.machine import describe, shared_dir
 
-# egl-s4-A has 190 tasks; E15 stands for a 100-task instance (107 tasks).
-INSTANCES = ("egl/egl-s4-A.dat", "E/E15.dat")
+# egl-s4-A has 190 tasks; E09 stands for a 100-task instance (103 tasks).
+INSTANCES = ("egl/egl-s4-A.dat", "E/E09.dat")
 PLANS = 20_000
 ROUNDS = 5
 

@@ -12,9 +12,9 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.shared_data import shared_dir
 
 from arcfleet import check, read, read_solution
+from tests.shared_data import shared_dir
 
 ROOT = Path(__file__).parents[2]
 VILLAGE = ROOT / "examples" / "village.json"
@@ -114,7 +114,7 @@ def test_convert_there_and_back(tmp_path: Path) -> None:
 
 def test_convert_refuses_what_the_format_cannot_hold(tmp_path: Path) -> None:
     ran = arcfleet("convert", VILLAGE, tmp_path / "village.dat")
-    assert "one-way" in one_sentence(ran)
+    assert "Spanish CARPLIB" in one_sentence(ran)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -146,7 +146,7 @@ def test_bad_input_is_one_sentence(tmp_path: Path) -> None:
     bad.write_text(text.replace("coste", "preis", 1))
     assert f"{bad}:" in one_sentence(arcfleet("info", bad))
     assert "did you mean" in one_sentence(arcfleet("solve", VILLAGE, "--method", "ps-alt3"))
-    assert "is a directory" in one_sentence(arcfleet("solve", tmp_path)).lower()
+    assert "found a directory" in one_sentence(arcfleet("solve", tmp_path))
 
 
 @pytest.mark.parametrize(

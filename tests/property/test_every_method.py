@@ -4,11 +4,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given, settings
-from tests.strategies import connected_instances
 
 from arcfleet import METHODS, Stop, check, solve
 from arcfleet.network import Network
 from arcfleet.solution.plan import from_plan, to_plan, with_street_paths
+from tests.strategies import connected_instances
 
 if TYPE_CHECKING:
     from arcfleet.instance import Instance

@@ -4,10 +4,10 @@ from typing import TYPE_CHECKING
 
 import networkx as nx
 from hypothesis import given
-from tests.strategies import connected_instances, instances
 
 from arcfleet.network import Network, node_distances
 from arcfleet.network.network import UNREACHABLE
+from tests.strategies import connected_instances, instances
 
 if TYPE_CHECKING:
     from arcfleet.instance import Instance

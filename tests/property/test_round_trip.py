@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.strategies import connected_instances, instances
 
 from arcfleet.errors import FormatWarning, InstanceError
 from arcfleet.instance.files import read, write
+from tests.strategies import connected_instances, instances
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -3,9 +3,8 @@ from __future__ import annotations
 import csv
 from typing import TYPE_CHECKING
 
-from tests.shared_data import shared_dir
-
 from arcfleet.instance.files import read, write
+from tests.shared_data import shared_dir
 
 if TYPE_CHECKING:
     from pathlib import Path

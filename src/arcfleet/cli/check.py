@@ -18,7 +18,7 @@ def add_parser(commands: Commands) -> None:
     parser = commands.add_parser(
         "check",
         help="judge a plan, independently of any solver",
-        description="Judge a plan: print ok and its cost, or every fault; exit 1 on faults.",
+        description="Judge a plan: print ok and its cost, or every fault and exit 1.",
     )
     parser.add_argument("instance", type=Path, metavar="INSTANCE")
     parser.add_argument("solution", type=Path, metavar="SOLUTION")

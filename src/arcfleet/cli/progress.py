@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def progress_line(stop: Stop, *, hidden: bool) -> Iterator[ProgressCallback | None]:
-    """Show a progress line while the block runs; give its callback, or None where hidden."""
+    """Show a progress line while the block runs; its callback is None where hidden."""
     if hidden or not sys.stderr.isatty():
         yield None
         return

@@ -11,7 +11,7 @@ from arcfleet.errors import FileError
 
 
 def check_writable(path: Path | str) -> None:
-    """Raise FileError where writing to `path` would fail, before the work that leads to it."""
+    """Raise FileError where writing to `path` would fail; for use before long work."""
     target = _target(path)
     if not os.access(target.parent, os.W_OK | os.X_OK):
         raise FileError(

@@ -218,7 +218,8 @@ class Instance:
         """Name a link for a message, as in `link 17 (5-9, High Street)`."""
         link = self.links[index]
         arrow = ">" if link.one_way else "-"
-        street = f", {link.name}" if link.name else ""
+        name = " ".join(link.name.split())  # a message stays one line
+        street = f", {name}" if name else ""
         return f"link {index} ({link.tail}{arrow}{link.head}{street})"
 
 

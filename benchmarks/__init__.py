@@ -1,0 +1,1 @@
+"""Measurements of speed and quality; each file is a command of its own."""
