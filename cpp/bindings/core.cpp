@@ -5,4 +5,5 @@ NB_MODULE(_core, module) {
         "The machinery of arcfleet in C++; called by network and search only.";
     arcfleet::bind_network(module);
     arcfleet::bind_path_scanning(module);
+    arcfleet::bind_ruin_recreate(module);
 }

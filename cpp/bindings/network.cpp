@@ -112,9 +112,12 @@ void bind_network(nb::module_ &module) {
             [](const Network &network, const InArray<int32_t> &route) {
                 std::vector<int32_t> edges;
                 std::vector<uint8_t> serves;
-                for (const StreetStep &step : network.street_path(view(route))) {
-                    edges.push_back(step.edge);
-                    serves.push_back(step.serves);
+                {
+                    const nb::gil_scoped_release release;
+                    for (const StreetStep &step : network.street_path(view(route))) {
+                        edges.push_back(step.edge);
+                        serves.push_back(step.serves);
+                    }
                 }
                 return std::pair(to_array(std::move(edges)),
                                  to_array(std::move(serves)));

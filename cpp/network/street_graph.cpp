@@ -6,6 +6,9 @@ namespace arcfleet {
 
 StreetGraph::StreetGraph(int32_t num_nodes, const LinkArrays &links) {
     const size_t num_links = links.tail.size();
+    if (num_nodes < 0) {
+        throw std::invalid_argument("a negative number of nodes");
+    }
     if (links.head.size() != num_links || links.cost.size() != num_links ||
         links.reverse_cost.size() != num_links) {
         throw std::invalid_argument("link arrays differ in length");

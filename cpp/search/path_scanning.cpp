@@ -110,9 +110,9 @@ bool Builder::nothing_fits() {
 double Builder::mean_demand_near() const {
     int64_t sum = 0;
     int64_t count = 0;
-    for (int32_t i = t_.neighbours_at[idx(place_)];
+    for (size_t i = t_.neighbours_at[idx(place_)];
          i < t_.neighbours_at[idx(place_) + 1]; ++i) {
-        const int32_t task = t_.neighbours[idx(i)];
+        const int32_t task = t_.neighbours[i];
         const int64_t open = !served_[idx(task)];
         sum += open * t_.demand[idx(task)];
         count += open;
@@ -285,7 +285,8 @@ int64_t Builder::build(Random &random, int64_t iteration) {
 
 } // namespace
 
-PathScanningTables::PathScanningTables(const Network &net) : network(net) {
+PathScanningTables::PathScanningTables(const Network &net, bool with_neighbours)
+    : network(net) {
     const int32_t terminals = net.num_terminals();
     if (terminals > UINT16_MAX) {
         throw std::invalid_argument("more than 65535 places to serve from");
@@ -342,7 +343,7 @@ PathScanningTables::PathScanningTables(const Network &net) : network(net) {
         });
         nearest.insert(nearest.end(), starts.begin(), starts.end());
         for (const uint16_t start : starts) {
-            if (row[start] > mean_cost) {
+            if (!with_neighbours || row[start] > mean_cost) {
                 break;
             }
             for (int32_t k = arcs_at[start]; k < arcs_at[idx(start) + 1]; ++k) {
@@ -353,7 +354,7 @@ PathScanningTables::PathScanningTables(const Network &net) : network(net) {
                 }
             }
         }
-        neighbours_at.push_back(static_cast<int32_t>(neighbours.size()));
+        neighbours_at.push_back(neighbours.size());
     }
 
     tasks_by_demand.resize(demand.size());
@@ -365,7 +366,7 @@ PathScanningTables::PathScanningTables(const Network &net) : network(net) {
 
 PathScanning::PathScanning(const Network &network, const PathScanningRules &rules,
                            uint64_t seed)
-    : tables_(network), rules_(rules), seed_(seed),
+    : tables_(network, rules.trigger == Trigger::nearby), rules_(rules), seed_(seed),
       start_(std::chrono::steady_clock::now()) {}
 
 void PathScanning::run(int64_t iterations, double seconds, int64_t target,
@@ -378,7 +379,8 @@ void PathScanning::run(int64_t iterations, double seconds, int64_t target,
     std::atomic<int64_t> next{first};
     std::atomic<bool> reached{best_cost_ >= 0 && best_cost_ <= target};
     const int64_t limit = tables_.network.rules().fleet_limit;
-    run_workers(threads, [&](int) {
+    const auto workers = static_cast<int>(std::min<int64_t>(threads, iterations));
+    run_workers(workers, [&](int) {
         Builder builder(tables_, rules_);
         int64_t best = INT64_MAX; // this thread's, to keep the lock out of the loop
         while (!reached.load(std::memory_order_relaxed) && Clock::now() < deadline) {

@@ -6,6 +6,7 @@
 
 #include "base/random.h"
 #include "network/network.h"
+#include "search/improvement.h"
 
 #include <chrono>
 #include <cstdint>
@@ -45,7 +46,8 @@ struct PathScanningRules {
 // the other places and the tasks around it in order of distance.
 class PathScanningTables {
   public:
-    explicit PathScanningTables(const Network &network);
+    // Only the trigger `nearby` needs the neighbours.
+    PathScanningTables(const Network &network, bool with_neighbours);
 
     struct ArcHere {
         int32_t arc;
@@ -65,7 +67,7 @@ class PathScanningTables {
     std::vector<uint16_t> nearest;        // per terminal: starts in order of distance
     int32_t num_starts;                   // length of each row of `nearest`
     std::vector<int32_t> neighbours;      // tasks within mean_cost of a terminal
-    std::vector<int32_t> neighbours_at;   // where a terminal's neighbours begin
+    std::vector<size_t> neighbours_at;    // where a terminal's neighbours begin
     std::vector<int32_t> tasks_by_demand; // smallest first
     std::vector<int32_t> demand;          // by task
 };
@@ -74,12 +76,6 @@ class PathScanningTables {
 class PathScanning {
   public:
     PathScanning(const Network &network, const PathScanningRules &rules, uint64_t seed);
-
-    struct Improvement {
-        double seconds;
-        int64_t iteration;
-        int64_t cost;
-    };
 
     // Builds up to `iterations` more plans, and stops when `seconds` have passed or a
     // plan of at most `target` was found. Plan number i depends on the seed and i

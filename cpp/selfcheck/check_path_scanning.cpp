@@ -16,7 +16,7 @@ constexpr double kForever = 1e6;
 // the plans it could have become: the built plan must take a nearest admissible arc at
 // each step, and close a route only when none is left.
 void check_steps(const Network &network, const PathScanningRules &rules,
-                 const Plan &plan) {
+                 int64_t iteration, const Plan &plan) {
     const int64_t capacity = network.rules().capacity;
     double demands = 0;
     double costs = 0;
@@ -89,6 +89,34 @@ void check_steps(const Network &network, const PathScanningRules &rules,
                 break;
             }
             const int32_t chosen = plan.arcs[static_cast<size_t>(at)];
+            if (rules.choice == Choice::rules) {
+                // No other nearest arc that fits is better by this plan's rule.
+                int64_t rule = iteration % 5;
+                if (rule == 4) {
+                    rule = 2 * (capacity - load) <= capacity ? 2 : 3;
+                }
+                for (int32_t a = 1; a < arcs; ++a) {
+                    const Arc &arc = network.arc(a);
+                    if (served[static_cast<size_t>(arc.task)] ||
+                        load + arc.demand > capacity ||
+                        network.deadhead(place, a) != nearest) {
+                        continue;
+                    }
+                    const Arc &taken = network.arc(chosen);
+                    const int64_t cheaper = int64_t{taken.service_cost} * arc.demand -
+                                            int64_t{arc.service_cost} * taken.demand;
+                    const int64_t nearer =
+                        network.deadhead(chosen, 0) - network.deadhead(a, 0);
+                    const int64_t better[] = {cheaper, -cheaper, nearer, -nearer};
+                    // Cost and demand both 0 compare with nothing.
+                    const bool comparable =
+                        rule >= 2 || arc.demand > 0 || arc.service_cost > 0;
+                    if (comparable &&
+                        (taken.demand > 0 || taken.service_cost > 0 || rule >= 2)) {
+                        ARCFLEET_EQUAL(better[rule] <= 0, true);
+                    }
+                }
+            }
             ARCFLEET_EQUAL(static_cast<int64_t>(network.deadhead(place, chosen)),
                            nearest);
             load += network.arc(chosen).demand;
@@ -96,6 +124,27 @@ void check_steps(const Network &network, const PathScanningRules &rules,
             served[static_cast<size_t>(network.arc(chosen).task)] = true;
             place = chosen;
         }
+    }
+}
+
+// Plans with too many routes are not kept, however cheap.
+void check_fleet_limit(RandomStreets streets, uint64_t seed) {
+    const PathScanningRules rules{Choice::random_arc, Trigger::never, Filter::ellipse,
+                                  0.0};
+    const auto free_network = streets.network();
+    PathScanning free(*free_network, rules, seed);
+    free.run(5, kForever, -1, 1);
+    const auto routes = static_cast<int32_t>(free.best_plan().num_routes());
+    for (int32_t limit = std::max(1, routes - 1); limit <= routes; ++limit) {
+        streets.rules.fleet_limit = limit;
+        const auto network = streets.network();
+        PathScanning limited(*network, rules, seed);
+        limited.run(5, kForever, -1, 1);
+        if (limited.has_plan()) {
+            const auto found = static_cast<int32_t>(limited.best_plan().num_routes());
+            ARCFLEET_EQUAL(found <= limit, true);
+        }
+        ARCFLEET_EQUAL(limited.has_plan() || limit < routes, true);
     }
 }
 
@@ -115,6 +164,7 @@ void check_path_scanning() {
         Random random(2, round);
         const RandomStreets streets(random);
         const auto network = streets.network();
+        check_fleet_limit(streets, round);
         for (const PathScanningRules &rules : variants) {
             int64_t cheapest = INT64_MAX;
             for (int64_t plans = 1; plans <= 6; ++plans) {
@@ -125,7 +175,7 @@ void check_path_scanning() {
                 ARCFLEET_EQUAL(one.best_cost() <= cheapest, true);
                 cheapest = one.best_cost();
                 check_plan(*network, one.best_plan());
-                check_steps(*network, rules, one.best_plan());
+                check_steps(*network, rules, one.best_iteration(), one.best_plan());
             }
             PathScanning two(*network, rules, round);
             two.run(6, kForever, -1, 2);

@@ -98,3 +98,28 @@ class PathScanning:
 
     def history(self) -> list[tuple[float, int, int]]:
         """Seconds, iteration and cost of each improvement."""
+
+class RuinRecreate:
+    """Ruin and recreate, several chains side by side."""
+
+    def __init__(self, network: Network, average_removed: float, longest_string: float, split_rate: float, split_growth: float, blink_rate: float, first_temperature: float, last_temperature: float, seed: int, chains: int, horizon_iterations: int, horizon_seconds: float, arcs: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], route_starts: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None: ...
+
+    def run(self, iterations: int, seconds: float, target: int, threads: int) -> None: ...
+
+    @property
+    def iterations(self) -> int: ...
+
+    @property
+    def has_plan(self) -> bool: ...
+
+    @property
+    def best_cost(self) -> int: ...
+
+    @property
+    def best_iteration(self) -> int: ...
+
+    def best_plan(self) -> tuple[Annotated[NDArray[numpy.int32], dict(shape=(None,))], Annotated[NDArray[numpy.int32], dict(shape=(None,))]]:
+        """Arcs of all routes, and where each route starts."""
+
+    def history(self) -> list[tuple[float, int, int]]:
+        """Seconds, iteration and cost of each improvement."""

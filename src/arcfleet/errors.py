@@ -45,8 +45,13 @@ class FileError(ArcfleetError):
     def __init__(self, path: Path | str, message: str, line: int | None = None) -> None:
         self.path = Path(path)
         self.line = line
+        self._message = message
         where = f"{path}:{line}" if line is not None else f"{path}"
         super().__init__(f"{where}: {message}")
+
+    def __reduce__(self) -> tuple[type[FileError], tuple[Path, str, int | None]]:
+        """Pickle by the arguments, so that the error comes back from other processes."""
+        return type(self), (self.path, self._message, self.line)
 
 
 class FormatWarning(UserWarning):

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from arcfleet.errors import OptionError
+from arcfleet.instance import Instance
 from arcfleet.instance.diagnose import require_solvable
 from arcfleet.network import Network
 from arcfleet.search.path_scanning import PATH_SCANNING_VARIANTS, path_scanning
-from arcfleet.search.stop import Stop
+from arcfleet.search.stop import Stop, check_whole_number
 
 if TYPE_CHECKING:
-    from arcfleet.instance import Instance
     from arcfleet.search import ProgressCallback, Result
 
 DEFAULT_METHOD = "ps-efficiency"
@@ -93,8 +93,9 @@ def solve(
 ) -> Result:
     """Find a cheap plan.
 
-    The same seed gives the same plan, as far as the stop rule does not depend on the
-    clock. Ctrl-C ends the search and returns the best plan so far.
+    The same seed gives the same plan, as far as the stop rule depends neither on the
+    clock nor, with several threads, on a target. Ctrl-C ends the search and returns the
+    best plan so far.
 
     Parameters
     ----------
@@ -120,13 +121,17 @@ def solve(
     """
     started = time.perf_counter()
     chosen = find_method(method)
-    if not 0 <= seed < 2**64:
-        raise OptionError(f"expected a seed between 0 and 2^64 - 1, got {seed}")
-    if not 0 <= threads <= 1024:
-        raise OptionError(f"expected threads between 0 and 1024, got {threads}")
+    if not isinstance(instance, Instance):
+        raise OptionError(
+            f"expected an Instance, got {type(instance).__name__}: use arcfleet.read"
+        )
+    check_whole_number("seed", seed, 0, 2**64 - 1)
+    check_whole_number("threads", threads, 0, 1024)
     threads = threads or os.cpu_count() or 1
     if stop is None:
         stop = chosen.default_stop
+    elif not isinstance(stop, Stop):
+        raise OptionError(f"expected stop to be a Stop, got {stop!r}")
     elif stop.is_open:
         raise OptionError(
             f"expected a stop rule that is certain to be met, got {stop}: "
@@ -148,6 +153,6 @@ def find_method(name: str) -> Method:
     """Give the method of that name, or raise OptionError with the nearest one."""
     if name in METHODS:
         return METHODS[name]
-    near = difflib.get_close_matches(name, METHODS, n=1)
+    near = difflib.get_close_matches(str(name), METHODS, n=1)
     hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(METHODS)}"
     raise OptionError(f"expected the name of a method, got {name!r}: {hint}")

@@ -212,15 +212,65 @@ def test_a_terminal_gets_a_progress_line() -> None:
     assert b"instance    village" in out
 
 
-def test_a_closed_pipe_is_no_error() -> None:
+@pytest.mark.parametrize("closing", ["| true", ">&-"])
+def test_a_closed_stdout_costs_neither_the_plan_nor_the_verdict(
+    tmp_path: Path, closing: str
+) -> None:
+    out = tmp_path / "plan.json"
+    solve = f"solve {VILLAGE} --iterations 9 --out {out}"
+    for command, code in ((solve, 0), (f"check {VILLAGE} {out}", 1)):
+        ran = subprocess.run(
+            [
+                "bash",
+                "-c",
+                f"{' '.join(ARCFLEET)} {command} {closing}; exit ${{PIPESTATUS[0]}}",
+            ],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert (ran.returncode, ran.stderr) == (code, "")
+        plan = json.loads(out.read_text())
+        out.write_text(json.dumps(plan | {"cost": 1}))
+
+
+def test_a_full_disk_under_stdout_is_one_sentence(tmp_path: Path) -> None:
+    out = tmp_path / "plan.json"
+    with Path("/dev/full").open("w") as full:
+        ran = subprocess.run(
+            [*ARCFLEET, "solve", str(VILLAGE), "--iterations", "9", "--out", str(out)],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert ran.returncode == 1
+    assert ran.stderr.startswith("arcfleet: standard output: ")
+    assert len(ran.stderr.splitlines()) == 1
+    assert out.exists()
+
+
+def test_outputs_may_not_overwrite_the_input(tmp_path: Path) -> None:
+    own = tmp_path / "own.json"
+    shutil.copy(VILLAGE, own)
+    before = own.read_bytes()
+    assert "different files" in one_sentence(arcfleet("solve", own, "--out", own))
+    assert own.read_bytes() == before
+
+
+def test_names_that_stdout_cannot_encode(tmp_path: Path) -> None:
+    named = tmp_path / "named.json"
+    named.write_text(
+        VILLAGE.read_text().replace('"village"', '"Dörf ☃"', 1), encoding="utf-8"
+    )
     ran = subprocess.run(
-        f"{' '.join(ARCFLEET)} methods | head -n 1",
-        shell=True,
+        [*ARCFLEET, "info", str(named)],
         capture_output=True,
         text=True,
         check=False,
+        env=os.environ | {"PYTHONIOENCODING": "ascii"},
     )
-    assert ran.stderr == ""
+    assert (ran.returncode, ran.stderr) == (0, "")
 
 
 def test_the_time_limit_is_kept_on_large_instances() -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from arcfleet.cli.options import add_json, print_json
+from arcfleet.cli.options import add_json
+from arcfleet.cli.output import print_json, print_result
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -46,8 +47,7 @@ def run(options: Namespace) -> int:
             }
         )
     elif report.ok:
-        print(f"ok: cost {report.cost}, {solution.num_routes} routes")
+        print_result(f"ok: cost {report.cost}, {solution.num_routes} routes")
     else:
-        for fault in report.faults:
-            print(fault)
+        print_result("\n".join(report.faults))
     return 0 if report.ok else 1

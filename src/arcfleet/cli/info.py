@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from arcfleet.cli.options import add_json, print_json
+from arcfleet.cli.options import add_json
+from arcfleet.cli.output import print_json, print_result
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -32,7 +33,12 @@ def run(options: Namespace) -> int:
     """Run the command."""
     from arcfleet.instance.diagnose import diagnose
     from arcfleet.instance.files import read
+    from arcfleet.search.result import one_line
 
+    if options.plot is not None:
+        from arcfleet.report.plot import check_plottable, plot
+
+        check_plottable(options.plot)
     instance = read(options.instance)
     problems = diagnose(instance)
     facts: dict[str, object] = {
@@ -44,20 +50,21 @@ def run(options: Namespace) -> int:
         "capacity": instance.capacity,
         "depot": instance.depot,
         "total_demand": instance.total_demand,
-        "least_routes": -(-instance.total_demand // instance.capacity),
+        "least_routes": max(
+            -(-instance.total_demand // instance.capacity), int(bool(instance.required))
+        ),
         "fleet_limit": instance.fleet_limit,
         "route_cost": instance.route_cost,
     }
+    if options.plot is not None:
+        plot(instance, None, options.plot)
     if options.json:
         print_json(facts | {"problems": [p.message for p in problems]})
-    else:
-        for key, value in facts.items():
-            shown = "none" if value is None else value
-            print(f"{key.replace('_', ' '):14}{shown}")
-        for problem in problems:
-            print(f"{'problem':14}{problem.message}")
-    if options.plot is not None:
-        from arcfleet.report.plot import plot
-
-        plot(instance, None, options.plot)
+        return 0
+    lines = [
+        f"{key.replace('_', ' '):14}{one_line('none' if value is None else str(value))}"
+        for key, value in facts.items()
+    ]
+    lines += [f"{'problem':14}{problem.message}" for problem in problems]
+    print_result("\n".join(lines))
     return 0

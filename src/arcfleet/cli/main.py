@@ -7,7 +7,6 @@ faulty plan, 2 wrong usage.
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 import warnings
 from typing import TYPE_CHECKING
@@ -28,22 +27,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.command is None:
         parser.print_help(sys.stderr)
         return 2
+    if sys.stdout is not None:
+        # A street name that the terminal cannot show must not end the run.
+        sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     warnings.showwarning = _show_warning
     warnings.simplefilter("always", UserWarning)
     try:
         code: int = options.run(options)
-        sys.stdout.flush()
     except ArcfleetError as error:
         print(f"arcfleet: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print("arcfleet: interrupted before there was a result", file=sys.stderr)
+        print("arcfleet: interrupted before all was done", file=sys.stderr)
         return 1
-    except BrokenPipeError:
-        # The reader of our output has gone (`| head`): that is no error of ours. Python
-        # would complain at exit, when it flushes stdout, unless that leads nowhere.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+    except MemoryError:
+        print(
+            "arcfleet: expected the instance to fit in memory, found too little: "
+            "split it into smaller areas",
+            file=sys.stderr,
+        )
+        return 1
     return code
 
 

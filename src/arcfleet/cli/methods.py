@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from arcfleet.cli.options import add_json, print_json
+from arcfleet.cli.options import add_json
+from arcfleet.cli.output import print_json, print_result
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -42,5 +43,5 @@ def run(options: Namespace) -> int:
         (method.name, method.summary + (" [default]" if name == DEFAULT_METHOD else ""))
         for name, method in METHODS.items()
     ]
-    print(table(rows, ("method", "what it does")))
+    print_result(table(rows, ("method", "what it does")))
     return 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -14,8 +13,8 @@ if TYPE_CHECKING:
 
 def whole_number(text: str) -> int:
     """Parse an integer that is at least 0, for argparse."""
-    if not (text.isascii() and text.isdigit()):
-        raise argparse.ArgumentTypeError(f"expected a whole number, got {text!r}")
+    if not (text.isascii() and text.isdigit() and len(text) <= 20):
+        raise argparse.ArgumentTypeError(f"expected a whole number, got {text[:40]!r}")
     return int(text)
 
 
@@ -34,15 +33,12 @@ def seconds(text: str) -> float:
     except ValueError:
         value = -1.0
     if not 0 <= value <= 1e9:
-        raise argparse.ArgumentTypeError(f"expected a time in seconds, got {text!r}")
+        raise argparse.ArgumentTypeError(
+            f"expected a time from 0 to 1e9 seconds, got {text[:40]!r}"
+        )
     return value
 
 
 def add_json(parser: ArgumentParser) -> None:
     """Give a command the option --json."""
     parser.add_argument("--json", action="store_true", help="print one JSON object")
-
-
-def print_json(facts: object) -> None:
-    """Print one JSON object on one line."""
-    print(json.dumps(facts, ensure_ascii=False))

@@ -8,13 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from arcfleet.cli.options import (
-    add_json,
-    positive_number,
-    print_json,
-    seconds,
-    whole_number,
-)
+from arcfleet.cli.options import add_json, positive_number, seconds, whole_number
+from arcfleet.cli.output import print_json, print_result
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -96,8 +91,8 @@ def run(options: Namespace) -> int:
     from arcfleet.methods import DEFAULT_METHOD, find_method, solve
 
     _check_outputs(options)
-    method = find_method(options.method or DEFAULT_METHOD)
-    stop = _stop(options) or method.default_stop
+    method = find_method(DEFAULT_METHOD if options.method is None else options.method)
+    stop = _stop(options, method.default_stop)
     instance = read(options.instance)
     if options.fleet_limit is not None:
         instance = replace(instance, fleet_limit=options.fleet_limit)
@@ -112,17 +107,18 @@ def run(options: Namespace) -> int:
         )
     if result.stopped_by == "interrupt":
         print("arcfleet: interrupted; this is the best plan so far", file=sys.stderr)
-    # Printed before any file is written: a full disk must not cost the plan.
-    if options.json:
-        print_json(result.facts())
-    else:
-        print(result.summary())
-    sys.stdout.flush()
-    _write(options, instance, result)
+    try:
+        _write(options, instance, result)
+    finally:
+        # Printed even where a file could not be written: the plan is not lost.
+        if options.json:
+            print_json(result.facts())
+        else:
+            print_result(result.summary())
     return 0
 
 
-def _stop(options: Namespace) -> Stop | None:
+def _stop(options: Namespace, usual: Stop) -> Stop:
     from arcfleet.search import Stop
 
     stop = Stop(
@@ -131,21 +127,21 @@ def _stop(options: Namespace) -> Stop | None:
         stale_iterations=options.stale,
         target_cost=options.target,
     )
-    if stop == Stop():
-        return None
-    if stop.is_open:
-        # A target alone may never be met: then the method's usual limit ends the run.
-        from arcfleet.methods import DEFAULT_METHOD, find_method
-
-        usual = find_method(options.method or DEFAULT_METHOD).default_stop
-        return replace(usual, target_cost=options.target)
-    return stop
+    # A target alone may never be met: then the method's usual limit ends the run.
+    return replace(usual, target_cost=options.target) if stop.is_open else stop
 
 
 def _check_outputs(options: Namespace) -> None:
     """Find out before the search what would prevent writing after it."""
+    from arcfleet.errors import OptionError
     from arcfleet.instance.atomic import check_writable
 
+    paths = [options.instance, options.out, options.plot]
+    named = [path.resolve() for path in paths if path is not None]
+    if len(set(named)) < len(named):
+        raise OptionError(
+            "expected different files for the instance, --out and --plot, got one twice"
+        )
     if options.out is not None:
         check_writable(options.out)
     if options.plot is not None:
@@ -155,16 +151,13 @@ def _check_outputs(options: Namespace) -> None:
 
 
 def _write(options: Namespace, instance: Instance, result: Result) -> None:
-    if options.out is None and options.plot is None:
-        return
-    from arcfleet.network import Network
-    from arcfleet.solution.files import write_solution
-    from arcfleet.solution.plan import with_street_paths
-
-    solution = with_street_paths(Network(instance), result.solution)
     if options.out is not None:
-        write_solution(solution, instance, options.out, seconds=result.seconds)
-    if options.plot is not None:
-        from arcfleet.report.plot import plot
+        from arcfleet.solution.files import write_solution
 
-        plot(instance, solution, options.plot)
+        write_solution(result.solution, instance, options.out, seconds=result.seconds)
+    if options.plot is not None:
+        from arcfleet.network import Network
+        from arcfleet.report.plot import plot
+        from arcfleet.solution.plan import with_street_paths
+
+        plot(instance, with_street_paths(Network(instance), result.solution), options.plot)

@@ -71,7 +71,7 @@ def _format_of(path: Path) -> str:
     suffix = path.suffix.lower()
     if suffix not in _SUFFIXES:
         close = difflib.get_close_matches(suffix, _SUFFIXES, n=1)
-        hint = f"did you mean {close[0]}?" if close else "else give file_format"
+        hint = f"did you mean {close[0]}?" if close else "else name the format"
         raise OptionError(
             "expected a file name in .dat (carplib), .txt (mcarp) or .json, "
             f"got {path.name!r}; {hint}"

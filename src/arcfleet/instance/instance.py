@@ -66,6 +66,14 @@ class Link:
     def __post_init__(self) -> None:
         """Fill in the defaults and check every field."""
         where = f"on link {self.tail}-{self.head}"
+        object.__setattr__(self, "geometry", tuple(self.geometry))
+        for field in ("one_way", "required"):
+            if not isinstance(getattr(self, field), bool):
+                raise InstanceError(
+                    f"expected {field} to be True or False, "
+                    f"got {getattr(self, field)!r} {where}"
+                )
+        _check_text("name", self.name, where)
         if self.one_way:
             for field in ("reverse_cost", "reverse_service_cost"):
                 if getattr(self, field) is not None:
@@ -160,21 +168,28 @@ class Instance:
     def __post_init__(self) -> None:
         """Check every field and how they fit together."""
         where = f"in instance {self.name!r}"
+        for field in ("nodes", "links", "coordinates"):
+            object.__setattr__(self, field, tuple(getattr(self, field)))
+        for field in ("name", "comment"):
+            _check_text(field, getattr(self, field), where)
+        known: set[int] = set()
         for node in self.nodes:
             check_integer("node number", node, 0, MAX_NODE, where)
-        known = set(self.nodes)
-        if len(known) != len(self.nodes):
-            repeated = next(n for n in self.nodes if self.nodes.count(n) > 1)
-            raise InstanceError(
-                f"expected every node once, got node {repeated} twice {where}"
-            )
+            if node in known:
+                raise InstanceError(
+                    f"expected every node once, got node {node} twice {where}"
+                )
+            known.add(node)
         for index, link in enumerate(self.links):
+            if not isinstance(link, Link):
+                raise InstanceError(f"expected links, got {link!r} as link {index} {where}")
             for node in (link.tail, link.head):
                 if node not in known:
                     raise InstanceError(
                         f"expected a known node, got node {node} "
                         f"on {self.describe_link(index)} {where}"
                     )
+        check_integer("depot", self.depot, 0, MAX_NODE, where)
         if self.depot not in known:
             raise InstanceError(
                 f"expected a known node as depot, got {self.depot!r} {where}"
@@ -204,16 +219,6 @@ class Instance:
         """Sum of all demands."""
         return sum(link.demand for link in self.links)
 
-    @property
-    def is_mixed(self) -> bool:
-        """Whether any link is one-way or costs differ by direction."""
-        return any(
-            link.one_way
-            or link.cost != link.reverse_cost
-            or link.service_cost != link.reverse_service_cost
-            for link in self.links
-        )
-
     def describe_link(self, index: int) -> str:
         """Name a link for a message, as in `link 17 (5-9, High Street)`."""
         link = self.links[index]
@@ -230,6 +235,15 @@ def check_integer(field: str, value: object, least: int, most: int, where: str) 
     if not least <= value <= most:
         raise InstanceError(
             f"expected {field} between {least} and {most}, got {value} {where}"
+        )
+
+
+def _check_text(field: str, value: object, where: str) -> None:
+    if not isinstance(value, str):
+        raise InstanceError(f"expected {field} to be a text, got {value!r} {where}")
+    if any("\ud800" <= character <= "\udfff" for character in value):
+        raise InstanceError(
+            f"expected {field} to be a text that UTF-8 can hold, got {value!r} {where}"
         )
 
 

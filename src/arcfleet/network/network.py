@@ -25,6 +25,9 @@ IntArray = NDArray[np.int32]
 #: In `node_distances` and `Network.distances`: no way there.
 UNREACHABLE: int = _core.UNREACHABLE
 
+#: With so many terminals the matrix takes 4 GB.
+MAX_TERMINALS = 32_768
+
 
 class Network:
     """Tasks, arcs and the costs of driving between them.
@@ -62,6 +65,7 @@ class Network:
         self.instance = instance
         links = instance.links
         position = {node: index for index, node in enumerate(instance.nodes)}
+        _check_size(instance)
         try:
             self.core = _core.Network(
                 num_nodes=len(instance.nodes),
@@ -118,6 +122,17 @@ def node_distances(instance: Instance, threads: int = 1) -> IntArray:
         )
     except OverflowError:
         raise _too_long(instance) from None
+
+
+def _check_size(instance: Instance) -> None:
+    """Refuse what the dense matrix cannot hold, before memory runs out."""
+    links = [link for link in instance.links if link.required]
+    terminals = len({node for link in links for node in (link.tail, link.head)}) + 1
+    if terminals > MAX_TERMINALS:
+        raise InstanceError(
+            f"expected required links with at most {MAX_TERMINALS} end nodes, "
+            f"got {terminals} in instance {instance.name!r}: split it into smaller areas"
+        )
 
 
 def _link_arrays(instance: Instance, position: dict[int, int]) -> dict[str, IntArray]:

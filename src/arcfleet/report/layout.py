@@ -7,6 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from arcfleet.errors import InstanceError
+from arcfleet.network import node_distances
+from arcfleet.network.network import UNREACHABLE
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -14,7 +18,8 @@ if TYPE_CHECKING:
 
     from arcfleet.instance.instance import Instance
 
-_UNREACHABLE = 2**31 - 1
+#: Beyond this, laying nodes out from their distances takes too long and shows too little.
+_MOST_NODES = 5000
 _MOST_ITERATIONS = 300
 #: Relative progress in stress below which more iterations are not visible in a picture.
 _TOLERANCE = 1e-5
@@ -41,13 +46,16 @@ def layout(instance: Instance) -> NDArray[np.float64]:
     if instance.coordinates:
         scale = longitude_scale(instance)
         return np.array(instance.coordinates, dtype=np.float64) * (scale, 1.0)
+    if len(instance.nodes) > _MOST_NODES:
+        raise InstanceError(
+            f"expected coordinates or at most {_MOST_NODES} nodes to draw, got "
+            f"{len(instance.nodes)} nodes without any in instance {instance.name!r}: "
+            "add coordinates"
+        )
     parts = _connected_parts(instance)
     if len(instance.nodes) == len(parts):
         distances = np.zeros((len(instance.nodes), len(instance.nodes)))
     else:
-        # Imported here, as an instance with coordinates can be drawn without the core.
-        from arcfleet.network import node_distances
-
         directed = node_distances(instance)
         distances = np.minimum(directed, directed.T).astype(np.float64)
     return _side_by_side(parts, [embed(distances[np.ix_(part, part)]) for part in parts])
@@ -109,9 +117,9 @@ def embed(distances: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def _filled(distances: NDArray[np.float64]) -> NDArray[np.float64]:
     """Join pairs that no legal path connects, as u and v in u -> w <- v, through others."""
-    if (distances < _UNREACHABLE).all():
+    if (distances < UNREACHABLE).all():
         return distances
-    joined = np.where(distances < _UNREACHABLE, distances, np.inf)
+    joined = np.where(distances < UNREACHABLE, distances, np.inf)
     for via in range(len(joined)):
         np.minimum(joined, joined[:, via, None] + joined[None, via, :], out=joined)
     return joined

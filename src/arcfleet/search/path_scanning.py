@@ -1,7 +1,7 @@
 """Path scanning: plans built service by service, nearest first, many times over.
 
 One iteration is one complete plan. Iteration i depends on the seed and i alone, so the
-number of threads changes the time and nothing else.
+number of threads changes the time and nothing else, unless a target cost ends the run.
 """
 
 from __future__ import annotations

@@ -8,6 +8,12 @@ from typing import TYPE_CHECKING, Literal
 if TYPE_CHECKING:
     from arcfleet.solution import Solution
 
+
+def one_line(text: str) -> str:
+    """Make a name fit to print: no line ends, no control characters."""
+    return "".join(c if c.isprintable() else "?" for c in text)
+
+
 StoppedBy = Literal["seconds", "iterations", "stale_iterations", "target_cost", "interrupt"]
 
 
@@ -40,8 +46,10 @@ class Result:
         Name of the instance.
     method
         Name of the method that ran.
-    seed, threads
+    seed
         As given.
+    threads
+        As used.
     solution
         The best plan.
     seconds
@@ -77,7 +85,7 @@ class Result:
         more = f", and {plan.num_routes - 12} more" if plan.num_routes > 12 else ""
         return "\n".join(
             [
-                f"instance    {self.instance}",
+                f"instance    {one_line(self.instance)}",
                 f"method      {self.method}, seed {self.seed}",
                 f"cost        {plan.cost}",
                 f"deadhead    {plan.deadhead}{share}",

@@ -115,7 +115,7 @@ def run_engine(
         raise UnsolvableError(
             f"found no plan with at most {network.instance.fleet_limit} routes for "
             f"{network.instance.name!r} in {engine.iterations} iterations of {method}: "
-            "give it more time or raise the fleet limit"
+            "give it more time, try another method or raise the fleet limit"
         )
     solution = from_plan(network, *engine.best_plan())
     offset = engine_started - started

@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 from arcfleet.errors import OptionError
+
+_MOST = 2**62 - 1
+_MOST_SECONDS = 10**9
+
+
+def check_whole_number(name: str, value: object, least: int, most: int) -> None:
+    """Raise OptionError unless `value` is an integer from `least` to `most`."""
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+        raise OptionError(
+            f"expected {name} to be a whole number from {least} to {most}, got {value!r}"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,17 +44,19 @@ class Stop:
     def __post_init__(self) -> None:
         """Check every limit."""
         if self.seconds is not None and not (
-            math.isfinite(self.seconds) and self.seconds >= 0
+            isinstance(self.seconds, int | float) and 0 <= self.seconds <= _MOST_SECONDS
         ):
-            raise OptionError(f"expected seconds to be at least 0, got {self.seconds}")
-        for field in ("iterations", "stale_iterations"):
-            value = getattr(self, field)
-            if value is not None and not 1 <= value < 2**62:
-                raise OptionError(f"expected {field} to be at least 1, got {value}")
-        if self.target_cost is not None and not 0 <= self.target_cost < 2**62:
             raise OptionError(
-                f"expected target_cost to be at least 0, got {self.target_cost}"
+                f"expected seconds between 0 and {_MOST_SECONDS}, got {self.seconds!r}"
             )
+        for field, least in (
+            ("iterations", 1),
+            ("stale_iterations", 1),
+            ("target_cost", 0),
+        ):
+            value = getattr(self, field)
+            if value is not None:
+                check_whole_number(field, value, least, _MOST)
 
     @property
     def is_open(self) -> bool:

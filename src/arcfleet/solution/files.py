@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING
 from arcfleet.errors import OptionError
 from arcfleet.instance.atomic import write_text_atomically
 from arcfleet.instance.plain_text import read_text
+from arcfleet.network import Network
 from arcfleet.solution.json_solution import format_json_solution, read_json_solution
+from arcfleet.solution.plan import with_street_paths
 from arcfleet.solution.text_solution import format_text_solution, read_text_solution
 
 if TYPE_CHECKING:
@@ -44,7 +46,8 @@ def write_solution(
     Parameters
     ----------
     solution
-        The plan. The text form holds its services and costs, JSON its street paths too.
+        The plan. The text form holds its services and costs; JSON its street paths too,
+        which are worked out where the plan has none.
     instance
         What it is a plan for; SolutionError if it has no such links.
     path
@@ -65,6 +68,8 @@ def write_solution(
     if not 0 <= seconds < math.inf:
         raise OptionError(f"expected seconds of 0 or more, got {seconds!r}")
     if file_format == "json":
+        if any(not route.path for route in solution.routes):
+            solution = with_street_paths(Network(instance), solution)
         text = format_json_solution(solution, instance, seconds)
     else:
         text = format_text_solution(path, solution, instance, seconds)

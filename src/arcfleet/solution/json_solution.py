@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import warnings
 from typing import TYPE_CHECKING
 
 from arcfleet.errors import FormatWarning, SolutionError
-from arcfleet.instance.formats.strict_json import JsonObject, open_document
+from arcfleet.instance.formats.strict_json import JsonObject, dump, open_document
 from arcfleet.instance.instance import MAX_NODE
 from arcfleet.instance.plain_text import quote
 from arcfleet.solution.solution import Route, Service, Solution, Step
@@ -71,8 +70,8 @@ def format_json_solution(solution: Solution, instance: Instance, seconds: float)
                     f"expected links 0 to {len(instance.links) - 1} of instance "
                     f"{instance.name!r}, got link {link}"
                 )
-    lines = [f"{_dump(key)}: {_dump(value)}" for key, value in members.items()]
-    routes = ",\n  ".join(_dump(_route_members(route)) for route in solution.routes)
+    lines = [f"{dump(key)}: {dump(value)}" for key, value in members.items()]
+    routes = ",\n  ".join(dump(_route_members(route)) for route in solution.routes)
     lines.append(f'"routes": [\n  {routes}\n ]' if routes else '"routes": []')
     return "{\n " + ",\n ".join(lines) + "\n}\n"
 
@@ -111,7 +110,3 @@ def _route_members(route: Route) -> dict[str, object]:
             for step in route.path
         ]
     return members
-
-
-def _dump(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, allow_nan=False)

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import re
 import warnings
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from arcfleet.errors import FileError, FormatWarning, SolutionError
 from arcfleet.instance.instance import MAX_NODE
 from arcfleet.instance.plain_text import quote, split_lines, whole_number
+from arcfleet.solution.checker import check
 from arcfleet.solution.solution import Route, Service, Solution
 
 if TYPE_CHECKING:
@@ -60,12 +62,16 @@ def read_text_solution(path: Path | str, text: str, instance: Instance) -> Solut
         for route in routes
         for service in route.services
     )
-    return Solution(
+    draft = Solution(
         routes=routes,
         cost=cost,
         deadhead=cost - service_cost - instance.route_cost * len(routes),
         service_cost=service_cost,
     )
+    # The text states no deadhead, so none may be held against it: where it can be worked
+    # out it is the true one.
+    deadhead = check(instance, draft).deadhead
+    return draft if deadhead is None else replace(draft, deadhead=deadhead)
 
 
 def format_text_solution(

@@ -168,7 +168,7 @@ def test_failed_write_leaves_the_old_file_and_no_other(
 
 def test_text_that_is_no_unicode_is_refused(tmp_path: Path) -> None:
     with pytest.raises(FileError, match="UTF-8 can hold"):
-        write(replace(instance_of(), name="\ud800"), tmp_path / "x.json")
+        write_text_atomically(tmp_path / "x.json", "\ud800")
     assert list(tmp_path.iterdir()) == []
 
 

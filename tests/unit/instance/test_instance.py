@@ -117,17 +117,41 @@ def test_required_and_total_demand() -> None:
     assert instance.total_demand == 7
 
 
+def test_lists_become_tuples() -> None:
+    listed = make_instance(
+        links=list(make_instance().links), nodes=list(make_instance().nodes)
+    )
+    assert listed == make_instance()
+    assert hash(listed) == hash(make_instance())
+
+
 @pytest.mark.parametrize(
-    ("link", "mixed"),
+    ("changes", "message"),
     [
-        (Link(tail=1, head=2, cost=5, required=True, service_cost=9), False),
-        (Link(tail=1, head=2, cost=5, one_way=True), True),
-        (Link(tail=1, head=2, cost=5, reverse_cost=6), True),
-        (Link(tail=1, head=2, cost=5, required=True, reverse_service_cost=6), True),
+        ({"name": 5}, "name to be a text"),
+        ({"comment": None}, "comment to be a text"),
+        ({"name": "\ud800"}, "UTF-8"),
+        ({"depot": 1.0}, "depot to be an integer"),
+        ({"depot": True}, "depot to be an integer"),
+        ({"links": (3,)}, "expected links, got 3"),
     ],
 )
-def test_is_mixed(link: Link, mixed: bool) -> None:
-    assert make_instance(links=(link,)).is_mixed is mixed
+def test_instance_rejects_wrong_types(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(InstanceError, match=message):
+        make_instance(**changes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"required": "no"}, "required to be True or False"),
+        ({"one_way": 1}, "one_way to be True or False"),
+        ({"name": None}, "name to be a text"),
+    ],
+)
+def test_link_rejects_wrong_types(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(InstanceError, match=message):
+        Link(tail=1, head=2, cost=3, **changes)
 
 
 def test_describe_link_tells_direction_and_street() -> None:

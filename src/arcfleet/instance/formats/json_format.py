@@ -6,11 +6,10 @@ Members that have their default value are left out; `reverse_cost`, `service_cos
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 from arcfleet.errors import FileError, InstanceError
-from arcfleet.instance.formats.strict_json import JsonObject, open_document
+from arcfleet.instance.formats.strict_json import JsonObject, dump, open_document
 from arcfleet.instance.instance import MAX_NODE, MAX_NUMBER, Instance, Link
 
 if TYPE_CHECKING:
@@ -63,8 +62,8 @@ def format_json(instance: Instance) -> str:
     members["nodes"] = instance.nodes
     if instance.coordinates:
         members["coordinates"] = instance.coordinates
-    lines = [f"{_dump(key)}: {_dump(value)}" for key, value in members.items()]
-    links = ",\n  ".join(_dump(_link_members(link)) for link in instance.links)
+    lines = [f"{dump(key)}: {dump(value)}" for key, value in members.items()]
+    links = ",\n  ".join(dump(_link_members(link)) for link in instance.links)
     lines.append(f'"links": [\n  {links}\n ]' if links else '"links": []')
     return "{\n " + ",\n ".join(lines) + "\n}\n"
 
@@ -112,7 +111,3 @@ def _link_members(link: Link) -> dict[str, object]:
     if link.geometry:
         members["geometry"] = link.geometry
     return members
-
-
-def _dump(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, allow_nan=False)

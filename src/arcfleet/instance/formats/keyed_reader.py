@@ -210,6 +210,9 @@ def _link(path: Path | str, record: LinkLine, section: Section) -> Link:
 def _check_counts(content: _Content) -> None:
     """Hold the header's counts against the lists."""
     for section in content.dialect.sections:
+        keys = {section.count_key, section.list_key}
+        if not section.required and keys.isdisjoint(content.keys):
+            continue  # neither announced nor there
         stated = content.number(section.count_key, 0, MAX_NUMBER)
         found = len(content.links[section.list_key])
         if stated != found:

@@ -138,6 +138,8 @@ class JsonObject:
         value = self._value(key) if default is None else self._members.get(key, default)
         if not isinstance(value, str):
             self.refuse(self.place(key), "a string", value)
+        if any("\ud800" <= character <= "\udfff" for character in value):
+            self.refuse(self.place(key), "a string that UTF-8 can hold", value)
         return value
 
     def flag(self, key: str, default: bool | None = None) -> bool:
@@ -226,3 +228,8 @@ def _describe(value: object) -> str:
     if isinstance(value, int) and abs(value) >= 10**40:
         return "a huge number"
     return quote(value) if isinstance(value, str) else repr(value)
+
+
+def dump(value: object) -> str:
+    """Return the JSON text of a value, on one line."""
+    return json.dumps(value, ensure_ascii=False, allow_nan=False)

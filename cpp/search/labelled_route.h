@@ -1,0 +1,138 @@
+// A route as an order of tasks without directions. Labels give, at every place, what
+// the best choice of all directions before and after it costs, so that every change is
+// judged by the cost it has once all directions are chosen anew (Vidal 2017, "Node,
+// edge, arc routing and turn penalties").
+#pragma once
+
+#include "network/network.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+namespace arcfleet {
+
+// Stands for a direction in which a task may not be served. Costs that can be reached
+// stay below kMaxDistance, so sums with it neither overflow nor win.
+constexpr int32_t kForbidden = (1 << 30) - 1;
+
+// A task by its two ends: served from u to v, or from v to u.
+struct TaskEnds {
+    int32_t u;
+    int32_t v;
+    int32_t forward_cost; // serving from u to v
+    int32_t reverse_cost; // serving from v to u; kForbidden if one-way
+    int32_t demand;
+    int32_t alone; // cost of a route that serves nothing else, fixed cost apart
+};
+
+// One task on a route, with its labels.
+struct Visit {
+    int32_t task;
+    int32_t u;
+    int32_t v;
+    int32_t
+        done_at_u; // cheapest way from the depot to having served this task, now at u
+    int32_t done_at_v;
+    int32_t from_u; // cheapest way from u, this task unserved, to the end of the route
+    int32_t from_v;
+    int32_t demand;
+};
+
+// What labels are computed from: the ends of all tasks and the distances both ways.
+class TaskTable {
+  public:
+    // Throws std::overflow_error if serving every task by a route of its own would cost
+    // more than kMaxDistance: no plan worth having costs more than that.
+    explicit TaskTable(const Network &network);
+
+    const Network &network() const { return *network_; }
+    int32_t num_tasks() const { return static_cast<int32_t>(ends_.size()); }
+    const TaskEnds &ends(int32_t task) const {
+        return ends_[static_cast<size_t>(task)];
+    }
+    const int32_t *from(int32_t terminal) const {
+        return network_->distances_from(terminal);
+    }
+    // Distances to a terminal: a row of the transposed matrix.
+    const int32_t *to(int32_t terminal) const {
+        return to_ + static_cast<size_t>(terminal) *
+                         static_cast<size_t>(network_->num_terminals());
+    }
+    // Whether taking a task out of a route never makes the route dearer.
+    bool removal_never_costs() const { return removal_never_costs_; }
+
+  private:
+    const Network *network_;
+    std::vector<TaskEnds> ends_;
+    std::vector<int32_t> transposed_; // empty where the matrix is symmetric
+    const int32_t *to_;
+    bool removal_never_costs_;
+};
+
+// A route between two depot visits that stand for themselves: visits.front(), back().
+struct LabelledRoute {
+    std::vector<Visit> visits;
+    int32_t load = 0;
+    int32_t cost = 0; // without the fixed cost of a route
+
+    LabelledRoute() : visits(2, Visit{-1, 0, 0, 0, 0, 0, 0, 0}) {}
+
+    int32_t num_tasks() const { return static_cast<int32_t>(visits.size()) - 2; }
+    bool empty() const { return visits.size() == 2; }
+
+    void clear() {
+        visits.resize(2);
+        visits[1] = visits[0];
+        load = 0;
+        cost = 0;
+    }
+
+    // Puts a task in front of visits[place] and refreshes the labels.
+    void insert(const TaskTable &tasks, int32_t task, int32_t place);
+
+    // Takes out visits[first] .. visits[last - 1]; the labels are then to be refreshed.
+    void erase(int32_t first, int32_t last);
+
+    // Recomputes all labels and the cost.
+    void refresh(const TaskTable &tasks);
+
+    // Appends the arcs of the best directions.
+    void append_arcs(const TaskTable &tasks, std::vector<int32_t> &arcs) const;
+
+  private:
+    void refresh_forward(const TaskTable &tasks, size_t first);
+    void refresh_backward(const TaskTable &tasks, size_t last);
+};
+
+// Evaluates putting one task into the gaps of routes. Both directions of the task and
+// of all others in the route are considered.
+class Insertion {
+  public:
+    Insertion(const TaskTable &tasks, int32_t task)
+        : ends_(tasks.ends(task)), to_u_(tasks.to(ends_.u)), to_v_(tasks.to(ends_.v)),
+          from_u_(tasks.from(ends_.u)), from_v_(tasks.from(ends_.v)) {}
+
+    // Cost of the route with the task between `left` and `right`.
+    int32_t cost(const Visit &left, const Visit &right) const {
+        const int32_t at_u =
+            std::min(left.done_at_u + to_u_[left.u], left.done_at_v + to_u_[left.v]);
+        const int32_t at_v =
+            std::min(left.done_at_u + to_v_[left.u], left.done_at_v + to_v_[left.v]);
+        const int32_t home_from_u =
+            std::min(from_u_[right.u] + right.from_u, from_u_[right.v] + right.from_v);
+        const int32_t home_from_v =
+            std::min(from_v_[right.u] + right.from_u, from_v_[right.v] + right.from_v);
+        return std::min(at_u + ends_.forward_cost + home_from_v,
+                        at_v + ends_.reverse_cost + home_from_u);
+    }
+
+  private:
+    const TaskEnds &ends_;
+    const int32_t *to_u_;
+    const int32_t *to_v_;
+    const int32_t *from_u_;
+    const int32_t *from_v_;
+};
+
+} // namespace arcfleet

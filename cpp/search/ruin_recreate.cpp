@@ -1,0 +1,371 @@
+#include "search/ruin_recreate.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+namespace arcfleet {
+
+namespace {
+
+constexpr size_t idx(int32_t i) { return static_cast<size_t>(i); }
+
+// More neighbours than this are never walked through before enough routes are ruined.
+constexpr int32_t kLongestRow = 1000;
+
+} // namespace
+
+RuinRecreateTables::RuinRecreateTables(const Network &network,
+                                       const RuinRecreateSettings &given)
+    : tasks(network), settings(given) {
+    const std::vector<int32_t> &distances = network.distances();
+    mean_distance = 0.0;
+    for (const int32_t d : distances) {
+        mean_distance += d;
+    }
+    mean_distance /= static_cast<double>(distances.size());
+
+    const int32_t n = tasks.num_tasks();
+    row = std::min(n, kLongestRow);
+    nearest.reserve(idx(n) * idx(row));
+    std::vector<int64_t> keys(
+        idx(n)); // distance in the high half, task in the low half
+    for (int32_t i = 0; i < n; ++i) {
+        const TaskEnds &a = tasks.ends(i);
+        for (int32_t j = 0; j < n; ++j) {
+            const TaskEnds &b = tasks.ends(j);
+            const auto closest = [&](int32_t terminal) {
+                return std::min({tasks.from(terminal)[b.u], tasks.from(terminal)[b.v],
+                                 tasks.to(terminal)[b.u], tasks.to(terminal)[b.v]});
+            };
+            const int64_t distance = i == j ? -1 : std::min(closest(a.u), closest(a.v));
+            keys[idx(j)] = distance * (int64_t{1} << 32) + j;
+        }
+        std::nth_element(keys.begin(), keys.begin() + (row - 1), keys.end());
+        std::sort(keys.begin(), keys.begin() + row);
+        for (int32_t j = 0; j < row; ++j) {
+            nearest.push_back(static_cast<int32_t>(keys[idx(j)] & 0xFFFFFFFF));
+        }
+    }
+}
+
+Chain::Chain(const RuinRecreateTables &tables, uint64_t seed, uint64_t stream)
+    : tables_(tables), tasks_(tables.tasks),
+      capacity_(tables.tasks.network().rules().capacity), random_(seed, stream),
+      slot_of_(idx(tables.tasks.num_tasks()), -1) {
+    // Dear enough that one route less always pays, whatever driving it takes.
+    overfleet_cost_ = 0;
+    for (int32_t task = 0; task < tasks_.num_tasks(); ++task) {
+        overfleet_cost_ += tasks_.ends(task).alone;
+    }
+}
+
+int64_t Chain::fixed_cost(int32_t routes) const {
+    const VehicleRules &rules = tasks_.network().rules();
+    int64_t cost = int64_t{routes} * rules.route_cost;
+    if (rules.fleet_limit > 0 && routes > rules.fleet_limit) {
+        cost += (routes - rules.fleet_limit) * overfleet_cost_;
+    }
+    return cost;
+}
+
+void Chain::start(const Plan &plan) {
+    continue_from(plan);
+    const int32_t limit = tasks_.network().rules().fleet_limit;
+    best_ = routes_;
+    best_cost_ = cost_;
+    best_fits_fleet_ = limit == 0 || num_routes_ <= limit;
+}
+
+void Chain::continue_from(const Plan &plan) {
+    routes_.clear();
+    slots_.clear();
+    route_costs_ = 0;
+    num_routes_ = static_cast<int32_t>(plan.num_routes());
+    for (size_t r = 0; r < plan.num_routes(); ++r) {
+        LabelledRoute route;
+        for (int32_t i = plan.route_starts[r]; i < plan.route_starts[r + 1]; ++i) {
+            const int32_t task = tasks_.network().arc(plan.arcs[idx(i)]).task;
+            route.insert(tasks_, task, static_cast<int32_t>(route.visits.size()) - 1);
+            slot_of_[idx(task)] = static_cast<int32_t>(r);
+        }
+        route_costs_ += route.cost;
+        slots_.push_back(static_cast<int32_t>(r));
+        routes_.push_back(std::move(route));
+    }
+    is_touched_.assign(routes_.size(), 0);
+    tidy_slots();
+    cost_ = route_costs_ + fixed_cost(num_routes_);
+}
+
+// Keeps exactly one empty slot in use, the last one.
+void Chain::tidy_slots() {
+    size_t kept = 0;
+    int32_t empty = -1;
+    for (const int32_t slot : slots_) {
+        if (!routes_[idx(slot)].empty()) {
+            slots_[kept++] = slot;
+        }
+    }
+    slots_.resize(kept);
+    for (size_t slot = 0; slot < routes_.size() && empty < 0; ++slot) {
+        if (routes_[slot].empty()) {
+            empty = static_cast<int32_t>(slot);
+        }
+    }
+    if (empty < 0) {
+        empty = static_cast<int32_t>(routes_.size());
+        routes_.emplace_back();
+        is_touched_.push_back(0);
+    }
+    slots_.push_back(empty);
+}
+
+void Chain::touch(int32_t slot) {
+    if (is_touched_[idx(slot)]) {
+        return;
+    }
+    is_touched_[idx(slot)] = 1;
+    touched_.push_back(slot);
+    if (num_saved_ == saved_.size()) {
+        saved_.emplace_back();
+    }
+    saved_[num_saved_++] = routes_[idx(slot)];
+}
+
+void Chain::roll_back() {
+    for (size_t i = 0; i < num_saved_; ++i) {
+        LabelledRoute &route = routes_[idx(touched_[i])];
+        std::swap(route, saved_[i]);
+        for (size_t k = 1; k + 1 < route.visits.size(); ++k) {
+            slot_of_[idx(route.visits[k].task)] = touched_[i];
+        }
+    }
+    num_routes_ = saved_num_routes_;
+    route_costs_ = saved_route_costs_;
+}
+
+void Chain::remove_string(int32_t slot, int32_t first, int32_t last) {
+    LabelledRoute &route = routes_[idx(slot)];
+    for (int32_t i = first; i < last; ++i) {
+        const int32_t task = route.visits[idx(i)].task;
+        slot_of_[idx(task)] = -1;
+        removed_.push_back(task);
+    }
+    route.erase(first, last);
+}
+
+void Chain::ruin_route(int32_t slot, int32_t task, double longest) {
+    LabelledRoute &route = routes_[idx(slot)];
+    touch(slot);
+    const int32_t length = route.num_tasks();
+    const double most = std::min(static_cast<double>(length), longest);
+    const int32_t taken =
+        std::min(length, static_cast<int32_t>(random_.unit() * most + 1.0));
+    int32_t kept = 0; // in the middle of the string
+    if (taken > 1 && taken < length && random_.unit() < tables_.settings.split_rate) {
+        kept = 1;
+        while (taken + kept < length &&
+               random_.unit() < tables_.settings.split_growth) {
+            ++kept;
+        }
+    }
+    const int32_t window = taken + kept;
+    int32_t place = 1;
+    while (route.visits[idx(place)].task != task) {
+        ++place;
+    }
+    // The window holds the task and lies within the route.
+    const int32_t least = std::max(1, place - window + 1);
+    const int32_t last = std::min(place, length - window + 1);
+    const int32_t first =
+        least +
+        static_cast<int32_t>(random_.below(static_cast<uint32_t>(last - least + 1)));
+    if (kept == 0) {
+        remove_string(slot, first, first + window);
+    } else {
+        const int32_t before =
+            1 + static_cast<int32_t>(random_.below(static_cast<uint32_t>(taken - 1)));
+        remove_string(slot, first + before + kept, first + window);
+        remove_string(slot, first, first + before);
+    }
+    route_costs_ -= route.cost;
+    if (route.empty()) {
+        route.clear();
+        --num_routes_;
+    } else {
+        route.refresh(tasks_);
+        route_costs_ += route.cost;
+    }
+}
+
+void Chain::ruin() {
+    const int32_t n = tasks_.num_tasks();
+    const RuinRecreateSettings &settings = tables_.settings;
+    const double mean_length = static_cast<double>(n) / std::max(1, num_routes_);
+    const double longest = std::min(settings.longest_string, mean_length);
+    const double most_strings = 4.0 * settings.average_removed / (1.0 + longest) - 1.0;
+    const auto strings = static_cast<int32_t>(random_.unit() * most_strings + 1.0);
+    const auto seed = random_.below(static_cast<uint32_t>(n));
+    const int32_t *row = tables_.nearest.data() + seed * idx(tables_.row);
+    int32_t ruined = 0;
+    for (int32_t i = 0; i < tables_.row && ruined < strings; ++i) {
+        const int32_t slot = slot_of_[idx(row[i])];
+        if (slot >= 0 && !is_touched_[idx(slot)]) {
+            ruin_route(slot, row[i], longest);
+            ++ruined;
+        }
+    }
+}
+
+void Chain::sort_removed() {
+    for (size_t i = removed_.size(); i > 1; --i) {
+        std::swap(removed_[i - 1], removed_[random_.below(static_cast<uint32_t>(i))]);
+    }
+    const uint32_t draw = random_.below(11);
+    if (draw < 4) {
+        return; // stays random
+    }
+    const auto key = [&](int32_t task) {
+        const TaskEnds &ends = tasks_.ends(task);
+        if (draw < 8) {
+            return -ends.demand;
+        }
+        const int32_t far = std::min(tasks_.from(0)[ends.u], tasks_.from(0)[ends.v]);
+        return draw < 10 ? -far : far;
+    };
+    // Insertion sort: about ten tasks, and no allocation.
+    for (size_t i = 1; i < removed_.size(); ++i) {
+        const int32_t task = removed_[i];
+        const int32_t task_key = key(task);
+        size_t hole = i;
+        for (; hole > 0 && key(removed_[hole - 1]) > task_key; --hole) {
+            removed_[hole] = removed_[hole - 1];
+        }
+        removed_[hole] = task;
+    }
+}
+
+void Chain::put_back(int32_t slot, int32_t task, int32_t place) {
+    touch(slot);
+    LabelledRoute &route = routes_[idx(slot)];
+    const bool was_empty = route.empty();
+    route_costs_ -= route.cost;
+    route.insert(tasks_, task, place);
+    route_costs_ += route.cost;
+    slot_of_[idx(task)] = slot;
+    if (was_empty) {
+        ++num_routes_;
+        tidy_slots();
+    }
+}
+
+// Puts all removed tasks back, each where it costs least. Gives up, with false, once
+// the plan is certain to cost more than `limit`.
+bool Chain::recreate(double limit) {
+    const bool can_give_up = tasks_.removal_never_costs();
+    const double blink_log = std::log1p(-tables_.settings.blink_rate);
+    const auto overlooked = [&] {
+        if (gaps_to_blink_-- > 0) {
+            return false;
+        }
+        gaps_to_blink_ =
+            static_cast<int64_t>(std::log(1.0 - random_.unit()) / blink_log);
+        return true;
+    };
+    for (const int32_t task : removed_) {
+        const TaskEnds &ends = tasks_.ends(task);
+        const Insertion insertion(tasks_, task);
+        int64_t best_delta = INT64_MAX;
+        int32_t best_slot = -1;
+        int32_t best_place = -1;
+        bool saw_empty = false;
+        for (const int32_t slot : slots_) {
+            const LabelledRoute &route = routes_[idx(slot)];
+            if (route.load + ends.demand > capacity_) {
+                continue;
+            }
+            if (route.empty()) {
+                if (!saw_empty) {
+                    saw_empty = true;
+                    const int64_t delta = ends.alone + fixed_cost(num_routes_ + 1) -
+                                          fixed_cost(num_routes_);
+                    if (delta < best_delta) {
+                        best_delta = delta;
+                        best_slot = slot;
+                        best_place = 1;
+                    }
+                }
+                continue;
+            }
+            const Visit *visits = route.visits.data();
+            const auto end = static_cast<int32_t>(route.visits.size());
+            for (int32_t place = 1; place < end; ++place) {
+                const int64_t delta =
+                    insertion.cost(visits[place - 1], visits[place]) - route.cost;
+                if (delta < best_delta && !overlooked()) {
+                    best_delta = delta;
+                    best_slot = slot;
+                    best_place = place;
+                }
+            }
+        }
+        put_back(best_slot, task, best_place);
+        if (can_give_up &&
+            static_cast<double>(route_costs_ + fixed_cost(num_routes_)) >= limit) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool Chain::step(double temperature) {
+    ++iterations_;
+    removed_.clear();
+    touched_.clear();
+    num_saved_ = 0;
+    saved_num_routes_ = num_routes_;
+    saved_route_costs_ = route_costs_;
+    ruin();
+    sort_removed();
+    const double limit =
+        static_cast<double>(cost_) - temperature * std::log(1.0 - random_.unit());
+    const bool complete = recreate(limit);
+    const int64_t new_cost = route_costs_ + fixed_cost(num_routes_);
+    bool improved = false;
+    if (complete && static_cast<double>(new_cost) < limit) {
+        cost_ = new_cost;
+        if (new_cost < best_cost_) {
+            best_cost_ = new_cost;
+            best_ = routes_;
+            const int32_t fleet = tasks_.network().rules().fleet_limit;
+            best_fits_fleet_ = fleet == 0 || num_routes_ <= fleet;
+            improved = true;
+        }
+    } else {
+        roll_back();
+    }
+    for (const int32_t slot : touched_) {
+        is_touched_[idx(slot)] = 0;
+    }
+    tidy_slots();
+    return improved;
+}
+
+Plan Chain::plan_of(const TaskTable &tasks, const std::vector<LabelledRoute> &routes) {
+    Plan plan;
+    plan.route_starts.push_back(0);
+    for (const LabelledRoute &route : routes) {
+        if (!route.empty()) {
+            route.append_arcs(tasks, plan.arcs);
+            plan.route_starts.push_back(static_cast<int32_t>(plan.arcs.size()));
+        }
+    }
+    return plan;
+}
+
+Plan Chain::best_plan() const { return plan_of(tasks_, best_); }
+
+Plan Chain::current_plan() const { return plan_of(tasks_, routes_); }
+
+} // namespace arcfleet

@@ -1,0 +1,154 @@
+// Ruin and recreate: take strings of tasks out of neighbouring routes, put them back
+// greedily, and accept by simulated annealing (Christiaens and Vanden Berghe 2020,
+// "Slack induction by string removals"). Carried over to arcs: routes hold no
+// directions, every insertion is judged with all directions of its route chosen anew.
+#pragma once
+
+#include "base/random.h"
+#include "search/improvement.h"
+#include "search/labelled_route.h"
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <mutex>
+#include <vector>
+
+namespace arcfleet {
+
+struct RuinRecreateSettings {
+    double average_removed = 10.0;   // tasks taken out per iteration, on average
+    double longest_string = 10.0;    // at most so many in a row
+    double split_rate = 0.5;         // share of strings with a gap in the middle
+    double split_growth = 0.01;      // chance that the gap grows by one more task
+    double blink_rate = 0.01;        // share of gaps overlooked
+    double first_temperature = 0.3;  // in mean distances between terminals
+    double last_temperature = 0.003; // likewise
+};
+
+// What all chains share and none changes.
+struct RuinRecreateTables {
+    RuinRecreateTables(const Network &network, const RuinRecreateSettings &settings);
+
+    TaskTable tasks;
+    RuinRecreateSettings settings;
+    double mean_distance;
+    // For each task the others in order of distance, itself first, cut at `row`
+    // entries.
+    std::vector<int32_t> nearest;
+    int32_t row;
+};
+
+// One chain of annealing: a current plan and the best plan so far.
+class Chain {
+  public:
+    Chain(const RuinRecreateTables &tables, uint64_t seed, uint64_t stream);
+
+    // Starts from a plan given as arcs; directions are chosen anew.
+    void start(const Plan &plan);
+
+    // Goes on from a plan, keeping the best.
+    void continue_from(const Plan &plan);
+
+    // One iteration; true if it found a new best.
+    bool step(double temperature);
+
+    int64_t iterations() const { return iterations_; }
+    int64_t current_cost() const { return cost_; }
+    int64_t best_cost() const { return best_cost_; }
+    bool best_fits_fleet() const { return best_fits_fleet_; }
+    Plan best_plan() const;
+    Plan current_plan() const;
+
+  private:
+    void ruin();
+    void ruin_route(int32_t slot, int32_t task, double longest);
+    void remove_string(int32_t slot, int32_t first, int32_t last);
+    void sort_removed();
+    bool recreate(double limit);
+    void put_back(int32_t slot, int32_t task, int32_t place);
+    void touch(int32_t slot);
+    void roll_back();
+    void tidy_slots();
+    int64_t fixed_cost(int32_t routes) const;
+    static Plan plan_of(const TaskTable &tasks,
+                        const std::vector<LabelledRoute> &routes);
+
+    const RuinRecreateTables &tables_;
+    const TaskTable &tasks_;
+    const int32_t capacity_;
+    Random random_;
+    int64_t overfleet_cost_;            // of each route beyond the fleet limit
+    std::vector<LabelledRoute> routes_; // by slot; a few are empty
+    std::vector<int32_t> slots_;        // slots in use, and at least one empty one
+    std::vector<int32_t> slot_of_;      // by task; -1 while it is out of the plan
+    int32_t num_routes_ = 0;            // routes that are not empty
+    int64_t cost_ = 0;
+    int64_t iterations_ = 0;
+    int64_t gaps_to_blink_ = 0;
+    // This iteration.
+    std::vector<int32_t> removed_;
+    std::vector<uint32_t> order_keys_;
+    std::vector<int32_t> touched_;
+    std::vector<uint8_t> is_touched_; // by slot
+    std::vector<LabelledRoute> saved_;
+    size_t num_saved_ = 0;
+    int32_t saved_num_routes_ = 0;
+    int64_t route_costs_ = 0; // sum over routes, fixed costs apart
+    int64_t saved_route_costs_ = 0;
+    // The best.
+    std::vector<LabelledRoute> best_;
+    int64_t best_cost_ = -1;
+    bool best_fits_fleet_ = false;
+};
+
+// How the temperature falls: over so many iterations, or so many seconds, whichever
+// ends first; 0 means no such limit. With neither it falls and starts again, over and
+// over.
+struct Horizon {
+    int64_t iterations;
+    double seconds;
+};
+
+// Several chains side by side that share what they find.
+class RuinRecreate {
+  public:
+    // Starts from `start`, or from a plan of its own making if that has no routes.
+    RuinRecreate(const Network &network, const RuinRecreateSettings &settings,
+                 uint64_t seed, int chains, const Horizon &horizon, const Plan &start);
+
+    // Goes on for up to `iterations`, counted over all chains, and stops when `seconds`
+    // have passed or a plan of at most `target` was found. What is searched depends on
+    // seed, number of chains and horizon alone unless the horizon is in seconds.
+    void run(int64_t iterations, double seconds, int64_t target, int threads);
+
+    int64_t iterations() const { return iterations_; }
+    bool has_plan() const { return best_cost_ >= 0; }
+    int64_t best_cost() const { return best_cost_; }
+    int64_t best_iteration() const { return best_iteration_; }
+    const Plan &best_plan() const { return best_plan_; }
+    const std::vector<Improvement> &history() const { return history_; }
+
+  private:
+    double elapsed() const;
+    double temperature(int64_t chain_iterations) const;
+    void run_chain(size_t chain, int64_t until, double deadline, int64_t target);
+    void offer(const Chain &chain, int64_t cost);
+    void exchange();
+
+    RuinRecreateTables tables_;
+    Horizon horizon_;
+    std::chrono::steady_clock::time_point start_;
+    std::vector<Chain> chains_;
+    int64_t epoch_; // iterations of each chain between two exchanges
+    int64_t epochs_done_ = 0;
+    int64_t iterations_ = 0;
+    std::atomic<bool> reached_{false};
+    int64_t best_cost_ = -1;
+    int64_t best_iteration_ = -1;
+    Plan best_plan_;
+    std::vector<Improvement> history_;
+    std::mutex mutex_;
+};
+
+} // namespace arcfleet
