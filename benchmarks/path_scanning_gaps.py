@@ -14,7 +14,7 @@ from arcfleet.report.tables import table
 from benchmarks.machine import describe, shared_dir
 
 SETS = ("gdb", "kshs", "val", "egl", "egl-large", "C", "D", "E", "F")
-SEEDS = {"ps": 40}
+SEEDS = {"ps": 200}
 DEFAULT_SEEDS = 3
 
 

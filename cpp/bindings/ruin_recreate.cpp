@@ -16,12 +16,13 @@ void bind_ruin_recreate(nb::module_ &module) {
             [](RuinRecreate *self, const Network &network, double average_removed,
                double longest_string, double split_rate, double split_growth,
                double blink_rate, double first_temperature, double last_temperature,
-               uint64_t seed, int chains, int64_t horizon_iterations,
-               double horizon_seconds, const InArray<int32_t> &arcs,
-               const InArray<int32_t> &route_starts) {
+               double most_excess, double target_fit, uint64_t seed, int chains,
+               int64_t horizon_iterations, double horizon_seconds,
+               const InArray<int32_t> &arcs, const InArray<int32_t> &route_starts) {
                 const RuinRecreateSettings settings{
-                    average_removed, longest_string,    split_rate,      split_growth,
-                    blink_rate,      first_temperature, last_temperature};
+                    average_removed,  longest_string, split_rate,
+                    split_growth,     blink_rate,     first_temperature,
+                    last_temperature, most_excess,    target_fit};
                 const auto arc_view = view(arcs);
                 const auto start_view = view(route_starts);
                 const Plan start{{arc_view.begin(), arc_view.end()},
@@ -32,7 +33,8 @@ void bind_ruin_recreate(nb::module_ &module) {
             },
             nb::arg("network"), nb::arg("average_removed"), nb::arg("longest_string"),
             nb::arg("split_rate"), nb::arg("split_growth"), nb::arg("blink_rate"),
-            nb::arg("first_temperature"), nb::arg("last_temperature"), nb::arg("seed"),
+            nb::arg("first_temperature"), nb::arg("last_temperature"),
+            nb::arg("most_excess"), nb::arg("target_fit"), nb::arg("seed"),
             nb::arg("chains"), nb::arg("horizon_iterations"),
             nb::arg("horizon_seconds"), nb::arg("arcs"), nb::arg("route_starts"),
             nb::keep_alive<1, 2>())

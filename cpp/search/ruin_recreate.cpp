@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 namespace arcfleet {
@@ -12,6 +13,10 @@ constexpr size_t idx(int32_t i) { return static_cast<size_t>(i); }
 
 // More neighbours than this are never walked through before enough routes are ruined.
 constexpr int32_t kLongestRow = 1000;
+
+// The price of excess load is adapted once in so many iterations, by so much.
+constexpr int32_t kPriceWindow = 200;
+constexpr double kPriceStep = 1.05;
 
 } // namespace
 
@@ -55,8 +60,30 @@ Chain::Chain(const RuinRecreateTables &tables, uint64_t seed, uint64_t stream)
       slot_of_(idx(tables.tasks.num_tasks()), -1) {
     // Dear enough that one route less always pays, whatever driving it takes.
     overfleet_cost_ = 0;
+    double demand = 1.0;
     for (int32_t task = 0; task < tasks_.num_tasks(); ++task) {
         overfleet_cost_ += tasks_.ends(task).alone;
+        demand += tasks_.ends(task).demand;
+    }
+    const RuinRecreateSettings &settings = tables.settings;
+    excess_price_ = static_cast<double>(overfleet_cost_) / demand;
+    most_excess_ = static_cast<int32_t>(settings.most_excess * capacity_);
+}
+
+double Chain::penalised_cost() const {
+    return static_cast<double>(route_costs_ + fixed_cost(num_routes_)) +
+           excess_price_ * static_cast<double>(excess_);
+}
+
+void Chain::adapt_excess_price() {
+    ++window_;
+    window_fits_ += excess_ == 0;
+    if (window_ == kPriceWindow) {
+        const bool often = window_fits_ > tables_.settings.target_fit * kPriceWindow;
+        excess_price_ *= often ? 1.0 / kPriceStep : kPriceStep;
+        window_ = 0;
+        window_fits_ = 0;
+        cost_ = penalised_cost();
     }
 }
 
@@ -73,7 +100,7 @@ void Chain::start(const Plan &plan) {
     continue_from(plan);
     const int32_t limit = tasks_.network().rules().fleet_limit;
     best_ = routes_;
-    best_cost_ = cost_;
+    best_cost_ = route_costs_ + fixed_cost(num_routes_);
     best_fits_fleet_ = limit == 0 || num_routes_ <= limit;
 }
 
@@ -81,6 +108,7 @@ void Chain::continue_from(const Plan &plan) {
     routes_.clear();
     slots_.clear();
     route_costs_ = 0;
+    excess_ = 0;
     num_routes_ = static_cast<int32_t>(plan.num_routes());
     for (size_t r = 0; r < plan.num_routes(); ++r) {
         LabelledRoute route;
@@ -90,12 +118,13 @@ void Chain::continue_from(const Plan &plan) {
             slot_of_[idx(task)] = static_cast<int32_t>(r);
         }
         route_costs_ += route.cost;
+        excess_ += excess(route);
         slots_.push_back(static_cast<int32_t>(r));
         routes_.push_back(std::move(route));
     }
     is_touched_.assign(routes_.size(), 0);
     tidy_slots();
-    cost_ = route_costs_ + fixed_cost(num_routes_);
+    cost_ = penalised_cost();
 }
 
 // Keeps exactly one empty slot in use, the last one.
@@ -143,6 +172,7 @@ void Chain::roll_back() {
     }
     num_routes_ = saved_num_routes_;
     route_costs_ = saved_route_costs_;
+    excess_ = saved_excess_;
 }
 
 void Chain::remove_string(int32_t slot, int32_t first, int32_t last) {
@@ -158,6 +188,7 @@ void Chain::remove_string(int32_t slot, int32_t first, int32_t last) {
 void Chain::ruin_route(int32_t slot, int32_t task, double longest) {
     LabelledRoute &route = routes_[idx(slot)];
     touch(slot);
+    excess_ -= excess(route);
     const int32_t length = route.num_tasks();
     const double most = std::min(static_cast<double>(length), longest);
     const int32_t taken =
@@ -189,6 +220,7 @@ void Chain::ruin_route(int32_t slot, int32_t task, double longest) {
         remove_string(slot, first + before + kept, first + window);
         remove_string(slot, first, first + before);
     }
+    excess_ += excess(route);
     route_costs_ -= route.cost;
     if (route.empty()) {
         route.clear();
@@ -251,7 +283,9 @@ void Chain::put_back(int32_t slot, int32_t task, int32_t place) {
     LabelledRoute &route = routes_[idx(slot)];
     const bool was_empty = route.empty();
     route_costs_ -= route.cost;
+    excess_ -= excess(route);
     route.insert(tasks_, task, place);
+    excess_ += excess(route);
     route_costs_ += route.cost;
     slot_of_[idx(task)] = slot;
     if (was_empty) {
@@ -260,59 +294,77 @@ void Chain::put_back(int32_t slot, int32_t task, int32_t place) {
     }
 }
 
+// Whether a gap is to be passed over. Blinks are drawn by the distance between them, so
+// that most gaps need no random number.
+bool Chain::overlooked() {
+    if (gaps_to_blink_-- > 0) {
+        return false;
+    }
+    const double log_open = std::log1p(-tables_.settings.blink_rate);
+    gaps_to_blink_ = static_cast<int64_t>(std::log(1.0 - random_.unit()) / log_open);
+    return true;
+}
+
 // Puts all removed tasks back, each where it costs least. Gives up, with false, once
 // the plan is certain to cost more than `limit`.
 bool Chain::recreate(double limit) {
-    const bool can_give_up = tasks_.removal_never_costs();
-    const double blink_log = std::log1p(-tables_.settings.blink_rate);
-    const auto overlooked = [&] {
-        if (gaps_to_blink_-- > 0) {
-            return false;
-        }
-        gaps_to_blink_ =
-            static_cast<int64_t>(std::log(1.0 - random_.unit()) / blink_log);
-        return true;
-    };
     for (const int32_t task : removed_) {
         const TaskEnds &ends = tasks_.ends(task);
         const Insertion insertion(tasks_, task);
-        int64_t best_delta = INT64_MAX;
+        double best_delta = std::numeric_limits<double>::infinity();
         int32_t best_slot = -1;
         int32_t best_place = -1;
-        bool saw_empty = false;
-        for (const int32_t slot : slots_) {
+        const auto scan = [&](int32_t slot, double price) {
             const LabelledRoute &route = routes_[idx(slot)];
-            if (route.load + ends.demand > capacity_) {
-                continue;
-            }
-            if (route.empty()) {
-                if (!saw_empty) {
-                    saw_empty = true;
-                    const int64_t delta = ends.alone + fixed_cost(num_routes_ + 1) -
-                                          fixed_cost(num_routes_);
-                    if (delta < best_delta) {
-                        best_delta = delta;
-                        best_slot = slot;
-                        best_place = 1;
-                    }
-                }
-                continue;
-            }
+            const double most = best_delta - price + route.cost;
+            int32_t least =
+                most < kForbidden ? static_cast<int32_t>(std::ceil(most)) : kForbidden;
+            int32_t found = -1;
             const Visit *visits = route.visits.data();
             const auto end = static_cast<int32_t>(route.visits.size());
             for (int32_t place = 1; place < end; ++place) {
-                const int64_t delta =
-                    insertion.cost(visits[place - 1], visits[place]) - route.cost;
-                if (delta < best_delta && !overlooked()) {
-                    best_delta = delta;
-                    best_slot = slot;
-                    best_place = place;
+                const int32_t cost = insertion.cost(visits[place - 1], visits[place]);
+                // A gap that is no better may be overlooked without asking.
+                if (cost < least && !overlooked()) {
+                    least = cost;
+                    found = place;
                 }
+            }
+            if (found >= 0) {
+                best_delta = price + least - route.cost;
+                best_slot = slot;
+                best_place = found;
+            }
+        };
+        full_slots_.clear();
+        for (const int32_t slot : slots_) {
+            const LabelledRoute &route = routes_[idx(slot)];
+            const int32_t over = route.load + ends.demand - capacity_;
+            if (route.empty()) {
+                const int64_t delta =
+                    ends.alone + fixed_cost(num_routes_ + 1) - fixed_cost(num_routes_);
+                if (static_cast<double>(delta) < best_delta) {
+                    best_delta = static_cast<double>(delta);
+                    best_slot = slot;
+                    best_place = 1;
+                }
+            } else if (over <= 0) {
+                scan(slot, 0.0);
+            } else if (over <= most_excess_) {
+                full_slots_.push_back(slot);
+            }
+        }
+        // Last, because most are ruled out by the price of the excess alone: putting a
+        // task in hardly ever makes a route cheaper.
+        for (const int32_t slot : full_slots_) {
+            const int32_t over = routes_[idx(slot)].load + ends.demand - capacity_;
+            const double price = excess_price_ * std::min(over, ends.demand);
+            if (price < best_delta) {
+                scan(slot, price);
             }
         }
         put_back(best_slot, task, best_place);
-        if (can_give_up &&
-            static_cast<double>(route_costs_ + fixed_cost(num_routes_)) >= limit) {
+        if (tasks_.removal_never_costs() && penalised_cost() >= limit) {
             return false;
         }
     }
@@ -326,17 +378,17 @@ bool Chain::step(double temperature) {
     num_saved_ = 0;
     saved_num_routes_ = num_routes_;
     saved_route_costs_ = route_costs_;
+    saved_excess_ = excess_;
     ruin();
     sort_removed();
-    const double limit =
-        static_cast<double>(cost_) - temperature * std::log(1.0 - random_.unit());
+    const double limit = cost_ - temperature * std::log(1.0 - random_.unit());
     const bool complete = recreate(limit);
-    const int64_t new_cost = route_costs_ + fixed_cost(num_routes_);
     bool improved = false;
-    if (complete && static_cast<double>(new_cost) < limit) {
-        cost_ = new_cost;
-        if (new_cost < best_cost_) {
-            best_cost_ = new_cost;
+    if (complete && penalised_cost() < limit) {
+        cost_ = penalised_cost();
+        const int64_t true_cost = route_costs_ + fixed_cost(num_routes_);
+        if (excess_ == 0 && true_cost < best_cost_) {
+            best_cost_ = true_cost;
             best_ = routes_;
             const int32_t fleet = tasks_.network().rules().fleet_limit;
             best_fits_fleet_ = fleet == 0 || num_routes_ <= fleet;
@@ -349,6 +401,7 @@ bool Chain::step(double temperature) {
         is_touched_[idx(slot)] = 0;
     }
     tidy_slots();
+    adapt_excess_price();
     return improved;
 }
 

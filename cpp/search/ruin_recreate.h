@@ -2,6 +2,8 @@
 // greedily, and accept by simulated annealing (Christiaens and Vanden Berghe 2020,
 // "Slack induction by string removals"). Carried over to arcs: routes hold no
 // directions, every insertion is judged with all directions of its route chosen anew.
+// Where capacity is tight, plans with a little too much load are passed through at a
+// price, which rises and falls such that a given share of plans keeps the capacity.
 #pragma once
 
 #include "base/random.h"
@@ -11,19 +13,22 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <limits>
 #include <mutex>
 #include <vector>
 
 namespace arcfleet {
 
 struct RuinRecreateSettings {
-    double average_removed = 10.0;   // tasks taken out per iteration, on average
-    double longest_string = 10.0;    // at most so many in a row
-    double split_rate = 0.5;         // share of strings with a gap in the middle
-    double split_growth = 0.01;      // chance that the gap grows by one more task
-    double blink_rate = 0.01;        // share of gaps overlooked
-    double first_temperature = 0.3;  // in mean distances between terminals
-    double last_temperature = 0.003; // likewise
+    double average_removed;   // tasks taken out per iteration, on average
+    double longest_string;    // at most so many in a row
+    double split_rate;        // share of strings with a gap in the middle
+    double split_growth;      // chance that the gap grows by one more task
+    double blink_rate;        // share of gaps overlooked
+    double first_temperature; // in mean distances between terminals
+    double last_temperature;  // likewise
+    double most_excess;       // load above capacity allowed on the way, in capacities
+    double target_fit;        // share of current plans that keep the capacity
 };
 
 // What all chains share and none changes.
@@ -54,7 +59,10 @@ class Chain {
     bool step(double temperature);
 
     int64_t iterations() const { return iterations_; }
-    int64_t current_cost() const { return cost_; }
+    // Of the current plan, with the price of its load above capacity, and without.
+    double current_cost() const { return cost_; }
+    int64_t current_true_cost() const { return route_costs_ + fixed_cost(num_routes_); }
+    int64_t current_excess() const { return excess_; }
     int64_t best_cost() const { return best_cost_; }
     bool best_fits_fleet() const { return best_fits_fleet_; }
     Plan best_plan() const;
@@ -66,11 +74,17 @@ class Chain {
     void remove_string(int32_t slot, int32_t first, int32_t last);
     void sort_removed();
     bool recreate(double limit);
+    bool overlooked();
     void put_back(int32_t slot, int32_t task, int32_t place);
     void touch(int32_t slot);
     void roll_back();
     void tidy_slots();
     int64_t fixed_cost(int32_t routes) const;
+    int32_t excess(const LabelledRoute &route) const {
+        return std::max(0, route.load - capacity_);
+    }
+    double penalised_cost() const;
+    void adapt_excess_price();
     static Plan plan_of(const TaskTable &tasks,
                         const std::vector<LabelledRoute> &routes);
 
@@ -83,19 +97,25 @@ class Chain {
     std::vector<int32_t> slots_;        // slots in use, and at least one empty one
     std::vector<int32_t> slot_of_;      // by task; -1 while it is out of the plan
     int32_t num_routes_ = 0;            // routes that are not empty
-    int64_t cost_ = 0;
+    int64_t route_costs_ = 0;           // sum over routes, fixed costs apart
+    int64_t excess_ = 0;                // load above capacity, sum over routes
+    double cost_ = 0.0; // of the current plan, with the price of its excess
+    double excess_price_ = 0.0;
+    int32_t most_excess_ = 0; // of one route
+    int32_t window_ = 0;      // iterations since the price was last adapted
+    int32_t window_fits_ = 0; // of these, how many ended within capacity
     int64_t iterations_ = 0;
     int64_t gaps_to_blink_ = 0;
     // This iteration.
     std::vector<int32_t> removed_;
-    std::vector<uint32_t> order_keys_;
     std::vector<int32_t> touched_;
     std::vector<uint8_t> is_touched_; // by slot
     std::vector<LabelledRoute> saved_;
     size_t num_saved_ = 0;
     int32_t saved_num_routes_ = 0;
-    int64_t route_costs_ = 0; // sum over routes, fixed costs apart
     int64_t saved_route_costs_ = 0;
+    int64_t saved_excess_ = 0;
+    std::vector<int32_t> full_slots_; // that would carry too much with the task at hand
     // The best.
     std::vector<LabelledRoute> best_;
     int64_t best_cost_ = -1;
@@ -140,8 +160,11 @@ class RuinRecreate {
     Horizon horizon_;
     std::chrono::steady_clock::time_point start_;
     std::vector<Chain> chains_;
-    int64_t epoch_; // iterations of each chain between two exchanges
-    int64_t epochs_done_ = 0;
+    // Chains exchange plans after so many iterations each, or, where the horizon is in
+    // seconds alone, after so many seconds.
+    int64_t epoch_ = INT64_MAX;
+    int64_t epoch_end_ = INT64_MAX;
+    double next_exchange_ = std::numeric_limits<double>::infinity();
     int64_t iterations_ = 0;
     std::atomic<bool> reached_{false};
     int64_t best_cost_ = -1;

@@ -22,7 +22,17 @@ Plan first_plan(const Network &network, uint64_t seed) {
                                   Filter::efficiency, 3.0};
     PathScanning scanning(network, rules, seed);
     scanning.run(kFirstPlans, 1e6, -1, 1);
-    return scanning.best_plan();
+    if (scanning.has_plan()) {
+        return scanning.best_plan();
+    }
+    // None kept the fleet limit: the search has to find its way to it from afar.
+    Plan plan;
+    plan.route_starts.push_back(0);
+    for (int32_t task = 0; task < network.num_tasks(); ++task) {
+        plan.arcs.push_back(network.task_arc(task));
+        plan.route_starts.push_back(task + 1);
+    }
+    return plan;
 }
 
 } // namespace
@@ -39,8 +49,13 @@ RuinRecreate::RuinRecreate(const Network &network, const RuinRecreateSettings &s
         chains_.back().start(first);
     }
     offer(chains_[0], chains_[0].best_cost());
-    const int64_t span = horizon.iterations > 0 ? horizon.iterations : kCycle;
-    epoch_ = std::max<int64_t>(1, span / chains / kExchanges);
+    if (horizon.iterations <= 0 && horizon.seconds > 0.0) {
+        next_exchange_ = elapsed() + horizon.seconds / kExchanges;
+    } else {
+        const int64_t span = horizon.iterations > 0 ? horizon.iterations : kCycle;
+        epoch_ = std::max<int64_t>(1, span / chains / kExchanges);
+        epoch_end_ = epoch_;
+    }
 }
 
 double RuinRecreate::elapsed() const {
@@ -121,26 +136,26 @@ void RuinRecreate::run(int64_t iterations, double seconds, int64_t target,
     const int64_t end = iterations_ + std::min(iterations, INT64_MAX - iterations_);
     reached_ = best_cost_ >= 0 && best_cost_ <= target;
     while (iterations_ < end && elapsed() < deadline && !reached_) {
-        const int64_t epoch_end = (epochs_done_ + 1) * epoch_;
         std::atomic<size_t> next{0};
         run_workers(std::min(threads, static_cast<int>(chains)), [&](int) {
             for (size_t i = next++; i < chains_.size(); i = next++) {
                 const auto number = static_cast<int64_t>(i);
                 const int64_t share = end / chains + (number < end % chains ? 1 : 0);
-                run_chain(i, std::min(epoch_end, share), deadline, target);
+                run_chain(i, std::min(epoch_end_, share), deadline, target);
             }
         });
         iterations_ = 0;
         bool all_there = true;
         for (const Chain &chain : chains_) {
             iterations_ += chain.iterations();
-            all_there = all_there && chain.iterations() >= epoch_end;
+            all_there = all_there && chain.iterations() >= epoch_end_;
         }
         if (all_there) {
-            ++epochs_done_;
-            if (chains > 1) {
-                exchange();
-            }
+            epoch_end_ += epoch_;
+            exchange();
+        } else if (elapsed() >= next_exchange_) {
+            next_exchange_ += horizon_.seconds / kExchanges;
+            exchange();
         }
     }
 }

@@ -16,6 +16,8 @@ int main() {
     const Check checks[] = {
         {"dijkstra", arcfleet::check_dijkstra},
         {"path_scanning", arcfleet::check_path_scanning},
+        {"labelled_route", arcfleet::check_labelled_route},
+        {"ruin_recreate", arcfleet::check_ruin_recreate},
     };
     int failures = 0;
     for (const Check &check : checks) {

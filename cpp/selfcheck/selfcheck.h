@@ -43,5 +43,7 @@ void check_plan(const Network &network, const Plan &plan);
 
 void check_dijkstra();
 void check_path_scanning();
+void check_labelled_route();
+void check_ruin_recreate();
 
 } // namespace arcfleet

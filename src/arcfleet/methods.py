@@ -13,12 +13,15 @@ from arcfleet.instance import Instance
 from arcfleet.instance.diagnose import require_solvable
 from arcfleet.network import Network
 from arcfleet.search.path_scanning import PATH_SCANNING_VARIANTS, path_scanning
+from arcfleet.search.ruin_recreate import ruin_recreate
 from arcfleet.search.stop import Stop, check_whole_number
 
 if TYPE_CHECKING:
     from arcfleet.search import ProgressCallback, Result
+    from arcfleet.solution import Solution
 
-DEFAULT_METHOD = "ps-efficiency"
+#: What "auto" stands for.
+DEFAULT_METHOD = "ruin-recreate"
 
 
 class Runner(Protocol):
@@ -34,6 +37,7 @@ class Runner(Protocol):
         threads: int,
         started: float,
         progress: ProgressCallback | None,
+        start: Solution | None,
     ) -> Result:
         """Search until `stop` is met."""
 
@@ -72,6 +76,13 @@ _PATH_SCANNING_SUMMARIES = {
 
 #: Every method, by name.
 METHODS: dict[str, Method] = {
+    "ruin-recreate": Method(
+        name="ruin-recreate",
+        summary="ruin and recreate with simulated annealing (Christiaens, Vanden Berghe)",
+        default_stop=Stop(seconds=5.0),
+        run=ruin_recreate,
+    )
+} | {
     name: Method(
         name=name,
         summary=_PATH_SCANNING_SUMMARIES[name],
@@ -84,12 +95,13 @@ METHODS: dict[str, Method] = {
 
 def solve(
     instance: Instance,
-    method: str = DEFAULT_METHOD,
+    method: str = "auto",
     *,
     stop: Stop | None = None,
     seed: int = 0,
     threads: int = 1,
     progress: ProgressCallback | None = None,
+    start: Solution | None = None,
 ) -> Result:
     """Find a cheap plan.
 
@@ -102,7 +114,7 @@ def solve(
     instance
         What is to be solved.
     method
-        One of `METHODS`.
+        One of `METHODS`, or "auto" for the one that serves best.
     stop
         When to end; by default what is usual for the method.
     seed
@@ -111,6 +123,8 @@ def solve(
         Threads to use; 0 means one per core.
     progress
         Called several times a second.
+    start
+        A plan to go on from, for methods that can. Its directions are chosen anew.
 
     Raises
     ------
@@ -137,6 +151,8 @@ def solve(
             f"expected a stop rule that is certain to be met, got {stop}: "
             "add seconds, iterations or stale_iterations"
         )
+    if not instance.required:
+        stop = Stop(iterations=1)  # there is nothing to search for
     require_solvable(instance)
     return chosen.run(
         Network(instance, threads),
@@ -146,11 +162,14 @@ def solve(
         threads=threads,
         started=started,
         progress=progress,
+        start=start,
     )
 
 
 def find_method(name: str) -> Method:
     """Give the method of that name, or raise OptionError with the nearest one."""
+    if name == "auto":
+        return METHODS[DEFAULT_METHOD]
     if name in METHODS:
         return METHODS[name]
     near = difflib.get_close_matches(str(name), METHODS, n=1)

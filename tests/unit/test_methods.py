@@ -25,9 +25,12 @@ def village() -> Instance:
 
 def test_same_seed_same_plan_whatever_the_threads(village: Instance) -> None:
     stop = Stop(iterations=300)
-    first = solve(village, stop=stop, seed=5)
-    assert solve(village, stop=stop, seed=5, threads=2).solution == first.solution
-    others = {solve(village, stop=stop, seed=s).solution for s in range(6, 10)}
+    first = solve(village, "ps-efficiency", stop=stop, seed=5)
+    second = solve(village, "ps-efficiency", stop=stop, seed=5, threads=2)
+    assert second.solution == first.solution
+    others = {
+        solve(village, "ps-efficiency", stop=stop, seed=s).solution for s in range(6, 10)
+    }
     assert others != {first.solution}
 
 
@@ -46,6 +49,7 @@ def test_history_falls_to_the_final_cost(village: Instance) -> None:
 def test_iterations_are_counted_exactly(village: Instance) -> None:
     result = solve(village, stop=Stop(iterations=123, seconds=60.0), threads=2)
     assert (result.iterations, result.stopped_by) == (123, "iterations")
+    assert check(village, result.solution).ok
 
 
 def test_default_stop_of_the_five_rules(village: Instance) -> None:
@@ -53,15 +57,15 @@ def test_default_stop_of_the_five_rules(village: Instance) -> None:
 
 
 def test_target_cost_stops(village: Instance) -> None:
-    good = solve(village, stop=Stop(iterations=50))
-    result = solve(village, stop=Stop(iterations=10_000, target_cost=good.cost))
+    good = solve(village, "ps-alt1", stop=Stop(iterations=50))
+    result = solve(village, "ps-alt1", stop=Stop(iterations=10_000, target_cost=good.cost))
     assert result.stopped_by == "target_cost"
     assert result.cost == good.cost
     assert result.iterations <= 50
 
 
 def test_stale_iterations_stop(village: Instance) -> None:
-    result = solve(village, stop=Stop(stale_iterations=40))
+    result = solve(village, "ps-alt2", stop=Stop(stale_iterations=40))
     assert result.stopped_by == "stale_iterations"
     assert result.iterations == result.history[-1].iteration + 1 + 40
 
@@ -131,13 +135,15 @@ def test_fleet_limit_is_kept_or_said_to_be_missed() -> None:
         for node, cost, demand in ((2, 9, 6), (3, 9, 6), (4, 1, 4), (5, 1, 4))
     )
     free = Instance(name="tight", nodes=(1, 2, 3, 4, 5), links=links, depot=1, capacity=10)
-    assert solve(free, stop=Stop(iterations=200)).solution.num_routes == 3
+    free_plan = solve(free, "ps-efficiency", stop=Stop(iterations=200)).solution
+    assert free_plan.num_routes == 3
     limited = replace(free, fleet_limit=2)
     result = solve(limited, "ps-random-arc", stop=Stop(iterations=2000))
     assert check(limited, result.solution).ok
 
 
-def test_no_plan_within_the_fleet_is_one_sentence() -> None:
+@pytest.mark.parametrize("method", ["ps-efficiency", "ruin-recreate"])
+def test_no_plan_within_the_fleet_is_one_sentence(method: str) -> None:
     # Total demand needs 2 vehicles; the demands 4 4 4 4 4 pack two to a vehicle: 3.
     links = tuple(
         Link(tail=1, head=node, cost=1, required=True, demand=4) for node in range(2, 7)
@@ -151,14 +157,14 @@ def test_no_plan_within_the_fleet_is_one_sentence() -> None:
         fleet_limit=2,
     )
     with pytest.raises(UnsolvableError, match=r"at most 2 routes .* in 50 iterations"):
-        solve(instance, stop=Stop(iterations=50))
+        solve(instance, method, stop=Stop(iterations=50))
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         ({"method": "ps-elipse"}, "did you mean 'ps-ellipse'"),
-        ({"method": "zzz"}, "known are ps,"),
+        ({"method": "zzz"}, "known are ruin-recreate, ps,"),
         ({"seed": -1}, "seed"),
         ({"seed": 1.5}, "seed"),
         ({"stop": 5}, "to be a Stop"),

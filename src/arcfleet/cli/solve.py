@@ -40,7 +40,10 @@ def add_parser(commands: Commands) -> None:
         formatter_class=RawDescriptionHelpFormatter,
     )
     parser.add_argument("instance", type=Path, metavar="FILE", nargs="?")
-    parser.add_argument("--method", metavar="NAME", help="see `arcfleet methods`")
+    parser.add_argument(
+        "--method", default="auto", metavar="NAME", help="see `arcfleet methods`"
+    )
+    parser.add_argument("--start", type=Path, metavar="PLAN", help="go on from this plan")
     parser.add_argument("--time", type=seconds, metavar="S", help="stop after S seconds")
     parser.add_argument(
         "--iterations", type=positive_number, metavar="N", help="stop after N iterations"
@@ -88,14 +91,16 @@ def run(options: Namespace) -> int:
         return 2
     from arcfleet.cli.progress import progress_line
     from arcfleet.instance.files import read
-    from arcfleet.methods import DEFAULT_METHOD, find_method, solve
+    from arcfleet.methods import find_method, solve
+    from arcfleet.solution.files import read_solution
 
     _check_outputs(options)
-    method = find_method(DEFAULT_METHOD if options.method is None else options.method)
+    method = find_method(options.method)
     stop = _stop(options, method.default_stop)
     instance = read(options.instance)
     if options.fleet_limit is not None:
         instance = replace(instance, fleet_limit=options.fleet_limit)
+    start = None if options.start is None else read_solution(options.start, instance)
     with progress_line(stop, hidden=options.quiet) as progress:
         result = solve(
             instance,
@@ -104,6 +109,7 @@ def run(options: Namespace) -> int:
             seed=options.seed,
             threads=options.threads,
             progress=progress,
+            start=start,
         )
     if result.stopped_by == "interrupt":
         print("arcfleet: interrupted; this is the best plan so far", file=sys.stderr)

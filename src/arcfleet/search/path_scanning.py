@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from arcfleet import _core
+from arcfleet.errors import OptionError
 from arcfleet.search.run import run_engine
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from arcfleet.search.progress import ProgressCallback
     from arcfleet.search.result import Result
     from arcfleet.search.stop import Stop
+    from arcfleet.solution import Solution
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,8 +88,14 @@ def path_scanning(
     threads: int,
     started: float,
     progress: ProgressCallback | None,
+    start: Solution | None = None,
 ) -> Result:
     """Run the variant named `method`; the instance must have passed `diagnose`."""
+    if start is not None:
+        raise OptionError(
+            f"expected a method that goes on from a plan, got {method!r}: "
+            "use 'ruin-recreate' or give no start"
+        )
     variant = PATH_SCANNING_VARIANTS[method]
     engine_started = time.perf_counter()
     engine = _core.PathScanning(
