@@ -35,6 +35,7 @@ unit: setup
 bench: setup
 	$(BIN)/python -m benchmarks.network_speed
 	$(BIN)/python -m benchmarks.path_scanning_speed
+	$(BIN)/python -m benchmarks.split_speed
 
 ## stub: write the extension's stub anew after its bindings changed
 stub: setup

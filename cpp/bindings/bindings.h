@@ -40,5 +40,6 @@ OutMatrix<T> to_matrix(std::vector<T> &&values, size_t rows, size_t columns) {
 void bind_network(nb::module_ &module);
 void bind_path_scanning(nb::module_ &module);
 void bind_ruin_recreate(nb::module_ &module);
+void bind_split(nb::module_ &module);
 
 } // namespace arcfleet

@@ -6,4 +6,5 @@ NB_MODULE(_core, module) {
     arcfleet::bind_network(module);
     arcfleet::bind_path_scanning(module);
     arcfleet::bind_ruin_recreate(module);
+    arcfleet::bind_split(module);
 }

@@ -39,11 +39,19 @@ RuinRecreateTables::RuinRecreateTables(const Network &network,
         const TaskEnds &a = tasks.ends(i);
         for (int32_t j = 0; j < n; ++j) {
             const TaskEnds &b = tasks.ends(j);
-            const auto closest = [&](int32_t terminal) {
-                return std::min({tasks.from(terminal)[b.u], tasks.from(terminal)[b.v],
-                                 tasks.to(terminal)[b.u], tasks.to(terminal)[b.v]});
-            };
-            const int64_t distance = i == j ? -1 : std::min(closest(a.u), closest(a.v));
+            // Many tasks touch: the mean over all ends tells them apart where the least
+            // distance is the same.
+            int64_t least = INT64_MAX;
+            int64_t sum = 0;
+            for (const int32_t from : {a.u, a.v}) {
+                for (const int32_t to : {b.u, b.v}) {
+                    for (const int32_t d : {tasks.from(from)[to], tasks.to(from)[to]}) {
+                        least = std::min<int64_t>(least, d);
+                        sum += d;
+                    }
+                }
+            }
+            const int64_t distance = i == j ? -1 : least + sum / 8;
             keys[idx(j)] = distance * (int64_t{1} << 32) + j;
         }
         std::nth_element(keys.begin(), keys.begin() + (row - 1), keys.end());

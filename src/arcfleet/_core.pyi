@@ -1,5 +1,6 @@
 """The machinery of arcfleet in C++; called by network and search only."""
 
+from collections.abc import Sequence
 import enum
 from typing import Annotated
 
@@ -123,3 +124,6 @@ class RuinRecreate:
 
     def history(self) -> list[tuple[float, int, int]]:
         """Seconds, iteration and cost of each improvement."""
+
+def split_many(networks: Sequence[Network], network_of: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], arcs: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], order_starts: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], choose_directions: bool, threads: int) -> tuple[Annotated[NDArray[numpy.int32], dict(shape=(None,))], Annotated[NDArray[numpy.uint8], dict(shape=(None,))], Annotated[NDArray[numpy.int64], dict(shape=(None,))]]:
+    """Cuts orders of services into routes at least cost."""
