@@ -122,15 +122,15 @@ class Chain {
     bool best_fits_fleet_ = false;
 };
 
-// How the temperature falls: over so many iterations, or so many seconds, whichever
-// ends first; 0 means no such limit. With neither it falls and starts again, over and
-// over.
+// How long the search may last, over all chains; 0 means no such limit.
 struct Horizon {
     int64_t iterations;
     double seconds;
 };
 
-// Several chains side by side that share what they find.
+// Several chains side by side that share what they find. The horizon is divided into
+// cycles, in each of which the temperature falls once: annealing once more finds better
+// plans than annealing longer. Every second cycle starts from the best plan, less hot.
 class RuinRecreate {
   public:
     // Starts from `start`, or from a plan of its own making if that has no routes.
@@ -151,20 +151,23 @@ class RuinRecreate {
 
   private:
     double elapsed() const;
-    double temperature(int64_t chain_iterations) const;
+    double seconds_per_iteration(const Plan &plan, uint64_t seed) const;
+    double temperature(const Chain &chain) const;
     void run_chain(size_t chain, int64_t until, double deadline, int64_t target);
     void offer(const Chain &chain, int64_t cost);
-    void exchange();
+    void start_next_cycle();
 
     RuinRecreateTables tables_;
     Horizon horizon_;
     std::chrono::steady_clock::time_point start_;
     std::vector<Chain> chains_;
-    // Chains exchange plans after so many iterations each, or, where the horizon is in
-    // seconds alone, after so many seconds.
-    int64_t epoch_ = INT64_MAX;
-    int64_t epoch_end_ = INT64_MAX;
-    double next_exchange_ = std::numeric_limits<double>::infinity();
+    // A cycle lasts so many iterations of each chain or, where the horizon is in
+    // seconds, so many seconds.
+    int64_t cycle_iterations_ = std::numeric_limits<int64_t>::max();
+    double cycle_seconds_ = std::numeric_limits<double>::infinity();
+    int64_t cycle_ = 0;
+    int64_t cycle_end_iteration_ = std::numeric_limits<int64_t>::max();
+    double cycle_end_seconds_ = std::numeric_limits<double>::infinity();
     int64_t iterations_ = 0;
     std::atomic<bool> reached_{false};
     int64_t best_cost_ = -1;

@@ -9,12 +9,16 @@ namespace arcfleet {
 
 namespace {
 
-// The chains exchange plans so often in a run.
-constexpr int64_t kExchanges = 50;
-// Iterations of one fall of the temperature where no horizon is given.
-constexpr int64_t kCycle = 100'000;
+// Iterations that one fall of the temperature should last: so many times the square of
+// the number of tasks, but not too few.
+constexpr double kCycleFactor = 10.0;
+constexpr double kShortestCycle = 10'000.0;
+// First temperature of a cycle that starts from the best plan, as a share of the usual.
+constexpr double kReheat = 0.3;
 // The clock is looked at, and the temperature lowered, once in so many iterations.
 constexpr int64_t kBatch = 32;
+// Iterations that tell how fast the search is.
+constexpr int kTrial = 300;
 constexpr int64_t kFirstPlans = 10;
 
 Plan first_plan(const Network &network, uint64_t seed) {
@@ -49,13 +53,35 @@ RuinRecreate::RuinRecreate(const Network &network, const RuinRecreateSettings &s
         chains_.back().start(first);
     }
     offer(chains_[0], chains_[0].best_cost());
-    if (horizon.iterations <= 0 && horizon.seconds > 0.0) {
-        next_exchange_ = elapsed() + horizon.seconds / kExchanges;
+    const double n = network.num_tasks();
+    const double length = std::max(kShortestCycle, kCycleFactor * n * n);
+    const auto equal_cycles = [&](double iterations) {
+        return std::max(1.0, std::round(iterations / length));
+    };
+    if (horizon.seconds > 0.0) {
+        const double pace = seconds_per_iteration(first, seed);
+        cycle_seconds_ = horizon.seconds / equal_cycles(horizon.seconds / pace);
+        cycle_end_seconds_ = cycle_seconds_;
     } else {
-        const int64_t span = horizon.iterations > 0 ? horizon.iterations : kCycle;
-        epoch_ = std::max<int64_t>(1, span / chains / kExchanges);
-        epoch_end_ = epoch_;
+        double iterations = length;
+        if (horizon.iterations > 0) {
+            const double each = static_cast<double>(horizon.iterations) / chains;
+            iterations = each / equal_cycles(each);
+        }
+        cycle_iterations_ = std::max<int64_t>(1, std::llround(iterations));
+        cycle_end_iteration_ = cycle_iterations_;
     }
+}
+
+// Measured on a chain that is thrown away.
+double RuinRecreate::seconds_per_iteration(const Plan &plan, uint64_t seed) const {
+    Chain trial(tables_, seed, chains_.size());
+    trial.start(plan);
+    const double before = elapsed();
+    for (int i = 0; i < kTrial; ++i) {
+        trial.step(tables_.mean_distance * tables_.settings.first_temperature);
+    }
+    return std::max(1e-8, (elapsed() - before) / kTrial);
 }
 
 double RuinRecreate::elapsed() const {
@@ -64,23 +90,22 @@ double RuinRecreate::elapsed() const {
     return since.count();
 }
 
-double RuinRecreate::temperature(int64_t chain_iterations) const {
-    const auto chains = static_cast<double>(chains_.size());
-    const auto done = static_cast<double>(chain_iterations) * chains;
-    double share = 0.0;
-    if (horizon_.iterations > 0) {
-        share = done / static_cast<double>(horizon_.iterations);
-    }
+double RuinRecreate::temperature(const Chain &chain) const {
+    double left = 0.0; // of this cycle
     if (horizon_.seconds > 0.0) {
-        share = std::max(share, elapsed() / horizon_.seconds);
-    }
-    if (horizon_.iterations <= 0 && horizon_.seconds <= 0.0) {
-        share = std::fmod(done / static_cast<double>(kCycle), 1.0);
+        left = (cycle_end_seconds_ - elapsed()) / cycle_seconds_;
+    } else {
+        left = static_cast<double>(cycle_end_iteration_ - chain.iterations()) /
+               static_cast<double>(cycle_iterations_);
     }
     const RuinRecreateSettings &settings = tables_.settings;
-    const double fall = settings.last_temperature / settings.first_temperature;
-    return tables_.mean_distance * settings.first_temperature *
-           std::pow(fall, std::min(share, 1.0));
+    double first = settings.first_temperature;
+    if (cycle_ % 2 == 1) {
+        first = std::max(first * kReheat, settings.last_temperature);
+    }
+    const double fall = settings.last_temperature / first;
+    return tables_.mean_distance * first *
+           std::pow(fall, 1.0 - std::clamp(left, 0.0, 1.0));
 }
 
 void RuinRecreate::offer(const Chain &chain, int64_t cost) {
@@ -101,7 +126,7 @@ void RuinRecreate::run_chain(size_t number, int64_t until, double deadline,
     Chain &chain = chains_[number];
     while (chain.iterations() < until && elapsed() < deadline &&
            !reached_.load(std::memory_order_relaxed)) {
-        const double degree = temperature(chain.iterations());
+        const double degree = temperature(chain);
         const int64_t batch_end =
             std::min(until, chain.iterations() / kBatch * kBatch + kBatch);
         while (chain.iterations() < batch_end) {
@@ -116,15 +141,17 @@ void RuinRecreate::run_chain(size_t number, int64_t until, double deadline,
     }
 }
 
-// The chain that stands worst goes on from where the best one stands.
-void RuinRecreate::exchange() {
-    const auto cheaper = [](const Chain &a, const Chain &b) {
-        return a.current_cost() < b.current_cost();
-    };
-    const auto [best, worst] =
-        std::minmax_element(chains_.begin(), chains_.end(), cheaper);
-    if (best->current_cost() < worst->current_cost()) {
-        worst->continue_from(best->current_plan());
+void RuinRecreate::start_next_cycle() {
+    ++cycle_;
+    if (horizon_.seconds > 0.0) {
+        cycle_end_seconds_ += cycle_seconds_;
+    } else {
+        cycle_end_iteration_ += cycle_iterations_;
+    }
+    if (cycle_ % 2 == 1 && has_plan()) {
+        for (Chain &chain : chains_) {
+            chain.continue_from(best_plan_);
+        }
     }
 }
 
@@ -141,21 +168,18 @@ void RuinRecreate::run(int64_t iterations, double seconds, int64_t target,
             for (size_t i = next++; i < chains_.size(); i = next++) {
                 const auto number = static_cast<int64_t>(i);
                 const int64_t share = end / chains + (number < end % chains ? 1 : 0);
-                run_chain(i, std::min(epoch_end_, share), deadline, target);
+                run_chain(i, std::min(cycle_end_iteration_, share),
+                          std::min(cycle_end_seconds_, deadline), target);
             }
         });
         iterations_ = 0;
         bool all_there = true;
         for (const Chain &chain : chains_) {
             iterations_ += chain.iterations();
-            all_there = all_there && chain.iterations() >= epoch_end_;
+            all_there = all_there && chain.iterations() >= cycle_end_iteration_;
         }
-        if (all_there) {
-            epoch_end_ += epoch_;
-            exchange();
-        } else if (elapsed() >= next_exchange_) {
-            next_exchange_ += horizon_.seconds / kExchanges;
-            exchange();
+        if (all_there || elapsed() >= cycle_end_seconds_) {
+            start_next_cycle();
         }
     }
 }
