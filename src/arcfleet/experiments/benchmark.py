@@ -88,8 +88,8 @@ def runs_left(runs: Sequence[Run], file: RecordFile) -> list[Run]:
         other = foreign[0]
         warnings.warn(
             f"{file.path}: keeps {len(foreign)} runs made elsewhere (commit "
-            f"{other.commit}, {other.machine}), this is commit {here[1]}, {here[0]}; name another file to "
-            "make them anew",
+            f"{other.commit}, {other.machine}), this is commit {here[1]}, {here[0]}; "
+            "name another file to make them anew",
             FormatWarning,
             stacklevel=2,
         )
