@@ -170,6 +170,7 @@ class _Pool(Generic[Task, Outcome]):
         return executor
 
 
+# Set once, when a worker starts: shared memory can be handed over only then.
 _stop_of_worker: ctypes.c_bool
 
 

@@ -13,7 +13,7 @@ import pytest
 from arcfleet import check
 from arcfleet.cli.main import main
 from arcfleet.experiments import benchmark
-from tests.integration.test_cli import ARCFLEET, ROOT, arcfleet, one_sentence
+from tests.integration.test_cli import ARCFLEET, ROOT, arcfleet, on_terminal, one_sentence
 
 
 @pytest.fixture
@@ -119,6 +119,16 @@ def test_a_faulty_plan_is_an_error_line(
     assert "faulty plan" in capsys.readouterr().err
 
 
+def test_a_terminal_gets_a_bar_with_rate_and_time_left(suite: Path, tmp_path: Path) -> None:
+    out = tmp_path / "runs.jsonl"
+    code, text, shown = on_terminal("bench", suite, "--time", 0.4, "--out", out)
+    assert code == 0
+    assert text.startswith("suite tiny")
+    assert b"3 of 3 runs, 0 kept" in shown
+    assert b"per s" in shown
+    assert b"left" in shown
+
+
 def test_bad_input_is_one_sentence(suite: Path, tmp_path: Path) -> None:
     out = ["--time", 0.05, "--out", tmp_path / "runs.jsonl"]
     assert "suite" in one_sentence(arcfleet("bench", "nothing-like-it", *out))
@@ -126,6 +136,8 @@ def test_bad_input_is_one_sentence(suite: Path, tmp_path: Path) -> None:
     assert "method" in one_sentence(arcfleet("bench", suite, "--methods", "magic", *out))
     assert "workers" in one_sentence(arcfleet("bench", suite, "--workers", 9999, *out))
     assert "found something else" in one_sentence(arcfleet("bench", suite, "--out", suite))
+    same = ["--out", tmp_path / "a-anytime.png", "--plot", tmp_path / "a"]
+    assert "differ" in one_sentence(arcfleet("bench", suite, *same))
     nowhere = tmp_path / "no" / "runs.jsonl"
     assert "directory" in one_sentence(arcfleet("bench", suite, "--out", nowhere))
 

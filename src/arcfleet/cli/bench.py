@@ -118,7 +118,8 @@ def run(options: Namespace) -> int:
     if options.json:
         print_json({"suite": suite.name, "rows": [asdict(row) for row in rows]})
     else:
-        print_result(_text(suite.name, valid, rows))
+        title = f"suite {suite.name}" + (f": {suite.summary}" if suite.summary else "")
+        print_result(_text(title, valid, rows))
     return _report_missing(records, len(runs), options.out)
 
 
@@ -126,14 +127,17 @@ def _picture(options: Namespace) -> Path | None:
     """Find out before the runs what would prevent the picture after them."""
     if options.plot is None:
         return None
+    from arcfleet.errors import OptionError
     from arcfleet.report.plot import check_plottable
 
     picture = Path(f"{options.plot}-anytime.png")
     check_plottable(picture)
+    if picture.resolve() == options.out.resolve():
+        raise OptionError(f"expected --out and --plot to differ, got {picture} for both")
     return picture
 
 
-def _text(suite: str, records: Sequence[Record], rows: Sequence[SummaryRow]) -> str:
+def _text(title: str, records: Sequence[Record], rows: Sequence[SummaryRow]) -> str:
     from arcfleet.report.tables import table
 
     def number(value: float | None, digits: int) -> str | None:
@@ -158,7 +162,7 @@ def _text(suite: str, records: Sequence[Record], rows: Sequence[SummaryRow]) -> 
         *("set", "method", "limit s", "runs", "gap %", "mean s", "to best s"),
         *("reached %", "to reach s"),
     )
-    return "\n".join([f"suite {suite}", *places, table(cells, header)])
+    return "\n".join([title, *places, table(cells, header)])
 
 
 def _report_missing(records: Sequence[Record], planned: int, out: Path) -> int:

@@ -78,6 +78,8 @@ def benchmark_bar(
         TimeRemainingColumn(),
         TextColumn("left"),
         console=Console(stderr=True),
+        transient=True,
+        refresh_per_second=2,  # the cores are for the runs
         # The rate is taken over a long time: runs end in bursts.
         speed_estimate_period=600,
     ) as display:
