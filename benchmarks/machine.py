@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-import platform
-import subprocess
 from pathlib import Path
+
+from arcfleet.experiments.machine import commit, machine
 
 ROOT = Path(__file__).parents[1]
 
@@ -20,19 +20,4 @@ def shared_dir() -> Path:
 
 def describe() -> str:
     """Name the processor, the number of cores, the Python and the commit."""
-    processor = platform.processor() or platform.machine()
-    cpuinfo = Path("/proc/cpuinfo")
-    if cpuinfo.exists():
-        names = [x for x in cpuinfo.read_text().splitlines() if x.startswith("model name")]
-        processor = names[0].split(":")[1].strip() if names else processor
-    commit = subprocess.run(
-        ["git", "describe", "--always", "--dirty"],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=ROOT,
-    ).stdout.strip()
-    return (
-        f"{processor}, {os.cpu_count()} cores, Python {platform.python_version()}, "
-        f"commit {commit or 'unknown'}"
-    )
+    return f"{machine()}, commit {commit()}"

@@ -6,6 +6,7 @@
 >>> print(result.summary())                         # doctest: +SKIP
 """
 
+from arcfleet.batch import Failure, solve_many
 from arcfleet.errors import ArcfleetError
 from arcfleet.instance import Instance, Link
 from arcfleet.instance.diagnose import diagnose
@@ -21,6 +22,7 @@ __version__ = "0.1.0"
 __all__ = [
     "METHODS",
     "ArcfleetError",
+    "Failure",
     "Instance",
     "Link",
     "Result",
@@ -33,6 +35,7 @@ __all__ = [
     "read",
     "read_solution",
     "solve",
+    "solve_many",
     "write",
     "write_solution",
 ]

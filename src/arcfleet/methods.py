@@ -142,15 +142,7 @@ def solve(
     check_whole_number("seed", seed, 0, 2**64 - 1)
     check_whole_number("threads", threads, 0, 1024)
     threads = threads or os.cpu_count() or 1
-    if stop is None:
-        stop = chosen.default_stop
-    elif not isinstance(stop, Stop):
-        raise OptionError(f"expected stop to be a Stop, got {stop!r}")
-    elif stop.is_open:
-        raise OptionError(
-            f"expected a stop rule that is certain to be met, got {stop}: "
-            "add seconds, iterations or stale_iterations"
-        )
+    stop = chosen_stop(chosen, stop)
     if not instance.required:
         stop = Stop(iterations=1)  # there is nothing to search for
     require_solvable(instance)
@@ -164,6 +156,20 @@ def solve(
         progress=progress,
         start=start,
     )
+
+
+def chosen_stop(method: Method, stop: Stop | None) -> Stop:
+    """Give the stop rule, or the method's usual one; raise OptionError if it is unfit."""
+    if stop is None:
+        return method.default_stop
+    if not isinstance(stop, Stop):
+        raise OptionError(f"expected stop to be a Stop, got {stop!r}")
+    if stop.is_open:
+        raise OptionError(
+            f"expected a stop rule that is certain to be met, got {stop}: "
+            "add seconds, iterations or stale_iterations"
+        )
+    return stop
 
 
 def find_method(name: str) -> Method:

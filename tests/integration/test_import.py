@@ -24,7 +24,9 @@ def test_only_network_and_search_call_the_extension() -> None:
     callers = set()
     for file in SOURCE.rglob("*.py"):
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-            names = [alias.name for alias in getattr(node, "names", [])]
+            if not isinstance(node, ast.Import | ast.ImportFrom):
+                continue
+            names = [alias.name for alias in node.names]
             module = getattr(node, "module", None) or ""
             if "_core" in names or "_core" in module.split("."):
                 callers.add(file.relative_to(SOURCE).parts[0])

@@ -1,14 +1,17 @@
-"""The live progress line of `arcfleet solve`: on a terminal only, on stderr."""
+"""Live progress of `arcfleet solve` and `bench`: on a terminal only, on stderr."""
 
 from __future__ import annotations
 
 import sys
+import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
+    from arcfleet.experiments.benchmark import Run
+    from arcfleet.experiments.records import Record
     from arcfleet.search import Progress, ProgressCallback, Stop
 
 
@@ -44,6 +47,65 @@ def progress_line(stop: Stop, *, hidden: bool) -> Iterator[ProgressCallback | No
             )
 
         yield show
+
+
+@contextmanager
+def benchmark_bar(
+    runs: Sequence[Run], *, kept: int, hidden: bool
+) -> Iterator[Callable[[Record], None] | None]:
+    """Show a bar with rate and time left while the block runs; None where hidden.
+
+    Parameters
+    ----------
+    runs
+        All that will be made; their time limits weigh them.
+    kept
+        Runs that were there already.
+    hidden
+        Whether to show nothing.
+    """
+    if hidden or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Display
+
+    total = sum(_weight(run.key.time_limit) for run in runs)
+    with Display(
+        BarColumn(bar_width=24),
+        TextColumn("{task.description}"),
+        TimeRemainingColumn(),
+        TextColumn("left"),
+        console=Console(stderr=True),
+        transient=True,
+        refresh_per_second=2,  # the cores are for the runs
+        # The rate is taken over a long time: runs end in bursts.
+        speed_estimate_period=600,
+    ) as display:
+        bar = display.add_task(f"0 of {len(runs)} runs, {kept} kept", total=total)
+        started = time.perf_counter()
+        done = failed = 0
+
+        def show(record: Record) -> None:
+            nonlocal done, failed
+            done += 1
+            failed += record.error is not None
+            rate = done / (time.perf_counter() - started)
+            faults = f", {failed} failed" if failed else ""
+            display.update(
+                bar,
+                advance=_weight(record.key.time_limit),
+                description=(
+                    f"{done} of {len(runs)} runs, {kept} kept{faults}, {rate:.2g} per s"
+                ),
+            )
+
+        yield show
+
+
+def _weight(time_limit: float) -> float:
+    return time_limit + 0.01  # a run takes some time even where none is given
 
 
 def _share(stop: Stop, progress: Progress) -> float:

@@ -1,0 +1,186 @@
+"""Solving many instances: results in order, one bad instance is reported and not fatal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from arcfleet.errors import ArcfleetError, OptionError
+from arcfleet.instance import Instance
+from arcfleet.instance.files import read
+from arcfleet.methods import chosen_stop, find_method, solve
+from arcfleet.search.stop import Stop, check_whole_number
+from arcfleet.workers import TaskFailure, run_tasks
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from arcfleet.search import ProgressCallback, Result
+
+MOST_WORKERS = 256
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """What `solve_many` gives in the place of a Result.
+
+    Parameters
+    ----------
+    instance
+        Name of the instance; its path where it could not be read.
+    message
+        Why there is no result, in one sentence.
+    """
+
+    instance: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchProgress:
+    """Where `solve_many` stands.
+
+    Parameters
+    ----------
+    finished, total
+        Instances that have an outcome, and all.
+    position
+        Of the instance that was finished last, from 0.
+    outcome
+        What came of it.
+    """
+
+    finished: int
+    total: int
+    position: int
+    outcome: Result | Failure
+
+
+#: Called in the calling process whenever an instance is finished.
+BatchProgressCallback = Callable[[BatchProgress], None]
+
+
+def solve_many(
+    instances: Iterable[Instance | Path | str],
+    method: str = "auto",
+    *,
+    stop: Stop | None = None,
+    seed: int = 0,
+    workers: int = 1,
+    progress: BatchProgressCallback | None = None,
+) -> list[Result | Failure]:
+    """Solve each instance on one thread, several at a time.
+
+    An instance that cannot be read or solved gives a Failure and the others go on. The
+    number of workers changes no plan, as far as the stop rule does not depend on the
+    clock. Ctrl-C ends the running searches, which keep their best plan so far; instances
+    not yet begun give a Failure. Workers are spawned processes: with more than one, a
+    script must guard its calls by `if __name__ == "__main__":`.
+
+    Parameters
+    ----------
+    instances
+        Instances, or files that hold them.
+    method
+        One of `METHODS`, or "auto" for the one that serves best.
+    stop
+        When to end each search; by default what is usual for the method.
+    seed
+        Instance i is solved with `child_seed(seed, i)`, which its Result names.
+    workers
+        Processes; 1 works in the calling one.
+    progress
+        Called whenever an instance is finished.
+
+    Returns
+    -------
+    outcomes
+        One Result or Failure per instance, in the order of the instances.
+
+    Raises
+    ------
+    OptionError
+        If another argument than an instance is wrong.
+    """
+    chosen = find_method(method)
+    stop = chosen_stop(chosen, stop)
+    check_whole_number("seed", seed, 0, 2**64 - 1)
+    check_whole_number("workers", workers, 1, MOST_WORKERS)
+    if isinstance(instances, str | Path | Instance):
+        raise OptionError("expected several instances, got one: put it into a list")
+    given = list(instances)
+    names = [x.name if isinstance(x, Instance) else str(x) for x in given]
+    outcomes: dict[int, Result | Failure] = {}
+
+    def finish(position: int, outcome: Result | TaskFailure) -> None:
+        if isinstance(outcome, TaskFailure):
+            keep(position, Failure(instance=names[position], message=outcome.message))
+        else:
+            keep(position, outcome)
+
+    def keep(position: int, outcome: Result | Failure) -> None:
+        outcomes[position] = outcome
+        if progress is not None:
+            progress(
+                BatchProgress(
+                    finished=len(outcomes),
+                    total=len(given),
+                    position=position,
+                    outcome=outcome,
+                )
+            )
+
+    positions: list[int] = []  # of the jobs: what cannot be read becomes none
+
+    def jobs() -> Iterator[_Job]:
+        for position, source in enumerate(given):
+            try:
+                instance = source if isinstance(source, Instance) else _read(source)
+            except ArcfleetError as error:
+                keep(position, Failure(instance=names[position], message=str(error)))
+                continue
+            positions.append(position)
+            yield _Job(instance, chosen.name, stop, child_seed(seed, position))
+
+    run_tasks(
+        _solve_job,
+        jobs(),
+        workers=min(workers, max(len(given), 1)),
+        finished=lambda number, outcome: finish(positions[number], outcome),
+    )
+    for position in range(len(given)):
+        if position not in outcomes:
+            outcomes[position] = Failure(
+                instance=names[position], message="interrupted before it was begun"
+            )
+    return [outcomes[position] for position in range(len(given))]
+
+
+def child_seed(seed: int, position: int) -> int:
+    """Give the seed of one instance of many: that of numpy's child number `position`."""
+    child = np.random.SeedSequence(seed, spawn_key=(position,))
+    return int(child.generate_state(1, np.uint64)[0])
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    instance: Instance
+    method: str
+    stop: Stop
+    seed: int
+
+
+def _solve_job(job: _Job, progress: ProgressCallback) -> Result:
+    return solve(job.instance, job.method, stop=job.stop, seed=job.seed, progress=progress)
+
+
+def _read(source: object) -> Instance:
+    if not isinstance(source, str | Path):
+        raise OptionError(
+            f"expected an Instance or the path of one, got {type(source).__name__}"
+        )
+    return read(source)

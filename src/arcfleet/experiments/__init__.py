@@ -1,0 +1,1 @@
+"""Measuring methods over suites of instances."""

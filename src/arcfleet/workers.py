@@ -1,0 +1,252 @@
+"""Runs one function over many tasks, on several processes, and survives bad tasks."""
+
+from __future__ import annotations
+
+import ctypes
+import multiprocessing
+import os
+import signal
+import threading
+from collections import deque
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from arcfleet.errors import ArcfleetError, OptionError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from arcfleet.search.progress import Progress, ProgressCallback
+
+Task = TypeVar("Task")
+Outcome = TypeVar("Outcome")
+
+_CRASHED = "the process that worked on it ended by itself, perhaps for want of memory"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskFailure:
+    """A task that gave no outcome.
+
+    Parameters
+    ----------
+    message
+        Why, in one sentence.
+    interrupted
+        Whether Ctrl-C is the reason.
+    """
+
+    message: str
+    interrupted: bool = False
+
+
+def run_tasks(
+    function: Callable[[Task, ProgressCallback], Outcome],
+    tasks: Iterable[Task],
+    *,
+    workers: int,
+    finished: Callable[[int, Outcome | TaskFailure], None],
+) -> None:
+    """Call `function` for each task and `finished`, in this process, as each one ends.
+
+    The first Ctrl-C ends the running tasks as it would end a `solve`, reports them and
+    starts no others; the second gives up. With several workers, `function` and the tasks
+    must be picklable, and a script must guard its calls by `if __name__ == "__main__"`,
+    because the processes are spawned.
+
+    Parameters
+    ----------
+    function
+        Takes a task and a progress callback that it must hand to `solve`. What it raises
+        is reported and ends only its task.
+    tasks
+        Drawn one by one as workers get free.
+    workers
+        Processes; 1 works in this one.
+    finished
+        Takes the position of a task and its outcome.
+    """
+    stop = multiprocessing.RawValue(ctypes.c_bool, False)
+    queue = enumerate(tasks)
+    with _first_interrupt_sets(stop):
+        if workers > 1:
+            _Pool(function, workers, stop).run(queue, finished)
+            return
+        for number, task in queue:
+            finished(number, _call(function, task, stop))
+            if stop.value:
+                return
+
+
+class _Pool(Generic[Task, Outcome]):
+    """Worker processes, and the tasks they have in hand: never more than workers."""
+
+    def __init__(
+        self,
+        function: Callable[[Task, ProgressCallback], Outcome],
+        workers: int,
+        stop: ctypes.c_bool,
+    ) -> None:
+        self.function = function
+        self.workers = workers
+        self.stop = stop
+        self.running: dict[Future[Outcome | TaskFailure], tuple[int, Task]] = {}
+        # Tasks that were in hand when a process died. Each is tried again alone, which
+        # tells the guilty one from those that only ran beside it.
+        self.suspects: deque[tuple[int, Task]] = deque()
+        self.on_trial = False
+        self.executor = self._open()
+
+    def run(
+        self,
+        queue: Iterator[tuple[int, Task]],
+        finished: Callable[[int, Outcome | TaskFailure], None],
+    ) -> None:
+        try:
+            while True:
+                self._fill(queue)
+                if not self.running:
+                    return
+                # A timeout, because some systems see Ctrl-C only between two waits.
+                done, _ = wait(self.running, timeout=1.0, return_when=FIRST_COMPLETED)
+                broken = False
+                for future in done:
+                    number, task = self.running.pop(future)
+                    try:
+                        outcome = future.result()
+                    except BrokenProcessPool:
+                        broken = True
+                        if self.on_trial:
+                            finished(number, TaskFailure(message=_CRASHED))
+                        else:
+                            self.suspects.append((number, task))
+                        continue
+                    finished(number, outcome)
+                if broken:
+                    self.suspects.extend(self.running.values())
+                    self.running.clear()
+                    self.executor.shutdown()
+                    self.executor = self._open()
+        finally:
+            self.stop.value = True  # for the case that `finished` raised
+            self.executor.shutdown(wait=not self.running, cancel_futures=True)
+
+    def _fill(self, queue: Iterator[tuple[int, Task]]) -> None:
+        """Hand out tasks to idle workers; a suspect runs alone."""
+        if self.stop.value or (self.running and self.on_trial):
+            return
+        self.on_trial = bool(self.suspects)
+        if self.on_trial:
+            self._submit(*self.suspects.popleft())
+            return
+        for number, task in islice(queue, self.workers - len(self.running)):
+            self._submit(number, task)
+
+    def _submit(self, number: int, task: Task) -> None:
+        with _interrupts_held():  # a process made here never sees Ctrl-C itself
+            future = self.executor.submit(_call_in_worker, self.function, task)
+        self.running[future] = (number, task)
+
+    def _open(self) -> ProcessPoolExecutor:
+        executor = ProcessPoolExecutor(
+            self.workers,
+            mp_context=multiprocessing.get_context("spawn"),
+            initializer=_start_worker,
+            initargs=(self.stop,),
+        )
+        try:
+            with _interrupts_held():
+                ready = executor.submit(os.getpid)
+            ready.result()
+        except BrokenProcessPool as error:
+            raise OptionError(
+                "expected worker processes to start, but they ended at once: guard the "
+                'calls of your script by `if __name__ == "__main__":`, or use workers=1'
+            ) from error
+        return executor
+
+
+# Set once, when a worker starts: shared memory can be handed over only then.
+_stop_of_worker: ctypes.c_bool
+
+
+def _start_worker(stop: ctypes.c_bool) -> None:
+    global _stop_of_worker
+    _stop_of_worker = stop
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent tells through `stop`
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    """Do not outlive a parent that was killed."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
+
+def _call_in_worker(
+    function: Callable[[Task, ProgressCallback], Outcome], task: Task
+) -> Outcome | TaskFailure:
+    return _call(function, task, _stop_of_worker)
+
+
+def _call(
+    function: Callable[[Task, ProgressCallback], Outcome], task: Task, stop: ctypes.c_bool
+) -> Outcome | TaskFailure:
+    def end_where_asked(progress: Progress) -> None:
+        if stop.value:
+            raise KeyboardInterrupt
+
+    try:
+        return function(task, end_where_asked)
+    except KeyboardInterrupt:
+        stop.value = True
+        return TaskFailure(message="interrupted before there was a plan", interrupted=True)
+    except ArcfleetError as error:
+        return TaskFailure(message=str(error))
+    except MemoryError:
+        return TaskFailure(message="expected it to fit in memory, found too little")
+    except Exception as error:
+        # A mistake of ours; the other tasks are still worth their time.
+        return TaskFailure(message=f"unexpected {type(error).__name__}: {error}")
+
+
+@contextmanager
+def _first_interrupt_sets(stop: ctypes.c_bool) -> Iterator[None]:
+    """Turn the first Ctrl-C into a flag, so that nothing finished is lost to it."""
+    before = signal.getsignal(signal.SIGINT)
+    if (
+        threading.current_thread() is not threading.main_thread()
+        or before is not signal.default_int_handler
+    ):
+        yield
+        return
+
+    def note(number: int, frame: object) -> None:
+        if stop.value:
+            raise KeyboardInterrupt
+        stop.value = True
+
+    signal.signal(signal.SIGINT, note)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
+def _interrupts_held() -> Iterator[None]:
+    """Hold Ctrl-C back; a process spawned meanwhile holds it back for good."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
