@@ -93,9 +93,14 @@ double RuinRecreate::elapsed() const {
 double RuinRecreate::temperature(const Chain &chain) const {
     double left = 0.0; // of this cycle
     if (horizon_.seconds > 0.0) {
-        left = (cycle_end_seconds_ - elapsed()) / cycle_seconds_;
+        // Beyond the horizon there are no cycles: it stays as cold as it got.
+        if (std::isfinite(cycle_end_seconds_)) {
+            left = (cycle_end_seconds_ - elapsed()) / cycle_seconds_;
+        }
     } else {
-        left = static_cast<double>(cycle_end_iteration_ - chain.iterations()) /
+        // As at the start of the batch, so that a run may be cut into slices anywhere.
+        const int64_t batch = chain.iterations() / kBatch * kBatch;
+        left = static_cast<double>(cycle_end_iteration_ - batch) /
                static_cast<double>(cycle_iterations_);
     }
     const RuinRecreateSettings &settings = tables_.settings;
@@ -142,12 +147,16 @@ void RuinRecreate::run_chain(size_t number, int64_t until, double deadline,
 }
 
 void RuinRecreate::start_next_cycle() {
-    ++cycle_;
     if (horizon_.seconds > 0.0) {
+        if (elapsed() >= horizon_.seconds) {
+            cycle_end_seconds_ = std::numeric_limits<double>::infinity();
+            return;
+        }
         cycle_end_seconds_ += cycle_seconds_;
     } else {
         cycle_end_iteration_ += cycle_iterations_;
     }
+    ++cycle_;
     if (cycle_ % 2 == 1 && has_plan()) {
         for (Chain &chain : chains_) {
             chain.continue_from(best_plan_);
