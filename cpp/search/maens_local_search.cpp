@@ -53,16 +53,6 @@ void MaensLocalSearch::touch(int32_t slot) {
     }
 }
 
-void MaensLocalSearch::find_moves(int32_t slot1, int32_t slot2,
-                                  MoveFront &moves) const {
-    moves.clear();
-    if (slot1 == slot2) {
-        moves_.alone(slot1, moves);
-    } else {
-        moves_.between(slot1, slot2, moves);
-    }
-}
-
 bool MaensLocalSearch::remembers_truly() const {
     MoveFront fresh;
     for (const int32_t slot : plan_.slots()) {
@@ -71,7 +61,7 @@ bool MaensLocalSearch::remembers_truly() const {
                 std::count(stale_.begin(), stale_.end(), std::pair(slot, other)) > 0) {
                 continue;
             }
-            find_moves(slot, other, fresh);
+            moves_.find_anew(slot, other, fresh);
             const auto &kept = fronts_[at(slot) * row_ + at(other)].moves();
             if (!std::equal(kept.begin(), kept.end(), fresh.moves().begin(),
                             fresh.moves().end())) {
@@ -112,7 +102,7 @@ bool MaensLocalSearch::refresh(const Deadline &deadline) {
         }
         const auto [slot1, slot2] = stale_.back();
         stale_.pop_back();
-        find_moves(slot1, slot2, front(slot1, slot2));
+        moves_.find(slot1, slot2, front(slot1, slot2));
     }
     return true;
 }

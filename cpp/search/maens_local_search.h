@@ -5,7 +5,7 @@
 
 #include "base/random.h"
 #include "search/maens_merge_split.h"
-#include "search/maens_moves.h"
+#include "search/maens_move_memory.h"
 
 #include <chrono>
 #include <cstdint>
@@ -42,7 +42,6 @@ class MaensLocalSearch {
         return static_cast<double>(cost) + price_ * static_cast<double>(excess);
     }
     MoveFront &front(int32_t slot1, int32_t slot2);
-    void find_moves(int32_t slot1, int32_t slot2, MoveFront &moves) const;
     void touch(int32_t slot);
     bool refresh(const Deadline &deadline);
     bool best_move();
@@ -55,7 +54,7 @@ class MaensLocalSearch {
     const MaensTables &tables_;
     const int32_t merge_pairs_;
     MaensPlan plan_;
-    MaensMoves moves_;
+    MoveMemory moves_;
     MergeSplit merge_split_;
     Phase phase_ = Phase::done;
     int32_t steps_ = 0; // of this phase

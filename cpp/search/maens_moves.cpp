@@ -39,7 +39,7 @@ void find_gap(const MaensRoute &route, const int32_t *to, const int32_t *from,
 } // namespace
 
 void MoveFront::offer(const Move &move) {
-    if (move.cost >= 0 && move.excess >= 0) {
+    if (move.cost >= limit_ && move.excess >= 0) {
         return;
     }
     for (const Move &kept : moves_) {
@@ -50,26 +50,41 @@ void MoveFront::offer(const Move &move) {
     std::erase_if(moves_, [&](const Move &kept) {
         return move.cost <= kept.cost && move.excess <= kept.excess;
     });
+    if (move.excess <= 0) {
+        limit_ = std::min(limit_, move.cost);
+    }
     moves_.push_back(move);
 }
 
-// The cheapest direction of a task in the place of another, counted as if the other had
-// left a gap.
-MaensMoves::Placed MaensMoves::best_placed(int32_t arc, const MaensRoute &route,
-                                           int32_t position) const {
-    const int32_t before = route.end[at(position - 1)];
-    const int32_t after = route.start[at(position + 1)];
-    const int32_t gap = tables_.network().distances_from(before)[after];
-    Placed best{INT64_MAX, -1};
-    for (const int32_t a : Directions(tables_, arc)) {
-        const int64_t cost = int64_t{tables_.to(a)[before]} + tables_.from(a)[after] -
-                             gap + tables_.arc(a).service_cost;
-        if (cost < best.cost) {
-            best = {cost, a};
-        }
+// What the cheapest direction of the task at a position of one route costs in the place
+// of a task in another, counted as if that one had left a gap.
+struct MaensMoves::Place {
+    Place(const MaensTables &tables, const MaensRoute &route, int32_t position)
+        : before(tables.network().distances_from(route.end[at(position - 1)])),
+          after(tables.distances_to(route.start[at(position + 1)])),
+          closed(route.closed[at(position)]) {}
+
+    int64_t given(const MaensRoute &other, size_t i) const {
+        return before[other.start[i]] + after[other.end[i]] - closed +
+               other.service_cost[i];
     }
-    return best;
-}
+    int64_t turned(const MaensRoute &other, size_t i) const {
+        return before[other.end[i]] + after[other.start[i]] - closed +
+               other.turned_service_cost[i];
+    }
+    int64_t cheapest(const MaensRoute &other, size_t i) const {
+        return std::min(given(other, i), turned(other, i));
+    }
+    int32_t direction(const MaensTables &tables, const MaensRoute &other,
+                      size_t i) const {
+        return given(other, i) <= turned(other, i) ? other.arcs[i]
+                                                   : tables.arc(other.arcs[i]).twin;
+    }
+
+    const int32_t *before;
+    const int32_t *after;
+    int64_t closed;
+};
 
 // What is saved if the arcs at a position and the next go.
 int64_t MaensMoves::gain_of_two(const MaensRoute &route, int32_t position) const {
@@ -95,7 +110,7 @@ void MaensMoves::insertions(int32_t from, int32_t to, MoveFront &front) const {
         const int32_t arc = source.arcs[at(i)];
         const int64_t gain = source.gain[at(i)];
         const int64_t excess = excess_change(tables_.arc(arc).demand);
-        if (excess < 0 || gain > tables_.task_floor(arc)) {
+        if (excess < 0 || source.floor[at(i)] - gain < front.limit()) {
             Move best{INT64_MAX, excess, MoveKind::insert_one, from, to, i, 0, 0, 0};
             for (const int32_t a : Directions(tables_, arc)) {
                 Gap gap;
@@ -126,7 +141,7 @@ void MaensMoves::insertions(int32_t from, int32_t to, MoveFront &front) const {
                 const int32_t way = tables_.network().distances_from(
                     tables_.arc(a).start)[tables_.arc(b).end];
                 const int64_t least = inner - way;
-                if (both_excess >= 0 && least >= std::min<int64_t>(0, best.cost)) {
+                if (both_excess >= 0 && least >= std::min(front.limit(), best.cost)) {
                     continue;
                 }
                 Gap gap;
@@ -153,23 +168,43 @@ void MaensMoves::swaps(int32_t slot1, int32_t slot2, MoveFront &front) const {
     const int64_t fixed = (one.size() == 1 ? tables_.route_cost() : 0) +
                           (two.size() == 1 ? tables_.route_cost() : 0);
     for (int32_t i = 1; i <= one.size(); ++i) {
-        const int32_t a = one.arcs[at(i)];
-        const int64_t left = fixed + tables_.task_floor(a) - one.gain[at(i)];
+        const auto k = at(i);
+        const int32_t demand = tables_.arc(one.arcs[k]).demand;
+        const int64_t loss = fixed - one.gain[k];
+        const Place here(tables_, one, i);
+        const int32_t *to_start = tables_.distances_to(one.start[k]);
+        const int32_t *to_end = tables_.distances_to(one.end[k]);
+        const int32_t *from_start = tables_.network().distances_from(one.start[k]);
+        const int32_t *from_end = tables_.network().distances_from(one.end[k]);
         for (int32_t j = 1; j <= two.size(); ++j) {
-            const int32_t b = two.arcs[at(j)];
-            const int64_t moved =
-                int64_t{tables_.arc(b).demand} - tables_.arc(a).demand;
+            const auto m = at(j);
+            const int64_t moved = int64_t{tables_.arc(two.arcs[m]).demand} - demand;
             const int64_t excess = tables_.excess(one.load + moved) +
                                    tables_.excess(two.load - moved) - excess_before;
-            if (excess >= 0 && left + tables_.task_floor(b) - two.gain[at(j)] >= 0) {
+            const int64_t limit = excess >= 0 ? front.limit() : INT64_MAX;
+            const int64_t losses = loss - two.gain[m];
+            if (losses + one.floor[k] + two.floor[m] >= limit) {
                 continue;
             }
-            const Placed first = best_placed(a, two, j);
-            const Placed second = best_placed(b, one, i);
+            const int64_t second = here.cheapest(two, m);
+            if (losses + one.floor[k] + second >= limit) {
+                continue;
+            }
+            const int32_t before = two.end[m - 1];
+            const int32_t after = two.start[m + 1];
+            const int64_t given =
+                to_start[before] + from_end[after] + one.service_cost[k];
+            const int64_t turned =
+                to_end[before] + from_start[after] + one.turned_service_cost[k];
             const int64_t cost =
-                first.cost + second.cost - one.gain[at(i)] - two.gain[at(j)] + fixed;
-            front.offer({cost, excess, MoveKind::swap, slot1, slot2, i, j, first.arc,
-                         second.arc});
+                losses + second + std::min(given, turned) - two.closed[m];
+            if (cost >= limit) {
+                continue;
+            }
+            const int32_t first =
+                given <= turned ? one.arcs[k] : tables_.arc(one.arcs[k]).twin;
+            front.offer({cost, excess, MoveKind::swap, slot1, slot2, i, j, first,
+                         here.direction(tables_, two, m)});
         }
     }
 }
@@ -183,6 +218,9 @@ void MaensMoves::inner_insertions(int32_t slot, int32_t length,
         const int32_t last = i + length - 1;
         const int64_t gain =
             (length == 1 ? route.gain[at(i)] : gain_of_two(route, i)) - fixed;
+        if (length == 1 && route.floor[at(i)] - gain >= front.limit()) {
+            continue;
+        }
         const int32_t before = route.end[at(i - 1)];
         const int32_t after = route.start[at(last + 1)];
         const int32_t closed = tables_.network().distances_from(before)[after];
@@ -194,6 +232,12 @@ void MaensMoves::inner_insertions(int32_t slot, int32_t length,
                 if (length == 2) {
                     inner += int64_t{tables_.network().deadhead(a, b)} +
                              tables_.arc(b).service_cost;
+                }
+                // By the triangle inequality no detour is less than minus this way.
+                const int32_t way = tables_.network().distances_from(
+                    tables_.arc(a).start)[tables_.arc(b).end];
+                if (inner - way - gain >= front.limit()) {
+                    continue;
                 }
                 const int32_t *to = tables_.to(a);
                 const int32_t *from = tables_.from(b);
@@ -229,16 +273,18 @@ void MaensMoves::inner_swaps(int32_t slot, MoveFront &front) const {
                              second});
             }
         }
+        const Place here(tables_, route, i);
         for (int32_t j = i + 2; j <= route.size(); ++j) {
             const int64_t gain = route.gain[at(i)] + route.gain[at(j)];
-            const int32_t c = route.arcs[at(j)];
-            if (tables_.task_floor(a) + tables_.task_floor(c) - gain >= 0) {
+            if (route.floor[at(i)] + route.floor[at(j)] - gain >= front.limit()) {
                 continue;
             }
-            const Placed first = best_placed(a, route, j);
-            const Placed second = best_placed(c, route, i);
-            front.offer({first.cost + second.cost - gain, 0, MoveKind::swap, slot, slot,
-                         i, j, first.arc, second.arc});
+            const Place there(tables_, route, j);
+            const int64_t cost =
+                there.cheapest(route, at(i)) + here.cheapest(route, at(j)) - gain;
+            front.offer({cost, 0, MoveKind::swap, slot, slot, i, j,
+                         there.direction(tables_, route, at(i)),
+                         here.direction(tables_, route, at(j))});
         }
     }
 }

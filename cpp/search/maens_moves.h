@@ -15,12 +15,20 @@ namespace arcfleet {
 // use whatever the price of excess.
 class MoveFront {
   public:
-    void clear() { moves_.clear(); }
+    void clear() {
+        moves_.clear();
+        limit_ = 0;
+    }
     const std::vector<Move> &moves() const { return moves_; }
     void offer(const Move &move);
+    // Takes a move that was in such a front before.
+    void keep(const Move &move) { moves_.push_back(move); }
+    // A move that does not lower the excess is of use only if it costs less than this.
+    int64_t limit() const { return limit_; }
 
   private:
     std::vector<Move> moves_;
+    int64_t limit_ = 0;
 };
 
 class MaensMoves {
@@ -33,16 +41,12 @@ class MaensMoves {
     void alone(int32_t slot, MoveFront &front) const;
 
   private:
-    struct Placed {
-        int64_t cost;
-        int32_t arc;
-    };
+    struct Place;
     void insertions(int32_t from, int32_t to, MoveFront &front) const;
     void swaps(int32_t slot1, int32_t slot2, MoveFront &front) const;
     void inner_insertions(int32_t slot, int32_t length, MoveFront &front) const;
     void inner_swaps(int32_t slot, MoveFront &front) const;
     void to_new_route(int32_t slot, MoveFront &front) const;
-    Placed best_placed(int32_t arc, const MaensRoute &route, int32_t position) const;
     int64_t gain_of_two(const MaensRoute &route, int32_t position) const;
 
     const MaensPlan &plan_;

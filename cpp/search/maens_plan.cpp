@@ -75,7 +75,12 @@ void MaensPlan::rebuild(int32_t slot) {
     r.start.resize(positions);
     r.end.resize(positions);
     r.gap.resize(positions);
+    r.closed.resize(positions);
     r.gain.resize(positions);
+    r.service_cost.resize(positions);
+    r.turned_service_cost.resize(positions);
+    r.floor.resize(positions);
+    r.word = 0;
     r.load = 0;
     r.cost = tables_.route_cost();
     for (size_t i = 0; i < positions; ++i) {
@@ -84,6 +89,12 @@ void MaensPlan::rebuild(int32_t slot) {
         r.end[i] = arc.end;
         r.load += arc.demand;
         r.cost += arc.service_cost;
+        r.service_cost[i] = arc.service_cost;
+        r.turned_service_cost[i] =
+            arc.twin >= 0 ? tables_.arc(arc.twin).service_cost : kNoWay;
+        r.floor[i] = tables_.task_floor(r.arcs[i]);
+        r.word = (r.word + tables_.arc_word(r.arcs[i])) * 0x9E3779B97F4A7C15ULL;
+        r.word ^= r.word >> 29;
     }
     const Network &network = tables_.network();
     for (size_t i = 0; i + 1 < positions; ++i) {
@@ -92,9 +103,8 @@ void MaensPlan::rebuild(int32_t slot) {
     }
     const int64_t fixed = positions == 3 ? tables_.route_cost() : 0;
     for (size_t i = 1; i + 1 < positions; ++i) {
-        r.gain[i] = int64_t{r.gap[i - 1]} + tables_.arc(r.arcs[i]).service_cost +
-                    r.gap[i] - network.distances_from(r.end[i - 1])[r.start[i + 1]] +
-                    fixed;
+        r.closed[i] = network.distances_from(r.end[i - 1])[r.start[i + 1]];
+        r.gain[i] = r.gap[i - 1] + r.service_cost[i] + r.gap[i] - r.closed[i] + fixed;
     }
     cost_ += r.cost;
     excess_ += tables_.excess(r.load);

@@ -9,16 +9,24 @@
 
 namespace arcfleet {
 
+// Above any cost, and far enough from overflow.
+constexpr int64_t kNoWay = INT64_MAX / 4;
+
 // A route with the depot (arc 0) before its first and after its last arc; the other
 // arrays spare the scans a look at each arc.
 struct MaensRoute {
     std::vector<int32_t> arcs;
     std::vector<int32_t> start; // terminal, by position
     std::vector<int32_t> end;
-    std::vector<int32_t> gap;  // distance from a position to the next
-    std::vector<int64_t> gain; // what is saved if the arc at a position goes
+    std::vector<int32_t> gap;    // distance from a position to the next
+    std::vector<int32_t> closed; // from the one before a position to the one after
+    std::vector<int64_t> gain;   // what is saved if the arc at a position goes
+    std::vector<int64_t> service_cost;
+    std::vector<int64_t> turned_service_cost; // in the other direction, or kNoWay
+    std::vector<int64_t> floor;               // the task's, as in MaensTables
     int64_t load = 0;
-    int64_t cost = 0; // service, deadhead and the fixed cost
+    int64_t cost = 0;  // service, deadhead and the fixed cost
+    uint64_t word = 0; // tells sequences of arcs apart
 
     int32_t size() const { return static_cast<int32_t>(arcs.size()) - 2; }
 };

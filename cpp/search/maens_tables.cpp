@@ -30,6 +30,9 @@ MaensTables::MaensTables(const Network &network) : network_(network) {
     for (int32_t task = 0; task < network.num_tasks(); ++task) {
         task_words_.push_back(random.bits());
     }
+    for (size_t a = 0; a < network.arcs().size(); ++a) {
+        arc_words_.push_back(random.bits());
+    }
 }
 
 } // namespace arcfleet

@@ -25,9 +25,7 @@ class MaensTables {
 
     // Distances from an arc's end, by terminal, and to its start, by terminal.
     const int32_t *from(int32_t a) const { return network_.distances_from(arc(a).end); }
-    const int32_t *to(int32_t a) const {
-        return transposed_.data() + at(arc(a).start) * at(network_.num_terminals());
-    }
+    const int32_t *to(int32_t a) const { return distances_to(arc(a).start); }
 
     // No place in any route takes the arc, or the task in either direction, for less.
     // It follows from the triangle inequality, and spares most scans of routes.
@@ -36,6 +34,11 @@ class MaensTables {
 
     // A random word per task: sets of tasks are told apart by the sum of their words.
     uint64_t task_word(int32_t task) const { return task_words_[at(task)]; }
+    uint64_t arc_word(int32_t a) const { return arc_words_[at(a)]; }
+    // Distances to a terminal, by terminal.
+    const int32_t *distances_to(int32_t terminal) const {
+        return transposed_.data() + at(terminal) * at(network_.num_terminals());
+    }
 
   private:
     const Network &network_;
@@ -43,6 +46,7 @@ class MaensTables {
     std::vector<int64_t> arc_floor_;
     std::vector<int64_t> task_floor_; // by arc
     std::vector<uint64_t> task_words_;
+    std::vector<uint64_t> arc_words_;
 };
 
 } // namespace arcfleet
