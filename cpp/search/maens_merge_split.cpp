@@ -22,6 +22,7 @@ MergeSplit::MergeSplit(const MaensTables &tables)
     }
     value_.resize(tasks + 1);
     cut_.resize(tasks + 1);
+    steps_.resize(tasks);
 }
 
 int64_t MergeSplit::cost(const std::vector<int32_t> &tasks) {
@@ -56,27 +57,30 @@ int64_t MergeSplit::plan(const std::vector<int32_t> &tasks) {
 int64_t MergeSplit::split(Plan &order) {
     const std::vector<int32_t> &arcs = order.arcs;
     const size_t size = arcs.size();
-    value_[0] = 0;
-    std::fill(value_.begin() + 1,
-              value_.begin() + static_cast<std::ptrdiff_t>(size) + 1, INT64_MAX);
+    int32_t last = 0;
     for (size_t i = 0; i < size; ++i) {
-        int64_t load = 0;
-        int64_t driven = value_[i] + tables_.route_cost();
-        int32_t last = 0;
-        for (size_t j = i; j < size; ++j) {
-            const Arc &arc = tables_.arc(arcs[j]);
-            load += arc.demand;
-            if (load > tables_.capacity()) {
-                break;
-            }
-            driven +=
-                int64_t{tables_.network().deadhead(last, arcs[j])} + arc.service_cost;
-            last = arcs[j];
-            const int64_t whole = driven + tables_.from(last)[0];
+        const Arc &arc = tables_.arc(arcs[i]);
+        steps_[i] = {arc.demand, tables_.from(arcs[i])[0],
+                     int64_t{tables_.to(arcs[i])[0]} + arc.service_cost,
+                     int64_t{tables_.network().deadhead(last, arcs[i])} +
+                         arc.service_cost};
+        last = arcs[i];
+    }
+    value_[0] = 0;
+    std::fill_n(value_.begin() + 1, size, INT64_MAX);
+    for (size_t i = 0; i < size; ++i) {
+        int64_t room = tables_.capacity() - steps_[i].demand;
+        int64_t driven = value_[i] + tables_.route_cost() + steps_[i].from_depot;
+        for (size_t j = i;;) {
+            const int64_t whole = driven + steps_[j].home;
             if (whole < value_[j + 1]) {
                 value_[j + 1] = whole;
                 cut_[j + 1] = static_cast<int32_t>(i);
             }
+            if (++j == size || (room -= steps_[j].demand) < 0) {
+                break;
+            }
+            driven += steps_[j].from_last;
         }
     }
     order.route_starts.clear();

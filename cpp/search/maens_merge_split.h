@@ -31,12 +31,20 @@ class MergeSplit {
         uint64_t key = 0;
         int64_t cost = -1;
     };
+    // An arc in the order to be cut: both ways to it include its service.
+    struct Step {
+        int64_t demand;
+        int64_t home;
+        int64_t from_depot;
+        int64_t from_last;
+    };
     const MaensTables &tables_;
     MaensScanner scanner_;
     std::vector<Remembered> memory_;
     std::vector<int32_t> sorted_;
     Plan trial_;
     Plan best_;
+    std::vector<Step> steps_;
     std::vector<int64_t> value_; // cheapest way to serve the first so many arcs
     std::vector<int32_t> cut_;   // where the last of these routes begins
 };

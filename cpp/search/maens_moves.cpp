@@ -36,6 +36,30 @@ void find_gap(const MaensRoute &route, const int32_t *to, const int32_t *from,
     }
 }
 
+// The same over all gaps for a task in the direction given and turned around.
+void find_gap_both(const MaensRoute &route, const MaensTables &tables, int32_t arc,
+                   Gap &given, Gap &turned) {
+    const int32_t start = tables.arc(arc).start;
+    const int32_t end = tables.arc(arc).end;
+    const int32_t *to_start = tables.distances_to(start);
+    const int32_t *to_end = tables.distances_to(end);
+    const int32_t *from_start = tables.network().distances_from(start);
+    const int32_t *from_end = tables.network().distances_from(end);
+    for (int32_t g = 0; g <= route.size(); ++g) {
+        const int32_t before = route.end[at(g)];
+        const int32_t after = route.start[at(g + 1)];
+        const int32_t gap = route.gap[at(g)];
+        const int32_t detour = to_start[before] + from_end[after] - gap;
+        const int32_t back = to_end[before] + from_start[after] - gap;
+        if (detour < given.detour) {
+            given = {detour, g};
+        }
+        if (back < turned.detour) {
+            turned = {back, g};
+        }
+    }
+}
+
 } // namespace
 
 void MoveFront::offer(const Move &move) {
@@ -111,16 +135,17 @@ void MaensMoves::insertions(int32_t from, int32_t to, MoveFront &front) const {
         const int64_t gain = source.gain[at(i)];
         const int64_t excess = excess_change(tables_.arc(arc).demand);
         if (excess < 0 || source.floor[at(i)] - gain < front.limit()) {
-            Move best{INT64_MAX, excess, MoveKind::insert_one, from, to, i, 0, 0, 0};
-            for (const int32_t a : Directions(tables_, arc)) {
-                Gap gap;
-                find_gap(target, tables_.to(a), tables_.from(a), 0, gaps, gap);
-                const int64_t cost = gap.detour + tables_.arc(a).service_cost - gain;
-                if (cost < best.cost) {
-                    best.cost = cost;
-                    best.gap = gap.at;
-                    best.first = a;
-                }
+            Move best{INT64_MAX, excess, MoveKind::insert_one, from, to, i, 0, arc, 0};
+            Gap given, turned;
+            find_gap_both(target, tables_, arc, given, turned);
+            best.cost = given.detour + source.service_cost[at(i)] - gain;
+            best.gap = given.at;
+            const int64_t other =
+                turned.detour + source.turned_service_cost[at(i)] - gain;
+            if (other < best.cost) {
+                best.cost = other;
+                best.gap = turned.at;
+                best.first = tables_.arc(arc).twin;
             }
             front.offer(best);
         }

@@ -7,16 +7,19 @@ namespace arcfleet {
 MaensScanner::MaensScanner(const MaensTables &tables) : tables_(tables) {
     left_.reserve(tables.network().arcs().size());
     ties_.reserve(tables.network().arcs().size());
+    place_.resize(tables.network().arcs().size());
 }
 
 template <typename Choose>
 void MaensScanner::build(const std::vector<int32_t> &tasks, Choose choose, Plan &plan) {
     left_.clear();
     for (const int32_t task : tasks) {
-        int32_t a = tables_.network().task_arc(task);
-        for (; a >= 0;
-             a = a == tables_.network().task_arc(task) ? tables_.arc(a).twin : -1) {
-            left_.push_back({a, tables_.arc(a).start, tables_.arc(a).demand});
+        const int32_t first = tables_.network().task_arc(task);
+        for (int32_t a : {first, tables_.arc(first).twin}) {
+            if (a >= 0) {
+                place_[at(a)] = left_.size();
+                left_.push_back({a, tables_.arc(a).start, tables_.arc(a).demand});
+            }
         }
     }
     const int32_t *row = tables_.from(0);
@@ -24,9 +27,10 @@ void MaensScanner::build(const std::vector<int32_t> &tasks, Choose choose, Plan 
     while (!left_.empty()) {
         ties_.clear();
         int32_t nearest = INT32_MAX;
+        const auto room = static_cast<int32_t>(tables_.capacity() - load);
         for (const Candidate &candidate : left_) {
             const int32_t reach = row[candidate.start];
-            if (reach > nearest || load + candidate.demand > tables_.capacity()) {
+            if (reach > nearest || candidate.demand > room) {
                 continue;
             }
             if (reach < nearest) {
@@ -46,13 +50,14 @@ void MaensScanner::build(const std::vector<int32_t> &tasks, Choose choose, Plan 
         load += tables_.arc(chosen).demand;
         row = tables_.from(chosen);
         const int32_t twin = tables_.arc(chosen).twin;
-        size_t kept = 0;
-        for (size_t i = 0; i < left_.size(); ++i) {
-            if (left_[i].arc != chosen && left_[i].arc != twin) {
-                left_[kept++] = left_[i];
+        for (const int32_t a : {chosen, twin}) {
+            if (a >= 0) {
+                const size_t hole = place_[at(a)];
+                left_[hole] = left_.back();
+                place_[at(left_[hole].arc)] = hole;
+                left_.pop_back();
             }
         }
-        left_.resize(kept);
     }
     if (plan.route_starts.back() < static_cast<int32_t>(plan.arcs.size())) {
         plan.route_starts.push_back(static_cast<int32_t>(plan.arcs.size()));

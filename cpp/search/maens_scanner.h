@@ -41,6 +41,7 @@ class MaensScanner {
     };
     const MaensTables &tables_;
     std::vector<Candidate> left_; // arcs of unserved tasks
+    std::vector<size_t> place_;   // in left_, by arc
     std::vector<int32_t> ties_;   // the nearest that fit
 };
 
