@@ -125,6 +125,8 @@ void Maens::end_offspring() {
     if (child == nullptr && !population_.has_clone(child_, parent1_, parent2_)) {
         child = &child_;
     }
+    under_way_ = false;
+    bool joined = false;
     if (child != nullptr) {
         if (child->same_value(population_[parent1_])) {
             population_.replace(parent1_, *child);
@@ -132,16 +134,17 @@ void Maens::end_offspring() {
             population_.replace(parent2_, *child);
         } else {
             population_.append(*child);
+            joined = true;
         }
     }
-    under_way_ = false;
+    if (!joined && ++tries_ < settings_.tries_per_offspring) {
+        return; // another crossover in its place
+    }
+    tries_ = 0;
     ++iterations_;
-    ++tries_;
-    const auto most = static_cast<int64_t>(population_.num_survivors()) *
-                      settings_.offspring * settings_.tries_per_offspring;
-    if (population_.full() || tries_ >= most) {
+    const auto survivors = static_cast<int64_t>(population_.num_survivors());
+    if (iterations_ % (survivors * settings_.offspring) == 0) {
         population_.select(settings_.rank_by_cost_rate, random_);
-        tries_ = 0;
     }
 }
 

@@ -24,7 +24,7 @@ struct MaensSettings {
     double local_search_rate; // share of offspring
     int32_t merge_pairs;      // at most so many pairs of routes per merge-split step
     double rank_by_cost_rate; // share of comparisons by cost where one plan overloads
-    int32_t tries_per_offspring; // a generation ends after so many crossovers for each
+    int32_t tries_per_offspring; // crossovers, until one gives no clone
 };
 
 class Maens {
@@ -33,7 +33,7 @@ class Maens {
     Maens(const Network &network, const MaensSettings &settings, uint64_t seed,
           const Plan &start);
 
-    // Goes on for up to `iterations` crossovers, and stops when `seconds` have passed
+    // Goes on for up to `iterations` offspring, and stops when `seconds` have passed
     // or a plan of at most `target` was found, also in the middle of a local search.
     // One thread does the work.
     void run(int64_t iterations, double seconds, int64_t target, int threads);
@@ -69,7 +69,7 @@ class Maens {
     size_t parent2_ = 0;
     Individual child_;
     Individual searched_child_;
-    int64_t tries_ = 0; // crossovers of this generation
+    int32_t tries_ = 0; // crossovers that gave no new member since the last that did
     int64_t iterations_ = 0;
     // Cheapest plan within capacity, whatever the number of its routes.
     int64_t fitting_cost_ = INT64_MAX;

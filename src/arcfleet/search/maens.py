@@ -2,7 +2,7 @@
 
 The memetic algorithm with extended neighbourhood search of Tang, Mei and Yao (2009), with
 the slips of the published program corrected; docs/maens.md lists them. One iteration is
-one crossover. The paper's 500 generations of 180 offspring are 90,000 iterations.
+one offspring. The paper's 500 generations of 180 offspring are 90,000 iterations.
 
 The work is done by one thread. The same seed and number of iterations give the same plan.
 """
@@ -50,8 +50,8 @@ class MaensSettings:
     rank_by_cost_rate
         Share of comparisons by cost between plans that do not both keep the capacity.
     tries_per_offspring
-        Crossovers, for each new plan, after which a generation ends for want of plans
-        of another cost.
+        Crossovers until one gives a plan of another cost than those at hand; after these
+        the generation does with one plan less.
     """
 
     population: int = 30
