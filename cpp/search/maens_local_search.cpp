@@ -25,7 +25,7 @@ void MaensLocalSearch::start(const Individual &individual, int64_t best_cost) {
     steps_fitting_ = 0;
     steps_counted_ = 0;
     merging_ = false;
-    const auto capacity = static_cast<double>(tables_.capacity());
+    const auto capacity = static_cast<double>(std::max<int64_t>(1, tables_.capacity()));
     const auto best = static_cast<double>(best_cost);
     const auto cost = static_cast<double>(std::max<int64_t>(1, individual.cost));
     price_ = best / capacity *
@@ -109,14 +109,14 @@ bool MaensLocalSearch::refresh(const Deadline &deadline) {
 
 // Makes the best of all moves if it improves.
 bool MaensLocalSearch::best_move() {
-    const Move *best = nullptr;
+    const MaensMove *best = nullptr;
     double least = -kNothing;
     for (const int32_t slot : plan_.slots()) {
         for (const int32_t other : plan_.slots()) {
             if (slot > other) {
                 continue;
             }
-            for (const Move &move : front(slot, other).moves()) {
+            for (const MaensMove &move : front(slot, other).moves()) {
                 const double change = priced(move.cost, move.excess);
                 if (change < least) {
                     least = change;

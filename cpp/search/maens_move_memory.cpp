@@ -35,7 +35,7 @@ void MoveMemory::find(int32_t slot1, int32_t slot2, MoveFront &front) {
     };
     if (known.key == key) {
         front.clear();
-        for (Move move : known.moves) {
+        for (MaensMove move : known.moves) {
             move.from = rename(move.from, 0, 1, slot1, slot2);
             move.to = rename(move.to, 0, 1, slot1, slot2);
             front.keep(move);
@@ -45,7 +45,7 @@ void MoveMemory::find(int32_t slot1, int32_t slot2, MoveFront &front) {
     find_anew(slot1, slot2, front);
     known.key = key;
     known.moves = front.moves();
-    for (Move &move : known.moves) {
+    for (MaensMove &move : known.moves) {
         move.from = rename(move.from, slot1, slot2, 0, 1);
         move.to = rename(move.to, slot1, slot2, 0, 1);
     }

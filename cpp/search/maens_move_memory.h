@@ -22,7 +22,7 @@ class MoveMemory {
     static constexpr size_t kSize = size_t{1} << 15;
     struct Remembered {
         uint64_t key = 0;
-        std::vector<Move> moves; // with 0 and 1 for the slots
+        std::vector<MaensMove> moves; // with 0 and 1 for the slots
     };
 
     const MaensPlan &plan_;

@@ -19,15 +19,15 @@ class MoveFront {
         moves_.clear();
         limit_ = 0;
     }
-    const std::vector<Move> &moves() const { return moves_; }
-    void offer(const Move &move);
+    const std::vector<MaensMove> &moves() const { return moves_; }
+    void offer(const MaensMove &move);
     // Takes a move that was in such a front before.
-    void keep(const Move &move) { moves_.push_back(move); }
+    void keep(const MaensMove &move) { moves_.push_back(move); }
     // A move that does not lower the excess is of use only if it costs less than this.
     int64_t limit() const { return limit_; }
 
   private:
-    std::vector<Move> moves_;
+    std::vector<MaensMove> moves_;
     int64_t limit_ = 0;
 };
 
@@ -41,7 +41,6 @@ class MaensMoves {
     void alone(int32_t slot, MoveFront &front) const;
 
   private:
-    struct Place;
     void insertions(int32_t from, int32_t to, MoveFront &front) const;
     void swaps(int32_t slot1, int32_t slot2, MoveFront &front) const;
     void inner_insertions(int32_t slot, int32_t length, MoveFront &front) const;

@@ -110,7 +110,7 @@ void MaensPlan::rebuild(int32_t slot) {
     excess_ += tables_.excess(r.load);
 }
 
-int32_t MaensPlan::apply(const Move &move) {
+int32_t MaensPlan::apply(const MaensMove &move) {
     forget(move.from);
     if (move.kind == MoveKind::swap) {
         if (move.to != move.from) {

@@ -39,7 +39,7 @@ constexpr int32_t kNewRoute = -1;
 // `from`, or the two arcs there, and puts `first` (and `second`) behind position `gap`
 // of route `to`; both count as before the move. A swap puts `first` at position `gap`
 // of route `to`, and `second` at `position` of route `from`.
-struct Move {
+struct MaensMove {
     int64_t cost; // change of the plan's cost
     int64_t excess;
     MoveKind kind;
@@ -50,7 +50,7 @@ struct Move {
     int32_t first;
     int32_t second;
 
-    bool operator==(const Move &) const = default;
+    bool operator==(const MaensMove &) const = default;
 };
 
 class MaensPlan {
@@ -69,7 +69,7 @@ class MaensPlan {
     const MaensRoute &route(int32_t slot) const { return routes_[at(slot)]; }
 
     // Gives the slot that a new route got, or kNewRoute.
-    int32_t apply(const Move &move);
+    int32_t apply(const MaensMove &move);
     // Puts other routes in the place of two; their slots come into `changed`.
     void replace(int32_t slot1, int32_t slot2, const Plan &routes,
                  std::vector<int32_t> &changed);

@@ -91,7 +91,7 @@ class AllMoves {
         }
         return least;
     }
-    bool has(const Move &move) const {
+    bool has(const MaensMove &move) const {
         return std::find(changes_.begin(), changes_.end(),
                          std::pair(move.cost, move.excess)) != changes_.end();
     }
@@ -179,7 +179,7 @@ void check_moves(const MaensTables &tables, const Individual &individual) {
             } else {
                 moves.between(slot, other, front);
             }
-            for (const Move &move : front.moves()) {
+            for (const MaensMove &move : front.moves()) {
                 MaensPlan changed(tables);
                 changed.load(individual);
                 changed.apply(move);
@@ -196,7 +196,7 @@ void check_moves(const MaensTables &tables, const Individual &individual) {
     const AllMoves plain(tables, individual);
     for (const double price : {0.0, 0.5, 3.0, 1000.0}) {
         double least = 0.0;
-        for (const Move &move : all.moves()) {
+        for (const MaensMove &move : all.moves()) {
             ARCFLEET_EQUAL(plain.has(move), true);
             least = std::min(least, static_cast<double>(move.cost) +
                                         price * static_cast<double>(move.excess));
