@@ -19,7 +19,7 @@ class MoveMemory {
     void find_anew(int32_t slot1, int32_t slot2, MoveFront &front) const;
 
   private:
-    static constexpr size_t kSize = size_t{1} << 15;
+    static constexpr size_t kSize = size_t{1} << 17;
     struct Remembered {
         uint64_t key = 0;
         std::vector<MaensMove> moves; // with 0 and 1 for the slots

@@ -138,7 +138,7 @@ void MaensMoves::swaps(int32_t slot1, int32_t slot2, MoveFront &front) const {
                           (two.size() == 1 ? tables_.route_cost() : 0);
     for (int32_t i = 1; i <= one.size(); ++i) {
         const auto k = at(i);
-        const int32_t demand = tables_.arc(one.arcs[k]).demand;
+        const int32_t demand = one.demand[k];
         const int64_t loss = fixed - one.gain[k];
         const TaskPlace here(tables_, one, i);
         const int32_t *to_start = tables_.distances_to(one.start[k]);
@@ -147,7 +147,7 @@ void MaensMoves::swaps(int32_t slot1, int32_t slot2, MoveFront &front) const {
         const int32_t *from_end = tables_.network().distances_from(one.end[k]);
         for (int32_t j = 1; j <= two.size(); ++j) {
             const auto m = at(j);
-            const int64_t moved = int64_t{tables_.arc(two.arcs[m]).demand} - demand;
+            const int64_t moved = int64_t{two.demand[m]} - demand;
             const int64_t excess = tables_.excess(one.load + moved) +
                                    tables_.excess(two.load - moved) - excess_before;
             const int64_t limit = excess >= 0 ? front.limit() : INT64_MAX;

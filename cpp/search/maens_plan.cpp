@@ -74,6 +74,7 @@ void MaensPlan::rebuild(int32_t slot) {
     const size_t positions = r.arcs.size();
     r.start.resize(positions);
     r.end.resize(positions);
+    r.demand.resize(positions);
     r.gap.resize(positions);
     r.closed.resize(positions);
     r.gain.resize(positions);
@@ -87,6 +88,7 @@ void MaensPlan::rebuild(int32_t slot) {
         const Arc &arc = tables_.arc(r.arcs[i]);
         r.start[i] = arc.start;
         r.end[i] = arc.end;
+        r.demand[i] = arc.demand;
         r.load += arc.demand;
         r.cost += arc.service_cost;
         r.service_cost[i] = arc.service_cost;

@@ -18,6 +18,7 @@ struct MaensRoute {
     std::vector<int32_t> arcs;
     std::vector<int32_t> start; // terminal, by position
     std::vector<int32_t> end;
+    std::vector<int32_t> demand;
     std::vector<int32_t> gap;    // distance from a position to the next
     std::vector<int32_t> closed; // from the one before a position to the one after
     std::vector<int64_t> gain;   // what is saved if the arc at a position goes
