@@ -38,6 +38,7 @@ OutMatrix<T> to_matrix(std::vector<T> &&values, size_t rows, size_t columns) {
 }
 
 void bind_network(nb::module_ &module);
+void bind_maens(nb::module_ &module);
 void bind_path_scanning(nb::module_ &module);
 void bind_ruin_recreate(nb::module_ &module);
 void bind_split(nb::module_ &module);

@@ -45,5 +45,6 @@ void check_dijkstra();
 void check_path_scanning();
 void check_labelled_route();
 void check_ruin_recreate();
+void check_maens();
 
 } // namespace arcfleet

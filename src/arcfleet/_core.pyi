@@ -56,6 +56,31 @@ class Network:
     def street_path(self, route: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> tuple[Annotated[NDArray[numpy.int32], dict(shape=(None,))], Annotated[NDArray[numpy.uint8], dict(shape=(None,))]]:
         """Edges driven by a route, and for each whether it is served this time."""
 
+class Maens:
+    """Memetic algorithm with extended neighbourhood search."""
+
+    def __init__(self, network: Network, population: int, offspring: int, trials: int, local_search_rate: float, merge_pairs: int, rank_by_cost_rate: float, tries_per_offspring: int, seed: int, arcs: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], route_starts: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None: ...
+
+    def run(self, iterations: int, seconds: float, target: int, threads: int) -> None: ...
+
+    @property
+    def iterations(self) -> int: ...
+
+    @property
+    def has_plan(self) -> bool: ...
+
+    @property
+    def best_cost(self) -> int: ...
+
+    @property
+    def best_iteration(self) -> int: ...
+
+    def best_plan(self) -> tuple[Annotated[NDArray[numpy.int32], dict(shape=(None,))], Annotated[NDArray[numpy.int32], dict(shape=(None,))]]:
+        """Arcs of all routes, and where each route starts."""
+
+    def history(self) -> list[tuple[float, int, int]]:
+        """Seconds, iteration and cost of each improvement."""
+
 class Choice(enum.Enum):
     rules = 0
 

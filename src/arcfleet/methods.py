@@ -12,6 +12,7 @@ from arcfleet.errors import OptionError
 from arcfleet.instance import Instance
 from arcfleet.instance.diagnose import require_solvable
 from arcfleet.network import Network
+from arcfleet.search.maens import maens
 from arcfleet.search.path_scanning import PATH_SCANNING_VARIANTS, path_scanning
 from arcfleet.search.ruin_recreate import ruin_recreate
 from arcfleet.search.stop import Stop, check_whole_number
@@ -81,7 +82,13 @@ METHODS: dict[str, Method] = {
         summary="ruin and recreate with simulated annealing (Christiaens, Vanden Berghe)",
         default_stop=Stop(seconds=5.0),
         run=ruin_recreate,
-    )
+    ),
+    "maens": Method(
+        name="maens",
+        summary="memetic algorithm with extended neighbourhood search (Tang, Mei, Yao)",
+        default_stop=Stop(iterations=90_000),
+        run=maens,
+    ),
 } | {
     name: Method(
         name=name,

@@ -12,6 +12,7 @@ VILLAGE = Path(__file__).parents[2] / "examples" / "village.json"
 
 PINNED = {
     "ruin-recreate": 21565,
+    "maens": 21621,
     "ps": 23474,
     "ps-random-rule": 22974,
     "ps-random-arc": 23149,

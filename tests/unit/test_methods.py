@@ -142,7 +142,7 @@ def test_fleet_limit_is_kept_or_said_to_be_missed() -> None:
     assert check(limited, result.solution).ok
 
 
-@pytest.mark.parametrize("method", ["ps-efficiency", "ruin-recreate"])
+@pytest.mark.parametrize("method", ["ps-efficiency", "ruin-recreate", "maens"])
 def test_no_plan_within_the_fleet_is_one_sentence(method: str) -> None:
     # Total demand needs 2 vehicles; the demands 4 4 4 4 4 pack two to a vehicle: 3.
     links = tuple(
@@ -164,7 +164,7 @@ def test_no_plan_within_the_fleet_is_one_sentence(method: str) -> None:
     ("arguments", "message"),
     [
         ({"method": "ps-elipse"}, "did you mean 'ps-ellipse'"),
-        ({"method": "zzz"}, "known are ruin-recreate, ps,"),
+        ({"method": "zzz"}, "known are ruin-recreate, maens, ps,"),
         ({"seed": -1}, "seed"),
         ({"seed": 1.5}, "seed"),
         ({"stop": 5}, "to be a Stop"),

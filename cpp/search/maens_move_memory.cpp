@@ -1,0 +1,54 @@
+#include "search/maens_move_memory.h"
+
+#include <utility>
+
+namespace arcfleet {
+
+void MoveMemory::find_anew(int32_t slot1, int32_t slot2, MoveFront &front) const {
+    front.clear();
+    if (slot1 == slot2) {
+        moves_.alone(slot1, front);
+        return;
+    }
+    // An order that depends on the routes alone, so that slots make no difference.
+    if (plan_.route(slot1).word > plan_.route(slot2).word) {
+        std::swap(slot1, slot2);
+    }
+    moves_.between(slot1, slot2, front);
+}
+
+void MoveMemory::find(int32_t slot1, int32_t slot2, MoveFront &front) {
+    uint64_t word1 = plan_.route(slot1).word;
+    uint64_t word2 = plan_.route(slot2).word;
+    if (word1 > word2) {
+        std::swap(slot1, slot2);
+        std::swap(word1, word2);
+    }
+    // A route with itself is no pair: the sum tells these apart as well.
+    const uint64_t key =
+        (word1 + 0x9E3779B97F4A7C15ULL * (slot1 == slot2)) * 0xD1342543DE82EF95ULL +
+        word2;
+    Remembered &known = memory_[(key >> 32) % kSize];
+    const auto rename = [](int32_t slot, int32_t from1, int32_t from2, int32_t to1,
+                           int32_t to2) {
+        return slot == from1 ? to1 : slot == from2 ? to2 : slot;
+    };
+    if (known.key == key) {
+        front.clear();
+        for (MaensMove move : known.moves) {
+            move.from = rename(move.from, 0, 1, slot1, slot2);
+            move.to = rename(move.to, 0, 1, slot1, slot2);
+            front.keep(move);
+        }
+        return;
+    }
+    find_anew(slot1, slot2, front);
+    known.key = key;
+    known.moves = front.moves();
+    for (MaensMove &move : known.moves) {
+        move.from = rename(move.from, slot1, slot2, 0, 1);
+        move.to = rename(move.to, slot1, slot2, 0, 1);
+    }
+}
+
+} // namespace arcfleet

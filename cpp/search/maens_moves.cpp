@@ -1,0 +1,187 @@
+#include "search/maens_moves.h"
+
+#include "search/maens_places.h"
+
+#include <algorithm>
+
+namespace arcfleet {
+
+namespace {
+
+// The best gaps of a route for a task in the direction given and turned around.
+void find_gap_both(const MaensRoute &route, const MaensTables &tables, int32_t arc,
+                   BestGap &given, BestGap &turned) {
+    const int32_t start = tables.arc(arc).start;
+    const int32_t end = tables.arc(arc).end;
+    const int32_t *to_start = tables.distances_to(start);
+    const int32_t *to_end = tables.distances_to(end);
+    const int32_t *from_start = tables.network().distances_from(start);
+    const int32_t *from_end = tables.network().distances_from(end);
+    for (int32_t g = 0; g <= route.size(); ++g) {
+        const int32_t before = route.end[at(g)];
+        const int32_t after = route.start[at(g + 1)];
+        const int32_t gap = route.gap[at(g)];
+        const int32_t detour = to_start[before] + from_end[after] - gap;
+        const int32_t back = to_end[before] + from_start[after] - gap;
+        if (detour < given.detour) {
+            given = {detour, g};
+        }
+        if (back < turned.detour) {
+            turned = {back, g};
+        }
+    }
+}
+
+} // namespace
+
+void MoveFront::offer(const MaensMove &move) {
+    if (move.cost >= limit_ && move.excess >= 0) {
+        return;
+    }
+    for (const MaensMove &kept : moves_) {
+        if (kept.cost <= move.cost && kept.excess <= move.excess) {
+            return;
+        }
+    }
+    std::erase_if(moves_, [&](const MaensMove &kept) {
+        return move.cost <= kept.cost && move.excess <= kept.excess;
+    });
+    if (move.excess <= 0) {
+        limit_ = std::min(limit_, move.cost);
+    }
+    moves_.push_back(move);
+}
+
+// What is saved if the arcs at a position and the next go.
+int64_t MaensMoves::gain_of_two(const MaensRoute &route, int32_t position) const {
+    const auto i = at(position);
+    return int64_t{route.gap[i - 1]} + tables_.arc(route.arcs[i]).service_cost +
+           route.gap[i] + tables_.arc(route.arcs[i + 1]).service_cost +
+           route.gap[i + 1] -
+           tables_.network().distances_from(route.end[i - 1])[route.start[i + 2]] +
+           (route.size() == 2 ? tables_.route_cost() : 0);
+}
+
+void MaensMoves::insertions(int32_t from, int32_t to, MoveFront &front) const {
+    const MaensRoute &source = plan_.route(from);
+    const MaensRoute &target = plan_.route(to);
+    const int64_t excess_before =
+        tables_.excess(source.load) + tables_.excess(target.load);
+    const auto excess_change = [&](int64_t moved) {
+        return tables_.excess(source.load - moved) +
+               tables_.excess(target.load + moved) - excess_before;
+    };
+    const int32_t gaps = target.size() + 1;
+    for (int32_t i = 1; i <= source.size(); ++i) {
+        const int32_t arc = source.arcs[at(i)];
+        const int64_t gain = source.gain[at(i)];
+        const int64_t excess = excess_change(tables_.arc(arc).demand);
+        if (excess < 0 || source.floor[at(i)] - gain < front.limit()) {
+            MaensMove best{INT64_MAX, excess, MoveKind::insert_one, from, to, i, 0,
+                           arc,       0};
+            BestGap given, turned;
+            find_gap_both(target, tables_, arc, given, turned);
+            best.cost = given.detour + source.service_cost[at(i)] - gain;
+            best.gap = given.at;
+            const int64_t other =
+                turned.detour + source.turned_service_cost[at(i)] - gain;
+            if (other < best.cost) {
+                best.cost = other;
+                best.gap = turned.at;
+                best.first = tables_.arc(arc).twin;
+            }
+            front.offer(best);
+        }
+        if (i == source.size()) {
+            break;
+        }
+        const int32_t next = source.arcs[at(i + 1)];
+        const int64_t both_gain = gain_of_two(source, i);
+        const int64_t both_excess =
+            excess_change(int64_t{tables_.arc(arc).demand} + tables_.arc(next).demand);
+        MaensMove best{INT64_MAX, both_excess, MoveKind::insert_two, from, to, i, 0, 0,
+                       0};
+        for (const int32_t a : TaskDirections(tables_, arc)) {
+            for (const int32_t b : TaskDirections(tables_, next)) {
+                const int64_t inner = int64_t{tables_.arc(a).service_cost} +
+                                      tables_.network().deadhead(a, b) +
+                                      tables_.arc(b).service_cost - both_gain;
+                // By the triangle inequality no detour is less than minus this way.
+                const int32_t way = tables_.network().distances_from(
+                    tables_.arc(a).start)[tables_.arc(b).end];
+                const int64_t least = inner - way;
+                if (both_excess >= 0 && least >= std::min(front.limit(), best.cost)) {
+                    continue;
+                }
+                BestGap gap;
+                find_gap(target, tables_.to(a), tables_.from(b), 0, gaps, gap);
+                if (gap.detour + inner < best.cost) {
+                    best.cost = gap.detour + inner;
+                    best.gap = gap.at;
+                    best.first = a;
+                    best.second = b;
+                }
+            }
+        }
+        if (best.cost < INT64_MAX) {
+            front.offer(best);
+        }
+    }
+}
+
+void MaensMoves::swaps(int32_t slot1, int32_t slot2, MoveFront &front) const {
+    const MaensRoute &one = plan_.route(slot1);
+    const MaensRoute &two = plan_.route(slot2);
+    const int64_t excess_before = tables_.excess(one.load) + tables_.excess(two.load);
+    // A swap empties no route: the fixed cost, part of the gain there, stays.
+    const int64_t fixed = (one.size() == 1 ? tables_.route_cost() : 0) +
+                          (two.size() == 1 ? tables_.route_cost() : 0);
+    for (int32_t i = 1; i <= one.size(); ++i) {
+        const auto k = at(i);
+        const int32_t demand = one.demand[k];
+        const int64_t loss = fixed - one.gain[k];
+        const TaskPlace here(tables_, one, i);
+        const int32_t *to_start = tables_.distances_to(one.start[k]);
+        const int32_t *to_end = tables_.distances_to(one.end[k]);
+        const int32_t *from_start = tables_.network().distances_from(one.start[k]);
+        const int32_t *from_end = tables_.network().distances_from(one.end[k]);
+        for (int32_t j = 1; j <= two.size(); ++j) {
+            const auto m = at(j);
+            const int64_t moved = int64_t{two.demand[m]} - demand;
+            const int64_t excess = tables_.excess(one.load + moved) +
+                                   tables_.excess(two.load - moved) - excess_before;
+            const int64_t limit = excess >= 0 ? front.limit() : INT64_MAX;
+            const int64_t losses = loss - two.gain[m];
+            if (losses + one.floor[k] + two.floor[m] >= limit) {
+                continue;
+            }
+            const int64_t second = here.cheapest(two, m);
+            if (losses + one.floor[k] + second >= limit) {
+                continue;
+            }
+            const int32_t before = two.end[m - 1];
+            const int32_t after = two.start[m + 1];
+            const int64_t given =
+                to_start[before] + from_end[after] + one.service_cost[k];
+            const int64_t turned =
+                to_end[before] + from_start[after] + one.turned_service_cost[k];
+            const int64_t cost =
+                losses + second + std::min(given, turned) - two.closed[m];
+            if (cost >= limit) {
+                continue;
+            }
+            const int32_t first =
+                given <= turned ? one.arcs[k] : tables_.arc(one.arcs[k]).twin;
+            front.offer({cost, excess, MoveKind::swap, slot1, slot2, i, j, first,
+                         here.direction(tables_, two, m)});
+        }
+    }
+}
+
+void MaensMoves::between(int32_t slot1, int32_t slot2, MoveFront &front) const {
+    insertions(slot1, slot2, front);
+    insertions(slot2, slot1, front);
+    swaps(slot1, slot2, front);
+}
+
+} // namespace arcfleet

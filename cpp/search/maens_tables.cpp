@@ -1,0 +1,38 @@
+#include "search/maens_tables.h"
+
+#include "base/random.h"
+
+#include <algorithm>
+
+namespace arcfleet {
+
+MaensTables::MaensTables(const Network &network) : network_(network) {
+    const size_t size = at(network.num_terminals());
+    transposed_.resize(size * size);
+    for (size_t from = 0; from < size; ++from) {
+        for (size_t to = 0; to < size; ++to) {
+            transposed_[to * size + from] = network.distances()[from * size + to];
+        }
+    }
+    for (int32_t a = 0; at(a) < network.arcs().size(); ++a) {
+        const Arc &here = arc(a);
+        const int32_t through = network.distances_from(here.start)[here.end];
+        arc_floor_.push_back(int64_t{here.service_cost} - through);
+    }
+    task_floor_ = arc_floor_;
+    for (int32_t a = 1; at(a) < network.arcs().size(); ++a) {
+        if (arc(a).twin >= 0) {
+            task_floor_[at(a)] =
+                std::min(arc_floor_[at(a)], arc_floor_[at(arc(a).twin)]);
+        }
+    }
+    Random random(0);
+    for (int32_t task = 0; task < network.num_tasks(); ++task) {
+        task_words_.push_back(random.bits());
+    }
+    for (size_t a = 0; a < network.arcs().size(); ++a) {
+        arc_words_.push_back(random.bits());
+    }
+}
+
+} // namespace arcfleet
