@@ -1,0 +1,9 @@
+from __future__ import annotations
+
+import signal
+
+
+def pytest_configure() -> None:
+    # A shell starts background commands with Ctrl-C ignored, and so may CI; the tests of
+    # interrupted searches need it, in this process and in those they start.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
