@@ -1,68 +1,39 @@
 #include "search/ruin_recreate.h"
 
-#include "bindings/bindings.h"
-
-#include <nanobind/stl/pair.h>
-#include <nanobind/stl/tuple.h>
-#include <nanobind/stl/vector.h>
+#include "bindings/engine.h"
 
 namespace arcfleet {
 
 void bind_ruin_recreate(nb::module_ &module) {
-    nb::class_<RuinRecreate>(module, "RuinRecreate",
-                             "Ruin and recreate, several chains side by side.")
-        .def(
-            "__init__",
-            [](RuinRecreate *self, const Network &network, double average_removed,
-               double longest_string, double split_rate, double split_growth,
-               double blink_rate, double first_temperature, double last_temperature,
-               double most_excess, double target_fit, uint64_t seed, int chains,
-               int64_t horizon_iterations, double horizon_seconds,
-               const InArray<int32_t> &arcs, const InArray<int32_t> &route_starts) {
-                const RuinRecreateSettings settings{
-                    average_removed,  longest_string, split_rate,
-                    split_growth,     blink_rate,     first_temperature,
-                    last_temperature, most_excess,    target_fit};
-                const auto arc_view = view(arcs);
-                const auto start_view = view(route_starts);
-                const Plan start{{arc_view.begin(), arc_view.end()},
-                                 {start_view.begin(), start_view.end()}};
-                const nb::gil_scoped_release release;
-                new (self) RuinRecreate(network, settings, seed, chains,
-                                        {horizon_iterations, horizon_seconds}, start);
-            },
-            nb::arg("network"), nb::arg("average_removed"), nb::arg("longest_string"),
-            nb::arg("split_rate"), nb::arg("split_growth"), nb::arg("blink_rate"),
-            nb::arg("first_temperature"), nb::arg("last_temperature"),
-            nb::arg("most_excess"), nb::arg("target_fit"), nb::arg("seed"),
-            nb::arg("chains"), nb::arg("horizon_iterations"),
-            nb::arg("horizon_seconds"), nb::arg("arcs"), nb::arg("route_starts"),
-            nb::keep_alive<1, 2>())
-        .def("run", &RuinRecreate::run, nb::arg("iterations"), nb::arg("seconds"),
-             nb::arg("target"), nb::arg("threads"),
-             nb::call_guard<nb::gil_scoped_release>())
-        .def_prop_ro("iterations", &RuinRecreate::iterations)
-        .def_prop_ro("has_plan", &RuinRecreate::has_plan)
-        .def_prop_ro("best_cost", &RuinRecreate::best_cost)
-        .def_prop_ro("best_iteration", &RuinRecreate::best_iteration)
-        .def(
-            "best_plan",
-            [](const RuinRecreate &search) {
-                const Plan &plan = search.best_plan();
-                return std::pair(to_array(std::vector<int32_t>(plan.arcs)),
-                                 to_array(std::vector<int32_t>(plan.route_starts)));
-            },
-            "Arcs of all routes, and where each route starts.")
-        .def(
-            "history",
-            [](const RuinRecreate &search) {
-                std::vector<std::tuple<double, int64_t, int64_t>> rows;
-                for (const auto &row : search.history()) {
-                    rows.emplace_back(row.seconds, row.iteration, row.cost);
-                }
-                return rows;
-            },
-            "Seconds, iteration and cost of each improvement.");
+    nb::class_<RuinRecreate> engine(module, "RuinRecreate",
+                                    "Ruin and recreate, several chains side by side.");
+    engine.def(
+        "__init__",
+        [](RuinRecreate *self, const Network &network, double average_removed,
+           double longest_string, double split_rate, double split_growth,
+           double blink_rate, double first_temperature, double last_temperature,
+           double most_excess, double target_fit, uint64_t seed, int chains,
+           int64_t horizon_iterations, double horizon_seconds,
+           const InArray<int32_t> &arcs, const InArray<int32_t> &route_starts) {
+            const RuinRecreateSettings settings{
+                average_removed,  longest_string, split_rate,
+                split_growth,     blink_rate,     first_temperature,
+                last_temperature, most_excess,    target_fit};
+            const auto arc_view = view(arcs);
+            const auto start_view = view(route_starts);
+            const Plan start{{arc_view.begin(), arc_view.end()},
+                             {start_view.begin(), start_view.end()}};
+            const nb::gil_scoped_release release;
+            new (self) RuinRecreate(network, settings, seed, chains,
+                                    {horizon_iterations, horizon_seconds}, start);
+        },
+        nb::arg("network"), nb::arg("average_removed"), nb::arg("longest_string"),
+        nb::arg("split_rate"), nb::arg("split_growth"), nb::arg("blink_rate"),
+        nb::arg("first_temperature"), nb::arg("last_temperature"),
+        nb::arg("most_excess"), nb::arg("target_fit"), nb::arg("seed"),
+        nb::arg("chains"), nb::arg("horizon_iterations"), nb::arg("horizon_seconds"),
+        nb::arg("arcs"), nb::arg("route_starts"), nb::keep_alive<1, 2>());
+    bind_engine(engine);
 }
 
 } // namespace arcfleet

@@ -9,7 +9,7 @@ namespace {
 
 constexpr int64_t kNever = INT64_MAX / 4;
 // Service cost of a direction that is not allowed: no plan's cost comes near it.
-constexpr int64_t kForbidden = int64_t{1} << 50;
+constexpr int64_t kNotAllowed = int64_t{1} << 50;
 
 constexpr size_t idx(int64_t i) { return static_cast<size_t>(i); }
 
@@ -83,7 +83,7 @@ void Splitter::lay_out(const Network &network, std::span<const int32_t> arcs) {
         for (size_t turned = 0; turned < 2; ++turned) {
             const int32_t to = options[turned];
             const bool legal = to >= 0;
-            step.service[turned] = legal ? network.arc(to).service_cost : kForbidden;
+            step.service[turned] = legal ? network.arc(to).service_cost : kNotAllowed;
             step.out[turned] = legal ? network.deadhead(0, to) : 0;
             step.back[turned] = legal ? network.deadhead(to, 0) : 0;
             for (size_t last_turned = 0; last_turned < 2 && j > 0; ++last_turned) {
