@@ -192,3 +192,11 @@ def test_quoted_line_is_shortened(tmp_path: Path) -> None:
         parse(tmp_path, small("DEPOSITO : 1", "x" * 1000))
     assert "x" * 50 in str(caught.value)
     assert "x" * 61 not in str(caught.value)
+
+
+def test_a_missing_key_names_the_line_where_the_file_ends(tmp_path: Path) -> None:
+    file = tmp_path / "short.dat"
+    file.write_text("NOMBRE : x\nVERTICES : 2\nARISTAS_REQ : 0\nDEPOSITO : 1\n")
+    with pytest.raises(FileError, match="CAPACIDAD") as caught:
+        read(file)
+    assert caught.value.line == 4

@@ -69,6 +69,7 @@ class _Content:
 
     path: Path | str
     dialect: Dialect
+    last_line: int
     keys: dict[str, KeyLine] = field(default_factory=dict)
     links: dict[str, list[_PlacedLink]] = field(default_factory=dict)
 
@@ -77,7 +78,9 @@ class _Content:
         if key not in self.keys:
             raise FileError(
                 self.path,
-                f"expected a line '{key} : ...' ({self.dialect.title}), found none",
+                f"expected a line '{key} : ...' ({self.dialect.title}), found none "
+                "up to the end of the file",
+                self.last_line,
             )
         return self.keys[key]
 
@@ -139,7 +142,9 @@ def _collect(
 ) -> _Content:
     """Sort the records by key and list."""
     sections = {section.list_key: section for section in dialect.sections}
-    content = _Content(path, dialect, links={key: [] for key in sections})
+    content = _Content(
+        path, dialect, records[-1].number, links={key: [] for key in sections}
+    )
     section: Section | None = None
     for record in records:
         if isinstance(record, KeyLine):
