@@ -143,8 +143,8 @@ def test_wrong_cost_sum_is_a_warning_that_names_the_line(tmp_path: Path) -> None
             16,
             "found node 5 in '( 2, 5) coste 7' and node 0 on line 13",
         ),
-        ("DEPOSITO : 1\n", "", None, "'DEPOSITO : ...'"),
-        ("CAPACIDAD : 6\n", "", None, "'CAPACIDAD : ...'"),
+        ("DEPOSITO : 1\n", "", 17, "'DEPOSITO : ...'"),
+        ("CAPACIDAD : 6\n", "", 17, "'CAPACIDAD : ...'"),
         ("CAPACIDAD : 6", "CAPACIDAD : 0", 7, "whole number from 1 to 2147483647"),
         ("CAPACIDAD : 6", "CAPACIDAD : 6 7", 7, "'CAPACIDAD : 6 7'"),
         ("CAPACIDAD : 6", "CAPACIDAD :", 7, "CAPACIDAD to be a whole number"),
@@ -178,7 +178,7 @@ def test_wrong_cost_sum_is_a_warning_that_names_the_line(tmp_path: Path) -> None
     ],
 )
 def test_mistake_is_an_error_with_its_line(
-    tmp_path: Path, old: str, new: str, line: int | None, message: str
+    tmp_path: Path, old: str, new: str, line: int, message: str
 ) -> None:
     with pytest.raises(FileError) as caught:
         parse(tmp_path, small(old, new))

@@ -50,7 +50,7 @@ def test_mixed_file_is_read() -> None:
     [
         ("REQ_ARCS : 2", "REQ_ARCS : 3", 6, "links in LIST_REQ_ARCS, 2"),
         ("serv_cost 9", "cost 9", 17, "serv_cost 3 trav_cost 3 demand 3"),
-        ("DUMPING_COST : 5\n", "", None, "'DUMPING_COST : ...'"),
+        ("DUMPING_COST : 5\n", "", 20, "'DUMPING_COST : ...'"),
         ("DUMPING_COST : 5", "COMENTARIO : 5", 10, "a key of MCARP"),
         ("UPPER BOUND : 60", "UPPER BOUND : ?", 2, "UPPER_BOUND to be a whole number"),
         ("UPPER BOUND : 60", "UPPER BOUND : 6\nUPPER_BOUND : 6", 3, "UPPER_BOUND once"),
@@ -58,7 +58,7 @@ def test_mixed_file_is_read() -> None:
     ],
 )
 def test_mistake_is_an_error_with_its_line(
-    tmp_path: Path, old: str, new: str, line: int | None, message: str
+    tmp_path: Path, old: str, new: str, line: int, message: str
 ) -> None:
     text = MIXED.read_text()
     assert old in text
