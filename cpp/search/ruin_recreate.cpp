@@ -75,7 +75,10 @@ Chain::Chain(const RuinRecreateTables &tables, uint64_t seed, uint64_t stream)
     }
     const RuinRecreateSettings &settings = tables.settings;
     excess_price_ = static_cast<double>(overfleet_cost_) / demand;
-    most_excess_ = static_cast<int32_t>(settings.most_excess * capacity_);
+    // A load within both limits is a number that fits.
+    most_excess_ = static_cast<int32_t>(
+        std::min(settings.most_excess * capacity_,
+                 static_cast<double>(std::numeric_limits<int32_t>::max() - capacity_)));
 }
 
 double Chain::penalised_cost() const {
@@ -114,6 +117,7 @@ void Chain::start(const Plan &plan) {
 
 void Chain::continue_from(const Plan &plan) {
     routes_.clear();
+    loads_.clear();
     slots_.clear();
     route_costs_ = 0;
     excess_ = 0;
@@ -128,6 +132,7 @@ void Chain::continue_from(const Plan &plan) {
         route_costs_ += route.cost;
         excess_ += excess(route);
         slots_.push_back(static_cast<int32_t>(r));
+        loads_.push_back(route.load);
         routes_.push_back(std::move(route));
     }
     is_touched_.assign(routes_.size(), 0);
@@ -154,6 +159,7 @@ void Chain::tidy_slots() {
         empty = static_cast<int32_t>(routes_.size());
         routes_.emplace_back();
         is_touched_.push_back(0);
+        loads_.push_back(0);
     }
     slots_.push_back(empty);
 }
@@ -174,6 +180,7 @@ void Chain::roll_back() {
     for (size_t i = 0; i < num_saved_; ++i) {
         LabelledRoute &route = routes_[idx(touched_[i])];
         std::swap(route, saved_[i]);
+        loads_[idx(touched_[i])] = route.load;
         for (size_t k = 1; k + 1 < route.visits.size(); ++k) {
             slot_of_[idx(route.visits[k].task)] = touched_[i];
         }
@@ -228,6 +235,7 @@ void Chain::ruin_route(int32_t slot, int32_t task, double longest) {
         remove_string(slot, first + before + kept, first + window);
         remove_string(slot, first, first + before);
     }
+    loads_[idx(slot)] = route.load;
     excess_ += excess(route);
     route_costs_ -= route.cost;
     if (route.empty()) {
@@ -293,6 +301,7 @@ void Chain::put_back(int32_t slot, int32_t task, int32_t place) {
     route_costs_ -= route.cost;
     excess_ -= excess(route);
     route.insert(tasks_, task, place);
+    loads_[idx(slot)] = route.load;
     excess_ += excess(route);
     route_costs_ += route.cost;
     slot_of_[idx(task)] = slot;
@@ -302,15 +311,38 @@ void Chain::put_back(int32_t slot, int32_t task, int32_t place) {
     }
 }
 
-// Whether a gap is to be passed over. Blinks are drawn by the distance between them, so
-// that most gaps need no random number.
-bool Chain::overlooked() {
-    if (gaps_to_blink_-- > 0) {
-        return false;
+// The cheapest gap of a route for a task. Blinks are drawn by the number of gaps
+// between them, so that most routes are looked through without asking. A route whose
+// gaps were all overlooked gives a cost beyond any other.
+Chain::Gap Chain::cheapest_gap(const LabelledRoute &route, const Insertion &insertion) {
+    const Visit *visits = route.visits.data();
+    const auto end = static_cast<int32_t>(route.visits.size());
+    // Cost in the high half, place in the low half: the least is found without
+    // branches.
+    constexpr int64_t kNone = std::numeric_limits<int64_t>::max();
+    int64_t least = kNone;
+    if (gaps_to_blink_ >= end - 1) {
+        gaps_to_blink_ -= end - 1;
+        for (int32_t place = 1; place < end; ++place) {
+            const int64_t cost = insertion.cost(visits[place - 1], visits[place]);
+            least = std::min(least, cost << 32 | place);
+        }
+    } else {
+        for (int32_t place = 1; place < end; ++place) {
+            if (gaps_to_blink_-- == 0) {
+                const double log_open = std::log1p(-tables_.settings.blink_rate);
+                gaps_to_blink_ =
+                    static_cast<int64_t>(std::log(1.0 - random_.unit()) / log_open);
+                continue;
+            }
+            const int64_t cost = insertion.cost(visits[place - 1], visits[place]);
+            least = std::min(least, cost << 32 | place);
+        }
     }
-    const double log_open = std::log1p(-tables_.settings.blink_rate);
-    gaps_to_blink_ = static_cast<int64_t>(std::log(1.0 - random_.unit()) / log_open);
-    return true;
+    if (least == kNone) {
+        return {kNone / 2, -1};
+    }
+    return {least >> 32, static_cast<int32_t>(least & 0xFFFFFFFF)};
 }
 
 // Puts all removed tasks back, each where it costs least. Gives up, with false, once
@@ -319,56 +351,61 @@ bool Chain::recreate(double limit) {
     for (const int32_t task : removed_) {
         const TaskEnds &ends = tasks_.ends(task);
         const Insertion insertion(tasks_, task);
-        double best_delta = std::numeric_limits<double>::infinity();
+        const int32_t room = capacity_ - ends.demand;
+        // Slots with room first, then those that would carry a little too much.
+        with_room_.resize(slots_.size());
+        full_slots_.resize(slots_.size());
+        size_t num_with_room = 0;
+        size_t num_full = 0;
+        for (size_t i = 0; i < slots_.size(); ++i) {
+            const int32_t slot = slots_[i];
+            const int32_t load = loads_[idx(slot)];
+            with_room_[num_with_room] = slot;
+            num_with_room += load <= room;
+            full_slots_[num_full] = slot;
+            num_full += (load > room) & (load - room <= most_excess_);
+        }
+        int64_t best_delta = std::numeric_limits<int64_t>::max();
         int32_t best_slot = -1;
         int32_t best_place = -1;
-        const auto scan = [&](int32_t slot, double price) {
+        for (size_t i = 0; i < num_with_room; ++i) {
+            const int32_t slot = with_room_[i];
             const LabelledRoute &route = routes_[idx(slot)];
-            const double most = best_delta - price + route.cost;
-            int32_t least =
-                most < kForbidden ? static_cast<int32_t>(std::ceil(most)) : kForbidden;
-            int32_t found = -1;
-            const Visit *visits = route.visits.data();
-            const auto end = static_cast<int32_t>(route.visits.size());
-            for (int32_t place = 1; place < end; ++place) {
-                const int32_t cost = insertion.cost(visits[place - 1], visits[place]);
-                // A gap that is no better may be overlooked without asking.
-                if (cost < least && !overlooked()) {
-                    least = cost;
-                    found = place;
-                }
-            }
-            if (found >= 0) {
-                best_delta = price + least - route.cost;
-                best_slot = slot;
-                best_place = found;
-            }
-        };
-        full_slots_.clear();
-        for (const int32_t slot : slots_) {
-            const LabelledRoute &route = routes_[idx(slot)];
-            const int32_t over = route.load + ends.demand - capacity_;
             if (route.empty()) {
                 const int64_t delta =
                     ends.alone + fixed_cost(num_routes_ + 1) - fixed_cost(num_routes_);
-                if (static_cast<double>(delta) < best_delta) {
-                    best_delta = static_cast<double>(delta);
+                if (delta < best_delta) {
+                    best_delta = delta;
                     best_slot = slot;
                     best_place = 1;
                 }
-            } else if (over <= 0) {
-                scan(slot, 0.0);
-            } else if (over <= most_excess_) {
-                full_slots_.push_back(slot);
+                continue;
+            }
+            const Gap gap = cheapest_gap(route, insertion);
+            const int64_t delta = gap.cost - route.cost;
+            if (delta < best_delta) {
+                best_delta = delta;
+                best_slot = slot;
+                best_place = gap.place;
             }
         }
         // Last, because most are ruled out by the price of the excess alone: putting a
         // task in hardly ever makes a route cheaper.
-        for (const int32_t slot : full_slots_) {
-            const int32_t over = routes_[idx(slot)].load + ends.demand - capacity_;
-            const double price = excess_price_ * std::min(over, ends.demand);
-            if (price < best_delta) {
-                scan(slot, price);
+        auto best_priced = static_cast<double>(best_delta);
+        for (size_t i = 0; i < num_full; ++i) {
+            const int32_t slot = full_slots_[i];
+            const LabelledRoute &route = routes_[idx(slot)];
+            const double price =
+                excess_price_ * std::min(route.load - room, ends.demand);
+            if (price >= best_priced) {
+                continue;
+            }
+            const Gap gap = cheapest_gap(route, insertion);
+            const double delta = price + static_cast<double>(gap.cost - route.cost);
+            if (delta < best_priced) {
+                best_priced = delta;
+                best_slot = slot;
+                best_place = gap.place;
             }
         }
         put_back(best_slot, task, best_place);

@@ -74,7 +74,12 @@ class Chain {
     void remove_string(int32_t slot, int32_t first, int32_t last);
     void sort_removed();
     bool recreate(double limit);
-    bool overlooked();
+    // Where a task may go in a route, and what the route then costs.
+    struct Gap {
+        int64_t cost;
+        int32_t place;
+    };
+    Gap cheapest_gap(const LabelledRoute &route, const Insertion &insertion);
     void put_back(int32_t slot, int32_t task, int32_t place);
     void touch(int32_t slot);
     void roll_back();
@@ -95,6 +100,7 @@ class Chain {
     int64_t overfleet_cost_;            // of each route beyond the fleet limit
     std::vector<LabelledRoute> routes_; // by slot; a few are empty
     std::vector<int32_t> slots_;        // slots in use, and at least one empty one
+    std::vector<int32_t> loads_;        // by slot: all of them in a cache line or two
     std::vector<int32_t> slot_of_;      // by task; -1 while it is out of the plan
     int32_t num_routes_ = 0;            // routes that are not empty
     int64_t route_costs_ = 0;           // sum over routes, fixed costs apart
@@ -115,7 +121,8 @@ class Chain {
     int32_t saved_num_routes_ = 0;
     int64_t saved_route_costs_ = 0;
     int64_t saved_excess_ = 0;
-    std::vector<int32_t> full_slots_; // that would carry too much with the task at hand
+    std::vector<int32_t> with_room_;  // slots that have room for the task at hand
+    std::vector<int32_t> full_slots_; // that would carry a little too much with it
     // The best.
     std::vector<LabelledRoute> best_;
     int64_t best_cost_ = -1;

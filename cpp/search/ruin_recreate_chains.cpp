@@ -9,12 +9,12 @@ namespace arcfleet {
 
 namespace {
 
-// Iterations that one fall of the temperature should last: so many times the square of
-// the number of tasks, but not too few.
+// Where nothing says how long the search will last, a cycle has so many times the
+// square of the number of tasks, but not too few iterations.
 constexpr double kCycleFactor = 10.0;
 constexpr double kShortestCycle = 10'000.0;
 // First temperature of a cycle that starts from the best plan, as a share of the usual.
-constexpr double kReheat = 0.3;
+constexpr double kReheat = 0.4;
 // The clock is looked at, and the temperature lowered, once in so many iterations.
 constexpr int64_t kBatch = 32;
 // Iterations that tell how fast the search is.
@@ -54,16 +54,16 @@ RuinRecreate::RuinRecreate(const Network &network, const RuinRecreateSettings &s
     }
     offer(chains_[0], chains_[0].best_cost());
     const double n = network.num_tasks();
-    const double length = std::max(kShortestCycle, kCycleFactor * n * n);
+    // More time is spent on more cycles and on longer ones alike.
     const auto equal_cycles = [&](double iterations) {
-        return std::max(1.0, std::round(iterations / length));
+        return std::max(1.0, std::round(std::sqrt(iterations) / std::max(1.0, n)));
     };
     if (horizon.seconds > 0.0) {
         const double pace = seconds_per_iteration(first, seed);
         cycle_seconds_ = horizon.seconds / equal_cycles(horizon.seconds / pace);
         cycle_end_seconds_ = cycle_seconds_;
     } else {
-        double iterations = length;
+        double iterations = std::max(kShortestCycle, kCycleFactor * n * n);
         if (horizon.iterations > 0) {
             const double each = static_cast<double>(horizon.iterations) / chains;
             iterations = each / equal_cycles(each);

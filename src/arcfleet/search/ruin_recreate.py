@@ -59,10 +59,10 @@ class RuinRecreateSettings:
     split_rate: float = 0.8
     split_growth: float = 0.99
     blink_rate: float = 0.01
-    first_temperature: float = 0.1
-    last_temperature: float = 0.01
-    most_excess: float = 0.05
-    target_fit: float = 0.5
+    first_temperature: float = 0.2
+    last_temperature: float = 0.02
+    most_excess: float = 0.15
+    target_fit: float = 0.3
 
 
 def ruin_recreate(
