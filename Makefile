@@ -49,7 +49,7 @@ setup: .venv/ready
 	$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt \
 	    scikit-build-core nanobind cmake ninja
 	$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt \
-	    --no-build-isolation -e ".[plot,test]"
+	    --no-build-isolation -e ".[plot,maps,test]"
 	touch $@
 
 clean:

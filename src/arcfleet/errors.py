@@ -17,6 +17,10 @@ class InstanceError(ArcfleetError):
     """The parts of an instance do not fit together."""
 
 
+class MapError(ArcfleetError):
+    """A street map, or what was asked of it, does not fit together."""
+
+
 class UnsolvableError(ArcfleetError):
     """The instance is well formed, but no plan can exist or none was found."""
 

@@ -1,0 +1,1 @@
+"""Many instances in one file: made from streets, labelled by a search method."""
