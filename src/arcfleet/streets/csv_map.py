@@ -121,7 +121,8 @@ def _rows(path: Path, columns: list[str]) -> Iterator[tuple[int, list[str]]]:
         if header != columns:
             raise FileError(
                 path,
-                f"expected the columns {','.join(columns)}, found {quote(','.join(header))}",
+                f"expected the columns {','.join(columns)}, "
+                f"found {quote(','.join(header))}",
                 1,
             )
         for row in reader:
@@ -158,7 +159,7 @@ def _read_junctions(path: Path) -> dict[int, Coordinate]:
     return junctions
 
 
-def _read_streets(path: Path, junctions: Mapping[int, Coordinate]) -> list[Street]:
+def _read_streets(path: Path, junctions: Mapping[int, Coordinate]) -> tuple[Street, ...]:
     streets = []
     for line, (u, v, length, oneway, kind, name, geometry) in _rows(path, _EDGE_COLUMNS):
         tail = _junction(path, line, u, junctions)
@@ -178,7 +179,7 @@ def _read_streets(path: Path, junctions: Mapping[int, Coordinate]) -> list[Stree
                 else (),
             )
         )
-    return streets
+    return tuple(streets)
 
 
 def _junction(path: Path, line: int, text: str, junctions: Mapping[int, Coordinate]) -> int:

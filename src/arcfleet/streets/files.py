@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from arcfleet.errors import FileError
 from arcfleet.streets.csv_map import csv_pair, read_csv_map
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from arcfleet.streets.street_map import StreetMap
 
 
