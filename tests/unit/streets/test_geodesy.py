@@ -49,9 +49,7 @@ def test_lines_are_measured_apart() -> None:
 
 
 @pytest.mark.parametrize("lines", [[], [()], [((1.0, 2.0),)]])
-def test_too_few_points_have_no_length(
-    lines: list[tuple[tuple[float, float], ...]],
-) -> None:
+def test_too_few_points_have_no_length(lines: list[tuple[Coordinate, ...]]) -> None:
     assert line_lengths(lines) == [0.0] * len(lines)
 
 
