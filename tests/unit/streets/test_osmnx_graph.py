@@ -66,13 +66,10 @@ def test_an_edge_without_its_reverse_has_one_direction() -> None:
 
 def test_parallel_streets_are_paired_by_points_and_length() -> None:
     short, long = {"length": 75.0}, {"length": 90.0}
-    street_map = from_osmnx(
-        graph_of((1, 2, short), (1, 2, long), (2, 1, long), (2, 1, short), (1, 2, long))
-    )
+    street_map = from_osmnx(graph_of((1, 2, short), (1, 2, long), (2, 1, long)))
     assert [(s.tail, s.head, s.metres, s.one_way) for s in street_map.streets] == [
-        (1, 2, 75, False),
+        (1, 2, 75, True),
         (1, 2, 90, False),
-        (1, 2, 90, True),
     ]
 
 

@@ -72,6 +72,18 @@ def test_long_ways_round_become_loops_and_loops_stay() -> None:
     assert [s.metres for s in merged.streets] == pytest.approx([200 - 11.1, 7], abs=0.1)
 
 
+def test_a_short_street_is_dropped_even_where_moving_its_ends_would_stretch_it() -> None:
+    junctions = {number: (8.0, 48.0 + number * STEP) for number in range(3)}
+    bend = (8.0, 48.0 - 0.13 * STEP)
+    line = (junctions[0], bend, junctions[1])
+    length = line_lengths([line])[0]
+    assert length < 15
+    street = Street(tail=0, head=1, metres=length, geometry=line)
+    street_map = StreetMap(name="m", junctions=junctions, streets=(street,))
+    # Their mean place is 1, to which the way from the bend and back is 25 m.
+    assert merge_close_junctions(street_map, 15).streets == ()
+
+
 def test_junctions_on_both_sides_of_the_180th_meridian_are_close() -> None:
     street_map = StreetMap(
         name="m",
