@@ -1,0 +1,227 @@
+"""The part of a map that a scene is cut from: a box, a circle or polygons of a file."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from arcfleet.errors import FileError, MapError, OptionError
+from arcfleet.instance.plain_text import quote, read_text
+from arcfleet.streets.nearness import metres_from
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from arcfleet.instance.instance import Coordinate
+
+
+class Area(Protocol):
+    """A part of the earth's surface."""
+
+    def holds(self, points: Sequence[Coordinate]) -> NDArray[np.bool_]:
+        """Tell for each point whether it lies inside or on the border."""
+
+    def describe(self) -> str:
+        """Name the area for a message."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Box:
+    """What lies between two meridians and two parallels.
+
+    Parameters
+    ----------
+    west, south, east, north
+        In degrees. A box across the 180th meridian is refused.
+    """
+
+    west: float
+    south: float
+    east: float
+    north: float
+
+    def __post_init__(self) -> None:
+        """Check the order of the sides."""
+        _check_place(self.west, self.south, "the south-west corner of the box")
+        _check_place(self.east, self.north, "the north-east corner of the box")
+        if not (self.west < self.east and self.south < self.north):
+            raise MapError(
+                "expected a box as west < east and south < north, got west "
+                f"{self.west:g}, south {self.south:g}, east {self.east:g}, "
+                f"north {self.north:g}"
+            )
+
+    def holds(self, points: Sequence[Coordinate]) -> NDArray[np.bool_]:
+        """Tell for each point whether it lies inside or on the border."""
+        longitudes, latitudes = _columns(points)
+        inside: NDArray[np.bool_] = (
+            (self.west <= longitudes)
+            & (longitudes <= self.east)
+            & (self.south <= latitudes)
+            & (latitudes <= self.north)
+        )
+        return inside
+
+    def describe(self) -> str:
+        """Name the area for a message."""
+        return f"the box {self.west:g},{self.south:g},{self.east:g},{self.north:g}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Circle:
+    """What lies within a distance of a centre.
+
+    Parameters
+    ----------
+    longitude, latitude
+        The centre, in degrees.
+    metres
+        The radius.
+    """
+
+    longitude: float
+    latitude: float
+    metres: float
+
+    def __post_init__(self) -> None:
+        """Check centre and radius."""
+        _check_place(self.longitude, self.latitude, "the centre of the circle")
+        if not (math.isfinite(self.metres) and self.metres > 0):
+            raise MapError(
+                f"expected a radius of more than 0 metres, got {self.metres:g}"
+            )
+
+    def holds(self, points: Sequence[Coordinate]) -> NDArray[np.bool_]:
+        """Tell for each point whether it lies inside or on the border."""
+        distances = metres_from((self.longitude, self.latitude), points)
+        inside: NDArray[np.bool_] = distances <= self.metres
+        return inside
+
+    def describe(self) -> str:
+        """Name the area for a message."""
+        return f"{self.metres:g} m around {self.longitude:g},{self.latitude:g}"
+
+
+class Polygons:
+    """What lies in at least one of the polygons of a GeoJSON file, and in none of its holes.
+
+    Parameters
+    ----------
+    path
+        A Polygon or MultiPolygon, or features that hold nothing else.
+
+    Raises
+    ------
+    FileError
+        If the file holds anything else, or a polygon that crosses itself.
+    OptionError
+        If shapely is not installed.
+    """
+
+    def __init__(self, path: Path | str) -> None:
+        try:
+            import shapely
+        except ImportError as error:
+            raise OptionError(
+                "expected shapely for polygons, found it is not installed: "
+                "install arcfleet[maps], or use a box or a circle"
+            ) from error
+        self._path = path
+        shapes = []
+        for geometry in _polygons_of(path, _json(path)):
+            try:
+                shape = shapely.geometry.shape(geometry)
+            except (ValueError, TypeError, KeyError, IndexError, AttributeError) as error:
+                raise FileError(
+                    path, f"expected the rings of a polygon, found a mistake ({error})"
+                ) from error
+            _check_shape(path, shape)
+            shapes.append(shape)
+        self._shape = shapely.union_all(shapes)
+        shapely.prepare(self._shape)
+
+    def holds(self, points: Sequence[Coordinate]) -> NDArray[np.bool_]:
+        """Tell for each point whether it lies inside or on the border."""
+        import shapely
+
+        inside: NDArray[np.bool_] = shapely.intersects_xy(self._shape, *_columns(points))
+        return inside
+
+    def describe(self) -> str:
+        """Name the area for a message."""
+        return f"the polygon of {self._path}"
+
+
+def _columns(points: Sequence[Coordinate]) -> tuple[NDArray[np.float64], ...]:
+    pairs = np.array(points, dtype=np.float64).reshape(-1, 2)
+    return pairs[:, 0], pairs[:, 1]
+
+
+def _check_place(longitude: float, latitude: float, what: str) -> None:
+    if not (-180 <= longitude <= 180 and -90 <= latitude <= 90):
+        raise MapError(
+            f"expected longitude and latitude in degrees as {what}, "
+            f"got {longitude:g},{latitude:g}"
+        )
+
+
+def _json(path: Path | str) -> object:
+    text = read_text(path)
+    try:
+        document: object = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise FileError(
+            path, f"expected GeoJSON, found a mistake ({error.msg})", error.lineno
+        ) from error
+    except (RecursionError, ValueError) as error:
+        raise FileError(path, f"expected GeoJSON, found {error}") from error
+    return document
+
+
+def _polygons_of(path: Path | str, document: object) -> Iterator[dict[str, Any]]:
+    """Yield the geometries; anything but polygons is refused, not passed over."""
+    kind = document.get("type") if isinstance(document, dict) else None
+    if isinstance(document, dict) and kind in ("Polygon", "MultiPolygon"):
+        yield document
+        return
+    if isinstance(document, dict) and kind == "Feature":
+        yield from _polygons_of(path, document.get("geometry"))
+        return
+    features = document.get("features") if isinstance(document, dict) else None
+    if kind == "FeatureCollection" and isinstance(features, list) and features:
+        for feature in features:
+            yield from _polygons_of(path, feature)
+        return
+    found = quote(kind) if isinstance(kind, str) and features != [] else "none"
+    raise FileError(
+        path,
+        f"expected a GeoJSON Polygon or MultiPolygon, found {found}; "
+        "draw the area as a polygon and save nothing else",
+    )
+
+
+def _check_shape(path: Path | str, shape: Any) -> None:
+    import shapely
+
+    if shape.is_empty:
+        raise FileError(path, "expected a polygon with an inside, found an empty one")
+    west, south, east, north = shape.bounds
+    if not (west >= -180 and east <= 180 and south >= -90 and north <= 90):
+        raise FileError(
+            path,
+            "expected longitude and latitude in degrees, found a polygon that reaches "
+            f"from {west:g},{south:g} to {east:g},{north:g}; save it in WGS 84",
+        )
+    if not shape.is_valid:
+        raise FileError(
+            path,
+            "expected a polygon that does not cross itself, "
+            f"found {shapely.is_valid_reason(shape)}; draw its border anew",
+        )
