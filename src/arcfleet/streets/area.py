@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -16,6 +15,7 @@ from arcfleet.streets.nearness import metres_from
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
     from numpy.typing import NDArray
 
@@ -94,9 +94,7 @@ class Circle:
         """Check centre and radius."""
         _check_place(self.longitude, self.latitude, "the centre of the circle")
         if not (math.isfinite(self.metres) and self.metres > 0):
-            raise MapError(
-                f"expected a radius of more than 0 metres, got {self.metres:g}"
-            )
+            raise MapError(f"expected a radius of more than 0 metres, got {self.metres:g}")
 
     def holds(self, points: Sequence[Coordinate]) -> NDArray[np.bool_]:
         """Tell for each point whether it lies inside or on the border."""
@@ -110,7 +108,7 @@ class Circle:
 
 
 class Polygons:
-    """What lies in at least one of the polygons of a GeoJSON file, and in none of its holes.
+    """What lies in one of the polygons of a GeoJSON file, and not in one of its holes.
 
     Parameters
     ----------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -30,8 +31,9 @@ class Scene:
     ----------
     instance
         The scene itself; its nodes have the numbers of the junctions.
-    metres
-        Length of all its streets.
+    street_map
+        The part of the map it is made of; all its streets are two-way where one-way rules
+        are ignored.
     outside
         What does not lie in the area.
     cut_off
@@ -44,11 +46,16 @@ class Scene:
     """
 
     instance: Instance
-    metres: float
+    street_map: StreetMap
     outside: Dropped
     cut_off: Dropped
     split_streets: int
     depot_metres: float | None
+
+    @property
+    def metres(self) -> float:
+        """Length of all streets."""
+        return math.fsum(street.metres for street in self.street_map.streets)
 
 
 def make_scene(street_map: StreetMap, rules: SceneRules) -> Scene:
@@ -75,10 +82,15 @@ def make_scene(street_map: StreetMap, rules: SceneRules) -> Scene:
     if not rules.one_way:
         two_way = tuple(replace(street, one_way=False) for street in inside.streets)
         inside = replace(inside, streets=two_way)
+    if not inside.streets:
+        raise MapError(
+            f"expected a street with both ends in {_place(street_map, rules)}, "
+            "found none: take a larger area"
+        )
     part, cut_off = largest_strong_part(inside)
     if not part.streets:
         raise MapError(
-            f"expected streets that lead round and back in {_place(street_map, rules)}, "
+            f"expected streets that lead there and back in {_place(street_map, rules)}, "
             f"found none among {len(inside.streets)}: "
             "take a larger area or ignore one-way rules"
         )
@@ -105,7 +117,7 @@ def make_scene(street_map: StreetMap, rules: SceneRules) -> Scene:
     )
     return Scene(
         instance=instance,
-        metres=sum(street.metres for street in part.streets),
+        street_map=part,
         outside=outside,
         cut_off=cut_off,
         split_streets=maker.split_streets,
@@ -129,14 +141,15 @@ def _inside(street_map: StreetMap, rules: SceneRules) -> tuple[StreetMap, Droppe
             f"expected junctions in {_place(street_map, rules)}, found none: "
             f"the map reaches {_extent(street_map)}"
         )
-    kept, left = [], []
+    kept: list[Street] = []
+    left: list[Street] = []
     for street in street_map.streets:
         is_inside = street.tail in junctions and street.head in junctions
         (kept if is_inside else left).append(street)
     dropped = Dropped(
         junctions=len(street_map.junctions) - len(junctions),
         streets=len(left),
-        metres=sum(street.metres for street in left),
+        metres=math.fsum(street.metres for street in left),
     )
     return replace(street_map, junctions=junctions, streets=tuple(kept)), dropped
 

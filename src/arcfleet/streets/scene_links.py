@@ -107,8 +107,9 @@ class LinkMaker:
         for junction, line in zip(between, lines, strict=False):
             self.new_junctions[junction] = line[-1]
         # A street without geometry is straight, and so are its parts.
-        shapes = lines if street.geometry else [()] * parts
-        return [street.tail, *between, street.head], shapes
+        if not street.geometry:
+            lines = [() for _ in lines]
+        return [street.tail, *between, street.head], lines
 
 
 def _reversed(link: Link) -> Link:

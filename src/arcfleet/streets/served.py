@@ -54,9 +54,7 @@ def _found(what: str, asked: Iterable[str], present: Iterable[str], where: str) 
     return {text.casefold() for text in asked}
 
 
-def _suggestion(
-    what: str, text: str, counts: Counter[str], spelled: dict[str, str]
-) -> str:
+def _suggestion(what: str, text: str, counts: Counter[str], spelled: dict[str, str]) -> str:
     if not counts:
         return f"no street there has a {what}"
     near = difflib.get_close_matches(text.casefold(), spelled, n=3)
