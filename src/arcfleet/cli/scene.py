@@ -234,9 +234,8 @@ def _summary(scene: Scene, merged_away: dict[str, int]) -> str:
         f"least routes  {facts['least_routes']} of capacity {facts['capacity']}",
     ]
     if scene.split_streets:
-        lines.append(
-            f"split         {scene.split_streets} streets with more demand than that"
-        )
+        split = _count(scene.split_streets, "street")
+        lines.append(f"split         {split} with more demand than that")
     if any(merged_away.values()):
         lines.append(f"merged        {_counts(**merged_away)} into others")
     for dropped, why in (
@@ -252,7 +251,11 @@ def _summary(scene: Scene, merged_away: dict[str, int]) -> str:
 
 
 def _counts(junctions: int, streets: int) -> str:
-    return f"{junctions} junctions and {streets} streets"
+    return f"{_count(junctions, 'junction')} and {_count(streets, 'street')}"
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 def _demand(text: str) -> Demand:

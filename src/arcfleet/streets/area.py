@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from arcfleet.errors import FileError, MapError, OptionError
-from arcfleet.instance.plain_text import quote, read_text
 from arcfleet.streets.nearness import metres_from
+from arcfleet.streets.polygon_file import read_polygons
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -133,14 +132,14 @@ class Polygons:
             ) from error
         self._path = path
         shapes = []
-        for geometry in _polygons_of(path, _json(path)):
-            try:
-                shape = shapely.geometry.shape(geometry)
-            except (ValueError, TypeError, KeyError, IndexError, AttributeError) as error:
+        for rings in read_polygons(path):
+            shape = shapely.Polygon(rings[0], rings[1:])
+            if not shape.is_valid:
                 raise FileError(
-                    path, f"expected the rings of a polygon, found a mistake ({error})"
-                ) from error
-            _check_shape(path, shape)
+                    path,
+                    "expected polygons that do not cross themselves, "
+                    f"found {shapely.is_valid_reason(shape)}; draw the border anew",
+                )
             shapes.append(shape)
         self._shape = shapely.union_all(shapes)
         shapely.prepare(self._shape)
@@ -167,59 +166,4 @@ def _check_place(longitude: float, latitude: float, what: str) -> None:
         raise MapError(
             f"expected longitude and latitude in degrees as {what}, "
             f"got {longitude:g},{latitude:g}"
-        )
-
-
-def _json(path: Path | str) -> object:
-    text = read_text(path)
-    try:
-        document: object = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise FileError(
-            path, f"expected GeoJSON, found a mistake ({error.msg})", error.lineno
-        ) from error
-    except (RecursionError, ValueError) as error:
-        raise FileError(path, f"expected GeoJSON, found {error}") from error
-    return document
-
-
-def _polygons_of(path: Path | str, document: object) -> Iterator[dict[str, Any]]:
-    """Yield the geometries; anything but polygons is refused, not passed over."""
-    kind = document.get("type") if isinstance(document, dict) else None
-    if isinstance(document, dict) and kind in ("Polygon", "MultiPolygon"):
-        yield document
-        return
-    if isinstance(document, dict) and kind == "Feature":
-        yield from _polygons_of(path, document.get("geometry"))
-        return
-    features = document.get("features") if isinstance(document, dict) else None
-    if kind == "FeatureCollection" and isinstance(features, list) and features:
-        for feature in features:
-            yield from _polygons_of(path, feature)
-        return
-    found = quote(kind) if isinstance(kind, str) and features != [] else "none"
-    raise FileError(
-        path,
-        f"expected a GeoJSON Polygon or MultiPolygon, found {found}; "
-        "draw the area as a polygon and save nothing else",
-    )
-
-
-def _check_shape(path: Path | str, shape: Any) -> None:
-    import shapely
-
-    if shape.is_empty:
-        raise FileError(path, "expected a polygon with an inside, found an empty one")
-    west, south, east, north = shape.bounds
-    if not (west >= -180 and east <= 180 and south >= -90 and north <= 90):
-        raise FileError(
-            path,
-            "expected longitude and latitude in degrees, found a polygon that reaches "
-            f"from {west:g},{south:g} to {east:g},{north:g}; save it in WGS 84",
-        )
-    if not shape.is_valid:
-        raise FileError(
-            path,
-            "expected a polygon that does not cross itself, "
-            f"found {shapely.is_valid_reason(shape)}; draw its border anew",
         )

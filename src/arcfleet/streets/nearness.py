@@ -53,8 +53,8 @@ def nearest_junction(
     longitude, latitude = place
     if not (-180 <= longitude <= 180 and -90 <= latitude <= 90):
         raise MapError(
-            "expected longitude and latitude of the depot in degrees, "
-            f"got {longitude:g},{latitude:g}"
+            "expected the depot as longitude,latitude in degrees, "
+            f"got {longitude:g},{latitude:g}: check their order"
         )
     junctions = list(street_map.junctions)
     distances = metres_from(place, list(street_map.junctions.values()))
@@ -104,11 +104,12 @@ def most_central_junction(street_map: StreetMap) -> int:
     graph = csr_array(
         (np.array(list(shortest.values())), (ends[:, 0], ends[:, 1])), shape=(count, count)
     )
+    backward = graph.T.tocsr()
     measured = np.unique(np.linspace(0, count - 1, min(count, MOST_MEASURED)).astype(int))
     sums = np.zeros(count)
     # In slices, so that a large map does not need a matrix of the same size.
     for some in np.array_split(measured, -(-len(measured) // 64)):
         sums += dijkstra(graph, indices=some).sum(axis=0)
-        sums += dijkstra(graph.T.tocsr(), indices=some).sum(axis=0)
+        sums += dijkstra(backward, indices=some).sum(axis=0)
     # Rounded, so that the order of summation does not decide among equals.
     return junctions[int(np.argmin(np.round(sums, 3)))]
