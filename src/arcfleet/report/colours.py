@@ -5,14 +5,14 @@ from __future__ import annotations
 import colorsys
 import math
 
-#: The depot, as in the figures of the literature; no route has a colour like it.
+#: The depot, as in the figures of the literature; no route has this colour.
 DEPOT = "#e3000f"
-#: The first five are those of Okabe and Ito (2008). The others were added one by one, each
+#: The first five are those of Okabe and Ito (2008). The others were found one by one, each
 #: the colour farthest in CIELAB from all before, the depot and the grey streets, as seen
 #: with full colour vision, protanopia, deuteranopia and tritanopia (Machado et al. 2009).
 _ROUTES = (
-    *("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#aa00ff", "#9977ff"),
-    *("#7722bb", "#ccaa66", "#aa3333", "#aa1199", "#ff6688", "#998844", "#ee00ee"),
+    *("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#aa00ff", "#aa3333"),
+    *("#ccaa66", "#7722bb", "#ff6688", "#998844", "#9977ff", "#aa1199", "#ee00ee"),
 )
 
 

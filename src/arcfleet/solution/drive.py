@@ -84,10 +84,10 @@ def route_legs(instance: Instance, solution: Solution) -> list[list[Leg]]:
     SolutionError
         If a path jumps, misses the depot or knows other links than the instance.
     """
+    check_paths(instance, solution)
     places = dict(zip(instance.nodes, instance.coordinates, strict=True))
     return [
-        _legs(instance, places, route, number)
-        for number, route in enumerate(solution.routes, start=1)
+        [_leg(instance, places, step) for step in route.path] for route in solution.routes
     ]
 
 
@@ -121,34 +121,45 @@ def metres(points: Sequence[Coordinate]) -> float:
     return total
 
 
-def _legs(
-    instance: Instance, places: dict[int, Coordinate], route: Route, number: int
-) -> list[Leg]:
+def check_paths(instance: Instance, solution: Solution) -> None:
+    """Raise SolutionError where a path jumps, misses the depot or leaves the instance."""
+    for number, route in enumerate(solution.routes, start=1):
+        _check_path(instance, route, number)
+
+
+def _check_path(instance: Instance, route: Route, number: int) -> None:
     here = instance.depot
-    legs = []
     for step in route.path:
         if not 0 <= step.link < len(instance.links):
             raise SolutionError(
                 f"expected links from 0 to {len(instance.links) - 1}, "
                 f"got link {step.link} on route {number}"
             )
-        link = instance.links[step.link]
-        start, end = (link.head, link.tail) if step.reverse else (link.tail, link.head)
-        if start != here or (step.reverse and link.one_way):
+        start, end = _ends(instance, step)
+        if start != here or (step.reverse and instance.links[step.link].one_way):
             raise SolutionError(
                 f"expected a path that goes on from node {here}, got "
                 f"{instance.describe_link(step.link)}"
                 f"{' in reverse' if step.reverse else ''} on route {number}"
             )
-        line = link.geometry[::-1] if step.reverse else link.geometry
-        # Drawn lines may end beside the junction; the vehicle passes through it.
-        before = () if line and line[0] == places[start] else (places[start],)
-        after = () if line and line[-1] == places[end] else (places[end],)
-        legs.append(Leg(step, before + line + after))
         here = end
     if here != instance.depot:
         raise SolutionError(
             f"expected a path that ends at the depot {instance.depot}, "
             f"got one that ends at node {here} on route {number}"
         )
-    return legs
+
+
+def _leg(instance: Instance, places: dict[int, Coordinate], step: Step) -> Leg:
+    line = instance.links[step.link].geometry
+    line = line[::-1] if step.reverse else line
+    start, end = (places[node] for node in _ends(instance, step))
+    # Drawn lines may end beside the junction; the vehicle passes through it.
+    before = () if line and line[0] == start else (start,)
+    after = () if line and line[-1] == end else (end,)
+    return Leg(step, before + line + after)
+
+
+def _ends(instance: Instance, step: Step) -> tuple[int, int]:
+    link = instance.links[step.link]
+    return (link.head, link.tail) if step.reverse else (link.tail, link.head)

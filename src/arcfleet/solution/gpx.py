@@ -88,7 +88,7 @@ def write_gpx(instance: Instance, solution: Solution, path: Path | str) -> None:
 
 
 def check_gpx(path: Path) -> None:
-    """Raise what `write_gpx` would raise about its file, before the work that leads to it."""
+    """Raise what `write_gpx` would raise about its file, before the work for it."""
     try:
         folder = path.is_dir()
     except (OSError, ValueError) as error:
@@ -104,9 +104,7 @@ def check_gpx(path: Path) -> None:
     check_writable(path)
 
 
-def _document(
-    instance: Instance, title: str, depot: Coordinate, tracks: list[str]
-) -> str:
+def _document(instance: Instance, title: str, depot: Coordinate, tracks: list[str]) -> str:
     return "\n".join(
         [
             '<?xml version="1.0" encoding="UTF-8"?>',

@@ -50,7 +50,7 @@ def test_colours_of_many_routes_all_differ() -> None:
 
 @pytest.mark.parametrize("sight", SIGHTS)
 def test_chosen_colours_stay_apart_for_colour_blind_readers(sight: str) -> None:
-    # A difference of 2.3 is just noticeable; of thin lines side by side much more is needed.
+    # A difference of 2.3 is just noticeable; thin lines side by side need much more.
     seen = {colour: cielab(colour, SIGHTS[sight]) for colour in route_colours(14)}
     least = min(np.linalg.norm(seen[a] - seen[b]) for a, b in combinations(seen, 2))
     assert least > 13
