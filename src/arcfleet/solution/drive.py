@@ -95,9 +95,9 @@ def joined(legs: Sequence[Leg], depot: Coordinate) -> list[Coordinate]:
     """Give the points of a whole route, each place once in a row, from and to the depot."""
     points = [depot]
     for leg in legs:
-        points += [point for point in leg.points[1:] if point != points[-1]]
-        if points[-1] != leg.points[-1]:
-            points.append(leg.points[-1])
+        for point in leg.points:
+            if point != points[-1]:
+                points.append(point)
     # A line has two points, even that of a route that never leaves.
     return points if len(points) > 1 else [depot, depot]
 

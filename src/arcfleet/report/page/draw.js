@@ -52,12 +52,14 @@ function draw() {
 
 function drawRoute(route, width) {
   const now = state.time;
+  // Deadheads run to the right of the street, so that a service there stays visible.
+  const aside = Math.max(width * 0.75, 1.8), lane = Math.max(width * 0.6, 1.5);
   pen.strokeStyle = route.colour;
   const strokeSteps = (chosen, share = () => 1) => {
     pen.beginPath();
     for (const step of route.steps) {
       if (!chosen(step) || outside(step.link)) continue;
-      trace(step, step.serves ? 0 : width * (0.75 + 0.6 * step.lane), share(step));
+      trace(step, step.serves ? 0 : aside + lane * step.lane, share(step));
     }
     pen.stroke();
   };
@@ -71,7 +73,7 @@ function drawRoute(route, width) {
   }
   pen.lineCap = "butt";
   pen.lineWidth = Math.max(width * 0.4, 1);
-  pen.setLineDash([width * 1.5, width]);
+  pen.setLineDash([Math.max(width * 1.5, 4), Math.max(width, 2.5)]);
   strokeSteps((step) => !step.serves && (step.start < now || step.end <= now), share);
   pen.setLineDash([]);
   pen.lineCap = "round";

@@ -1,7 +1,7 @@
 // Moving and zooming: from units of the plan to pixels of the canvas.
 
 const canvas = document.getElementById("map");
-const view = { scale: 1, x: 0, y: 0, width: 0, height: 0, ratio: 1, least: 0, most: 1 };
+const view = { scale: 1, x: 0, y: 0, width: 0, height: 0, ratio: 1, least: 0, most: 1, whole: true };
 const MARGIN = 28;
 
 let waiting = false;
@@ -26,6 +26,7 @@ function showAll() {
   const width = bounds[2] - bounds[0] || 1, height = bounds[3] - bounds[1] || 1;
   const room = (side) => Math.max(side - 2 * MARGIN, 40);
   view.scale = Math.min(room(view.width) / width, room(view.height) / height);
+  view.whole = true;
   view.least = view.scale / 3;
   view.most = Math.max(view.scale * 4, 400 / typical);
   view.x = view.width / 2 - (view.scale * (bounds[0] + bounds[2])) / 2;
@@ -34,19 +35,20 @@ function showAll() {
 }
 
 function resize() {
-  const first = view.width === 0;
   const { clientWidth: width, clientHeight: height } = canvas;
   if (width === 0 || height === 0) return;
   const dx = (width - view.width) / 2, dy = (height - view.height) / 2;
   Object.assign(view, { width, height, ratio: window.devicePixelRatio || 1 });
   canvas.width = Math.round(width * view.ratio);
   canvas.height = Math.round(height * view.ratio);
-  if (first) showAll();
+  // Until somebody moves it, the whole plan stays in sight.
+  if (view.whole) showAll();
   else move(dx, dy);
   draw(); // at once: a new size has wiped the canvas
 }
 
 function move(dx, dy) {
+  view.whole = false;
   view.x += dx;
   view.y += dy;
   // Some part of the plan stays in sight.
