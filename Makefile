@@ -11,10 +11,11 @@ demo: setup
 	$(BIN)/arcfleet info examples/denver.json
 	@echo
 	$(BIN)/arcfleet compare examples/denver.json --time 2 --seed 1 \
-	    --out out/denver-plan.json --plot out/denver-plan.png
+	    --out out/denver-plan.json --plot out/denver-plan.png --html out/denver-plan.html
 	@echo
 	$(BIN)/arcfleet check examples/denver.json out/denver-plan.json
-	@echo "The best plan is in out/denver-plan.json, its picture in out/denver-plan.png"
+	@echo "The best plan is in out/denver-plan.json, its picture in out/denver-plan.png;"
+	@echo "open out/denver-plan.html in a browser to see it driven"
 
 ## test: set up, then lint, types and tests
 test: setup lint types unit

@@ -34,9 +34,11 @@ def arcfleet(*arguments: object) -> subprocess.CompletedProcess[str]:
 
 
 def test_every_method_has_a_row_and_the_best_plan_is_written(tmp_path: Path) -> None:
-    out, picture = tmp_path / "best.json", tmp_path / "best.png"
+    out, picture, page = (tmp_path / f"best.{suffix}" for suffix in ("json", "png", "html"))
     ran = arcfleet(
-        "compare", VILLAGE, "--time", 0.3, "--seed", 2, "--out", out, "--plot", picture
+        "compare",
+        *(VILLAGE, "--time", 0.3, "--seed", 2),
+        *("--out", out, "--plot", picture, "--html", page),
     )
     assert (ran.returncode, ran.stderr) == (0, "")
     header, _, *lines = ran.stdout.splitlines()
@@ -53,6 +55,7 @@ def test_every_method_has_a_row_and_the_best_plan_is_written(tmp_path: Path) -> 
     assert check(instance, best).ok
     assert best.cost == costs[0]
     assert picture.read_bytes().startswith(b"\x89PNG")
+    assert "</html>" in page.read_text(encoding="utf-8")
 
 
 def test_json_of_chosen_methods() -> None:

@@ -210,6 +210,24 @@ def test_wrong_usage_exits_2(
     assert not out.exists()
 
 
+def test_an_openstreetmap_extract(tmp_path: Path) -> None:
+    extract = shared_dir() / "maps" / "raw_osm" / "herrenberg-minimal.osm.pbf"
+    out = tmp_path / "scene.json"
+    arguments = ("--capacity", 3000, "--both-sides", "--serve-kind", "residential")
+    ran = arcfleet("scene", extract, *arguments, "-o", out, "--json")
+    assert (ran.returncode, ran.stderr) == (0, "")
+    facts = json.loads(ran.stdout)
+    instance = read(out)
+    assert instance.comment == CREDIT
+    assert diagnose(instance) == ()
+    assert 0 < facts["tasks"] == len(instance.required) < len(instance.links)
+    assert facts["streets"] > 400
+    assert facts["cut_off"]["streets"] > 0
+    assert all(instance.links[i].one_way for i in instance.required)
+    solved = arcfleet("solve", out, "--method", "ps", "--json")
+    assert json.loads(solved.stdout)["num_routes"] >= facts["least_routes"]
+
+
 def test_the_example_is_a_part_of_denver() -> None:
     instance = read(DENVER)
     check_example(instance)

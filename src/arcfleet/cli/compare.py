@@ -10,6 +10,14 @@ from typing import TYPE_CHECKING
 
 from arcfleet.cli.options import add_json, seconds, whole_number
 from arcfleet.cli.output import print_json, print_result
+from arcfleet.cli.views import (
+    VIEWS,
+    add_views,
+    check_distinct,
+    check_instance,
+    check_views,
+    write_views,
+)
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -25,10 +33,11 @@ _EXAMPLES = """\
 examples:
   arcfleet compare town.dat --time 10
   arcfleet compare town.dat --methods ruin-recreate,maens --out best.json --plot best.png
+  arcfleet compare town.json --html best.html
 
 Methods that search on get --time seconds each; the path scanning methods build their usual
-number of plans, in at most that time. Every plan is judged independently of the solvers.
-Ctrl-C ends the comparison and keeps what is done.
+number of plans, in at most that time. Every plan is judged independently of the solvers;
+files are of the best plan. Ctrl-C ends the comparison and keeps what is done.
 """
 
 
@@ -77,9 +86,7 @@ def add_parser(commands: Commands) -> None:
         help="default 1; 0: all cores",
     )
     parser.add_argument("--out", type=Path, metavar="FILE", help="write the best plan")
-    parser.add_argument(
-        "--plot", type=Path, metavar="FILE", help="draw the best plan (.png, .svg, .pdf)"
-    )
+    add_views(parser)
     parser.add_argument("--quiet", action="store_true", help="no progress line")
     add_json(parser)
     parser.set_defaults(run=run)
@@ -93,6 +100,7 @@ def run(options: Namespace) -> int:
     _check_outputs(options)
     methods = _methods(options.methods)
     instance = read(options.instance)
+    check_instance(options, instance)
     require_solvable(instance)
     entries = _compare(instance, methods, options)
     best = min(
@@ -241,21 +249,12 @@ def _facts(
 
 def _check_outputs(options: Namespace) -> None:
     """Find out before the searches what would prevent writing after them."""
-    from arcfleet.errors import OptionError
     from arcfleet.instance.atomic import check_writable
 
-    paths = [options.instance, options.out, options.plot]
-    named = [path.resolve() for path in paths if path is not None]
-    if len(set(named)) < len(named):
-        raise OptionError(
-            "expected different files for the instance, --out and --plot, got one twice"
-        )
+    check_distinct(options, "instance", "out", *VIEWS)
     if options.out is not None:
         check_writable(options.out)
-    if options.plot is not None:
-        from arcfleet.report.plot import check_plottable
-
-        check_plottable(options.plot)
+    check_views(options)
 
 
 def _write(options: Namespace, instance: Instance, best: Result) -> None:
@@ -264,9 +263,4 @@ def _write(options: Namespace, instance: Instance, best: Result) -> None:
         from arcfleet.solution.files import write_solution
 
         write_solution(best.solution, instance, options.out, seconds=best.seconds)
-    if options.plot is not None:
-        from arcfleet.network import Network
-        from arcfleet.report.plot import plot
-        from arcfleet.solution.plan import with_street_paths
-
-        plot(instance, with_street_paths(Network(instance), best.solution), options.plot)
+    write_views(options, instance, best.solution)

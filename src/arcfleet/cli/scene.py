@@ -128,7 +128,7 @@ def run(options: Namespace) -> int:
     """Run the command."""
     from arcfleet.errors import OptionError
     from arcfleet.instance.atomic import check_writable
-    from arcfleet.instance.files import write
+    from arcfleet.instance.files import format_of, write
     from arcfleet.streets.files import read_map
     from arcfleet.streets.scene import make_scene
     from arcfleet.streets.scene_rules import SceneRules
@@ -138,6 +138,7 @@ def run(options: Namespace) -> int:
     inputs = [path for path in (options.map, options.polygon) if path is not None]
     if options.out.resolve() in [path.resolve() for path in inputs]:
         raise OptionError(f"expected another file than the input, got -o {options.out}")
+    format_of(options.out)  # found wrong before a large map is read
     rules = SceneRules(
         capacity=options.capacity,
         area=_area(options),
