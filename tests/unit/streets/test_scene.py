@@ -18,7 +18,7 @@ from arcfleet.streets import Street, StreetMap
 from arcfleet.streets.area import Box, Circle
 from arcfleet.streets.cutting import cut_line, equal_shares
 from arcfleet.streets.geodesy import line_lengths
-from arcfleet.streets.nearness import most_central_junction
+from arcfleet.streets.nearness import MOST_MEASURED, most_central_junction
 from arcfleet.streets.scene import Scene, make_scene
 from arcfleet.streets.scene_rules import SceneRules
 
@@ -149,6 +149,24 @@ def test_the_most_central_junction_is_that_of_brute_force(seed: int) -> None:
     far = dict(networkx.all_pairs_dijkstra_path_length(graph, weight="metres"))
     sums = {one: sum(far[one][other] + far[other][one] for other in graph) for one in graph}
     assert sums[most_central_junction(part)] == pytest.approx(min(sums.values()), abs=0.5)
+
+
+def test_on_a_large_map_some_distances_stand_for_all() -> None:
+    side = 35
+    assert side**2 > MOST_MEASURED
+    junctions = {
+        100 * row + column: (STEP * column, STEP * row)
+        for row, column in itertools.product(range(side), repeat=2)
+    }
+    streets = tuple(
+        Street(tail=junction, head=junction + step, metres=100.0)
+        for junction, step in itertools.product(junctions, (1, 100))
+        if junction + step in junctions
+    )
+    large = StreetMap(name="large", junctions=junctions, streets=streets)
+    row, column = divmod(most_central_junction(large), 100)
+    assert abs(row - side // 2) <= 1
+    assert abs(column - side // 2) <= 1
 
 
 def test_streets_to_serve_by_kind_and_name() -> None:
