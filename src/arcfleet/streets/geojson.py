@@ -63,9 +63,9 @@ def read_geojson(
         credit = stated if isinstance(stated, str) else ""
     numbers: dict[Coordinate, int] = {}
     ways: list[Way] = []
-    lines = 0
+    has_lines = False
     for where, properties, line in _lines(path, content):
-        lines += 1
+        has_lines = True
         tags = _tags(properties)
         if "highway" in tags or callable(streets):
             wanted = is_wanted(tags, streets)
@@ -82,7 +82,7 @@ def read_geojson(
                 )
             )
     if not ways:
-        found = f"{lines} lines, none a street that is wanted" if lines else "no line"
+        found = "lines, but none of a kind that is wanted" if has_lines else "no line"
         raise FileError(
             path, f"expected at least one street as a LineString, found {found}"
         )
@@ -103,8 +103,11 @@ def _parse(path: Path | str) -> dict[str, Any]:
         raise FileError(
             path, f"expected GeoJSON, found no JSON ({error.msg})", error.lineno
         ) from error
-    except RecursionError as error:
-        raise FileError(path, "expected GeoJSON, found JSON nested too deeply") from error
+    except (RecursionError, ValueError) as error:
+        # Python refuses numbers of thousands of digits.
+        raise FileError(
+            path, "expected GeoJSON, found JSON too deep or with too long a number"
+        ) from error
     if not isinstance(content, dict) or not isinstance(content.get("type"), str):
         raise FileError(path, "expected GeoJSON, found JSON without a type")
     return content

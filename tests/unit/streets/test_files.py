@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
 
-from arcfleet.errors import FileError
+from arcfleet.errors import FileError, OptionError
 from arcfleet.streets.files import read_map
+from arcfleet.streets.simplify import merge_close_junctions
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -57,3 +59,18 @@ def test_what_is_no_map_is_an_error(tmp_path: Path) -> None:
     text.write_text("streets of our town")
     with pytest.raises(FileError, match=r"expected an OpenStreetMap .* none of these"):
         read_map(text)
+
+
+def test_a_missing_library_is_named_with_its_extra(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "town"
+    path.write_text(LINE, encoding="utf-8")
+    street_map = read_map(path)
+    monkeypatch.setitem(sys.modules, "scipy.spatial", None)
+    with pytest.raises(OptionError, match=r"needs scipy, .*: install arcfleet\[maps\]"):
+        merge_close_junctions(street_map, 15)
+    path.write_text(OSM)
+    monkeypatch.setitem(sys.modules, "osmium", None)
+    with pytest.raises(OptionError, match=r"needs osmium, .*: install arcfleet\[maps\]"):
+        read_map(path)

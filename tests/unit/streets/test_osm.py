@@ -62,11 +62,20 @@ def short(street: Street) -> tuple[int, int, bool, str, str, int]:
     return street.tail, street.head, street.one_way, street.kind, street.name, points
 
 
-@pytest.mark.parametrize("suffix", ["osm", "osm.gz", "osm.bz2"])
-def test_a_town_is_read_from_xml_plain_or_packed(tmp_path: Path, suffix: str) -> None:
-    pack = {"osm": bytes, "osm.gz": gzip.compress, "osm.bz2": bz2.compress}[suffix]
+@pytest.mark.parametrize(
+    ("suffix", "content"),
+    [
+        ("osm", TOWN.encode()),
+        ("osm.gz", gzip.compress(TOWN.encode())),
+        ("osm.bz2", bz2.compress(TOWN.encode())),
+    ],
+    ids=["plain", "gzip", "bzip2"],
+)
+def test_a_town_is_read_from_xml_plain_or_packed(
+    tmp_path: Path, suffix: str, content: bytes
+) -> None:
     path = tmp_path / f"town.{suffix}"
-    path.write_bytes(pack(TOWN.encode()))
+    path.write_bytes(content)
     street_map = read_map(path)
     assert street_map.name == "town"
     assert street_map.credit == OSM_CREDIT
