@@ -57,9 +57,9 @@ def test_routes_are_driven_without_a_gap(drawn: tuple[Instance, Solution]) -> No
             line = leg.points[::-1] if step.reverse else leg.points
             assert (line[0], line[-1]) == (places[link.tail], places[link.head])
             assert set(link.geometry) <= set(line)
-        line = joined(legs, depot)
-        assert line[0] == line[-1] == depot
-        assert sum(metres(leg.points) for leg in legs) == pytest.approx(metres(line))
+        whole = joined(legs, depot)
+        assert whole[0] == whole[-1] == depot
+        assert sum(metres(leg.points) for leg in legs) == pytest.approx(metres(whole))
 
 
 @given(

@@ -2,6 +2,9 @@
 
 const pen = canvas.getContext("2d");
 
+// With more routes their numbers would hide the streets.
+const MOST_NUMBERS = 40;
+
 const theme = {};
 function readTheme() {
   const style = getComputedStyle(document.documentElement);
@@ -10,10 +13,17 @@ function readTheme() {
   }
 }
 
-// All streets in units of the plan, made once: the browser only stretches them.
-const streets = { plain: new Path2D(), required: new Path2D() };
-for (const { points, required } of links) {
-  const path = required ? streets.required : streets.plain;
+// All streets in units of the plan, made once and by tile: the browser only stretches those
+// in sight.
+const TILES = 12;
+const tiles = new Map();
+for (const { points, required, box } of links) {
+  const side = Math.max(bounds[2] - bounds[0], bounds[3] - bounds[1]) / TILES || 1;
+  const key = `${Math.floor(box[0] / side)} ${Math.floor(box[1] / side)}`;
+  if (!tiles.has(key)) tiles.set(key, { plain: new Path2D(), required: new Path2D(), box: [...box] });
+  const tile = tiles.get(key);
+  tile.box = joinBoxes(tile.box, box);
+  const path = required ? tile.required : tile.plain;
   path.moveTo(points[0], points[1]);
   for (let i = 2; i < points.length; i += 2) path.lineTo(points[i], points[i + 1]);
 }
@@ -30,10 +40,11 @@ function draw() {
 
   pen.setTransform(ratio * scale, 0, 0, ratio * scale, ratio * x, ratio * y);
   pen.lineWidth = (width * 0.5) / scale;
+  const inSight = [...tiles.values()].filter((tile) => !outside(tile));
   pen.strokeStyle = theme.street;
-  pen.stroke(streets.plain);
+  for (const tile of inSight) pen.stroke(tile.plain);
   pen.strokeStyle = theme.required;
-  pen.stroke(streets.required);
+  for (const tile of inSight) pen.stroke(tile.required);
 
   pen.setTransform(ratio, 0, 0, ratio, 0, 0);
   const shown = routes.filter((route) => route.visible);
@@ -43,9 +54,9 @@ function draw() {
     for (const route of shown) drawDirections(route, width);
   }
   if (state.pointed) drawPointed(width);
-  drawDepot();
   if (state.time < duration) for (const route of shown) drawVehicle(route);
-  else if (shown.length <= 40) for (const route of shown) drawNumber(route);
+  else if (shown.length <= MOST_NUMBERS) for (const route of shown) drawNumber(route);
+  drawDepot();
   drawScale();
   state.frame = performance.now() - began;
 }
@@ -216,7 +227,7 @@ function drawNumber(route) {
 
 function drawVehicle(route) {
   const step = stepAt(route, state.time);
-  if (!step) return;
+  if (!step || state.time >= route.duration) return; // it stands in the depot
   const driven = step.end > step.start ? (state.time - step.start) / (step.end - step.start) : 1;
   const place = placeOn(step, Math.min(Math.max(driven, 0), 1));
   badge(place.x, place.y, route);

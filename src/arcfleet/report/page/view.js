@@ -14,12 +14,11 @@ function redraw() {
   });
 }
 
+const joinBoxes = (a, b) => [
+  Math.min(a[0], b[0]), Math.min(a[1], b[1]), Math.max(a[2], b[2]), Math.max(a[3], b[3]),
+];
 const bounds = links.reduce(
-  (box, link) => [
-    Math.min(box[0], link.box[0]), Math.min(box[1], link.box[1]),
-    Math.max(box[2], link.box[2]), Math.max(box[3], link.box[3]),
-  ],
-  [...plan.depot, ...plan.depot],
+  (box, link) => joinBoxes(box, link.box), [...plan.depot, ...plan.depot],
 );
 
 function showAll() {
