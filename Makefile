@@ -5,16 +5,17 @@ CXX_FILES := $(wildcard cpp/*/*.cpp cpp/*/*.h)
 
 .PHONY: demo test lint types unit bench stub setup clean
 
-## demo: set up, then plan a small town and draw the plan
+## demo: set up, then plan a part of Denver by every method and draw the best plan
 demo: setup
 	mkdir -p out
-	$(BIN)/arcfleet info examples/village.json
+	$(BIN)/arcfleet info examples/denver.json
 	@echo
-	$(BIN)/arcfleet solve examples/village.json --time 2 --seed 1 \
-	    --out out/village-plan.json --plot out/village-plan.png
+	$(BIN)/arcfleet compare examples/denver.json --time 2 --seed 1 \
+	    --out out/denver-plan.json --plot out/denver-plan.png --html out/denver-plan.html
 	@echo
-	$(BIN)/arcfleet check examples/village.json out/village-plan.json
-	@echo "The plan is in out/village-plan.json, its picture in out/village-plan.png"
+	$(BIN)/arcfleet check examples/denver.json out/denver-plan.json
+	@echo "The best plan is in out/denver-plan.json, its picture in out/denver-plan.png;"
+	@echo "open out/denver-plan.html in a browser to see it driven"
 
 ## test: set up, then lint, types and tests
 test: setup lint types unit

@@ -11,19 +11,22 @@ import sys
 import warnings
 from typing import TYPE_CHECKING
 
-from arcfleet.cli import bench, check, convert, info, methods, solve
+from arcfleet.cli import bench, check, compare, convert, info, methods, scene, show, solve
+from arcfleet.cli.options import attach_coordinates
 from arcfleet.errors import ArcfleetError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_COMMANDS = (solve, check, info, convert, methods, bench)
+_COMMANDS = (scene, solve, compare, show, check, info, convert, methods, bench)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
     parser = _parser()
-    options = parser.parse_args(arguments)
+    options = parser.parse_args(
+        attach_coordinates(sys.argv[1:] if arguments is None else arguments)
+    )
     if options.command is None:
         parser.print_help(sys.stderr)
         return 2

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import math
+import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, _SubParsersAction
+    from collections.abc import Callable, Sequence
 
     Commands = _SubParsersAction[ArgumentParser]
+
+_WESTERN = re.compile(r"-\.?\d[^,]*(,[^,]+)+")
 
 
 def whole_number(text: str) -> int:
@@ -37,6 +42,45 @@ def seconds(text: str) -> float:
             f"expected a time from 0 to 1e9 seconds, got {text[:40]!r}"
         )
     return value
+
+
+def coordinates(count: int, form: str) -> Callable[[str], tuple[float, ...]]:
+    """Make a parser of `count` numbers with commas between, for argparse.
+
+    Parameters
+    ----------
+    count
+        How many numbers.
+    form
+        How to write them, for the message, as in `LON,LAT`.
+    """
+
+    def parse(text: str) -> tuple[float, ...]:
+        try:
+            numbers = tuple(float(part) for part in text.split(","))
+        except ValueError:
+            numbers = ()
+        if len(numbers) != count or not all(map(math.isfinite, numbers)):
+            raise argparse.ArgumentTypeError(f"expected {form}, got {text[:60]!r}")
+        return numbers
+
+    return parse
+
+
+def attach_coordinates(arguments: Sequence[str]) -> list[str]:
+    """Write `--depot -71.3,42.5` as `--depot=-71.3,42.5`.
+
+    In the western hemisphere a place begins with a minus, and argparse would take it for
+    an option.
+    """
+    attached: list[str] = []
+    for argument in arguments:
+        option = attached[-1] if attached else ""
+        if _WESTERN.fullmatch(argument) and option.startswith("--") and "=" not in option:
+            attached[-1] = f"{option}={argument}"
+        else:
+            attached.append(argument)
+    return attached
 
 
 def add_json(parser: ArgumentParser) -> None:

@@ -10,6 +10,14 @@ from typing import TYPE_CHECKING
 
 from arcfleet.cli.options import add_json, positive_number, seconds, whole_number
 from arcfleet.cli.output import print_json, print_result
+from arcfleet.cli.views import (
+    VIEWS,
+    add_views,
+    check_distinct,
+    check_instance,
+    check_views,
+    write_views,
+)
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -23,6 +31,7 @@ examples:
   arcfleet solve town.dat                           plan with the defaults
   arcfleet solve town.dat --time 10 --threads 2     search for ten seconds
   arcfleet solve town.dat --out plan.json --plot plan.png
+  arcfleet solve town.json --html plan.html --gpx plan.gpx
   arcfleet solve town.dat --method ps-ellipse --json
 
 FILE is an instance: CARPLIB (.dat), MCARP (.txt) or arcfleet's JSON, known by its
@@ -76,9 +85,7 @@ def add_parser(commands: Commands) -> None:
         metavar="FILE",
         help="write the plan (.json with streets, or text)",
     )
-    parser.add_argument(
-        "--plot", type=Path, metavar="FILE", help="draw it (.png, .svg, .pdf)"
-    )
+    add_views(parser)
     parser.add_argument("--quiet", action="store_true", help="no progress line")
     add_json(parser)
     parser.set_defaults(run=run, print_help=parser.print_help)
@@ -98,6 +105,7 @@ def run(options: Namespace) -> int:
     method = find_method(options.method)
     stop = _stop(options, method.default_stop)
     instance = read(options.instance)
+    check_instance(options, instance)
     if options.fleet_limit is not None:
         instance = replace(instance, fleet_limit=options.fleet_limit)
     start = None if options.start is None else read_solution(options.start, instance)
@@ -139,21 +147,12 @@ def _stop(options: Namespace, usual: Stop) -> Stop:
 
 def _check_outputs(options: Namespace) -> None:
     """Find out before the search what would prevent writing after it."""
-    from arcfleet.errors import OptionError
     from arcfleet.instance.atomic import check_writable
 
-    paths = [options.instance, options.out, options.plot]
-    named = [path.resolve() for path in paths if path is not None]
-    if len(set(named)) < len(named):
-        raise OptionError(
-            "expected different files for the instance, --out and --plot, got one twice"
-        )
+    check_distinct(options, "instance", "out", *VIEWS)
     if options.out is not None:
         check_writable(options.out)
-    if options.plot is not None:
-        from arcfleet.report.plot import check_plottable
-
-        check_plottable(options.plot)
+    check_views(options)
 
 
 def _write(options: Namespace, instance: Instance, result: Result) -> None:
@@ -161,9 +160,4 @@ def _write(options: Namespace, instance: Instance, result: Result) -> None:
         from arcfleet.solution.files import write_solution
 
         write_solution(result.solution, instance, options.out, seconds=result.seconds)
-    if options.plot is not None:
-        from arcfleet.network import Network
-        from arcfleet.report.plot import plot
-        from arcfleet.solution.plan import with_street_paths
-
-        plot(instance, with_street_paths(Network(instance), result.solution), options.plot)
+    write_views(options, instance, result.solution)

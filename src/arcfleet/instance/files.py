@@ -49,7 +49,7 @@ def write(instance: Instance, path: Path | str, file_format: str | None = None) 
         .txt or .json.
     """
     if file_format is None:
-        file_format = _format_of(Path(path))
+        file_format = format_of(Path(path))
     if file_format not in _FORMATS:
         close = difflib.get_close_matches(str(file_format).lower(), _FORMATS, n=1)
         hint = f"; did you mean {close[0]}?" if close else ""
@@ -67,7 +67,8 @@ def write(instance: Instance, path: Path | str, file_format: str | None = None) 
     write_text_atomically(path, text)
 
 
-def _format_of(path: Path) -> str:
+def format_of(path: Path) -> str:
+    """Give the format that a suffix stands for, or raise OptionError if for none."""
     suffix = path.suffix.lower()
     if suffix not in _SUFFIXES:
         close = difflib.get_close_matches(suffix, _SUFFIXES, n=1)

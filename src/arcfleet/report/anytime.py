@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from arcfleet.instance.atomic import write_bytes_atomically
-from arcfleet.report.plot import check_plottable, route_colours
+from arcfleet.report.colours import route_colours
+from arcfleet.report.plot import check_plottable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

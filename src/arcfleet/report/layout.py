@@ -46,12 +46,7 @@ def layout(instance: Instance) -> NDArray[np.float64]:
     if instance.coordinates:
         scale = longitude_scale(instance)
         return np.array(instance.coordinates, dtype=np.float64) * (scale, 1.0)
-    if len(instance.nodes) > _MOST_NODES:
-        raise InstanceError(
-            f"expected coordinates or at most {_MOST_NODES} nodes to draw, got "
-            f"{len(instance.nodes)} nodes without any in instance {instance.name!r}: "
-            "add coordinates"
-        )
+    check_drawable(instance)
     parts = _connected_parts(instance)
     if len(instance.nodes) == len(parts):
         distances = np.zeros((len(instance.nodes), len(instance.nodes)))
@@ -59,6 +54,16 @@ def layout(instance: Instance) -> NDArray[np.float64]:
         directed = node_distances(instance)
         distances = np.minimum(directed, directed.T).astype(np.float64)
     return _side_by_side(parts, [embed(distances[np.ix_(part, part)]) for part in parts])
+
+
+def check_drawable(instance: Instance) -> None:
+    """Raise InstanceError where `layout` would give up."""
+    if not instance.coordinates and len(instance.nodes) > _MOST_NODES:
+        raise InstanceError(
+            f"expected coordinates or at most {_MOST_NODES} nodes to draw, got "
+            f"{len(instance.nodes)} nodes without any in instance {instance.name!r}: "
+            "add coordinates"
+        )
 
 
 def longitude_scale(instance: Instance) -> float:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import colorsys
 import io
-import math
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -13,6 +11,7 @@ import numpy as np
 
 from arcfleet.errors import OptionError, SolutionError
 from arcfleet.instance.atomic import check_writable, write_bytes_atomically
+from arcfleet.report.colours import DEPOT, route_colours
 from arcfleet.report.layout import layout
 from arcfleet.report.link_shapes import Places, link_shapes, middle, shifted
 
@@ -30,12 +29,6 @@ SUFFIXES = (".png", ".svg", ".pdf")
 _STREET = "#cfd3d6"
 _REQUIRED = "#4a5560"
 _ONE_WAY = "#8b949b"
-_DEPOT = "#111111"
-#: Colours that stay apart from each other and from the grey streets.
-_ROUTE_COLOURS = (
-    *("#1f77b4", "#e4572e", "#2ca02c", "#9467bd", "#d4a017", "#17a2b8", "#c2185b"),
-    *("#7a5230", "#6b8e23", "#3949ab", "#ff8fa3", "#00a676", "#b5179e", "#f4a261"),
-)
 
 _LONGER_SIDE = 8.0  # inches
 _SHORTER_SIDE = 3.5
@@ -221,7 +214,7 @@ class _Picture:
             depot[1],
             s=size,
             marker="s",
-            color=_DEPOT,
+            color=DEPOT,
             edgecolors="white",
             zorder=7,
         )
@@ -237,7 +230,7 @@ class _Picture:
 
         marks = [
             Line2D(
-                [], [], color=_DEPOT, marker="s", markersize=7, linestyle="", label="depot"
+                [], [], color=DEPOT, marker="s", markersize=7, linestyle="", label="depot"
             )
         ]
         if solution is None:
@@ -312,19 +305,6 @@ class _Picture:
             ),
             autolim=False,
         )
-
-
-def route_colours(count: int) -> list[str]:
-    """Colours for routes, all different: chosen ones first, then spread over the hues."""
-    colours = list(_ROUTE_COLOURS[:count])
-    for extra in range(count - len(colours)):
-        # Golden ratio steps keep neighbours apart however many follow.
-        hue = (0.07 + extra * (math.sqrt(5) - 1) / 2) % 1
-        lightness = (0.38, 0.55, 0.68)[extra % 3]
-        saturation = (0.75, 0.55)[extra % 2]
-        rgb = colorsys.hls_to_rgb(hue, lightness, saturation)
-        colours.append("#" + "".join(f"{round(255 * part):02x}" for part in rgb))
-    return colours
 
 
 def _title(instance: Instance, solution: Solution | None) -> str:

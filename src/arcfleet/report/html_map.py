@@ -1,0 +1,173 @@
+"""A plan as one HTML file: a map to move, routes to switch, the order of work to play.
+
+The file opens from the disk without any network. Its page lies in `page/`; here the plan
+is turned into the data that the page draws.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from arcfleet.errors import OptionError
+from arcfleet.instance.atomic import check_writable, write_text_atomically
+from arcfleet.report.colours import DEPOT, route_colours
+from arcfleet.report.layout import layout
+from arcfleet.report.link_shapes import link_shapes
+from arcfleet.solution.drive import (
+    check_paths,
+    joined,
+    metres,
+    on_globe,
+    route_legs,
+    with_all_paths,
+)
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from arcfleet.instance.instance import Instance, Link
+    from arcfleet.report.link_shapes import Places
+    from arcfleet.solution.solution import Route, Solution, Step
+
+SUFFIXES = (".html", ".htm")
+
+#: Points are written on a grid of so many steps along the longer side: 5 cm in 10 km.
+_GRID = 200_000
+_SCRIPTS = ("plan.js", "view.js", "draw.js", "hover.js", "panel.js", "play.js", "start.js")
+
+
+def write_html(instance: Instance, solution: Solution, path: Path | str) -> None:
+    """Write a plan as a map that any browser shows.
+
+    Parameters
+    ----------
+    instance
+        The streets; without coordinates their places are worked out from the costs.
+    solution
+        The plan; street paths are worked out where it has none.
+    path
+        The file; it is replaced only when the new one is complete.
+
+    Raises
+    ------
+    OptionError
+        If the suffix is unknown.
+    InstanceError
+        If the instance is too large to be laid out without coordinates.
+    SolutionError
+        If the plan cannot be driven along the streets of the instance.
+    FileError
+        If the file cannot be written.
+    """
+    check_html(Path(path))
+    solution = with_all_paths(instance, solution)
+    check_paths(instance, solution)
+    write_text_atomically(path, _page(instance.name, _facts(instance, solution)))
+
+
+def check_html(path: Path) -> None:
+    """Raise what `write_html` would raise about its file, before the work for it."""
+    if path.suffix.lower() not in SUFFIXES:
+        raise OptionError(
+            f"expected an HTML file ending in {' or '.join(SUFFIXES)}, got {path.name!r}"
+        )
+    check_writable(path)
+
+
+def _page(name: str, facts: dict[str, object]) -> str:
+    folder = resources.files("arcfleet.report") / "page"
+
+    def asset(file: str) -> str:
+        return (folder / file).read_text(encoding="utf-8")
+
+    data = json.dumps(facts, ensure_ascii=False, separators=(",", ":"))
+    parts = {
+        "title": html.escape(f"{name}: plan"),
+        "style": asset("page.css"),
+        "script": "\n".join(asset(file) for file in _SCRIPTS),
+        # Without "<" no street name can end the element that holds the data.
+        "plan": data.replace("<", "\\u003c"),
+    }
+    # In one pass, so that nothing in the data is taken for a placeholder.
+    return re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], asset("page.html"))
+
+
+def _facts(instance: Instance, solution: Solution) -> dict[str, object]:
+    places = layout(instance)
+    shapes = link_shapes(instance, places)
+    points = np.vstack([places, *shapes])
+    corner = np.array([points[:, 0].min(), points[:, 1].max()])
+    extent = float(np.ptp(points, axis=0).max()) or 1.0
+
+    def on_grid(shape: Places) -> NDArray[np.int64]:
+        # Screens count rows from the top.
+        grid = np.rint((shape - corner) * (1, -1) * _GRID / extent)
+        return np.asarray(grid, dtype=np.int64)
+
+    located = on_globe(instance)
+    names: dict[str, int] = {}
+    links = []
+    for link, shape in zip(instance.links, shapes, strict=True):
+        name = link.name or f"unnamed street {link.tail}-{link.head}"
+        number = names.setdefault(name, len(names))
+        line = on_grid(shape)
+        line[1:] = np.diff(line, axis=0)  # steps are shorter to write than places
+        flags = link.one_way + 2 * link.required
+        links.append([number, flags, link.demand, *line.ravel().tolist()])
+    lengths = _route_metres(instance, solution) if located else None
+    colours = route_colours(solution.num_routes)
+    return {
+        "name": instance.name,
+        "comment": instance.comment,
+        "capacity": instance.capacity,
+        "cost": solution.cost,
+        "deadhead": solution.deadhead,
+        "metresPerUnit": _metres_per_degree(instance) * extent / _GRID if located else None,
+        "depot": on_grid(places[[instance.nodes.index(instance.depot)]])[0].tolist(),
+        "depotColour": DEPOT,
+        "names": list(names),
+        "links": links,
+        "routes": [
+            {
+                "colour": colours[index],
+                "load": route.load,
+                "cost": route.cost,
+                "metres": None if lengths is None else round(lengths[index]),
+                **_steps(instance, route),
+            }
+            for index, route in enumerate(solution.routes)
+        ],
+    }
+
+
+def _steps(instance: Instance, route: Route) -> dict[str, object]:
+    return {
+        "steps": [4 * step.link + 2 * step.reverse + step.serves for step in route.path],
+        "costs": [_cost(instance.links[step.link], step) for step in route.path],
+    }
+
+
+def _cost(link: Link, step: Step) -> int:
+    if step.serves:
+        cost = link.reverse_service_cost if step.reverse else link.service_cost
+    else:
+        cost = link.reverse_cost if step.reverse else link.cost
+    return cost or 0
+
+
+def _route_metres(instance: Instance, solution: Solution) -> list[float]:
+    depot = instance.coordinates[instance.nodes.index(instance.depot)]
+    return [metres(joined(legs, depot)) for legs in route_legs(instance, solution)]
+
+
+def _metres_per_degree(instance: Instance) -> float:
+    latitudes = [latitude for _, latitude in instance.coordinates]
+    middle = (min(latitudes) + max(latitudes)) / 2
+    return metres([(0.0, middle - 0.005), (0.0, middle + 0.005)]) * 100

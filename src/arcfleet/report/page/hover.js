@@ -1,0 +1,89 @@
+// What happens on the street under the pointer.
+
+const tip = document.getElementById("tip");
+const REACH = 12; // pixels
+
+function linkNear(px, py) {
+  const x = (px - view.x) / view.scale, y = (py - view.y) / view.scale;
+  let best = null, least = REACH / view.scale;
+  for (const link of links) {
+    const [left, top, right, bottom] = link.box;
+    if (x < left - least || x > right + least || y < top - least || y > bottom + least) continue;
+    const { points } = link;
+    for (let i = 2; i < points.length; i += 2) {
+      const dx = points[i] - points[i - 2], dy = points[i + 1] - points[i - 1];
+      const square = dx * dx + dy * dy;
+      const part = square > 0 ? ((x - points[i - 2]) * dx + (y - points[i - 1]) * dy) / square : 0;
+      const share = Math.min(Math.max(part, 0), 1);
+      const away = Math.hypot(x - points[i - 2] - share * dx, y - points[i - 1] - share * dy);
+      if (away < least) {
+        least = away;
+        best = link;
+      }
+    }
+  }
+  return best;
+}
+
+function pointAt(px, py) {
+  const link = linkNear(px, py);
+  if (link === null) {
+    pointAtNothing();
+    return;
+  }
+  point(link, px, py);
+}
+
+function point(link, px, py) {
+  if (state.pointed !== link) {
+    state.pointed = link;
+    tip.replaceChildren(...describe(link));
+    tip.hidden = false;
+    redraw();
+  }
+  const { offsetWidth: width, offsetHeight: height } = tip;
+  const left = px + 16 + width > view.width ? Math.max(px - 16 - width, 4) : px + 16;
+  const top = Math.max(4, Math.min(py + 14, view.height - height - 4));
+  tip.style.transform = `translate(${left}px, ${top}px)`;
+}
+
+function pointAtNothing() {
+  if (state.pointed === null) return;
+  state.pointed = null;
+  tip.hidden = true;
+  redraw();
+}
+
+function describe(link) {
+  const name = document.createElement("strong");
+  name.textContent = link.name;
+  const facts = [link.oneWay ? "one-way" : "two-way"];
+  if (plan.metresPerUnit !== null) facts.push(lengthText(link.length * plan.metresPerUnit));
+  facts.push(link.required ? `demand ${link.demand}` : "not to be served");
+  const lines = [name, line(facts.join(", "))];
+  const passages = new Map();
+  for (const { route, step } of link.visits) {
+    if (step.serves) {
+      lines.push(line(`Route ${route.number} serves it, ${step.order} of ${route.services}`, route));
+    } else {
+      passages.set(route, (passages.get(route) ?? 0) + 1);
+    }
+  }
+  for (const [route, count] of passages) {
+    const times = count === 1 ? "" : ` ${count} times`;
+    lines.push(line(`Route ${route.number} drives through${times}`, route));
+  }
+  return lines;
+}
+
+function line(text, route = null) {
+  const element = document.createElement("div");
+  if (route) {
+    const swatch = document.createElement("span");
+    swatch.className = "swatch";
+    swatch.style.background = route.colour;
+    element.append(swatch);
+  }
+  element.append(text);
+  return element;
+}

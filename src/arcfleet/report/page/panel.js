@@ -1,0 +1,136 @@
+// The list of routes: switching them, and the order of work in words.
+
+function showPlan() {
+  const text = (id, content) => { document.getElementById(id).textContent = content; };
+  text("name", plan.name);
+  text("comment", plan.comment);
+  const count = routes.length === 1 ? "1 route" : `${routes.length} routes`;
+  const facts = [count, `cost ${plan.cost}`, `${plan.deadhead} of it without serving`];
+  const known = routes.every((route) => route.metres !== null);
+  if (known && routes.length) {
+    facts.push(lengthText(routes.reduce((sum, route) => sum + route.metres, 0)));
+  }
+  text("summary", facts.join(" · "));
+  canvas.setAttribute("aria-label", `Map of the plan for ${plan.name}: ${facts.join(", ")}`);
+  document.documentElement.style.setProperty("--depot", plan.depotColour);
+  document.getElementById("routes").append(...routes.map(row));
+  document.getElementById("all").addEventListener("click", () => showOnly(() => true));
+  document.getElementById("none").addEventListener("click", () => showOnly(() => false));
+}
+
+function element(tag, className = "", text = "") {
+  const made = document.createElement(tag);
+  if (className) made.className = className;
+  if (text) made.textContent = text;
+  return made;
+}
+
+function row(route) {
+  const item = element("li");
+  const box = element("input");
+  box.type = "checkbox";
+  box.checked = true;
+  box.addEventListener("change", () => showOnly((other) => (other === route ? box.checked : other.visible)));
+  const swatch = element("span", "swatch", String(route.number));
+  swatch.style.background = route.colour;
+  swatch.style.color = inkOn(route.colour);
+  const facts = element("span", "", `Route ${route.number}`);
+  const figures = [`load ${route.load}/${plan.capacity}`, `cost ${route.cost}`];
+  if (route.metres !== null) figures.push(lengthText(route.metres));
+  const below = element("small", "figures", figures.join(" · "));
+  below.id = `figures-${route.number}`;
+  box.setAttribute("aria-describedby", below.id);
+  const label = element("label");
+  label.append(box, swatch, facts);
+  const only = element("button", "only", "Only");
+  only.type = "button";
+  only.setAttribute("aria-label", `Show route ${route.number} only`);
+  only.addEventListener("click", () => showOnly((other) => other === route));
+  const top = element("div", "row");
+  top.append(label, only);
+  label.title = "Double click to show this route only";
+  label.addEventListener("dblclick", () => showOnly((other) => other === route));
+  const bar = element("div", "bar");
+  const done = element("div");
+  done.style.background = route.colour;
+  bar.append(done);
+  const now = element("div", "now");
+  now.hidden = true;
+  item.append(top, below, bar, now, orderOf(route));
+  route.widgets = { item, box, done, now };
+  return item;
+}
+
+function showOnly(chosen) {
+  // Judged for all before any changes: the choice may look at what is visible now.
+  const visible = routes.map(chosen);
+  routes.forEach((route, index) => {
+    route.visible = visible[index];
+    route.widgets.box.checked = route.visible;
+    route.widgets.item.classList.toggle("hidden", !route.visible);
+  });
+  redraw();
+}
+
+function orderOf(route) {
+  const details = element("details");
+  const title = element("summary", "", `Order of work: ${route.services} street ${route.services === 1 ? "piece" : "pieces"}`);
+  details.append(title);
+  // Filled when first opened: a thousand streets need not wait in the page.
+  details.addEventListener("toggle", () => {
+    if (details.open && details.children.length === 1) details.append(stepsOf(route));
+  });
+  return details;
+}
+
+function stepsOf(route) {
+  const list = element("ol");
+  let passed = [];
+  const flush = () => {
+    if (passed.length) list.append(element("li", "drive", `drive ${[...new Set(passed)].join(", ")}`));
+    passed = [];
+  };
+  for (const step of route.steps) {
+    if (!step.serves) {
+      passed.push(step.link.name);
+      continue;
+    }
+    flush();
+    const item = element("li");
+    item.value = step.order;
+    const button = element("button", "", step.link.name);
+    button.type = "button";
+    button.addEventListener("click", () => goTo(route, step));
+    item.append(button);
+    list.append(item);
+  }
+  flush();
+  return list;
+}
+
+// Bring a step into sight, at the moment it is done.
+function goTo(route, step) {
+  setTime(step.end);
+  const place = placeOn(step, 0.5);
+  move(view.width / 2 - place.x, view.height / 2 - place.y);
+  const centre = placeOn(step, 0.5);
+  point(step.link, centre.x, centre.y);
+}
+
+function showProgress() {
+  const finished = state.time >= duration;
+  for (const route of routes) {
+    const { done, now } = route.widgets;
+    done.style.transform = `scaleX(${route.duration > 0 ? Math.min(state.time / route.duration, 1) : 1})`;
+    now.hidden = finished;
+    if (finished) continue;
+    const step = stepAt(route, state.time);
+    let text = "back at the depot";
+    if (step && state.time < route.duration) {
+      text = step.serves
+        ? `serves ${step.link.name} (${step.order} of ${route.services})`
+        : `drives ${step.link.name}`;
+    }
+    if (now.textContent !== text) now.textContent = text;
+  }
+}

@@ -1,0 +1,165 @@
+"""The driven lines of a plan on the map, for the formats that take coordinates."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from arcfleet.errors import OptionError, SolutionError
+from arcfleet.network import Network
+from arcfleet.solution.plan import with_street_paths
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from arcfleet.instance.instance import Coordinate, Instance
+    from arcfleet.solution.solution import Route, Solution, Step
+
+#: The ellipsoid of WGS 84: equatorial radius in metres, and eccentricity squared.
+_RADIUS = 6378137.0
+_ECCENTRICITY = 0.00669437999014
+
+
+@dataclass(frozen=True, slots=True)
+class Leg:
+    """One link driven along, with its points in the driven direction.
+
+    Parameters
+    ----------
+    step
+        Which link, in which direction, and whether it is served.
+    points
+        From where the leg starts to where it ends, at least two.
+    """
+
+    step: Step
+    points: tuple[Coordinate, ...]
+
+
+def check_located(instance: Instance) -> None:
+    """Raise OptionError unless every node of the instance has a place on the globe."""
+    if not instance.coordinates:
+        raise OptionError(
+            "expected coordinates to write GeoJSON or GPX, got none in instance "
+            f"{instance.name!r}: add them or write HTML, which needs none"
+        )
+    if not on_globe(instance):
+        raise OptionError(
+            "expected longitudes within 180 and latitudes within 90 degrees to write "
+            f"GeoJSON or GPX, got others in instance {instance.name!r}: project them to "
+            "WGS 84"
+        )
+
+
+def on_globe(instance: Instance) -> bool:
+    """Whether there are coordinates and all of them can be degrees."""
+    lines = [instance.coordinates, *(link.geometry for link in instance.links)]
+    return bool(instance.coordinates) and all(
+        abs(longitude) <= 180 and abs(latitude) <= 90
+        for line in lines
+        for longitude, latitude in line
+    )
+
+
+def with_all_paths(instance: Instance, solution: Solution) -> Solution:
+    """Work out the street paths where a route that serves something lacks its own."""
+    if all(route.path or not route.services for route in solution.routes):
+        return solution
+    return with_street_paths(Network(instance), solution)
+
+
+def route_legs(instance: Instance, solution: Solution) -> list[list[Leg]]:
+    """Follow every route along its street path; places and paths must be known.
+
+    Returns
+    -------
+    legs
+        Per route its legs in driving order: each starts where the one before ended, the
+        first and the last at the depot.
+
+    Raises
+    ------
+    SolutionError
+        If a path jumps, misses the depot or knows other links than the instance.
+    """
+    check_paths(instance, solution)
+    places = dict(zip(instance.nodes, instance.coordinates, strict=True))
+    return [
+        [_leg(instance, places, step) for step in route.path] for route in solution.routes
+    ]
+
+
+def joined(legs: Sequence[Leg], depot: Coordinate) -> list[Coordinate]:
+    """Give the points of a whole route, each place once in a row, from and to the depot."""
+    points = [depot]
+    for leg in legs:
+        for point in leg.points:
+            if point != points[-1]:
+                points.append(point)
+    # A line has two points, even that of a route that never leaves.
+    return points if len(points) > 1 else [depot, depot]
+
+
+def metres(points: Sequence[Coordinate]) -> float:
+    """Length of a line on WGS 84.
+
+    Every piece is measured on the ellipsoid's two radii at its middle, which is right to
+    a millionth for pieces of up to 10 km.
+    """
+    total = 0.0
+    for (west, south), (east, north) in pairwise(points):
+        middle = math.radians((south + north) / 2)
+        flat = 1 - _ECCENTRICITY * math.sin(middle) ** 2
+        across = _RADIUS / math.sqrt(flat) * math.cos(middle)
+        along = _RADIUS * (1 - _ECCENTRICITY) / flat**1.5
+        turn = (east - west + 180) % 360 - 180  # the short way over the 180th meridian
+        total += math.hypot(
+            across * math.radians(turn), along * math.radians(north - south)
+        )
+    return total
+
+
+def check_paths(instance: Instance, solution: Solution) -> None:
+    """Raise SolutionError where a path jumps, misses the depot or leaves the instance."""
+    for number, route in enumerate(solution.routes, start=1):
+        _check_path(instance, route, number)
+
+
+def _check_path(instance: Instance, route: Route, number: int) -> None:
+    here = instance.depot
+    for step in route.path:
+        if not 0 <= step.link < len(instance.links):
+            raise SolutionError(
+                f"expected links from 0 to {len(instance.links) - 1}, "
+                f"got link {step.link} on route {number}"
+            )
+        start, end = _ends(instance, step)
+        if start != here or (step.reverse and instance.links[step.link].one_way):
+            raise SolutionError(
+                f"expected a path that goes on from node {here}, got "
+                f"{instance.describe_link(step.link)}"
+                f"{' in reverse' if step.reverse else ''} on route {number}"
+            )
+        here = end
+    if here != instance.depot:
+        raise SolutionError(
+            f"expected a path that ends at the depot {instance.depot}, "
+            f"got one that ends at node {here} on route {number}"
+        )
+
+
+def _leg(instance: Instance, places: dict[int, Coordinate], step: Step) -> Leg:
+    line = instance.links[step.link].geometry
+    line = line[::-1] if step.reverse else line
+    start, end = (places[node] for node in _ends(instance, step))
+    # Drawn lines may end beside the junction; the vehicle passes through it.
+    before = () if line and line[0] == start else (start,)
+    after = () if line and line[-1] == end else (end,)
+    return Leg(step, before + line + after)
+
+
+def _ends(instance: Instance, step: Step) -> tuple[int, int]:
+    link = instance.links[step.link]
+    return (link.head, link.tail) if step.reverse else (link.tail, link.head)

@@ -1,0 +1,169 @@
+"""The part of a map that a scene is cut from: a box, a circle or polygons of a file."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from arcfleet.errors import FileError, MapError, OptionError
+from arcfleet.streets.nearness import metres_from
+from arcfleet.streets.polygon_file import read_polygons
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    from arcfleet.instance.instance import Coordinate
+
+
+class Area(Protocol):
+    """A part of the earth's surface."""
+
+    def holds(self, points: Sequence[Coordinate]) -> NDArray[np.bool_]:
+        """Tell for each point whether it lies inside or on the border."""
+
+    def describe(self) -> str:
+        """Name the area for a message."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Box:
+    """What lies between two meridians and two parallels.
+
+    Parameters
+    ----------
+    west, south, east, north
+        In degrees. A box across the 180th meridian is refused.
+    """
+
+    west: float
+    south: float
+    east: float
+    north: float
+
+    def __post_init__(self) -> None:
+        """Check the order of the sides."""
+        _check_place(self.west, self.south, "the south-west corner of the box")
+        _check_place(self.east, self.north, "the north-east corner of the box")
+        if not (self.west < self.east and self.south < self.north):
+            raise MapError(
+                "expected a box as west < east and south < north, got west "
+                f"{self.west:g}, south {self.south:g}, east {self.east:g}, "
+                f"north {self.north:g}"
+            )
+
+    def holds(self, points: Sequence[Coordinate]) -> NDArray[np.bool_]:
+        """Tell for each point whether it lies inside or on the border."""
+        longitudes, latitudes = _columns(points)
+        inside: NDArray[np.bool_] = (
+            (self.west <= longitudes)
+            & (longitudes <= self.east)
+            & (self.south <= latitudes)
+            & (latitudes <= self.north)
+        )
+        return inside
+
+    def describe(self) -> str:
+        """Name the area for a message."""
+        return f"the box {self.west:g},{self.south:g},{self.east:g},{self.north:g}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Circle:
+    """What lies within a distance of a centre.
+
+    Parameters
+    ----------
+    longitude, latitude
+        The centre, in degrees.
+    metres
+        The radius.
+    """
+
+    longitude: float
+    latitude: float
+    metres: float
+
+    def __post_init__(self) -> None:
+        """Check centre and radius."""
+        _check_place(self.longitude, self.latitude, "the centre of the circle")
+        if not (math.isfinite(self.metres) and self.metres > 0):
+            raise MapError(f"expected a radius of more than 0 metres, got {self.metres:g}")
+
+    def holds(self, points: Sequence[Coordinate]) -> NDArray[np.bool_]:
+        """Tell for each point whether it lies inside or on the border."""
+        distances = metres_from((self.longitude, self.latitude), points)
+        inside: NDArray[np.bool_] = distances <= self.metres
+        return inside
+
+    def describe(self) -> str:
+        """Name the area for a message."""
+        return f"{self.metres:g} m around {self.longitude:g},{self.latitude:g}"
+
+
+class Polygons:
+    """What lies in one of the polygons of a GeoJSON file, and not in one of its holes.
+
+    Parameters
+    ----------
+    path
+        A Polygon or MultiPolygon, or features that hold nothing else.
+
+    Raises
+    ------
+    FileError
+        If the file holds anything else, or a polygon that crosses itself.
+    OptionError
+        If shapely is not installed.
+    """
+
+    def __init__(self, path: Path | str) -> None:
+        try:
+            import shapely
+        except ImportError as error:
+            raise OptionError(
+                "expected shapely for polygons, found it is not installed: "
+                "install arcfleet[maps], or use a box or a circle"
+            ) from error
+        self._path = path
+        shapes = []
+        for rings in read_polygons(path):
+            shape = shapely.Polygon(rings[0], rings[1:])
+            if not shape.is_valid:
+                raise FileError(
+                    path,
+                    "expected polygons that do not cross themselves, "
+                    f"found {shapely.is_valid_reason(shape)}; draw the border anew",
+                )
+            shapes.append(shape)
+        self._shape = shapely.union_all(shapes)
+        shapely.prepare(self._shape)
+
+    def holds(self, points: Sequence[Coordinate]) -> NDArray[np.bool_]:
+        """Tell for each point whether it lies inside or on the border."""
+        import shapely
+
+        inside: NDArray[np.bool_] = shapely.intersects_xy(self._shape, *_columns(points))
+        return inside
+
+    def describe(self) -> str:
+        """Name the area for a message."""
+        return f"the polygon of {self._path}"
+
+
+def _columns(points: Sequence[Coordinate]) -> tuple[NDArray[np.float64], ...]:
+    pairs = np.array(points, dtype=np.float64).reshape(-1, 2)
+    return pairs[:, 0], pairs[:, 1]
+
+
+def _check_place(longitude: float, latitude: float, what: str) -> None:
+    if not (-180 <= longitude <= 180 and -90 <= latitude <= 90):
+        raise MapError(
+            f"expected longitude and latitude in degrees as {what}, "
+            f"got {longitude:g},{latitude:g}"
+        )

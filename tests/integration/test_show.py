@@ -1,0 +1,155 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from arcfleet import read
+from arcfleet.cli.main import main
+from arcfleet.instance.files import write
+
+ROOT = Path(__file__).parents[2]
+VILLAGE = ROOT / "examples" / "village.json"
+SMALL = ROOT / "tests" / "data" / "small.dat"
+
+
+def arcfleet(*arguments: object) -> int:
+    return main([str(argument) for argument in arguments])
+
+
+def complaint(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
+    """The error of a failed run: exit code 1, one line on stderr, nothing on stdout."""
+    capsys.readouterr()
+    assert arcfleet(*arguments) == 1
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    (line,) = printed.err.splitlines()
+    assert line.startswith("arcfleet: ")
+    return line
+
+
+@pytest.fixture
+def plan(tmp_path: Path) -> Path:
+    path = tmp_path / "plan.json"
+    assert arcfleet("solve", VILLAGE, "--iterations", 9, "--quiet", "--out", path) == 0
+    return path
+
+
+def test_solve_and_show_write_the_same(tmp_path: Path) -> None:
+    names = {"html": "map.html", "geojson": "map.geojson", "gpx": "map.gpx"}
+    files = {}
+    for folder in ("solved", "shown"):
+        (tmp_path / folder).mkdir()
+        files[folder] = [
+            part
+            for option, name in names.items()
+            for part in (f"--{option}", tmp_path / folder / name)
+        ]
+    plan = tmp_path / "plan.sol"  # the text form: street paths are worked out anew
+    search = ("--iterations", 9, "--quiet", "--out", plan)
+    assert arcfleet("solve", VILLAGE, *search, *files["solved"]) == 0
+    assert arcfleet("show", VILLAGE, plan, *files["shown"]) == 0
+    for name in names.values():
+        solved, shown = (tmp_path / folder / name for folder in ("solved", "shown"))
+        assert solved.read_bytes() == shown.read_bytes()
+
+
+def test_show_tells_what_it_wrote(
+    tmp_path: Path, plan: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page, tracks, picture = (tmp_path / n for n in ("plan.html", "tracks", "plan.svg"))
+    tracks.mkdir()
+    capsys.readouterr()
+    assert (
+        arcfleet("show", VILLAGE, plan, "--html", page, "--gpx", tracks, "--plot", picture)
+        == 0
+    )
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines] == ["plot", "html", "gpx"]
+    assert lines[1].split()[1:] == [
+        str(page),
+        f"{page.stat().st_size / 1e3:.0f}",
+        "kB",
+    ]
+    assert len(list(tracks.iterdir())) == len(json.loads(plan.read_text())["routes"])
+
+
+def test_nothing_asked_for(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "expected --plot, --html" in complaint(capsys, "show", VILLAGE, plan)
+
+
+def test_missing_plan(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    missing = tmp_path / "plan.json"
+    line = complaint(capsys, "show", VILLAGE, missing, "--html", tmp_path / "a.html")
+    assert str(missing) in line
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("option", "name", "expected"),
+    [
+        ("--html", "a.pdf", "ending in .html or .htm, got 'a.pdf'"),
+        ("--geojson", "a.gpx", "ending in .geojson or .json, got 'a.gpx'"),
+        ("--gpx", "a.xml", "ending in .gpx, or an existing folder"),
+        ("--html", "nowhere/a.html", "create it first"),
+        ("--geojson", "nowhere/a.json", "create it first"),
+        ("--gpx", "nowhere/a.gpx", "create it first"),
+    ],
+)
+def test_bad_files_are_found_before_the_search(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    option: str,
+    name: str,
+    expected: str,
+) -> None:
+    # An instance that is not there would be the next complaint.
+    line = complaint(capsys, "solve", tmp_path / "none.dat", option, tmp_path / name)
+    assert expected in line
+
+
+@pytest.mark.parametrize(("option", "name"), [("--geojson", "a.json"), ("--gpx", "a.gpx")])
+def test_missing_coordinates_are_found_before_the_search(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], option: str, name: str
+) -> None:
+    # With this start plan missing, only a check before the search comes first.
+    start = ("--start", tmp_path / "none.sol")
+    line = complaint(capsys, "solve", SMALL, *start, option, tmp_path / name)
+    assert "expected coordinates to write GeoJSON or GPX" in line
+
+
+def test_one_file_for_two_things(
+    tmp_path: Path, plan: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = plan.read_bytes()
+    line = complaint(capsys, "show", VILLAGE, plan, "--geojson", plan)
+    assert "expected different files for the solution and --geojson" in line
+    assert plan.read_bytes() == before
+    out = tmp_path / "a.json"
+    line = complaint(capsys, "solve", VILLAGE, "--out", out, "--geojson", out)
+    assert "expected different files for --out and --geojson" in line
+
+
+def test_faulty_plan_is_drawn_with_a_warning(
+    tmp_path: Path, plan: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    facts = json.loads(plan.read_text())
+    facts["routes"][0]["path"].pop(1)
+    facts["cost"] += 1
+    plan.write_text(json.dumps(facts))
+    capsys.readouterr()
+    assert arcfleet("show", VILLAGE, plan, "--gpx", tmp_path / "plan.gpx") == 0
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("arcfleet: warning: the plan is not right (")
+    assert line.endswith("; see `arcfleet check`")
+
+
+def test_plan_of_another_instance(
+    tmp_path: Path, plan: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = tmp_path / "small.json"
+    write(read(SMALL), other)
+    capsys.readouterr()
+    assert arcfleet("show", other, plan, "--html", tmp_path / "a.html") == 1
+    assert not (tmp_path / "a.html").exists()

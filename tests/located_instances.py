@@ -1,0 +1,46 @@
+"""Random instances that lie on a map, with plans for them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from hypothesis import strategies as st
+
+from arcfleet import Stop, solve
+from tests.strategies import connected_instances
+
+if TYPE_CHECKING:
+    from arcfleet.instance.instance import Coordinate, Instance
+    from arcfleet.solution.solution import Solution
+
+
+def _places() -> st.SearchStrategy[Coordinate]:
+    return st.tuples(st.floats(5.0, 5.05), st.floats(51.0, 51.03))
+
+
+@st.composite
+def located_plans(draw: st.DrawFn) -> tuple[Instance, Solution]:
+    """Instances with bent streets and streets drawn beside their ends, and a plan.
+
+    There are one-way streets, loops and parallel streets, served in both directions.
+    """
+    bare = draw(connected_instances())
+    places = {node: draw(_places()) for node in bare.nodes}
+    links = []
+    for link in bare.links:
+        kind = draw(st.sampled_from(["straight", "bent", "beside"]))
+        inner = tuple(draw(st.lists(_places(), min_size=2, max_size=4)))
+        ends = places[link.tail], places[link.head]
+        bent = (ends[0], *inner, ends[1])
+        geometry = {"straight": (), "bent": bent, "beside": inner}[kind]
+        links.append(replace(link, geometry=geometry, name=draw(st.text(max_size=5))))
+    instance = replace(
+        bare,
+        links=tuple(links),
+        coordinates=tuple(places[node] for node in bare.nodes),
+        name=draw(st.text(max_size=8)),
+        comment=draw(st.text(max_size=8)),
+    )
+    plan = solve(instance, "ps-efficiency", stop=Stop(iterations=3)).solution
+    return instance, plan
