@@ -46,12 +46,8 @@ def main() -> None:
         finally:
             browser.close()
     print(describe())
-    print(
-        table(
-            ("instance", "links", "routes", "kB", "open s", "frame ms", "frame ms, 95%"),
-            rows,
-        )
-    )
+    header = ("instance", "links", "routes", "kB", "open s", "frame ms", "95% of frames ms")
+    print(table(rows, header))
 
 
 def _measure(browser: Browser, path: Path, page: Path) -> tuple[str, ...]:
