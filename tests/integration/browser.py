@@ -78,16 +78,15 @@ class Browser:
             "POST", "/execute/sync", {"script": script, "args": list(arguments)}
         )
 
+    def run_later(self, script: str) -> Any:
+        """Run a script that hands its result to the function that it is given."""
+        return self._call("POST", "/execute/async", {"script": script, "args": []})
+
     def frames(self) -> None:
         """Let the page draw."""
-        self._call(
-            "POST",
-            "/execute/async",
-            {
-                "script": "const done = arguments[0];"
-                "requestAnimationFrame(() => requestAnimationFrame(() => done()))",
-                "args": [],
-            },
+        self.run_later(
+            "const done = arguments[0];"
+            "requestAnimationFrame(() => requestAnimationFrame(() => done()))"
         )
 
     def click(self, selector: str) -> None:

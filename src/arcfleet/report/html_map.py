@@ -40,6 +40,7 @@ SUFFIXES = (".html", ".htm")
 
 #: Points are written on a grid of so many steps along the longer side: 5 cm in 10 km.
 _GRID = 200_000
+_LARGEST_SHOWN_NODE = 99_999
 _SCRIPTS = ("plan.js", "view.js", "draw.js", "hover.js", "panel.js", "play.js", "start.js")
 
 
@@ -115,8 +116,7 @@ def _facts(instance: Instance, solution: Solution) -> dict[str, object]:
     names: dict[str, int] = {}
     links = []
     for link, shape in zip(instance.links, shapes, strict=True):
-        name = link.name or f"unnamed street {link.tail}-{link.head}"
-        number = names.setdefault(name, len(names))
+        number = names.setdefault(_name(link), len(names))
         line = on_grid(shape)
         line[1:] = np.diff(line, axis=0)  # steps are shorter to write than places
         flags = link.one_way + 2 * link.required
@@ -145,6 +145,14 @@ def _facts(instance: Instance, solution: Solution) -> dict[str, object]:
             for index, route in enumerate(solution.routes)
         ],
     }
+
+
+def _name(link: Link) -> str:
+    if link.name:
+        return link.name
+    # Small numbers are those of a file; the ids of street data tell people nothing.
+    known = max(link.tail, link.head) <= _LARGEST_SHOWN_NODE
+    return f"street {link.tail}-{link.head}" if known else "unnamed street"
 
 
 def _steps(instance: Instance, route: Route) -> dict[str, object]:

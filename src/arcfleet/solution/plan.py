@@ -75,12 +75,22 @@ def to_plan(network: Network, solution: Solution) -> tuple[IntArray, IntArray]:
 
 
 def with_street_paths(network: Network, solution: Solution) -> Solution:
-    """Work out the street path of every route: shortest paths between its services."""
+    """Work out the street path of every route: shortest paths between its services.
+
+    Raises SolutionError where no streets connect two services that follow each other.
+    """
     arcs, route_starts = to_plan(network, solution)
     routes = []
     for number, route in enumerate(solution.routes):
         plan = arcs[route_starts[number] : route_starts[number + 1]]
-        edges, serves = network.core.street_path(plan)
+        try:
+            edges, serves = network.core.street_path(plan)
+        except ValueError:
+            raise SolutionError(
+                f"expected streets that lead through all services of route {number + 1} "
+                f"and back to the depot, found no way between two of them in instance "
+                f"{network.instance.name!r}"
+            ) from None
         path = tuple(
             Step(edge // 2, edge % 2 == 1, bool(served))
             for edge, served in zip(edges.tolist(), serves.tolist(), strict=True)

@@ -118,7 +118,7 @@ def test_data_tells_lines_and_paths(drawn: tuple[Instance, Solution]) -> None:
     for link, (name, flags, demand, *numbers) in zip(
         instance.links, data["links"], strict=True
     ):
-        unnamed = f"unnamed street {link.tail}-{link.head}"
+        unnamed = f"street {link.tail}-{link.head}"
         assert data["names"][name] == (link.name or unnamed)
         assert flags == link.one_way + 2 * link.required
         assert demand == link.demand
@@ -145,6 +145,15 @@ def test_plane_coordinates_have_no_metres() -> None:
     links = tuple(replace(link, geometry=()) for link in VILLAGE.links)
     _, data = page_of(replace(VILLAGE, coordinates=places, links=links), PLAN)
     assert data["metresPerUnit"] is None
+
+
+def test_ids_of_street_data_are_no_names() -> None:
+    link = Link(tail=176085815, head=1, cost=1)
+    instance = Instance(
+        name="lane", nodes=(176085815, 1), links=(link,), depot=1, capacity=1
+    )
+    _, data = page_of(instance, Solution(routes=(), cost=0, deadhead=0, service_cost=0))
+    assert data["names"] == ["unnamed street"]
 
 
 def test_single_node_and_empty_plan() -> None:

@@ -107,5 +107,12 @@ def test_places_are_needed_and_must_be_degrees() -> None:
         check_located(plane)
 
 
+def test_services_that_no_street_connects() -> None:
+    lane = Link(tail=1, head=2, cost=5, one_way=True, required=True, demand=1)
+    trap = replace(INSTANCE, links=(lane,))
+    with pytest.raises(SolutionError, match="found no way between two of them"):
+        with_all_paths(trap, plan())
+
+
 def test_route_that_stays_at_the_depot_still_is_a_line() -> None:
     assert joined([], (5.0, 51.0)) == [(5.0, 51.0), (5.0, 51.0)]

@@ -78,7 +78,7 @@ function drawRoute(route, width) {
 
   if (now < route.duration) {
     pen.lineWidth = width;
-    pen.globalAlpha = 0.25;
+    pen.globalAlpha = 0.3;
     strokeSteps((step) => step.serves && step.end > now);
     pen.globalAlpha = 1;
   }
