@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from arcfleet.errors import MapError
 from arcfleet.instance.instance import MAX_NODE, Coordinate
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 #: Goes with everything made from OpenStreetMap data.
 OSM_CREDIT = "© OpenStreetMap contributors, ODbL 1.0"
@@ -66,7 +68,7 @@ class StreetMap:
 
     def __post_init__(self) -> None:
         """Check that the parts fit together."""
-        object.__setattr__(self, "junctions", MappingProxyType(dict(self.junctions)))
+        object.__setattr__(self, "junctions", dict(self.junctions))
         object.__setattr__(self, "streets", tuple(self.streets))
         for junction, (longitude, latitude) in self.junctions.items():
             if not 0 <= junction <= MAX_NODE:
