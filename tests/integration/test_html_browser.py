@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from arcfleet import Stop, read, solve
+from arcfleet.instance.instance import Instance
 from arcfleet.report.html_map import write_html
+from arcfleet.solution.solution import Route, Solution
 from tests.integration.browser import Browser
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from arcfleet.instance.instance import Instance
-    from arcfleet.solution.solution import Solution
 
 ROOT = Path(__file__).parents[2]
 VILLAGE = read(ROOT / "examples" / "village.json")
@@ -308,3 +307,38 @@ def test_instance_without_coordinates(browser: Browser, tmp_path: Path) -> None:
     assert pixels(browser, browser.run("return arcfleetMap.routes[0].colour")) > 100
     assert browser.run("return document.getElementById('scale').hidden")
     assert " km" not in browser.run("return document.getElementById('routes').innerText")
+
+
+def test_nothing_to_show(browser: Browser, tmp_path: Path) -> None:
+    dot = Instance(name="dot", nodes=(1,), links=(), depot=1, capacity=1)
+    stay = Route(services=(), load=0, cost=0)
+    for routes in ((), (stay,)):
+        plan = Solution(routes=routes, cost=0, deadhead=0, service_cost=0)
+        write_html(dot, plan, tmp_path / "dot.html")
+        browser.open(tmp_path / "dot.html")
+        browser.click("#play")
+        assert browser.complaints() == []
+        assert not browser.run("return arcfleetMap.state.playing")
+        assert pixels(browser, "#e3000f") > 100
+
+
+def test_free_streets_are_played_step_by_step(browser: Browser, tmp_path: Path) -> None:
+    links = tuple(
+        replace(
+            link,
+            cost=0,
+            reverse_cost=None,
+            service_cost=None if not link.required else 0,
+            reverse_service_cost=None,
+        )
+        for link in VILLAGE.links
+    )
+    free = replace(VILLAGE, links=links)
+    write_html(free, plan_of(free), tmp_path / "free.html")
+    browser.open(tmp_path / "free.html")
+    assert browser.run("return arcfleetMap.state.time") == max(
+        len(route["steps"]) for route in browser.run("return arcfleetMap.plan.routes")
+    )
+    browser.run("arcfleetMap.setTime(2.5)")
+    browser.frames()
+    assert browser.complaints() == []

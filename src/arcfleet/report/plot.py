@@ -132,6 +132,7 @@ class _Picture:
         self._draw_nodes()
         self._draw_legend(solution)
         self.axes.set_title(title, fontsize=13, pad=10, parse_math=False)
+        self._draw_credit()
 
     def _draw_streets(self, darker_required: bool) -> None:
         links = self.instance.links
@@ -254,6 +255,20 @@ class _Picture:
             bbox_to_anchor=(1.01, 1.0),
             frameon=False,
             fontsize=9,
+        )
+
+    def _draw_credit(self) -> None:
+        """Name whom the street data is owed to, as its licence asks of every picture."""
+        owed = [line for line in self.instance.comment.splitlines() if "©" in line]
+        self.axes.text(
+            0,
+            0,
+            "\n".join(owed),
+            transform=self.axes.transAxes,
+            size=7,
+            color=_REQUIRED,
+            va="top",
+            parse_math=False,
         )
 
     def _driven(self, link: int, reverse: bool) -> Places:

@@ -86,6 +86,15 @@ def test_title_names_cost_and_routes_unless_given(tmp_path: Path) -> None:
     assert "<!-- Monday -->" in path.read_text()
 
 
+def test_credit_for_the_streets_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "plan.svg"
+    credit = "© OpenStreetMap contributors, ODbL 1.0"
+    plot(replace(INSTANCE, comment=f"made by hand\n{credit}"), PLAN, path)
+    text = path.read_text(encoding="utf-8")
+    assert f"<!-- {credit} -->" in text
+    assert "made by hand" not in text
+
+
 def test_legend_is_cut(tmp_path: Path) -> None:
     path = tmp_path / "plan.svg"
     plot(INSTANCE, replace(PLAN, routes=PLAN.routes * 20), path)
