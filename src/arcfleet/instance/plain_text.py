@@ -17,8 +17,13 @@ _QUOTE_LENGTH = 60
 
 def read_text(path: Path | str) -> str:
     """Return the file's text, or raise FileError if it has none."""
+    return decode_text(path, read_bytes(path))
+
+
+def read_bytes(path: Path | str) -> bytes:
+    """Return the file's bytes, or raise FileError if it cannot be read."""
     try:
-        data = Path(path).read_bytes()
+        return Path(path).read_bytes()
     except FileNotFoundError as error:
         raise FileError(path, "expected a file, found nothing of that name") from error
     except IsADirectoryError as error:
@@ -26,6 +31,10 @@ def read_text(path: Path | str) -> str:
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise FileError(path, f"cannot be read ({reason})") from error
+
+
+def decode_text(path: Path | str, data: bytes) -> str:
+    """Return the text that the bytes of a file spell, or raise FileError."""
     data = data.removeprefix(_BYTE_ORDER_MARK)
     nul = data.find(b"\0")
     if nul >= 0:

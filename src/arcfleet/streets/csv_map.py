@@ -1,0 +1,244 @@
+"""Street maps as a pair of CSV files: one of junctions, one of streets.
+
+`<map>.nodes.csv` has the columns id,lon,lat and `<map>.edges.csv` the columns
+u,v,length_m,oneway,highway,name,geometry, with the geometry as `lon lat;lon lat;...` from
+u to v, or empty for a straight line. Both may be packed by gzip (`.gz`).
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from arcfleet.errors import FileError, MapError
+from arcfleet.instance.instance import MAX_NODE
+from arcfleet.instance.plain_text import decode_text, quote, whole_number
+from arcfleet.streets.packed_file import read_unpacked
+from arcfleet.streets.street_map import OSM_CREDIT, Street, StreetMap
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from arcfleet.instance.instance import Coordinate
+
+_NODE_COLUMNS = ["id", "lon", "lat"]
+_EDGE_COLUMNS = ["u", "v", "length_m", "oneway", "highway", "name", "geometry"]
+_PART = re.compile(r"\.(nodes|edges)\.csv(\.gz)?$", re.IGNORECASE)
+_PACKINGS = (".gz", "")
+#: Geometry is rounded more coarsely than junctions; farther off, it is another street's.
+_END_TOLERANCE = 1e-4  # degrees; about 10 m
+
+
+def csv_pair(path: Path | str) -> tuple[Path, Path] | None:
+    """Give the files of junctions and streets that `path` stands for.
+
+    Parameters
+    ----------
+    path
+        Either file of the pair, or what their names share: `beijing_5ring` for
+        `beijing_5ring.nodes.csv.gz` and `beijing_5ring.edges.csv.gz`.
+
+    Returns
+    -------
+    The two files, or None where neither exists and the name is not that of one.
+    """
+    path = Path(path)
+    named = _PART.search(path.name)
+    prefix = path.with_name(path.name[: named.start()]) if named else path
+    if not prefix.name:
+        return None
+    nodes, edges = _existing(prefix, "nodes"), _existing(prefix, "edges")
+    if named:
+        # The file that was named is read even where it lies there packed as well.
+        if named[1].lower() == "nodes":
+            nodes = path
+        else:
+            edges = path
+    if nodes is None and edges is None:
+        return None
+    for found, part in ((nodes, "nodes"), (edges, "edges")):
+        if found is None:
+            partner = nodes or edges
+            raise FileError(
+                partner if partner is not None else path,
+                f"expected its partner {prefix.name}.{part}.csv.gz beside it, found none; "
+                "a map is a pair of files",
+            )
+    assert nodes is not None
+    assert edges is not None
+    return nodes, edges
+
+
+def read_csv_map(
+    path: Path | str, *, name: str | None = None, credit: str = OSM_CREDIT
+) -> StreetMap:
+    """Read a street map from a pair of CSV files.
+
+    Parameters
+    ----------
+    path
+        Either file, or what their names share.
+    name
+        For people; by default what the file names share.
+    credit
+        Whom the data is owed to.
+    """
+    pair = csv_pair(path)
+    if pair is None:
+        raise FileError(
+            path,
+            f"expected {Path(path).name}.nodes.csv.gz and {Path(path).name}.edges.csv.gz, "
+            "found neither",
+        )
+    nodes, edges = pair
+    junctions = _read_junctions(nodes)
+    streets = _read_streets(edges, junctions)
+    if not streets:
+        raise MapError(f"expected at least one street, found none in {edges}")
+    if name is None:
+        name = _PART.sub("", nodes.name)
+    return StreetMap(name=name, junctions=junctions, streets=streets, credit=credit)
+
+
+def _existing(prefix: Path, part: str) -> Path | None:
+    candidates = (
+        prefix.with_name(f"{prefix.name}.{part}.csv{packing}") for packing in _PACKINGS
+    )
+    return next((found for found in candidates if found.is_file()), None)
+
+
+def _rows(path: Path, columns: list[str]) -> Iterator[tuple[int, list[str]]]:
+    """Yield (line, row) after the row of column names."""
+    text = decode_text(path, read_unpacked(path))
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    width = len(columns)
+    try:
+        header = next(reader, [])
+        if header != columns:
+            raise FileError(
+                path,
+                f"expected the columns {','.join(columns)}, "
+                f"found {quote(','.join(header))}",
+                1,
+            )
+        for row in reader:
+            if len(row) != width:
+                if not row:
+                    continue
+                raise FileError(
+                    path,
+                    f"expected {width} columns, found {len(row)} in {quote(','.join(row))}",
+                    reader.line_num,
+                )
+            yield reader.line_num, row
+    except csv.Error as error:
+        raise FileError(
+            path, f"expected CSV, found a row that is not ({error})", reader.line_num
+        ) from error
+
+
+def _read_junctions(path: Path) -> dict[int, Coordinate]:
+    junctions: dict[int, Coordinate] = {}
+    for line, (identity, longitude, latitude) in _rows(path, _NODE_COLUMNS):
+        junction = whole_number(identity, 0, MAX_NODE)
+        if junction is None:
+            raise FileError(
+                path,
+                f"expected a junction number from 0 to {MAX_NODE}, found {quote(identity)}",
+                line,
+            )
+        if junction in junctions:
+            raise FileError(
+                path, f"expected every junction once, found {junction} again", line
+            )
+        junctions[junction] = _coordinate(path, line, longitude, latitude)
+    return junctions
+
+
+def _read_streets(path: Path, junctions: Mapping[int, Coordinate]) -> tuple[Street, ...]:
+    streets = []
+    for line, (u, v, length, oneway, kind, name, geometry) in _rows(path, _EDGE_COLUMNS):
+        tail = _junction(path, line, u, junctions)
+        head = _junction(path, line, v, junctions)
+        if oneway not in ("0", "1"):
+            raise FileError(path, f"expected oneway 0 or 1, found {quote(oneway)}", line)
+        streets.append(
+            Street(
+                tail=tail,
+                head=head,
+                metres=_metres(path, line, length),
+                one_way=oneway == "1",
+                kind=kind,
+                name=name,
+                geometry=_line_of(path, line, geometry, junctions[tail], junctions[head])
+                if geometry
+                else (),
+            )
+        )
+    return tuple(streets)
+
+
+def _junction(path: Path, line: int, text: str, junctions: Mapping[int, Coordinate]) -> int:
+    junction = whole_number(text, 0, MAX_NODE)
+    if junction is None or junction not in junctions:
+        raise FileError(
+            path, f"expected a junction of the nodes file, found {quote(text)}", line
+        )
+    return junction
+
+
+def _metres(path: Path, line: int, text: str) -> float:
+    try:
+        metres = float(text)
+    except ValueError:
+        metres = math.nan
+    if not (math.isfinite(metres) and metres >= 0):
+        raise FileError(
+            path, f"expected a length of at least 0 m, found {quote(text)}", line
+        )
+    return metres
+
+
+def _line_of(
+    path: Path, line: int, text: str, tail: Coordinate, head: Coordinate
+) -> tuple[Coordinate, ...]:
+    points = []
+    for part in text.split(";"):
+        numbers = part.split()
+        if len(numbers) != 2:
+            raise FileError(
+                path, f"expected points as `lon lat`, found {quote(part)}", line
+            )
+        points.append(_coordinate(path, line, *numbers))
+    if len(points) < 2:
+        raise FileError(path, "expected at least 2 points, found 1", line)
+    for given, end, side in ((points[0], tail, "first"), (points[-1], head, "last")):
+        if max(abs(given[0] - end[0]), abs(given[1] - end[1])) > _END_TOLERANCE:
+            raise FileError(
+                path,
+                f"expected the {side} point at its junction {end}, found {given}; "
+                "points run from u to v",
+                line,
+            )
+    # Streets that meet at a junction meet at one place, whatever the rounding.
+    points[0], points[-1] = tail, head
+    return tuple(points)
+
+
+def _coordinate(path: Path, line: int, longitude: str, latitude: str) -> Coordinate:
+    try:
+        point = (float(longitude), float(latitude))
+    except ValueError:
+        point = (math.nan, math.nan)
+    if not (-180 <= point[0] <= 180 and -90 <= point[1] <= 90):
+        raise FileError(
+            path,
+            "expected longitude and latitude in degrees, "
+            f"found {quote(longitude)} and {quote(latitude)}",
+            line,
+        )
+    return point

@@ -1,0 +1,85 @@
+"""Distances on the earth's ellipsoid, WGS 84, for many points at once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from numpy.typing import NDArray
+
+    from arcfleet.instance.instance import Coordinate
+
+_SEMI_MAJOR_AXIS = 6378137.0
+_FLATTENING = 1 / 298.257223563
+_SQUARED_ECCENTRICITY = _FLATTENING * (2 - _FLATTENING)
+
+
+def earth_centred(points: Sequence[Coordinate]) -> NDArray[np.float64]:
+    """Give points on the ellipsoid as metres from the centre of the earth.
+
+    Straight distances between these are those on the ground as long as they are short,
+    at any latitude and across the 180th meridian.
+
+    Parameters
+    ----------
+    points
+        (longitude, latitude) in degrees.
+
+    Returns
+    -------
+    One row (x, y, z) per point.
+    """
+    degrees = np.asarray(points, dtype=np.float64).reshape(-1, 2)
+    longitude, latitude = np.radians(degrees[:, 0]), np.radians(degrees[:, 1])
+    normal = _SEMI_MAJOR_AXIS / np.sqrt(1 - _SQUARED_ECCENTRICITY * np.sin(latitude) ** 2)
+    across = normal * np.cos(latitude)
+    return np.column_stack(
+        (
+            across * np.cos(longitude),
+            across * np.sin(longitude),
+            normal * (1 - _SQUARED_ECCENTRICITY) * np.sin(latitude),
+        )
+    )
+
+
+def line_lengths(lines: Iterable[Sequence[Coordinate]]) -> list[float]:
+    """Give the length in metres of each line of points, segment by segment.
+
+    A segment's chord through the earth is exact; its arc above the chord is taken on a
+    sphere of the mean curvature at its latitude. That is well within 0.1 % of the geodesic
+    for segments up to 1000 km.
+
+    Parameters
+    ----------
+    lines
+        Each a sequence of (longitude, latitude) in degrees; fewer than two points have
+        length 0.
+    """
+    points: list[Coordinate] = []
+    ends: list[int] = []
+    for line in lines:
+        points.extend(line)
+        ends.append(len(points))
+    if len(points) < 2:
+        return [0.0] * len(ends)
+    metres = earth_centred(points)  # (points, 3)
+    chords = np.linalg.norm(np.diff(metres, axis=0), axis=1)  # (points - 1,)
+    latitudes = np.radians(np.asarray(points, dtype=np.float64)[:, 1])
+    middle = (latitudes[1:] + latitudes[:-1]) / 2
+    mean_curvature = (1 - _SQUARED_ECCENTRICITY * np.sin(middle) ** 2) / (
+        _SEMI_MAJOR_AXIS * np.sqrt(1 - _SQUARED_ECCENTRICITY)
+    )
+    half_angles = np.arcsin(np.minimum(chords * mean_curvature / 2, 1))
+    along = np.concatenate(([0.0], np.cumsum(2 * half_angles / mean_curvature)))
+    # Summing along all lines at once also counts the gaps between them; the difference
+    # between a line's last and first point does not.
+    lengths = []
+    start = 0
+    for end in ends:
+        lengths.append(float(along[end - 1] - along[start]) if end - start > 1 else 0.0)
+        start = end
+    return lengths

@@ -1,0 +1,215 @@
+"""Simplify a street map: one junction per crossing, and only what can be driven to."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from arcfleet.errors import MapError, OptionError
+from arcfleet.streets.geodesy import earth_centred, line_lengths
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from arcfleet.instance.instance import Coordinate
+    from arcfleet.streets.street_map import Street, StreetMap
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dropped:
+    """What was cut off a map.
+
+    Parameters
+    ----------
+    junctions, streets
+        How many.
+    metres
+        Length of those streets.
+    """
+
+    junctions: int
+    streets: int
+    metres: float
+
+
+def largest_strong_part(street_map: StreetMap) -> tuple[StreetMap, Dropped]:
+    """Keep the largest part in which every junction can be driven to from every other.
+
+    The largest is the one of most junctions; of equal ones, that of the least junction
+    number.
+
+    Parameters
+    ----------
+    street_map
+        The map; it is left as it is.
+
+    Returns
+    -------
+    The part, with the streets between its junctions, and what was dropped.
+    """
+    if not street_map.streets:
+        raise MapError(f"expected at least one street, found none in {street_map.name!r}")
+    onward: dict[int, list[int]] = {junction: [] for junction in street_map.junctions}
+    for street in street_map.streets:
+        onward[street.tail].append(street.head)
+        if not street.one_way:
+            onward[street.head].append(street.tail)
+    parts = list(_strong_parts(onward))
+    most = max(len(part) for part in parts)
+    kept = set(min((part for part in parts if len(part) == most), key=min))
+    junctions = {
+        junction: place
+        for junction, place in street_map.junctions.items()
+        if junction in kept
+    }
+    streets: list[Street] = []
+    dropped: list[Street] = []
+    for street in street_map.streets:
+        inside = street.tail in kept and street.head in kept
+        (streets if inside else dropped).append(street)
+    return replace(street_map, junctions=junctions, streets=tuple(streets)), Dropped(
+        junctions=len(street_map.junctions) - len(junctions),
+        streets=len(dropped),
+        metres=math.fsum(street.metres for street in dropped),
+    )
+
+
+def merge_close_junctions(street_map: StreetMap, metres: float) -> StreetMap:
+    """Merge junctions within a distance of each other into one.
+
+    Where each carriageway of a road is a street of its own, one crossing is many junctions
+    a few metres apart. Junctions that a chain of short steps connects become one, with the
+    least of their numbers and their mean place. Streets end at the new place, and their
+    length changes by as much as that moved their line. A street whose two ends became one
+    is dropped if it was or is now no longer than `metres`; other such streets become loops.
+
+    Parameters
+    ----------
+    street_map
+        The map; it is left as it is.
+    metres
+        Junctions at most this far apart are merged; 0 merges those at the same place.
+    """
+    if not (math.isfinite(metres) and metres >= 0):
+        raise OptionError(
+            f"expected a distance of at least 0 m to merge within, got {metres}"
+        )
+    groups = _close_groups(street_map, metres)
+    merged_into = {member: min(group) for group in groups for member in group}
+    places = {
+        min(group): _mean_place([street_map.junctions[member] for member in group])
+        for group in groups
+    }
+    junctions = {
+        junction: places.get(junction, place)
+        for junction, place in street_map.junctions.items()
+        if merged_into.get(junction, junction) == junction
+    }
+    streets: list[Street] = []
+    moved = [
+        street
+        for street in street_map.streets
+        if street.tail in merged_into or street.head in merged_into
+    ]
+    ends = [
+        tuple(merged_into.get(end, end) for end in (street.tail, street.head))
+        for street in moved
+    ]
+    lines = [
+        (junctions[tail], *street.geometry[1:-1], junctions[head])
+        for street, (tail, head) in zip(moved, ends, strict=True)
+    ]
+    before = line_lengths(street_map.points(street) for street in moved)
+    after = line_lengths(lines)
+    changes = iter(zip(ends, lines, before, after, strict=True))
+    for street in street_map.streets:
+        if street.tail not in merged_into and street.head not in merged_into:
+            streets.append(street)
+            continue
+        (tail, head), line, old, new = next(changes)
+        # What was longer than it is drawn, for want of points, stays longer.
+        length = max(street.metres + new - old, 0.0)
+        became_loop = tail == head and street.tail != street.head
+        if became_loop and min(street.metres, length) <= metres:
+            continue
+        geometry = line if street.geometry else ()
+        streets.append(
+            replace(street, tail=tail, head=head, metres=length, geometry=geometry)
+        )
+    return replace(street_map, junctions=junctions, streets=tuple(streets))
+
+
+def _strong_parts(onward: Mapping[int, Sequence[int]]) -> Iterator[list[int]]:
+    """Yield the strongly connected parts (Tarjan 1972), without recursion."""
+    order: dict[int, int] = {}
+    low: dict[int, int] = {}
+    open_junctions: list[int] = []
+    is_open: set[int] = set()
+    for root in onward:
+        if root in order:
+            continue
+        path = [(root, iter(onward[root]))]
+        order[root] = low[root] = len(order)
+        open_junctions.append(root)
+        is_open.add(root)
+        while path:
+            here, following = path[-1]
+            for there in following:
+                if there not in order:
+                    order[there] = low[there] = len(order)
+                    open_junctions.append(there)
+                    is_open.add(there)
+                    path.append((there, iter(onward[there])))
+                    break
+                if there in is_open:
+                    low[here] = min(low[here], order[there])
+            else:
+                path.pop()
+                if path:
+                    before = path[-1][0]
+                    low[before] = min(low[before], low[here])
+                if low[here] == order[here]:
+                    start = len(open_junctions) - 1
+                    while open_junctions[start] != here:
+                        start -= 1
+                    part = open_junctions[start:]
+                    del open_junctions[start:]
+                    is_open.difference_update(part)
+                    yield part
+
+
+def _close_groups(street_map: StreetMap, metres: float) -> list[list[int]]:
+    """Give the groups of at least two junctions that short steps connect."""
+    if len(street_map.junctions) < 2:
+        return []
+    try:
+        from scipy.sparse import coo_array
+        from scipy.sparse.csgraph import connected_components
+        from scipy.spatial import cKDTree
+    except ImportError as error:
+        raise OptionError(
+            "merging junctions needs scipy, which is not installed: install arcfleet[maps]"
+        ) from error
+    numbers = list(street_map.junctions)
+    tree = cKDTree(earth_centred(list(street_map.junctions.values())))
+    pairs = tree.query_pairs(metres, output_type="ndarray")  # (pairs, 2)
+    graph = coo_array(
+        (np.ones(len(pairs), dtype=np.int8), (pairs[:, 0], pairs[:, 1])),
+        shape=(len(numbers), len(numbers)),
+    )
+    _, labels = connected_components(graph, directed=False)
+    members: dict[int, list[int]] = {}
+    for number, label in zip(numbers, labels.tolist(), strict=True):
+        members.setdefault(label, []).append(number)
+    return [group for group in members.values() if len(group) > 1]
+
+
+def _mean_place(places: Sequence[Coordinate]) -> Coordinate:
+    first = places[0][0]
+    # Relative to one of them, so that both sides of the 180th meridian are close.
+    east = sum((place[0] - first + 180) % 360 - 180 for place in places) / len(places)
+    longitude = (first + east + 180) % 360 - 180
+    return longitude, sum(place[1] for place in places) / len(places)
