@@ -2,8 +2,8 @@
 
 Junctions start as a grid whose lines lie at uneven distances and wave a little. Streets
 are taken out at random as long as all stay connected, which leaves T-junctions. A junction
-left with two streets either gets a dead end as its third or becomes a bend in one longer
-street, as it would on a real map.
+left with two streets gets a dead end as its third or becomes a bend in one longer street,
+as it would on a real map; some stay as they are, as where the name of a street changes.
 """
 
 from __future__ import annotations
@@ -44,17 +44,20 @@ class SyntheticSettings:
         Share of streets to take out.
     dead_ends
         Share of the junctions with two streets that get a dead end.
+    bare
+        Share of the other junctions with two streets that do not become bends.
     one_way
         Share of the lines of the grid whose streets are one-way.
     """
 
     columns: int = 40
     rows: int = 40
-    block_metres: float = 140.0
-    unevenness: float = 0.5
+    block_metres: float = 110.0
+    unevenness: float = 0.65
     jitter: float = 0.2
-    missing: float = 0.3
+    missing: float = 0.27
     dead_ends: float = 0.35
+    bare: float = 0.4
     one_way: float = 0.0
 
     def __post_init__(self) -> None:
@@ -66,7 +69,7 @@ class SyntheticSettings:
                     f"expected {name} from 2 to {_MOST_BLOCKS}, got {value!r}"
                 )
         bounds = {"block_metres": (1.0, 10_000.0), "unevenness": (0.0, 2.0)}
-        for name in ("jitter", "missing", "dead_ends", "one_way"):
+        for name in ("jitter", "missing", "dead_ends", "bare", "one_way"):
             bounds[name] = (0.0, 0.4 if name == "jitter" else 1.0)
         for name, (least, most) in bounds.items():
             value = getattr(self, name)
@@ -97,11 +100,12 @@ def random_settings(generator: np.random.Generator, *, mixed: bool) -> Synthetic
     return SyntheticSettings(
         columns=int(generator.integers(30, 46)),
         rows=int(generator.integers(30, 46)),
-        block_metres=float(generator.uniform(80.0, 240.0)),
-        unevenness=float(generator.uniform(0.4, 0.8)),
+        block_metres=float(generator.uniform(60.0, 180.0)),
+        unevenness=float(generator.uniform(0.4, 1.0)),
         jitter=float(generator.uniform(0.05, 0.3)),
-        missing=float(generator.uniform(0.2, 0.38)),
-        dead_ends=float(generator.uniform(0.15, 0.6)),
+        missing=float(generator.uniform(0.18, 0.36)),
+        dead_ends=float(generator.uniform(0.1, 0.5)),
+        bare=float(generator.uniform(0.2, 0.6)),
         one_way=float(generator.uniform(0.1, 0.6)) if mixed else 0.0,
     )
 
@@ -238,7 +242,8 @@ class _Town:
     def _chains(self) -> list[tuple[list[int], bool]]:
         """Join streets at junctions that have just two; tell where the joined are one-way."""
         around = self._around()
-        junction = [len(streets) != 2 for streets in around]
+        bare = self.generator.random(len(around)) < self.settings.bare
+        junction = [len(at) != 2 or bool(bare[p]) for p, at in enumerate(around)]
         if not any(junction):  # a single circle: it needs a place to begin
             junction[0] = True
         used = bytearray(len(self.streets))
