@@ -11,13 +11,13 @@ import sys
 import warnings
 from typing import TYPE_CHECKING
 
-from arcfleet.cli import bench, check, convert, info, methods, solve
+from arcfleet.cli import bench, check, convert, dataset, info, methods, solve
 from arcfleet.errors import ArcfleetError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_COMMANDS = (solve, check, info, convert, methods, bench)
+_COMMANDS = (solve, check, info, convert, methods, bench, dataset)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -2,7 +2,8 @@
 
 It is an .npz that `numpy.load` reads too, but written so that the same arrays give the
 same bytes: members are stored as they are, in order, with one fixed date. The member
-`header` is JSON: format, version, facts, and the SHA-256 of every array. Nothing is pickled.
+`header` is JSON: format, version, facts, and the SHA-256 of every array. Nothing is
+pickled.
 """
 
 from __future__ import annotations
@@ -189,5 +190,3 @@ def _digest(values: Array) -> str:
 def _little(values: Array) -> Array:
     """Give the array as it is written: in one piece, least byte first."""
     return np.ascontiguousarray(values, dtype=values.dtype.newbyteorder("<"))
-
-

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
-from numpy.typing import NDArray
 
 from arcfleet.datasets.array_file import (
     Array,
@@ -21,6 +19,9 @@ from arcfleet.streets.tasks import Piece
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from numpy.typing import NDArray
 
     from arcfleet.instance import Instance
 
@@ -183,8 +184,8 @@ class Dataset:
         names = (*PER_INSTANCE, *PER_NODE, *PER_LINK)
         arrays = {name: self._file.array(name) for name in names}
         lengths = {name: len(self) for name in PER_INSTANCE}
-        for names, counts in ((PER_NODE, "num_nodes"), (PER_LINK, "num_links")):
-            lengths |= dict.fromkeys(names, int(arrays[counts].sum(dtype=np.int64)))
+        lengths |= dict.fromkeys(PER_NODE, int(arrays["num_nodes"].sum(dtype=np.int64)))
+        lengths |= dict.fromkeys(PER_LINK, int(arrays["num_links"].sum(dtype=np.int64)))
         for name, length in lengths.items():
             if arrays[name].shape != (length,):
                 raise FileError(

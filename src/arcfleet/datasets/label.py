@@ -26,11 +26,8 @@ from arcfleet.workers import TaskFailure, run_tasks
 if TYPE_CHECKING:
     from arcfleet.search import ProgressCallback
 
-#: Methods to label with, each with the settings it runs with.
-LABEL_METHODS = {
-    "ruin-recreate": (ruin_recreate, RuinRecreateSettings),
-    "maens": (maens, MaensSettings),
-}
+#: Methods to label with.
+LABEL_METHODS = ("ruin-recreate", "maens")
 
 #: Instances per record: few enough to lose little, enough to make their passing cheap.
 _CHUNK = 16
@@ -89,7 +86,9 @@ def label_dataset(
         "dataset_sha256": dataset.checksum,
         "method": method,
         "iterations": iterations,
-        "settings": asdict(LABEL_METHODS[method][1]()),
+        "settings": asdict(
+            MaensSettings() if method == "maens" else RuinRecreateSettings()
+        ),
         "seed": seed,
         "count": len(dataset),
     }
@@ -177,7 +176,7 @@ def _label_chunks(
 
 def _solve_chunk(job: _Job, progress: ProgressCallback) -> LabelChunk:
     dataset = _dataset(job.dataset, job.checksum)
-    run = LABEL_METHODS[job.method][0]
+    run = maens if job.method == "maens" else ruin_recreate
     costs, num_routes, lengths, services = [], [], [], []
     for index in range(job.first, job.last):
         instance = dataset[index]

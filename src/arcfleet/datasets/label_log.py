@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from arcfleet.errors import FileError, FormatWarning
 from arcfleet.instance.atomic import check_writable
@@ -23,6 +22,8 @@ from arcfleet.instance.atomic import check_writable
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
+
+    from numpy.typing import NDArray
 
 _FORMAT = "arcfleet-label-log-1"
 _MARK = b"LBL1"
@@ -143,9 +144,7 @@ class LabelLog:
         try:
             written = self._stream.write(data)
         except OSError as error:
-            raise FileError(
-                self.path, f"cannot be written ({error.strerror})"
-            ) from error
+            raise FileError(self.path, f"cannot be written ({error.strerror})") from error
         if written != len(data):
             raise FileError(self.path, "could be written only in part; free some space")
 
@@ -157,7 +156,8 @@ class LabelLog:
             found = None
         if not isinstance(found, dict) or found.get("format") != _FORMAT:
             raise FileError(
-                self.path, "expected labels in the making, found something else: move it away"
+                self.path,
+                "expected labels in the making, found something else: move it away",
             )
         if found != expected:
             differing = [n for n in expected if found.get(n) != expected[n]]

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from arcfleet.datasets.array_file import (
     Array,
@@ -21,6 +19,9 @@ from arcfleet.solution.plan import from_plan
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from numpy.typing import NDArray
 
     from arcfleet.datasets.dataset import Dataset
     from arcfleet.datasets.label_log import LabelChunk

@@ -7,12 +7,13 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from arcfleet.errors import MapError, OptionError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from numpy.typing import NDArray
 
     from arcfleet.streets.street_map import Street, StreetMap
 

@@ -13,13 +13,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from arcfleet.errors import OptionError
 from arcfleet.streets.street_map import Street, StreetMap
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from numpy.typing import NDArray
 
 #: The towns lie where the equator meets the zero meridian: a degree is as long both ways.
 _METRES_PER_DEGREE = 111_320.0
@@ -113,9 +114,7 @@ def random_settings(generator: np.random.Generator, *, mixed: bool) -> Synthetic
 class _Town:
     """The work of one call: places in metres, and the streets kept between them."""
 
-    def __init__(
-        self, settings: SyntheticSettings, generator: np.random.Generator
-    ) -> None:
+    def __init__(self, settings: SyntheticSettings, generator: np.random.Generator) -> None:
         self.settings = settings
         self.generator = generator
         self.places = self._grid_places()
@@ -163,7 +162,7 @@ class _Town:
         return np.column_stack([bent_x - bent_x.mean(), bent_y - bent_y.mean()])
 
     def _grid_streets(self) -> tuple[list[tuple[int, int]], list[bool]]:
-        """Give the streets of the full grid, each in its direction, and which are one-way."""
+        """Give the streets of the full grid in their directions, and which are one-way."""
         columns, rows = self.settings.columns, self.settings.rows
         single = self.generator.random(columns + rows) < self.settings.one_way
         backwards = self.generator.random(columns + rows) < 0.5
@@ -240,7 +239,7 @@ class _Town:
         return head if place == tail else tail
 
     def _chains(self) -> list[tuple[list[int], bool]]:
-        """Join streets at junctions that have just two; tell where the joined are one-way."""
+        """Join streets at junctions that have just two; tell which are one-way then."""
         around = self._around()
         bare = self.generator.random(len(around)) < self.settings.bare
         junction = [len(at) != 2 or bool(bare[p]) for p, at in enumerate(around)]
@@ -265,9 +264,7 @@ class _Town:
                 chains.append(self._directed(chain, members))
         return chains
 
-    def _directed(
-        self, chain: list[int], members: Sequence[int]
-    ) -> tuple[list[int], bool]:
+    def _directed(self, chain: list[int], members: Sequence[int]) -> tuple[list[int], bool]:
         """Turn a chain the way it may be driven; mixed directions make it two-way."""
         forward = [self.streets[s][0] == p for s, p in zip(members, chain, strict=False)]
         single = all(self.streets[street][2] for street in members)

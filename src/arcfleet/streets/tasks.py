@@ -12,13 +12,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from arcfleet.errors import MapError, OptionError
 from arcfleet.instance.instance import Instance, Link
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from numpy.typing import NDArray
 
     from arcfleet.streets.street_arrays import StreetArrays
 
