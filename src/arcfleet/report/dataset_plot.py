@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 _PANEL_INCHES = (4.4, 3.3)
 _DOTS_PER_INCH = 130
 _MOST_PIECES = 4
+_MOST_BARS = 12
 _GRID = {"visible": True, "color": "#e3e6e8", "linewidth": 0.8}
 
 
@@ -116,6 +117,8 @@ def _draw_lengths(
         shares = 100 * counts / len(facts.lengths)
         axes.stairs(shares, edges, color=colour, linewidth=1.6)
     axes.set_xscale("log")
+    # A ferry or a motorway must not squeeze all streets to one side.
+    axes.set_xlim(5, 1.5 * max(np.percentile(facts.lengths, 99.9) for facts in figures))
     _finish(axes, "length of a link, m", "share of the links, %")
 
 
@@ -129,13 +132,20 @@ def _draw_counts(
 
     least = min(int(numbers.min()) for numbers in values)
     most = max(int(numbers.max()) for numbers in values)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    _finish(axes, label, "share of the instances, %")
+    if most - least < _MOST_BARS:
+        bar = 0.8 / len(values)
+        for number, (numbers, colour) in enumerate(zip(values, colours, strict=True)):
+            shares = 100 * np.bincount(numbers - least) / len(numbers)
+            places = least + np.arange(len(shares)) - 0.4 + (number + 0.5) * bar
+            axes.bar(places, shares, width=bar, color=colour)
+        return
     step = max(1, math.ceil((most - least + 1) / 40))
     edges = np.arange(least, most + step + 1, step) - 0.5
     for numbers, colour in zip(values, colours, strict=True):
         counts, _ = np.histogram(numbers, edges)
         axes.stairs(100 * counts / len(numbers), edges, color=colour, linewidth=1.6)
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    _finish(axes, label, "share of the instances, %")
 
 
 def _draw_piece(axes: Axes, facts: DatasetFigures, colour: str) -> None:
