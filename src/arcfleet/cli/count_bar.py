@@ -53,7 +53,11 @@ def count_bar(what: str, *, hidden: bool) -> Iterator[Callable[[int, int], None]
             display.update(
                 bar,
                 completed=done - kept,
-                description=f"{done} of {total} {what}{before}, {rate:.3g} per s",
+                description=f"{done} of {total} {what}{before}, {_rounded(rate)} per s",
             )
 
         yield show
+
+
+def _rounded(rate: float) -> str:
+    return f"{rate:.0f}" if rate >= 10 else f"{rate:.2g}"

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from argparse import RawDescriptionHelpFormatter
+from argparse import ArgumentTypeError, RawDescriptionHelpFormatter
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from arcfleet.cli.options import add_json, positive_number, seconds, whole_number
+from arcfleet.cli.options import add_json, positive_number, whole_number
 from arcfleet.cli.output import print_json, print_result
+from arcfleet.errors import ArcfleetError
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
+    from collections.abc import Iterator
 
     from arcfleet.cli.options import Commands
     from arcfleet.datasets.dataset import Dataset
@@ -136,7 +139,22 @@ def _add_work(parser: ArgumentParser) -> None:
 
 
 def _metres(text: str) -> float:
-    return seconds(text)
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value <= 10_000:
+        raise ArgumentTypeError(f"expected metres from 0 to 10000, got {text[:40]!r}")
+    return value
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """Say after Ctrl-C that nothing finished is lost."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise ArcfleetError("interrupted; the same command goes on from here") from None
 
 
 def run_make(options: Namespace) -> int:
@@ -144,7 +162,7 @@ def run_make(options: Namespace) -> int:
     from arcfleet.cli.count_bar import count_bar
     from arcfleet.datasets.make import make_dataset
 
-    with count_bar("instances", hidden=options.quiet) as bar:
+    with _interruptible(), count_bar("instances", hidden=options.quiet) as bar:
         dataset = make_dataset(
             options.out,
             options.task_set,
@@ -168,7 +186,7 @@ def run_label(options: Namespace) -> int:
     from arcfleet.datasets.label import label_dataset
 
     dataset = Dataset.open(options.dataset)
-    with count_bar("labels", hidden=options.quiet) as bar:
+    with _interruptible(), count_bar("labels", hidden=options.quiet) as bar:
         labels = label_dataset(
             dataset,
             options.out,

@@ -110,7 +110,9 @@ class ArrayFile:
             raise self._foreign() from error
         if not isinstance(header, dict) or header.get("format") != kind:
             found = header.get("format") if isinstance(header, dict) else None
-            raise self._foreign(f"one of format {str(found)[:40]!r}" if found else "another")
+            raise self._foreign(
+                f"one of format {str(found)[:40]!r}" if found else "another"
+            )
         if header.get("version") != version:
             raise FileError(
                 self.path,

@@ -72,12 +72,11 @@ class LabelChunk:
     def decode(cls, data: bytes) -> LabelChunk:
         """Read what `encode` gave; ValueError where it is something else."""
         if len(data) < 32:
-            raise ValueError
+            raise ValueError("too short for a chunk of labels")
         first, plans, routes, services = np.frombuffer(data[:32], "<i8").tolist()
-        if min(first, plans, routes, services) < 0:
-            raise ValueError
-        if len(data) != 32 + 12 * plans + 4 * routes + 4 * services:
-            raise ValueError
+        length = 32 + 12 * plans + 4 * routes + 4 * services
+        if min(first, plans, routes, services) < 0 or len(data) != length:
+            raise ValueError("not as long as it says")
         numbers = np.frombuffer(data[32 + 8 * plans :], "<i4")
         chunk = cls(
             first=first,
@@ -87,7 +86,7 @@ class LabelChunk:
             services=numbers[plans + routes :],
         )
         if chunk.num_routes.sum() != routes or chunk.route_length.sum() != services:
-            raise ValueError
+            raise ValueError("its counts do not fit together")
         return chunk
 
 
@@ -114,16 +113,16 @@ class LabelLog:
         header = json.dumps({"format": _FORMAT, **facts}).encode() + b"\n"
         try:
             self._stream = path.open("a+b", buffering=0)
-            _lock(self._stream, path)
-            self._stream.seek(0)
-            data = self._stream.read()
-            if not data or (header.startswith(data) and data != header):
-                self._stream.truncate(0)  # killed while it wrote the first line
-                self._write(header)
-                data = header
-            self._read(data, json.loads(header))
         except OSError as error:
             raise FileError(path, f"cannot be written ({error.strerror})") from error
+        try:
+            _lock(self._stream, path)
+            self._resume(header)
+        except BaseException as error:
+            self._stream.close()
+            if isinstance(error, OSError):
+                raise FileError(path, f"cannot be read ({error.strerror})") from error
+            raise
 
     def add(self, chunk: LabelChunk) -> None:
         """Append one chunk."""
@@ -148,8 +147,31 @@ class LabelLog:
         if written != len(data):
             raise FileError(self.path, "could be written only in part; free some space")
 
-    def _read(self, data: bytes, expected: dict[str, Any]) -> None:
+    def _resume(self, header: bytes) -> None:
+        """Read what is there and drop what was cut off; a new file gets its first line."""
+        self._stream.seek(0)
+        data = self._stream.read()
+        if len(data) < len(header) and header.startswith(data):
+            self._stream.truncate(0)  # killed while it wrote the first line
+            self._write(header)
+            return
         line, _, rest = data.partition(b"\n")
+        self._check_header(line, json.loads(header))
+        offset = 0
+        while (record := _record(rest, offset)) is not None:
+            chunk, offset = record
+            self.chunks[chunk.first] = chunk
+        if offset < len(rest):
+            # The labels lost here are made again, and come out the same.
+            self._stream.truncate(len(line) + 1 + offset)
+            warnings.warn(
+                f"{self.path}: dropped the last {len(rest) - offset} bytes, which were cut "
+                "off or damaged while they were written",
+                FormatWarning,
+                stacklevel=4,
+            )
+
+    def _check_header(self, line: bytes, expected: dict[str, Any]) -> None:
         try:
             found = json.loads(line)
         except (ValueError, RecursionError):
@@ -165,19 +187,6 @@ class LabelLog:
                 self.path,
                 f"expected labels in the making with the same {' and '.join(differing)}, "
                 "found those of another run: delete it or name another file",
-            )
-        offset = 0
-        while (chunk := _record(rest, offset)) is not None:
-            self.chunks.setdefault(chunk[0].first, chunk[0])
-            offset = chunk[1]
-        if offset < len(rest):
-            # The labels lost here are made again, and come out the same.
-            self._stream.truncate(len(line) + 1 + offset)
-            warnings.warn(
-                f"{self.path}: dropped the last {len(rest) - offset} bytes, which were cut "
-                "off or damaged while they were written",
-                FormatWarning,
-                stacklevel=4,
             )
 
 

@@ -6,7 +6,7 @@ processes changes nothing. Chunks are kept in a folder beside the file until all
 
 from __future__ import annotations
 
-import shutil
+import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import lru_cache
@@ -116,10 +116,13 @@ def make_dataset(
         "streets_sha256": streets.digest,
     }
     if path.exists():
-        return _already_there(path, {**facts, "count": count})
+        found = _already_there(path, {**facts, "count": count})
+        if _folder_of(path).exists():  # of a run that was killed at its very end
+            _Folder(path, {**facts, "count": count}).remove()
+        return found
+    PieceCutter(streets, chosen)  # unfit streets are found before anything is written
     folder = _Folder(path, {**facts, "count": count})
     job = _Job(folder.keep_streets(streets), chosen.name, split, seed)
-    PieceCutter(streets, chosen)  # so that unfit streets are found here
     _make_chunks(folder, job, count, workers, progress)
     write_dataset(path, folder.arrays(), facts)
     folder.remove()
@@ -135,12 +138,14 @@ def _streets(
         draw = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(number, 0)))
         towns = [
             synthetic_streets(
-                random_settings(draw, mixed=mixed), seed=int(draw.integers(2**63))
+                random_settings(draw, mixed=mixed),
+                seed=int(draw.integers(2**63)),
+                name=f"synthetic {town}",
             )
-            for _ in range(SYNTHETIC_TOWNS)
+            for town in range(SYNTHETIC_TOWNS)
         ]
         parts = [to_arrays(town, mixed=mixed) for town in towns]
-        return join(parts), ["synthetic"] * len(parts), ""
+        return join(parts), [town.name for town in towns], ""
 
     from arcfleet.streets.files import read_map
     from arcfleet.streets.simplify import merge_close_junctions
@@ -154,6 +159,11 @@ def _streets(
         names.append(street_map.name)
         credits.append(street_map.credit)
     return join(parts), names, "; ".join(dict.fromkeys(filter(None, credits)))
+
+
+def _folder_of(path: Path) -> Path:
+    """Give the folder that keeps the chunks of a file in the making."""
+    return path.with_name(f"{path.name}.parts")
 
 
 def _already_there(path: Path, facts: dict[str, object]) -> Dataset:
@@ -172,7 +182,7 @@ class _Folder:
     """The finished chunks of a data set that is not complete yet."""
 
     def __init__(self, path: Path, facts: dict[str, object]) -> None:
-        self.path = path.with_name(f"{path.name}.parts")
+        self.path = _folder_of(path)
         self.facts = facts
         try:
             self.path.mkdir(exist_ok=True)
@@ -212,7 +222,12 @@ class _Folder:
         return {name: np.concatenate([f.array(name) for f in files]) for name in names}
 
     def remove(self) -> None:
-        shutil.rmtree(self.path, ignore_errors=True)
+        """Delete what was put there, and the folder unless it holds something else."""
+        for pattern in ("chunk-*.npz", "streets-*.npz", ".arcfleet-*.tmp"):
+            for file in self.path.glob(pattern):
+                file.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            self.path.rmdir()
 
 
 @dataclass(frozen=True, slots=True)

