@@ -14,7 +14,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from arcfleet.errors import FileError, MapError
+from arcfleet.errors import FileError
 from arcfleet.instance.instance import MAX_NODE
 from arcfleet.instance.plain_text import decode_text, quote, whole_number
 from arcfleet.streets.packed_file import read_unpacked
@@ -51,26 +51,25 @@ def csv_pair(path: Path | str) -> tuple[Path, Path] | None:
     prefix = path.with_name(path.name[: named.start()]) if named else path
     if not prefix.name:
         return None
+    if named and not path.is_file():
+        raise FileError(path, "expected a file, found nothing of that name")
     nodes, edges = _existing(prefix, "nodes"), _existing(prefix, "edges")
-    if named:
-        # The file that was named is read even where it lies there packed as well.
-        if named[1].lower() == "nodes":
-            nodes = path
-        else:
-            edges = path
-    if nodes is None and edges is None:
+    # The file that was named is read even where it lies there packed otherwise as well.
+    if named and named[1].lower() == "nodes":
+        nodes = path
+    elif named:
+        edges = path
+    if nodes is not None and edges is not None:
+        return nodes, edges
+    found = nodes or edges
+    if found is None:
         return None
-    for found, part in ((nodes, "nodes"), (edges, "edges")):
-        if found is None:
-            partner = nodes or edges
-            raise FileError(
-                partner if partner is not None else path,
-                f"expected its partner {prefix.name}.{part}.csv.gz beside it, found none; "
-                "a map is a pair of files",
-            )
-    assert nodes is not None
-    assert edges is not None
-    return nodes, edges
+    missing = "edges" if edges is None else "nodes"
+    raise FileError(
+        found,
+        f"expected its partner {prefix.name}.{missing}.csv.gz beside it, found none; "
+        "a map is a pair of files",
+    )
 
 
 def read_csv_map(
@@ -98,7 +97,7 @@ def read_csv_map(
     junctions = _read_junctions(nodes)
     streets = _read_streets(edges, junctions)
     if not streets:
-        raise MapError(f"expected at least one street, found none in {edges}")
+        raise FileError(edges, "expected at least one street, found none")
     if name is None:
         name = _PART.sub("", nodes.name)
     return StreetMap(name=name, junctions=junctions, streets=streets, credit=credit)

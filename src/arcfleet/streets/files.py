@@ -2,19 +2,121 @@
 
 from __future__ import annotations
 
+import bz2
+import re
+import zlib
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from arcfleet.errors import FileError
 from arcfleet.streets.csv_map import csv_pair, read_csv_map
+from arcfleet.streets.geojson import read_geojson
+from arcfleet.streets.osm import read_osm
+from arcfleet.streets.osm_tags import DRIVABLE_KINDS
+from arcfleet.streets.street_map import OSM_CREDIT
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
+    from arcfleet.streets.osm_tags import StreetRule
     from arcfleet.streets.street_map import StreetMap
 
+_HEAD_LENGTH = 4096
+_SUFFIX = re.compile(
+    r"(\.osm)?(\.pbf|\.osm|\.xml|\.geojson|\.json)?(\.gz|\.bz2)?$", re.IGNORECASE
+)
+_NAMED_OSM = re.compile(r"(\.pbf|\.osm(\.gz|\.bz2)?)$", re.IGNORECASE)
+_KNOWN = (
+    "an OpenStreetMap extract (.osm.pbf, .osm, .osm.gz, .osm.bz2), a pair "
+    ".nodes.csv.gz and .edges.csv.gz, or GeoJSON lines"
+)
 
-def read_map(path: Path | str, *, name: str | None = None) -> StreetMap:
-    """Read a street map."""
+
+def read_map(
+    path: Path | str,
+    *,
+    name: str | None = None,
+    streets: StreetRule = DRIVABLE_KINDS,
+    credit: str | None = None,
+) -> StreetMap:
+    """Read a street map: an OpenStreetMap extract, a pair of CSV files or GeoJSON lines.
+
+    A pair of CSV files is known by its name, anything else by its content. Pieces of
+    street without a crossing between them are one street (see `merge_chains`), except in
+    CSV files, which are read as they are. The map is whole: parts that cannot be driven to
+    are in it until `largest_strong_part` cuts them off.
+
+    Parameters
+    ----------
+    path
+        The file; of a pair either one, or what their names share.
+    name
+        Of the map, for people; by default the file's name without its suffixes.
+    streets
+        What to read of an OpenStreetMap extract or of GeoJSON: the values of `highway`, or
+        a callable that says of a line's tags whether it is a street. By default what may
+        be driven. CSV files are read whole.
+    credit
+        Whom the data is owed to; by default OpenStreetMap for its extracts and for CSV
+        files, and what the file itself says for GeoJSON.
+    """
+    path = Path(path)
     if csv_pair(path) is not None:
-        return read_csv_map(path, name=name)
-    raise FileError(path, "expected a street map, found none of a known kind")
+        return read_csv_map(
+            path, name=name, credit=OSM_CREDIT if credit is None else credit
+        )
+    if name is None:
+        name = _SUFFIX.sub("", path.name)
+    head, packing = _head(path)
+    file_format = _osm_format(path, head, packing)
+    if file_format is not None:
+        return read_osm(
+            path,
+            file_format,
+            name=name,
+            streets=streets,
+            credit=OSM_CREDIT if credit is None else credit,
+        )
+    if head.lstrip().startswith((b"{", b"[")):
+        return read_geojson(path, name=name, streets=streets, credit=credit)
+    raise FileError(path, f"expected {_KNOWN}, found none of these")
+
+
+def _osm_format(path: Path, head: bytes, packing: str) -> str | None:
+    if b"OSMHeader" in head[:64] and not packing:
+        return "pbf"
+    if head.lstrip().startswith(b"<"):
+        return f"osm{packing}"
+    # Named so but something else: its reader says best what is wrong.
+    if _NAMED_OSM.search(path.name):
+        return "pbf" if path.suffix.lower() == ".pbf" else f"osm{packing}"
+    return None
+
+
+def _head(path: Path) -> tuple[bytes, str]:
+    """Give the first bytes of a file, unpacked, and the suffix of how it was packed."""
+    try:
+        with path.open("rb") as stream:
+            head = stream.read(_HEAD_LENGTH)
+    except FileNotFoundError as error:
+        raise FileError(path, f"expected {_KNOWN}, found nothing of that name") from error
+    except IsADirectoryError as error:
+        raise FileError(path, f"expected {_KNOWN}, found a directory") from error
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise FileError(path, f"cannot be read ({reason})") from error
+    head = head.removeprefix(b"\xef\xbb\xbf")
+    try:
+        if head.startswith(b"\x1f\x8b"):
+            return zlib.decompressobj(zlib.MAX_WBITS | 16).decompress(head), ".gz"
+        if head.startswith(b"BZh"):
+            return _bzip2_head(path), ".bz2"
+    except (OSError, EOFError, zlib.error) as error:
+        raise FileError(
+            path, f"expected a packed file, found a broken one ({error}); fetch it again"
+        ) from error
+    return head, ""
+
+
+def _bzip2_head(path: Path) -> bytes:
+    # bzip2 packs up to 900 kB at a time: the first bytes alone give nothing.
+    with bz2.open(path) as stream:
+        return stream.read(_HEAD_LENGTH)

@@ -73,13 +73,13 @@ def line_lengths(lines: Iterable[Sequence[Coordinate]]) -> list[float]:
     mean_curvature = (1 - _SQUARED_ECCENTRICITY * np.sin(middle) ** 2) / (
         _SEMI_MAJOR_AXIS * np.sqrt(1 - _SQUARED_ECCENTRICITY)
     )
-    half_angles = np.arcsin(np.minimum(chords * mean_curvature / 2, 1))
-    along = np.concatenate(([0.0], np.cumsum(2 * half_angles / mean_curvature)))
-    # Summing along all lines at once also counts the gaps between them; the difference
-    # between a line's last and first point does not.
+    arcs = 2 * np.arcsin(np.minimum(chords * mean_curvature / 2, 1)) / mean_curvature
+    # The way from the end of a line to the start of the next is no street.
+    arcs[[end - 1 for end in ends if 0 < end < len(points)]] = 0
+    along = np.concatenate(([0.0], np.cumsum(arcs)))
     lengths = []
     start = 0
     for end in ends:
-        lengths.append(float(along[end - 1] - along[start]) if end - start > 1 else 0.0)
+        lengths.append(float(along[end - 1] - along[start]) if end > start else 0.0)
         start = end
     return lengths

@@ -108,38 +108,43 @@ def merge_close_junctions(street_map: StreetMap, metres: float) -> StreetMap:
         for junction, place in street_map.junctions.items()
         if merged_into.get(junction, junction) == junction
     }
-    streets: list[Street] = []
-    moved = [
-        street
-        for street in street_map.streets
-        if street.tail in merged_into or street.head in merged_into
-    ]
+    streets = tuple(_reattached(street_map, merged_into, junctions, metres))
+    return replace(street_map, junctions=junctions, streets=streets)
+
+
+def _reattached(
+    street_map: StreetMap,
+    merged_into: Mapping[int, int],
+    junctions: Mapping[int, Coordinate],
+    metres: float,
+) -> Iterator[Street]:
+    """Yield the streets between the new junctions, less those that shrank to nothing."""
     ends = [
-        tuple(merged_into.get(end, end) for end in (street.tail, street.head))
-        for street in moved
+        (
+            merged_into.get(street.tail, street.tail),
+            merged_into.get(street.head, street.head),
+        )
+        for street in street_map.streets
     ]
     lines = [
         (junctions[tail], *street.geometry[1:-1], junctions[head])
-        for street, (tail, head) in zip(moved, ends, strict=True)
+        for street, (tail, head) in zip(street_map.streets, ends, strict=True)
     ]
-    before = line_lengths(street_map.points(street) for street in moved)
-    after = line_lengths(lines)
-    changes = iter(zip(ends, lines, before, after, strict=True))
-    for street in street_map.streets:
+    old_lengths = line_lengths(map(street_map.points, street_map.streets))
+    new_lengths = line_lengths(lines)
+    for street, (tail, head), line, old, new in zip(
+        street_map.streets, ends, lines, old_lengths, new_lengths, strict=True
+    ):
         if street.tail not in merged_into and street.head not in merged_into:
-            streets.append(street)
+            yield street
             continue
-        (tail, head), line, old, new = next(changes)
         # What was longer than it is drawn, for want of points, stays longer.
         length = max(street.metres + new - old, 0.0)
         became_loop = tail == head and street.tail != street.head
         if became_loop and min(street.metres, length) <= metres:
             continue
         geometry = line if street.geometry else ()
-        streets.append(
-            replace(street, tail=tail, head=head, metres=length, geometry=geometry)
-        )
-    return replace(street_map, junctions=junctions, streets=tuple(streets))
+        yield replace(street, tail=tail, head=head, metres=length, geometry=geometry)
 
 
 def _strong_parts(onward: Mapping[int, Sequence[int]]) -> Iterator[list[int]]:

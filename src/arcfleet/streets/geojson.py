@@ -1,0 +1,207 @@
+"""Street maps from GeoJSON lines (RFC 7946)."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from arcfleet.errors import FileError
+from arcfleet.instance.plain_text import decode_text, quote
+from arcfleet.streets.chains import merge_chains
+from arcfleet.streets.osm_tags import (
+    DRIVABLE_KINDS,
+    StreetRule,
+    check_rule,
+    driving_direction,
+    is_wanted,
+)
+from arcfleet.streets.packed_file import read_unpacked
+from arcfleet.streets.ways import Way, map_of_ways
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from arcfleet.instance.instance import Coordinate
+    from arcfleet.streets.street_map import StreetMap
+
+#: Points that agree to this many decimals of a degree, about a centimetre, are one.
+_DECIMALS = 7
+_DEGREES = ("CRS84", "EPSG::4326", "EPSG:4326")
+
+
+def read_geojson(
+    path: Path | str,
+    *,
+    name: str,
+    streets: StreetRule = DRIVABLE_KINDS,
+    credit: str | None = None,
+) -> StreetMap:
+    """Read the LineString and MultiLineString features of a GeoJSON file as streets.
+
+    Lines meet where they have a point in common. Their properties `name`, `highway` and
+    `oneway` are read as on OpenStreetMap; points and polygons are passed over.
+
+    Parameters
+    ----------
+    path
+        The file, plain or packed by gzip or bzip2.
+    name
+        Of the map, for people.
+    streets
+        The values of `highway` to read, or a callable that says of a line's properties
+        whether it is a street. A line without `highway` is one unless a callable objects.
+    credit
+        Whom the data is owed to; by default what the file has as `credit` or
+        `attribution`, else nothing.
+    """
+    check_rule(streets)
+    content = _parse(path)
+    _check_reference_system(path, content)
+    if credit is None:
+        stated = content.get("credit", content.get("attribution", ""))
+        credit = stated if isinstance(stated, str) else ""
+    numbers: dict[Coordinate, int] = {}
+    ways: list[Way] = []
+    has_lines = False
+    for where, properties, line in _lines(path, content):
+        has_lines = True
+        tags = _tags(properties)
+        if "highway" in tags or callable(streets):
+            wanted = is_wanted(tags, streets)
+        else:
+            wanted = tags.get("area") != "yes"
+        if wanted:
+            points = _points(path, where, line)
+            ways.append(
+                Way(
+                    points=tuple(numbers.setdefault(p, len(numbers)) for p in points),
+                    direction=driving_direction(tags),
+                    kind=tags.get("highway", ""),
+                    name=tags.get("name", ""),
+                )
+            )
+    if not ways:
+        found = "lines, but none of a kind that is wanted" if has_lines else "no line"
+        raise FileError(
+            path, f"expected at least one street as a LineString, found {found}"
+        )
+    places = {number: point for point, number in numbers.items()}
+    raw = map_of_ways(ways, places, name=name, credit=credit)
+    if not raw.streets:
+        raise FileError(
+            path, "expected at least one street, found only lines without extent"
+        )
+    return merge_chains(raw)
+
+
+def _parse(path: Path | str) -> dict[str, Any]:
+    text = decode_text(path, read_unpacked(path))
+    try:
+        content = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise FileError(
+            path, f"expected GeoJSON, found no JSON ({error.msg})", error.lineno
+        ) from error
+    except (RecursionError, ValueError) as error:
+        # Python refuses numbers of thousands of digits.
+        raise FileError(
+            path, "expected GeoJSON, found JSON too deep or with too long a number"
+        ) from error
+    if not isinstance(content, dict) or not isinstance(content.get("type"), str):
+        raise FileError(path, "expected GeoJSON, found JSON without a type")
+    return content
+
+
+def _check_reference_system(path: Path | str, content: dict[str, Any]) -> None:
+    # Older files may name another system; RFC 7946 has none but degrees.
+    system = content.get("crs")
+    if system is not None and not any(known in str(system) for known in _DEGREES):
+        raise FileError(
+            path,
+            f"expected longitude and latitude in degrees, found the system "
+            f"{quote(str(system))}; convert the file to EPSG:4326",
+        )
+
+
+def _lines(
+    path: Path | str, content: dict[str, Any]
+) -> Iterator[tuple[str, dict[str, Any], Any]]:
+    """Yield (where, properties, coordinates) of every line."""
+    if content["type"] == "FeatureCollection":
+        features = content.get("features")
+        if not isinstance(features, list):
+            raise FileError(path, "expected a list of features, found none")
+    else:
+        features = [content]
+    for index, feature in enumerate(features):
+        where = f"in feature {index}"
+        if not isinstance(feature, dict):
+            raise FileError(path, f"expected a feature, found {_quoted(feature)} {where}")
+        is_feature = feature.get("type") == "Feature"
+        geometry = feature.get("geometry") if is_feature else feature
+        properties = feature.get("properties") if is_feature else None
+        for line in _line_coordinates(path, where, geometry):
+            yield where, properties if isinstance(properties, dict) else {}, line
+
+
+def _line_coordinates(path: Path | str, where: str, geometry: Any) -> Iterator[Any]:
+    if geometry is None:
+        return
+    if not isinstance(geometry, dict):
+        raise FileError(path, f"expected a geometry, found {_quoted(geometry)} {where}")
+    kind = geometry.get("type")
+    if kind == "LineString":
+        yield geometry.get("coordinates")
+    elif kind == "MultiLineString":
+        yield from _list(path, where, geometry.get("coordinates"))
+    elif kind == "GeometryCollection":
+        for member in _list(path, where, geometry.get("geometries")):
+            yield from _line_coordinates(path, where, member)
+
+
+def _points(path: Path | str, where: str, line: Any) -> list[Coordinate]:
+    points: list[Coordinate] = []
+    for position in _list(path, where, line):
+        numbers = position[:2] if isinstance(position, list) else []
+        if len(numbers) < 2 or not all(type(number) in (int, float) for number in numbers):
+            raise FileError(
+                path,
+                f"expected [longitude, latitude], found {_quoted(position)} {where}",
+            )
+        longitude, latitude = numbers
+        if not (-180 <= longitude <= 180 and -90 <= latitude <= 90):
+            raise FileError(
+                path,
+                "expected longitude and latitude in degrees, "
+                f"found {longitude}, {latitude} {where}; convert the file to EPSG:4326",
+            )
+        points.append(
+            (round(float(longitude), _DECIMALS), round(float(latitude), _DECIMALS))
+        )
+    if len(points) < 2:
+        raise FileError(
+            path, f"expected at least 2 points in a line, found {len(points)} {where}"
+        )
+    return points
+
+
+def _list(path: Path | str, where: str, value: Any) -> list[Any]:
+    if not isinstance(value, list):
+        raise FileError(path, f"expected a list, found {_quoted(value)} {where}")
+    return value
+
+
+def _tags(properties: dict[str, Any]) -> dict[str, str]:
+    """Give properties as OpenStreetMap's tags: true is "yes", 1 is "1"."""
+    tags = {}
+    for key, value in properties.items():
+        if isinstance(value, bool):
+            tags[key] = "yes" if value else "no"
+        elif isinstance(value, str | int):
+            tags[key] = str(value)
+    return tags
+
+
+def _quoted(value: object) -> str:
+    return quote(json.dumps(value))

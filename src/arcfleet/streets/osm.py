@@ -1,0 +1,155 @@
+"""Street maps from OpenStreetMap extracts: PBF or XML, plain or packed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from arcfleet.errors import FileError, OptionError
+from arcfleet.instance.instance import MAX_NODE
+from arcfleet.streets.chains import merge_chains
+from arcfleet.streets.osm_tags import (
+    DRIVABLE_KINDS,
+    StreetRule,
+    check_rule,
+    driving_direction,
+    is_wanted,
+)
+from arcfleet.streets.street_map import OSM_CREDIT
+from arcfleet.streets.ways import Way, map_of_ways
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+    from typing import Any
+
+    from arcfleet.instance.instance import Coordinate
+    from arcfleet.streets.street_map import StreetMap
+
+#: How to read the file, in the words of the osmium library.
+_FORMATS = ("pbf", "osm", "osm.gz", "osm.bz2")
+
+
+def read_osm(
+    path: Path | str,
+    file_format: str,
+    *,
+    name: str,
+    streets: StreetRule = DRIVABLE_KINDS,
+    credit: str = OSM_CREDIT,
+) -> StreetMap:
+    """Read the streets of an OpenStreetMap extract.
+
+    Parameters
+    ----------
+    path
+        The file.
+    file_format
+        "pbf", "osm", "osm.gz" or "osm.bz2".
+    name
+        Of the map, for people.
+    streets
+        The values of `highway` to read, or a callable that says of a way's tags whether it
+        is a street. Areas never are. Barriers and access rights are not looked at.
+    credit
+        Whom the data is owed to.
+    """
+    if file_format not in _FORMATS:
+        raise OptionError(f"expected one of {', '.join(_FORMATS)}, got {file_format!r}")
+    check_rule(streets)
+    ways = _read_ways(path, file_format, streets)
+    wanted = {point for way in ways for point in way.points}
+    places = _read_places(path, file_format, wanted)
+    if not ways:
+        raise FileError(
+            path,
+            "expected at least one street, found no way with a highway tag that is wanted",
+        )
+    raw = map_of_ways(*_without_negative(ways, places), name=name, credit=credit)
+    if not raw.streets:
+        raise FileError(
+            path,
+            "expected at least one street, found no way with two points in the file; "
+            "extract it with complete ways",
+        )
+    return merge_chains(raw)
+
+
+def _read_ways(path: Path | str, file_format: str, rule: StreetRule) -> list[Way]:
+    ways = []
+    # Only a callable may want ways without the tag.
+    for way in _objects(path, file_format, "ways", None if callable(rule) else "highway"):
+        tags = {tag.k: tag.v for tag in way.tags}
+        if is_wanted(tags, rule):
+            ways.append(
+                Way(
+                    points=tuple(node.ref for node in way.nodes),
+                    direction=driving_direction(tags),
+                    kind=tags.get("highway", ""),
+                    name=tags.get("name", ""),
+                )
+            )
+    return ways
+
+
+def _read_places(
+    path: Path | str, file_format: str, wanted: set[int]
+) -> dict[int, Coordinate]:
+    # A pass of its own, so that the order of nodes and ways in the file does not matter.
+    return {
+        node.id: (node.location.lon, node.location.lat)
+        for node in _objects(path, file_format, "nodes", None)
+        if node.id in wanted and node.location.valid()
+    }
+
+
+def _objects(
+    path: Path | str, file_format: str, what: str, key: str | None
+) -> Iterator[Any]:
+    """Yield the nodes or ways of a file, only those with the tag `key` if it is given."""
+    try:
+        import osmium
+    except ImportError as error:
+        raise OptionError(
+            "reading OpenStreetMap files needs osmium, which is not installed: "
+            "install arcfleet[maps]"
+        ) from error
+    try:
+        processor = osmium.FileProcessor(
+            osmium.io.File(str(path), file_format),
+            osmium.osm.WAY if what == "ways" else osmium.osm.NODE,
+        )
+        if key is not None:
+            processor.with_filter(osmium.filter.KeyFilter(key))
+        yield from processor
+    except (RuntimeError, OSError) as error:
+        said = " ".join(str(error).split())
+        kind = "PBF" if file_format == "pbf" else "XML"
+        raise FileError(
+            path,
+            f"expected an OpenStreetMap extract ({kind}), "
+            f"found a cut or broken one ({said}); fetch it again",
+        ) from error
+
+
+def _without_negative(
+    ways: list[Way], places: dict[int, Coordinate]
+) -> tuple[list[Way], dict[int, Coordinate]]:
+    """Renumber points below 0, which editors give to what they have not uploaded yet."""
+    if min(places, default=0) >= 0:
+        return ways, places
+    numbers = {}
+    free = MAX_NODE
+    for point in sorted(places):
+        while free in places:
+            free -= 1
+        numbers[point] = point if point >= 0 else free
+        free -= point < 0
+    return [
+        Way(
+            points=tuple(numbers.get(point, point) for point in way.points),
+            direction=way.direction,
+            kind=way.kind,
+            name=way.name,
+        )
+        for way in ways
+    ], {numbers[point]: place for point, place in places.items()}

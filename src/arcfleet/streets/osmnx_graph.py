@@ -1,0 +1,149 @@
+"""Street maps from the graphs that the OSMnx library makes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from operator import index
+from typing import TYPE_CHECKING, Any
+
+from arcfleet.errors import MapError
+from arcfleet.streets.geodesy import line_lengths
+from arcfleet.streets.osm_tags import DRIVABLE_KINDS
+from arcfleet.streets.street_map import OSM_CREDIT, Street, StreetMap
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from arcfleet.instance.instance import Coordinate
+
+_RANKS = {kind: rank for rank, kind in enumerate(DRIVABLE_KINDS)}
+#: A directed edge, and whether it is one-way even where it has a reverse.
+_Edge = tuple[Street, bool]
+
+
+def from_osmnx(graph: Any, *, name: str = "", credit: str = OSM_CREDIT) -> StreetMap:
+    """Read a directed multigraph as OSMnx makes it, simplified or not.
+
+    An edge whose attribute `oneway` is True is a one-way street. Of the others, an edge and
+    its reverse along the same points are one two-way street; one without a reverse may be
+    driven in its own direction only, as the graph has it.
+
+    Parameters
+    ----------
+    graph
+        A networkx.MultiDiGraph in degrees: nodes with x and y; edges with, all optional,
+        length, oneway, highway, name and geometry. Of several values of `highway` the most
+        important counts; several names are joined.
+    name
+        Of the map, for people.
+    credit
+        Whom the data is owed to.
+    """
+    if not (graph.is_directed() and graph.is_multigraph()):
+        raise MapError(
+            "expected a networkx.MultiDiGraph as OSMnx makes it, "
+            f"got a {type(graph).__name__}"
+        )
+    system = graph.graph.get("crs")
+    if system is not None and "4326" not in str(system) and "CRS84" not in str(system):
+        raise MapError(
+            f"expected longitude and latitude in degrees, got a graph in {system}; "
+            "project it to EPSG:4326"
+        )
+    junctions = {_number(node): _place(node, data) for node, data in graph.nodes(data=True)}
+    edges = _read_edges(graph, junctions)
+    if not edges:
+        raise MapError("expected at least one street, got a graph without edges")
+    return StreetMap(
+        name=name, junctions=junctions, streets=_pair_directions(edges), credit=credit
+    )
+
+
+def _number(node: Any) -> int:
+    try:
+        return int(node) if isinstance(node, str) else index(node)
+    except (TypeError, ValueError) as error:
+        raise MapError(
+            f"expected whole numbers as nodes of the graph, got {node!r}"
+        ) from error
+
+
+def _place(node: object, data: dict[str, Any]) -> Coordinate:
+    try:
+        return float(data["x"]), float(data["y"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise MapError(
+            f"expected longitude x and latitude y on every node, got none on {node!r}"
+        ) from error
+
+
+def _read_edges(graph: Any, junctions: dict[int, Coordinate]) -> list[_Edge]:
+    """Give every edge as a one-way street, and whether it stays one."""
+    ends: list[tuple[int, int]] = []
+    attributes: list[dict[str, Any]] = []
+    lines: list[tuple[Coordinate, ...]] = []
+    for tail, head, data in graph.edges(data=True):
+        ends.append((_number(tail), _number(head)))
+        attributes.append(data)
+        lines.append(_line(data, junctions[ends[-1][0]], junctions[ends[-1][1]]))
+    edges = []
+    for (tail, head), data, line, drawn in zip(
+        ends, attributes, lines, line_lengths(lines), strict=True
+    ):
+        street = Street(
+            tail=tail,
+            head=head,
+            metres=float(data.get("length", drawn)),
+            one_way=True,
+            kind=min(_texts(data.get("highway")), key=_rank, default=""),
+            name="; ".join(_texts(data.get("name"))),
+            geometry=line if len(line) > 2 else (),
+        )
+        edges.append((street, _is_fixed(data.get("oneway"))))
+    return edges
+
+
+def _line(
+    data: dict[str, Any], tail: Coordinate, head: Coordinate
+) -> tuple[Coordinate, ...]:
+    geometry = data.get("geometry")
+    if geometry is None:
+        return tail, head
+    points = [(float(point[0]), float(point[1])) for point in geometry.coords]
+    return tail, *points[1:-1], head
+
+
+def _pair_directions(edges: Iterable[_Edge]) -> tuple[Street, ...]:
+    """Make one two-way street of each edge and its reverse."""
+    streets: list[Street] = []
+    # What still waits for its reverse: positions in `streets` by ends and inner points.
+    waiting: dict[tuple[int, int, tuple[Coordinate, ...]], list[int]] = {}
+    for street, fixed in edges:
+        inner = street.geometry[1:-1]
+        reverses = waiting.get((street.head, street.tail, inner[::-1]))
+        if reverses and not fixed:
+            # Of parallel streets drawn alike, those of the same length belong together.
+            differences = [abs(streets[other].metres - street.metres) for other in reverses]
+            position = reverses.pop(differences.index(min(differences)))
+            streets[position] = replace(streets[position], one_way=False)
+            continue
+        if not fixed:
+            waiting.setdefault((street.tail, street.head, inner), []).append(len(streets))
+        streets.append(street)
+    return tuple(streets)
+
+
+def _is_fixed(oneway: object) -> bool:
+    # OSMnx writes True or False; a graph that went through a file may have them as text.
+    return str(oneway).lower() in {"true", "yes", "1"}
+
+
+def _rank(kind: str) -> tuple[int, str]:
+    return _RANKS.get(kind, len(_RANKS)), kind
+
+
+def _texts(value: object) -> list[str]:
+    """Give the values of an attribute that is one text, a list of texts or absent."""
+    values = value if isinstance(value, list | tuple | set) else [value]
+    # Sorted, for OSMnx lists them in no fixed order.
+    return sorted({text for text in values if isinstance(text, str)})

@@ -1,0 +1,99 @@
+"""From lines that share points to streets between junctions."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from arcfleet.streets.geodesy import line_lengths
+from arcfleet.streets.street_map import Street, StreetMap
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from arcfleet.instance.instance import Coordinate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Way:
+    """A line as a map file has it; it may run across many junctions.
+
+    Parameters
+    ----------
+    points
+        Numbers of its points. One that has no place, because the extract was cut there,
+        ends the line and the next begins another.
+    direction
+        1 for one-way along the line, -1 for one-way against it, 0 for both ways.
+    kind, name
+        As on Street.
+    """
+
+    points: tuple[int, ...]
+    direction: int = 0
+    kind: str = ""
+    name: str = ""
+
+
+def map_of_ways(
+    ways: Sequence[Way], places: Mapping[int, Coordinate], *, name: str, credit: str
+) -> StreetMap:
+    """Cut ways at the points they share and at their ends.
+
+    Parameters
+    ----------
+    ways
+        The lines; a point on two of them, or twice on one, is a junction.
+    places
+        (longitude, latitude) in degrees by point number.
+    name, credit
+        As on StreetMap.
+    """
+    runs = [(way, run) for way in ways for run in _placed_runs(way, places)]
+    uses = Counter(chain.from_iterable(run for _, run in runs))
+    # An end is always a junction, so each counts once more.
+    uses.update(chain.from_iterable((run[0], run[-1]) for _, run in runs))
+    pieces = [(way, piece) for way, run in runs for piece in _pieces(run, uses)]
+    lines = [tuple(places[point] for point in piece) for _, piece in pieces]
+    streets = tuple(
+        Street(
+            tail=piece[0],
+            head=piece[-1],
+            metres=metres,
+            one_way=way.direction != 0,
+            kind=way.kind,
+            name=way.name,
+            geometry=line if len(line) > 2 else (),
+        )
+        for (way, piece), line, metres in zip(
+            pieces, lines, line_lengths(lines), strict=True
+        )
+    )
+    junctions = {
+        end: places[end] for street in streets for end in (street.tail, street.head)
+    }
+    return StreetMap(name=name, junctions=junctions, streets=streets, credit=credit)
+
+
+def _placed_runs(way: Way, places: Mapping[int, Coordinate]) -> Iterator[list[int]]:
+    """Yield the longest runs of at least two points with a place, in driving order."""
+    run: list[int] = []
+    for point in reversed(way.points) if way.direction < 0 else way.points:
+        if point not in places:
+            if len(run) > 1:
+                yield run
+            run = []
+        elif not run or run[-1] != point:  # a point given twice in a row is one
+            run.append(point)
+    if len(run) > 1:
+        yield run
+
+
+def _pieces(run: Sequence[int], uses: Mapping[int, int]) -> Iterator[Sequence[int]]:
+    start = 0
+    for position in range(1, len(run)):
+        if uses[run[position]] > 1:
+            yield run[start : position + 1]
+            start = position

@@ -1,0 +1,54 @@
+"""Random street maps for property tests."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hypothesis import strategies as st
+
+from arcfleet.streets.geodesy import line_lengths
+from arcfleet.streets.street_map import Street, StreetMap
+
+if TYPE_CHECKING:
+    from arcfleet.instance.instance import Coordinate
+
+#: Steps of this many degrees, about 11 m, so that some junctions are close and some not.
+_GRID = 1e-4
+
+
+@st.composite
+def places(draw: st.DrawFn) -> Coordinate:
+    """Give a place on a small grid, with many of them a few metres apart."""
+    east, north = draw(st.integers(0, 12)), draw(st.integers(0, 12))
+    return 8.0 + east * _GRID, 48.0 + north * _GRID
+
+
+@st.composite
+def street_maps(draw: st.DrawFn) -> StreetMap:
+    """Give a map with loops, parallel streets, one-way streets, dead ends and islands."""
+    count = draw(st.integers(1, 9))
+    junctions = dict(
+        enumerate(
+            draw(st.lists(places(), min_size=count, max_size=count, unique=True)), start=7
+        )
+    )
+    streets = []
+    for _ in range(draw(st.integers(1, 12))):
+        tail, head = (
+            draw(st.sampled_from(list(junctions))),
+            draw(st.sampled_from(list(junctions))),
+        )
+        inner = draw(st.lists(places(), min_size=1 if tail == head else 0, max_size=2))
+        line = (junctions[tail], *inner, junctions[head])
+        streets.append(
+            Street(
+                tail=tail,
+                head=head,
+                metres=line_lengths([line])[0],
+                one_way=draw(st.booleans()),
+                kind=draw(st.sampled_from(["residential", "tertiary"])),
+                name=draw(st.sampled_from(["", "High Street"])),
+                geometry=line if inner else (),
+            )
+        )
+    return StreetMap(name="random", junctions=junctions, streets=tuple(streets), credit="c")
