@@ -84,7 +84,7 @@ def pieces_to_arrays(pieces: Sequence[Piece]) -> dict[str, Array]:
 def write_dataset(
     path: Path | str, arrays: Mapping[str, Array], facts: Mapping[str, object]
 ) -> None:
-    """Write a data set; the facts must hold at least its name and capacity."""
+    """Write a data set; the facts hold at least its name, capacity and credit."""
     shrunk = {
         name: arrays[name] if name in PER_NODE else small_integers(arrays[name])
         for name in (*PER_INSTANCE, *PER_NODE, *PER_LINK)
@@ -109,6 +109,7 @@ class Dataset:
         self.facts: dict[str, Any] = file.facts
         self.name = str(file.fact("name", str))
         self.capacity = int(file.fact("capacity", int))
+        self.credit = str(file.fact("credit", str))
         self._count = int(file.fact("count", int))
 
     @classmethod
@@ -136,10 +137,7 @@ class Dataset:
         if isinstance(index, slice):
             return [self[position] for position in range(*index.indices(len(self)))]
         position = self._position(index)
-        credit = self.facts.get("credit", "")
-        return self.piece(position).instance(
-            f"{self.name}-{position}", credit if isinstance(credit, str) else ""
-        )
+        return self.piece(position).instance(f"{self.name}-{position}", self.credit)
 
     def __iter__(self) -> Iterator[Instance]:
         """Give the instances in order."""

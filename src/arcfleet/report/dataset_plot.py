@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
     from numpy.typing import NDArray
 
 _PANEL_INCHES = (4.4, 3.3)
@@ -50,6 +51,8 @@ class DatasetFigures:
         Which of them must be served.
     depot
         Its depot.
+    credit
+        Whom the streets are owed to; "" for nobody.
     """
 
     label: str
@@ -61,6 +64,7 @@ class DatasetFigures:
     ends: NDArray[np.int64]
     required: NDArray[np.bool_]
     depot: int
+    credit: str = ""
 
 
 def plot_datasets(figures: Sequence[DatasetFigures], path: Path) -> None:
@@ -74,6 +78,15 @@ def plot_datasets(figures: Sequence[DatasetFigures], path: Path) -> None:
         If the file cannot be written.
     """
     check_plottable(path)
+    picture = io.BytesIO()
+    draw_datasets(figures).savefig(
+        picture, format=path.suffix.lower()[1:], dpi=_DOTS_PER_INCH
+    )
+    write_bytes_atomically(path, picture.getvalue())
+
+
+def draw_datasets(figures: Sequence[DatasetFigures]) -> Figure:
+    """Draw data sets side by side; needs matplotlib."""
     from matplotlib.figure import Figure
 
     pieces = figures[:_MOST_PIECES]
@@ -89,9 +102,10 @@ def plot_datasets(figures: Sequence[DatasetFigures], path: Path) -> None:
     degrees.legend(frameon=False, fontsize=9)
     for number, (facts, colour) in enumerate(zip(pieces, colours, strict=False), start=5):
         _draw_piece(figure.add_subplot(2, 4, number), facts, colour)
-    picture = io.BytesIO()
-    figure.savefig(picture, format=path.suffix.lower()[1:], dpi=_DOTS_PER_INCH)
-    write_bytes_atomically(path, picture.getvalue())
+    credits = dict.fromkeys(facts.credit for facts in figures if facts.credit)
+    if credits:
+        figure.supxlabel("; ".join(credits), x=0.995, ha="right", fontsize=8)
+    return figure
 
 
 def _draw_degrees(
@@ -132,20 +146,20 @@ def _draw_counts(
 
     least = min(int(numbers.min()) for numbers in values)
     most = max(int(numbers.max()) for numbers in values)
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    _finish(axes, label, "share of the instances, %")
     if most - least < _MOST_BARS:
         bar = 0.8 / len(values)
         for number, (numbers, colour) in enumerate(zip(values, colours, strict=True)):
             shares = 100 * np.bincount(numbers - least) / len(numbers)
             places = least + np.arange(len(shares)) - 0.4 + (number + 0.5) * bar
             axes.bar(places, shares, width=bar, color=colour)
-        return
-    step = max(1, math.ceil((most - least + 1) / 40))
-    edges = np.arange(least, most + step + 1, step) - 0.5
-    for numbers, colour in zip(values, colours, strict=True):
-        counts, _ = np.histogram(numbers, edges)
-        axes.stairs(100 * counts / len(numbers), edges, color=colour, linewidth=1.6)
+    else:
+        step = max(1, math.ceil((most - least + 1) / 40))
+        edges = np.arange(least, most + step + 1, step) - 0.5
+        for numbers, colour in zip(values, colours, strict=True):
+            counts, _ = np.histogram(numbers, edges)
+            axes.stairs(100 * counts / len(numbers), edges, color=colour, linewidth=1.6)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    _finish(axes, label, "share of the instances, %")
 
 
 def _draw_piece(axes: Axes, facts: DatasetFigures, colour: str) -> None:

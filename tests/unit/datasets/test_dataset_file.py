@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+FACTS: dict[str, object] = {"name": "some", "capacity": 100, "credit": ""}
+
+
 @pytest.fixture(scope="module")
 def pieces() -> list[Piece]:
     streets = to_arrays(town(2, one_way=0.4), mixed=True)
@@ -30,7 +33,7 @@ def pieces() -> list[Piece]:
 @pytest.fixture(scope="module")
 def file(pieces: list[Piece], tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("data") / "some.npz"
-    write_dataset(path, pieces_to_arrays(pieces), {"name": "some", "capacity": 100})
+    write_dataset(path, pieces_to_arrays(pieces), FACTS)
     return path
 
 
@@ -81,7 +84,7 @@ def test_numpy_reads_it_without_pickle(file: Path) -> None:
 def test_the_same_arrays_give_the_same_bytes(file: Path, tmp_path: Path) -> None:
     dataset = Dataset.open(file)
     again = tmp_path / "again.npz"
-    write_dataset(again, dataset.arrays, {"name": "some", "capacity": 100})
+    write_dataset(again, dataset.arrays, FACTS)
     assert again.read_bytes() == file.read_bytes()
 
 
@@ -153,7 +156,7 @@ def test_arrays_that_do_not_fit_together_are_refused(file: Path, tmp_path: Path)
     shutil.copy(file, other)
     arrays = dict(Dataset.open(file).arrays)
     arrays["tail"] = arrays["tail"][1:]
-    write_dataset(other, arrays, {"name": "some", "capacity": 100})
+    write_dataset(other, arrays, FACTS)
     with pytest.raises(FileError, match=r"expected \d+ entries of 'tail', found"):
         Dataset.open(other)[0]
 
