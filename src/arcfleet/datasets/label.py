@@ -97,7 +97,7 @@ def label_dataset(
         labels = _already_there(path, dataset, facts)
         log_path.unlink(missing_ok=True)  # of a run that was killed at its very end
         return labels
-    log = LabelLog(log_path, facts)
+    log = LabelLog(log_path, {**facts, "chunk": _CHUNK})
     try:
         job = _Job(dataset.path, dataset.checksum, method, stop, seed)
         _label_chunks(log, job, len(dataset), workers, progress)

@@ -6,17 +6,16 @@ processes changes nothing. Chunks are kept in a folder beside the file until all
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from arcfleet.datasets.array_file import Array, ArrayFile, write_array_file
-from arcfleet.datasets.dataset import MADE_BY, Dataset, pieces_to_arrays, write_dataset
+from arcfleet.datasets.chunk_folder import ChunkFolder, chunk_folder_of, read_streets
+from arcfleet.datasets.dataset import Dataset, pieces_to_arrays, write_dataset
 from arcfleet.errors import ArcfleetError, FileError, MapError, OptionError
 from arcfleet.instance.atomic import check_writable
 from arcfleet.search.progress import Progress
@@ -29,6 +28,7 @@ from arcfleet.workers import TaskFailure, run_tasks
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from arcfleet.datasets.array_file import Array
     from arcfleet.search.progress import ProgressCallback
 
 #: Takes the number of instances done and of all.
@@ -40,9 +40,6 @@ MERGE_METRES = 15.0
 SYNTHETIC_TOWNS = 24
 
 _CHUNK = 500
-_CHUNK_FORMAT = "arcfleet-dataset-chunk"
-_STREETS_FORMAT = "arcfleet-street-arrays"
-_VERSION = 1
 
 
 def make_dataset(
@@ -115,13 +112,14 @@ def make_dataset(
         "credit": credit,
         "streets_sha256": streets.digest,
     }
+    chunk_facts = {**facts, "count": count, "chunk": _CHUNK}
     if path.exists():
         found = _already_there(path, {**facts, "count": count})
-        if _folder_of(path).exists():  # of a run that was killed at its very end
-            _Folder(path, {**facts, "count": count}).remove()
+        if chunk_folder_of(path).exists():  # of a run that was killed at its very end
+            ChunkFolder(path, chunk_facts).remove()
         return found
     PieceCutter(streets, chosen)  # unfit streets are found before anything is written
-    folder = _Folder(path, {**facts, "count": count})
+    folder = ChunkFolder(path, chunk_facts)
     job = _Job(folder.keep_streets(streets), chosen.name, split, seed)
     _make_chunks(folder, job, count, workers, progress)
     write_dataset(path, folder.arrays(), facts)
@@ -161,11 +159,6 @@ def _streets(
     return join(parts), names, "; ".join(dict.fromkeys(filter(None, credits)))
 
 
-def _folder_of(path: Path) -> Path:
-    """Give the folder that keeps the chunks of a file in the making."""
-    return path.with_name(f"{path.name}.parts")
-
-
 def _already_there(path: Path, facts: dict[str, object]) -> Dataset:
     found = Dataset.open(path)
     for name, value in facts.items():
@@ -176,58 +169,6 @@ def _already_there(path: Path, facts: dict[str, object]) -> Dataset:
                 f"with {found.facts.get(name)!r}: name another file or delete this one",
             )
     return found
-
-
-class _Folder:
-    """The finished chunks of a data set that is not complete yet."""
-
-    def __init__(self, path: Path, facts: dict[str, object]) -> None:
-        self.path = _folder_of(path)
-        self.facts = facts
-        try:
-            self.path.mkdir(exist_ok=True)
-        except OSError as error:
-            raise FileError(self.path, f"cannot be made ({error.strerror})") from error
-        self.chunks: dict[int, Path] = {}
-        for file in sorted(self.path.glob("chunk-*.npz")):
-            facts_found = ArrayFile(file, _CHUNK_FORMAT, _VERSION, MADE_BY).fact("of", dict)
-            if facts_found != facts:
-                raise FileError(
-                    self.path,
-                    "expected chunks made with the same arguments, found those of another "
-                    "run: delete this folder or name another file",
-                )
-            self.chunks[int(file.stem.removeprefix("chunk-"))] = file
-
-    def keep_streets(self, streets: StreetArrays) -> Path:
-        """Write the streets where the workers find them."""
-        file = self.path / f"streets-{str(self.facts['streets_sha256'])[:16]}.npz"
-        if not file.exists():
-            arrays = {field.name: getattr(streets, field.name) for field in fields(streets)}
-            write_array_file(file, _STREETS_FORMAT, _VERSION, {}, arrays)
-        return file
-
-    def add(self, number: int, arrays: dict[str, Array]) -> None:
-        file = self.path / f"chunk-{number:06}.npz"
-        write_array_file(file, _CHUNK_FORMAT, _VERSION, {"of": self.facts}, arrays)
-        self.chunks[number] = file
-
-    def arrays(self) -> dict[str, Array]:
-        """Put all chunks one after the other."""
-        files = [
-            ArrayFile(self.chunks[number], _CHUNK_FORMAT, _VERSION, MADE_BY)
-            for number in sorted(self.chunks)
-        ]
-        names = files[0].fact("sha256", dict)
-        return {name: np.concatenate([f.array(name) for f in files]) for name in names}
-
-    def remove(self) -> None:
-        """Delete what was put there, and the folder unless it holds something else."""
-        for pattern in ("chunk-*.npz", "streets-*.npz", ".arcfleet-*.tmp"):
-            for file in self.path.glob(pattern):
-                file.unlink(missing_ok=True)
-        with contextlib.suppress(OSError):
-            self.path.rmdir()
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,7 +182,7 @@ class _Job:
 
 
 def _make_chunks(
-    folder: _Folder, job: _Job, count: int, workers: int, progress: CountCallback | None
+    folder: ChunkFolder, job: _Job, count: int, workers: int, progress: CountCallback | None
 ) -> None:
     chunks = range(-(-count // _CHUNK))
     left = [number for number in chunks if number not in folder.chunks]
@@ -301,8 +242,4 @@ def _cut_chunk(job: _Job, progress: ProgressCallback) -> dict[str, Array]:
 
 @lru_cache(maxsize=1)  # a worker cuts many chunks from the same streets
 def _cutter(file: Path, task_set: TaskSet) -> PieceCutter:
-    arrays = ArrayFile(file, _STREETS_FORMAT, _VERSION, MADE_BY)
-    names = [field.name for field in fields(StreetArrays)]
-    return PieceCutter(
-        StreetArrays(**{name: arrays.array(name) for name in names}), task_set
-    )
+    return PieceCutter(read_streets(file), task_set)
