@@ -2,12 +2,14 @@ from __future__ import annotations
 
 import signal
 import warnings
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
-from arcfleet import check
+from arcfleet import Stop, check, solve
+from arcfleet.batch import child_seed
 from arcfleet.datasets import label
 from arcfleet.datasets.array_file import write_array_file
 from arcfleet.datasets.label import label_dataset
@@ -15,12 +17,15 @@ from arcfleet.datasets.label_log import LabelChunk, LabelLog
 from arcfleet.datasets.labels import open_labels
 from arcfleet.datasets.make import make_dataset
 from arcfleet.errors import FileError, FormatWarning, OptionError
+from arcfleet.search.ruin_recreate import ruin_recreate
 from tests.towns import town, write_csv_map
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from arcfleet.datasets.dataset import Dataset
+    from arcfleet.network import Network
+    from arcfleet.search.result import Result
 
 
 @pytest.fixture(scope="module")
@@ -45,6 +50,17 @@ def test_every_label_is_a_valid_plan(dataset: Dataset, tmp_path: Path, method: s
     assert labels[-1] == labels[39]
     with pytest.raises(IndexError):
         labels[40]
+
+
+def test_each_instance_is_solved_with_its_child_seed(
+    dataset: Dataset, tmp_path: Path
+) -> None:
+    labels = label_dataset(dataset, tmp_path / "l.npz", iterations=30, seed=11)
+    for index in (0, 1, 17, 39):
+        expected = solve(
+            dataset[index], stop=Stop(iterations=30), seed=child_seed(11, index)
+        )
+        assert labels[index] == expected.solution
 
 
 def test_labels_do_not_depend_on_the_workers_but_on_the_seed(
@@ -138,6 +154,27 @@ def test_ctrl_c_records_no_unfinished_search(dataset: Dataset, tmp_path: Path) -
     whole = tmp_path / "whole.npz"
     label_dataset(dataset, whole, iterations=300)
     assert file.read_bytes() == whole.read_bytes()
+
+
+def test_a_search_cut_short_is_not_recorded(
+    dataset: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = []
+
+    def cut_short(network: Network, **options: Any) -> Result:
+        calls.append(network.instance.name)
+        result = ruin_recreate(network, **options)
+        return replace(result, stopped_by="interrupt") if len(calls) == 20 else result
+
+    file = tmp_path / "a.npz"
+    monkeypatch.setattr(label, "ruin_recreate", cut_short)
+    with pytest.raises(KeyboardInterrupt):
+        label_dataset(dataset, file, iterations=2)
+    left: list[int] = []
+    label_dataset(
+        dataset, file, iterations=2, progress=lambda done, total: left.append(done)
+    )
+    assert left == [16, 32, 40]
 
 
 def test_logs_of_others_are_left_alone(dataset: Dataset, tmp_path: Path) -> None:

@@ -42,6 +42,8 @@ def test_the_same_arguments_give_the_same_bytes(
     first, second, other_seed = (file.read_bytes() for file in files)
     assert first == second
     assert first != other_seed
+    drawn = {(instance.links, instance.depot) for instance in found}
+    assert len(drawn) == 50, "no chunk repeats another"
     assert sorted(tmp_path.iterdir()) == files
 
 
