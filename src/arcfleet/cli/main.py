@@ -11,14 +11,25 @@ import sys
 import warnings
 from typing import TYPE_CHECKING
 
-from arcfleet.cli import bench, check, compare, convert, info, methods, scene, show, solve
+from arcfleet.cli import (
+    bench,
+    check,
+    compare,
+    convert,
+    dataset,
+    info,
+    methods,
+    scene,
+    show,
+    solve,
+)
 from arcfleet.cli.options import attach_coordinates
 from arcfleet.errors import ArcfleetError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_COMMANDS = (scene, solve, compare, show, check, info, convert, methods, bench)
+_COMMANDS = (scene, solve, compare, show, check, info, convert, methods, bench, dataset)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -1,0 +1,194 @@
+"""One file of named arrays with a header: the container of data sets and labels.
+
+It is an .npz that `numpy.load` reads too, but written so that the same arrays give the
+same bytes: members are stored as they are, in order, with one fixed date. The member
+`header` is JSON: format, version, facts, and the SHA-256 of every array. Nothing is
+pickled.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import zipfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from arcfleet.errors import FileError
+from arcfleet.instance.atomic import write_bytes_atomically
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+Array = NDArray[Any]
+
+_HEADER = "header.npy"
+_DATE = (1980, 1, 1, 0, 0, 0)
+_LARGEST_HEADER = 1 << 24
+
+
+def small_integers(values: Array) -> Array:
+    """Give whole numbers of at least 0 the smallest type that holds them all."""
+    most = int(values.max()) if values.size else 0
+    for kind in (np.uint8, np.uint16, np.int32):
+        if most <= np.iinfo(kind).max:
+            return values.astype(kind)
+    return values.astype(np.int64)
+
+
+def write_array_file(
+    path: Path | str,
+    kind: str,
+    version: int,
+    facts: Mapping[str, object],
+    arrays: Mapping[str, Array],
+) -> None:
+    """Write a file whole or not at all.
+
+    Parameters
+    ----------
+    path
+        The file.
+    kind, version
+        What it holds, and the version of that format.
+    facts
+        For the header; anything JSON can hold.
+    arrays
+        By name.
+    """
+    header = {
+        "format": kind,
+        "version": version,
+        **facts,
+        "sha256": {name: _digest(values) for name, values in arrays.items()},
+    }
+    text = json.dumps(header, ensure_ascii=False).encode()
+    data = io.BytesIO()
+    with zipfile.ZipFile(data, "w", zipfile.ZIP_STORED) as archive:
+        members = {_HEADER: np.frombuffer(text, dtype=np.uint8)}
+        members |= {f"{name}.npy": values for name, values in arrays.items()}
+        for name, values in members.items():
+            member = io.BytesIO()
+            np.lib.format.write_array(member, _little(values), allow_pickle=False)
+            entry = zipfile.ZipInfo(name, _DATE)
+            entry.external_attr = 0o644 << 16
+            archive.writestr(entry, member.getvalue())
+    write_bytes_atomically(path, data.getvalue())
+
+
+class ArrayFile:
+    """A file of arrays, opened: the header is read, an array when it is first asked for.
+
+    Parameters
+    ----------
+    path
+        The file.
+    kind, version
+        What it must hold.
+    made_by
+        The command that makes such files, for messages.
+
+    Raises
+    ------
+    FileError
+        If the file is missing, cut short, damaged, of another format or another version.
+    """
+
+    def __init__(self, path: Path | str, kind: str, version: int, made_by: str) -> None:
+        self.path = Path(path)
+        self._made_by = made_by
+        data = self._member(_HEADER)
+        if data.dtype != np.uint8 or data.ndim != 1:
+            raise self._foreign()
+        try:
+            header = json.loads(data.tobytes())
+        except (ValueError, RecursionError) as error:
+            raise self._foreign() from error
+        if not isinstance(header, dict) or header.get("format") != kind:
+            found = header.get("format") if isinstance(header, dict) else None
+            raise self._foreign(
+                f"one of format {str(found)[:40]!r}" if found else "another"
+            )
+        if header.get("version") != version:
+            raise FileError(
+                self.path,
+                f"expected version {version} of {kind}, found version "
+                f"{header.get('version')!r}: make it again with `{made_by}`",
+            )
+        self.facts: dict[str, Any] = header
+        #: Stands for everything in the file, since the header has the arrays' checksums.
+        self.checksum = hashlib.sha256(data.tobytes()).hexdigest()
+
+    def array(self, name: str) -> Array:
+        """Read one array and compare its checksum."""
+        values = self._member(f"{name}.npy")
+        stated = self.facts.get("sha256")
+        if not isinstance(stated, dict) or stated.get(name) != _digest(values):
+            raise FileError(
+                self.path,
+                f"expected the array {name!r} to have the checksum in the header, found "
+                f"another: the file was changed; make it again with `{self._made_by}`",
+            )
+        return values
+
+    def fact(self, name: str, kind: type) -> Any:
+        """Give a fact of the header, or raise FileError where it is of another type."""
+        value = self.facts.get(name)
+        if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+            raise FileError(
+                self.path,
+                f"expected a header with {name!r} as {kind.__name__}, found {value!r}: "
+                f"make it again with `{self._made_by}`",
+            )
+        return value
+
+    def _member(self, name: str) -> Array:
+        try:
+            with zipfile.ZipFile(self.path) as archive:
+                if name not in archive.namelist():
+                    raise self._foreign()
+                if name == _HEADER and archive.getinfo(name).file_size > _LARGEST_HEADER:
+                    raise self._foreign()
+                stream = io.BytesIO(archive.read(name))
+                return np.lib.format.read_array(stream, allow_pickle=False)
+        except (zipfile.BadZipFile, EOFError, ValueError, NotImplementedError) as error:
+            raise self._damaged() from error
+        except OSError as error:
+            raise FileError(
+                self.path, f"cannot be read ({error.strerror or error})"
+            ) from error
+
+    def _damaged(self) -> FileError:
+        try:
+            with self.path.open("rb") as stream:
+                start = stream.read(4)
+        except OSError:
+            start = b""
+        if start != b"PK\x03\x04":
+            return self._foreign()
+        return FileError(
+            self.path,
+            "expected a whole file, found one that is cut short or damaged: "
+            f"copy it again or make it again with `{self._made_by}`",
+        )
+
+    def _foreign(self, found: str = "another") -> FileError:
+        return FileError(
+            self.path, f"expected a file made by `{self._made_by}`, found {found}"
+        )
+
+
+def _digest(values: Array) -> str:
+    plain = _little(values)
+    total = hashlib.sha256(f"{plain.dtype.str} {plain.shape} ".encode())
+    total.update(plain.tobytes())
+    return total.hexdigest()
+
+
+def _little(values: Array) -> Array:
+    """Give the array as it is written: in one piece, least byte first."""
+    return np.ascontiguousarray(values, dtype=values.dtype.newbyteorder("<"))

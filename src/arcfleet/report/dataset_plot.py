@@ -1,0 +1,192 @@
+"""Data sets side by side: degrees, street lengths, sizes, and one piece of each."""
+
+from __future__ import annotations
+
+import io
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from arcfleet.instance.atomic import write_bytes_atomically
+from arcfleet.report.plot import check_plottable, route_colours
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from numpy.typing import NDArray
+
+_PANEL_INCHES = (4.4, 3.3)
+_DOTS_PER_INCH = 130
+_MOST_PIECES = 4
+_MOST_BARS = 12
+_GRID = {"visible": True, "color": "#e3e6e8", "linewidth": 0.8}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DatasetFigures:
+    """What is drawn of one data set.
+
+    Parameters
+    ----------
+    label
+        For the legend.
+    degrees
+        Share of the nodes with 0, 1, 2, ... links; the last entry holds all above.
+    lengths
+        Of all links, in metres.
+    links
+        Number of links of each instance.
+    routes
+        Least number of routes of each instance.
+    places
+        (longitude, latitude) of the nodes of one instance.
+    ends
+        Positions of the nodes at the two ends of its links.
+    required
+        Which of them must be served.
+    depot
+        Its depot.
+    credit
+        Whom the streets are owed to; "" for nobody.
+    """
+
+    label: str
+    degrees: Sequence[float]
+    lengths: NDArray[np.integer]
+    links: NDArray[np.integer]
+    routes: NDArray[np.integer]
+    places: NDArray[np.float64]
+    ends: NDArray[np.int64]
+    required: NDArray[np.bool_]
+    depot: int
+    credit: str = ""
+
+
+def plot_datasets(figures: Sequence[DatasetFigures], path: Path) -> None:
+    """Draw data sets side by side into a picture file.
+
+    Raises
+    ------
+    OptionError
+        If the suffix is unknown or matplotlib is not installed.
+    FileError
+        If the file cannot be written.
+    """
+    check_plottable(path)
+    picture = io.BytesIO()
+    draw_datasets(figures).savefig(
+        picture, format=path.suffix.lower()[1:], dpi=_DOTS_PER_INCH
+    )
+    write_bytes_atomically(path, picture.getvalue())
+
+
+def draw_datasets(figures: Sequence[DatasetFigures]) -> Figure:
+    """Draw data sets side by side; needs matplotlib."""
+    from matplotlib.figure import Figure
+
+    pieces = figures[:_MOST_PIECES]
+    width, height = _PANEL_INCHES
+    # A Figure of its own, not pyplot: no window, no state shared with the caller.
+    figure = Figure(figsize=(width * 4, height * 2), layout="constrained")
+    colours = route_colours(len(figures))
+    degrees, lengths, links, routes = (figure.add_subplot(2, 4, n) for n in range(1, 5))
+    _draw_degrees(degrees, figures, colours)
+    _draw_lengths(lengths, figures, colours)
+    _draw_counts(links, [f.links for f in figures], colours, "links per instance")
+    _draw_counts(routes, [f.routes for f in figures], colours, "least routes")
+    degrees.legend(frameon=False, fontsize=9)
+    for number, (facts, colour) in enumerate(zip(pieces, colours, strict=False), start=5):
+        _draw_piece(figure.add_subplot(2, 4, number), facts, colour)
+    credits = dict.fromkeys(facts.credit for facts in figures if facts.credit)
+    if credits:
+        figure.supxlabel("; ".join(credits), x=0.995, ha="right", fontsize=8)
+    return figure
+
+
+def _draw_degrees(
+    axes: Axes, figures: Sequence[DatasetFigures], colours: Sequence[str]
+) -> None:
+    bar = 0.8 / len(figures)
+    most = len(figures[0].degrees) - 1
+    for number, (facts, colour) in enumerate(zip(figures, colours, strict=True)):
+        places = np.arange(1, most + 1) - 0.4 + (number + 0.5) * bar
+        shares = 100 * np.asarray(facts.degrees[1:])
+        axes.bar(places, shares, width=bar, color=colour, label=facts.label)
+    axes.set_xticks(range(1, most + 1), [*map(str, range(1, most)), f"{most}+"])
+    _finish(axes, "links at a node", "share of the nodes, %")
+
+
+def _draw_lengths(
+    axes: Axes, figures: Sequence[DatasetFigures], colours: Sequence[str]
+) -> None:
+    longest = max(int(facts.lengths.max()) for facts in figures)
+    edges = np.geomspace(5, max(longest, 10), 46)
+    for facts, colour in zip(figures, colours, strict=True):
+        counts, _ = np.histogram(np.maximum(facts.lengths, 5), edges)
+        shares = 100 * counts / len(facts.lengths)
+        axes.stairs(shares, edges, color=colour, linewidth=1.6)
+    axes.set_xscale("log")
+    # A ferry or a motorway must not squeeze all streets to one side.
+    axes.set_xlim(5, 1.5 * max(np.percentile(facts.lengths, 99.9) for facts in figures))
+    _finish(axes, "length of a link, m", "share of the links, %")
+
+
+def _draw_counts(
+    axes: Axes,
+    values: Sequence[NDArray[np.integer]],
+    colours: Sequence[str],
+    label: str,
+) -> None:
+    from matplotlib.ticker import MaxNLocator
+
+    least = min(int(numbers.min()) for numbers in values)
+    most = max(int(numbers.max()) for numbers in values)
+    if most - least < _MOST_BARS:
+        bar = 0.8 / len(values)
+        for number, (numbers, colour) in enumerate(zip(values, colours, strict=True)):
+            shares = 100 * np.bincount(numbers - least) / len(numbers)
+            places = least + np.arange(len(shares)) - 0.4 + (number + 0.5) * bar
+            axes.bar(places, shares, width=bar, color=colour)
+    else:
+        step = max(1, math.ceil((most - least + 1) / 40))
+        edges = np.arange(least, most + step + 1, step) - 0.5
+        for numbers, colour in zip(values, colours, strict=True):
+            counts, _ = np.histogram(numbers, edges)
+            axes.stairs(100 * counts / len(numbers), edges, color=colour, linewidth=1.6)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    _finish(axes, label, "share of the instances, %")
+
+
+def _draw_piece(axes: Axes, facts: DatasetFigures, colour: str) -> None:
+    from matplotlib.collections import LineCollection
+
+    lines = facts.places[facts.ends]  # (links, 2, 2)
+    for chosen, shade, width in (
+        (~facts.required, "#b8bec3", 1.2),
+        (facts.required, colour, 2.0),
+    ):
+        axes.add_collection(
+            LineCollection([*lines[chosen]], colors=shade, linewidths=width)
+        )
+    x, y = facts.places.T
+    axes.scatter(x, y, s=7, color="#4a5560", zorder=3)
+    depot = facts.depot
+    axes.scatter(x[depot], y[depot], s=45, marker="s", color="#111111", zorder=4)
+    axes.margins(0.05)
+    axes.set_aspect(1 / math.cos(math.radians(float(facts.places[:, 1].mean()))))
+    axes.set_title(f"{facts.label}: one instance", loc="left", fontsize=10)
+    axes.set_axis_off()
+
+
+def _finish(axes: Axes, x_label: str, y_label: str) -> None:
+    axes.set_xlabel(x_label)
+    axes.set_ylabel(y_label)
+    axes.set_axisbelow(True)
+    axes.grid(**_GRID)  # type: ignore[arg-type]
+    axes.set_ylim(bottom=0)
+    axes.spines[["top", "right"]].set_visible(False)

@@ -1,0 +1,286 @@
+"""Streets that need no data: a bent grid of blocks, thinned out, with dead ends.
+
+Junctions start as a grid whose lines lie at uneven distances and wave a little. Streets
+are taken out at random as long as all stay connected, which leaves T-junctions. A junction
+left with two streets gets a dead end as its third or becomes a bend in one longer street,
+as it would on a real map; some stay as they are, as where the name of a street changes.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from arcfleet.errors import OptionError
+from arcfleet.streets.street_map import Street, StreetMap
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+#: The towns lie where the equator meets the zero meridian: a degree is as long both ways.
+_METRES_PER_DEGREE = 111_320.0
+_MOST_BLOCKS = 1_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SyntheticSettings:
+    """What a town looks like; the defaults resemble the pieces of real maps.
+
+    Parameters
+    ----------
+    columns, rows
+        Of the grid, before streets are taken out.
+    block_metres
+        Median distance of neighbouring lines of the grid.
+    unevenness
+        Standard deviation of the logarithm of these distances.
+    jitter
+        How far junctions move off the grid, as a share of a block.
+    missing
+        Share of streets to take out.
+    dead_ends
+        Share of the junctions with two streets that get a dead end.
+    bare
+        Share of the other junctions with two streets that do not become bends.
+    one_way
+        Share of the lines of the grid whose streets are one-way.
+    """
+
+    columns: int = 40
+    rows: int = 40
+    block_metres: float = 110.0
+    unevenness: float = 0.65
+    jitter: float = 0.2
+    missing: float = 0.27
+    dead_ends: float = 0.35
+    bare: float = 0.4
+    one_way: float = 0.0
+
+    def __post_init__(self) -> None:
+        """Check every setting."""
+        for name in ("columns", "rows"):
+            value = getattr(self, name)
+            if not (isinstance(value, int) and 2 <= value <= _MOST_BLOCKS):
+                raise OptionError(
+                    f"expected {name} from 2 to {_MOST_BLOCKS}, got {value!r}"
+                )
+        bounds = {"block_metres": (1.0, 10_000.0), "unevenness": (0.0, 2.0)}
+        for name in ("jitter", "missing", "dead_ends", "bare", "one_way"):
+            bounds[name] = (0.0, 0.4 if name == "jitter" else 1.0)
+        for name, (least, most) in bounds.items():
+            value = getattr(self, name)
+            if not (isinstance(value, int | float) and least <= value <= most):
+                raise OptionError(f"expected {name} from {least} to {most}, got {value!r}")
+
+
+def synthetic_streets(
+    settings: SyntheticSettings | None = None, *, seed: int = 0, name: str = "synthetic"
+) -> StreetMap:
+    """Draw a connected town; the same settings and seed give the same streets.
+
+    Parameters
+    ----------
+    settings
+        What it looks like.
+    seed
+        Of all random choices.
+    name
+        Of the map.
+    """
+    chosen = settings or SyntheticSettings()
+    return _Town(chosen, np.random.default_rng(seed)).street_map(name)
+
+
+def random_settings(generator: np.random.Generator, *, mixed: bool) -> SyntheticSettings:
+    """Draw the settings of one town of many: dense and sparse, regular and crooked."""
+    return SyntheticSettings(
+        columns=int(generator.integers(30, 46)),
+        rows=int(generator.integers(30, 46)),
+        block_metres=float(generator.uniform(60.0, 180.0)),
+        unevenness=float(generator.uniform(0.4, 1.0)),
+        jitter=float(generator.uniform(0.05, 0.3)),
+        missing=float(generator.uniform(0.18, 0.36)),
+        dead_ends=float(generator.uniform(0.1, 0.5)),
+        bare=float(generator.uniform(0.2, 0.6)),
+        one_way=float(generator.uniform(0.1, 0.6)) if mixed else 0.0,
+    )
+
+
+class _Town:
+    """The work of one call: places in metres, and the streets kept between them."""
+
+    def __init__(self, settings: SyntheticSettings, generator: np.random.Generator) -> None:
+        self.settings = settings
+        self.generator = generator
+        self.places = self._grid_places()
+        self.streets = self._kept(*self._grid_streets())
+        self._add_dead_ends()
+
+    def street_map(self, name: str) -> StreetMap:
+        chains = self._chains()
+        used = sorted({end for chain, _ in chains for end in (chain[0], chain[-1])})
+        number = {place: index for index, place in enumerate(used)}
+        degrees = self.places / _METRES_PER_DEGREE
+        points = [(float(x), float(y)) for x, y in degrees.round(7)]
+        return StreetMap(
+            name=name,
+            junctions={number[place]: points[place] for place in used},
+            streets=tuple(
+                Street(
+                    tail=number[chain[0]],
+                    head=number[chain[-1]],
+                    metres=self._length(chain),
+                    one_way=one_way,
+                    kind="residential",
+                    geometry=tuple(points[p] for p in chain) if len(chain) > 2 else (),
+                )
+                for chain, one_way in chains
+            ),
+        )
+
+    def _grid_places(self) -> NDArray[np.float64]:
+        chosen, draw = self.settings, self.generator
+        across, along = (
+            np.cumsum(chosen.block_metres * np.exp(draw.normal(0, chosen.unevenness, n)))
+            for n in (chosen.columns, chosen.rows)
+        )
+        x, y = (axis.ravel() for axis in np.meshgrid(across, along))
+        moves = draw.uniform(-1, 1, (2, len(x))) * chosen.jitter
+        gap_x, gap_y = (_nearest_gap(lines) for lines in (across, along))
+        x = x + moves[0] * np.tile(gap_x, chosen.rows)
+        y = y + moves[1] * np.repeat(gap_y, chosen.columns)
+        # Long waves turn the lines; they move neighbours alike, so streets do not cross.
+        wave = 12 * chosen.block_metres
+        phase = draw.uniform(0, 2 * math.pi, 2)
+        bent_x = x + 0.08 * wave * np.sin(y / wave + phase[0])
+        bent_y = y + 0.08 * wave * np.sin(x / wave + phase[1])
+        return np.column_stack([bent_x - bent_x.mean(), bent_y - bent_y.mean()])
+
+    def _grid_streets(self) -> tuple[list[tuple[int, int]], list[bool]]:
+        """Give the streets of the full grid in their directions, and which are one-way."""
+        columns, rows = self.settings.columns, self.settings.rows
+        single = self.generator.random(columns + rows) < self.settings.one_way
+        backwards = self.generator.random(columns + rows) < 0.5
+        streets, one_way = [], []
+        for row in range(rows):
+            for column in range(columns):
+                place = row * columns + column
+                for ahead, line, exists in (
+                    (place + 1, columns + row, column + 1 < columns),
+                    (place + columns, column, row + 1 < rows),
+                ):
+                    if exists:
+                        ends = (ahead, place) if backwards[line] else (place, ahead)
+                        streets.append(ends)
+                        one_way.append(bool(single[line]))
+        return streets, one_way
+
+    def _kept(
+        self, streets: Sequence[tuple[int, int]], one_way: Sequence[bool]
+    ) -> list[tuple[int, int, bool]]:
+        """Take streets out at random, never one that would cut the town in two."""
+        parent = list(range(len(self.places)))
+
+        def root(place: int) -> int:
+            while parent[place] != place:
+                parent[place] = parent[parent[place]]
+                place = parent[place]
+            return place
+
+        to_drop = round(self.settings.missing * len(streets))
+        kept = []
+        for street in self.generator.permutation(len(streets)).tolist():
+            tail, head = streets[street]
+            first, last = root(tail), root(head)
+            parent[first] = last
+            # What closes a circle is not needed to hold the town together.
+            if first == last and to_drop > 0:
+                to_drop -= 1
+            else:
+                kept.append(street)
+        return [(*streets[street], one_way[street]) for street in sorted(kept)]
+
+    def _add_dead_ends(self) -> None:
+        """Give some junctions with two streets a third one that ends in the block."""
+        around = self._around()
+        grid = len(self.places)
+        added: list[NDArray[np.float64]] = []
+        for place, streets in enumerate(around):
+            if len(streets) != 2 or self.generator.random() >= self.settings.dead_ends:
+                continue
+            ends = [self._other(street, place) for street in streets]
+            away = self.places[ends] - self.places[place]
+            lengths = np.hypot(away[:, 0], away[:, 1])
+            out = -(away / lengths[:, None]).sum(axis=0)  # opposite to both
+            if np.hypot(*out) < 0.3:  # a straight street: turn off to a side
+                side = 1.0 if self.generator.random() < 0.5 else -1.0
+                out = side * np.array([-away[0, 1], away[0, 0]]) / lengths[0]
+            out = out / np.hypot(*out)
+            reach = lengths.min() * self.generator.uniform(0.35, 0.8)
+            self.streets.append((place, grid + len(added), False))
+            added.append(self.places[place] + reach * out)
+        if added:
+            self.places = np.vstack([self.places, *added])
+
+    def _around(self) -> list[list[int]]:
+        around: list[list[int]] = [[] for _ in range(len(self.places))]
+        for street, (tail, head, _) in enumerate(self.streets):
+            around[tail].append(street)
+            around[head].append(street)
+        return around
+
+    def _other(self, street: int, place: int) -> int:
+        tail, head, _ = self.streets[street]
+        return head if place == tail else tail
+
+    def _chains(self) -> list[tuple[list[int], bool]]:
+        """Join streets at junctions that have just two; tell which are one-way then."""
+        around = self._around()
+        bare = self.generator.random(len(around)) < self.settings.bare
+        junction = [len(at) != 2 or bool(bare[p]) for p, at in enumerate(around)]
+        if not any(junction):  # a single circle: it needs a place to begin
+            junction[0] = True
+        used = bytearray(len(self.streets))
+        chains = []
+        for place in range(len(self.places)):
+            if not junction[place]:
+                continue
+            for first in around[place]:
+                if used[first]:
+                    continue
+                chain, members, street = [place], [first], first
+                while True:
+                    used[street] = 1
+                    chain.append(self._other(street, chain[-1]))
+                    if junction[chain[-1]]:
+                        break
+                    street = next(s for s in around[chain[-1]] if s != street)
+                    members.append(street)
+                chains.append(self._directed(chain, members))
+        return chains
+
+    def _directed(self, chain: list[int], members: Sequence[int]) -> tuple[list[int], bool]:
+        """Turn a chain the way it may be driven; mixed directions make it two-way."""
+        forward = [self.streets[s][0] == p for s, p in zip(members, chain, strict=False)]
+        single = all(self.streets[street][2] for street in members)
+        if single and not any(forward):
+            return chain[::-1], True
+        return chain, single and all(forward)
+
+    def _length(self, chain: Sequence[int]) -> float:
+        steps = np.diff(self.places[list(chain)], axis=0)
+        return round(float(np.hypot(steps[:, 0], steps[:, 1]).sum()), 2)
+
+
+def _nearest_gap(lines: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Give for each line of the grid the distance to the nearer of its neighbours."""
+    gaps = np.diff(lines)
+    nearest: NDArray[np.float64] = np.minimum(
+        np.append(gaps, gaps[-1]), np.insert(gaps, 0, gaps[0])
+    )
+    return nearest

@@ -1,0 +1,193 @@
+from __future__ import annotations
+
+import signal
+from typing import TYPE_CHECKING
+
+import pytest
+
+from arcfleet.datasets import make
+from arcfleet.datasets.make import make_dataset
+from arcfleet.errors import FileError, MapError, OptionError
+from arcfleet.instance.diagnose import diagnose
+from tests.shared_data import shared_dir
+from tests.towns import town, write_csv_map
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from arcfleet.datasets.dataset import Dataset
+    from arcfleet.streets.street_arrays import Split
+
+
+@pytest.fixture(scope="module")
+def streets(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("maps")
+    return write_csv_map(town(4, one_way=0.4, blocks=40), folder / "town")
+
+
+@pytest.fixture
+def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(make, "_CHUNK", 20)
+
+
+def test_the_same_arguments_give_the_same_bytes(
+    streets: Path, tmp_path: Path, small_chunks: None
+) -> None:
+    files = [tmp_path / f"{name}.npz" for name in "abc"]
+    for file, workers, seed in zip(files, (1, 2, 1), (7, 7, 8), strict=True):
+        found = make_dataset(
+            file, "task20", count=50, maps=[streets], seed=seed, workers=workers
+        )
+        assert len(found) == 50
+    first, second, other_seed = (file.read_bytes() for file in files)
+    assert first == second
+    assert first != other_seed
+    drawn = {(instance.links, instance.depot) for instance in found}
+    assert len(drawn) == 50, "no chunk repeats another"
+    assert sorted(tmp_path.iterdir()) == files
+
+
+def test_a_shorter_set_is_the_start_of_a_longer_one(streets: Path, tmp_path: Path) -> None:
+    short, long = (
+        make_dataset(tmp_path / f"{n}.npz", "task30", count=n, maps=[streets])
+        for n in (5, 9)
+    )
+    assert list(short) == long[:5]
+
+
+def test_the_header_says_where_it_comes_from(streets: Path, tmp_path: Path) -> None:
+    found = make_dataset(
+        tmp_path / "a.npz", "task20", count=3, split="test", maps=[streets], mixed=True
+    )
+    assert found.name == "task20-test"
+    assert found.facts["maps"] == ["town"]
+    assert "OpenStreetMap" in found.facts["credit"]
+    assert found[0].comment == found.facts["credit"]
+    assert any(link.one_way for instance in found for link in instance.links)
+    assert all(diagnose(instance) == () for instance in found)
+
+
+def places(dataset: Dataset) -> set[tuple[float, float]]:
+    return {point for instance in dataset for point in instance.coordinates}
+
+
+def test_splits_share_no_junction(streets: Path, tmp_path: Path) -> None:
+    kinds: tuple[Split, ...] = ("train", "validation", "test")
+    sets = [
+        make_dataset(
+            tmp_path / f"{kind}.npz", "task20", count=40, split=kind, maps=[streets]
+        )
+        for kind in kinds
+    ]
+    seen = [places(dataset) for dataset in sets]
+    assert len(set.union(*seen)) == sum(len(each) for each in seen)
+
+
+def test_splits_of_beijing_lie_in_bands_of_longitude(tmp_path: Path) -> None:
+    beijing = shared_dir() / "maps" / "beijing_5ring"
+    east = -180.0
+    for kind in ("train", "test"):
+        found = make_dataset(
+            tmp_path / f"{kind}.npz",
+            "task100",
+            count=60,
+            split=kind,
+            maps=[beijing],
+        )
+        longitude = found.arrays["longitude"]
+        assert east < longitude.min()
+        east = float(longitude.max())
+
+
+def test_without_maps_each_split_has_its_own_towns(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(make, "SYNTHETIC_TOWNS", 2)
+    train, test = (
+        make_dataset(tmp_path / f"{kind}.npz", "task40", count=30, split=kind)
+        for kind in ("train", "test")
+    )
+    assert not places(train) & places(test)
+    assert train.facts["credit"] == ""
+
+
+def test_a_broken_run_is_continued(
+    streets: Path, tmp_path: Path, small_chunks: None
+) -> None:
+    whole, broken = tmp_path / "whole.npz", tmp_path / "broken.npz"
+    make_dataset(whole, "task20", count=70, maps=[streets])
+    seen: list[int] = []
+
+    def stop_later(done: int, total: int) -> None:
+        seen.append(done)
+        if done >= 40:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        make_dataset(broken, "task20", count=70, maps=[streets], progress=stop_later)
+    assert not broken.exists()
+    again: list[int] = []
+    make_dataset(
+        broken,
+        "task20",
+        count=70,
+        maps=[streets],
+        progress=lambda done, total: again.append(done),
+    )
+    assert (seen, again) == ([0, 20, 40], [40, 60, 70])
+    assert broken.read_bytes() == whole.read_bytes()
+    assert sorted(tmp_path.iterdir()) == [broken, whole]
+
+
+def test_ctrl_c_ends_a_chunk_and_keeps_the_others(
+    streets: Path, tmp_path: Path, small_chunks: None
+) -> None:
+    file = tmp_path / "a.npz"
+
+    def interrupt(done: int, total: int) -> None:
+        if done == 20:
+            signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        make_dataset(file, "task20", count=200, maps=[streets], progress=interrupt)
+    assert not file.exists()
+    assert len([*(tmp_path / "a.npz.parts").glob("chunk-*")]) >= 1
+    assert len(make_dataset(file, "task20", count=200, maps=[streets])) == 200
+
+
+def test_other_arguments_do_not_mix(
+    streets: Path, tmp_path: Path, small_chunks: None
+) -> None:
+    file = tmp_path / "a.npz"
+
+    def stop_later(done: int, total: int) -> None:
+        if done:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        make_dataset(file, "task20", count=60, maps=[streets], progress=stop_later)
+    with pytest.raises(FileError, match="found those of another run: delete this folder"):
+        make_dataset(file, "task20", count=60, seed=1, maps=[streets])
+    made = make_dataset(file, "task20", count=60, maps=[streets])
+    (tmp_path / "a.npz.parts").mkdir()  # as a kill at the very end leaves it
+    before = file.stat().st_mtime_ns
+    again = make_dataset(file, "task20", count=60, maps=[streets])
+    assert (again.checksum, file.stat().st_mtime_ns) == (made.checksum, before)
+    assert not (tmp_path / "a.npz.parts").exists()
+    with pytest.raises(FileError, match="made with count 61, found a data set with 60"):
+        make_dataset(file, "task20", count=61, maps=[streets])
+
+
+def test_arguments_are_checked_before_any_work(streets: Path, tmp_path: Path) -> None:
+    file = tmp_path / "a.npz"
+    with pytest.raises(OptionError, match="count to be a whole number from 1"):
+        make_dataset(file, "task20", count=0)
+    with pytest.raises(OptionError, match="expected a split among"):
+        make_dataset(file, "task20", count=1, split="all")  # type: ignore[arg-type]
+    with pytest.raises(FileError, match="expected an existing directory"):
+        make_dataset(tmp_path / "no" / "a.npz", "task20", count=1)
+    tiny = write_csv_map(town(0, blocks=5), tmp_path / "tiny")
+    with pytest.raises(MapError, match="use a larger map or a smaller Task set"):
+        make_dataset(file, "task100", count=1, maps=[tiny])
+    assert not file.exists()
+    assert not (tmp_path / "a.npz.parts").exists()
