@@ -14,6 +14,9 @@ constexpr size_t idx(int32_t i) { return static_cast<size_t>(i); }
 // More neighbours than this are never walked through before enough routes are ruined.
 constexpr int32_t kLongestRow = 1000;
 
+// The unit of temperature is the mean distance to so many nearest other terminals.
+constexpr size_t kNearTerminals = 3;
+
 // The price of excess load is adapted once in so many iterations, by so much.
 constexpr int32_t kPriceWindow = 200;
 constexpr double kPriceStep = 1.05;
@@ -23,12 +26,15 @@ constexpr double kPriceStep = 1.05;
 RuinRecreateTables::RuinRecreateTables(const Network &network,
                                        const RuinRecreateSettings &given)
     : tasks(network), settings(given) {
-    const std::vector<int32_t> &distances = network.distances();
-    mean_distance = 0.0;
-    for (const int32_t d : distances) {
-        mean_distance += d;
+    const auto size = static_cast<size_t>(network.num_terminals());
+    std::vector<int32_t> near(std::min(size, kNearTerminals + 1)); // itself first
+    near_distance = 0.0;
+    for (int32_t i = 0; i < network.num_terminals(); ++i) {
+        const int32_t *distances = network.distances_from(i);
+        std::partial_sort_copy(distances, distances + size, near.begin(), near.end());
+        near_distance += std::accumulate(near.begin(), near.end(), 0.0);
     }
-    mean_distance /= static_cast<double>(distances.size());
+    near_distance /= static_cast<double>(size * std::max<size_t>(1, near.size() - 1));
 
     const int32_t n = tasks.num_tasks();
     row = std::min(n, kLongestRow);

@@ -25,7 +25,7 @@ struct RuinRecreateSettings {
     double split_rate;        // share of strings with a gap in the middle
     double split_growth;      // chance that the gap grows by one more task
     double blink_rate;        // share of gaps overlooked
-    double first_temperature; // in mean distances between terminals
+    double first_temperature; // in near distances
     double last_temperature;  // likewise
     double most_excess;       // load above capacity allowed on the way, in capacities
     double target_fit;        // share of current plans that keep the capacity
@@ -37,7 +37,7 @@ struct RuinRecreateTables {
 
     TaskTable tasks;
     RuinRecreateSettings settings;
-    double mean_distance;
+    double near_distance; // between a terminal and the nearest few others
     // For each task the others in order of distance, itself first, cut at `row`
     // entries.
     std::vector<int32_t> nearest;

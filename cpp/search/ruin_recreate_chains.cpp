@@ -13,6 +13,8 @@ namespace {
 // square of the number of tasks, but not too few iterations.
 constexpr double kCycleFactor = 10.0;
 constexpr double kShortestCycle = 10'000.0;
+// Otherwise there are so many times the root of the iterations per task cycles.
+constexpr double kCycleShare = 0.6;
 // First temperature of a cycle that starts from the best plan, as a share of the usual.
 constexpr double kReheat = 0.4;
 // The clock is looked at, and the temperature lowered, once in so many iterations.
@@ -56,7 +58,8 @@ RuinRecreate::RuinRecreate(const Network &network, const RuinRecreateSettings &s
     const double n = network.num_tasks();
     // More time is spent on more cycles and on longer ones alike.
     const auto equal_cycles = [&](double iterations) {
-        return std::max(1.0, std::round(std::sqrt(iterations) / std::max(1.0, n)));
+        return std::max(
+            1.0, std::round(kCycleShare * std::sqrt(iterations) / std::max(1.0, n)));
     };
     if (horizon.seconds > 0.0) {
         const double pace = seconds_per_iteration(first, seed);
@@ -79,7 +82,7 @@ double RuinRecreate::seconds_per_iteration(const Plan &plan, uint64_t seed) cons
     trial.start(plan);
     const double before = elapsed();
     for (int i = 0; i < kTrial; ++i) {
-        trial.step(tables_.mean_distance * tables_.settings.first_temperature);
+        trial.step(tables_.near_distance * tables_.settings.first_temperature);
     }
     return std::max(1e-8, (elapsed() - before) / kTrial);
 }
@@ -109,7 +112,7 @@ double RuinRecreate::temperature(const Chain &chain) const {
         first = std::max(first * kReheat, settings.last_temperature);
     }
     const double fall = settings.last_temperature / first;
-    return tables_.mean_distance * first *
+    return tables_.near_distance * first *
            std::pow(fall, 1.0 - std::clamp(left, 0.0, 1.0));
 }
 

@@ -11,7 +11,7 @@ from arcfleet import METHODS, Stop, check, read, solve
 VILLAGE = Path(__file__).parents[2] / "examples" / "village.json"
 
 PINNED = {
-    "ruin-recreate": 21135,
+    "ruin-recreate": 21507,
     "maens": 21621,
     "ps": 23474,
     "ps-random-rule": 22974,

@@ -46,7 +46,7 @@ class RuinRecreateSettings:
     blink_rate
         Share of places overlooked when a task is put back.
     first_temperature, last_temperature
-        In mean distances between the places of service.
+        In mean distances from a street's end to the three nearest others.
     most_excess
         Load above capacity allowed to a route on the way, as a share of the capacity.
     target_fit
@@ -59,8 +59,8 @@ class RuinRecreateSettings:
     split_rate: float = 0.8
     split_growth: float = 0.99
     blink_rate: float = 0.01
-    first_temperature: float = 0.2
-    last_temperature: float = 0.02
+    first_temperature: float = 1.3
+    last_temperature: float = 0.13
     most_excess: float = 0.15
     target_fit: float = 0.3
 
