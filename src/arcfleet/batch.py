@@ -7,14 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from arcfleet.errors import ArcfleetError, OptionError
 from arcfleet.instance import Instance
 from arcfleet.instance.files import read
 from arcfleet.methods import chosen_stop, find_method, solve
 from arcfleet.search.stop import Stop, check_whole_number
-from arcfleet.workers import TaskFailure, run_tasks
+from arcfleet.workers import TaskFailure, child_seed, run_tasks
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -158,12 +156,6 @@ def solve_many(
                 instance=names[position], message="interrupted before it was begun"
             )
     return [outcomes[position] for position in range(len(given))]
-
-
-def child_seed(seed: int, position: int) -> int:
-    """Give the seed of one instance of many: that of numpy's child number `position`."""
-    child = np.random.SeedSequence(seed, spawn_key=(position,))
-    return int(child.generate_state(1, np.uint64)[0])
 
 
 @dataclass(frozen=True, slots=True)

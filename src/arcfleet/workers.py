@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Generic, TypeVar
 
+import numpy as np
+
 from arcfleet.errors import ArcfleetError, OptionError
 
 if TYPE_CHECKING:
@@ -250,3 +252,9 @@ def _interrupts_held() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def child_seed(seed: int, position: int) -> int:
+    """Give the seed of one instance of many: that of numpy's child number `position`."""
+    child = np.random.SeedSequence(seed, spawn_key=(position,))
+    return int(child.generate_state(1, np.uint64)[0])

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from arcfleet import Failure, Instance, Link, Result, Stop, check, read, solve, solve_many
-from arcfleet.batch import child_seed
 from arcfleet.errors import OptionError
-from arcfleet.workers import TaskFailure, run_tasks
+from arcfleet.workers import TaskFailure, child_seed, run_tasks
 
 if TYPE_CHECKING:
     from arcfleet.batch import BatchProgress

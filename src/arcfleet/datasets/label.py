@@ -21,7 +21,7 @@ from arcfleet.network import Network
 from arcfleet.search.maens import MaensSettings, maens
 from arcfleet.search.ruin_recreate import RuinRecreateSettings, ruin_recreate
 from arcfleet.search.stop import Stop, check_whole_number
-from arcfleet.workers import TaskFailure, run_tasks
+from arcfleet.workers import TaskFailure, child_seed, run_tasks
 
 if TYPE_CHECKING:
     from arcfleet.search import ProgressCallback
@@ -106,12 +106,6 @@ def label_dataset(
     finally:
         log.close()
     return open_labels(path, dataset)
-
-
-def child_seed(seed: int, position: int) -> int:
-    """Give the seed that one instance is solved with."""
-    child = np.random.SeedSequence(seed, spawn_key=(position,))
-    return int(child.generate_state(1, np.uint64)[0])
 
 
 def _already_there(path: Path, dataset: Dataset, facts: dict[str, object]) -> Labels:

@@ -23,11 +23,11 @@ from arcfleet.report.link_shapes import link_shapes
 from arcfleet.solution.drive import (
     check_paths,
     joined,
-    metres,
     on_globe,
     route_legs,
     with_all_paths,
 )
+from arcfleet.streets.geodesy import line_length
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -172,10 +172,10 @@ def _cost(link: Link, step: Step) -> int:
 
 def _route_metres(instance: Instance, solution: Solution) -> list[float]:
     depot = instance.coordinates[instance.nodes.index(instance.depot)]
-    return [metres(joined(legs, depot)) for legs in route_legs(instance, solution)]
+    return [line_length(joined(legs, depot)) for legs in route_legs(instance, solution)]
 
 
 def _metres_per_degree(instance: Instance) -> float:
     latitudes = [latitude for _, latitude in instance.coordinates]
     middle = (min(latitudes) + max(latitudes)) / 2
-    return metres([(0.0, middle - 0.005), (0.0, middle + 0.005)]) * 100
+    return line_length([(0.0, middle - 0.005), (0.0, middle + 0.005)]) * 100

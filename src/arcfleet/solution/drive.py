@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from arcfleet.errors import OptionError, SolutionError
@@ -16,10 +14,6 @@ if TYPE_CHECKING:
 
     from arcfleet.instance.instance import Coordinate, Instance
     from arcfleet.solution.solution import Route, Solution, Step
-
-#: The ellipsoid of WGS 84: equatorial radius in metres, and eccentricity squared.
-_RADIUS = 6378137.0
-_ECCENTRICITY = 0.00669437999014
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,25 +94,6 @@ def joined(legs: Sequence[Leg], depot: Coordinate) -> list[Coordinate]:
                 points.append(point)
     # A line has two points, even that of a route that never leaves.
     return points if len(points) > 1 else [depot, depot]
-
-
-def metres(points: Sequence[Coordinate]) -> float:
-    """Length of a line on WGS 84.
-
-    Every piece is measured on the ellipsoid's two radii at its middle, which is right to
-    a millionth for pieces of up to 10 km.
-    """
-    total = 0.0
-    for (west, south), (east, north) in pairwise(points):
-        middle = math.radians((south + north) / 2)
-        flat = 1 - _ECCENTRICITY * math.sin(middle) ** 2
-        across = _RADIUS / math.sqrt(flat) * math.cos(middle)
-        along = _RADIUS * (1 - _ECCENTRICITY) / flat**1.5
-        turn = (east - west + 180) % 360 - 180  # the short way over the 180th meridian
-        total += math.hypot(
-            across * math.radians(turn), along * math.radians(north - south)
-        )
-    return total
 
 
 def check_paths(instance: Instance, solution: Solution) -> None:

@@ -17,10 +17,10 @@ from arcfleet.solution.drive import (
     Leg,
     check_located,
     joined,
-    metres,
     route_legs,
     with_all_paths,
 )
+from arcfleet.streets.geodesy import line_length
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -111,7 +111,7 @@ def _route(
             "services": len(route.services),
             "load": route.load,
             "cost": route.cost,
-            "metres": round(metres(points), 1),
+            "metres": round(line_length(points), 1),
             **style,
         },
     )
@@ -141,7 +141,7 @@ def _legs(
                     "reverse": leg.step.reverse,
                     "demand": link.demand if serves else 0,
                     "load": load,
-                    "metres": round(metres(leg.points), 1),
+                    "metres": round(line_length(leg.points), 1),
                     **style,
                 },
             )

@@ -13,10 +13,10 @@ from arcfleet.instance.atomic import check_writable, write_text_atomically
 from arcfleet.solution.drive import (
     check_located,
     joined,
-    metres,
     route_legs,
     with_all_paths,
 )
+from arcfleet.streets.geodesy import line_length
 
 if TYPE_CHECKING:
     from arcfleet.instance.instance import Coordinate, Instance
@@ -120,7 +120,7 @@ def _document(instance: Instance, title: str, depot: Coordinate, tracks: list[st
 
 def _track(solution: Solution, number: int, points: list[Coordinate]) -> str:
     route = solution.routes[number - 1]
-    facts = f"load {route.load}, cost {route.cost}, {metres(points) / 1000:.2f} km"
+    facts = f"load {route.load}, cost {route.cost}, {line_length(points) / 1000:.2f} km"
     return "\n".join(
         [
             f"<trk><name>Route {number}</name><desc>{facts}</desc>"

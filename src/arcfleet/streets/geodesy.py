@@ -46,6 +46,11 @@ def earth_centred(points: Sequence[Coordinate]) -> NDArray[np.float64]:
     )
 
 
+def line_length(points: Sequence[Coordinate]) -> float:
+    """Give the length of one line in metres."""
+    return line_lengths([points])[0]
+
+
 def line_lengths(lines: Iterable[Sequence[Coordinate]]) -> list[float]:
     """Give the length in metres of each line of points, segment by segment.
 

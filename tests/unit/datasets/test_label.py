@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from arcfleet import Stop, check, solve
-from arcfleet.batch import child_seed
 from arcfleet.datasets import label
 from arcfleet.datasets.array_file import write_array_file
 from arcfleet.datasets.label import label_dataset
@@ -18,6 +17,7 @@ from arcfleet.datasets.labels import open_labels
 from arcfleet.datasets.make import make_dataset
 from arcfleet.errors import FileError, FormatWarning, OptionError
 from arcfleet.search.ruin_recreate import ruin_recreate
+from arcfleet.workers import child_seed
 from tests.towns import town, write_csv_map
 
 if TYPE_CHECKING:
