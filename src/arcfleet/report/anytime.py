@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import io
 import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from arcfleet.instance.atomic import write_bytes_atomically
 from arcfleet.report.colours import route_colours
+from arcfleet.report.picture import save_picture
 from arcfleet.report.plot import check_plottable
 
 if TYPE_CHECKING:
@@ -63,9 +62,7 @@ def plot_anytime(curves: Mapping[str, Sequence[Curve]], path: Path) -> None:
     colours = dict(zip(labels, route_colours(len(labels)), strict=True))
     for number, (set_name, panel) in enumerate(curves.items(), start=1):
         _draw(figure.add_subplot(rows, columns, number), set_name, panel, colours)
-    picture = io.BytesIO()
-    figure.savefig(picture, format=path.suffix.lower()[1:], dpi=_DOTS_PER_INCH)
-    write_bytes_atomically(path, picture.getvalue())
+    save_picture(figure, path, dots_per_inch=_DOTS_PER_INCH)
 
 
 def _draw(

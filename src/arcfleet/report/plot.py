@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import io
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from arcfleet.errors import OptionError, SolutionError
-from arcfleet.instance.atomic import check_writable, write_bytes_atomically
+from arcfleet.instance.atomic import check_writable
 from arcfleet.report.colours import DEPOT, route_colours
 from arcfleet.report.layout import layout
 from arcfleet.report.link_shapes import Places, link_shapes, middle, shifted
+from arcfleet.report.picture import save_picture
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -51,7 +51,8 @@ def plot(
     """Draw an instance, or a plan for it, into a file.
 
     Services are solid, deadheads dashed along the streets of the routes' paths; a route
-    without a path gets straight dashed connectors. The file appears only once complete.
+    without a path gets straight dashed connectors. The file appears only once complete,
+    and the same plan gives the same file.
 
     Parameters
     ----------
@@ -81,23 +82,9 @@ def plot(
         _check_links(instance, solution)
 
     # A Figure of its own, not pyplot: no window, no state shared with the caller.
-    suffix = path.suffix.lower()
     figure = Figure()
     _Picture(instance, figure).draw(solution, title or _title(instance, solution))
-    picture = io.BytesIO()
-    # Without a date the same plan gives the same file.
-    dateless: dict[str, Any] = {
-        ".svg": {"Date": None},
-        ".pdf": {"CreationDate": None},
-    }
-    figure.savefig(
-        picture,
-        format=suffix[1:],
-        dpi=_DOTS_PER_INCH,
-        bbox_inches="tight",
-        metadata=dateless.get(suffix),
-    )
-    write_bytes_atomically(path, picture.getvalue())
+    save_picture(figure, path, dots_per_inch=_DOTS_PER_INCH)
 
 
 def check_plottable(path: Path) -> None:

@@ -1,0 +1,51 @@
+"""Figures into picture files: whole or not at all, and the same each time."""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING, Any
+
+from arcfleet.instance.atomic import write_bytes_atomically
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from matplotlib.figure import Figure
+
+_DATELESS: dict[str, dict[str, Any]] = {
+    ".svg": {"Date": None},
+    ".pdf": {"CreationDate": None},
+}
+
+
+def save_picture(figure: Figure, path: Path, *, dots_per_inch: int) -> None:
+    """Write a figure, cut to what is drawn on it; equal figures give equal files.
+
+    Parameters
+    ----------
+    figure
+        What is drawn.
+    path
+        Where to write; the suffix chooses the format.
+    dots_per_inch
+        Of PNG files, and of what SVG and PDF files hold as dots.
+
+    Raises
+    ------
+    FileError
+        If the file cannot be written.
+    """
+    from matplotlib import rc_context
+
+    suffix = path.suffix.lower()
+    picture = io.BytesIO()
+    # matplotlib dates its files, and names the parts of an SVG file by random numbers.
+    with rc_context({"svg.hashsalt": "arcfleet"}):
+        figure.savefig(
+            picture,
+            format=suffix[1:],
+            dpi=dots_per_inch,
+            bbox_inches="tight",
+            metadata=_DATELESS.get(suffix),
+        )
+    write_bytes_atomically(path, picture.getvalue())
