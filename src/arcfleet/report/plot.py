@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
+from textwrap import wrap
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -37,6 +38,8 @@ _DOTS_PER_INCH = 160
 _MOST_LEGEND_ROUTES = 12
 _MOST_ARROWS = 150
 _MOST_NUMBERED_NODES = 40
+_CREDIT_LETTERS_PER_INCH = 18
+_MOST_CREDIT_LINES = 4  # per line of the comment: a long story must not fill the page
 _LARGEST_SHOWN_NUMBER = 999  # what fits into a node's circle; street data has 10 digits
 #: Deadheads along a street are drawn side by side, up to this many in each direction.
 _LANES = 3
@@ -111,6 +114,7 @@ class _Picture:
         self.position = {node: i for i, node in enumerate(instance.nodes)}
         self.shapes = link_shapes(instance, self.places)
         self.axes, self.point = _axes(figure, np.vstack([self.places, *self.shapes]))
+        self.inches = figure.get_figwidth()
 
     def draw(self, solution: Solution | None, title: str) -> None:
         self._draw_streets(darker_required=solution is None)
@@ -246,7 +250,12 @@ class _Picture:
 
     def _draw_credit(self) -> None:
         """Name whom the street data is owed to, as its licence asks of every picture."""
-        owed = [line for line in self.instance.comment.splitlines() if "©" in line]
+        width = int(_CREDIT_LETTERS_PER_INCH * self.inches)
+        owed = [
+            part
+            for line in _credit(self.instance)
+            for part in wrap(line, width, max_lines=_MOST_CREDIT_LINES, placeholder=" …")
+        ]
         self.axes.text(
             0,
             0,
@@ -307,6 +316,17 @@ class _Picture:
             ),
             autolim=False,
         )
+
+
+def _credit(instance: Instance) -> list[str]:
+    """Lines of the comment that say whom the streets are owed to.
+
+    A scene's comment begins with the credit of its map, which need not hold a ©. Without
+    coordinates there is no map: there comments are notes, as the bounds in CARPLIB files.
+    """
+    lines = [line for line in instance.comment.splitlines() if line.strip()]
+    first = 1 if instance.coordinates else 0
+    return lines[:first] + [line for line in lines[first:] if "©" in line]
 
 
 def _title(instance: Instance, solution: Solution | None) -> str:
