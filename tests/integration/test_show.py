@@ -75,6 +75,27 @@ def test_show_tells_what_it_wrote(
     assert len(list(tracks.iterdir())) == len(json.loads(plan.read_text())["routes"])
 
 
+def test_show_tells_programs_what_it_wrote(
+    tmp_path: Path, plan: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page, tracks = tmp_path / "plan.html", tmp_path / "plan.gpx"
+    capsys.readouterr()
+    views = ("--gpx", tracks, "--html", page)
+    assert arcfleet("show", VILLAGE, plan, *views, "--json") == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts == {
+        "instance": "village",
+        "faults": [],
+        "files": {"html": str(page), "gpx": str(tracks)},
+    }
+    facts = json.loads(plan.read_text())
+    plan.write_text(json.dumps(facts | {"cost": facts["cost"] + 1}))
+    assert arcfleet("show", VILLAGE, plan, "--gpx", tracks, "--json") == 0
+    printed = capsys.readouterr()
+    (fault,) = json.loads(printed.out)["faults"]
+    assert fault in printed.err
+
+
 def test_nothing_asked_for(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "expected --plot, --html" in complaint(capsys, "show", VILLAGE, plan)
 
@@ -134,15 +155,19 @@ def test_one_file_for_two_things(
 def test_faulty_plan_is_drawn_with_a_warning(
     tmp_path: Path, plan: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    sound, drawn = tmp_path / "sound.gpx", tmp_path / "plan.gpx"
+    assert arcfleet("show", VILLAGE, plan, "--gpx", sound) == 0
     facts = json.loads(plan.read_text())
     facts["routes"][0]["path"].pop(1)
     facts["cost"] += 1
     plan.write_text(json.dumps(facts))
     capsys.readouterr()
-    assert arcfleet("show", VILLAGE, plan, "--gpx", tmp_path / "plan.gpx") == 0
+    assert arcfleet("show", VILLAGE, plan, "--gpx", drawn) == 0
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("arcfleet: warning: the plan is not right (")
     assert line.endswith("; see `arcfleet check`")
+    # The services are those of the sound plan, and so are the ways between them.
+    assert drawn.read_bytes() == sound.read_bytes()
 
 
 def test_plan_of_another_instance(

@@ -8,7 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from arcfleet.cli.output import print_result
+from arcfleet.cli.options import add_json
+from arcfleet.cli.output import print_json, print_result
 from arcfleet.cli.views import (
     VIEWS,
     add_views,
@@ -21,9 +22,9 @@ from arcfleet.errors import FormatWarning, OptionError
 
 if TYPE_CHECKING:
     from argparse import Namespace
+    from collections.abc import Sequence
 
     from arcfleet.cli.options import Commands
-    from arcfleet.instance import Instance
     from arcfleet.solution import Solution
 
 _EXAMPLES = """\
@@ -46,24 +47,37 @@ def add_parser(commands: Commands) -> None:
     parser.add_argument("instance", type=Path, metavar="INSTANCE")
     parser.add_argument("solution", type=Path, metavar="PLAN")
     add_views(parser)
+    add_json(parser)
     parser.set_defaults(run=run)
 
 
 def run(options: Namespace) -> int:
     """Run the command."""
     from arcfleet.instance.files import read
+    from arcfleet.solution.checker import check
     from arcfleet.solution.files import read_solution
 
     _check_outputs(options)
     instance = read(options.instance)
     check_instance(options, instance)
-    solution = _judged(instance, read_solution(options.solution, instance))
+    solution = read_solution(options.solution, instance)
+    faults = check(instance, solution).faults
+    if faults:
+        solution = _without_paths(solution, faults)
     write_views(options, instance, solution)
-    for view in VIEWS:
-        path = getattr(options, view)
-        if path is not None:
-            size = "" if path.is_dir() else f"  {_size(path)}"
-            print_result(f"{view:<8} {path}{size}")
+    files = {view: path for view in VIEWS if (path := getattr(options, view)) is not None}
+    if options.json:
+        print_json(
+            {
+                "instance": instance.name,
+                "faults": list(faults),
+                "files": {view: str(path) for view, path in files.items()},
+            }
+        )
+        return 0
+    for view, path in files.items():
+        size = "" if path.is_dir() else f"  {_size(path)}"
+        print_result(f"{view:<8} {path}{size}")
     return 0
 
 
@@ -75,13 +89,8 @@ def _check_outputs(options: Namespace) -> None:
     check_views(options)
 
 
-def _judged(instance: Instance, solution: Solution) -> Solution:
+def _without_paths(solution: Solution, faults: Sequence[str]) -> Solution:
     """Warn of a faulty plan, and take its services only."""
-    from arcfleet.solution.checker import check
-
-    faults = check(instance, solution).faults
-    if not faults:
-        return solution
     more = f" and {len(faults) - 1} more faults" if len(faults) > 1 else ""
     warnings.warn(
         f"the plan is not right ({faults[0]}{more}); see `arcfleet check`",
