@@ -8,12 +8,12 @@ CXX_FILES := $(wildcard cpp/*/*.cpp cpp/*/*.h)
 ## demo: set up, then plan a part of Denver by every method and draw the best plan
 demo: setup
 	mkdir -p out
-	$(BIN)/arcfleet info examples/denver.json
+	$(BIN)/arcfleet info example:denver
 	@echo
-	$(BIN)/arcfleet compare examples/denver.json --time 2 --seed 1 \
+	$(BIN)/arcfleet compare example:denver --time 2 --seed 1 \
 	    --out out/denver-plan.json --plot out/denver-plan.png --html out/denver-plan.html
 	@echo
-	$(BIN)/arcfleet check examples/denver.json out/denver-plan.json
+	$(BIN)/arcfleet check example:denver out/denver-plan.json
 	@echo "The best plan is in out/denver-plan.json, its picture in out/denver-plan.png;"
 	@echo "open out/denver-plan.html in a browser to see it driven"
 

@@ -4,6 +4,7 @@ import json
 import os
 import pty
 import select
+import shlex
 import shutil
 import signal
 import subprocess
@@ -14,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from arcfleet import check, read, read_solution
+from arcfleet.cli.main import main
 from tests.shared_data import shared_dir
 
 ROOT = Path(__file__).parents[2]
@@ -294,3 +296,36 @@ def test_the_console_script_is_installed() -> None:
     assert script is not None
     ran = subprocess.run([script, "--version"], capture_output=True, text=True, check=False)
     assert ran.stdout.startswith("arcfleet ")
+
+
+def test_the_steps_of_the_demo(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    steps = _demo_steps()
+    assert [step[0] for step in steps] == ["info", "compare", "check"]
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "out").mkdir()
+    for step in steps:
+        if "--time" in step:
+            step[step.index("--time") + 1] = "0.05"
+        assert main(step) == 0, capsys.readouterr().err
+    assert capsys.readouterr().out.splitlines()[-1].startswith("ok: cost ")
+    plan = tmp_path / "out" / "denver-plan.json"
+    instance = read("example:denver")
+    assert check(instance, read_solution(plan, instance)).ok
+    assert plan.with_suffix(".png").read_bytes().startswith(b"\x89PNG")
+    assert "OpenStreetMap" in plan.with_suffix(".html").read_text(encoding="utf-8")
+
+
+def _demo_steps() -> list[list[str]]:
+    """The commands of `make demo`, each without the name of the program."""
+    rules = (ROOT / "Makefile").read_text(encoding="utf-8").replace("\\\n", " ")
+    (demo,) = [rule for rule in rules.split("\n\n") if "\ndemo: " in rule]
+    program = "\t$(BIN)/arcfleet "
+    lines = demo.splitlines()
+    return [shlex.split(line.removeprefix(program)) for line in lines if program in line]
+
+
+def test_unknown_example() -> None:
+    line = one_sentence(arcfleet("info", "example:dever"))
+    assert line == "arcfleet: expected example:denver, got 'example:dever'"

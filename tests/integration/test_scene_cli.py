@@ -14,7 +14,8 @@ from arcfleet.cli import main
 from tests.shared_data import shared_dir
 
 ROOT = Path(__file__).parents[2]
-DENVER = ROOT / "examples" / "denver.json"
+EXAMPLE = "src/arcfleet/instance/examples/denver.json"
+DENVER = ROOT / EXAMPLE
 CREDIT = "© OpenStreetMap contributors, ODbL 1.0"
 
 
@@ -229,7 +230,7 @@ def test_an_openstreetmap_extract(tmp_path: Path) -> None:
 
 
 def test_the_example_is_a_part_of_denver() -> None:
-    instance = read(DENVER)
+    instance = read("example:denver")
     check_example(instance)
     assert diagnose(instance) == ()
     places = dict(zip(instance.nodes, instance.coordinates, strict=True))
@@ -254,13 +255,11 @@ def check_example(instance: Instance) -> None:
 
 def test_the_example_is_made_by_the_command_in_its_page(tmp_path: Path) -> None:
     page = (ROOT / "docs" / "scenes.md").read_text(encoding="utf-8")
-    (command,) = [
-        block for block in page.split("```") if "-o examples/denver.json" in block
-    ]
+    (command,) = [block for block in page.split("```") if f"-o {EXAMPLE}" in block]
     words = command.replace("\\\n", " ").split('"')
     arguments = [*words[0].split(), words[1], *words[2].split()][2:]
     made = tmp_path / "denver.json"
-    arguments[arguments.index("examples/denver.json")] = str(made)
+    arguments[arguments.index(EXAMPLE)] = str(made)
     arguments[0] = str(shared_dir() / "maps" / "denver_downtown")
     ran = arcfleet("scene", *arguments)
     assert ran.returncode == 0, ran.stderr

@@ -70,7 +70,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="arcfleet",
         description="Plan routes for fleets that work along streets.",
-        epilog="Try: arcfleet solve FILE --time 5 --plot plan.png",
+        epilog="Try: arcfleet solve example:denver --time 5 --html plan.html",
     )
     parser.add_argument("--version", action="version", version=f"arcfleet {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")

@@ -35,7 +35,8 @@ examples:
   arcfleet solve town.dat --method ps-ellipse --json
 
 FILE is an instance: CARPLIB (.dat), MCARP (.txt) or arcfleet's JSON, known by its
-contents. Ctrl-C ends the search and keeps the best plan so far.
+contents; example:denver stands for one that comes with arcfleet. Ctrl-C ends the search
+and keeps the best plan so far.
 """
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,13 +14,14 @@ from arcfleet.instance.formats.json_format import format_json, read_json
 from arcfleet.instance.formats.keyed_reader import read_keyed_text
 from arcfleet.instance.formats.keyed_writer import format_keyed_text, require_no_obstacle
 from arcfleet.instance.formats.mcarp import MCARP
-from arcfleet.instance.plain_text import read_text
+from arcfleet.instance.plain_text import quote, read_text
 
 if TYPE_CHECKING:
     from arcfleet.instance.instance import Instance
 
 _FORMATS = ("carplib", "mcarp", "json")
 _SUFFIXES = {".dat": "carplib", ".txt": "mcarp", ".json": "json"}
+_EXAMPLE = "example:"
 
 
 def read(path: Path | str) -> Instance:
@@ -27,11 +29,25 @@ def read(path: Path | str) -> Instance:
 
     The content tells the format, not the name of the file. An accepted deviation from
     the format is a FormatWarning, any other a FileError with file and line.
+
+    The path "example:denver" reads the example that comes with the package.
     """
+    if str(path).startswith(_EXAMPLE):
+        return _read_example(str(path).removeprefix(_EXAMPLE))
     text = read_text(path)
     if text.lstrip().startswith(("{", "[")):
         return read_json(path, text)
     return read_keyed_text(path, text, (SPANISH, ENGLISH, MCARP))
+
+
+def _read_example(name: str) -> Instance:
+    folder = resources.files("arcfleet.instance") / "examples"
+    names = sorted(file.name.removesuffix(".json") for file in folder.iterdir())
+    if name not in names:
+        known = " or ".join(_EXAMPLE + each for each in names)
+        raise OptionError(f"expected {known}, got {quote(_EXAMPLE + name)}")
+    text = (folder / f"{name}.json").read_text(encoding="utf-8")
+    return read_json(_EXAMPLE + name, text)
 
 
 def write(instance: Instance, path: Path | str, file_format: str | None = None) -> None:
