@@ -94,6 +94,18 @@ def view(browser: Browser) -> dict[str, float]:
     return dict(browser.run("return arcfleetMap.view"))
 
 
+def test_a_missing_browser_is_a_failure_where_one_is_needed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.delenv("ARCFLEET_NEEDS_BROWSER", raising=False)
+    with pytest.raises(pytest.skip.Exception, match="no chromium"):
+        Browser(tmp_path)
+    monkeypatch.setenv("ARCFLEET_NEEDS_BROWSER", "1")
+    with pytest.raises(pytest.fail.Exception, match="ARCFLEET_NEEDS_BROWSER is 1"):
+        Browser(tmp_path)
+
+
 def test_opens_from_disk_without_errors_or_requests(village: Browser) -> None:
     assert village.complaints() == []
     assert village.run("return performance.getEntriesByType('resource').length") == 0
