@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from arcfleet.errors import FileError, OptionError
-from arcfleet.instance.instance import MAX_NODE
 from arcfleet.streets.chains import merge_chains
 from arcfleet.streets.osm_tags import (
     DRIVABLE_KINDS,
@@ -49,7 +48,7 @@ def read_osm(
         Of the map, for people.
     streets
         The values of `highway` to read, or a callable that says of a way's tags whether it
-        is a street. Areas never are. Barriers and access rights are not looked at.
+        is a street (see `is_wanted`). Barriers are not looked at.
     credit
         Whom the data is owed to.
     """
@@ -137,13 +136,11 @@ def _without_negative(
     """Renumber points below 0, which editors give to what they have not uploaded yet."""
     if min(places, default=0) >= 0:
         return ways, places
-    numbers = {}
-    free = MAX_NODE
-    for point in sorted(places):
-        while free in places:
-            free -= 1
-        numbers[point] = point if point >= 0 else free
-        free -= point < 0
+    # Beyond those that ways name too: a point that the extract lacks stays without a place.
+    # Just beyond, so that whoever adds junctions later finds numbers left.
+    first = max(0, *(point for way in ways for point in way.points)) + 1
+    negative = sorted(point for point in places if point < 0)
+    numbers = {point: first + index for index, point in enumerate(negative)}
     return [
         Way(
             points=tuple(numbers.get(point, point) for point in way.points),
@@ -152,4 +149,4 @@ def _without_negative(
             name=way.name,
         )
         for way in ways
-    ], {numbers[point]: place for point, place in places.items()}
+    ], {numbers.get(point, point): place for point, place in places.items()}

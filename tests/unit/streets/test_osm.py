@@ -11,6 +11,8 @@ from arcfleet.errors import FileError, OptionError
 from arcfleet.streets.chains import merge_chains
 from arcfleet.streets.files import read_map
 from arcfleet.streets.osm import read_osm
+from arcfleet.streets.scene import make_scene
+from arcfleet.streets.scene_rules import SceneRules
 from arcfleet.streets.simplify import largest_strong_part
 from arcfleet.streets.street_map import OSM_CREDIT, Street, StreetMap
 from tests.shared_data import shared_dir
@@ -131,6 +133,37 @@ def test_numbers_below_zero_are_replaced(tmp_path: Path) -> None:
     assert min(street_map.junctions) == 1
     assert street_map.junctions[first.head] == NODES[3]
     assert street_map.junctions[second.head] == NODES[4]
+
+
+def test_a_draft_leaves_numbers_for_the_parts_of_split_streets(tmp_path: Path) -> None:
+    path = tmp_path / "draft.osm"
+    text = osm_text(("1 2 3", "highway=road"), ("3 4", "highway=primary"))
+    path.write_text(text.replace('"3"', '"-3"').replace('"4"', '"-4"'))
+    scene = make_scene(read_map(path), SceneRules(capacity=20))
+    assert scene.split_streets == 2
+    assert max(scene.instance.nodes) < 100
+
+
+def test_a_draft_does_not_fill_points_that_the_extract_lacks(tmp_path: Path) -> None:
+    path = tmp_path / "draft.osm"
+    # 8, beyond all that have a place, is named by the way only.
+    text = osm_text(("1 2 8 7 5", "highway=road"), ("5 6", "highway=primary"))
+    path.write_text(text.replace('"6"', '"-6"').replace('"5"', '"-5"'))
+    first, second, third = read_map(path).streets
+    assert (first.tail, first.head, second.tail) == (1, 2, 7)
+    assert second.head == third.tail
+    assert 8 not in read_map(path).junctions
+
+
+def test_barriers_are_not_looked_at(tmp_path: Path) -> None:
+    path = tmp_path / "town.osm"
+    path.write_text(TOWN)
+    without = read_map(path)
+    gate = f'<node id="2" lon="{NODES[2][0]}" lat="{NODES[2][1]}" version="1"'
+    assert gate in TOWN
+    marks = '<tag k="barrier" v="gate"/><tag k="access" v="no"/>'
+    path.write_text(TOWN.replace(f"{gate}/>", f"{gate}>{marks}</node>"))
+    assert read_map(path) == without
 
 
 def test_a_map_without_streets_is_an_error(tmp_path: Path) -> None:
