@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from arcfleet.errors import FileError, MapError, OptionError
-from arcfleet.streets.nearness import metres_from
+from arcfleet.streets.geodesy import metres_from
 from arcfleet.streets.polygon_file import read_polygons
 
 if TYPE_CHECKING:

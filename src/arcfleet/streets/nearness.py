@@ -1,4 +1,4 @@
-"""Places and junctions: how far apart, which one is nearest, which one is most central."""
+"""Places and junctions: which one is nearest, which one is most central."""
 
 from __future__ import annotations
 
@@ -7,28 +7,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from arcfleet.errors import MapError, OptionError
-from arcfleet.streets.geodesy import earth_centred
+from arcfleet.streets.geodesy import metres_from
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
-
     from arcfleet.instance.instance import Coordinate
     from arcfleet.streets.street_map import StreetMap
 
-_EARTH_RADIUS = 6_371_008.8  # metres; the mean radius of WGS 84
 #: The most central junction is exact on maps up to this size; on larger ones, distances
 #: to this many junctions stand for those to all.
 MOST_MEASURED = 1000
-
-
-def metres_from(place: Coordinate, points: Sequence[Coordinate]) -> NDArray[np.float64]:
-    """Give the distance in metres of each point from a place, as the crow flies."""
-    chords = np.linalg.norm(earth_centred(points) - earth_centred([place]), axis=1)
-    half_angles = np.arcsin(np.minimum(chords / (2 * _EARTH_RADIUS), 1.0))
-    distances: NDArray[np.float64] = 2 * _EARTH_RADIUS * half_angles
-    return distances
 
 
 def nearest_junction(

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arcfleet.streets.geodesy import earth_centred, line_lengths
+from arcfleet.streets.geodesy import earth_centred, line_lengths, metres_from
 
 if TYPE_CHECKING:
     from arcfleet.instance.instance import Coordinate
@@ -38,6 +38,20 @@ def test_street_lengths_are_geodesic_to_a_millimetre_per_kilometre() -> None:
         assert line_lengths([((20.0, latitude), (east, north))])[0] == pytest.approx(
             1000.0, abs=1e-3
         )
+
+
+@given(st.floats(-180, 180), st.floats(-90, 90), st.floats(0, 360), st.floats(0, 1e6))
+def test_distances_from_a_place_are_lengths_of_lines(
+    longitude: float, latitude: float, azimuth: float, metres: float
+) -> None:
+    place = (longitude, latitude)
+    east, north, _ = WGS84.fwd(longitude, latitude, azimuth, metres)
+    points = [(east, north), place]
+    lines = [(place, point) for point in points]
+    assert metres_from(place, points).tolist() == pytest.approx(
+        line_lengths(lines), rel=1e-9, abs=1e-6
+    )
+    assert metres_from(place, []).tolist() == []
 
 
 def test_lines_are_measured_apart() -> None:
