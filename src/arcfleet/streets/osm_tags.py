@@ -28,6 +28,7 @@ Tags = Mapping[str, str]
 #: Which streets to read: the values of `highway` wanted, or a judge of all tags.
 StreetRule = Collection[str] | Callable[[Tags], bool]
 
+_RANKS = {kind: rank for rank, kind in enumerate(DRIVABLE_KINDS)}
 _FORWARD = frozenset({"yes", "true", "1"})
 _BACKWARD = frozenset({"-1", "reverse"})
 _BOTH = frozenset({"no", "false", "0"})
@@ -78,6 +79,24 @@ def driving_direction(tags: Tags) -> int:
         return 0
     implied = tags.get("junction") in _ROUNDABOUTS or tags.get("highway") in _ONE_WAY_KINDS
     return 1 if implied and not oneway else 0
+
+
+def main_kind(value: object) -> str:
+    """Give the most important of the values of `highway`; "" where there is none."""
+    kinds = _texts(value)
+    return min(kinds, key=lambda kind: (_RANKS.get(kind, len(_RANKS)), kind), default="")
+
+
+def joined_names(value: object) -> str:
+    """Give all values of `name` in one text."""
+    return "; ".join(_texts(value))
+
+
+def _texts(value: object) -> list[str]:
+    """Give the values of a tag that is one text, several or absent."""
+    values = value if isinstance(value, list | tuple | set) else [value]
+    # Sorted, for OSMnx lists them in no fixed order.
+    return sorted({text for text in values if isinstance(text, str)})
 
 
 def _is_closed(tags: Tags) -> bool:

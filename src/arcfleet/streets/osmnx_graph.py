@@ -7,8 +7,9 @@ from operator import index
 from typing import TYPE_CHECKING, Any
 
 from arcfleet.errors import MapError
+from arcfleet.instance.plain_text import quote
 from arcfleet.streets.geodesy import line_lengths
-from arcfleet.streets.osm_tags import DRIVABLE_KINDS
+from arcfleet.streets.osm_tags import joined_names, main_kind
 from arcfleet.streets.street_map import OSM_CREDIT, Street, StreetMap
 
 if TYPE_CHECKING:
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
 
     from arcfleet.instance.instance import Coordinate
 
-_RANKS = {kind: rank for rank, kind in enumerate(DRIVABLE_KINDS)}
 #: A directed edge, and whether it is one-way even where it has a reverse.
 _Edge = tuple[Street, bool]
 
@@ -85,7 +85,7 @@ def _read_edges(graph: Any, junctions: dict[int, Coordinate]) -> list[_Edge]:
     for tail, head, data in graph.edges(data=True):
         ends.append((_number(tail), _number(head)))
         attributes.append(data)
-        lines.append(_line(data, junctions[ends[-1][0]], junctions[ends[-1][1]]))
+        lines.append(_line(data, *ends[-1], junctions))
     edges = []
     for (tail, head), data, line, drawn in zip(
         ends, attributes, lines, line_lengths(lines), strict=True
@@ -93,24 +93,41 @@ def _read_edges(graph: Any, junctions: dict[int, Coordinate]) -> list[_Edge]:
         street = Street(
             tail=tail,
             head=head,
-            metres=float(data.get("length", drawn)),
+            metres=_length(data, tail, head, drawn),
             one_way=True,
-            kind=min(_texts(data.get("highway")), key=_rank, default=""),
-            name="; ".join(_texts(data.get("name"))),
+            kind=main_kind(data.get("highway")),
+            name=joined_names(data.get("name")),
             geometry=line if len(line) > 2 else (),
         )
         edges.append((street, _is_fixed(data.get("oneway"))))
     return edges
 
 
+def _length(data: dict[str, Any], tail: int, head: int, drawn: float) -> float:
+    length = data.get("length", drawn)
+    try:
+        return float(length)
+    except (TypeError, ValueError) as error:
+        raise MapError(
+            f"expected the length of edge {tail}-{head} in metres, got {length!r}"
+        ) from error
+
+
 def _line(
-    data: dict[str, Any], tail: Coordinate, head: Coordinate
+    data: dict[str, Any], tail: int, head: int, junctions: dict[int, Coordinate]
 ) -> tuple[Coordinate, ...]:
     geometry = data.get("geometry")
-    if geometry is None:
-        return tail, head
-    points = [(float(point[0]), float(point[1])) for point in geometry.coords]
-    return tail, *points[1:-1], head
+    points: list[Coordinate] = []
+    if geometry is not None:
+        try:
+            points = [(float(point[0]), float(point[1])) for point in geometry.coords]
+        # shapely's shapes of many parts have no coords, and say so as not implemented.
+        except (AttributeError, NotImplementedError, TypeError, ValueError) as error:
+            raise MapError(
+                f"expected the geometry of edge {tail}-{head} as a shapely LineString, "
+                f"got {quote(str(geometry))}: load a graph from a file by OSMnx"
+            ) from error
+    return junctions[tail], *points[1:-1], junctions[head]
 
 
 def _pair_directions(edges: Iterable[_Edge]) -> tuple[Street, ...]:
@@ -136,14 +153,3 @@ def _pair_directions(edges: Iterable[_Edge]) -> tuple[Street, ...]:
 def _is_fixed(oneway: object) -> bool:
     # OSMnx writes True or False; a graph that went through a file may have them as text.
     return str(oneway).lower() in {"true", "yes", "1"}
-
-
-def _rank(kind: str) -> tuple[int, str]:
-    return _RANKS.get(kind, len(_RANKS)), kind
-
-
-def _texts(value: object) -> list[str]:
-    """Give the values of an attribute that is one text, a list of texts or absent."""
-    values = value if isinstance(value, list | tuple | set) else [value]
-    # Sorted, for OSMnx lists them in no fixed order.
-    return sorted({text for text in values if isinstance(text, str)})

@@ -105,6 +105,33 @@ def test_graphs_that_do_not_fit_are_errors() -> None:
             from_osmnx(named)
 
 
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        ({"geometry": "LINESTRING (8 48, 8.001 48)"}, "got 'LINESTRING (8 48, 8.001 48)'"),
+        ({"geometry": shapely.MultiLineString([PLACES.values()])}, "got 'MULTILINESTRING"),
+        ({"length": "75 m"}, "expected the length of edge 1-2 in metres, got '75 m'"),
+        ({"length": [75.0, 80.0]}, "expected the length of edge 1-2 in metres, got [75.0"),
+        ({"length": None}, "expected the length of edge 1-2 in metres, got None"),
+        ({"length": -1.0}, "expected a length of at least 0 m, got -1.0"),
+    ],
+)
+def test_edges_that_do_not_fit_are_errors(data: dict[str, Any], expected: str) -> None:
+    with pytest.raises(MapError) as caught:
+        from_osmnx(graph_of((1, 2, data)))
+    assert expected in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_graph_that_went_through_a_file_as_text_is_read() -> None:
+    graph = nx.MultiDiGraph()
+    for number, (x, y) in PLACES.items():
+        graph.add_node(str(number), x=str(x), y=str(y))
+    graph.add_edge("1", "2", length="75.0", oneway="True")
+    (only,) = from_osmnx(graph).streets
+    assert (only.tail, only.head, only.metres, only.one_way) == (1, 2, 75.0, True)
+
+
 @pytest.mark.parametrize("simplify", [True, False])
 def test_a_graph_of_osmnx_agrees_with_our_reading(simplify: bool) -> None:
     path = shared_dir() / "maps" / "raw_osm" / "reno_east3.osm"
