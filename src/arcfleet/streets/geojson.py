@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 from arcfleet.errors import FileError
-from arcfleet.instance.plain_text import decode_text, quote
+from arcfleet.instance.plain_text import quote
 from arcfleet.streets.chains import merge_chains
+from arcfleet.streets.geojson_file import point_of, quoted, read_document
 from arcfleet.streets.osm_tags import (
     DRIVABLE_KINDS,
     StreetRule,
     check_rule,
     driving_direction,
     is_wanted,
+    joined_names,
+    main_kind,
 )
-from arcfleet.streets.packed_file import read_unpacked
 from arcfleet.streets.ways import Way, map_of_ways
 
 if TYPE_CHECKING:
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
 #: Points that agree to this many decimals of a degree, about a centimetre, are one.
 _DECIMALS = 7
+#: Members of the file that say whom it is owed to; exports of Overpass have the last.
+_CREDITS = ("credit", "attribution", "copyright")
 _DEGREES = ("CRS84", "EPSG::4326", "EPSG:4326")
 
 
@@ -40,7 +43,8 @@ def read_geojson(
     """Read the LineString and MultiLineString features of a GeoJSON file as streets.
 
     Lines meet where they have a point in common. Their properties `name`, `highway` and
-    `oneway` are read as on OpenStreetMap; points and polygons are passed over.
+    `oneway` are read as on OpenStreetMap; points and polygons are passed over. Of several
+    values of `highway` the most important counts; several names are joined.
 
     Parameters
     ----------
@@ -52,15 +56,15 @@ def read_geojson(
         The values of `highway` to read, or a callable that says of a line's properties
         whether it is a street. A line without `highway` is one unless a callable objects.
     credit
-        Whom the data is owed to; by default what the file has as `credit` or
-        `attribution`, else nothing.
+        Whom the data is owed to; by default what the file has as `credit`,
+        `attribution` or `copyright`, else nothing.
     """
     check_rule(streets)
     content = _parse(path)
     _check_reference_system(path, content)
     if credit is None:
-        stated = content.get("credit", content.get("attribution", ""))
-        credit = stated if isinstance(stated, str) else ""
+        stated = [content.get(member) for member in _CREDITS]
+        credit = next((text for text in stated if text and isinstance(text, str)), "")
     numbers: dict[Coordinate, int] = {}
     ways: list[Way] = []
     has_lines = False
@@ -96,18 +100,7 @@ def read_geojson(
 
 
 def _parse(path: Path | str) -> dict[str, Any]:
-    text = decode_text(path, read_unpacked(path))
-    try:
-        content = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise FileError(
-            path, f"expected GeoJSON, found no JSON ({error.msg})", error.lineno
-        ) from error
-    except (RecursionError, ValueError) as error:
-        # Python refuses numbers of thousands of digits.
-        raise FileError(
-            path, "expected GeoJSON, found JSON too deep or with too long a number"
-        ) from error
+    content = read_document(path)
     if not isinstance(content, dict) or not isinstance(content.get("type"), str):
         raise FileError(path, "expected GeoJSON, found JSON without a type")
     return content
@@ -137,7 +130,7 @@ def _lines(
     for index, feature in enumerate(features):
         where = f"in feature {index}"
         if not isinstance(feature, dict):
-            raise FileError(path, f"expected a feature, found {_quoted(feature)} {where}")
+            raise FileError(path, f"expected a feature, found {quoted(feature)} {where}")
         is_feature = feature.get("type") == "Feature"
         geometry = feature.get("geometry") if is_feature else feature
         properties = feature.get("properties") if is_feature else None
@@ -149,7 +142,7 @@ def _line_coordinates(path: Path | str, where: str, geometry: Any) -> Iterator[A
     if geometry is None:
         return
     if not isinstance(geometry, dict):
-        raise FileError(path, f"expected a geometry, found {_quoted(geometry)} {where}")
+        raise FileError(path, f"expected a geometry, found {quoted(geometry)} {where}")
     kind = geometry.get("type")
     if kind == "LineString":
         yield geometry.get("coordinates")
@@ -163,22 +156,8 @@ def _line_coordinates(path: Path | str, where: str, geometry: Any) -> Iterator[A
 def _points(path: Path | str, where: str, line: Any) -> list[Coordinate]:
     points: list[Coordinate] = []
     for position in _list(path, where, line):
-        numbers = position[:2] if isinstance(position, list) else []
-        if len(numbers) < 2 or not all(type(number) in (int, float) for number in numbers):
-            raise FileError(
-                path,
-                f"expected [longitude, latitude], found {_quoted(position)} {where}",
-            )
-        longitude, latitude = numbers
-        if not (-180 <= longitude <= 180 and -90 <= latitude <= 90):
-            raise FileError(
-                path,
-                "expected longitude and latitude in degrees, "
-                f"found {longitude}, {latitude} {where}; convert the file to EPSG:4326",
-            )
-        points.append(
-            (round(float(longitude), _DECIMALS), round(float(latitude), _DECIMALS))
-        )
+        longitude, latitude = point_of(path, position, where)
+        points.append((round(longitude, _DECIMALS), round(latitude, _DECIMALS)))
     if len(points) < 2:
         raise FileError(
             path, f"expected at least 2 points in a line, found {len(points)} {where}"
@@ -188,20 +167,23 @@ def _points(path: Path | str, where: str, line: Any) -> list[Coordinate]:
 
 def _list(path: Path | str, where: str, value: Any) -> list[Any]:
     if not isinstance(value, list):
-        raise FileError(path, f"expected a list, found {_quoted(value)} {where}")
+        raise FileError(path, f"expected a list, found {quoted(value)} {where}")
     return value
 
 
 def _tags(properties: dict[str, Any]) -> dict[str, str]:
-    """Give properties as OpenStreetMap's tags: true is "yes", 1 is "1"."""
+    """Give properties as OpenStreetMap's tags: true is "yes", 1 and 1.0 are "1"."""
     tags = {}
     for key, value in properties.items():
         if isinstance(value, bool):
             tags[key] = "yes" if value else "no"
-        elif isinstance(value, str | int):
+        elif isinstance(value, float) and value.is_integer():
+            tags[key] = str(int(value))
+        elif isinstance(value, str | int | float):
             tags[key] = str(value)
+    # What OSMnx merged from several ways has a list of their values.
+    for key, of_all in (("highway", main_kind), ("name", joined_names)):
+        several = properties.get(key)
+        if isinstance(several, list) and of_all(several):
+            tags[key] = of_all(several)
     return tags
-
-
-def _quoted(value: object) -> str:
-    return quote(json.dumps(value))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 from arcfleet.errors import FileError
-from arcfleet.instance.plain_text import quote, read_text
+from arcfleet.instance.plain_text import quote
+from arcfleet.streets.geojson_file import point_of, quoted, read_document
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,22 +26,9 @@ def read_polygons(path: Path | str) -> list[Rings]:
     FileError
         If there is anything else in the file.
     """
-    text = read_text(path)
-    try:
-        document: object = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise FileError(
-            path, f"expected GeoJSON, found a mistake ({error.msg})", error.lineno
-        ) from error
-    except RecursionError as error:
-        raise FileError(path, "expected GeoJSON, found brackets nested too deep") from error
-    except ValueError as error:
-        raise FileError(
-            path, "expected GeoJSON, found a number with too many digits"
-        ) from error
     return [
         [_ring(path, ring) for ring in _array(path, polygon, "the rings of a polygon")]
-        for polygon in _polygons_of(path, document)
+        for polygon in _polygons_of(path, read_document(path))
     ]
 
 
@@ -68,12 +55,12 @@ def _polygons_of(path: Path | str, document: object) -> Iterator[object]:
 
 def _array(path: Path | str, value: object, what: str) -> list[object]:
     if not isinstance(value, list) or not value:
-        raise FileError(path, f"expected {what} as an array, found {_quoted(value)}")
+        raise FileError(path, f"expected {what} as an array, found {quoted(value)}")
     return value
 
 
 def _ring(path: Path | str, value: object) -> list[Coordinate]:
-    ring = [_point(path, point) for point in _array(path, value, "a ring of points")]
+    ring = [point_of(path, point) for point in _array(path, value, "a ring of points")]
     if len(ring) < 4 or ring[0] != ring[-1]:
         raise FileError(
             path,
@@ -81,27 +68,3 @@ def _ring(path: Path | str, value: object) -> list[Coordinate]:
             f"found one of {len(ring)} points from {ring[0]} to {ring[-1]}",
         )
     return ring
-
-
-def _point(path: Path | str, value: object) -> Coordinate:
-    # A third number is the height.
-    if isinstance(value, list) and len(value) >= 2:
-        longitude, latitude = value[:2]
-        if (
-            not isinstance(longitude, bool)
-            and not isinstance(latitude, bool)
-            and isinstance(longitude, int | float)
-            and isinstance(latitude, int | float)
-            and -180 <= longitude <= 180
-            and -90 <= latitude <= 90
-        ):
-            return float(longitude), float(latitude)
-    raise FileError(
-        path,
-        "expected points as [longitude, latitude] in degrees, "
-        f"found {_quoted(value)}; save the area in WGS 84",
-    )
-
-
-def _quoted(value: object) -> str:
-    return quote(json.dumps(value, ensure_ascii=False))

@@ -53,6 +53,32 @@ def test_lines_meet_at_equal_points(tmp_path: Path) -> None:
     assert (street_map.name, street_map.credit) == ("town", "")
 
 
+@pytest.mark.parametrize(
+    ("oneway", "one_way"),
+    [(1.0, True), (1, True), (-1.0, True), (0.0, False), (0.5, False), (None, False)],
+)
+def test_numbers_say_one_way_too(tmp_path: Path, oneway: object, one_way: bool) -> None:
+    content = collection(feature("LineString", [A, B], oneway=oneway))
+    street_map = read_map(write(tmp_path / "t.geojson", content))
+    (only,) = street_map.streets
+    assert only.one_way == one_way
+    backward = oneway == -1.0
+    assert street_map.junctions[only.tail] == tuple(B if backward else A)
+
+
+def test_of_several_kinds_the_most_important_counts(tmp_path: Path) -> None:
+    content = collection(
+        feature("LineString", [A, B], highway=["footway"]),
+        feature("LineString", [A, C], highway=["residential", "primary", "path"]),
+        feature("LineString", [A, D], highway="road", name=["West", "East", "West"]),
+        feature("LineString", [C, D], highway=[]),
+    )
+    first, second, third = read_map(write(tmp_path / "t.geojson", content)).streets
+    assert third.kind == ""
+    assert first.kind == "primary"
+    assert (second.kind, second.name) == ("road", "East; West")
+
+
 def test_lines_are_cut_where_others_touch_them(tmp_path: Path) -> None:
     content = collection(feature("LineString", [A, B, C]), feature("LineString", [D, B]))
     assert len(read_map(write(tmp_path / "t.geojson", content)).streets) == 3
@@ -96,12 +122,18 @@ def test_the_rule_holds_for_lines_with_a_kind(tmp_path: Path) -> None:
     assert len(read_map(path, streets=has_lanes).streets) == 1
 
 
-@pytest.mark.parametrize("member", ["credit", "attribution"])
+@pytest.mark.parametrize("member", ["credit", "attribution", "copyright"])
 def test_the_credit_of_the_file_is_kept(tmp_path: Path, member: str) -> None:
     content = collection(feature("LineString", [A, B]), **{member: "the town"})
     path = write(tmp_path / "t.geojson", content)
     assert read_map(path).credit == "the town"
     assert read_map(path, credit="us").credit == "us"
+
+
+def test_a_credit_that_is_no_text_is_passed_over(tmp_path: Path) -> None:
+    members = {"credit": "", "attribution": 7, "copyright": "the town"}
+    content = collection(feature("LineString", [A, B]), **members)
+    assert read_map(write(tmp_path / "t.geojson", content)).credit == "the town"
 
 
 @pytest.mark.parametrize(
@@ -115,7 +147,7 @@ def test_the_credit_of_the_file_is_kept(tmp_path: Path, member: str) -> None:
         ),
         (
             collection(feature("LineString", [[500000, 5300000], [500100, 5300000]])),
-            "latitude in degrees, found 500000, 5300000 in feature 0; convert",
+            "in degrees, found '[500000, 5300000]' in feature 0; convert",
         ),
         (
             collection(feature("LineString", [A, B]), crs={"name": "EPSG::25832"}),
@@ -123,8 +155,8 @@ def test_the_credit_of_the_file_is_kept(tmp_path: Path, member: str) -> None:
         ),
         (collection(feature("LineString", [A])), "at least 2 points in a line, found 1"),
         (collection(feature("LineString", [A, A])), "found only lines without extent"),
-        (collection(feature("LineString", [A, [8.0]])), "expected [longitude, latitude]"),
-        (collection(feature("LineString", [A, ["8", "48"]])), "expected [longitude, "),
+        (collection(feature("LineString", [A, [8.0]])), "expected points as [longitude,"),
+        (collection(feature("LineString", [A, ["8", "48"]])), "expected points as "),
         (collection(feature("LineString", None)), "expected a list, found 'null'"),
         (collection(7), "expected a feature, found '7' in feature 0"),
         ({"type": "Feature", "geometry": []}, "expected a geometry, found '[]'"),
@@ -144,9 +176,12 @@ def test_errors_say_what_is_wrong(tmp_path: Path, content: Any, expected: str) -
 def test_broken_json_is_named_by_its_line(tmp_path: Path) -> None:
     path = tmp_path / "t.geojson"
     path.write_text('{"type":\n "FeatureCollection",\n')
-    with pytest.raises(FileError, match=r"geojson:3: expected GeoJSON, found no JSON"):
+    with pytest.raises(FileError, match=r"geojson:3: expected GeoJSON, found a mistake"):
         read_map(path)
-    for text in ("[" * 100_000, f"[{'1' * 5000}]"):
+    for text, found in (
+        ("[" * 100_000, "too deep"),
+        (f"[{'1' * 5000}]", "too many digits"),
+    ):
         path.write_text(text)
-        with pytest.raises(FileError, match="expected GeoJSON, found JSON too deep or"):
+        with pytest.raises(FileError, match=f"expected GeoJSON, found .* {found}"):
             read_map(path)
