@@ -133,6 +133,47 @@ def test_all_options_together(town: Path, tmp_path: Path) -> None:
     assert diagnose(instance) == ()
 
 
+def test_the_kinds_to_read(town: Path, tmp_path: Path) -> None:
+    out = tmp_path / "scene.json"
+    scene = ("scene", town, "--capacity", 3000, "--ignore-one-way", "-o", out, "--json")
+    for kinds, streets in (
+        (["residential"], 3),
+        (["primary"], 2),
+        (["residential,primary"], 5),
+        (["residential", "primary"], 5),
+    ):
+        options = [word for kind in kinds for word in ("--streets", kind)]
+        ran = arcfleet(*scene, *options)
+        assert ran.returncode == 0, ran.stderr
+        assert json.loads(ran.stdout)["streets"] == streets
+    out.unlink()
+    error = one_sentence(arcfleet(*scene, "--streets", "residential,servise"))
+    assert "got 'servise', of which it has none" in error
+    assert "kind that is wanted" in one_sentence(arcfleet(*scene, "--streets", "service"))
+    assert not out.exists()
+
+
+def test_the_kinds_to_read_of_an_extract(tmp_path: Path) -> None:
+    extract = shared_dir() / "maps" / "raw_osm" / "herrenberg-minimal.osm.pbf"
+    out = tmp_path / "scene.json"
+    streets = []
+    for options in ([], ["--streets", "residential"]):
+        ran = arcfleet("scene", extract, "--capacity", 900, *options, "-o", out, "--json")
+        assert ran.returncode == 0, ran.stderr
+        streets.append(json.loads(ran.stdout)["streets"])
+    assert 0 < streets[1] < streets[0]
+
+
+def test_a_scene_and_its_plan_as_a_map(town: Path, tmp_path: Path) -> None:
+    scene, page = tmp_path / "scene.json", tmp_path / "map.html"
+    assert arcfleet("scene", town, "--capacity", 3000, "-o", scene).returncode == 0
+    ran = arcfleet("solve", scene, "--time", 0.1, "--html", page)
+    assert ran.returncode == 0, ran.stderr
+    text = page.read_text(encoding="utf-8")
+    assert "East Street" in text
+    assert "OpenStreetMap contributors" in text
+
+
 def test_a_polygon_and_a_circle(town: Path, tmp_path: Path) -> None:
     ring = [[-71.1, 41.9], [-70.985, 41.9], [-70.985, 42.1], [-71.1, 42.1], [-71.1, 41.9]]
     area = tmp_path / "area.geojson"

@@ -12,12 +12,14 @@ from arcfleet.cli.output import print_json, print_result
 
 if TYPE_CHECKING:
     from argparse import Namespace
+    from collections.abc import Sequence
 
     from arcfleet.cli.options import Commands
     from arcfleet.streets.area import Area
     from arcfleet.streets.scene import Scene
     from arcfleet.streets.scene_rules import Demand
     from arcfleet.streets.simplify import Dropped
+    from arcfleet.streets.street_map import StreetMap
 
 _EXAMPLES = """\
 examples:
@@ -41,6 +43,13 @@ def add_parser(commands: Commands) -> None:
         formatter_class=RawDescriptionHelpFormatter,
     )
     parser.add_argument("map", type=Path, metavar="MAP")
+    parser.add_argument(
+        "--streets",
+        action="append",
+        metavar="KIND[,KIND]",
+        help="read streets of these kinds only; may be repeated "
+        "(default: those to drive on, and all of CSV files)",
+    )
     area = parser.add_mutually_exclusive_group()
     area.add_argument(
         "--bbox",
@@ -129,7 +138,6 @@ def run(options: Namespace) -> int:
     from arcfleet.errors import OptionError
     from arcfleet.instance.atomic import check_writable
     from arcfleet.instance.files import format_of, write
-    from arcfleet.streets.files import read_map
     from arcfleet.streets.scene import make_scene
     from arcfleet.streets.scene_rules import SceneRules
     from arcfleet.streets.simplify import merge_close_junctions
@@ -143,9 +151,7 @@ def run(options: Namespace) -> int:
         capacity=options.capacity,
         area=_area(options),
         depot=options.depot,
-        serve_kinds=tuple(
-            kind.strip() for kinds in options.serve_kind for kind in kinds.split(",")
-        ),
+        serve_kinds=_kinds(options.serve_kind),
         serve_names=tuple(options.serve_name),
         demand=options.demand,
         one_way=not options.ignore_one_way,
@@ -155,7 +161,7 @@ def run(options: Namespace) -> int:
         remark=options.remark,
         seed=options.seed,
     )
-    street_map = read_map(options.map)
+    street_map = _read(options)
     merged = street_map
     if options.merge is not None:
         merged = merge_close_junctions(street_map, options.merge)
@@ -171,6 +177,28 @@ def run(options: Namespace) -> int:
     else:
         print_result(_summary(scene, merged_away))
     return 0
+
+
+def _read(options: Namespace) -> StreetMap:
+    from arcfleet.errors import MapError
+    from arcfleet.streets.files import read_map
+
+    if options.streets is None:
+        return read_map(options.map)
+    kinds = _kinds(options.streets)
+    street_map = read_map(options.map, streets=kinds)
+    found = {street.kind for street in street_map.streets}
+    for kind in kinds:
+        if kind not in found:
+            raise MapError(
+                f"expected --streets to name kinds of street on map {street_map.name!r}, "
+                f"got {kind!r}, of which it has none to drive on: check its spelling"
+            )
+    return street_map
+
+
+def _kinds(words: Sequence[str]) -> tuple[str, ...]:
+    return tuple(kind.strip() for kinds in words for kind in kinds.split(","))
 
 
 def _area(options: Namespace) -> Area | None:

@@ -11,12 +11,14 @@ import csv
 import io
 import math
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from arcfleet.errors import FileError
 from arcfleet.instance.instance import MAX_NODE
 from arcfleet.instance.plain_text import decode_text, quote, whole_number
+from arcfleet.streets.osm_tags import check_rule, is_wanted
 from arcfleet.streets.packed_file import read_unpacked
 from arcfleet.streets.street_map import OSM_CREDIT, Street, StreetMap
 
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from arcfleet.instance.instance import Coordinate
+    from arcfleet.streets.osm_tags import StreetRule
 
 _NODE_COLUMNS = ["id", "lon", "lat"]
 _EDGE_COLUMNS = ["u", "v", "length_m", "oneway", "highway", "name", "geometry"]
@@ -73,7 +76,11 @@ def csv_pair(path: Path | str) -> tuple[Path, Path] | None:
 
 
 def read_csv_map(
-    path: Path | str, *, name: str | None = None, credit: str = OSM_CREDIT
+    path: Path | str,
+    *,
+    name: str | None = None,
+    streets: StreetRule | None = None,
+    credit: str = OSM_CREDIT,
 ) -> StreetMap:
     """Read a street map from a pair of CSV files.
 
@@ -83,9 +90,14 @@ def read_csv_map(
         Either file, or what their names share.
     name
         For people; by default what the file names share.
+    streets
+        Which to keep, with the junctions at their ends: the values of the column highway,
+        or a callable that is given highway, name and oneway as tags. By default all.
     credit
         Whom the data is owed to.
     """
+    if streets is not None:
+        check_rule(streets)
     pair = csv_pair(path)
     if pair is None:
         raise FileError(
@@ -95,12 +107,33 @@ def read_csv_map(
         )
     nodes, edges = pair
     junctions = _read_junctions(nodes)
-    streets = _read_streets(edges, junctions)
-    if not streets:
+    found = _read_streets(edges, junctions)
+    if not found:
         raise FileError(edges, "expected at least one street, found none")
     if name is None:
         name = _PART.sub("", nodes.name)
-    return StreetMap(name=name, junctions=junctions, streets=streets, credit=credit)
+    street_map = StreetMap(name=name, junctions=junctions, streets=found, credit=credit)
+    return street_map if streets is None else _only(street_map, streets, edges)
+
+
+def _only(street_map: StreetMap, rule: StreetRule, path: Path) -> StreetMap:
+    streets = [street for street in street_map.streets if is_wanted(_tags(street), rule)]
+    if not streets:
+        raise FileError(
+            path,
+            "expected at least one street of a kind that is wanted, "
+            f"found none among {len(street_map.streets)}",
+        )
+    ends = {end for street in streets for end in (street.tail, street.head)}
+    junctions = {end: place for end, place in street_map.junctions.items() if end in ends}
+    return replace(street_map, junctions=junctions, streets=tuple(streets))
+
+
+def _tags(street: Street) -> dict[str, str]:
+    """Give a street's tags as OpenStreetMap has them: those that are known."""
+    tags = {"highway": street.kind, "name": street.name}
+    known = {key: value for key, value in tags.items() if value}
+    return known | {"oneway": "yes" if street.one_way else "no"}
 
 
 def _existing(prefix: Path, part: str) -> Path | None:

@@ -34,7 +34,7 @@ def read_map(
     path: Path | str,
     *,
     name: str | None = None,
-    streets: StreetRule = DRIVABLE_KINDS,
+    streets: StreetRule | None = None,
     credit: str | None = None,
 ) -> StreetMap:
     """Read a street map: an OpenStreetMap extract, a pair of CSV files or GeoJSON lines.
@@ -51,9 +51,8 @@ def read_map(
     name
         Of the map, for people; by default the file's name without its suffixes.
     streets
-        What to read of an OpenStreetMap extract or of GeoJSON: the values of `highway`, or
-        a callable that says of a line's tags whether it is a street. By default what may
-        be driven. CSV files are read whole.
+        What to read: the values of `highway`, or a callable that says of a line's tags
+        whether it is a street. By default what may be driven, and the whole of CSV files.
     credit
         Whom the data is owed to; by default OpenStreetMap for its extracts and for CSV
         files, and what the file itself says for GeoJSON.
@@ -61,8 +60,13 @@ def read_map(
     path = Path(path)
     if csv_pair(path) is not None:
         return read_csv_map(
-            path, name=name, credit=OSM_CREDIT if credit is None else credit
+            path,
+            name=name,
+            streets=streets,
+            credit=OSM_CREDIT if credit is None else credit,
         )
+    if streets is None:
+        streets = DRIVABLE_KINDS
     if name is None:
         name = _SUFFIX.sub("", path.name)
     head, packing = _head(path)

@@ -6,14 +6,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from arcfleet.errors import FileError
+from arcfleet.errors import FileError, OptionError
 from arcfleet.streets.csv_map import csv_pair, read_csv_map
+from arcfleet.streets.files import read_map
 from arcfleet.streets.geodesy import line_lengths
+from arcfleet.streets.osm_tags import DRIVABLE_KINDS
 from arcfleet.streets.street_map import OSM_CREDIT, Street
 from tests.shared_data import shared_dir
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from arcfleet.streets.osm_tags import Tags
 
 NODES = "id,lon,lat\n12,8.0,48.0\n40,8.001,48.0\n"
 HEADER = "u,v,length_m,oneway,highway,name,geometry\n"
@@ -66,6 +70,45 @@ def test_a_pair_is_read_from_any_of_its_names(
 def test_name_and_credit_can_be_given(tmp_path: Path) -> None:
     street_map = read_csv_map(write_pair(tmp_path), name="Town", credit="the town")
     assert (street_map.name, street_map.credit) == ("Town", "the town")
+
+
+def test_the_rule_holds_for_the_column_of_kinds(tmp_path: Path) -> None:
+    nodes = NODES + "50,8.002,48.0\n"
+    path = write_pair(tmp_path, nodes, EDGES + "40,50,75,0,service,,\n")
+    assert [s.kind for s in read_map(path).streets] == ["residential", "", "service"]
+    assert len(read_map(path).junctions) == 3
+    some = read_map(path, streets={"residential"})
+    assert [s.kind for s in some.streets] == ["residential"]
+    assert set(some.junctions) == {12, 40}
+    # A street of unknown kind is there by default only.
+    driven = read_map(path, streets=DRIVABLE_KINDS)
+    assert [s.kind for s in driven.streets] == ["residential"]
+
+
+def test_a_callable_sees_the_columns_as_tags(tmp_path: Path) -> None:
+    seen: list[Tags] = []
+
+    def is_two_way(tags: Tags) -> bool:
+        seen.append(tags)
+        return tags["oneway"] == "no"
+
+    (only,) = read_map(write_pair(tmp_path), streets=is_two_way).streets
+    assert only.metres == 80
+    name = 'Lange Straße, "Ost"'
+    assert seen == [
+        {"highway": "residential", "name": name, "oneway": "yes"},
+        {"oneway": "no"},
+    ]
+
+
+def test_a_rule_that_leaves_nothing_is_an_error(tmp_path: Path) -> None:
+    path = write_pair(tmp_path)
+    with pytest.raises(
+        FileError, match=r"edges\.csv\.gz: expected at least one street of a"
+    ):
+        read_map(path, streets={"motorway"})
+    with pytest.raises(OptionError, match=r"write {'road'}"):
+        read_map(path, streets="road")
 
 
 def test_rounded_geometry_ends_at_its_junctions(tmp_path: Path) -> None:
