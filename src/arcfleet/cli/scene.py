@@ -16,9 +16,7 @@ if TYPE_CHECKING:
 
     from arcfleet.cli.options import Commands
     from arcfleet.streets.area import Area
-    from arcfleet.streets.scene import Scene
     from arcfleet.streets.scene_rules import Demand
-    from arcfleet.streets.simplify import Dropped
     from arcfleet.streets.street_map import StreetMap
 
 _EXAMPLES = """\
@@ -135,6 +133,7 @@ def add_parser(commands: Commands) -> None:
 
 def run(options: Namespace) -> int:
     """Run the command."""
+    from arcfleet.cli.scene_report import facts, summary
     from arcfleet.errors import OptionError
     from arcfleet.instance.atomic import check_writable
     from arcfleet.instance.files import format_of, write
@@ -171,11 +170,10 @@ def run(options: Namespace) -> int:
         "junctions": len(street_map.junctions) - len(merged.junctions),
         "streets": len(street_map.streets) - len(merged.streets),
     }
-    facts = _facts(scene) | {"merged_away": merged_away}
     if options.json:
-        print_json(facts)
+        print_json(facts(scene) | {"merged_away": merged_away})
     else:
-        print_result(_summary(scene, merged_away))
+        print_result(summary(scene, merged_away))
     return 0
 
 
@@ -211,80 +209,6 @@ def _area(options: Namespace) -> Area | None:
         longitude, latitude, metres = options.around
         return Circle(longitude=longitude, latitude=latitude, metres=metres)
     return None if options.polygon is None else Polygons(options.polygon)
-
-
-def _facts(scene: Scene) -> dict[str, object]:
-    instance = scene.instance
-    return {
-        "name": instance.name,
-        "junctions": len(scene.street_map.junctions),
-        "streets": len(scene.street_map.streets),
-        "one_way": sum(street.one_way for street in scene.street_map.streets),
-        "metres": round(scene.metres),
-        "tasks": len(instance.required),
-        "total_demand": instance.total_demand,
-        "capacity": instance.capacity,
-        "least_routes": max(
-            -(-instance.total_demand // instance.capacity), int(bool(instance.required))
-        ),
-        "depot": instance.depot,
-        "depot_metres": (
-            None if scene.depot_metres is None else round(scene.depot_metres, 1)
-        ),
-        "split_streets": scene.split_streets,
-        "outside": _dropped_facts(scene.outside),
-        "cut_off": _dropped_facts(scene.cut_off),
-        "comment": instance.comment,
-    }
-
-
-def _dropped_facts(dropped: Dropped) -> dict[str, int]:
-    return {
-        "junctions": dropped.junctions,
-        "streets": dropped.streets,
-        "metres": round(dropped.metres),
-    }
-
-
-def _summary(scene: Scene, merged_away: dict[str, int]) -> str:
-    from arcfleet.search.result import one_line
-
-    facts = _facts(scene)
-    depot = "the most central junction"
-    if scene.depot_metres is not None:
-        depot = f"{scene.depot_metres:,.0f} m from the place given"
-    lines = [
-        f"scene         {one_line(scene.instance.name)}",
-        f"junctions     {facts['junctions']}",
-        f"streets       {facts['streets']}, {scene.metres / 1000:.1f} km, "
-        f"{facts['one_way']} one-way",
-        f"depot         {facts['depot']}, {depot}",
-        f"tasks         {facts['tasks']}, total demand {facts['total_demand']}",
-        f"least routes  {facts['least_routes']} of capacity {facts['capacity']}",
-    ]
-    if scene.split_streets:
-        split = _count(scene.split_streets, "street")
-        lines.append(f"split         {split} with more demand than that")
-    if any(merged_away.values()):
-        lines.append(f"merged        {_counts(**merged_away)} into others")
-    for dropped, why in (
-        (scene.outside, "outside the area"),
-        (scene.cut_off, "without a way there and back"),
-    ):
-        if dropped.junctions or dropped.streets:
-            counts = _counts(dropped.junctions, dropped.streets)
-            lines.append(f"dropped       {counts} ({dropped.metres / 1000:.1f} km) {why}")
-    if scene.instance.comment:
-        lines.append(f"credit        {one_line(scene.instance.comment)}")
-    return "\n".join(lines)
-
-
-def _counts(junctions: int, streets: int) -> str:
-    return f"{_count(junctions, 'junction')} and {_count(streets, 'street')}"
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 def _demand(text: str) -> Demand:
