@@ -4,27 +4,35 @@ Junctions start as a grid whose lines lie at uneven distances and wave a little.
 are taken out at random as long as all stay connected, which leaves T-junctions. A junction
 left with two streets gets a dead end as its third or becomes a bend in one longer street,
 as it would on a real map; some stay as they are, as where the name of a street changes.
+Streets meet at junctions only.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from arcfleet.errors import OptionError
+from arcfleet.streets.planar import free_shares, meeting_pairs
 from arcfleet.streets.street_map import Street, StreetMap
+from arcfleet.streets.town_grid import (
+    METRES_PER_UNIT,
+    UNITS_PER_DEGREE,
+    grid_places,
+    to_units,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-#: The towns lie where the equator meets the zero meridian: a degree is as long both ways.
-_METRES_PER_DEGREE = 111_320.0
 _MOST_BLOCKS = 1_000
+#: A dead end keeps this share of the way to the street that it would meet next.
+_KEPT_WAY = 0.8
+_SHORTEST_DEAD_END = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,12 +120,12 @@ def random_settings(generator: np.random.Generator, *, mixed: bool) -> Synthetic
 
 
 class _Town:
-    """The work of one call: places in metres, and the streets kept between them."""
+    """The work of one call: places in units, and the streets kept between them."""
 
     def __init__(self, settings: SyntheticSettings, generator: np.random.Generator) -> None:
         self.settings = settings
         self.generator = generator
-        self.places = self._grid_places()
+        self.places = grid_places(settings, generator)
         self.streets = self._kept(*self._grid_streets())
         self._add_dead_ends()
 
@@ -125,8 +133,7 @@ class _Town:
         chains = self._chains()
         used = sorted({end for chain, _ in chains for end in (chain[0], chain[-1])})
         number = {place: index for index, place in enumerate(used)}
-        degrees = self.places / _METRES_PER_DEGREE
-        points = [(float(x), float(y)) for x, y in degrees.round(7)]
+        points = [(x, y) for x, y in (self.places / UNITS_PER_DEGREE).tolist()]
         return StreetMap(
             name=name,
             junctions={number[place]: points[place] for place in used},
@@ -142,24 +149,6 @@ class _Town:
                 for chain, one_way in chains
             ),
         )
-
-    def _grid_places(self) -> NDArray[np.float64]:
-        chosen, draw = self.settings, self.generator
-        across, along = (
-            np.cumsum(chosen.block_metres * np.exp(draw.normal(0, chosen.unevenness, n)))
-            for n in (chosen.columns, chosen.rows)
-        )
-        x, y = (axis.ravel() for axis in np.meshgrid(across, along))
-        moves = draw.uniform(-1, 1, (2, len(x))) * chosen.jitter
-        gap_x, gap_y = (_nearest_gap(lines) for lines in (across, along))
-        x = x + moves[0] * np.tile(gap_x, chosen.rows)
-        y = y + moves[1] * np.repeat(gap_y, chosen.columns)
-        # Long waves turn the lines; they move neighbours alike, so streets do not cross.
-        wave = 12 * chosen.block_metres
-        phase = draw.uniform(0, 2 * math.pi, 2)
-        bent_x = x + 0.08 * wave * np.sin(y / wave + phase[0])
-        bent_y = y + 0.08 * wave * np.sin(x / wave + phase[1])
-        return np.column_stack([bent_x - bent_x.mean(), bent_y - bent_y.mean()])
 
     def _grid_streets(self) -> tuple[list[tuple[int, int]], list[bool]]:
         """Give the streets of the full grid in their directions, and which are one-way."""
@@ -207,25 +196,45 @@ class _Town:
 
     def _add_dead_ends(self) -> None:
         """Give some junctions with two streets a third one that ends in the block."""
-        around = self._around()
-        grid = len(self.places)
-        added: list[NDArray[np.float64]] = []
-        for place, streets in enumerate(around):
+        starts: list[int] = []
+        ways: list[NDArray[np.float64]] = []
+        for place, streets in enumerate(self._around()):
             if len(streets) != 2 or self.generator.random() >= self.settings.dead_ends:
                 continue
             ends = [self._other(street, place) for street in streets]
-            away = self.places[ends] - self.places[place]
+            away = (self.places[ends] - self.places[place]) * METRES_PER_UNIT
             lengths = np.hypot(away[:, 0], away[:, 1])
             out = -(away / lengths[:, None]).sum(axis=0)  # opposite to both
             if np.hypot(*out) < 0.3:  # a straight street: turn off to a side
                 side = 1.0 if self.generator.random() < 0.5 else -1.0
                 out = side * np.array([-away[0, 1], away[0, 0]]) / lengths[0]
-            out = out / np.hypot(*out)
             reach = lengths.min() * self.generator.uniform(0.35, 0.8)
-            self.streets.append((place, grid + len(added), False))
-            added.append(self.places[place] + reach * out)
-        if added:
-            self.places = np.vstack([self.places, *added])
+            starts.append(place)
+            ways.append(reach * out / np.hypot(*out))
+        if starts:
+            self._place_dead_ends(np.array(starts), np.array(ways))
+
+    def _place_dead_ends(
+        self, starts: NDArray[np.int64], ways: NDArray[np.float64]
+    ) -> None:
+        """Shorten dead ends before the streets in their way; drop those too short then."""
+        kept_streets = self.places[[street[:2] for street in self.streets]]
+        origin = self.places[starts]
+        longer = np.stack([origin, origin + to_units(ways / _KEPT_WAY)], axis=1)
+        ways = ways * free_shares(longer, kept_streets)[:, None]
+        long_enough = np.hypot(ways[:, 0], ways[:, 1]) >= _SHORTEST_DEAD_END
+        starts, origin = starts[long_enough], origin[long_enough]
+        tips = origin + to_units(ways[long_enough])
+        lines = np.concatenate([kept_streets, np.stack([origin, tips], axis=1)])
+        crossing = np.zeros(len(lines), dtype=np.bool_)
+        crossing[meeting_pairs(lines)[:, 1]] = True  # the later one gives way
+        free = ~crossing[len(kept_streets) :]
+        first = len(self.places)
+        self.streets += [
+            (place, first + number, False)
+            for number, place in enumerate(starts[free].tolist())
+        ]
+        self.places = np.concatenate([self.places, tips[free]])
 
     def _around(self) -> list[list[int]]:
         around: list[list[int]] = [[] for _ in range(len(self.places))]
@@ -274,13 +283,5 @@ class _Town:
 
     def _length(self, chain: Sequence[int]) -> float:
         steps = np.diff(self.places[list(chain)], axis=0)
-        return round(float(np.hypot(steps[:, 0], steps[:, 1]).sum()), 2)
-
-
-def _nearest_gap(lines: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Give for each line of the grid the distance to the nearer of its neighbours."""
-    gaps = np.diff(lines)
-    nearest: NDArray[np.float64] = np.minimum(
-        np.append(gaps, gaps[-1]), np.insert(gaps, 0, gaps[0])
-    )
-    return nearest
+        units = float(np.hypot(steps[:, 0], steps[:, 1]).sum())
+        return round(units * METRES_PER_UNIT, 2)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+import shapely
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -61,6 +62,39 @@ def test_a_town_is_connected_and_its_lengths_are_those_of_its_lines(
         assert points[-1] == found.junctions[street.head]
         line = sum(hypot(b[0] - a[0], b[1] - a[1]) for a, b in pairwise(points))
         assert street.metres == pytest.approx(line * 111_320, abs=0.2)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.builds(
+        SyntheticSettings,
+        columns=st.integers(2, 14),
+        rows=st.integers(2, 14),
+        block_metres=st.floats(1, 500),
+        unevenness=st.floats(0, 2),
+        jitter=st.floats(0, 0.4),
+        missing=st.floats(0, 0.6),
+        dead_ends=st.floats(0, 1),
+        bare=st.floats(0, 1),
+    ),
+    st.integers(0, 2**32),
+)
+def test_streets_meet_at_junctions_and_bends_only(
+    chosen: SyntheticSettings, seed: int
+) -> None:
+    found = synthetic_streets(chosen, seed=seed)
+    # Whole numbers, as the map stores seven digits of a degree.
+    lines = [
+        [(round(x * 1e7), round(y * 1e7)) for x, y in pair]
+        for street in found.streets
+        for pair in pairwise(found.points(street))
+    ]
+    drawn = [shapely.LineString(line) for line in lines]
+    for one, other in shapely.STRtree(drawn).query(drawn, "intersects").T.tolist():
+        if one < other:
+            common = set(lines[one]) & set(lines[other])
+            assert len(common) == 1
+            assert drawn[one].intersection(drawn[other]).equals(shapely.Point(*common))
 
 
 def test_another_seed_is_another_town() -> None:
