@@ -14,14 +14,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from arcfleet.datasets.chunk_folder import ChunkFolder, chunk_folder_of, read_streets
+from arcfleet.datasets.chunk_folder import ChunkFolder, read_streets, remove_leftover
 from arcfleet.datasets.dataset import Dataset, pieces_to_arrays, write_dataset
+from arcfleet.datasets.street_source import (
+    check_merge_metres,
+    map_streets,
+    synthetic_towns,
+)
 from arcfleet.errors import ArcfleetError, FileError, MapError, OptionError
 from arcfleet.instance.atomic import check_writable
 from arcfleet.search.progress import Progress
 from arcfleet.search.stop import check_whole_number
-from arcfleet.streets.street_arrays import BANDS, Split, StreetArrays, band, join, to_arrays
-from arcfleet.streets.synthetic import random_settings, synthetic_streets
+from arcfleet.streets.street_arrays import BANDS, Split
 from arcfleet.streets.tasks import CAPACITY, PieceCutter, TaskSet, find_task_set
 from arcfleet.workers import TaskFailure, run_tasks
 
@@ -36,8 +40,6 @@ CountCallback = Callable[[int, int], None]
 
 MOST_INSTANCES = 10_000_000
 MERGE_METRES = 15.0
-#: Towns that a split without maps is cut from.
-SYNTHETIC_TOWNS = 24
 
 _CHUNK = 500
 
@@ -51,7 +53,7 @@ def make_dataset(
     maps: Sequence[Path | str] = (),
     seed: int = 0,
     mixed: bool = False,
-    merge_metres: float = MERGE_METRES,
+    merge_metres: float | None = MERGE_METRES,
     workers: int = 1,
     progress: CountCallback | None = None,
 ) -> Dataset:
@@ -71,13 +73,14 @@ def make_dataset(
     split
         Which part of the streets to cut from; no two splits share a junction.
     maps
-        Street maps; none means synthetic streets.
+        Street maps, none of which may overlap another; none means synthetic streets.
     seed
         Of all random choices.
     mixed
         Whether one-way streets stay one-way.
     merge_metres
-        Junctions of the maps this close to each other are merged first; 0 merges none.
+        Junctions of the maps at most this far apart are merged first; 0 merges those at
+        the same place, None merges nothing.
     workers
         Processes; with more than one, a script must guard its calls by
         `if __name__ == "__main__":`.
@@ -98,8 +101,12 @@ def make_dataset(
     check_whole_number("workers", workers, 1, 256)
     if split not in BANDS:
         raise OptionError(f"expected a split among {', '.join(BANDS)}, got {split!r}")
+    check_merge_metres(merge_metres)
     check_writable(path)
-    streets, names, credit = _streets(maps, split, seed, mixed, merge_metres)
+    if maps:
+        streets, names, credit = map_streets(maps, split, mixed, merge_metres)
+    else:
+        streets, names, credit = synthetic_towns(split, seed, mixed)
     facts: dict[str, object] = {
         "name": f"{chosen.name}-{split}",
         "task_set": chosen.name,
@@ -108,55 +115,27 @@ def make_dataset(
         "mixed": mixed,
         "capacity": CAPACITY,
         "maps": names,
-        "merge_metres": merge_metres if maps else 0,
+        "merge_metres": merge_metres if maps else None,
         "credit": credit,
         "streets_sha256": streets.digest,
     }
     chunk_facts = {**facts, "count": count, "chunk": _CHUNK}
     if path.exists():
         found = _already_there(path, {**facts, "count": count})
-        if chunk_folder_of(path).exists():  # of a run that was killed at its very end
-            ChunkFolder(path, chunk_facts).remove()
+        remove_leftover(path, chunk_facts)  # of a run that was killed at its very end
         return found
     PieceCutter(streets, chosen)  # unfit streets are found before anything is written
-    folder = ChunkFolder(path, chunk_facts)
-    job = _Job(folder.keep_streets(streets), chosen.name, split, seed)
-    _make_chunks(folder, job, count, workers, progress)
+    folder = ChunkFolder(path, chunk_facts, -(-count // _CHUNK))
+    try:
+        job = _Job(folder.keep_streets(streets), chosen.name, split, seed)
+        _make_chunks(folder, job, count, workers, progress)
+    except BaseException:
+        if not folder.chunks:  # nothing that another run could go on from
+            folder.remove()
+        raise
     write_dataset(path, folder.arrays(), facts)
     folder.remove()
     return Dataset.open(path)
-
-
-def _streets(
-    maps: Sequence[Path | str], split: Split, seed: int, mixed: bool, merge_metres: float
-) -> tuple[StreetArrays, list[str], str]:
-    """Give the streets of a split, the names of their maps and whom they are owed to."""
-    if not maps:
-        number = list(BANDS).index(split)
-        draw = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(number, 0)))
-        towns = [
-            synthetic_streets(
-                random_settings(draw, mixed=mixed),
-                seed=int(draw.integers(2**63)),
-                name=f"synthetic {town}",
-            )
-            for town in range(SYNTHETIC_TOWNS)
-        ]
-        parts = [to_arrays(town, mixed=mixed) for town in towns]
-        return join(parts), [town.name for town in towns], ""
-
-    from arcfleet.streets.files import read_map
-    from arcfleet.streets.simplify import merge_close_junctions
-
-    parts, names, credits = [], [], []
-    for path in maps:
-        street_map = read_map(path)
-        if merge_metres > 0:
-            street_map = merge_close_junctions(street_map, merge_metres)
-        parts.append(band(to_arrays(street_map, mixed=mixed), split))
-        names.append(street_map.name)
-        credits.append(street_map.credit)
-    return join(parts), names, "; ".join(dict.fromkeys(filter(None, credits)))
 
 
 def _already_there(path: Path, facts: dict[str, object]) -> Dataset:

@@ -1,14 +1,16 @@
 from __future__ import annotations
 
 import signal
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
-from arcfleet.datasets import make
+from arcfleet.datasets import make, street_source
 from arcfleet.datasets.make import make_dataset
-from arcfleet.errors import FileError, MapError, OptionError
+from arcfleet.errors import FileError, FormatWarning, MapError, OptionError
 from arcfleet.instance.diagnose import diagnose
+from arcfleet.streets import tasks
 from tests.shared_data import shared_dir
 from tests.towns import town, write_csv_map
 
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from arcfleet.datasets.dataset import Dataset
+    from arcfleet.streets import StreetMap
     from arcfleet.streets.street_arrays import Split
 
 
@@ -83,6 +86,31 @@ def test_splits_share_no_junction(streets: Path, tmp_path: Path) -> None:
     assert len(set.union(*seen)) == sum(len(each) for each in seen)
 
 
+def shifted(street_map: StreetMap, east: float) -> StreetMap:
+    return replace(
+        street_map,
+        junctions={n: (x + east, y) for n, (x, y) in street_map.junctions.items()},
+        streets=tuple(replace(street, geometry=()) for street in street_map.streets),
+    )
+
+
+def test_maps_that_overlap_are_refused(tmp_path: Path) -> None:
+    first = town(4, blocks=30)
+    longitudes = [x for x, _ in first.junctions.values()]
+    width = max(longitudes) - min(longitudes)
+    here, near, far = (
+        write_csv_map(shifted(first, share * width), tmp_path / name)
+        for name, share in (("here", 0.0), ("near", 0.9), ("far", 1.1))
+    )
+    file = tmp_path / "a.npz"
+    for other in (near, here):
+        with pytest.raises(MapError, match=f"boxes around {here} and {other} overlap"):
+            make_dataset(file, "task20", count=5, maps=[here, other])
+    assert make_dataset(file, "task20", count=5, maps=[here, far]).facts["maps"] == [
+        *("here", "far")
+    ]
+
+
 def test_splits_of_beijing_lie_in_bands_of_longitude(tmp_path: Path) -> None:
     beijing = shared_dir() / "maps" / "beijing_5ring"
     east = -180.0
@@ -102,7 +130,7 @@ def test_splits_of_beijing_lie_in_bands_of_longitude(tmp_path: Path) -> None:
 def test_without_maps_each_split_has_its_own_towns(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(make, "SYNTHETIC_TOWNS", 2)
+    monkeypatch.setattr(street_source, "SYNTHETIC_TOWNS", 2)
     train, test = (
         make_dataset(tmp_path / f"{kind}.npz", "task40", count=30, split=kind)
         for kind in ("train", "test")
@@ -176,6 +204,98 @@ def test_other_arguments_do_not_mix(
     assert not (tmp_path / "a.npz.parts").exists()
     with pytest.raises(FileError, match="made with count 61, found a data set with 60"):
         make_dataset(file, "task20", count=61, maps=[streets])
+
+
+def keep_two_chunks(file: Path, streets: Path) -> Path:
+    def stop_later(done: int, total: int) -> None:
+        if done == 40:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        make_dataset(file, "task20", count=60, maps=[streets], progress=stop_later)
+    return file.with_name(f"{file.name}.parts")
+
+
+@pytest.mark.parametrize("place", [0.2, 0.9])
+def test_a_damaged_chunk_is_made_again(
+    streets: Path, tmp_path: Path, small_chunks: None, place: float
+) -> None:
+    whole, file = tmp_path / "whole.npz", tmp_path / "a.npz"
+    make_dataset(whole, "task20", count=60, maps=[streets])
+    parts = keep_two_chunks(file, streets)
+    chunk = parts / "chunk-000001.npz"
+    data = bytearray(chunk.read_bytes())
+    data[int(place * len(data))] ^= 255
+    chunk.write_bytes(data)
+    for other in parts.glob("streets-*"):
+        other.write_bytes(b"damaged")
+    done: list[int] = []
+    with pytest.warns(FormatWarning, match=r"chunk-000001\.npz: dropped this chunk"):
+        make_dataset(
+            file,
+            "task20",
+            count=60,
+            maps=[streets],
+            progress=lambda number, total: done.append(number),
+        )
+    assert done == [20, 40, 60]
+    assert file.read_bytes() == whole.read_bytes()
+    assert not parts.exists()
+
+
+@pytest.mark.parametrize("name", ["chunk-one.npz", "chunk-000003.npz", "chunk-1.npz"])
+def test_odd_names_among_the_chunks_are_named(
+    streets: Path, tmp_path: Path, small_chunks: None, name: str
+) -> None:
+    parts = keep_two_chunks(tmp_path / "a.npz", streets)
+    (parts / name).write_bytes((parts / "chunk-000001.npz").read_bytes())
+    with pytest.raises(FileError, match=f"{name}: expected names from .* move this file"):
+        make_dataset(tmp_path / "a.npz", "task20", count=60, maps=[streets])
+
+
+def test_a_finished_file_minds_no_chunks_of_others(
+    streets: Path, tmp_path: Path, small_chunks: None
+) -> None:
+    file = tmp_path / "a.npz"
+    parts = keep_two_chunks(file, streets)
+    aside = parts.rename(tmp_path / "aside")
+    made = make_dataset(file, "task20", count=70, maps=[streets])
+    aside.rename(parts)
+    found = make_dataset(file, "task20", count=70, maps=[streets])
+    assert found.checksum == made.checksum
+    assert len([*parts.iterdir()]) == 3, "they may be wanted still"
+
+
+def test_a_run_that_fails_at_once_leaves_nothing(
+    streets: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tasks, "_MOST_DRAWS", 0)
+    with pytest.raises(MapError, match="found none in 0 draws"):
+        make_dataset(tmp_path / "a.npz", "task20", count=5, maps=[streets])
+    assert [*tmp_path.iterdir()] == []
+
+
+def test_merging_nothing_and_merging_what_lies_together(tmp_path: Path) -> None:
+    first = town(4, blocks=30)
+    # Every street gets ends of its own, at the places where junctions were.
+    ends = [end for street in first.streets for end in (street.tail, street.head)]
+    apart = replace(
+        first,
+        junctions={n: first.junctions[end] for n, end in enumerate(ends)},
+        streets=tuple(
+            replace(street, tail=2 * n, head=2 * n + 1)
+            for n, street in enumerate(first.streets)
+        ),
+    )
+    streets = write_csv_map(apart, tmp_path / "apart")
+    file = tmp_path / "a.npz"
+    with pytest.raises(MapError, match="connected streets"):
+        make_dataset(file, "task20", count=2, maps=[streets], merge_metres=None)
+    found = make_dataset(file, "task20", count=2, maps=[streets], merge_metres=0)
+    assert found.facts["merge_metres"] == 0
+    for wrong in (-1.0, float("nan"), float("inf"), "15"):
+        with pytest.raises(OptionError, match="merge_metres to be a distance of at least"):
+            make_dataset(file, "task20", count=2, merge_metres=wrong)  # type: ignore[arg-type]
 
 
 def test_arguments_are_checked_before_any_work(streets: Path, tmp_path: Path) -> None:
