@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from dataclasses import asdict, dataclass
 from functools import lru_cache
@@ -29,8 +30,10 @@ if TYPE_CHECKING:
 #: Methods to label with.
 LABEL_METHODS = ("ruin-recreate", "maens")
 
-#: Instances per record: few enough to lose little, enough to make their passing cheap.
+#: Instances per record at most: enough to make their passing cheap.
 _CHUNK = 16
+#: Iterations of ruin and recreate per record at most, a few seconds: what a kill may lose.
+_CHUNK_ITERATIONS = 400_000
 
 
 def label_dataset(
@@ -83,6 +86,8 @@ def label_dataset(
     check_whole_number("workers", workers, 1, 256)
     check_writable(path)
     facts: dict[str, object] = {
+        # Asked of the whole package, which lies above this part of it: hence no import.
+        "arcfleet_version": sys.modules["arcfleet"].__version__,
         "dataset_sha256": dataset.checksum,
         "method": method,
         "iterations": iterations,
@@ -97,10 +102,11 @@ def label_dataset(
         labels = _already_there(path, dataset, facts)
         log_path.unlink(missing_ok=True)  # of a run that was killed at its very end
         return labels
-    log = LabelLog(log_path, {**facts, "chunk": _CHUNK})
+    size = chunk_size(method, iterations)
+    log = LabelLog(log_path, {**facts, "chunk": size})
     try:
         job = _Job(dataset.path, dataset.checksum, method, stop, seed)
-        _label_chunks(log, job, len(dataset), workers, progress)
+        _label_chunks(log, job, len(dataset), size, workers, progress)
         write_labels(path, facts, [log.chunks[first] for first in sorted(log.chunks)])
         log.remove()
     finally:
@@ -131,10 +137,22 @@ class _Job:
     last: int = 0
 
 
+def chunk_size(method: str, iterations: int) -> int:
+    """Give the instances per record: one where a single instance takes long."""
+    if method == "maens":
+        return 1
+    return max(1, min(_CHUNK, _CHUNK_ITERATIONS // iterations))
+
+
 def _label_chunks(
-    log: LabelLog, job: _Job, count: int, workers: int, progress: CountCallback | None
+    log: LabelLog,
+    job: _Job,
+    count: int,
+    size: int,
+    workers: int,
+    progress: CountCallback | None,
 ) -> None:
-    left = [first for first in range(0, count, _CHUNK) if first not in log.chunks]
+    left = [first for first in range(0, count, size) if first not in log.chunks]
     done = sum(len(chunk.cost) for chunk in log.chunks.values())
     failures: list[TaskFailure] = []
 
@@ -156,7 +174,7 @@ def _label_chunks(
             _Job(
                 *(job.dataset, job.checksum, job.method, job.stop, job.seed),
                 first=first,
-                last=min(first + _CHUNK, count),
+                last=min(first + size, count),
             )
             for first in left
         ),

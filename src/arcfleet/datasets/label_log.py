@@ -182,7 +182,8 @@ class LabelLog:
                 "expected labels in the making, found something else: move it away",
             )
         if found != expected:
-            differing = [n for n in expected if found.get(n) != expected[n]]
+            names = expected | found  # what one of them lacks differs too
+            differing = [n for n in names if found.get(n) != expected.get(n)]
             raise FileError(
                 self.path,
                 f"expected labels in the making with the same {' and '.join(differing)}, "

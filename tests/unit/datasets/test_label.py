@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from arcfleet import Stop, check, solve
+from arcfleet import Stop, __version__, check, solve
 from arcfleet.datasets import label
 from arcfleet.datasets.array_file import write_array_file
 from arcfleet.datasets.label import label_dataset
@@ -81,6 +81,7 @@ def test_the_header_says_how_they_were_made(dataset: Dataset) -> None:
     facts = labels.facts
     assert (facts["method"], facts["iterations"], facts["seed"]) == ("ruin-recreate", 5, 9)
     assert facts["dataset_sha256"] == dataset.checksum
+    assert facts["arcfleet_version"] == __version__
     assert facts["settings"]["average_removed"] > 0
     before = labels.path.stat().st_mtime_ns
     label_dataset(dataset, iterations=5, seed=9)
@@ -192,6 +193,22 @@ def test_logs_of_others_are_left_alone(dataset: Dataset, tmp_path: Path) -> None
         label_dataset(dataset, file, iterations=2, progress=stop)
     with pytest.raises(FileError, match="with the same iterations and seed, found those"):
         label_dataset(dataset, file, iterations=3, seed=1)
+
+
+@pytest.mark.parametrize("other", [{}, {"seed": 1, "old": 2}, {"seed": 1, "new": 3}])
+def test_a_log_of_other_facts_is_refused(tmp_path: Path, other: dict[str, int]) -> None:
+    path = tmp_path / "a.log"
+    LabelLog(path, other).close()
+    with pytest.raises(FileError, match=r"with the same (seed and )?(new|old)"):
+        LabelLog(path, {"seed": 1, "new": 2})
+
+
+@pytest.mark.parametrize(
+    ("method", "iterations", "size"),
+    [("ruin-recreate", 5_000, 16), ("ruin-recreate", 10**9, 1), ("maens", 1, 1)],
+)
+def test_slow_searches_are_recorded_sooner(method: str, iterations: int, size: int) -> None:
+    assert label.chunk_size(method, iterations) == size
 
 
 def test_two_processes_do_not_write_one_log(tmp_path: Path) -> None:
