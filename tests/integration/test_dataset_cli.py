@@ -18,6 +18,7 @@ from tests.integration.test_cli import ARCFLEET, arcfleet, on_terminal
 from tests.towns import town, write_csv_map
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 
@@ -26,13 +27,9 @@ def streets(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_csv_map(town(6, blocks=30), tmp_path_factory.mktemp("maps") / "town")
 
 
-def kill_once(command: list[object], begun: Path, pattern: str) -> None:
-    """Start a command and kill it by SIGKILL as soon as it has kept some of its work."""
-
-    def size() -> int:
-        return sum(file.stat().st_size for file in begun.glob(pattern))
-
-    before = size()
+def kill_once(command: list[object], kept: Callable[[], int]) -> None:
+    """Start a command and kill it by SIGKILL as soon as it has kept more of its work."""
+    before = kept()
     process = subprocess.Popen(
         [*ARCFLEET, *map(str, command)],
         stdout=subprocess.DEVNULL,
@@ -40,13 +37,25 @@ def kill_once(command: list[object], begun: Path, pattern: str) -> None:
         start_new_session=True,
     )
     deadline = time.monotonic() + 60
-    while time.monotonic() < deadline and process.poll() is None:
-        if size() > before + 500:
-            break
+    while time.monotonic() < deadline and process.poll() is None and kept() <= before:
         time.sleep(0.005)
-    assert process.poll() is None, "it ended before it could be killed"
-    os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
+    ended = process.poll() is not None
+    if not ended:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    assert not ended, "it ended before it could be killed"
+    assert kept() > before
+
+
+def count_records(log: Path) -> int:
+    """Count the whole records of a label log."""
+    data = log.read_bytes() if log.exists() else b""
+    end = data.find(b"\n") + 1
+    records = 0
+    while end and end + 12 <= len(data):
+        end += 12 + int.from_bytes(data[end + 4 : end + 8], "little")
+        records += end <= len(data)
+    return records
 
 
 def test_make_label_and_info(streets: Path, tmp_path: Path) -> None:
@@ -71,6 +80,10 @@ def test_make_label_and_info(streets: Path, tmp_path: Path) -> None:
     assert [line for line in ran.stdout.splitlines() if line.startswith("required")] == [
         "required links    20 / 20.0 / 20  20 / 20.0 / 20"
     ]
+    assert ["split", "test", "test"] in [line.split() for line in ran.stdout.splitlines()]
+    assert ["seed", "3", "3"] in [line.split() for line in ran.stdout.splitlines()]
+    assert ran.stdout.endswith(f"a: streets of town ({dataset.credit})\n")
+    assert "OpenStreetMap" in dataset.credit
 
 
 def test_info_json_agrees_with_the_instances(streets: Path, tmp_path: Path) -> None:
@@ -96,14 +109,15 @@ def test_info_json_agrees_with_the_instances(streets: Path, tmp_path: Path) -> N
 def test_make_goes_on_after_kill_9(streets: Path, tmp_path: Path) -> None:
     def command(name: str) -> list[object]:
         return [
-            *("dataset", "make", "task100", "--count", 4000, "--maps", streets),
+            *("dataset", "make", "task100", "--count", 6000, "--maps", streets),
             *("-o", tmp_path / name),
         ]
 
-    kill_once(command("broken.npz"), tmp_path / "broken.npz.parts", "chunk-*.npz")
+    parts = tmp_path / "broken.npz.parts"
+    kill_once(command("broken.npz"), lambda: len([*parts.glob("chunk-*.npz")]))
     assert not (tmp_path / "broken.npz").exists()
     kept = {f.name: f.stat().st_mtime_ns for f in tmp_path.glob("*/chunk-*")}
-    assert 0 < len(kept) < 8
+    assert 0 < len(kept) < 12
     ran = arcfleet(*command("broken.npz"), "--workers", 2)
     assert (ran.returncode, ran.stderr) == (0, "")
     arcfleet(*command("whole.npz"))
@@ -117,12 +131,12 @@ def test_label_goes_on_after_kill_9(streets: Path, tmp_path: Path) -> None:
     assert arcfleet(*making).returncode == 0
 
     def command(name: str) -> list[object]:
-        return ["dataset", "label", file, "--iterations", 600, "-o", tmp_path / name]
+        return ["dataset", "label", file, "--iterations", 3000, "-o", tmp_path / name]
 
+    log = tmp_path / "broken.npz.log"
     for _ in range(2):
-        kill_once([*command("broken.npz"), "--workers", 2], tmp_path, "broken.npz.log")
-    kept = (tmp_path / "broken.npz.log").stat().st_size
-    assert kept > 0
+        kill_once([*command("broken.npz"), "--workers", 2], lambda: count_records(log))
+    assert 2 <= count_records(log) < 19
     ran = arcfleet(*command("broken.npz"))
     assert ran.returncode == 0
     arcfleet(*command("whole.npz"))
@@ -180,6 +194,12 @@ def test_errors_are_one_sentence(
     ):
         assert "cut short or damaged" in error(*command)
     assert "picture file" in error("info", file, "--plot", tmp_path / "a.txt")
-    for usage in (["dataset"], ["dataset", *map(str, making), "--count", "0"]):
+    making_again = ["dataset", *map(str, making)]
+    for usage in (
+        ["dataset"],
+        [*making_again, "--count", "0"],
+        [*making_again, "--merge", "-1"],
+        [*making_again, "--merge", "nan"],
+    ):
         with pytest.raises(SystemExit, match="2"):
             main(usage)

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from arcfleet.datasets.statistics import DatasetStatistics
     from arcfleet.report.dataset_plot import DatasetFigures
 
+#: Maps that are named in a line about a data set.
+_MOST_NAMES = 12
+
 _EXAMPLES = """\
 examples:
   arcfleet dataset make task20 --count 20000 --split train --maps maps/beijing_5ring \\
@@ -67,14 +70,15 @@ def _add_make(actions: Commands) -> None:
         nargs="+",
         default=[],
         metavar="MAP",
-        help="street maps; synthetic streets without",
+        help="street maps that do not overlap; synthetic streets without",
     )
     parser.add_argument(
         "--merge",
         type=_metres,
         default=15.0,
         metavar="M",
-        help="merge junctions of MAP closer than M metres first; default 15",
+        help="merge junctions of MAP at most M metres apart first, none for no merging; "
+        "default 15",
     )
     parser.add_argument("--mixed", action="store_true", help="one-way streets stay one-way")
     parser.add_argument(
@@ -138,13 +142,17 @@ def _add_work(parser: ArgumentParser) -> None:
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
 
 
-def _metres(text: str) -> float:
+def _metres(text: str) -> float | None:
+    if text == "none":
+        return None
     try:
         value = float(text)
     except ValueError:
         value = -1.0
     if not 0 <= value <= 10_000:
-        raise ArgumentTypeError(f"expected metres from 0 to 10000, got {text[:40]!r}")
+        raise ArgumentTypeError(
+            f"expected metres from 0 to 10000 or none, got {text[:40]!r}"
+        )
     return value
 
 
@@ -232,8 +240,21 @@ def run_info(options: Namespace) -> int:
             }
         )
         return 0
-    print_result(table(statistics_rows(facts), ["", *labels]))
+    made_with = [
+        [name, *(str(dataset.facts.get(name, "")) for dataset in datasets)]
+        for name in ("split", "seed")
+    ]
+    print_result(table([*made_with, *statistics_rows(facts)], ["", *labels]))
+    for label, dataset in zip(labels, datasets, strict=True):
+        credit = f" ({dataset.credit})" if dataset.credit else ""
+        print_result(f"{label}: streets of {_map_names(dataset)}{credit}")
     return 0
+
+
+def _map_names(dataset: Dataset) -> str:
+    names = dataset.facts.get("maps") or ["unknown maps"]
+    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    return ", ".join(map(str, names[:_MOST_NAMES])) + more
 
 
 def _figures(dataset: Dataset, facts: DatasetStatistics, label: str) -> DatasetFigures:
@@ -247,7 +268,9 @@ def _figures(dataset: Dataset, facts: DatasetStatistics, label: str) -> DatasetF
         label=label,
         degrees=facts.degrees,
         lengths=dataset.arrays["cost"],
+        nodes=dataset.arrays["num_nodes"],
         links=dataset.arrays["num_links"],
+        demands=dataset.arrays["demand"][dataset.arrays["demand"] > 0],
         routes=least_routes(dataset),
         places=np.column_stack([piece.longitude, piece.latitude]).astype(np.float64),
         ends=np.column_stack([piece.tail, piece.head]).astype(np.int64),

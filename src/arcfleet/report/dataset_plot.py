@@ -1,4 +1,4 @@
-"""Data sets side by side: degrees, street lengths, sizes, and one piece of each."""
+"""Data sets side by side: sizes, degrees, lengths, demands, and one piece of each."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from arcfleet.instance.atomic import write_bytes_atomically
-from arcfleet.report.plot import check_plottable, route_colours
+from arcfleet.report.colours import DEPOT, route_colours
+from arcfleet.report.plot import check_plottable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 _PANEL_INCHES = (4.4, 3.3)
 _DOTS_PER_INCH = 130
 _MOST_PIECES = 4
+_COLUMNS = 12  # which three panels of facts and one to four pieces share evenly
 _MOST_BARS = 12
 _GRID = {"visible": True, "color": "#e3e6e8", "linewidth": 0.8}
 
@@ -39,8 +41,10 @@ class DatasetFigures:
         Share of the nodes with 0, 1, 2, ... links; the last entry holds all above.
     lengths
         Of all links, in metres.
-    links
-        Number of links of each instance.
+    nodes, links
+        Number of nodes and of links of each instance.
+    demands
+        Of all required links.
     routes
         Least number of routes of each instance.
     places
@@ -58,7 +62,9 @@ class DatasetFigures:
     label: str
     degrees: Sequence[float]
     lengths: NDArray[np.integer]
+    nodes: NDArray[np.integer]
     links: NDArray[np.integer]
+    demands: NDArray[np.integer]
     routes: NDArray[np.integer]
     places: NDArray[np.float64]
     ends: NDArray[np.int64]
@@ -92,16 +98,28 @@ def draw_datasets(figures: Sequence[DatasetFigures]) -> Figure:
     pieces = figures[:_MOST_PIECES]
     width, height = _PANEL_INCHES
     # A Figure of its own, not pyplot: no window, no state shared with the caller.
-    figure = Figure(figsize=(width * 4, height * 2), layout="constrained")
+    figure = Figure(figsize=(width * 3, height * 3), layout="constrained")
+    cells = figure.add_gridspec(3, _COLUMNS)
     colours = route_colours(len(figures))
-    degrees, lengths, links, routes = (figure.add_subplot(2, 4, n) for n in range(1, 5))
+    degrees, lengths, demands, nodes, links, routes = (
+        figure.add_subplot(cells[row, column : column + 4])
+        for row in (0, 1)
+        for column in (0, 4, 8)
+    )
     _draw_degrees(degrees, figures, colours)
     _draw_lengths(lengths, figures, colours)
-    _draw_counts(links, [f.links for f in figures], colours, "links per instance")
-    _draw_counts(routes, [f.routes for f in figures], colours, "least routes")
+    for axes, values, x_label, of in (
+        (demands, [f.demands for f in figures], "demand of a required link", "links"),
+        (nodes, [f.nodes for f in figures], "nodes per instance", "instances"),
+        (links, [f.links for f in figures], "links per instance", "instances"),
+        (routes, [f.routes for f in figures], "least routes", "instances"),
+    ):
+        _draw_counts(axes, values, colours, x_label, f"share of the {of}, %")
     degrees.legend(frameon=False, fontsize=9)
-    for number, (facts, colour) in enumerate(zip(pieces, colours, strict=False), start=5):
-        _draw_piece(figure.add_subplot(2, 4, number), facts, colour)
+    span = _COLUMNS // len(pieces)
+    for number, (facts, colour) in enumerate(zip(pieces, colours, strict=False)):
+        place = cells[2, number * span : (number + 1) * span]
+        _draw_piece(figure.add_subplot(place), facts, colour)
     credits = dict.fromkeys(facts.credit for facts in figures if facts.credit)
     if credits:
         figure.supxlabel("; ".join(credits), x=0.995, ha="right", fontsize=8)
@@ -140,7 +158,8 @@ def _draw_counts(
     axes: Axes,
     values: Sequence[NDArray[np.integer]],
     colours: Sequence[str],
-    label: str,
+    x_label: str,
+    y_label: str,
 ) -> None:
     from matplotlib.ticker import MaxNLocator
 
@@ -159,7 +178,7 @@ def _draw_counts(
             counts, _ = np.histogram(numbers, edges)
             axes.stairs(100 * counts / len(numbers), edges, color=colour, linewidth=1.6)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    _finish(axes, label, "share of the instances, %")
+    _finish(axes, x_label, y_label)
 
 
 def _draw_piece(axes: Axes, facts: DatasetFigures, colour: str) -> None:
@@ -176,7 +195,7 @@ def _draw_piece(axes: Axes, facts: DatasetFigures, colour: str) -> None:
     x, y = facts.places.T
     axes.scatter(x, y, s=7, color="#4a5560", zorder=3)
     depot = facts.depot
-    axes.scatter(x[depot], y[depot], s=45, marker="s", color="#111111", zorder=4)
+    axes.scatter(x[depot], y[depot], s=45, marker="s", color=DEPOT, zorder=4)
     axes.margins(0.05)
     axes.set_aspect(1 / math.cos(math.radians(float(facts.places[:, 1].mean()))))
     axes.set_title(f"{facts.label}: one instance", loc="left", fontsize=10)
