@@ -195,7 +195,9 @@ def test_logs_of_others_are_left_alone(dataset: Dataset, tmp_path: Path) -> None
         label_dataset(dataset, file, iterations=3, seed=1)
 
 
-@pytest.mark.parametrize("other", [{}, {"seed": 1, "old": 2}, {"seed": 1, "new": 3}])
+@pytest.mark.parametrize(
+    "other", [{}, {"seed": 1, "new": 2, "old": 3}, {"seed": 1, "new": 3}]
+)
 def test_a_log_of_other_facts_is_refused(tmp_path: Path, other: dict[str, int]) -> None:
     path = tmp_path / "a.log"
     LabelLog(path, other).close()
