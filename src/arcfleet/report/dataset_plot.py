@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import io
 import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from arcfleet.instance.atomic import write_bytes_atomically
 from arcfleet.report.colours import DEPOT, route_colours
+from arcfleet.report.picture import save_picture
 from arcfleet.report.plot import check_plottable
 
 if TYPE_CHECKING:
@@ -84,11 +83,7 @@ def plot_datasets(figures: Sequence[DatasetFigures], path: Path) -> None:
         If the file cannot be written.
     """
     check_plottable(path)
-    picture = io.BytesIO()
-    draw_datasets(figures).savefig(
-        picture, format=path.suffix.lower()[1:], dpi=_DOTS_PER_INCH
-    )
-    write_bytes_atomically(path, picture.getvalue())
+    save_picture(draw_datasets(figures), path, dots_per_inch=_DOTS_PER_INCH)
 
 
 def draw_datasets(figures: Sequence[DatasetFigures]) -> Figure:
