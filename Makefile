@@ -37,6 +37,7 @@ bench: setup
 	$(BIN)/python -m benchmarks.network_speed
 	$(BIN)/python -m benchmarks.path_scanning_speed
 	$(BIN)/python -m benchmarks.split_speed
+	$(BIN)/python -m benchmarks.street_maps
 
 ## stub: write the extension's stub anew after its bindings changed
 stub: setup
