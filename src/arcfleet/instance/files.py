@@ -7,7 +7,7 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from arcfleet.errors import OptionError
+from arcfleet.errors import FileError, OptionError
 from arcfleet.instance.atomic import write_text_atomically
 from arcfleet.instance.formats.carplib import ENGLISH, SPANISH
 from arcfleet.instance.formats.json_format import format_json, read_json
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 _FORMATS = ("carplib", "mcarp", "json")
 _SUFFIXES = {".dat": "carplib", ".txt": "mcarp", ".json": "json"}
+#: Names of files that people take to a planner first.
+_STREET_MAPS = (".pbf", ".osm", ".osm.gz", ".osm.bz2", ".geojson")
 _EXAMPLE = "example:"
 
 
@@ -34,6 +36,12 @@ def read(path: Path | str) -> Instance:
     """
     if str(path).startswith(_EXAMPLE):
         return _read_example(str(path).removeprefix(_EXAMPLE))
+    if str(path).lower().endswith(_STREET_MAPS) and Path(path).is_file():
+        raise FileError(
+            path,
+            "expected an instance, found a street map; make an instance of it with "
+            "`arcfleet scene`",
+        )
     text = read_text(path)
     if text.lstrip().startswith(("{", "[")):
         return read_json(path, text)

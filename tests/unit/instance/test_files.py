@@ -184,3 +184,11 @@ def test_written_file_has_usual_permissions_and_links_stay(tmp_path: Path) -> No
     assert os.path.islink(link)  # noqa: PTH114
     assert target.read_bytes() == b"second\n"
     assert target.stat().st_mode & 0o777 == 0o640
+
+
+@pytest.mark.parametrize("name", ["town.osm.pbf", "town.OSM", "town.osm.gz", "a.geojson"])
+def test_a_street_map_is_sent_to_scene(tmp_path: Path, name: str) -> None:
+    file = tmp_path / name
+    file.write_bytes(b"\x00\x00\x00\rOSMHeader")
+    with pytest.raises(FileError, match=r"found a street map; .*`arcfleet scene`"):
+        read(file)
