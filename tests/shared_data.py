@@ -1,4 +1,4 @@
-"""Where the collection of public instances lies; it is not part of the repository."""
+"""Where public instances and street maps lie; they are not part of the repository."""
 
 from __future__ import annotations
 
@@ -14,4 +14,12 @@ def shared_dir() -> Path:
     folder = Path(os.environ.get("ARCFLEET_SHARED", default))
     if not (folder / "carplib" / "best_known.csv").is_file():
         pytest.skip(f"no instance collection in {folder}; set ARCFLEET_SHARED to its place")
+    return folder
+
+
+def maps_dir() -> Path:
+    """Return the folder of street maps, or skip the test where there is none."""
+    folder = shared_dir() / "maps"
+    if not (folder / "SOURCES.csv").is_file():
+        pytest.skip(f"no street maps in {folder}; set ARCFLEET_SHARED to what holds them")
     return folder

@@ -11,7 +11,7 @@ import pytest
 
 from arcfleet import Instance, diagnose, read
 from arcfleet.cli import main
-from tests.shared_data import shared_dir
+from tests.shared_data import maps_dir
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = "src/arcfleet/instance/examples/denver.json"
@@ -154,7 +154,7 @@ def test_the_kinds_to_read(town: Path, tmp_path: Path) -> None:
 
 
 def test_the_kinds_to_read_of_an_extract(tmp_path: Path) -> None:
-    extract = shared_dir() / "maps" / "raw_osm" / "herrenberg-minimal.osm.pbf"
+    extract = maps_dir() / "raw_osm" / "herrenberg-minimal.osm.pbf"
     out = tmp_path / "scene.json"
     streets = []
     for options in ([], ["--streets", "residential"]):
@@ -253,7 +253,7 @@ def test_wrong_usage_exits_2(
 
 
 def test_an_openstreetmap_extract(tmp_path: Path) -> None:
-    extract = shared_dir() / "maps" / "raw_osm" / "herrenberg-minimal.osm.pbf"
+    extract = maps_dir() / "raw_osm" / "herrenberg-minimal.osm.pbf"
     out = tmp_path / "scene.json"
     arguments = ("--capacity", 3000, "--both-sides", "--serve-kind", "residential")
     ran = arcfleet("scene", extract, *arguments, "-o", out, "--json")
@@ -301,7 +301,7 @@ def test_the_example_is_made_by_the_command_in_its_page(tmp_path: Path) -> None:
     arguments = [*words[0].split(), words[1], *words[2].split()][2:]
     made = tmp_path / "denver.json"
     arguments[arguments.index(EXAMPLE)] = str(made)
-    arguments[0] = str(shared_dir() / "maps" / "denver_downtown")
+    arguments[0] = str(maps_dir() / "denver_downtown")
     ran = arcfleet("scene", *arguments)
     assert ran.returncode == 0, ran.stderr
     assert made.read_bytes() == DENVER.read_bytes()

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from arcfleet.errors import FileError
+from arcfleet.errors import FileError, OptionError
 from arcfleet.instance.atomic import write_bytes_atomically
 
 if TYPE_CHECKING:
@@ -38,6 +38,25 @@ def small_integers(values: Array) -> Array:
         if most <= np.iinfo(kind).max:
             return values.astype(kind)
     return values.astype(np.int64)
+
+
+def require_npz(path: Path) -> None:
+    """Raise OptionError where the name does not say what the file will be."""
+    if path.suffix != ".npz":
+        raise OptionError(f"expected a file ending in .npz, got {path.name!r}")
+
+
+def require_same_facts(
+    path: Path, found: Mapping[str, object], expected: Mapping[str, object]
+) -> None:
+    """Raise FileError where a finished file was made with other arguments."""
+    for name, value in expected.items():
+        if found.get(name) != value:
+            raise FileError(
+                path,
+                f"expected no file or one made with {name} {value!r}, found one "
+                f"with {found.get(name)!r}: name another file or delete this one",
+            )
 
 
 def write_array_file(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from arcfleet.datasets.array_file import require_npz, require_same_facts
 from arcfleet.datasets.dataset import Dataset
 from arcfleet.datasets.label_log import LabelChunk, LabelLog
 from arcfleet.datasets.labels import Labels, labels_path, open_labels, write_labels
@@ -84,6 +85,7 @@ def label_dataset(
     stop = Stop(iterations=iterations)
     check_whole_number("seed", seed, 0, 2**64 - 1)
     check_whole_number("workers", workers, 1, 256)
+    require_npz(path)
     check_writable(path)
     facts: dict[str, object] = {
         # Asked of the whole package, which lies above this part of it: hence no import.
@@ -99,7 +101,8 @@ def label_dataset(
     }
     log_path = path.with_name(f"{path.name}.log")
     if path.exists():
-        labels = _already_there(path, dataset, facts)
+        labels = open_labels(path, dataset)
+        require_same_facts(path, labels.facts, facts)
         log_path.unlink(missing_ok=True)  # of a run that was killed at its very end
         return labels
     size = chunk_size(method, iterations)
@@ -112,18 +115,6 @@ def label_dataset(
     finally:
         log.close()
     return open_labels(path, dataset)
-
-
-def _already_there(path: Path, dataset: Dataset, facts: dict[str, object]) -> Labels:
-    labels = open_labels(path, dataset)
-    for name, value in facts.items():
-        if labels.facts.get(name) != value:
-            raise FileError(
-                path,
-                f"expected no file or one made with {name} {value!r}, found labels "
-                f"with {labels.facts.get(name)!r}: name another file or delete this one",
-            )
-    return labels
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from arcfleet.datasets.array_file import require_npz, require_same_facts
 from arcfleet.datasets.chunk_folder import ChunkFolder, read_streets, remove_leftover
 from arcfleet.datasets.dataset import Dataset, pieces_to_arrays, write_dataset
 from arcfleet.datasets.street_source import (
@@ -21,7 +22,7 @@ from arcfleet.datasets.street_source import (
     map_streets,
     synthetic_towns,
 )
-from arcfleet.errors import ArcfleetError, FileError, MapError, OptionError
+from arcfleet.errors import ArcfleetError, MapError, OptionError
 from arcfleet.instance.atomic import check_writable
 from arcfleet.search.progress import Progress
 from arcfleet.search.stop import check_whole_number
@@ -102,6 +103,7 @@ def make_dataset(
     if split not in BANDS:
         raise OptionError(f"expected a split among {', '.join(BANDS)}, got {split!r}")
     check_merge_metres(merge_metres)
+    require_npz(path)
     check_writable(path)
     if maps:
         streets, names, credit = map_streets(maps, split, mixed, merge_metres)
@@ -121,7 +123,8 @@ def make_dataset(
     }
     chunk_facts = {**facts, "count": count, "chunk": _CHUNK}
     if path.exists():
-        found = _already_there(path, {**facts, "count": count})
+        found = Dataset.open(path)
+        require_same_facts(path, found.facts, {**facts, "count": count})
         remove_leftover(path, chunk_facts)  # of a run that was killed at its very end
         return found
     PieceCutter(streets, chosen)  # unfit streets are found before anything is written
@@ -136,18 +139,6 @@ def make_dataset(
     write_dataset(path, folder.arrays(), facts)
     folder.remove()
     return Dataset.open(path)
-
-
-def _already_there(path: Path, facts: dict[str, object]) -> Dataset:
-    found = Dataset.open(path)
-    for name, value in facts.items():
-        if found.facts.get(name) != value:
-            raise FileError(
-                path,
-                f"expected no file or one made with {name} {value!r}, found a data set "
-                f"with {found.facts.get(name)!r}: name another file or delete this one",
-            )
-    return found
 
 
 @dataclass(frozen=True, slots=True)

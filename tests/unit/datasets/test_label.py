@@ -86,7 +86,7 @@ def test_the_header_says_how_they_were_made(dataset: Dataset) -> None:
     before = labels.path.stat().st_mtime_ns
     label_dataset(dataset, iterations=5, seed=9)
     assert labels.path.stat().st_mtime_ns == before
-    with pytest.raises(FileError, match="made with seed 1, found labels with 9"):
+    with pytest.raises(FileError, match="made with seed 1, found one with 9"):
         label_dataset(dataset, iterations=5, seed=1)
 
 

@@ -11,7 +11,7 @@ from arcfleet.datasets.make import make_dataset
 from arcfleet.errors import FileError, FormatWarning, MapError, OptionError
 from arcfleet.instance.diagnose import diagnose
 from arcfleet.streets import tasks
-from tests.shared_data import shared_dir
+from tests.shared_data import maps_dir
 from tests.towns import town, write_csv_map
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ def test_maps_that_overlap_are_refused(tmp_path: Path) -> None:
 
 
 def test_splits_of_beijing_lie_in_bands_of_longitude(tmp_path: Path) -> None:
-    beijing = shared_dir() / "maps" / "beijing_5ring"
+    beijing = maps_dir() / "beijing_5ring"
     east = -180.0
     for kind in ("train", "test"):
         found = make_dataset(
@@ -202,7 +202,7 @@ def test_other_arguments_do_not_mix(
     again = make_dataset(file, "task20", count=60, maps=[streets])
     assert (again.checksum, file.stat().st_mtime_ns) == (made.checksum, before)
     assert not (tmp_path / "a.npz.parts").exists()
-    with pytest.raises(FileError, match="made with count 61, found a data set with 60"):
+    with pytest.raises(FileError, match="made with count 61, found one with 60"):
         make_dataset(file, "task20", count=61, maps=[streets])
 
 
@@ -311,3 +311,9 @@ def test_arguments_are_checked_before_any_work(streets: Path, tmp_path: Path) ->
         make_dataset(file, "task100", count=1, maps=[tiny])
     assert not file.exists()
     assert not (tmp_path / "a.npz.parts").exists()
+
+
+def test_a_name_that_does_not_say_npz_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(OptionError, match=r"ending in \.npz, got 'x\.foo'"):
+        make_dataset(tmp_path / "x.foo", "task20", count=2)
+    assert list(tmp_path.iterdir()) == []

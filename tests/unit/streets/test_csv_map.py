@@ -12,7 +12,7 @@ from arcfleet.streets.files import read_map
 from arcfleet.streets.geodesy import line_lengths
 from arcfleet.streets.osm_tags import DRIVABLE_KINDS
 from arcfleet.streets.street_map import OSM_CREDIT, Street
-from tests.shared_data import shared_dir
+from tests.shared_data import maps_dir
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -198,9 +198,7 @@ def test_a_cut_file_is_an_error(tmp_path: Path) -> None:
 
 
 def test_all_maps_of_the_collection_are_read() -> None:
-    folder = shared_dir() / "maps"
-    if not folder.is_dir():
-        pytest.skip(f"no maps in {folder}")
+    folder = maps_dir()
     with (folder / "SOURCES.csv").open(encoding="utf-8", newline="") as stream:
         rows = list(csv.DictReader(stream))
     assert rows

@@ -15,7 +15,7 @@ from arcfleet.streets.scene import make_scene
 from arcfleet.streets.scene_rules import SceneRules
 from arcfleet.streets.simplify import largest_strong_part
 from arcfleet.streets.street_map import OSM_CREDIT, Street, StreetMap
-from tests.shared_data import shared_dir
+from tests.shared_data import maps_dir
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -242,13 +242,6 @@ def test_a_cut_extract_is_an_error(tmp_path: Path, extract: str) -> None:
         path.write_bytes(whole[: int(len(whole) * part)])
         with pytest.raises(FileError, match="found a cut or broken one"):
             read_map(path)
-
-
-def maps_dir() -> Path:
-    folder = shared_dir() / "maps"
-    if not folder.is_dir():
-        pytest.skip(f"no maps in {folder}")
-    return folder
 
 
 def metres(street_map: StreetMap) -> float:

@@ -12,7 +12,7 @@ from arcfleet.streets.chains import merge_chains
 from arcfleet.streets.files import read_map
 from arcfleet.streets.osmnx_graph import from_osmnx
 from arcfleet.streets.street_map import OSM_CREDIT, Street
-from tests.shared_data import shared_dir
+from tests.shared_data import maps_dir
 
 PLACES = {1: (8.0, 48.0), 2: (8.001, 48.0), 3: (8.002, 48.0)}
 
@@ -134,9 +134,7 @@ def test_a_graph_that_went_through_a_file_as_text_is_read() -> None:
 
 @pytest.mark.parametrize("simplify", [True, False])
 def test_a_graph_of_osmnx_agrees_with_our_reading(simplify: bool) -> None:
-    path = shared_dir() / "maps" / "raw_osm" / "reno_east3.osm"
-    if not path.is_file():
-        pytest.skip(f"no {path}")
+    path = maps_dir() / "raw_osm" / "reno_east3.osm"
     graph = osmnx.graph_from_xml(path, simplify=simplify, retain_all=True)
     theirs = from_osmnx(graph, name="Reno")
     ours = read_map(path)

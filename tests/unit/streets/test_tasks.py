@@ -13,7 +13,7 @@ from arcfleet.instance.diagnose import diagnose
 from arcfleet.streets import Street, StreetMap
 from arcfleet.streets.street_arrays import BANDS, StreetArrays, band, join, to_arrays
 from arcfleet.streets.tasks import TASK_SETS, PieceCutter, find_task_set
-from tests.shared_data import shared_dir
+from tests.shared_data import maps_dir
 from tests.towns import town
 
 SPEC = {
@@ -199,7 +199,7 @@ def test_beijing_gives_solvable_mixed_pieces_in_each_band() -> None:
     from arcfleet.streets.files import read_map
     from arcfleet.streets.simplify import merge_close_junctions
 
-    beijing = read_map(shared_dir() / "maps" / "beijing_5ring")
+    beijing = read_map(maps_dir() / "beijing_5ring")
     streets = to_arrays(merge_close_junctions(beijing, 15), mixed=True)
     for split in BANDS:
         cut = PieceCutter(band(streets, split), TASK_SETS["task100"])  # type: ignore[arg-type]
