@@ -45,13 +45,14 @@ stub: setup
 
 setup: .venv/ready
 
+# torch first, and pinned: what depends on it would bring a build with CUDA along.
 # --no-build-isolation: the build uses the pinned tools of the environment.
 .venv/ready: pyproject.toml constraints.txt CMakeLists.txt $(CXX_FILES)
 	test -d .venv || $(PYTHON) -m venv .venv
 	$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt \
-	    scikit-build-core nanobind cmake ninja
+	    scikit-build-core nanobind cmake ninja torch
 	$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt \
-	    --no-build-isolation -e ".[plot,maps,test]"
+	    --no-build-isolation -e ".[plot,maps,neural,test]"
 	touch $@
 
 clean:

@@ -1,0 +1,1 @@
+"""Learned solvers: the only folder that imports torch (extra `neural`)."""

@@ -1,0 +1,124 @@
+"""What a learned solver sees of some instances: tensors of one shape, padded and masked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING
+
+import torch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from torch import Tensor
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class ArcBatch:
+    """The arcs of some instances, arc 0 being the depot.
+
+    Instances of different size are padded: arcs that are not `real` stand at place 0, cost
+    and demand nothing, and are their own twin.
+
+    Parameters
+    ----------
+    features
+        What does not change while a plan is built, (batch, arcs, 3 + 2 d): whether it is
+        the depot, cost and demand, the MDS coordinates of start and of end. Lengths are
+        divided by `scale`, demands by the capacity.
+    distance
+        Driving costs between places, (batch, places, places), in the instance's unit.
+    start, end
+        Place where service of an arc starts and ends, (batch, arcs).
+    service_cost, demand
+        Of each arc, (batch, arcs), in the instance's units.
+    twin
+        The same task in the other direction, the arc itself if there is none,
+        (batch, arcs).
+    real
+        Which arcs are no padding, (batch, arcs).
+    capacity, route_cost, fleet_limit
+        Of each instance, (batch,); a fleet limit of 0 is none.
+    scale
+        Mean driving cost between the real arcs of each instance, (batch,): the unit of
+        all lengths that the model sees.
+    """
+
+    features: Tensor
+    distance: Tensor
+    start: Tensor
+    end: Tensor
+    service_cost: Tensor
+    demand: Tensor
+    twin: Tensor
+    real: Tensor
+    capacity: Tensor
+    route_cost: Tensor
+    fleet_limit: Tensor
+    scale: Tensor
+
+    def __len__(self) -> int:
+        """Give the number of instances."""
+        return len(self.capacity)
+
+    @property
+    def num_arcs(self) -> int:
+        """Number of arcs with the padding, the depot included."""
+        return self.real.shape[1]
+
+    @property
+    def num_tasks(self) -> Tensor:
+        """Tasks of each instance, (batch,)."""
+        arc = torch.arange(self.num_arcs, device=self.twin.device)
+        return (self.real & (self.twin >= arc) & (arc > 0)).sum(1, dtype=torch.int32)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether no arc is padding, which saves the masks. Waits for the device."""
+        return bool(self.real.all())
+
+    def select(self, rows: Tensor) -> ArcBatch:
+        """Give some of the instances, in the order of `rows`."""
+        return self._each(lambda tensor: tensor[rows])
+
+    def to(self, device: torch.device | str) -> ArcBatch:
+        """Give the same batch on another device."""
+        return self._each(lambda tensor: tensor.to(device, non_blocking=True))
+
+    def incoming(self) -> Tensor:
+        """Give the driving costs into each arc, (batch, arcs, arcs), scaled.
+
+        Entry [b, i, j] is from the end of arc j to the start of arc i.
+        """
+        from_ends = take_rows(self.distance, self.end)  # (batch, arcs j, places)
+        columns = self.start[:, None, :].expand(-1, self.num_arcs, -1).long()
+        costs = from_ends.gather(2, columns)  # (batch, arcs j, arcs i)
+        return costs.transpose(1, 2).contiguous().float() / self.scale[:, None, None]
+
+    def deadheads(self, arcs: Tensor) -> Tensor:
+        """Sum the driving costs along sequences of arcs, in the instance's unit.
+
+        Parameters
+        ----------
+        arcs
+            Of shape (batch, copies, steps); what stands before the first is the depot.
+
+        Returns
+        -------
+        deadheads
+            Of shape (batch, copies), integers.
+        """
+        rows = torch.arange(len(self), device=arcs.device)[:, None, None]
+        ends = self.end[rows, arcs[..., :-1]]
+        ends = torch.cat([self.end[:, None, :1].expand_as(ends[..., :1]), ends], dim=-1)
+        starts = self.start[rows, arcs]
+        return self.distance[rows, ends.long(), starts.long()].sum(-1, dtype=torch.int64)
+
+    def _each(self, change: Callable[[Tensor], Tensor]) -> ArcBatch:
+        return ArcBatch(**{f.name: change(getattr(self, f.name)) for f in fields(self)})
+
+
+def take_rows(values: Tensor, index: Tensor) -> Tensor:
+    """Gather rows of (batch, rows, width) by (batch, count): (batch, count, width)."""
+    wide = index.long()[..., None].expand(-1, -1, values.shape[2])
+    return values.gather(1, wide)

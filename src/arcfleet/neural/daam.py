@@ -1,0 +1,252 @@
+"""DaAM, the direction-aware attention model: from where plans stand to logits over arcs.
+
+A graph attention layer over the arc graph, an attention encoder and a pointer. All of it
+runs again at every step, which is the paper's model. Decoding is not its business.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+import torch
+from torch import nn
+from torch.nn import functional
+
+from arcfleet.errors import OptionError
+from arcfleet.neural.norms import NORMS, NormName, make_norm
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from arcfleet.neural.arc_batch import ArcBatch
+    from arcfleet.neural.state import State
+
+# Table 1 of the paper: is_depot, cost and demand stand before the MDS coordinates; two
+# features change from step to step: the way from the previous arc, and allow_serve.
+NUM_PLAIN = 3
+NUM_CHANGING = 2
+
+Inputs = Literal["mds+gat", "gat", "mds"]
+INPUTS: tuple[Inputs, ...] = ("mds+gat", "gat", "mds")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DaamConfig:
+    """Every size of the model.
+
+    Parameters
+    ----------
+    width
+        Of the embeddings.
+    layers, heads, feed_forward
+        Of the attention encoder.
+    gat_heads
+        Scalar attentions of the graph attention layer; the paper has one.
+    mds_dimensions
+        Coordinates of a node.
+    norm
+        One of `NORMS`, after each half of an encoder layer.
+    clip
+        Logits lie between plus and minus this.
+    inputs
+        "mds+gat" is the paper's model, "gat" leaves the MDS columns out, "mds" has a
+        plain linear layer instead of the graph attention.
+    """
+
+    width: int = 128
+    layers: int = 3
+    heads: int = 8
+    feed_forward: int = 512
+    gat_heads: int = 1
+    mds_dimensions: int = 8
+    norm: NormName = "rms"
+    clip: float = 10.0
+    inputs: Inputs = "mds+gat"
+
+    def __post_init__(self) -> None:
+        """Check every number."""
+        for name in ("width", "layers", "heads", "feed_forward", "gat_heads"):
+            if getattr(self, name) < 1:
+                raise OptionError(
+                    f"expected {name} to be at least 1, got {getattr(self, name)}"
+                )
+        if self.mds_dimensions < 0:
+            raise OptionError(
+                f"expected mds_dimensions of at least 0, got {self.mds_dimensions}"
+            )
+        for name in ("heads", "gat_heads"):
+            if self.width % getattr(self, name):
+                raise OptionError(
+                    f"expected a width that {name} divides, got width {self.width} and "
+                    f"{getattr(self, name)} {name}"
+                )
+        if self.norm not in NORMS:
+            raise OptionError(f"expected norm to be one of {NORMS}, got {self.norm!r}")
+        if self.inputs not in INPUTS:
+            raise OptionError(f"expected inputs to be one of {INPUTS}, got {self.inputs!r}")
+
+    @property
+    def num_static(self) -> int:
+        """Features that stay the same while a plan is built."""
+        return NUM_PLAIN + 2 * self.mds_dimensions
+
+
+class Prepared(NamedTuple):
+    """What the model needs of a batch, worked out once for all steps.
+
+    Parameters
+    ----------
+    static
+        Static features after the first linear layer, (batch, 1, arcs, width).
+    incoming
+        As `ArcBatch.incoming`, (batch, 1, arcs, arcs).
+    real
+        (batch, 1, arcs), or None where nothing is padded.
+    capacity
+        (batch, 1).
+    """
+
+    static: Tensor
+    incoming: Tensor
+    real: Tensor | None
+    capacity: Tensor
+
+
+class Daam(nn.Module):
+    """The policy: logits over the arcs for every plan.
+
+    Parameters
+    ----------
+    config
+        Its sizes.
+    """
+
+    def __init__(self, config: DaamConfig) -> None:
+        super().__init__()
+        self.config = config
+        width = config.width
+        # W of the paper, its static and its changing columns apart.
+        self.static = nn.Linear(config.num_static, width, bias=config.inputs == "mds")
+        self.changing = nn.Linear(NUM_CHANGING, width, bias=False)
+        if config.inputs != "mds":
+            heads = config.gat_heads
+            self.attend_to = nn.Parameter(torch.empty(heads, width // heads))
+            self.attend_from = nn.Parameter(torch.empty(heads, width // heads))
+            self.attend_edge = nn.Parameter(torch.zeros(heads))
+            nn.init.xavier_uniform_(self.attend_to)
+            nn.init.xavier_uniform_(self.attend_from)
+        self.encoder = nn.ModuleList(EncoderLayer(config) for _ in range(config.layers))
+        self.context = nn.Linear(2 * width + 2, width, bias=False)
+        self.key = nn.Linear(width, width, bias=False)
+
+    def prepare(self, batch: ArcBatch) -> Prepared:
+        """Work out what stays the same at every step; on the CPU or the GPU as `batch`."""
+        kind = self.static.weight.dtype
+        features = batch.features
+        if self.config.inputs == "gat":
+            features = features.clone()
+            features[..., NUM_PLAIN:] = 0
+        return Prepared(
+            static=self.static(features.to(kind))[:, None],
+            incoming=batch.incoming().to(kind)[:, None],
+            real=None if batch.is_full else batch.real[:, None],
+            capacity=batch.capacity[:, None],
+        )
+
+    def forward(self, prepared: Prepared, state: State, allowed: Tensor) -> Tensor:
+        """Give the logits of each arc, (batch, copies, arcs), -inf where not allowed.
+
+        Parameters
+        ----------
+        prepared
+            The instances.
+        state
+            Where the plans stand, (batch, copies, ...).
+        allowed
+            Arcs that may be chosen, (batch, copies, arcs).
+        """
+        embedding = self._embed(prepared, state)  # (batch, copies, arcs, width)
+        batch, copies, arcs, width = embedding.shape
+        real = prepared.real
+        flat_real = None
+        if real is not None:
+            flat_real = real.expand(-1, copies, -1).reshape(batch * copies, arcs)
+        flat = embedding.reshape(batch * copies, arcs, width)
+        for layer in self.encoder:
+            flat = layer(flat, flat_real)
+        return self._point(flat.view(embedding.shape), prepared, state, allowed)
+
+    def _embed(self, prepared: Prepared, state: State) -> Tensor:
+        copies = state.previous.shape[1]
+        arcs = prepared.incoming.shape[-1]
+        kind = prepared.static.dtype
+        column = state.previous[:, :, None, None].expand(-1, -1, arcs, 1)
+        way = prepared.incoming.expand(-1, copies, -1, -1).gather(3, column)
+        changing = torch.cat([way, state.unserved[..., None].to(kind)], dim=-1)
+        hidden: Tensor = prepared.static + self.changing(changing)
+        if self.config.inputs == "mds":
+            return hidden
+        heads = self.config.gat_heads
+        parts = hidden.view(*hidden.shape[:-1], heads, -1).transpose(2, 3)
+        # parts: (batch, copies, heads, arcs, width / heads)
+        to = (parts * self.attend_to[:, None]).sum(-1)  # (batch, copies, heads, arcs)
+        source = (parts * self.attend_from[:, None]).sum(-1)
+        edge = self.attend_edge[:, None, None] * prepared.incoming[:, :, None]
+        score = functional.leaky_relu(to[..., None] + source[..., None, :] + edge, 0.2)
+        if prepared.real is not None:
+            score = score.masked_fill(~prepared.real[:, :, None, None], -math.inf)
+        # score: (batch, copies, heads, arcs i, arcs j)
+        mixed = score.softmax(-1).to(kind) @ parts
+        return functional.elu(mixed.transpose(2, 3).flatten(-2))
+
+    def _point(
+        self, embedding: Tensor, prepared: Prepared, state: State, allowed: Tensor
+    ) -> Tensor:
+        width = self.config.width
+        if prepared.real is None:
+            mean = embedding.mean(2)
+        else:
+            weight = prepared.real / prepared.real.sum(-1, keepdim=True)
+            mean = (embedding * weight[..., None].to(embedding.dtype)).sum(2)
+        row = state.previous[..., None, None].expand(-1, -1, 1, width)
+        previous = embedding.gather(2, row)[:, :, 0]  # (batch, copies, width)
+        room = state.remaining / prepared.capacity
+        half_full = 2 * state.remaining > prepared.capacity
+        numbers = torch.stack([room, half_full.to(room.dtype)], dim=-1)
+        context = torch.cat([mean, previous, numbers.to(mean.dtype)], dim=-1)
+        # q . (K h) = (K^T q) . h, which spares the keys of all arcs.
+        query = self.context(context) @ self.key.weight
+        match = (embedding @ query[..., None])[..., 0].float() / math.sqrt(width)
+        logits = self.config.clip * match.tanh()
+        result: Tensor = logits.masked_fill(~allowed, -math.inf)
+        return result
+
+
+class EncoderLayer(nn.Module):
+    """Attention of all arcs to all, then a feed-forward net; skip and norm after each."""
+
+    def __init__(self, config: DaamConfig) -> None:
+        super().__init__()
+        width = config.width
+        self.heads = config.heads
+        self.query_key_value = nn.Linear(width, 3 * width, bias=False)
+        self.out = nn.Linear(width, width, bias=False)
+        self.attention_norm = make_norm(config.norm, width)
+        self.widen = nn.Linear(width, config.feed_forward)
+        self.narrow = nn.Linear(config.feed_forward, width)
+        self.feed_forward_norm = make_norm(config.norm, width)
+
+    def forward(self, hidden: Tensor, real: Tensor | None) -> Tensor:
+        """Give new embeddings, (rows, arcs, width); `real` is (rows, arcs) or None."""
+        parts = self.query_key_value(hidden).unflatten(-1, (3, self.heads, -1))
+        query, key, value = parts.permute(2, 0, 3, 1, 4)
+        # each: (rows, heads, arcs, width / heads)
+        mask = None if real is None else real[:, None, None]
+        mixed = functional.scaled_dot_product_attention(query, key, value, attn_mask=mask)
+        attended = self.out(mixed.transpose(1, 2).flatten(2))
+        hidden = self.attention_norm(hidden + attended, real)
+        spread = functional.relu(self.widen(hidden))
+        result: Tensor = self.feed_forward_norm(hidden + self.narrow(spread), real)
+        return result
