@@ -124,6 +124,34 @@ def node_distances(instance: Instance, threads: int = 1) -> IntArray:
         raise _too_long(instance) from None
 
 
+def distances_around(
+    instance: Instance, nodes: IntArray, threads: int = 1
+) -> tuple[IntArray, IntArray]:
+    """Driving costs from some nodes to all and from all to them, one row for each of them.
+
+    `nodes` are positions in `instance.nodes`; UNREACHABLE stands where there is no way.
+    """
+    position = {node: index for index, node in enumerate(instance.nodes)}
+    links = _link_arrays(instance, position)
+    # Ways to a node are ways from it where every street runs the other way.
+    turned = {**links, "tail": links["head"], "head": links["tail"]}
+    everywhere = np.arange(len(instance.nodes), dtype=np.int32)
+    try:
+        leaving, arriving = (
+            _core.distance_matrix(
+                num_nodes=len(instance.nodes),
+                **ways,
+                sources=nodes,
+                targets=everywhere,
+                threads=threads,
+            )
+            for ways in (links, turned)
+        )
+    except OverflowError:
+        raise _too_long(instance) from None
+    return leaving, arriving
+
+
 def _check_size(instance: Instance) -> None:
     """Refuse what the dense matrix cannot hold, before memory runs out."""
     links = [link for link in instance.links if link.required]

@@ -1,0 +1,296 @@
+"""From instances to what a learned solver sees of them: the file that knows both worlds."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+
+from arcfleet.errors import UnsolvableError
+from arcfleet.network import distances_around, node_distances
+from arcfleet.neural.arc_arrays import (
+    ArcArrays,
+    arcs_of_arrays,
+    arcs_of_networks,
+    pad_arrays,
+)
+from arcfleet.neural.arc_batch import ArcBatch, take_rows
+from arcfleet.neural.daam import NUM_PLAIN
+from arcfleet.neural.mds import (
+    MOST_LANDMARKS,
+    classical_mds,
+    landmark_mds,
+    landmark_nodes,
+)
+from arcfleet.neural.shortest_paths import FAR, shortest_paths
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+    from torch import Tensor
+
+    from arcfleet.datasets import Dataset, PaddedArrays
+    from arcfleet.instance import Instance
+    from arcfleet.network import Network
+
+MDS_DIMENSIONS = 8
+
+#: Instances prepared at once. What stays of a Task100 instance is 69 KiB: 110 x 110
+#: driving costs of 4 bytes, 201 x 19 features of 4 and 25 bytes beside for each arc; so
+#: 20,000 take 1.3 GiB. While they are prepared some ten matrices of 110 x 110 of 8 bytes
+#: come on top: 1 MiB each, 4 GiB for a chunk.
+CHUNK = 4096
+
+
+def batch_from_dataset(
+    dataset: Dataset,
+    indices: Sequence[int] | NDArray[np.integer],
+    *,
+    device: torch.device | str,
+    mds_dimensions: int = MDS_DIMENSIONS,
+    chunk: int = CHUNK,
+) -> ArcBatch:
+    """Prepare instances of a data set; the arguments are those of `batch_from_arrays`."""
+    padded = dataset.padded(indices)
+    return batch_from_arrays(
+        padded, device=device, mds_dimensions=mds_dimensions, chunk=chunk
+    )
+
+
+def batch_from_arrays(
+    padded: PaddedArrays,
+    *,
+    device: torch.device | str,
+    mds_dimensions: int = MDS_DIMENSIONS,
+    chunk: int = CHUNK,
+) -> ArcBatch:
+    """Prepare many instances on the device.
+
+    Their places are their nodes.
+
+    Parameters
+    ----------
+    padded
+        The instances.
+    device
+        Where to work, and where the batch will be.
+    mds_dimensions
+        Coordinates of a node.
+    chunk
+        Instances prepared at once, which bounds the memory.
+
+    Raises
+    ------
+    InstanceError
+        If a shortest path is too long.
+    UnsolvableError
+        If there is no way between two arcs.
+    """
+    arcs = arcs_of_arrays(padded)
+    batch, nodes = padded.longitude.shape
+    shape = (batch, arcs.real.shape[1], 2 * mds_dimensions)
+    links = np.arange(padded.tail.shape[1]) < padded.num_links[:, None]
+    distance = torch.empty((batch, nodes, nodes), dtype=torch.int32, device=device)
+    scale = torch.empty(batch, dtype=torch.float64, device=device)
+    places = torch.empty(shape, dtype=torch.float32, device=device)
+    for first in range(0, batch, chunk):
+        rows = slice(first, first + chunk)
+
+        def send(values: NDArray[np.generic], rows: slice = rows) -> Tensor:
+            return torch.from_numpy(values[rows]).to(device)
+
+        distance[rows] = shortest_paths(
+            nodes,
+            *(send(v) for v in (padded.tail, padded.head, padded.cost)),
+            one_way=send(padded.one_way),
+            real=send(links),
+        )
+        start, end = send(arcs.start), send(arcs.end)
+        scale[rows], lost = _mean_cost(distance[rows], start, end, send(arcs.real))
+        if bool(lost.any()):
+            raise _no_way(f"instance {first + int(lost.nonzero()[0])} of the batch")
+        nodes_at = _node_coordinates(
+            distance[rows], padded.num_nodes[rows], mds_dimensions
+        ) / scale[rows, None, None].to(torch.float64)
+        both = [take_rows(nodes_at, ends) for ends in (start, end)]
+        places[rows] = torch.cat(both, dim=2).to(torch.float32)
+    return _assemble(
+        arcs,
+        distance=distance,
+        scale=scale,
+        places=places,
+        capacity=padded.capacity,
+        route_cost=np.zeros(batch, dtype=np.int32),
+        fleet_limit=np.zeros(batch, dtype=np.int32),
+    )
+
+
+def batch_from_networks(
+    networks: Sequence[Network],
+    *,
+    device: torch.device | str,
+    mds_dimensions: int = MDS_DIMENSIONS,
+) -> ArcBatch:
+    """Prepare some instances of any size and kind, one after the other on the CPU.
+
+    Their places are the terminals of the networks.
+
+    Parameters
+    ----------
+    networks
+        The instances.
+    device
+        Where the batch will be.
+    mds_dimensions
+        Coordinates of a node.
+
+    Raises
+    ------
+    UnsolvableError
+        If there is no way between two arcs.
+    """
+    arcs = arcs_of_networks(networks)
+    batch, width = arcs.real.shape
+    terminals = max((len(network.terminal_nodes) for network in networks), default=1)
+    distance = torch.from_numpy(
+        pad_arrays([network.distances for network in networks], (terminals, terminals))
+    )
+    scale = torch.empty(batch, dtype=torch.float64)
+    places = torch.zeros((batch, width, 2 * mds_dimensions), dtype=torch.float32)
+    for row, network in enumerate(networks):
+        start, end, real = (
+            torch.from_numpy(values[row : row + 1])
+            for values in (arcs.start, arcs.end, arcs.real)
+        )
+        own = distance[row : row + 1]
+        scale[row : row + 1], lost = _mean_cost(own, start, end, real)
+        if bool(lost.any()):
+            raise _no_way(f"instance {network.instance.name!r}")
+        nodes_at = _place_instance(network.instance, mds_dimensions) / scale[row]
+        ends = (arcs.start_node[row], arcs.end_node[row])
+        both = [nodes_at[torch.from_numpy(nodes).long()] for nodes in ends]
+        places[row] = torch.cat(both, dim=1).to(torch.float32)
+    instances = [network.instance for network in networks]
+    limits = [instance.fleet_limit or 0 for instance in instances]
+    return _assemble(
+        arcs,
+        distance=distance.to(device),
+        scale=scale.to(device),
+        places=places.to(device),
+        capacity=np.array([i.capacity for i in instances], dtype=np.int32),
+        route_cost=np.array([i.route_cost for i in instances], dtype=np.int32),
+        fleet_limit=np.array(limits, dtype=np.int32),
+    )
+
+
+def flip_axes(batch: ArcBatch, generator: torch.Generator) -> ArcBatch:
+    """Flip the MDS axes of each instance at random: their signs mean nothing.
+
+    The generator may live on another device than the batch.
+    """
+    axes = (batch.features.shape[2] - NUM_PLAIN) // 2
+    heads = torch.randint(
+        2, (len(batch), 1, axes), generator=generator, device=generator.device
+    )
+    sign = (2 * heads - 1).to(batch.features)
+    plain = torch.ones_like(batch.features[:, :1, :NUM_PLAIN])
+    factor = torch.cat([plain, sign, sign], dim=2)  # (batch, 1, 3 + 2 d)
+    return replace(batch, features=batch.features * factor)
+
+
+def _assemble(
+    arcs: ArcArrays,
+    *,
+    distance: Tensor,
+    scale: Tensor,
+    places: Tensor,
+    capacity: NDArray[np.int32],
+    route_cost: NDArray[np.int32],
+    fleet_limit: NDArray[np.int32],
+) -> ArcBatch:
+    def send(values: NDArray[np.generic]) -> Tensor:
+        return torch.from_numpy(values).to(distance.device)
+
+    service_cost, demand, real = (
+        send(values) for values in (arcs.service_cost, arcs.demand, arcs.real)
+    )
+    plain = torch.zeros((*real.shape, NUM_PLAIN), dtype=torch.float64, device=real.device)
+    plain[:, 0, 0] = 1
+    plain[:, :, 1] = service_cost / scale[:, None]
+    plain[:, :, 2] = demand / send(capacity)[:, None].double()
+    places.mul_(real[:, :, None])
+    return ArcBatch(
+        features=torch.cat([plain.to(torch.float32), places], dim=2),
+        distance=distance,
+        start=send(arcs.start),
+        end=send(arcs.end),
+        service_cost=service_cost,
+        demand=demand,
+        twin=send(arcs.twin),
+        real=real,
+        capacity=send(capacity),
+        route_cost=send(route_cost),
+        fleet_limit=send(fleet_limit),
+        scale=scale.to(torch.float32),
+    )
+
+
+def _mean_cost(
+    distance: Tensor, start: Tensor, end: Tensor, real: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Give the mean driving cost between real arcs, 1 if it is 0, and where a way lacks.
+
+    Both are (batch,). Places are counted by how many arcs start and end there, which
+    spares the matrix between arcs; sums of integers in float64 are exact in any order.
+    """
+    zeros = torch.zeros(distance.shape[:2], dtype=torch.float64, device=distance.device)
+    weight = real.double()
+    leaving = zeros.scatter_add(1, end.long(), weight)
+    arriving = zeros.scatter_add(1, start.long(), weight)
+    sums = torch.bmm(distance.double(), arriving[:, :, None])[:, :, 0]
+    mean = (leaving * sums).sum(1) / weight.sum(1).square()
+    used = (leaving > 0)[:, :, None] & (arriving > 0)[:, None]
+    lost = (used & (distance >= FAR)).flatten(1).any(1)
+    return torch.where(mean > 0, mean, 1.0), lost
+
+
+def _node_coordinates(
+    distance: Tensor, num_nodes: NDArray[np.int32], dimensions: int
+) -> Tensor:
+    """Place the nodes of every instance, (batch, nodes, dimensions)."""
+    if distance.shape[1] <= MOST_LANDMARKS:
+        counts = torch.from_numpy(num_nodes).to(distance.device)
+        return classical_mds(distance, counts, dimensions)
+    points = torch.zeros(
+        (*distance.shape[:2], dimensions), dtype=torch.float64, device=distance.device
+    )
+    for row, count in enumerate(num_nodes.tolist()):
+        landmarks = landmark_nodes(count).to(distance.device)
+        own = distance[row, :count, :count]
+        points[row, :count] = landmark_mds(
+            own[landmarks], own[:, landmarks].mT, landmarks, dimensions
+        )
+    return points
+
+
+def _place_instance(instance: Instance, dimensions: int) -> Tensor:
+    """Place the nodes of an instance, (nodes, dimensions)."""
+    count = len(instance.nodes)
+    if count <= MOST_LANDMARKS:
+        distance = torch.from_numpy(node_distances(instance))[None]
+        return classical_mds(distance, torch.tensor([count]), dimensions)[0]
+    landmarks = landmark_nodes(count)
+    leaving, arriving = distances_around(instance, landmarks.numpy().astype(np.int32))
+    return landmark_mds(
+        torch.from_numpy(leaving), torch.from_numpy(arriving), landmarks, dimensions
+    )
+
+
+def _no_way(where: str) -> UnsolvableError:
+    return UnsolvableError(
+        "expected a way between every two required links and the depot, found one lacking "
+        f"in {where}: `arcfleet info` names the links at fault"
+    )
