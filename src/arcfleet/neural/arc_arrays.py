@@ -41,10 +41,11 @@ class ArcArrays:
 
 
 def arcs_of_arrays(padded: PaddedArrays) -> ArcArrays:
-    """Number the arcs of instances whose places are their nodes."""
+    """List the arcs of instances whose places are their nodes."""
     batch = len(padded.num_nodes)
     two_way = padded.required & ~padded.one_way
-    directions = np.stack([padded.required, two_way], axis=-1).reshape(batch, -1)
+    directions = np.stack([padded.required, two_way], axis=-1)
+    directions = directions.reshape(batch, 2 * padded.tail.shape[1])
     counts = directions.sum(axis=1)  # (batch,)
     rows, slots = np.nonzero(directions)  # in the order of the arcs
     links, backward = slots // 2, slots % 2 == 1

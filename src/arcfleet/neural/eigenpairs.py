@@ -68,7 +68,7 @@ def iterate_eigenpairs(matrix: Tensor, count: int) -> Eigenpairs:
         lower = torch.minimum(-rest.clamp(min=0).sqrt(), upper)
         # A narrow interval would lift the first vector so far that rounding shows.
         half = torch.maximum((upper - lower) / 2, values[:, 0].abs() / 100)
-        half = half.clamp(min=torch.finfo(matrix.dtype).tiny**0.5)
+        half = half.clamp(min=torch.finfo(matrix.dtype).tiny ** 0.5)
         vectors = _filter(matrix, vectors, upper - half, half, degree)
         values, vectors = _rayleigh_ritz(matrix, _orthonormal(vectors))
     return Eigenpairs(values[:, :count], vectors[:, :, :count])

@@ -1,0 +1,252 @@
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from arcfleet.datasets import Dataset, make_dataset
+from arcfleet.errors import UnsolvableError
+from arcfleet.instance import Instance, Link
+from arcfleet.network import Network
+from arcfleet.neural import features as module
+from arcfleet.neural.arc_batch import ArcBatch
+from arcfleet.neural.features import (
+    batch_from_arrays,
+    batch_from_dataset,
+    batch_from_networks,
+    flip_axes,
+)
+from arcfleet.streets.files import read_map
+from arcfleet.streets.scene import make_scene
+from arcfleet.streets.scene_rules import SceneRules
+from tests.shared_data import maps_dir
+from tests.strategies import connected_instances
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+#: What is the same however an instance was prepared.
+PLACELESS = (
+    *("features", "service_cost", "demand", "twin", "real", "capacity"),
+    *("route_cost", "fleet_limit", "scale"),
+)
+
+
+@pytest.fixture(scope="module", params=[False, True], ids=["two-way", "mixed"])
+def dataset(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Dataset:
+    path: Path = tmp_path_factory.mktemp("sets") / "set.npz"
+    return make_dataset(path, "task30", count=12, mixed=request.param)
+
+
+def from_instances(instances: list[Instance], dimensions: int = 8) -> ArcBatch:
+    networks = [Network(instance) for instance in instances]
+    return batch_from_networks(networks, device="cpu", mds_dimensions=dimensions)
+
+
+def assert_same(found: ArcBatch, expected: ArcBatch) -> None:
+    for name in PLACELESS:
+        one, other = getattr(found, name), getattr(expected, name)
+        assert one.dtype == other.dtype, name
+        if one.is_floating_point():
+            assert torch.allclose(one, other, atol=1e-5, rtol=1e-6), name
+        else:
+            assert torch.equal(one, other), name
+    real = expected.real[:, :, None] & expected.real[:, None]
+    assert torch.equal(found.incoming()[real], expected.incoming()[real])
+
+
+def test_arrays_and_networks_give_the_same(dataset: Dataset) -> None:
+    indices = [7, 0, 11, 3]
+    found = batch_from_dataset(dataset, indices, device="cpu")
+    expected = from_instances([dataset[index] for index in indices])
+    assert_same(found, expected)
+    assert found.num_tasks.tolist() == [30] * 4
+    assert found.features.shape == (4, found.num_arcs, 19)
+    assert found.features.dtype == torch.float32
+
+
+def test_chunks_change_nothing(dataset: Dataset) -> None:
+    whole = batch_from_dataset(dataset, range(12), device="cpu")
+    parts = batch_from_dataset(dataset, range(12), device="cpu", chunk=5)
+    for field in fields(ArcBatch):
+        assert torch.equal(getattr(whole, field.name), getattr(parts, field.name))
+
+
+def test_sets_beyond_the_landmarks_give_the_same_either_way(
+    dataset: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "MOST_LANDMARKS", 20)
+    few = module.landmark_nodes
+    monkeypatch.setattr(module, "landmark_nodes", lambda count: few(count, 20))
+    found = batch_from_dataset(dataset, range(3), device="cpu")
+    expected = from_instances([dataset[index] for index in range(3)])
+    assert_same(found, expected)
+    monkeypatch.undo()
+    exact = batch_from_dataset(dataset, range(3), device="cpu")
+    assert not torch.allclose(found.features, exact.features, atol=1e-3)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(connected_instances(), min_size=1, max_size=4))
+def test_arcs_are_those_of_the_network(instances: list[Instance]) -> None:
+    batch = from_instances(instances)
+    for row, instance in enumerate(instances):
+        network = Network(instance)
+        count = network.num_arcs
+        assert batch.real[row].tolist() == [i < count for i in range(batch.num_arcs)]
+        for name in ("service_cost", "demand"):
+            values = getattr(batch, name)[row]
+            assert values[:count].tolist() == getattr(network, f"arc_{name}").tolist()
+            assert not values[count:].any()
+        twins = [i if t < 0 else t for i, t in enumerate(network.arc_twin.tolist())]
+        assert batch.twin[row].tolist() == [*twins, *range(count, batch.num_arcs)]
+        assert int(batch.num_tasks[row]) == network.num_tasks
+        ends, starts = network.arc_end[:, None], network.arc_start
+        costs = torch.from_numpy(network.distances[ends, starts]).double()
+        scale = costs.mean().item() or 1.0
+        assert batch.scale[row].item() == pytest.approx(scale)
+        found = batch.incoming()[row, :count, :count].double()
+        assert torch.allclose(found, costs.T / scale, rtol=1e-6)
+        features = batch.features[row].double()
+        assert features[:, 0].tolist() == [1.0] + [0.0] * (batch.num_arcs - 1)
+        service = torch.from_numpy(network.arc_service_cost).double() / scale
+        assert torch.allclose(features[:count, 1], service, rtol=1e-6)
+        demand = torch.from_numpy(network.arc_demand).double() / instance.capacity
+        assert torch.allclose(features[:count, 2], demand, rtol=1e-6)
+        assert not features[count:].any()
+        assert int(batch.capacity[row]) == instance.capacity
+        assert int(batch.route_cost[row]) == instance.route_cost
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(connected_instances(), min_size=2, max_size=4))
+def test_padding_changes_nothing(instances: list[Instance]) -> None:
+    batch = from_instances(instances)
+    for row, instance in enumerate(instances):
+        alone = from_instances([instance])
+        arcs = alone.num_arcs
+        assert torch.equal(batch.features[row, :arcs], alone.features[0])
+        assert torch.equal(batch.incoming()[row, :arcs, :arcs], alone.incoming()[0])
+
+
+def scaled(instance: Instance, length: int, load: int) -> Instance:
+    def times(value: int | None) -> int | None:
+        return None if value is None else length * value
+
+    links = [
+        replace(
+            link,
+            cost=length * link.cost,
+            reverse_cost=times(link.reverse_cost),
+            service_cost=times(link.service_cost),
+            reverse_service_cost=times(link.reverse_service_cost),
+            demand=load * link.demand,
+        )
+        for link in instance.links
+    ]
+    return replace(instance, links=tuple(links), capacity=load * instance.capacity)
+
+
+@settings(max_examples=40, deadline=None)
+@given(connected_instances())
+def test_units_do_not_matter(instance: Instance) -> None:
+    if not Network(instance).distances.any():
+        return  # nothing to divide by: the scale is 1
+    one, other = from_instances([instance]), from_instances([scaled(instance, 10, 7)])
+    assert torch.allclose(one.features, other.features, atol=1e-5)
+    assert torch.allclose(one.incoming(), other.incoming(), atol=1e-5)
+
+
+def test_units_do_not_matter_for_a_set(dataset: Dataset) -> None:
+    padded = dataset.padded(range(6))
+    larger = replace(
+        padded,
+        cost=10 * padded.cost,
+        demand=7 * padded.demand,
+        capacity=7 * padded.capacity,
+    )
+    one, other = (batch_from_arrays(p, device="cpu") for p in (padded, larger))
+    assert torch.allclose(one.features, other.features, atol=1e-5)
+    assert torch.allclose(other.scale, 10 * one.scale)
+
+
+@pytest.mark.parametrize("dimensions", [0, 2, 40])
+def test_any_number_of_coordinates(dataset: Dataset, dimensions: int) -> None:
+    found = batch_from_dataset(dataset, [2, 5], device="cpu", mds_dimensions=dimensions)
+    expected = from_instances([dataset[2], dataset[5]], dimensions)
+    assert found.features.shape[2] == 3 + 2 * dimensions
+    assert torch.allclose(found.features, expected.features, atol=1e-5)
+    eight = batch_from_dataset(dataset, [2, 5], device="cpu").features
+    both = min(dimensions, 8)
+    assert torch.allclose(found.features[..., 3 : 3 + both], eight[..., 3 : 3 + both])
+
+
+def test_arc_ends_at_one_node_share_its_coordinates(dataset: Dataset) -> None:
+    batch = batch_from_dataset(dataset, range(4), device="cpu")
+    start, end = batch.features[..., 3:11], batch.features[..., 11:]
+    rows = torch.arange(4)[:, None]
+    two_way = batch.twin != torch.arange(batch.num_arcs)
+    assert torch.equal(start[two_way], end[rows, batch.twin][two_way])
+    assert start[:, 1:].std() > 0.1
+
+
+def flips(before: Tensor, after: Tensor) -> Tensor:
+    """Give the sign of each axis, (batch, axes)."""
+    return torch.where(
+        (before == after).all(1), 1, torch.where((before == -after).all(1), -1, 0)
+    )
+
+
+def test_axes_flip_alike_at_both_ends(dataset: Dataset) -> None:
+    batch = batch_from_dataset(dataset, range(12), device="cpu")
+    flipped = flip_axes(batch, torch.Generator().manual_seed(1))
+    assert torch.equal(flipped.features[..., :3], batch.features[..., :3])
+    start = flips(batch.features[..., 3:11], flipped.features[..., 3:11])
+    end = flips(batch.features[..., 11:], flipped.features[..., 11:])
+    assert torch.equal(start, end)
+    assert set(start.flatten().tolist()) == {-1, 1}
+    assert len(start.unique(dim=0)) > 6  # each instance for itself
+    again = flip_axes(batch, torch.Generator().manual_seed(1))
+    assert torch.equal(again.features, flipped.features)
+
+
+def test_no_instances_make_an_empty_batch(dataset: Dataset) -> None:
+    assert len(batch_from_dataset(dataset, [], device="cpu")) == 0
+    assert len(batch_from_networks([], device="cpu")) == 0
+
+
+def test_an_instance_without_a_way_is_refused(dataset: Dataset) -> None:
+    links = (
+        Link(tail=0, head=1, cost=1, one_way=True, required=True, demand=1),
+        Link(tail=0, head=2, cost=1, required=True, demand=1),
+    )
+    trap = Instance(name="trap", nodes=(0, 1, 2), links=links, depot=0, capacity=2)
+    with pytest.raises(UnsolvableError, match="instance 'trap'"):
+        from_instances([trap])
+    padded = dataset.padded(range(2))
+    one_way = padded.one_way.copy()
+    one_way[1] = True
+    with pytest.raises(UnsolvableError, match="instance 1 of the batch"):
+        batch_from_arrays(replace(padded, one_way=one_way), device="cpu")
+
+
+def test_a_real_map_with_more_nodes_than_landmarks() -> None:
+    rules = SceneRules(capacity=50, demand=1, serve_kinds=("primary",))
+    instance = make_scene(read_map(maps_dir() / "monaco"), rules).instance
+    assert len(instance.nodes) > module.MOST_LANDMARKS
+    batch = from_instances([instance])
+    assert batch.features.isfinite().all()
+    # Points are about as far apart as the way between them in both directions.
+    start, end = batch.features[0, :, 3:11], batch.features[0, :, 11:]
+    apart = (start[:, None] - end).norm(dim=-1)
+    ways = batch.incoming()[0]
+    corr = np.corrcoef(np.stack([apart.flatten().numpy(), ways.flatten().numpy()]))
+    assert corr[0, 1] > 0.8
