@@ -44,7 +44,9 @@ def padded_distances(instances: list[Instance], nodes: int, links: int) -> Tenso
     counts = torch.tensor([[len(i.links)] for i in instances])
     return shortest_paths(
         nodes,
-        *(table(field) for field in ("tail", "head", "cost")),
+        tail=table("tail"),
+        head=table("head"),
+        cost=table("cost"),
         one_way=table("one_way").bool(),
         real=torch.arange(links) < counts,
     )

@@ -38,11 +38,14 @@ if TYPE_CHECKING:
 
 MDS_DIMENSIONS = 8
 
-#: Instances prepared at once. What stays of a Task100 instance is 69 KiB: 110 x 110
-#: driving costs of 4 bytes, 201 x 19 features of 4 and 25 bytes beside for each arc; so
-#: 20,000 take 1.3 GiB. While they are prepared some ten matrices of 110 x 110 of 8 bytes
-#: come on top: 1 MiB each, 4 GiB for a chunk.
-CHUNK = 4096
+#: Instances prepared at once on a GPU. What stays of a Task100 instance is 67 KiB: 110 x
+#: 110 driving costs of 4 bytes, 201 x 19 features of 4, and 25 bytes beside for each arc;
+#: so 20,000 take 1.3 GiB. While they are prepared, some ten matrices of 110 x 110 entries
+#: of 8 bytes come on top: 1 MiB each, 4 GiB for a chunk.
+GPU_CHUNK = 4096
+
+#: On a CPU, few: their matrices stay near the processor.
+CPU_CHUNK = 64
 
 
 def batch_from_dataset(
@@ -51,7 +54,7 @@ def batch_from_dataset(
     *,
     device: torch.device | str,
     mds_dimensions: int = MDS_DIMENSIONS,
-    chunk: int = CHUNK,
+    chunk: int | None = None,
 ) -> ArcBatch:
     """Prepare instances of a data set; the arguments are those of `batch_from_arrays`."""
     padded = dataset.padded(indices)
@@ -65,7 +68,7 @@ def batch_from_arrays(
     *,
     device: torch.device | str,
     mds_dimensions: int = MDS_DIMENSIONS,
-    chunk: int = CHUNK,
+    chunk: int | None = None,
 ) -> ArcBatch:
     """Prepare many instances on the device.
 
@@ -80,7 +83,8 @@ def batch_from_arrays(
     mds_dimensions
         Coordinates of a node.
     chunk
-        Instances prepared at once, which bounds the memory.
+        Instances prepared at once, which bounds the memory; by default what suits the
+        device.
 
     Raises
     ------
@@ -89,6 +93,8 @@ def batch_from_arrays(
     UnsolvableError
         If there is no way between two arcs.
     """
+    if chunk is None:
+        chunk = CPU_CHUNK if torch.device(device).type == "cpu" else GPU_CHUNK
     arcs = arcs_of_arrays(padded)
     batch, nodes = padded.longitude.shape
     shape = (batch, arcs.real.shape[1], 2 * mds_dimensions)
@@ -100,11 +106,13 @@ def batch_from_arrays(
         rows = slice(first, first + chunk)
 
         def send(values: NDArray[np.generic], rows: slice = rows) -> Tensor:
-            return torch.from_numpy(values[rows]).to(device)
+            return _tensor(values[rows]).to(device)
 
         distance[rows] = shortest_paths(
             nodes,
-            *(send(v) for v in (padded.tail, padded.head, padded.cost)),
+            tail=send(padded.tail),
+            head=send(padded.head),
+            cost=send(padded.cost),
             one_way=send(padded.one_way),
             real=send(links),
         )
@@ -212,7 +220,7 @@ def _assemble(
     fleet_limit: NDArray[np.int32],
 ) -> ArcBatch:
     def send(values: NDArray[np.generic]) -> Tensor:
-        return torch.from_numpy(values).to(distance.device)
+        return _tensor(values).to(distance.device)
 
     service_cost, demand, real = (
         send(values) for values in (arcs.service_cost, arcs.demand, arcs.real)
@@ -262,7 +270,7 @@ def _node_coordinates(
 ) -> Tensor:
     """Place the nodes of every instance, (batch, nodes, dimensions)."""
     if distance.shape[1] <= MOST_LANDMARKS:
-        counts = torch.from_numpy(num_nodes).to(distance.device)
+        counts = _tensor(num_nodes).to(distance.device)
         return classical_mds(distance, counts, dimensions)
     points = torch.zeros(
         (*distance.shape[:2], dimensions), dtype=torch.float64, device=distance.device
@@ -287,6 +295,11 @@ def _place_instance(instance: Instance, dimensions: int) -> Tensor:
     return landmark_mds(
         torch.from_numpy(leaving), torch.from_numpy(arriving), landmarks, dimensions
     )
+
+
+def _tensor(values: NDArray[np.generic]) -> Tensor:
+    # torch warns of arrays that are read-only; those are copied.
+    return torch.from_numpy(np.require(values, requirements="W"))
 
 
 def _no_way(where: str) -> UnsolvableError:
