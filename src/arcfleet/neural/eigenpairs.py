@@ -14,7 +14,7 @@ _EXTRA = 8
 
 #: Degrees of the filters. The first are low: as long as no vector is near its limit, a
 #: high degree would turn all of them into the first eigenvector.
-_DEGREES = (2, 3, 4, 4, 5, 5, 5, 5)
+_DEGREES = (2, 3, 4, *(9 * (5,)))
 
 #: On a GPU `eigh` takes matrices larger than 32 one after the other, some milliseconds
 #: each; so many pay for the iteration's fixed number of steps.
