@@ -13,56 +13,84 @@ constexpr int64_t kNotAllowed = int64_t{1} << 50;
 
 constexpr size_t idx(int64_t i) { return static_cast<size_t>(i); }
 
-} // namespace
+// What split_fixed asks about the services of an order, looked up in a network.
+struct NetworkOrder {
+    const Network &network;
+    std::span<const int32_t> arcs;
 
-void Splitter::check(const Network &network, std::span<const int32_t> arcs) const {
+    int32_t demand(size_t i) const { return network.arc(arcs[i]).demand; }
+    int32_t service(size_t i) const { return network.arc(arcs[i]).service_cost; }
+    int32_t out(size_t i) const { return network.deadhead(0, arcs[i]); }
+    int32_t back(size_t i) const { return network.deadhead(arcs[i], 0); }
+    int32_t drive(size_t i) const { return network.deadhead(arcs[i - 1], arcs[i]); }
+};
+
+// The same, gathered beforehand.
+struct GatheredOrder {
+    const GatheredCosts &costs;
+    size_t first;
+
+    int32_t demand(size_t i) const { return costs.demand[first + i]; }
+    int32_t service(size_t i) const { return costs.service[first + i]; }
+    int32_t out(size_t i) const { return costs.out[first + i]; }
+    int32_t back(size_t i) const { return costs.back[first + i]; }
+    int32_t drive(size_t i) const { return costs.drive[first + i]; }
+};
+
+void check(const Network &network, std::span<const int32_t> arcs) {
     for (const int32_t arc : arcs) {
         if (arc <= 0 || idx(arc) >= network.arcs().size()) {
             throw std::invalid_argument("unknown arc in an order of services");
         }
-        if (network.arc(arc).demand > network.rules().capacity) {
-            throw std::invalid_argument("a demand is above the capacity");
+    }
+}
+
+template <typename Costs>
+void check_demands(const Costs &costs, size_t length, int64_t capacity) {
+    for (size_t i = 0; i < length; ++i) {
+        if (costs.demand(i) < 0 || costs.demand(i) > capacity) {
+            throw std::invalid_argument("a demand is below 0 or above the capacity");
         }
     }
 }
+
+} // namespace
 
 // Fixed directions, any number of routes. The cost of serving i+1 .. j on one route is
 // a part that depends on i plus a part that depends on j, so the best i is the least
 // key in a window that only moves forward: a queue of falling keys finds it in linear
 // time.
-int64_t Splitter::split_fixed(const Network &network, std::span<const int32_t> arcs) {
-    const auto n = static_cast<int32_t>(arcs.size());
-    const VehicleRules &rules = network.rules();
-    value_.resize(idx(n) + 1);
-    from_.resize(idx(n) + 1);
-    key_.resize(idx(n) + 1);
-    load_.resize(idx(n) + 1);
-    queue_.resize(idx(n) + 1);
+template <typename Costs>
+int64_t Splitter::split_fixed(const Costs &costs, size_t length) {
+    const auto n = static_cast<int32_t>(length);
+    value_.resize(length + 1);
+    from_.resize(length + 1);
+    key_.resize(length + 1);
+    load_.resize(length + 1);
+    queue_.resize(length + 1);
     value_[0] = 0;
     load_[0] = 0;
     int64_t driven = 0; // along the whole order, without returns
     size_t head = 0;
     size_t tail = 0;
     for (int32_t j = 1; j <= n; ++j) {
-        const int32_t a = arcs[idx(j) - 1];
-        const Arc &arc = network.arc(a);
+        const size_t at = idx(j) - 1;
         if (j > 1) {
-            driven += network.deadhead(arcs[idx(j) - 2], a);
+            driven += costs.drive(at);
         }
-        load_[idx(j)] = load_[idx(j) - 1] + arc.demand;
-        const int64_t key = value_[idx(j) - 1] + network.deadhead(0, a) - driven;
-        driven += arc.service_cost;
+        load_[idx(j)] = load_[at] + costs.demand(at);
+        const int64_t key = value_[at] + costs.out(at) - driven;
+        driven += costs.service(at);
         while (tail > head && key_[idx(queue_[tail - 1])] >= key) {
             --tail;
         }
-        key_[idx(j) - 1] = key;
+        key_[at] = key;
         queue_[tail++] = j - 1;
-        while (load_[idx(j)] - load_[idx(queue_[head])] > rules.capacity) {
+        while (load_[idx(j)] - load_[idx(queue_[head])] > rules_.capacity) {
             ++head;
         }
         const int32_t best = queue_[head];
-        value_[idx(j)] =
-            key_[idx(best)] + driven + network.deadhead(a, 0) + rules.route_cost;
+        value_[idx(j)] = key_[idx(best)] + driven + costs.back(at) + rules_.route_cost;
         from_[idx(j)] = best;
     }
     cuts_.clear();
@@ -96,6 +124,31 @@ void Splitter::lay_out(const Network &network, std::span<const int32_t> arcs) {
     }
 }
 
+void Splitter::lay_out(const GatheredCosts &costs, size_t first, size_t length) {
+    steps_.resize(length);
+    const size_t row = costs.positions;
+    const auto directions = static_cast<size_t>(costs.directions);
+    for (size_t j = 0; j < length; ++j) {
+        const size_t at = first + j;
+        Step &step = steps_[j];
+        step.demand = costs.demand[at];
+        for (size_t turned = 0; turned < directions; ++turned) {
+            const bool legal = turned == 0 || costs.can_turn[at];
+            step.service[turned] =
+                legal ? costs.service[turned * row + at] : kNotAllowed;
+            step.out[turned] = legal ? costs.out[turned * row + at] : 0;
+            step.back[turned] = legal ? costs.back[turned * row + at] : 0;
+            for (size_t last = 0; last < directions && j > 0; ++last) {
+                const bool last_legal = last == 0 || costs.can_turn[at - 1];
+                step.drive[last][turned] =
+                    legal && last_legal
+                        ? costs.drive[(last * directions + turned) * row + at]
+                        : 0;
+            }
+        }
+    }
+}
+
 // Directions free, or the number of routes limited, or both. `layers` is the largest
 // number of routes, 0 for any number.
 template <bool choose_directions> int64_t Splitter::split_layered(int32_t layers) {
@@ -116,10 +169,10 @@ template <bool choose_directions> int64_t Splitter::split_layered(int32_t layers
                 continue;
             }
             // Cheapest cost up to here, the last arc served as given, or turned round.
-            const int64_t before = here[i] + route_cost_;
+            const int64_t before = here[i] + rules_.route_cost;
             int64_t given = before + steps_[idx(i)].out[0] + steps_[idx(i)].service[0];
             int64_t turned = before + steps_[idx(i)].out[1] + steps_[idx(i)].service[1];
-            int64_t room = capacity_ - steps_[idx(i)].demand;
+            int64_t room = rules_.capacity - steps_[idx(i)].demand;
             for (int32_t j = i;;) {
                 const Step &step = steps_[idx(j)];
                 int64_t closed = given + step.back[0];
@@ -167,10 +220,10 @@ template <bool choose_directions> int64_t Splitter::split_layered(int32_t layers
     return best;
 }
 
-// Sets the best directions of each route between two cuts, by the same recursion.
-void Splitter::choose(const Network &network, std::span<int32_t> arcs) {
-    came_turned_.resize(2 * arcs.size());
-    size_t end = arcs.size();
+// Finds the best directions of each route between two cuts, by the same recursion.
+template <typename Turn> void Splitter::choose(const Turn &turn) {
+    came_turned_.resize(2 * steps_.size());
+    size_t end = steps_.size();
     for (const int32_t cut : cuts_) { // from the last route to the first
         const size_t first = idx(cut);
         int64_t cost[2] = {steps_[first].out[0] + steps_[first].service[0],
@@ -192,7 +245,7 @@ void Splitter::choose(const Network &network, std::span<int32_t> arcs) {
         for (size_t j = end; j-- > first;) {
             const size_t before = j > first ? came_turned_[2 * j + turned] : 0;
             if (turned) {
-                arcs[j] = network.arc(arcs[j]).twin;
+                turn(j);
             }
             turned = before;
         }
@@ -200,23 +253,21 @@ void Splitter::choose(const Network &network, std::span<int32_t> arcs) {
     }
 }
 
-int64_t Splitter::split(const Network &network, std::span<int32_t> arcs,
-                        std::span<uint8_t> starts_route, bool choose_directions) {
-    check(network, arcs);
-    const int32_t limit = network.rules().fleet_limit;
-    capacity_ = network.rules().capacity;
-    route_cost_ = network.rules().route_cost;
+template <typename Costs, typename LayOut>
+int64_t Splitter::cut(const Costs &costs, bool choose_directions, const LayOut &lay_out,
+                      std::span<uint8_t> starts_route) {
+    const int32_t limit = rules_.fleet_limit;
     int64_t cost = 0;
     if (choose_directions) {
-        lay_out(network, arcs);
+        lay_out();
         cost = split_layered<true>(0);
         if (limit > 0 && cuts_.size() > idx(limit)) {
             cost = split_layered<true>(limit);
         }
     } else {
-        cost = split_fixed(network, arcs);
+        cost = split_fixed(costs, starts_route.size());
         if (limit > 0 && cuts_.size() > idx(limit)) {
-            lay_out(network, arcs);
+            lay_out();
             cost = split_layered<false>(limit);
         }
     }
@@ -227,8 +278,37 @@ int64_t Splitter::split(const Network &network, std::span<int32_t> arcs,
     for (const int32_t cut : cuts_) {
         starts_route[idx(cut)] = 1;
     }
-    if (choose_directions) {
-        choose(network, arcs);
+    return cost;
+}
+
+int64_t Splitter::split(const Network &network, std::span<int32_t> arcs,
+                        std::span<uint8_t> starts_route, bool choose_directions) {
+    const VehicleRules &rules = network.rules();
+    rules_ = {rules.capacity, rules.route_cost, rules.fleet_limit};
+    check(network, arcs);
+    const NetworkOrder order{network, arcs};
+    check_demands(order, arcs.size(), rules_.capacity);
+    const int64_t cost =
+        cut(order, choose_directions, [&] { lay_out(network, arcs); }, starts_route);
+    if (choose_directions && cost >= 0) {
+        choose([&](size_t i) { arcs[i] = network.arc(arcs[i]).twin; });
+    }
+    return cost;
+}
+
+int64_t Splitter::split(const GatheredCosts &costs, size_t first,
+                        const SplitRules &rules, std::span<uint8_t> turned,
+                        std::span<uint8_t> starts_route) {
+    rules_ = rules;
+    const size_t length = starts_route.size();
+    const GatheredOrder order{costs, first};
+    check_demands(order, length, rules_.capacity);
+    const bool choose_directions = costs.directions == 2;
+    const int64_t cost = cut(
+        order, choose_directions, [&] { lay_out(costs, first, length); }, starts_route);
+    if (choose_directions && cost >= 0) {
+        std::fill(turned.begin(), turned.end(), uint8_t{0});
+        choose([&](size_t i) { turned[i] = 1; });
     }
     return cost;
 }

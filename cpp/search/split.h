@@ -11,6 +11,28 @@
 
 namespace arcfleet {
 
+// The costs of many orders of services, gathered by a caller who holds no Network.
+// Every pointer but `demand` and `can_turn` leads to one row of `positions` numbers per
+// direction: first for the services as given, then, if `directions` is 2, turned round.
+struct GatheredCosts {
+    size_t positions;
+    int directions; // 1 or 2
+    const int32_t *service;
+    const int32_t *out;  // from the depot
+    const int32_t *back; // to the depot
+    // From the service before: given to given; with two directions also given to
+    // turned, turned to given, turned to turned. Not read where an order begins.
+    const int32_t *drive;
+    const int32_t *demand;
+    const uint8_t *can_turn; // read only with two directions
+};
+
+struct SplitRules {
+    int64_t capacity;
+    int64_t route_cost;
+    int32_t fleet_limit; // 0 means any number of routes
+};
+
 // Splits one order after the other; keep one per thread, it allocates once.
 class Splitter {
   public:
@@ -22,6 +44,12 @@ class Splitter {
     int64_t split(const Network &network, std::span<int32_t> arcs,
                   std::span<uint8_t> starts_route, bool choose_directions);
 
+    // The same for the order that stands at `first` in gathered costs and is as long as
+    // `starts_route`. With two directions sets turned[i] to 1 where the i-th service
+    // is to be turned round, else to 0.
+    int64_t split(const GatheredCosts &costs, size_t first, const SplitRules &rules,
+                  std::span<uint8_t> turned, std::span<uint8_t> starts_route);
+
   private:
     // One service of the order; index 0 means as given, 1 turned round.
     struct Step {
@@ -32,11 +60,17 @@ class Splitter {
         int32_t demand;
     };
 
-    void check(const Network &network, std::span<const int32_t> arcs) const;
-    int64_t split_fixed(const Network &network, std::span<const int32_t> arcs);
-    void lay_out(const Network &network, std::span<const int32_t> arcs);
+    template <typename Costs> int64_t split_fixed(const Costs &costs, size_t length);
     template <bool choose_directions> int64_t split_layered(int32_t layers);
-    void choose(const Network &network, std::span<int32_t> arcs);
+    // As split_fixed or split_layered, within the fleet limit; `lay_out` fills steps_.
+    template <typename Costs, typename LayOut>
+    int64_t cut(const Costs &costs, bool choose_directions, const LayOut &lay_out,
+                std::span<uint8_t> starts_route);
+    // Calls turn(i) for every service that is to be turned round.
+    template <typename Turn> void choose(const Turn &turn);
+
+    void lay_out(const Network &network, std::span<const int32_t> arcs);
+    void lay_out(const GatheredCosts &costs, size_t first, size_t length);
 
     std::vector<int64_t> value_; // by layer and number of arcs served
     std::vector<int32_t> from_;  // likewise: where the last route starts
@@ -46,8 +80,7 @@ class Splitter {
     std::vector<int32_t> queue_;
     std::vector<uint8_t> came_turned_;
     std::vector<Step> steps_;
-    int64_t capacity_ = 0;
-    int64_t route_cost_ = 0;
+    SplitRules rules_{};
 };
 
 } // namespace arcfleet

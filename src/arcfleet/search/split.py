@@ -86,6 +86,100 @@ def split_orders(
     return SplitOrders(out, starts_route.view(np.bool_), costs)
 
 
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class GatheredOrders:
+    """Orders of services by their costs alone, for callers who hold no networks.
+
+    Costs stand by position, the orders one after the other; between them may be positions
+    that are never read. A first axis of length 1 holds the services as given; of length
+    2, the services as given and turned round, and directions are chosen.
+
+    Parameters
+    ----------
+    service_cost, out, back
+        Cost of the service, of driving there from the depot, and back, each
+        (directions, positions).
+    drive
+        From the service before, by its direction and this one's,
+        (directions, directions, positions); not read where an order begins.
+    demand
+        (positions,).
+    can_turn
+        Whether the service may be turned round, (positions,); None with one direction.
+    order_starts, order_lengths
+        Position where each order starts, and its services, (orders,).
+    capacity, route_cost, fleet_limit
+        Of each order, (orders,); a fleet limit of 0 is none.
+    """
+
+    service_cost: IntArray
+    out: IntArray
+    back: IntArray
+    drive: IntArray
+    demand: IntArray
+    can_turn: NDArray[np.bool_] | None
+    order_starts: NDArray[np.int64]
+    order_lengths: IntArray
+    capacity: IntArray
+    route_cost: IntArray
+    fleet_limit: IntArray
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SplitGathered:
+    """Gathered orders, cut into routes.
+
+    Parameters
+    ----------
+    turned
+        For each position whether the service is turned round.
+    starts_route
+        For each position whether a route starts with it.
+    costs
+        Total cost of each order's plan; -1 where the fleet limit cannot be kept.
+    """
+
+    turned: NDArray[np.bool_]
+    starts_route: NDArray[np.bool_]
+    costs: NDArray[np.int64]
+
+
+def split_gathered(orders: GatheredOrders, *, threads: int = 1) -> SplitGathered:
+    """Cut many orders of services into routes, each at least cost, as `split_orders`.
+
+    Parameters
+    ----------
+    orders
+        Their costs.
+    threads
+        Threads to spread the orders over.
+    """
+    can_turn = np.zeros(0, np.bool_) if orders.can_turn is None else orders.can_turn
+    try:
+        turned, starts_route, costs = _core.split_gathered(
+            len(orders.service_cost),
+            _flat(orders.service_cost),
+            _flat(orders.out),
+            _flat(orders.back),
+            _flat(orders.drive),
+            _flat(orders.demand),
+            np.ascontiguousarray(can_turn, dtype=np.uint8),
+            np.ascontiguousarray(orders.order_starts, dtype=np.int64),
+            _flat(orders.order_lengths),
+            _flat(orders.capacity),
+            _flat(orders.route_cost),
+            _flat(orders.fleet_limit),
+            threads,
+        )
+    except ValueError as error:
+        raise SolutionError(f"expected costs of orders of services: {error}") from None
+    return SplitGathered(turned.view(np.bool_), starts_route.view(np.bool_), costs)
+
+
+def _flat(values: IntArray) -> IntArray:
+    return np.ascontiguousarray(values, dtype=np.int32).reshape(-1)
+
+
 def split(
     network: Network, order: IntArray, *, choose_directions: bool = False
 ) -> Solution:

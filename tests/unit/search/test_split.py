@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 from arcfleet import Stop, read, solve
 from arcfleet.errors import SolutionError
 from arcfleet.network import Network
-from arcfleet.search.split import split, split_orders
+from arcfleet.search.split import GatheredOrders, split, split_gathered, split_orders
 from arcfleet.solution.plan import to_plan
 
 ROOT = Path(__file__).parents[3]
@@ -59,3 +60,35 @@ def test_wrong_orders_are_refused(arcs: list[int], starts: list[int]) -> None:
             np.array(starts, dtype=np.int64),
             choose_directions=False,
         )
+
+
+def test_wrong_costs_are_refused() -> None:
+    row = np.ones((1, 3), dtype=np.int32)
+    one = np.ones(1, dtype=np.int32)
+    orders = GatheredOrders(
+        service_cost=row,
+        out=row,
+        back=row,
+        drive=row[None],
+        demand=row[0],
+        can_turn=None,
+        order_starts=np.zeros(1, dtype=np.int64),
+        order_lengths=np.array([3], dtype=np.int32),
+        capacity=np.array([2], dtype=np.int32),
+        route_cost=one,
+        fleet_limit=0 * one,
+    )
+    # Two routes: out, three services, one drive, back twice, and a route cost each.
+    assert split_gathered(orders).costs.tolist() == [2 * 3 + 3 + 1]
+    for wrong in (
+        replace(orders, out=row[:, :2]),
+        replace(orders, service_cost=np.ones((3, 3), dtype=np.int32)),
+        replace(orders, can_turn=np.ones(3, dtype=np.bool_)),
+        replace(orders, order_lengths=np.array([4], dtype=np.int32)),
+        replace(orders, order_starts=np.array([-1], dtype=np.int64)),
+        replace(orders, capacity=np.ones(2, dtype=np.int32)),
+        replace(orders, capacity=0 * one),
+        replace(orders, demand=-row[0]),
+    ):
+        with pytest.raises(SolutionError, match="costs of orders"):
+            split_gathered(wrong)
