@@ -1,0 +1,253 @@
+"""Decoding: from a policy to plans, by the best arc, by chance, or by a beam.
+
+A plan is bound if the policy minds the capacity and returns to the depot by itself; unbound
+if it gives one long order of services, which the path optimiser cuts (`plans.optimise`).
+
+All of it works on (batch, copies, ...) tensors with no Python loop over instances. A step
+is one function of tensors, `advance(carry) -> carry`, which `wrap` may replace: by
+`torch.compile`, or by a CUDA graph that copies the carry into its own tensors, replays and
+gives its own carry back. Compiling the policy alone works, too: a compiled Daam is a
+Policy. The policy is used as it is: call `eval()` on a model before.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import torch
+
+from arcfleet.errors import OptionError
+from arcfleet.neural.gumbel import draw_seeds, gumbel_noise
+from arcfleet.neural.rollout import Carry, Rollout, by_chunks, walk
+from arcfleet.neural.state import State, allowed_arcs, start, step
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from torch import Tensor
+
+    from arcfleet.neural.arc_batch import ArcBatch
+    from arcfleet.neural.rollout import Advance, Limits, OnStep, Policy, Wrap
+
+    # From where plans stand to log-probabilities of the arcs.
+    Chances = Callable[[State], Tensor]
+
+
+@torch.no_grad()
+def greedy(
+    policy: Policy,
+    batch: ArcBatch,
+    *,
+    bound: bool = True,
+    chunk: int | None = None,
+    on_step: OnStep | None = None,
+    wrap: Wrap | None = None,
+) -> Rollout:
+    """Choose the most probable arc at every step; one copy of each instance.
+
+    Parameters
+    ----------
+    policy
+        Gives the logits.
+    batch
+        The instances.
+    bound
+        Whether the capacity counts.
+    chunk
+        Instances to decode at a time; None for as many as fit the memory.
+    on_step
+        Told every few steps how many are done and how many there are at most; may raise.
+    wrap
+        Replaces the step by a faster one.
+    """
+
+    def decode(
+        piece: ArcBatch, _part: slice, limits: Limits, tell: Callable[[int], None]
+    ) -> Rollout:
+        chances = _chances(policy, piece, bound=bound)
+
+        def advance(carry: Carry) -> Carry:
+            log_probability = chances(carry.state)  # (batch, 1, arcs)
+            return _choose(piece, carry, log_probability.argmax(-1), log_probability, bound)
+
+        return _walk(advance, _first_carry(piece, 1), limits, tell, wrap)
+
+    return by_chunks(decode, batch, 1, bound=bound, chunk=chunk, on_step=on_step)
+
+
+@torch.no_grad()
+def sample(
+    policy: Policy,
+    batch: ArcBatch,
+    copies: int,
+    *,
+    generator: torch.Generator,
+    temperature: float = 1.0,
+    bound: bool = True,
+    chunk: int | None = None,
+    on_step: OnStep | None = None,
+    wrap: Wrap | None = None,
+) -> Rollout:
+    """Draw `copies` plans of each instance, independently, as probable as the policy says.
+
+    A seed of the generator gives the same plans on every device and in chunks of any
+    size. The log-probabilities are those of the draw, temperature included.
+
+    Parameters
+    ----------
+    policy, batch, bound, chunk, on_step, wrap
+        As in `greedy`.
+    copies
+        Plans of each instance.
+    generator
+        Gives the seed of each instance.
+    temperature
+        Divides the logits.
+    """
+    _check_count("copies", copies)
+    if not 0 < temperature < math.inf:
+        raise OptionError(f"expected a temperature above 0, got {temperature}")
+    seeds = draw_seeds(len(batch), generator).to(batch.real.device)
+
+    def decode(
+        piece: ArcBatch, part: slice, limits: Limits, tell: Callable[[int], None]
+    ) -> Rollout:
+        chances = _chances(policy, piece, bound=bound, temperature=temperature)
+        piece_seeds = seeds[part]
+
+        def advance(carry: Carry) -> Carry:
+            log_probability = chances(carry.state)  # (batch, copies, arcs)
+            noise = gumbel_noise(piece_seeds, copies, carry.steps, piece.num_arcs)
+            # The largest of log-probabilities with Gumbel noise is a fair draw.
+            chosen = (log_probability + noise).argmax(-1)
+            return _choose(piece, carry, chosen, log_probability, bound)
+
+        return _walk(advance, _first_carry(piece, copies), limits, tell, wrap)
+
+    return by_chunks(decode, batch, copies, bound=bound, chunk=chunk, on_step=on_step)
+
+
+@torch.no_grad()
+def beam(
+    policy: Policy,
+    batch: ArcBatch,
+    width: int,
+    *,
+    bound: bool = True,
+    chunk: int | None = None,
+    on_step: OnStep | None = None,
+    wrap: Wrap | None = None,
+) -> Rollout:
+    """Keep the `width` most probable plans at every step; they are the copies, best first.
+
+    The copies of an instance are never the same. A finished plan keeps its place as long
+    as no more probable ones push it out.
+
+    Parameters
+    ----------
+    policy, batch, bound, chunk, on_step, wrap
+        As in `greedy`, which is a beam of width 1.
+    width
+        Plans to keep.
+    """
+    _check_count("width", width)
+
+    def decode(
+        piece: ArcBatch, _part: slice, limits: Limits, tell: Callable[[int], None]
+    ) -> Rollout:
+        chances = _chances(policy, piece, bound=bound)
+        arcs = piece.num_arcs
+
+        def advance(carry: Carry) -> Carry:
+            # float64: sums of many steps must not make different plans look the same.
+            longer = carry.log_probability[..., None] + chances(carry.state)
+            # Of equal ones the first: a stable sort, where topk would take any.
+            best = longer.flatten(1).sort(dim=1, descending=True, stable=True)
+            chosen = best.indices[:, :width]  # (batch, width)
+            parent = chosen // arcs
+            rows = parent[..., None].expand(-1, -1, arcs)
+            state = State(
+                unserved=carry.state.unserved.gather(1, rows),
+                previous=carry.state.previous.gather(1, parent),
+                remaining=carry.state.remaining.gather(1, parent),
+            )
+            return Carry(
+                state=step(piece, state, chosen % arcs, bound=bound),
+                log_probability=best.values[:, :width],
+                parent=parent,
+                steps=carry.steps + 1,
+            )
+
+        first = _first_carry(piece, width)
+        # All copies of the empty plan but one have no chance, or all would stay the same.
+        alone = torch.full_like(first.log_probability, -math.inf)
+        alone[:, 0] = 0.0
+        first = first._replace(log_probability=alone)
+        return _walk(advance, first, limits, tell, wrap)
+
+    return by_chunks(decode, batch, width, bound=bound, chunk=chunk, on_step=on_step)
+
+
+def _check_count(name: str, count: int) -> None:
+    if count < 1:
+        raise OptionError(f"expected {name} to be at least 1, got {count}")
+
+
+def _first_carry(batch: ArcBatch, copies: int) -> Carry:
+    state = start(batch, copies)
+    parent = torch.arange(copies, device=state.previous.device)
+    return Carry(
+        state=state,
+        log_probability=torch.zeros_like(state.previous, dtype=torch.float64),
+        parent=parent.expand(len(batch), -1).contiguous(),
+        steps=torch.zeros((), dtype=torch.int64, device=state.previous.device),
+    )
+
+
+def _chances(
+    policy: Policy, batch: ArcBatch, *, bound: bool, temperature: float = 1.0
+) -> Chances:
+    prepared = policy.prepare(batch)
+
+    def chances(state: State) -> Tensor:
+        allowed = allowed_arcs(batch, state, bound=bound)
+        logits = policy(prepared, state, allowed)
+        if logits.dtype != torch.float64:
+            logits = logits.float()
+        return (logits / temperature).log_softmax(-1)  # (batch, copies, arcs)
+
+    return chances
+
+
+def _choose(
+    batch: ArcBatch, carry: Carry, chosen: Tensor, log_probability: Tensor, bound: bool
+) -> Carry:
+    gained = log_probability.gather(-1, chosen[..., None])[..., 0]
+    return Carry(
+        state=step(batch, carry.state, chosen, bound=bound),
+        log_probability=carry.log_probability + gained,
+        parent=carry.parent,
+        steps=carry.steps + 1,
+    )
+
+
+def _walk(
+    advance: Advance,
+    carry: Carry,
+    limits: Limits,
+    tell: Callable[[int], None],
+    wrap: Wrap | None,
+) -> Rollout:
+    carry, chosen, parents = walk(
+        advance if wrap is None else wrap(advance), carry, limits, tell
+    )
+    # From the last step back: where each plan stood among the copies before.
+    arcs = torch.empty_like(chosen)
+    place = torch.arange(chosen.shape[2], device=chosen.device).expand(chosen.shape[1:])
+    for taken in reversed(range(len(chosen))):
+        torch.gather(chosen[taken], 1, place, out=arcs[taken])
+        place = parents[taken].gather(1, place)
+    arcs = arcs.permute(1, 2, 0)  # (batch, copies, steps)
+    no_plan = carry.log_probability == -math.inf
+    return Rollout(arcs.masked_fill(no_plan[..., None], 0), carry.log_probability)

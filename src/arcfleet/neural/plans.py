@@ -1,0 +1,201 @@
+"""From rollouts to plans: visits to the depot as decoded, or put where they cost least.
+
+The costs along the orders are gathered on the batch's device and come to the host in one
+piece; the path optimiser (`search/split.py`) runs there, on threads.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from arcfleet.errors import UnsolvableError
+from arcfleet.neural.decode import beam
+from arcfleet.neural.orders import gather_costs, without_depot
+from arcfleet.search.split import split_gathered
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from arcfleet.neural.arc_batch import ArcBatch
+    from arcfleet.neural.rollout import OnStep, Policy, Rollout, Wrap
+
+IntArray = NDArray[np.int32]
+
+#: Cost of a copy that is no plan: not all tasks served, or a limit broken. As in `split`.
+NO_PLAN = -1
+
+# Services gathered at a time, which bounds the memory: at most 60 bytes each.
+_MOST_POSITIONS = 2**22
+
+
+class Plans(NamedTuple):
+    """Plans of the instances of a batch, on the host.
+
+    Parameters
+    ----------
+    arcs
+        The services in order, (batch, copies, tasks), with zeros after the last.
+    starts_route
+        Whether a route starts with the service, (batch, copies, tasks).
+    costs
+        Total cost, (batch, copies), or NO_PLAN.
+    """
+
+    arcs: IntArray
+    starts_route: NDArray[np.bool_]
+    costs: NDArray[np.int64]
+
+
+def as_decoded(batch: ArcBatch, rollout: Rollout) -> Plans:
+    """Take the routes as the policy cut them.
+
+    NO_PLAN where it broke the capacity, as unbound rollouts do, or the fleet limit.
+    """
+    arcs = rollout.arcs
+    shape = arcs.shape
+    serves = arcs != 0
+    after_depot = torch.cat([torch.ones_like(serves[..., :1]), ~serves[..., :-1]], dim=-1)
+    starts = serves & after_depot
+    routes = starts.sum(-1)
+    legal = serves.sum(-1) == batch.num_tasks[:, None]
+    legal &= (batch.fleet_limit[:, None] == 0) | (routes <= batch.fleet_limit[:, None])
+    # Loads never fall along the order, so the load at the last visit is the largest yet.
+    load = batch.demand.long().gather(1, arcs.flatten(1)).view(shape).cumsum(-1)
+    unloaded = torch.where(serves, 0, load).cummax(-1).values
+    before = torch.cat([torch.zeros_like(load[..., :1]), unloaded[..., :-1]], dim=-1)
+    legal &= ((load - before) <= batch.capacity[:, None, None]).all(-1)
+    service = batch.service_cost.long().gather(1, arcs.flatten(1)).view(shape).sum(-1)
+    costs = service + batch.deadheads(arcs) + routes * batch.route_cost[:, None].long()
+    costs = costs.masked_fill(~legal, NO_PLAN)
+    most = int(batch.num_tasks.amax())
+    orders = without_depot(arcs, arcs, most)
+    return Plans(
+        orders.to(torch.int32).cpu().numpy(),
+        without_depot(arcs, starts.long(), most).bool().cpu().numpy(),
+        costs.cpu().numpy(),
+    )
+
+
+def optimise(
+    batch: ArcBatch, rollout: Rollout, *, choose_directions: bool, threads: int = 1
+) -> Plans:
+    """Keep the order of the services and put the visits to the depot where they cost least.
+
+    Never worse than `as_decoded`.
+
+    Parameters
+    ----------
+    batch
+        The instances.
+    rollout
+        Their plans, bound or unbound.
+    choose_directions
+        Whether services may be turned round, too.
+    threads
+        Threads to spread the plans over.
+    """
+    most = int(batch.num_tasks.amax())
+    copies = rollout.arcs.shape[1]
+    chunk = max(1, _MOST_POSITIONS // max(1, copies * most))
+    parts = []
+    for first in range(0, len(batch), chunk):
+        rows = torch.arange(first, min(first + chunk, len(batch)), device=batch.real.device)
+        piece = batch if len(rows) == len(batch) else batch.select(rows)
+        arcs = rollout.arcs[first : first + chunk]
+        orders = without_depot(arcs, arcs, most)
+        parts.append(_optimise(piece, orders, choose_directions, threads))
+    return _joined(parts, axis=0)
+
+
+def best(plans: Plans) -> Plans:
+    """Give the cheapest copy of each instance, as its only copy."""
+    comparable = np.where(plans.costs == NO_PLAN, np.iinfo(np.int64).max, plans.costs)
+    row = np.arange(len(comparable))
+    copy = comparable.argmin(axis=1)
+    return Plans(
+        plans.arcs[row, copy][:, None],
+        plans.starts_route[row, copy][:, None],
+        plans.costs[row, copy][:, None],
+    )
+
+
+def merge(first: Plans, second: Plans) -> Plans:
+    """Put the copies of two sets of plans for the same batch side by side."""
+    return _joined([first, second], axis=1)
+
+
+def flat_plan(plans: Plans, instance: int) -> tuple[IntArray, IntArray]:
+    """Give the cheapest plan of one instance as `solution.plan.from_plan` takes it.
+
+    Raises UnsolvableError where none of its copies is a plan.
+    """
+    one = slice(instance, instance + 1)
+    plan = best(Plans(plans.arcs[one], plans.starts_route[one], plans.costs[one]))
+    if plan.costs[0, 0] == NO_PLAN:
+        raise UnsolvableError(
+            "expected at least one plan within the fleet limit, got none among "
+            f"{plans.costs.shape[1]} decoded: sample more, or raise the fleet limit"
+        )
+    arcs = plan.arcs[0, 0]
+    length = np.count_nonzero(arcs)
+    cuts = np.flatnonzero(plan.starts_route[0, 0, :length])
+    return arcs[:length], np.append(cuts, length).astype(np.int32)
+
+
+def paper_recipe(
+    policy: Policy,
+    batch: ArcBatch,
+    *,
+    width: int = 2,
+    choose_directions: bool = False,
+    threads: int = 1,
+    chunk: int | None = None,
+    on_step: OnStep | None = None,
+    wrap: Wrap | None = None,
+) -> Plans:
+    """Decode by a bound and an unbound beam, optimise both, and take the cheapest plans.
+
+    Parameters
+    ----------
+    policy, batch, chunk, on_step, wrap
+        As in `decode.greedy`; the steps are counted anew for the second beam.
+    width
+        Of each beam; 2 is the paper's.
+    choose_directions, threads
+        As in `optimise`; the paper keeps directions.
+    """
+    both = []
+    for bound in (True, False):
+        rollout = beam(
+            policy, batch, width, bound=bound, chunk=chunk, on_step=on_step, wrap=wrap
+        )
+        both.append(
+            optimise(batch, rollout, choose_directions=choose_directions, threads=threads)
+        )
+    return best(merge(*both))
+
+
+def _optimise(
+    batch: ArcBatch, orders: Tensor, choose_directions: bool, threads: int
+) -> Plans:
+    gathered = gather_costs(batch, orders, choose_directions=choose_directions)
+    split = split_gathered(gathered.costs, threads=threads)
+    arcs = np.where(split.turned, gathered.arcs[-1], gathered.arcs[0])
+    costs = np.where(gathered.serves_all, split.costs, NO_PLAN)
+    return Plans(
+        arcs.reshape(orders.shape),
+        split.starts_route.reshape(orders.shape),
+        costs.reshape(orders.shape[:2]),
+    )
+
+
+def _joined(parts: list[Plans], *, axis: int) -> Plans:
+    return Plans(
+        np.concatenate([part.arcs for part in parts], axis=axis),
+        np.concatenate([part.starts_route for part in parts], axis=axis),
+        np.concatenate([part.costs for part in parts], axis=axis),
+    )

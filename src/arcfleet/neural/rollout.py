@@ -1,0 +1,216 @@
+"""Runs a policy step by step over a batch, in chunks that fit the memory."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+import torch
+
+from arcfleet.errors import OptionError
+from arcfleet.neural.state import State, finished
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from arcfleet.neural.arc_batch import ArcBatch
+
+# Asking whether all plans are finished, or the time is over, waits for the device.
+CHECK_EVERY = 8
+
+# Numbers that a step holds at once: some for each pair of arcs, and the hidden layers of
+# each arc. For the size of chunks only.
+_NUMBERS_PER_PAIR = 6
+_NUMBERS_PER_ARC = 2048
+_CPU_BYTES = 2**28
+
+
+class Policy(Protocol):
+    """What can be decoded: a model, compiled or not, or a baseline."""
+
+    def prepare(self, batch: ArcBatch) -> Any:
+        """Work out what stays the same at every step."""
+
+    def __call__(self, prepared: Any, state: State, allowed: Tensor) -> Tensor:
+        """Give the logits of each arc, (batch, copies, arcs), -inf where not allowed."""
+
+
+class Rollout(NamedTuple):
+    """Plans as a policy built them.
+
+    Parameters
+    ----------
+    arcs
+        The arcs chosen, (batch, copies, steps), int64; arc 0 is a visit to the depot. A
+        finished plan goes on with 0.
+    log_probability
+        Of each plan, (batch, copies); -inf, with no arcs, where a beam is wider than
+        there are plans.
+    """
+
+    arcs: Tensor
+    log_probability: Tensor
+
+
+class Carry(NamedTuple):
+    """What goes from step to step.
+
+    Parameters
+    ----------
+    state
+        Where the plans stand; `state.previous` is what the last step chose.
+    log_probability
+        Sum over the steps so far, (batch, copies), float64.
+    parent
+        The copy that each plan came from in the last step, (batch, copies).
+    steps
+        Number of steps taken, a tensor without dimensions.
+    """
+
+    state: State
+    log_probability: Tensor
+    parent: Tensor
+    steps: Tensor
+
+
+# One step. It must be a function of tensors alone, with no question to the device: then
+# torch.compile or a CUDA graph can wrap it whole.
+Advance = Callable[[Carry], Carry]
+Wrap = Callable[[Advance], Advance]
+
+# Told the steps done and the most that there can be; may raise to end the decoding.
+OnStep = Callable[[int, int], None]
+
+
+class Limits(NamedTuple):
+    """Steps that the plans of some instances take at least, and at most."""
+
+    least: int
+    most: int
+
+
+def step_limits(batch: ArcBatch, *, bound: bool) -> list[Limits]:
+    """Give the limits of each instance. Waits for the device, once."""
+    tasks = batch.num_tasks.long()
+    if bound:
+        # A task with two arcs counts once.
+        arc = torch.arange(batch.num_arcs, device=tasks.device)
+        demand = batch.demand.long().masked_fill(~batch.real | (batch.twin < arc), 0).sum(1)
+        capacity = batch.capacity.long()
+        least = tasks + (demand + capacity - 1) // capacity
+        most = 2 * tasks  # every task on a route of its own
+    else:
+        least = most = tasks + 1
+    pairs = torch.stack([least, most]).clamp(min=1).tolist()
+    return [Limits(low, high) for low, high in zip(*pairs, strict=True)]
+
+
+def walk(
+    advance: Advance,
+    carry: Carry,
+    limits: Limits,
+    told: Callable[[int], None] | None = None,
+) -> tuple[Carry, Tensor, Tensor]:
+    """Advance until all plans are finished; tell every few steps how many were taken.
+
+    Returns the last carry, what every step chose and the parents, both
+    (steps, batch, copies).
+    """
+    shape = (limits.most, *carry.parent.shape)
+    chosen = torch.zeros(shape, dtype=torch.int64, device=carry.parent.device)
+    parents = torch.zeros_like(chosen)
+    taken = 0
+    while taken < limits.most:
+        carry = advance(carry)
+        # Outside of `advance`, which thus knows no position in a buffer.
+        chosen[taken] = carry.state.previous
+        parents[taken] = carry.parent
+        taken += 1
+        if told is not None and taken % CHECK_EVERY == 0:
+            told(taken)
+        # No plan is ready before the least number of steps: no need to ask the device.
+        late = taken - limits.least
+        if late >= 0 and late % CHECK_EVERY == 0 and bool(_all_done(carry)):
+            break
+    return carry, chosen[:taken], parents[:taken]
+
+
+def _all_done(carry: Carry) -> Tensor:
+    no_plan = carry.log_probability == -math.inf
+    return (finished(carry.state) | no_plan).all()
+
+
+def by_chunks(
+    decode: Callable[[ArcBatch, slice, Limits, Callable[[int], None]], Rollout],
+    batch: ArcBatch,
+    copies: int,
+    *,
+    bound: bool,
+    chunk: int | None,
+    on_step: OnStep | None,
+) -> Rollout:
+    """Decode a batch in parts of `chunk` instances; None takes what fits the memory.
+
+    `decode` gets a part, its place, its limits and whom to tell the steps taken.
+    """
+    if len(batch) == 0:
+        raise OptionError("expected a batch of at least 1 instance, got none")
+    if chunk is None:
+        chunk = default_chunk(batch, copies)
+    if chunk < 1:
+        raise OptionError(f"expected a chunk of at least 1 instance, got {chunk}")
+    each = step_limits(batch, bound=bound)
+    parts = [slice(i, min(i + chunk, len(batch))) for i in range(0, len(batch), chunk)]
+    limits = [
+        Limits(max(x.least for x in each[part]), max(x.most for x in each[part]))
+        for part in parts
+    ]
+    total = sum(limit.most for limit in limits)
+    done = 0
+    rollouts = []
+    for part, limit in zip(parts, limits, strict=True):
+
+        def tell(taken: int, before: int = done) -> None:
+            if on_step is not None:
+                on_step(before + taken, total)
+
+        piece = batch
+        if len(parts) > 1:
+            piece = batch.select(
+                torch.arange(part.start, part.stop, device=batch.real.device)
+            )
+        rollouts.append(decode(piece, part, limit, tell))
+        done += limit.most
+        tell(limit.most)
+    return _join(rollouts)
+
+
+def default_chunk(batch: ArcBatch, copies: int) -> int:
+    """Give the number of instances whose steps fit the memory of the batch's device."""
+    arcs = batch.num_arcs
+    row = 4 * arcs * (_NUMBERS_PER_PAIR * arcs + _NUMBERS_PER_ARC)
+    device = batch.real.device
+    budget = _CPU_BYTES
+    if device.type == "cuda":
+        free, _ = torch.cuda.mem_get_info(device)
+        budget = free // 2
+    return max(1, budget // (row * copies))
+
+
+def _join(rollouts: list[Rollout]) -> Rollout:
+    # Without the last steps, in which nothing happens.
+    longest = max(rollout.arcs.shape[-1] for rollout in rollouts)
+    arcs = torch.cat(
+        [
+            torch.nn.functional.pad(rollout.arcs, (0, longest - rollout.arcs.shape[-1]))
+            for rollout in rollouts
+        ]
+    )
+    serves = (arcs != 0).any(0).any(0).long()  # (steps,)
+    order = torch.arange(1, longest + 1, device=arcs.device)
+    needed = min(longest, int((serves * order).amax()) + 1)  # and the way home
+    return Rollout(
+        arcs[..., :needed].contiguous(),
+        torch.cat([rollout.log_probability for rollout in rollouts]),
+    )

@@ -1,0 +1,283 @@
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from arcfleet.errors import OptionError
+from arcfleet.network import Network
+from arcfleet.neural.decode import beam, greedy, sample
+from arcfleet.neural.gumbel import gumbel_noise
+from arcfleet.neural.state import State, allowed_arcs, finished, start, step
+from tests.neural.toy_batches import ring, toy_batch, toy_model
+from tests.strategies import connected_instances
+
+if TYPE_CHECKING:
+    from arcfleet.instance.instance import Instance
+    from arcfleet.neural.arc_batch import ArcBatch
+    from arcfleet.neural.daam import Daam, Prepared
+    from arcfleet.neural.rollout import Advance, Carry, Policy, Rollout
+
+    Sequence = tuple[int, ...]
+
+
+def all_plans(policy: Policy, batch: ArcBatch, *, bound: bool) -> dict[Sequence, float]:
+    """Every plan of the only instance, with its log-probability."""
+    prepared = policy.prepare(batch)
+    plans = {}
+
+    def grow(state: State, arcs: Sequence, log_probability: float) -> None:
+        if arcs and bool(finished(state)):
+            plans[arcs] = log_probability
+            return
+        allowed = allowed_arcs(batch, state, bound=bound)
+        chances = policy(prepared, state, allowed).log_softmax(-1)[0, 0].tolist()
+        for arc in allowed[0, 0].nonzero().flatten().tolist():
+            chosen = step(batch, state, torch.tensor([[arc]]), bound=bound)
+            grow(chosen, (*arcs, arc), log_probability + chances[arc])
+
+    with torch.no_grad():
+        grow(start(batch), (), 0.0)
+    return plans
+
+
+def sequences(rollout: Rollout, row: int = 0) -> list[Sequence]:
+    """The copies of one instance, each up to its last way home."""
+    plans = []
+    for arcs in rollout.arcs[row].tolist():
+        last = max((i for i, arc in enumerate(arcs) if arc), default=-1)
+        assert not any(arcs[last + 1 :])
+        plans.append((*arcs[: last + 1], 0))
+    return plans
+
+
+def networks_of(*sizes: int) -> list[Network]:
+    return [Network(ring([1 + i % 3 for i in range(size)])) for size in sizes]
+
+
+@pytest.mark.parametrize("bound", [True, False])
+def test_a_wide_beam_finds_all_plans_in_order(bound: bool) -> None:
+    batch = toy_batch([Network(ring([2, 3, 1]))])
+    model = toy_model()
+    expected = all_plans(model, batch, bound=bound)
+    rollout = beam(model, batch, 400, bound=bound)
+    found = rollout.log_probability[0]
+    legal = found > -math.inf
+    assert int(legal.sum()) == len(expected)
+    plans = [plan for plan, kept in zip(sequences(rollout), legal, strict=True) if kept]
+    assert set(plans) == set(expected)
+    for plan, value in zip(plans, found[legal].tolist(), strict=True):
+        assert value == pytest.approx(expected[plan], abs=1e-5)
+    assert found[legal].tolist() == sorted(found[legal].tolist(), reverse=True)
+    assert not rollout.arcs[0, ~legal].any()
+
+
+@pytest.mark.parametrize("bound", [True, False])
+@pytest.mark.parametrize("width", [2, 5])
+def test_beams_differ_and_carry_their_probability(bound: bool, width: int) -> None:
+    batch = toy_batch(networks_of(6, 4, 9))
+    model = toy_model(2)
+    rollout = beam(model, batch, width, bound=bound)
+    prepared = model.prepare(batch)
+    state = start(batch, width)
+    total = torch.zeros(len(batch), width, dtype=torch.float64)
+    for arcs in rollout.arcs.unbind(-1):
+        allowed = allowed_arcs(batch, state, bound=bound)
+        assert bool(allowed.gather(-1, arcs[..., None]).all())
+        chances = model(prepared, state, allowed).log_softmax(-1)
+        total += chances.gather(-1, arcs[..., None])[..., 0].detach()
+        state = step(batch, state, arcs, bound=bound)
+    assert bool(finished(state).all())
+    torch.testing.assert_close(total, rollout.log_probability, atol=1e-5, rtol=0)
+    for row in range(len(batch)):
+        assert len(set(sequences(rollout, row))) == width
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.lists(connected_instances(max_extra_links=4), min_size=1, max_size=3), st.booleans()
+)
+def test_a_beam_of_one_is_greedy(instances: list[Instance], bound: bool) -> None:
+    batch = toy_batch([Network(instance) for instance in instances])
+    model = toy_model()
+    first, second = greedy(model, batch, bound=bound), beam(model, batch, 1, bound=bound)
+    assert torch.equal(first.arcs, second.arcs)
+    assert torch.equal(first.log_probability, second.log_probability)
+
+
+class Tempered:
+    """A policy that is no module: a model's logits, divided."""
+
+    def __init__(self, model: Daam, temperature: float) -> None:
+        self.model = model
+        self.temperature = temperature
+
+    def prepare(self, batch: ArcBatch) -> Prepared:
+        return self.model.prepare(batch)
+
+    def __call__(
+        self, prepared: Prepared, state: State, allowed: torch.Tensor
+    ) -> torch.Tensor:
+        logits: torch.Tensor = self.model(prepared, state, allowed)
+        return logits / self.temperature
+
+
+@pytest.mark.parametrize("temperature", [1.0, 2.5])
+def test_samples_come_as_often_as_the_policy_says(temperature: float) -> None:
+    batch = toy_batch([Network(ring([2, 3]))])
+    model = toy_model(3)
+
+    expected = all_plans(Tempered(model, temperature), batch, bound=True)
+    count = 20_000
+    rollout = sample(
+        model,
+        batch,
+        count,
+        generator=torch.Generator().manual_seed(1),
+        temperature=temperature,
+    )
+    found: dict[Sequence, int] = {}
+    for plan in sequences(rollout):
+        found[plan] = found.get(plan, 0) + 1
+    assert set(found) <= set(expected)
+    for plan, log_probability in expected.items():
+        chance = math.exp(log_probability)
+        spread = math.sqrt(count * chance * (1 - chance))
+        assert abs(found.get(plan, 0) - count * chance) < 4.5 * spread + 1
+    values = rollout.log_probability[0].tolist()
+    for plan, value in zip(sequences(rollout)[:50], values[:50], strict=True):
+        assert value == pytest.approx(expected[plan], abs=1e-5)
+
+
+def test_a_seed_gives_the_same_plans_and_another_gives_others() -> None:
+    batch = toy_batch(networks_of(5, 8))
+    model = toy_model()
+
+    def draw(seed: int) -> torch.Tensor:
+        return sample(model, batch, 4, generator=torch.Generator().manual_seed(seed)).arcs
+
+    assert torch.equal(draw(7), draw(7))
+    other = draw(8)
+    assert other.shape != draw(7).shape or not torch.equal(other, draw(7))
+    assert len({tuple(plan) for plan in draw(7)[1].tolist()}) > 1
+
+
+def decoded(
+    policy: Policy, batch: ArcBatch, bound: bool, chunk: int | None
+) -> list[Rollout]:
+    return [
+        greedy(policy, batch, bound=bound, chunk=chunk),
+        sample(
+            policy,
+            batch,
+            3,
+            generator=torch.Generator().manual_seed(5),
+            bound=bound,
+            chunk=chunk,
+        ),
+        beam(policy, batch, 3, bound=bound, chunk=chunk),
+    ]
+
+
+@pytest.mark.parametrize("bound", [True, False])
+@pytest.mark.parametrize("chunk", [1, 2])
+def test_chunks_change_nothing(bound: bool, chunk: int) -> None:
+    batch = toy_batch(networks_of(5, 3, 7, 6, 7))
+    model = toy_model()
+    whole = decoded(model, batch, bound, None)
+    parts = decoded(model, batch, bound, chunk)
+    for one, other in zip(whole, parts, strict=True):
+        assert torch.equal(one.arcs, other.arcs)
+        torch.testing.assert_close(one.log_probability, other.log_probability)
+
+
+@pytest.mark.parametrize("bound", [True, False])
+def test_padding_changes_nothing(bound: bool) -> None:
+    networks = networks_of(3, 8, 5)
+    model = toy_model()
+    together = decoded(model, toy_batch(networks), bound, None)
+    for row, network in enumerate(networks):
+        alone = toy_batch([network])
+        assert sequences(greedy(model, alone, bound=bound)) == sequences(together[0], row)
+        beams = beam(model, alone, 3, bound=bound)
+        assert sequences(beams) == sequences(together[2], row)
+        torch.testing.assert_close(
+            beams.log_probability[0], together[2].log_probability[row], atol=1e-5, rtol=0
+        )
+
+
+def test_steps_are_told_and_may_be_ended() -> None:
+    batch = toy_batch(networks_of(12, 12))
+    told: list[tuple[int, int]] = []
+    greedy(toy_model(), batch, chunk=1, on_step=lambda *steps: told.append(steps))
+    assert told == sorted(told)
+    assert len(told) > 4
+    assert told[-1] == (48, 48)
+
+    def enough(done: int, total: int) -> None:
+        raise TimeoutError
+
+    with pytest.raises(TimeoutError):
+        greedy(toy_model(), batch, on_step=enough)
+
+
+def test_a_step_can_be_wrapped() -> None:
+    batch = toy_batch(networks_of(4))
+    calls = 0
+
+    def wrap(advance: Advance) -> Advance:
+        def counted(carry: Carry) -> Carry:
+            nonlocal calls
+            calls += 1
+            return advance(carry)
+
+        return counted
+
+    rollout = greedy(toy_model(), batch, wrap=wrap)
+    assert calls >= rollout.arcs.shape[-1]
+
+
+def test_nothing_to_serve_is_a_plan_without_steps() -> None:
+    full = networks_of(3)[0]
+    batch = toy_batch([full, full])
+    batch.real[1, 1:] = False
+    for rollout in decoded(toy_model(), batch, True, None)[:2]:
+        assert not rollout.arcs[1].any()
+        assert not rollout.log_probability[1].any()
+
+
+def test_wrong_numbers_are_refused() -> None:
+    batch = toy_batch(networks_of(3))
+    model = toy_model()
+    generator = torch.Generator()
+    with pytest.raises(OptionError, match="width"):
+        beam(model, batch, 0)
+    with pytest.raises(OptionError, match="copies"):
+        sample(model, batch, 0, generator=generator)
+    with pytest.raises(OptionError, match="temperature"):
+        sample(model, batch, 1, generator=generator, temperature=0)
+    with pytest.raises(OptionError, match="chunk"):
+        greedy(model, batch, chunk=0)
+    with pytest.raises(OptionError, match="instance"):
+        greedy(model, batch.select(torch.zeros(0, dtype=torch.int64)))
+
+
+def test_noise_is_gumbel_and_independent() -> None:
+    noise = gumbel_noise(torch.arange(40), 50, torch.tensor(3), 50).double()
+    assert bool(noise.isfinite().all())
+    # Mean and variance of the Gumbel distribution.
+    assert float(noise.mean()) == pytest.approx(0.57722, abs=0.015)
+    assert float(noise.var()) == pytest.approx(math.pi**2 / 6, rel=0.03)
+    later = gumbel_noise(torch.arange(40), 50, torch.tensor(4), 50).double()
+    for one, other in [
+        (noise, later),
+        (noise[1:], noise[:-1]),
+        (noise[:, 1:], noise[:, :-1]),
+        (noise[..., 1:], noise[..., :-1]),
+    ]:
+        pair = torch.stack([one.flatten(), other.flatten()])
+        assert abs(float(torch.corrcoef(pair)[0, 1])) < 0.02
