@@ -18,6 +18,7 @@ int main() {
         {"path_scanning", arcfleet::check_path_scanning},
         {"labelled_route", arcfleet::check_labelled_route},
         {"ruin_recreate", arcfleet::check_ruin_recreate},
+        {"split", arcfleet::check_split},
         {"maens", arcfleet::check_maens},
     };
     int failures = 0;

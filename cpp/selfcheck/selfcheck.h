@@ -45,6 +45,7 @@ void check_dijkstra();
 void check_path_scanning();
 void check_labelled_route();
 void check_ruin_recreate();
+void check_split();
 void check_maens();
 
 } // namespace arcfleet

@@ -33,4 +33,4 @@ def test_the_core_checks_itself_under_the_sanitizers() -> None:
     )
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert "FAILED" not in ran.stdout
-    assert ran.stdout.count("ok ") == 5
+    assert ran.stdout.count("ok ") == 6

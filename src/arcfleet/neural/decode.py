@@ -183,7 +183,9 @@ def beam(
         # All copies of the empty plan but one have no chance, or all would stay the same.
         alone = torch.full_like(first.log_probability, -math.inf)
         alone[:, 0] = 0.0
-        first = first._replace(log_probability=alone)
+        first = first._replace(
+            log_probability=alone, parent=torch.zeros_like(first.state.previous)
+        )
         return _walk(advance, first, limits, tell, wrap)
 
     return by_chunks(decode, batch, width, bound=bound, chunk=chunk, on_step=on_step)
@@ -196,11 +198,10 @@ def _check_count(name: str, count: int) -> None:
 
 def _first_carry(batch: ArcBatch, copies: int) -> Carry:
     state = start(batch, copies)
-    parent = torch.arange(copies, device=state.previous.device)
     return Carry(
         state=state,
         log_probability=torch.zeros_like(state.previous, dtype=torch.float64),
-        parent=parent.expand(len(batch), -1).contiguous(),
+        parent=None,
         steps=torch.zeros((), dtype=torch.int64, device=state.previous.device),
     )
 
@@ -227,7 +228,7 @@ def _choose(
     return Carry(
         state=step(batch, carry.state, chosen, bound=bound),
         log_probability=carry.log_probability + gained,
-        parent=carry.parent,
+        parent=None,
         steps=carry.steps + 1,
     )
 
@@ -242,12 +243,18 @@ def _walk(
     carry, chosen, parents = walk(
         advance if wrap is None else wrap(advance), carry, limits, tell
     )
+    if parents is not None:
+        chosen = _follow(chosen, parents)
+    arcs = chosen.permute(1, 2, 0)  # (batch, copies, steps)
+    no_plan = carry.log_probability == -math.inf
+    return Rollout(arcs.masked_fill(no_plan[..., None], 0), carry.log_probability)
+
+
+def _follow(chosen: Tensor, parents: Tensor) -> Tensor:
     # From the last step back: where each plan stood among the copies before.
-    arcs = torch.empty_like(chosen)
+    arcs = torch.empty_like(chosen)  # (steps, batch, copies)
     place = torch.arange(chosen.shape[2], device=chosen.device).expand(chosen.shape[1:])
     for taken in reversed(range(len(chosen))):
         torch.gather(chosen[taken], 1, place, out=arcs[taken])
         place = parents[taken].gather(1, place)
-    arcs = arcs.permute(1, 2, 0)  # (batch, copies, steps)
-    no_plan = carry.log_probability == -math.inf
-    return Rollout(arcs.masked_fill(no_plan[..., None], 0), carry.log_probability)
+    return arcs

@@ -63,14 +63,15 @@ class Carry(NamedTuple):
     log_probability
         Sum over the steps so far, (batch, copies), float64.
     parent
-        The copy that each plan came from in the last step, (batch, copies).
+        The copy that each plan came from in the last step, (batch, copies); None where
+        every plan stays in its place.
     steps
         Number of steps taken, a tensor without dimensions.
     """
 
     state: State
     log_probability: Tensor
-    parent: Tensor
+    parent: Tensor | None
     steps: Tensor
 
 
@@ -111,21 +112,21 @@ def walk(
     carry: Carry,
     limits: Limits,
     told: Callable[[int], None] | None = None,
-) -> tuple[Carry, Tensor, Tensor]:
+) -> tuple[Carry, Tensor, Tensor | None]:
     """Advance until all plans are finished; tell every few steps how many were taken.
 
-    Returns the last carry, what every step chose and the parents, both
+    Returns the last carry, what every step chose and the parents, if there are any, both
     (steps, batch, copies).
     """
-    shape = (limits.most, *carry.parent.shape)
-    chosen = torch.zeros(shape, dtype=torch.int64, device=carry.parent.device)
-    parents = torch.zeros_like(chosen)
+    chosen = carry.state.previous.new_zeros((limits.most, *carry.state.previous.shape))
+    parents = None if carry.parent is None else torch.zeros_like(chosen)
     taken = 0
     while taken < limits.most:
         carry = advance(carry)
         # Outside of `advance`, which thus knows no position in a buffer.
         chosen[taken] = carry.state.previous
-        parents[taken] = carry.parent
+        if parents is not None and carry.parent is not None:
+            parents[taken] = carry.parent
         taken += 1
         if told is not None and taken % CHECK_EVERY == 0:
             told(taken)
@@ -133,7 +134,7 @@ def walk(
         late = taken - limits.least
         if late >= 0 and late % CHECK_EVERY == 0 and bool(_all_done(carry)):
             break
-    return carry, chosen[:taken], parents[:taken]
+    return carry, chosen[:taken], None if parents is None else parents[:taken]
 
 
 def _all_done(carry: Carry) -> Tensor:
