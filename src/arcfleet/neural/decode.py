@@ -57,7 +57,7 @@ def greedy(
     chunk
         Instances to decode at a time; None for as many as fit the memory.
     on_step
-        Told every few steps how many are done and how many there are at most; may raise.
+        Told at every step how many are done and how many there are at most; may raise.
     wrap
         Replaces the step by a faster one.
     """

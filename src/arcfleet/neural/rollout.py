@@ -16,14 +16,15 @@ if TYPE_CHECKING:
 
     from arcfleet.neural.arc_batch import ArcBatch
 
-# Asking whether all plans are finished, or the time is over, waits for the device.
+# Steps between two questions whether all plans are finished: each waits for the device.
 CHECK_EVERY = 8
 
 # Numbers that a step holds at once: some for each pair of arcs, and the hidden layers of
 # each arc. For the size of chunks only.
 _NUMBERS_PER_PAIR = 6
 _NUMBERS_PER_ARC = 2048
-_CPU_BYTES = 2**28
+# More makes a CPU no faster, and a step so long that time limits are missed.
+_CPU_BYTES = 2**26
 
 
 class Policy(Protocol):
@@ -45,8 +46,8 @@ class Rollout(NamedTuple):
         The arcs chosen, (batch, copies, steps), int64; arc 0 is a visit to the depot. A
         finished plan goes on with 0.
     log_probability
-        Of each plan, (batch, copies); -inf, with no arcs, where a beam is wider than
-        there are plans.
+        Of each plan, (batch, copies), float64; -inf, with no arcs, where a beam is wider
+        than there are plans.
     """
 
     arcs: Tensor
@@ -80,7 +81,8 @@ class Carry(NamedTuple):
 Advance = Callable[[Carry], Carry]
 Wrap = Callable[[Advance], Advance]
 
-# Told the steps done and the most that there can be; may raise to end the decoding.
+# Told at every step how many are done and the most that there can be; may raise to end
+# the decoding. A GPU may still be some steps behind.
 OnStep = Callable[[int, int], None]
 
 
@@ -113,7 +115,7 @@ def walk(
     limits: Limits,
     told: Callable[[int], None] | None = None,
 ) -> tuple[Carry, Tensor, Tensor | None]:
-    """Advance until all plans are finished; tell every few steps how many were taken.
+    """Advance until all plans are finished; tell at every step how many were taken.
 
     Returns the last carry, what every step chose and the parents, if there are any, both
     (steps, batch, copies).
@@ -128,7 +130,7 @@ def walk(
         if parents is not None and carry.parent is not None:
             parents[taken] = carry.parent
         taken += 1
-        if told is not None and taken % CHECK_EVERY == 0:
+        if told is not None:
             told(taken)
         # No plan is ready before the least number of steps: no need to ask the device.
         late = taken - limits.least
