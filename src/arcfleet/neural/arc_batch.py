@@ -6,6 +6,7 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
 import torch
+from torch.nn import functional
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,7 +42,7 @@ class ArcBatch:
         Of each instance, (batch,); a fleet limit of 0 is none.
     scale
         Mean driving cost between the real arcs of each instance, (batch,): the unit of
-        all lengths that the model sees.
+        all lengths that the model sees; 1 where all driving is free, never 0.
     """
 
     features: Tensor
@@ -90,10 +91,10 @@ class ArcBatch:
 
         Entry [b, i, j] is from the end of arc j to the start of arc i.
         """
-        from_ends = take_rows(self.distance, self.end)  # (batch, arcs j, places)
-        columns = self.start[:, None, :].expand(-1, self.num_arcs, -1).long()
-        costs = from_ends.gather(2, columns)  # (batch, arcs j, arcs i)
-        return costs.transpose(1, 2).contiguous().float() / self.scale[:, None, None]
+        rows = torch.arange(len(self), device=self.distance.device)[:, None, None]
+        ends, starts = self.end.long()[:, None, :], self.start.long()[:, :, None]
+        costs = self.distance[rows, ends, starts]  # (batch, arcs i, arcs j)
+        return costs / self.scale[:, None, None]
 
     def deadheads(self, arcs: Tensor) -> Tensor:
         """Sum the driving costs along sequences of arcs, in the instance's unit.
@@ -109,9 +110,8 @@ class ArcBatch:
             Of shape (batch, copies), integers.
         """
         rows = torch.arange(len(self), device=arcs.device)[:, None, None]
-        ends = self.end[rows, arcs[..., :-1]]
-        ends = torch.cat([self.end[:, None, :1].expand_as(ends[..., :1]), ends], dim=-1)
-        starts = self.start[rows, arcs]
+        before = functional.pad(arcs, (1, 0))[..., :-1]  # the depot, then all but the last
+        ends, starts = self.end[rows, before], self.start[rows, arcs]
         return self.distance[rows, ends.long(), starts.long()].sum(-1, dtype=torch.int64)
 
     def _each(self, change: Callable[[Tensor], Tensor]) -> ArcBatch:

@@ -15,13 +15,16 @@ from torch import nn
 from torch.nn import functional
 
 from arcfleet.errors import OptionError
-from arcfleet.neural.norms import NORMS, NormName, make_norm
+from arcfleet.neural.encoder import EncoderLayer
+from arcfleet.neural.norms import NORMS, NormName
+from arcfleet.neural.state import State
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from torch import Tensor
 
     from arcfleet.neural.arc_batch import ArcBatch
-    from arcfleet.neural.state import State
 
 # Table 1 of the paper: is_depot, cost and demand stand before the MDS coordinates; two
 # features change from step to step: the way from the previous arc, and allow_serve.
@@ -30,6 +33,9 @@ NUM_CHANGING = 2
 
 Inputs = Literal["mds+gat", "gat", "mds"]
 INPUTS: tuple[Inputs, ...] = ("mds+gat", "gat", "mds")
+
+# The CPU takes so many arcs at once: what lies between two layers then stays in its cache.
+PORTION = 1600
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +88,8 @@ class DaamConfig:
                     f"expected a width that {name} divides, got width {self.width} and "
                     f"{getattr(self, name)} {name}"
                 )
+        if not 0 < self.clip < math.inf:
+            raise OptionError(f"expected clip to be above 0 and finite, got {self.clip}")
         if self.norm not in NORMS:
             raise OptionError(f"expected norm to be one of {NORMS}, got {self.norm!r}")
         if self.inputs not in INPUTS:
@@ -100,6 +108,10 @@ class Prepared(NamedTuple):
     ----------
     static
         Static features after the first linear layer, (batch, 1, arcs, width).
+    scores
+        Their part of the graph attention's scores, at least in float32, (batch, 1, 2,
+        heads, arcs): of the arc that looks, of the arc that is looked at; None without
+        graph attention.
     incoming
         As `ArcBatch.incoming`, (batch, 1, arcs, arcs).
     real
@@ -109,9 +121,20 @@ class Prepared(NamedTuple):
     """
 
     static: Tensor
+    scores: Tensor | None
     incoming: Tensor
     real: Tensor | None
     capacity: Tensor
+
+    def rows(self, rows: slice) -> Prepared:
+        """Give some of the instances."""
+        return Prepared(
+            static=self.static[rows],
+            scores=None if self.scores is None else self.scores[rows],
+            incoming=self.incoming[rows],
+            real=None if self.real is None else self.real[rows],
+            capacity=self.capacity[rows],
+        )
 
 
 class Daam(nn.Module):
@@ -137,7 +160,10 @@ class Daam(nn.Module):
             self.attend_edge = nn.Parameter(torch.zeros(heads))
             nn.init.xavier_uniform_(self.attend_to)
             nn.init.xavier_uniform_(self.attend_from)
-        self.encoder = nn.ModuleList(EncoderLayer(config) for _ in range(config.layers))
+        self.encoder = nn.ModuleList(
+            EncoderLayer(width, config.heads, config.feed_forward, config.norm)
+            for _ in range(config.layers)
+        )
         self.context = nn.Linear(2 * width + 2, width, bias=False)
         self.key = nn.Linear(width, width, bias=False)
 
@@ -148,8 +174,15 @@ class Daam(nn.Module):
         if self.config.inputs == "gat":
             features = features.clone()
             features[..., NUM_PLAIN:] = 0
+        static = self.static(features.to(kind))[:, None]  # (batch, 1, arcs, width)
+        scores = None
+        if self.config.inputs != "mds":
+            attend = self._attend()
+            parts = static.unflatten(-1, (self.config.gat_heads, -1)).to(attend.dtype)
+            scores = torch.einsum("bkahw,shw->bksha", parts, attend)
         return Prepared(
-            static=self.static(features.to(kind))[:, None],
+            static=static,
+            scores=scores,
             incoming=batch.incoming().to(kind)[:, None],
             real=None if batch.is_full else batch.real[:, None],
             capacity=batch.capacity[:, None],
@@ -167,15 +200,28 @@ class Daam(nn.Module):
         allowed
             Arcs that may be chosen, (batch, copies, arcs).
         """
+        # Gradients, batch norm in training and the GPU want all rows at once.
+        if torch.is_grad_enabled() or self.training or not allowed.is_cpu:
+            return self._logits(prepared, state, allowed)
+        logits = torch.empty(allowed.shape)
+        for rows, copies in _portions(*allowed.shape):
+            logits[rows, copies] = self._logits(
+                prepared.rows(rows),
+                State(*(part[rows, copies] for part in state)),
+                allowed[rows, copies],
+            )
+        return logits
+
+    def _logits(self, prepared: Prepared, state: State, allowed: Tensor) -> Tensor:
         embedding = self._embed(prepared, state)  # (batch, copies, arcs, width)
-        batch, copies, arcs, width = embedding.shape
-        real = prepared.real
-        flat_real = None
-        if real is not None:
-            flat_real = real.expand(-1, copies, -1).reshape(batch * copies, arcs)
-        flat = embedding.reshape(batch * copies, arcs, width)
+        real = mask = None
+        if prepared.real is not None:
+            real = prepared.real.expand(allowed.shape).flatten(0, 1)  # (rows, arcs)
+            mask = torch.zeros(real.shape, dtype=embedding.dtype, device=real.device)
+            mask = mask.masked_fill(~real, -math.inf)[:, None, None]
+        flat = embedding.flatten(0, 1)  # (rows, arcs, width)
         for layer in self.encoder:
-            flat = layer(flat, flat_real)
+            flat = layer(flat, real, mask)
         return self._point(flat.view(embedding.shape), prepared, state, allowed)
 
     def _embed(self, prepared: Prepared, state: State) -> Tensor:
@@ -186,20 +232,32 @@ class Daam(nn.Module):
         way = prepared.incoming.expand(-1, copies, -1, -1).gather(3, column)
         changing = torch.cat([way, state.unserved[..., None].to(kind)], dim=-1)
         hidden: Tensor = prepared.static + self.changing(changing)
-        if self.config.inputs == "mds":
+        if prepared.scores is None:
             return hidden
         heads = self.config.gat_heads
+        # The scores follow the changing features as the hidden features do.
+        weight = self.changing.weight.view(heads, -1, NUM_CHANGING).to(
+            prepared.scores.dtype
+        )
+        change = torch.einsum("shw,hwc->shc", self._attend(), weight)
+        moved = torch.einsum("bkac,shc->bksha", changing.to(change.dtype), change)
+        to, source = (prepared.scores + moved).unbind(2)  # (batch, copies, heads, arcs)
+        if prepared.real is not None:
+            source = source.masked_fill(~prepared.real[:, :, None], -math.inf)
+        ends = to[..., None] + source[..., None, :]
+        edge = self.attend_edge[:, None, None].to(ends.dtype)
+        score = torch.addcmul(ends, prepared.incoming[:, :, None].to(ends.dtype), edge)
+        score = functional.leaky_relu(score, 0.2, inplace=True)
+        # score: (batch, copies, heads, arcs i, arcs j)
         parts = hidden.view(*hidden.shape[:-1], heads, -1).transpose(2, 3)
         # parts: (batch, copies, heads, arcs, width / heads)
-        to = (parts * self.attend_to[:, None]).sum(-1)  # (batch, copies, heads, arcs)
-        source = (parts * self.attend_from[:, None]).sum(-1)
-        edge = self.attend_edge[:, None, None] * prepared.incoming[:, :, None]
-        score = functional.leaky_relu(to[..., None] + source[..., None, :] + edge, 0.2)
-        if prepared.real is not None:
-            score = score.masked_fill(~prepared.real[:, :, None, None], -math.inf)
-        # score: (batch, copies, heads, arcs i, arcs j)
         mixed = score.softmax(-1).to(kind) @ parts
         return functional.elu(mixed.transpose(2, 3).flatten(-2))
+
+    def _attend(self) -> Tensor:
+        """Give what looks at an arc itself and at the others, (2, heads, width / heads)."""
+        both = torch.stack([self.attend_to, self.attend_from])
+        return both if both.dtype == torch.float64 else both.float()
 
     def _point(
         self, embedding: Tensor, prepared: Prepared, state: State, allowed: Tensor
@@ -213,7 +271,7 @@ class Daam(nn.Module):
         row = state.previous[..., None, None].expand(-1, -1, 1, width)
         previous = embedding.gather(2, row)[:, :, 0]  # (batch, copies, width)
         room = state.remaining / prepared.capacity
-        half_full = 2 * state.remaining > prepared.capacity
+        half_full = state.remaining > prepared.capacity - state.remaining
         numbers = torch.stack([room, half_full.to(room.dtype)], dim=-1)
         context = torch.cat([mean, previous, numbers.to(mean.dtype)], dim=-1)
         # q . (K h) = (K^T q) . h, which spares the keys of all arcs.
@@ -224,29 +282,10 @@ class Daam(nn.Module):
         return result
 
 
-class EncoderLayer(nn.Module):
-    """Attention of all arcs to all, then a feed-forward net; skip and norm after each."""
-
-    def __init__(self, config: DaamConfig) -> None:
-        super().__init__()
-        width = config.width
-        self.heads = config.heads
-        self.query_key_value = nn.Linear(width, 3 * width, bias=False)
-        self.out = nn.Linear(width, width, bias=False)
-        self.attention_norm = make_norm(config.norm, width)
-        self.widen = nn.Linear(width, config.feed_forward)
-        self.narrow = nn.Linear(config.feed_forward, width)
-        self.feed_forward_norm = make_norm(config.norm, width)
-
-    def forward(self, hidden: Tensor, real: Tensor | None) -> Tensor:
-        """Give new embeddings, (rows, arcs, width); `real` is (rows, arcs) or None."""
-        parts = self.query_key_value(hidden).unflatten(-1, (3, self.heads, -1))
-        query, key, value = parts.permute(2, 0, 3, 1, 4)
-        # each: (rows, heads, arcs, width / heads)
-        mask = None if real is None else real[:, None, None]
-        mixed = functional.scaled_dot_product_attention(query, key, value, attn_mask=mask)
-        attended = self.out(mixed.transpose(1, 2).flatten(2))
-        hidden = self.attention_norm(hidden + attended, real)
-        spread = functional.relu(self.widen(hidden))
-        result: Tensor = self.feed_forward_norm(hidden + self.narrow(spread), real)
-        return result
+def _portions(batch: int, copies: int, arcs: int) -> Iterator[tuple[slice, slice]]:
+    """Cut (batch, copies) into blocks of about PORTION arcs."""
+    rows = max(1, PORTION // arcs)
+    down, across = max(1, rows // max(1, copies)), min(rows, copies)
+    for top in range(0, batch, down):
+        for left in range(0, copies, across):
+            yield slice(top, top + down), slice(left, left + across)

@@ -1,0 +1,60 @@
+"""One layer of the attention encoder (Kool et al. 2019)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from torch import nn
+from torch.nn import functional
+
+from arcfleet.neural.norms import make_norm
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from arcfleet.neural.norms import NormName
+
+
+class EncoderLayer(nn.Module):
+    """Attention of all arcs to all, then a feed-forward net; skip and norm after each.
+
+    Parameters
+    ----------
+    width, heads, feed_forward
+        Its sizes.
+    norm
+        One of `NORMS`.
+    """
+
+    def __init__(self, width: int, heads: int, feed_forward: int, norm: NormName) -> None:
+        super().__init__()
+        self.heads = heads
+        self.query_key_value = nn.Linear(width, 3 * width, bias=False)
+        self.out = nn.Linear(width, width, bias=False)
+        self.attention_norm = make_norm(norm, width)
+        self.widen = nn.Linear(width, feed_forward)
+        self.narrow = nn.Linear(feed_forward, width)
+        self.feed_forward_norm = make_norm(norm, width)
+
+    def forward(self, hidden: Tensor, real: Tensor | None, mask: Tensor | None) -> Tensor:
+        """Give new embeddings, (rows, arcs, width).
+
+        Parameters
+        ----------
+        hidden
+            The embeddings, (rows, arcs, width).
+        real
+            Which arcs are no padding, (rows, arcs), or None where all are.
+        mask
+            What is added to the scores of each arc, (rows, 1, 1, arcs): 0, or -inf for
+            padding. The fused kernels take numbers, not truth values.
+        """
+        parts = self.query_key_value(hidden).unflatten(-1, (3, self.heads, -1))
+        query, key, value = parts.permute(2, 0, 3, 1, 4)
+        # each: (rows, heads, arcs, width / heads)
+        mixed = functional.scaled_dot_product_attention(query, key, value, attn_mask=mask)
+        attended = self.out(mixed.transpose(1, 2).flatten(2))
+        hidden = self.attention_norm(hidden + attended, real)
+        spread = functional.relu(self.widen(hidden), inplace=True)
+        result: Tensor = self.feed_forward_norm(hidden + self.narrow(spread), real)
+        return result

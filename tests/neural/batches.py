@@ -1,0 +1,193 @@
+"""Small batches for tests of the model, made without the code that makes the real ones."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from torch.nn import functional
+
+from arcfleet.neural import state as process
+from arcfleet.neural.arc_batch import ArcBatch
+from arcfleet.solution.plan import from_plan
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from torch import Tensor
+
+    from arcfleet.network import Network
+    from arcfleet.neural.state import State
+    from arcfleet.solution import Solution
+
+MDS = 2  # coordinates of a place
+
+
+def random_batch(
+    tasks: Sequence[int], *, mixed: bool = False, seed: int = 0, padding: int = 0
+) -> ArcBatch:
+    """One instance per entry of `tasks`, padded to the largest and `padding` arcs more."""
+    rng = np.random.default_rng(seed)
+    return join([_random_instance(rng, count, mixed) for count in tasks], padding)
+
+
+def network_batch(networks: Sequence[Network], padding: int = 0) -> ArcBatch:
+    """Batch of instances, their MDS coordinates being noise."""
+    rng = np.random.default_rng(0)
+    made = []
+    for network in networks:
+        twin = network.arc_twin
+        made.append(
+            _instance(
+                rng,
+                distance=torch.as_tensor(np.array(network.distances)),
+                start=torch.as_tensor(np.array(network.arc_start)),
+                end=torch.as_tensor(np.array(network.arc_end)),
+                service_cost=torch.as_tensor(np.array(network.arc_service_cost)),
+                demand=torch.as_tensor(np.array(network.arc_demand)),
+                twin=torch.as_tensor(np.where(twin < 0, np.arange(len(twin)), twin)),
+                capacity=network.instance.capacity,
+                route_cost=network.instance.route_cost,
+            )
+        )
+    return join(made, padding)
+
+
+def join(batches: Sequence[ArcBatch], padding: int = 0) -> ArcBatch:
+    """One batch of several that hold one instance each."""
+    arcs = max(batch.num_arcs for batch in batches) + padding
+    places = max(batch.distance.shape[1] for batch in batches)
+
+    def wide(tensor: Tensor) -> Tensor:
+        return functional.pad(tensor, (0, arcs - tensor.shape[1]))
+
+    twins = []
+    for batch in batches:
+        twin = torch.arange(arcs)
+        twin[: batch.num_arcs] = batch.twin[0]
+        twins.append(twin[None])
+    features = [functional.pad(b.features, (0, 0, 0, arcs - b.num_arcs)) for b in batches]
+    spare = [places - batch.distance.shape[1] for batch in batches]
+    distances = [
+        functional.pad(batch.distance, (0, more, 0, more))
+        for batch, more in zip(batches, spare, strict=True)
+    ]
+    return ArcBatch(
+        features=torch.cat(features),
+        distance=torch.cat(distances),
+        start=torch.cat([wide(batch.start) for batch in batches]),
+        end=torch.cat([wide(batch.end) for batch in batches]),
+        service_cost=torch.cat([wide(batch.service_cost) for batch in batches]),
+        demand=torch.cat([wide(batch.demand) for batch in batches]),
+        twin=torch.cat(twins),
+        real=torch.cat([wide(batch.real) for batch in batches]),
+        capacity=torch.cat([batch.capacity for batch in batches]),
+        route_cost=torch.cat([batch.route_cost for batch in batches]),
+        fleet_limit=torch.cat([batch.fleet_limit for batch in batches]),
+        scale=torch.cat([batch.scale for batch in batches]),
+    )
+
+
+def random_rollout(
+    batch: ArcBatch, *, bound: bool, generator: torch.Generator, copies: int = 1
+) -> tuple[list[State], Tensor]:
+    """All states of random plans until all are finished, and the arcs they chose.
+
+    Fails where a plan takes more steps than any plan may.
+    """
+    states = [process.start(batch, copies)]
+    chosen: list[Tensor] = []
+    # At worst every task is a route of its own.
+    most = 2 * max(1, int(batch.num_tasks.max()))
+    while not process.finished(states[-1]).all():
+        assert len(chosen) < most
+        allowed = process.allowed_arcs(batch, states[-1], bound=bound)
+        weights = allowed.float().flatten(0, 1)
+        arcs = torch.multinomial(weights, 1, generator=generator).view(len(batch), copies)
+        chosen.append(arcs)
+        states.append(process.step(batch, states[-1], arcs, bound=bound))
+    if not chosen:
+        return states, torch.zeros(len(batch), copies, 0, dtype=torch.int64)
+    return states, torch.stack(chosen, dim=-1)
+
+
+def solution_of(network: Network, arcs: Sequence[int]) -> Solution:
+    """The plan that a sequence of arcs with depot visits stands for."""
+    services: list[int] = []
+    route_starts = [0]
+    for arc in [*arcs, 0]:
+        if arc:
+            services.append(arc)
+        elif len(services) > route_starts[-1]:
+            route_starts.append(len(services))
+    return from_plan(
+        network, np.array(services, dtype=np.int32), np.array(route_starts, dtype=np.int32)
+    )
+
+
+def _random_instance(rng: np.random.Generator, tasks: int, mixed: bool) -> ArcBatch:
+    places = 2 * tasks + 1
+    start, end, twin, demand, cost = [0], [0], [0], [0], [0]
+    capacity = 10
+    for _ in range(tasks):
+        tail, head = (int(place) for place in rng.integers(0, places, 2))
+        needs, costs = int(rng.integers(0, capacity + 1)), int(rng.integers(1, 50))
+        two_way = not mixed or rng.random() < 0.5
+        first = len(start)
+        for at, to in [(tail, head), (head, tail)][: 2 if two_way else 1]:
+            start.append(at)
+            end.append(to)
+            demand.append(needs)
+            cost.append(costs)
+        twin.extend([first + 1, first] if two_way else [first])
+    distance = torch.from_numpy(rng.integers(1, 100, (places, places), dtype=np.int32))
+    distance.fill_diagonal_(0)
+    return _instance(
+        rng,
+        distance=distance,
+        start=torch.tensor(start, dtype=torch.int32),
+        end=torch.tensor(end, dtype=torch.int32),
+        service_cost=torch.tensor(cost, dtype=torch.int32),
+        demand=torch.tensor(demand, dtype=torch.int32),
+        twin=torch.tensor(twin),
+        capacity=capacity,
+        route_cost=0,
+    )
+
+
+def _instance(
+    rng: np.random.Generator,
+    *,
+    distance: Tensor,
+    start: Tensor,
+    end: Tensor,
+    service_cost: Tensor,
+    demand: Tensor,
+    twin: Tensor,
+    capacity: int,
+    route_cost: int,
+) -> ArcBatch:
+    costs = distance[end.long()][:, start.long()].float()  # (arcs, arcs)
+    scale = costs.mean()
+    scale = torch.where(scale > 0, scale, torch.ones(()))
+    place = torch.from_numpy(rng.standard_normal((len(distance), MDS), dtype=np.float32))
+    plain = torch.stack(
+        [(torch.arange(len(start)) == 0).float(), service_cost / scale, demand / capacity],
+        dim=-1,
+    )
+    features = torch.cat([plain, place[start.long()], place[end.long()]], dim=-1)
+    return ArcBatch(
+        features=features[None],
+        distance=distance[None],
+        start=start[None],
+        end=end[None],
+        service_cost=service_cost[None],
+        demand=demand[None],
+        twin=twin[None].long(),
+        real=torch.ones(1, len(start), dtype=torch.bool),
+        capacity=torch.tensor([capacity], dtype=torch.int32),
+        route_cost=torch.tensor([route_cost], dtype=torch.int32),
+        fleet_limit=torch.zeros(1, dtype=torch.int32),
+        scale=scale[None],
+    )

@@ -1,0 +1,141 @@
+"""The decision process: what may be chosen, and that every plan ends."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from arcfleet import Instance, Link, check
+from arcfleet.network import Network
+from arcfleet.neural import state as process
+from tests.neural.batches import network_batch, random_batch, random_rollout, solution_of
+from tests.strategies import connected_instances
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    towns=st.lists(connected_instances(), min_size=1, max_size=3),
+    bound=st.booleans(),
+    padding=st.integers(0, 2),
+    seed=st.integers(0, 1000),
+)
+def test_random_plans_are_legal_at_every_step_and_the_checker_takes_them(
+    towns: list[Instance], bound: bool, padding: int, seed: int
+) -> None:
+    networks = [Network(town) for town in towns]
+    batch = network_batch(networks, padding)
+    generator = torch.Generator().manual_seed(seed)
+    states, arcs = random_rollout(batch, bound=bound, generator=generator, copies=2)
+    for number, state in enumerate(states):
+        allowed = process.allowed_arcs(batch, state, bound=bound)
+        _assert_legal(networks, arcs[..., :number].tolist(), allowed, bound=bound)
+    deadheads = batch.deadheads(arcs)
+    for b, network in enumerate(networks):
+        for copy in range(2):
+            plan = arcs[b, copy].tolist()
+            tasks = network.arc_task[[arc for arc in plan if arc]].tolist()
+            assert sorted(tasks) == list(range(network.num_tasks))
+            solution = solution_of(network, plan)
+            assert deadheads[b, copy] == solution.deadhead
+            if bound:
+                report = check(network.instance, solution)
+                assert report.ok, report.faults
+                assert report.deadhead == deadheads[b, copy]
+            else:
+                assert 0 not in plan[: network.num_tasks]
+                assert states[-1].remaining[b, copy] == network.instance.capacity
+
+
+def _assert_legal(
+    networks: list[Network],
+    before: list[list[list[int]]],
+    allowed: torch.Tensor,
+    *,
+    bound: bool,
+) -> None:
+    """Compare the mask with what may follow the arcs chosen so far, worked out anew."""
+    for b, network in enumerate(networks):
+        for copy, plan in enumerate(before[b]):
+            served = {int(network.arc_task[arc]) for arc in plan if arc}
+            remaining = network.instance.capacity
+            for arc in plan:
+                remaining -= int(network.arc_demand[arc])
+                if arc == 0:
+                    remaining = network.instance.capacity
+            last = plan[-1] if plan else 0
+            done = len(served) == network.num_tasks
+            expected = {
+                arc
+                for arc in range(1, network.num_arcs)
+                if int(network.arc_task[arc]) not in served
+                and (not bound or network.arc_demand[arc] <= remaining)
+            }
+            if done or (bound and last != 0):
+                expected.add(0)
+            assert expected
+            assert set(allowed[b, copy].nonzero().flatten().tolist()) == expected
+
+
+@pytest.mark.parametrize("bound", [True, False])
+@pytest.mark.parametrize("mixed", [True, False])
+def test_full_loads_make_a_route_of_every_task(mixed: bool, bound: bool) -> None:
+    batch = random_batch([4, 1, 6], mixed=mixed, padding=1)
+    full = torch.where(batch.real, batch.capacity[:, None], 0)
+    full[:, 0] = 0
+    batch = replace(batch, demand=full.int())
+    generator = torch.Generator().manual_seed(1)
+    states, arcs = random_rollout(batch, bound=bound, generator=generator, copies=3)
+    assert process.finished(states[-1]).all()
+    for b, tasks in enumerate([4, 1, 6]):
+        plan = arcs[b]
+        if bound:
+            assert (plan[:, 1 : 2 * tasks : 2] == 0).all()
+            assert (plan[:, : 2 * tasks : 2] != 0).all()
+            assert (plan[:, 2 * tasks :] == 0).all()
+        else:
+            assert (plan[:, :tasks] != 0).all()
+            assert (plan[:, tasks:] == 0).all()
+
+
+def test_without_tasks_the_plan_is_finished_at_once() -> None:
+    batch = random_batch([0, 2])
+    state = process.start(batch)
+    assert process.finished(state).tolist() == [[True], [False]]
+    assert process.allowed_arcs(batch, state)[0, 0].tolist() == [True] + [False] * 4
+    assert batch.num_tasks.tolist() == [0, 2]
+    alone = random_batch([0])
+    states, arcs = random_rollout(alone, bound=True, generator=torch.Generator())
+    assert len(states) == 1
+    assert batch.deadheads(torch.zeros(2, 1, 0, dtype=torch.int64)).tolist() == [[0], [0]]
+    assert arcs.shape == (1, 1, 0)
+
+
+def test_a_finished_plan_stays_finished() -> None:
+    batch = random_batch([1])
+    state = process.step(batch, process.start(batch), torch.tensor([[2]]))
+    home = torch.tensor([[0]])
+    for _ in range(3):
+        assert process.allowed_arcs(batch, state)[0, 0].tolist() == [True, False, False]
+        state = process.step(batch, state, home)
+        assert process.finished(state).all()
+    assert state.remaining.tolist() == [[10]]
+
+
+def test_one_step_is_counted_from_the_depot() -> None:
+    batch = random_batch([3], seed=4)
+    expected = batch.distance[0, batch.end[0, 0], batch.start[0, 5]]
+    assert batch.deadheads(torch.tensor([[[5]]])).item() == expected.item() > 0
+
+
+def test_the_largest_capacity_does_not_overflow() -> None:
+    most = 2**31 - 1
+    link = Link(tail=0, head=1, cost=1, required=True, demand=most)
+    town = Instance(name="full", nodes=(0, 1), links=(link,), depot=0, capacity=most)
+    batch = network_batch([Network(town)])
+    state = process.start(batch)
+    assert process.allowed_arcs(batch, state)[0, 0].tolist() == [False, True, True]
+    assert process.step(batch, state, torch.tensor([[1]])).remaining.item() == 0
