@@ -167,8 +167,18 @@ class Daam(nn.Module):
         self.context = nn.Linear(2 * width + 2, width, bias=False)
         self.key = nn.Linear(width, width, bias=False)
 
-    def prepare(self, batch: ArcBatch) -> Prepared:
-        """Work out what stays the same at every step; on the CPU or the GPU as `batch`."""
+    def prepare(self, batch: ArcBatch, *, padded: bool | None = None) -> Prepared:
+        """Work out what stays the same at every step; on the CPU or the GPU as `batch`.
+
+        Parameters
+        ----------
+        batch
+            The instances.
+        padded
+            Whether there may be padding; None looks, and waits for the device to do so.
+        """
+        if padded is None:
+            padded = not batch.is_full
         kind = self.static.weight.dtype
         features = batch.features
         if self.config.inputs == "gat":
@@ -184,7 +194,7 @@ class Daam(nn.Module):
             static=static,
             scores=scores,
             incoming=batch.incoming().to(kind)[:, None],
-            real=None if batch.is_full else batch.real[:, None],
+            real=batch.real[:, None] if padded else None,
             capacity=batch.capacity[:, None],
         )
 

@@ -1,0 +1,201 @@
+"""Plans made through windows."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch.utils._python_dispatch import TorchDispatchMode
+
+import arcfleet
+from arcfleet.errors import OptionError
+from arcfleet.network import Network
+from arcfleet.neural import state as process
+from arcfleet.neural.daam import Daam, DaamConfig
+from arcfleet.neural.window import look, window_scale, windowed_rollout, with_scale
+from tests.neural.batches import (
+    MDS,
+    network_batch,
+    random_batch,
+    random_rollout,
+    solution_of,
+)
+from tests.shared_data import shared_dir
+from tests.strategies import connected_instances
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from arcfleet.neural.arc_batch import ArcBatch
+
+CONFIG = DaamConfig(width=16, layers=1, heads=2, feed_forward=16, mds_dimensions=MDS)
+
+
+@pytest.fixture(scope="module")
+def model() -> Daam:
+    torch.manual_seed(3)
+    return Daam(CONFIG).eval()
+
+
+def greedy(logits: Tensor) -> Tensor:
+    return logits.argmax(-1)
+
+
+def sample(logits: Tensor) -> Tensor:
+    return torch.multinomial(logits[0].softmax(-1), 1).T
+
+
+@settings(deadline=None, max_examples=30)
+@given(
+    town=connected_instances(max_extra_links=9),
+    tasks=st.integers(1, 4),
+    refresh=st.integers(1, 4),
+    bound=st.booleans(),
+)
+def test_the_checker_takes_every_plan(
+    town: arcfleet.Instance, tasks: int, refresh: int, bound: bool
+) -> None:
+    network = Network(town)
+    arcs = windowed_rollout(
+        Daam(CONFIG).eval(),
+        network_batch([network]),
+        choose=sample,
+        tasks=tasks,
+        refresh=min(tasks, refresh),
+        copies=3,
+        bound=bound,
+    )
+    assert arcs.shape[:2] == (1, 3)
+    for plan in arcs[0].tolist():
+        served = network.arc_task[[arc for arc in plan if arc]].tolist()
+        assert sorted(served) == list(range(network.num_tasks))
+        if bound:
+            report = arcfleet.check(town, solution_of(network, plan))
+            assert report.ok, report.faults
+        else:
+            assert not any(plan[network.num_tasks :])
+
+
+def test_a_window_of_all_tasks_shows_the_instance_itself() -> None:
+    batch = random_batch([6], mixed=True, seed=2)
+    generator = torch.Generator().manual_seed(1)
+    states, _ = random_rollout(batch, bound=True, generator=generator, copies=2)
+    state = states[2]
+    window = look(batch, state, 6)
+    allowed = process.allowed_arcs(batch, state)
+    local = process.allowed_arcs(window.batch, window.state)
+    for copy in range(2):
+        arcs = window.arcs[copy]
+        seen = arcs[local[copy, 0]].sort().values
+        assert torch.equal(seen, allowed[0, copy].nonzero().flatten())
+        real = window.batch.real[copy].nonzero().flatten()
+        assert arcs[window.state.previous[copy, 0]] == state.previous[0, copy]
+        twins = batch.twin[0, arcs[real]]
+        unserved = window.state.unserved[copy, 0, real]
+        found = arcs[window.batch.twin[copy, real]]
+        assert torch.equal(found[unserved], twins[unserved])
+        incoming, whole = window.batch.incoming()[copy], batch.incoming()[0]
+        torch.testing.assert_close(
+            incoming[real][:, real], whole[arcs[real]][:, arcs[real]]
+        )
+        assert torch.equal(
+            window.batch.features[copy, real, :3], batch.features[0, arcs[real], :3]
+        )
+
+
+def test_a_window_holds_the_nearest_tasks() -> None:
+    batch = random_batch([30], seed=6)
+    window = look(batch, process.start(batch), 7)
+    to = batch.distance[0, batch.end[0, 0].long()][batch.start[0].long()]
+    nearest = torch.minimum(to[1::2], to[2::2])  # of each task
+    shown = set(((window.arcs[0, 2:] - 1) // 2).tolist())
+    assert len(shown) == 7
+    hidden = [task for task in range(30) if task not in shown]
+    assert nearest[sorted(shown)].max() <= nearest[hidden].min()
+
+
+def test_coordinates_of_a_window_are_centred_and_keep_their_distances() -> None:
+    batch = random_batch([12], seed=6)
+    window = look(batch, process.start(batch), 5)
+    real = window.batch.real[0].clone()
+    real[0] = False
+    points = window.batch.features[0, real, 3:].view(-1, MDS)
+    before = batch.features[0, window.arcs[0, real], 3:].view(-1, MDS)
+    torch.testing.assert_close(torch.cdist(points, points), torch.cdist(before, before))
+    torch.testing.assert_close(points.mean(0), torch.zeros(MDS), rtol=0, atol=1e-5)
+    spread = points.T.cov(correction=0)
+    assert spread[0, 0] > spread[1, 1]
+    assert abs(float(spread[0, 1])) < 1e-4
+
+
+def test_another_unit_of_costs_gives_the_same_windows() -> None:
+    batch = random_batch([12], seed=6)
+    scaled = with_scale(batch, window_scale(batch, 5))
+    other = with_scale(batch, batch.scale * 10)
+    again = with_scale(other, window_scale(other, 5))
+    torch.testing.assert_close(again.features, scaled.features)
+    assert torch.equal(again.scale, scaled.scale)
+
+
+def test_memory_does_not_grow_with_the_square_of_the_arcs(model: Daam) -> None:
+    batch = random_batch([400], seed=1)
+    meter = _Meter(batch)
+    with meter:
+        windowed_rollout(
+            model, batch, choose=greedy, tasks=10, deadline=time.monotonic() + 0.3
+        )
+    assert 0 < meter.most < batch.num_arcs**2 // 10
+
+
+class _Meter(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Size of the largest tensor that is made."""
+
+    def __init__(self, batch: ArcBatch) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.known = batch.distance.untyped_storage().data_ptr()
+        self.most = 0
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        result = func(*args, **(kwargs or {}))
+        for tensor in result if isinstance(result, (tuple, list)) else [result]:
+            if not isinstance(tensor, torch.Tensor):
+                continue
+            if tensor.untyped_storage().data_ptr() != self.known:
+                self.most = max(self.most, tensor.numel())
+        return result
+
+
+def test_stops_at_the_deadline(model: Daam) -> None:
+    batch = random_batch([50])
+    arcs = windowed_rollout(model, batch, choose=greedy, copies=2, deadline=0.0)
+    assert arcs.shape == (1, 2, 0)
+
+
+def test_without_tasks_there_is_nothing_to_choose(model: Daam) -> None:
+    arcs = windowed_rollout(model, random_batch([0]), choose=greedy)
+    assert arcs.shape == (1, 1, 0)
+
+
+@pytest.mark.parametrize("options", [{"tasks": 0}, {"refresh": 0}, {"copies": 0}])
+def test_numbers_that_cannot_be_are_refused(model: Daam, options: dict[str, Any]) -> None:
+    with pytest.raises(OptionError, match="expected"):
+        windowed_rollout(model, random_batch([2]), choose=greedy, **options)
+    with pytest.raises(OptionError, match="one instance"):
+        windowed_rollout(model, random_batch([2, 2]), choose=greedy)
+
+
+def test_plans_a_city(model: Daam) -> None:
+    city = arcfleet.read(shared_dir() / "carplib" / "hefei" / "Hefei-10.txt")
+    network = Network(city)
+    assert network.num_tasks > 1000
+    arcs = windowed_rollout(
+        model, network_batch([network]), choose=greedy, tasks=30, refresh=5
+    )
+    report = arcfleet.check(city, solution_of(network, arcs[0, 0].tolist()))
+    assert report.ok, report.faults
