@@ -251,6 +251,20 @@ def test_many_rows_are_the_same_as_few() -> None:
         )
 
 
+def test_one_graph_holds_the_whole_step() -> None:
+    # What would break the graph would also make the GPU wait for the CPU.
+    model = make_model()
+    batch = random_batch([3, 4])
+    state = midway(batch)
+    allowed = process.allowed_arcs(batch, state)
+    with torch.no_grad():
+        prepared = model.prepare(batch)
+        compiled = torch.compile(model, backend="eager", fullgraph=True)
+        torch.testing.assert_close(
+            compiled(prepared, state, allowed), model(prepared, state, allowed)
+        )
+
+
 @pytest.mark.parametrize(
     "changes",
     [
