@@ -223,16 +223,18 @@ class Daam(nn.Module):
         return logits
 
     def _logits(self, prepared: Prepared, state: State, allowed: Tensor) -> Tensor:
-        embedding = self._embed(prepared, state)  # (batch, copies, arcs, width)
-        real = mask = None
+        return self.point(self.encode(prepared, state), prepared, state, allowed)
+
+    def encode(self, prepared: Prepared, state: State) -> Tensor:
+        """Give the embeddings of the arcs, (batch, copies, arcs, width)."""
+        embedding = self._embed(prepared, state)
+        real = None
         if prepared.real is not None:
-            real = prepared.real.expand(allowed.shape).flatten(0, 1)  # (rows, arcs)
-            mask = torch.zeros(real.shape, dtype=embedding.dtype, device=real.device)
-            mask = mask.masked_fill(~real, -math.inf)[:, None, None]
+            real = prepared.real.expand(embedding.shape[:3]).flatten(0, 1)  # (rows, arcs)
         flat = embedding.flatten(0, 1)  # (rows, arcs, width)
         for layer in self.encoder:
-            flat = layer(flat, real, mask)
-        return self._point(flat.view(embedding.shape), prepared, state, allowed)
+            flat = layer(flat, real)
+        return flat.view(embedding.shape)
 
     def _embed(self, prepared: Prepared, state: State) -> Tensor:
         copies = state.previous.shape[1]
@@ -269,9 +271,10 @@ class Daam(nn.Module):
         both = torch.stack([self.attend_to, self.attend_from])
         return both if both.dtype == torch.float64 else both.float()
 
-    def _point(
+    def point(
         self, embedding: Tensor, prepared: Prepared, state: State, allowed: Tensor
     ) -> Tensor:
+        """Give the logits of `forward` from the embeddings of `encode`."""
         width = self.config.width
         if prepared.real is None:
             mean = embedding.mean(2)

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import math
+from functools import cache
 from typing import TYPE_CHECKING
 
+import torch
 from torch import nn
 from torch.nn import functional
 
 from arcfleet.neural.norms import make_norm
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
     from torch import Tensor
 
     from arcfleet.neural.norms import NormName
@@ -36,7 +41,7 @@ class EncoderLayer(nn.Module):
         self.narrow = nn.Linear(feed_forward, width)
         self.feed_forward_norm = make_norm(norm, width)
 
-    def forward(self, hidden: Tensor, real: Tensor | None, mask: Tensor | None) -> Tensor:
+    def forward(self, hidden: Tensor, real: Tensor | None) -> Tensor:
         """Give new embeddings, (rows, arcs, width).
 
         Parameters
@@ -45,16 +50,36 @@ class EncoderLayer(nn.Module):
             The embeddings, (rows, arcs, width).
         real
             Which arcs are no padding, (rows, arcs), or None where all are.
-        mask
-            What is added to the scores of each arc, (rows, 1, 1, arcs): 0, or -inf for
-            padding. The fused kernels take numbers, not truth values.
         """
-        parts = self.query_key_value(hidden).unflatten(-1, (3, self.heads, -1))
-        query, key, value = parts.permute(2, 0, 3, 1, 4)
-        # each: (rows, heads, arcs, width / heads)
-        mixed = functional.scaled_dot_product_attention(query, key, value, attn_mask=mask)
-        attended = self.out(mixed.transpose(1, 2).flatten(2))
+        attended = self.out(self._attend(self.query_key_value(hidden), real))
         hidden = self.attention_norm(hidden + attended, real)
         spread = functional.relu(self.widen(hidden), inplace=True)
         result: Tensor = self.feed_forward_norm(hidden + self.narrow(spread), real)
         return result
+
+    def _attend(self, joined: Tensor, real: Tensor | None) -> Tensor:
+        # joined: (rows, arcs, 3 width)
+        short = _short_attention() if joined.is_cuda else None
+        if short is not None and short.fits(joined, self.heads):
+            attended: Tensor = short.short_attention(joined, real, self.heads)
+            return attended
+        parts = joined.view(*joined.shape[:-1], 3, self.heads, -1)
+        query, key, value = parts.permute(2, 0, 3, 1, 4)
+        # each: (rows, heads, arcs, width / heads)
+        mask = None
+        if real is not None:
+            # The fused kernels take numbers, not truth values.
+            mask = torch.zeros(real.shape, dtype=joined.dtype, device=real.device)
+            mask = mask.masked_fill(~real, -math.inf)[:, None, None]
+        mixed = functional.scaled_dot_product_attention(query, key, value, attn_mask=mask)
+        return mixed.transpose(1, 2).flatten(2)
+
+
+@cache
+def _short_attention() -> ModuleType | None:
+    """Give the faster kernel of the same function; not every CUDA torch brings Triton."""
+    try:
+        from arcfleet.neural import short_attention
+    except ImportError:
+        return None
+    return short_attention

@@ -1,0 +1,200 @@
+"""Instances that DaAM decodes per second with random weights, and the floor.
+
+The floor is the multiply-adds of the model over the rate of a large matrix product on the
+same device. Shares are of a greedy decoding with the path optimiser, each part timed alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import torch
+
+from arcfleet.datasets import make_dataset
+from arcfleet.neural.daam import Daam, DaamConfig
+from arcfleet.neural.decode import greedy, sample
+from arcfleet.neural.fast_policy import fast_policy
+from arcfleet.neural.features import batch_from_dataset
+from arcfleet.neural.plans import as_decoded, optimise, paper_recipe
+from arcfleet.neural.state import allowed_arcs, start, step
+from arcfleet.report.tables import table
+from benchmarks.machine import describe
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from arcfleet.neural.arc_batch import ArcBatch
+    from arcfleet.neural.fast_policy import FastPolicy
+
+SCALES = (20, 50, 100)
+DISTINCT = 500  # instances cut for each scale; larger batches repeat them
+SAMPLES = 32
+
+
+def multiply_adds(config: DaamConfig, arcs: int) -> int:
+    """Count those of one step of one plan; sums over the width alone are left out."""
+    width = config.width
+    first = 2 * arcs * width + arcs * arcs * width  # changing features, then the GAT's mix
+    projections = arcs * width * (4 * width + 2 * config.feed_forward)
+    attention = 2 * arcs * arcs * width
+    pointer = 2 * width * width + width * width + arcs * width
+    return first + config.layers * (projections + attention) + pointer
+
+
+def matrix_rate(device: torch.device, kind: torch.dtype) -> float:
+    """Measure the multiply-adds per second of a large matrix product."""
+    size = 8192 if device.type == "cuda" else 2048
+    factor = torch.randn(size, size, device=device, dtype=kind)
+    return size**3 / seconds(lambda: factor @ factor, device, rounds=5)
+
+
+def seconds(call: Callable[[], object], device: torch.device, rounds: int) -> float:
+    """Give the median time of a call, after one that warms up."""
+    call()
+    times = []
+    for _ in range(rounds):
+        _wait(device)
+        started = time.perf_counter()
+        call()
+        _wait(device)
+        times.append(time.perf_counter() - started)
+    return statistics.median(times)
+
+
+def shares(policy: FastPolicy, batch: ArcBatch, steps: int, threads: int) -> list[float]:
+    """Time the parts of a greedy decoding: encoder, pointer, state and path optimiser."""
+    device = batch.real.device
+    with torch.no_grad():
+        prepared = policy.prepare(batch)
+        state = start(batch)
+        allowed = allowed_arcs(batch, state)
+        embedding = policy.encode(prepared, state)
+        chosen = policy(prepared, state, allowed).argmax(-1)
+        encoder = seconds(lambda: policy.encode(prepared, state), device, 5)
+        pointer = seconds(
+            lambda: policy.point(embedding, prepared, state, allowed), device, 5
+        )
+
+        def update() -> None:
+            allowed_arcs(batch, step(batch, state, chosen))
+
+        moving = seconds(update, device, 5)
+    rollout = greedy(policy, batch)
+    optimiser = seconds(
+        lambda: optimise(batch, rollout, choose_directions=True, threads=threads), device, 3
+    )
+    return [steps * encoder, steps * pointer, steps * moving, optimiser]
+
+
+def measure(
+    scale: int, size: int, batch: ArcBatch, options: argparse.Namespace, rate: float
+) -> tuple[str, ...]:
+    """Give one row of the table."""
+    device = batch.real.device
+    torch.manual_seed(0)
+    model = Daam(DaamConfig()).to(device).eval()
+    policy = fast_policy(model, compiled=options.compile)
+    rollout = greedy(policy, batch)
+    steps = rollout.arcs.shape[-1]
+    rounds = options.rounds
+    fast = seconds(lambda: greedy(policy, batch), device, rounds)
+    recipe = seconds(
+        lambda: paper_recipe(policy, batch, threads=options.threads), device, rounds
+    )
+
+    def sampled() -> None:
+        generator = torch.Generator().manual_seed(1)
+        plans = sample(policy, batch, SAMPLES, generator=generator)
+        optimise(batch, plans, choose_directions=True, threads=options.threads)
+
+    many = ""
+    if size * SAMPLES <= options.most_rows:
+        many = f"{size / seconds(sampled, device, 1):,.1f}"
+    floor = size * steps * multiply_adds(model.config, batch.num_arcs) / rate
+    parts = shares(policy, batch, steps, options.threads)
+    return (
+        f"Task{scale}",
+        f"{size:,}",
+        f"{size / fast:,.1f}",
+        f"{size / recipe:,.1f}",
+        many,
+        f"{size / floor:,.1f}",
+        f"{floor / fast:.2f}",
+        " ".join(f"{part / sum(parts):.0%}" for part in parts),
+    )
+
+
+def compare_quality(batch: ArcBatch, options: argparse.Namespace) -> str:
+    """Compare the greedy costs of the fast way with those of plain float32."""
+    torch.manual_seed(0)
+    model = Daam(DaamConfig()).to(batch.real.device).eval()
+    fast = as_decoded(batch, greedy(fast_policy(model, compiled=options.compile), batch))
+    plain = as_decoded(batch, greedy(model, batch))
+    change = fast.costs.mean() / plain.costs.mean() - 1
+    same = (fast.costs == plain.costs).mean()
+    return f"mean cost {change:+.4%} of float32 eager, the same cost on {same:.0%}"
+
+
+def main() -> None:
+    """Print one table for the given device."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--sizes", type=int, nargs="+", default=[1, 100, 1000])
+    parser.add_argument("--scales", type=int, nargs="+", default=SCALES)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
+    parser.add_argument("--compile", action="store_true")
+    parser.add_argument("--most-rows", type=int, default=200_000, help="for sampling")
+    options = parser.parse_args()
+    device = torch.device(options.device)
+    kind = torch.bfloat16 if device.type == "cuda" else torch.float32
+    rate = matrix_rate(device, kind)
+    name = torch.cuda.get_device_name(device) if device.type == "cuda" else "CPU"
+    print(describe())
+    print(
+        f"{name}, torch {torch.__version__}, {torch.get_num_threads()} threads, "
+        f"{'compiled' if options.compile else 'eager'}; matrix product in {kind}: "
+        f"{rate / 1e12:,.3f} T multiply-adds/s"
+    )
+    rows = []
+    quality = []
+    with tempfile.TemporaryDirectory() as folder:
+        for scale in options.scales:
+            path = Path(folder) / f"task{scale}.npz"
+            data = make_dataset(path, f"task{scale}", count=DISTINCT, seed=1)
+            prepared = batch_from_dataset(data, range(DISTINCT), device=device)
+            quality.append(f"Task{scale}: {compare_quality(prepared, options)}")
+            for size in options.sizes:
+                repeated = torch.arange(size, device=device) % DISTINCT
+                rows.append(measure(scale, size, prepared.select(repeated), options, rate))
+                print(*rows[-1], flush=True)
+    print(
+        table(
+            rows,
+            (
+                "set",
+                "batch",
+                "greedy 1/s",
+                "beam 2+2, DP 1/s",
+                f"sample {SAMPLES}, DP 1/s",
+                "floor 1/s",
+                "greedy / floor",
+                "encoder, pointer, state, DP",
+            ),
+        )
+    )
+    print("\n".join(quality))
+
+
+def _wait(device: torch.device) -> None:
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+
+
+if __name__ == "__main__":
+    main()
