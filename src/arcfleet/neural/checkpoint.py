@@ -1,0 +1,258 @@
+"""Model files: weights, sizes and history of a learned solver in one safetensors file.
+
+The file's metadata has one entry, `arcfleet`, a JSON object: format, version, kind, config,
+dtype, facts, and the SHA-256 of the whole file with that checksum written as zeros. One
+entry, because safetensors writes several in no fixed order: so the same model gives the same
+bytes. Nothing is pickled.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load as load_tensors
+from safetensors.torch import save as save_tensors
+
+from arcfleet.errors import FileError, OptionError
+from arcfleet.instance.atomic import write_bytes_atomically
+from arcfleet.neural.daam import Daam, DaamConfig
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from torch import Tensor
+
+FORMAT = "arcfleet-model"
+VERSION = 1
+KIND = "daam"
+
+StoredType = Literal["float32", "float16", "bfloat16"]
+STORED_TYPES: dict[StoredType, torch.dtype] = {
+    "float32": torch.float32,
+    "float16": torch.float16,
+    "bfloat16": torch.bfloat16,
+}
+
+_ENTRY = "arcfleet"
+_MEMBERS = {"format", "version", "kind", "config", "dtype", "facts", "sha256"}
+_NO_CHECKSUM = "0" * 64
+_LARGEST_HEADER = 1 << 24
+# More would be a mistake, and building it would take for ever.
+_LARGEST_SIZE = 1 << 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Header:
+    config: DaamConfig
+    dtype: StoredType
+    facts: dict[str, object]
+    sha256: str
+
+
+def save_model(
+    model: Daam,
+    path: Path | str,
+    facts: Mapping[str, object],
+    *,
+    dtype: StoredType = "float32",
+) -> None:
+    """Write a model file whole or not at all.
+
+    Parameters
+    ----------
+    model
+        On any device.
+    path
+        The file.
+    facts
+        How the model came about (data, command, steps, date); anything JSON can hold.
+    dtype
+        Of the weights in the file; half of the bits make half of the file.
+
+    Raises
+    ------
+    OptionError
+        If a weight is not finite, the facts cannot be written as JSON, or `dtype` is
+        unknown.
+    """
+    if dtype not in STORED_TYPES:
+        raise OptionError(
+            f"expected dtype to be one of {', '.join(STORED_TYPES)}, got {dtype!r}"
+        )
+    kind = STORED_TYPES[dtype]
+    tensors = {
+        name: tensor.detach().to("cpu", kind).contiguous()
+        for name, tensor in model.state_dict().items()
+    }
+    for name, tensor in tensors.items():
+        if not bool(tensor.isfinite().all()):
+            raise OptionError(
+                f"expected finite weights in {dtype}, got others in {name!r} of the "
+                "model: train it anew from an earlier one, or store float32"
+            )
+    header = {
+        "format": FORMAT,
+        "version": VERSION,
+        "kind": KIND,
+        "config": asdict(model.config),
+        "dtype": dtype,
+        "facts": dict(facts),
+        "sha256": _NO_CHECKSUM,
+    }
+    try:
+        text = json.dumps(header, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise OptionError(f"expected facts that JSON can hold: {error}") from None
+    data = save_tensors(tensors, {_ENTRY: text})
+    entry = f'"sha256": "{_NO_CHECKSUM}"'
+    checksum = f'"sha256": "{hashlib.sha256(data).hexdigest()}"'
+    # The entry is JSON within JSON, so its quotes are escaped.
+    blank, filled = (x.replace('"', '\\"').encode() for x in (entry, checksum))
+    write_bytes_atomically(path, data.replace(blank, filled, 1))
+
+
+def load_model(
+    path: Path | str, device: torch.device | str = "cpu"
+) -> tuple[Daam, dict[str, object]]:
+    """Read a model file; the model is in float32, on `device` and not in training.
+
+    Returns
+    -------
+    model, facts
+        What `save_model` was given.
+
+    Raises
+    ------
+    FileError
+        If the file is not there, no model file, of another version, or damaged.
+    """
+    path = Path(path)
+    data = _read(path)
+    header = _header(path, data)
+    try:
+        tensors = load_tensors(data)
+    except (SafetensorError, ValueError, KeyError, TypeError, RuntimeError) as error:
+        raise FileError(path, f"expected a whole model file, found: {error}") from None
+    if header.config.layers > len(tensors):
+        _refuse(
+            path, f"as many layers as its config says ({header.config.layers})", "fewer"
+        )
+    # Without storage, and without random first weights.
+    with torch.device("meta"):
+        model = Daam(header.config)
+    _check_tensors(path, tensors, model.state_dict(), STORED_TYPES[header.dtype])
+    model.load_state_dict(
+        {name: tensor.to(device, torch.float32) for name, tensor in tensors.items()},
+        assign=True,
+    )
+    return model.eval(), header.facts
+
+
+def _read(path: Path) -> bytes:
+    try:
+        if path.exists() and not path.is_file():
+            _refuse(path, "a model file", "a directory or device")
+        with path.open("rb") as stream:
+            start = stream.read(9)
+            size = int.from_bytes(start[:8], "little")
+            if not (len(start) == 9 and 0 < size <= _LARGEST_HEADER and start[8:] == b"{"):
+                _refuse(path, "a model file (safetensors)", "another kind of file")
+            return start + stream.read()
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise FileError(path, f"cannot be read ({reason}); name another file") from error
+
+
+def _header(path: Path, data: bytes) -> _Header:
+    size = int.from_bytes(data[:8], "little")
+    if len(data) < 8 + size:
+        _refuse(path, "a whole model file", "its end missing")
+    try:
+        metadata = json.loads(data[8 : 8 + size].decode("utf-8"))["__metadata__"]
+        found = json.loads(metadata[_ENTRY], parse_constant=_no_constant)
+    except (ValueError, KeyError, TypeError, RecursionError):
+        _refuse(path, "a model written by arcfleet", "safetensors of another kind")
+    if not isinstance(found, dict) or found.get("format") != FORMAT:
+        _refuse(path, "a model written by arcfleet", "safetensors of another kind")
+    version = found.get("version")
+    if type(version) is not int or version != VERSION:
+        _refuse(path, f"version {VERSION} of {FORMAT}", f"version {version!r:.40}")
+    if found.keys() != _MEMBERS:
+        names = ", ".join(sorted(found.keys() ^ _MEMBERS))
+        _refuse(
+            path, "the members of a model file", f"missing or unknown ones: {names:.80}"
+        )
+    if found["kind"] != KIND:
+        _refuse(path, f"a model of kind {KIND!r}", f"kind {found['kind']!r:.40}")
+    if not isinstance(found["dtype"], str) or found["dtype"] not in STORED_TYPES:
+        _refuse(path, "weights of a known dtype", f"{found['dtype']!r:.40}")
+    if not isinstance(found["facts"], dict):
+        _refuse(path, "facts by name", f"{type(found['facts']).__name__}")
+    _check_sum(path, data, found["sha256"])
+    return _Header(
+        config=_config(path, found["config"]),
+        dtype=found["dtype"],
+        facts=found["facts"],
+        sha256=found["sha256"],
+    )
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no number of JSON")
+
+
+def _check_sum(path: Path, data: bytes, stated: object) -> None:
+    # Every byte counts, so that no damage, however small, becomes a slightly other model.
+    if isinstance(stated, str) and len(stated) == 64 and stated.isascii():
+        blank = data.replace(stated.encode(), _NO_CHECKSUM.encode(), 1)
+        if hashlib.sha256(blank).hexdigest() == stated:
+            return
+    _refuse(path, "contents that fit the checksum", "others: the file is damaged")
+
+
+def _config(path: Path, found: object) -> DaamConfig:
+    names = {field.name for field in fields(DaamConfig)}
+    if not isinstance(found, dict) or found.keys() != names:
+        others = ", ".join(sorted(found.keys() ^ names)) if isinstance(found, dict) else ""
+        _refuse(path, "every size of the model", f"missing or unknown ones: {others:.80}")
+    usual: dict[str, Any] = asdict(DaamConfig())
+    for name, value in found.items():
+        wanted = type(usual[name])
+        if type(value) is not wanted:
+            _refuse(path, f"{name} to be a {wanted.__name__}", f"{value!r:.40}")
+        if wanted is int and not 0 <= value <= _LARGEST_SIZE:
+            _refuse(path, f"{name} from 0 to {_LARGEST_SIZE}", f"{value!r:.40}")
+    try:
+        return DaamConfig(**found)
+    except OptionError as error:
+        raise FileError(path, f"{error}") from None
+
+
+def _check_tensors(
+    path: Path,
+    found: Mapping[str, Tensor],
+    expected: Mapping[str, Tensor],
+    kind: torch.dtype,
+) -> None:
+    for name in expected.keys() - found.keys():
+        _refuse(path, f"weights {name!r}", "none")
+    for name in found.keys() - expected.keys():
+        _refuse(path, "no other weights than the model's", f"{name!r:.60}")
+    for name, tensor in found.items():
+        wanted = tuple(expected[name].shape)
+        if tuple(tensor.shape) != wanted or tensor.dtype != kind:
+            _refuse(
+                path,
+                f"weights {name!r} of shape {wanted} in {kind}",
+                f"{tuple(tensor.shape)} in {tensor.dtype}",
+            )
+
+
+def _refuse(path: Path, expected: str, found: str) -> NoReturn:
+    raise FileError(path, f"expected {expected}, found {found}")

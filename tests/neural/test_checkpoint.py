@@ -1,0 +1,253 @@
+"""Model files: what was written comes back, and nothing else is taken for one."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from safetensors.torch import save as save_tensors
+
+from arcfleet.errors import FileError, OptionError
+from arcfleet.neural.checkpoint import StoredType, load_model, save_model
+from arcfleet.neural.daam import Daam, DaamConfig
+from arcfleet.neural.norms import NORMS
+
+TINY = DaamConfig(width=8, layers=1, heads=2, feed_forward=8, mds_dimensions=2)
+FACTS = {"trained_on": "task20", "steps": 12, "command": "arcfleet train", "loss": 0.25}
+
+
+def tiny_model(config: DaamConfig = TINY) -> Daam:
+    torch.manual_seed(1)
+    return Daam(config)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("models")
+
+
+@pytest.fixture(scope="module")
+def written(folder: Path) -> bytes:
+    path = folder / "tiny.safetensors"
+    save_model(tiny_model(), path, FACTS)
+    return path.read_bytes()
+
+
+def header_end(data: bytes) -> int:
+    return 8 + int.from_bytes(data[:8], "little")
+
+
+def refusal(folder: Path, data: bytes) -> str:
+    """Give the message with which the bytes are refused; anything else fails."""
+    path = folder / "damaged.safetensors"
+    path.write_bytes(data)
+    with pytest.raises(FileError) as caught:
+        load_model(path)
+    message = str(caught.value)
+    assert message.startswith(str(path))
+    assert len(message.splitlines()) == 1
+    assert len(message) < len(str(path)) + 400
+    return message
+
+
+def forged(
+    changes: dict[str, Any], tensors: dict[str, torch.Tensor] | None = None
+) -> bytes:
+    """Make a file with some header members changed and the checksum right."""
+    header: dict[str, Any] = {
+        "format": "arcfleet-model",
+        "version": 1,
+        "kind": "daam",
+        "config": {name: getattr(TINY, name) for name in DaamConfig.__dataclass_fields__},
+        "dtype": "float32",
+        "facts": {},
+        "sha256": "0" * 64,
+    } | changes
+    header = {name: value for name, value in header.items() if value is not None}
+    weights = tiny_model().state_dict() if tensors is None else tensors
+    data = save_tensors(weights, {"arcfleet": json.dumps(header)})
+    return data.replace(b"0" * 64, hashlib.sha256(data).hexdigest().encode(), 1)
+
+
+@pytest.mark.parametrize("norm", NORMS)
+def test_what_was_saved_comes_back(tmp_path: Path, norm: Any) -> None:
+    config = DaamConfig(width=8, layers=2, heads=2, feed_forward=4, gat_heads=2, norm=norm)
+    model = tiny_model(config)
+    path = tmp_path / "model.safetensors"
+    save_model(model, path, FACTS)
+    loaded, facts = load_model(path)
+    assert facts == FACTS
+    assert loaded.config == config
+    assert not loaded.training
+    expected = model.state_dict()
+    assert loaded.state_dict().keys() == expected.keys()
+    for name, tensor in loaded.state_dict().items():
+        assert torch.equal(tensor, expected[name])
+        assert tensor.device.type == "cpu"
+    assert all(p.requires_grad for p in loaded.parameters())
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_half_the_bits_make_a_smaller_file_of_nearly_the_same_weights(
+    tmp_path: Path, dtype: StoredType
+) -> None:
+    model = tiny_model()
+    whole, half = tmp_path / "whole", tmp_path / "half"
+    save_model(model, whole, {})
+    save_model(model, half, {}, dtype=dtype)
+    weights = sum(tensor.numel() for tensor in model.state_dict().values())
+    saved = header_end(whole.read_bytes()) - header_end(half.read_bytes()) + 2 * weights
+    assert whole.stat().st_size - half.stat().st_size == saved
+    loaded, _ = load_model(half)
+    for name, tensor in loaded.state_dict().items():
+        assert tensor.dtype == torch.float32
+        assert torch.equal(tensor, model.state_dict()[name].to(getattr(torch, dtype)))
+
+
+def test_the_same_model_gives_the_same_bytes(tmp_path: Path, written: bytes) -> None:
+    path = tmp_path / "again.safetensors"
+    save_model(load_model_from(tmp_path, written), path, FACTS)
+    assert path.read_bytes() == written
+
+
+def load_model_from(folder: Path, data: bytes) -> Daam:
+    path = folder / "written.safetensors"
+    path.write_bytes(data)
+    return load_model(path)[0]
+
+
+@settings(max_examples=150)
+@given(data=st.data())
+def test_a_cut_file_is_refused(folder: Path, written: bytes, data: st.DataObject) -> None:
+    refusal(folder, written[: data.draw(st.integers(0, len(written) - 1))])
+
+
+@settings(max_examples=400)
+@given(data=st.data())
+def test_changed_bytes_of_the_header_are_refused(
+    folder: Path, written: bytes, data: st.DataObject
+) -> None:
+    changed = bytearray(written)
+    for _ in range(data.draw(st.integers(1, 3))):
+        place = data.draw(st.integers(0, header_end(written) - 1))
+        changed[place] ^= data.draw(st.integers(1, 255))
+    if bytes(changed) != written:
+        refusal(folder, bytes(changed))
+
+
+@settings(max_examples=100)
+@given(data=st.data())
+def test_a_changed_weight_is_refused(
+    folder: Path, written: bytes, data: st.DataObject
+) -> None:
+    changed = bytearray(written)
+    place = data.draw(st.integers(header_end(written), len(written) - 1))
+    changed[place] ^= 1 << data.draw(st.integers(0, 7))
+    assert "checksum" in refusal(folder, bytes(changed))
+
+
+@settings(max_examples=100)
+@given(junk=st.binary(max_size=200))
+def test_anything_is_refused(folder: Path, junk: bytes) -> None:
+    refusal(folder, junk)
+    refusal(folder, len(junk).to_bytes(8, "little") + b"{" + junk)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"format": "other"}, "another kind"),
+        ({"version": 2}, "expected version 1 of arcfleet-model, found version 2"),
+        ({"version": True}, "found version True"),
+        ({"kind": "s2v"}, "kind 'daam', found kind 's2v'"),
+        ({"dtype": "int8"}, "known dtype"),
+        ({"dtype": "float16"}, "in torch.float16, found"),
+        ({"facts": [1]}, "facts by name"),
+        ({"facts": None}, "missing or unknown ones: facts"),
+        ({"more": 1}, "missing or unknown ones: more"),
+        ({"config": {"width": 8}}, "missing or unknown ones: clip"),
+        ({"config": 3}, "every size"),
+        ({"sha256": "f" * 64}, "checksum"),
+        ({"sha256": 5}, "checksum"),
+    ],
+)
+def test_other_headers_are_refused(
+    folder: Path, changes: dict[str, Any], message: str
+) -> None:
+    assert message in refusal(folder, forged(changes))
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("width", 8.0, "expected width to be a int, found 8.0"),
+        ("width", 16, "of shape"),
+        ("width", 10**9, "width from 0 to"),
+        ("width", 9, "that heads divides"),
+        ("layers", 2, "expected as many layers|expected weights 'encoder.1"),
+        ("layers", 60_000, "expected as many layers"),
+        ("heads", True, "expected heads to be a int"),
+        ("norm", "none", "norm to be one of"),
+        ("norm", 3, "norm to be a str"),
+        ("inputs", "mds", "weights 'static.bias'|weights than the model's"),
+    ],
+)
+def test_other_sizes_are_refused(
+    folder: Path, name: str, value: object, message: str
+) -> None:
+    config = {n: getattr(TINY, n) for n in DaamConfig.__dataclass_fields__}
+    found = refusal(folder, forged({"config": config | {name: value}}))
+    assert any(part in found for part in message.split("|"))
+
+
+def test_other_weights_are_refused(folder: Path) -> None:
+    weights = tiny_model().state_dict()
+    missing = {name: tensor for name, tensor in weights.items() if name != "key.weight"}
+    assert "expected weights 'key.weight', found none" in refusal(
+        folder, forged({}, missing)
+    )
+    assert "found 'more'" in refusal(folder, forged({}, weights | {"more": torch.ones(2)}))
+    assert "(8, 8) in torch.float32, found (4, 16)" in refusal(
+        folder, forged({}, weights | {"key.weight": torch.ones(4, 16)})
+    )
+    assert "found (8, 8) in torch.int32" in refusal(
+        folder, forged({}, weights | {"key.weight": torch.ones(8, 8, dtype=torch.int32)})
+    )
+
+
+def test_foreign_files_are_refused(folder: Path, tmp_path: Path) -> None:
+    foreign = save_tensors({"weight": torch.ones(3)}, {"format": "pt"})
+    assert "safetensors of another kind" in refusal(folder, foreign)
+    assert "safetensors of another kind" in refusal(
+        folder, save_tensors({"weight": torch.ones(3)})
+    )
+    assert "another kind of file" in refusal(folder, b"PK\x03\x04" + bytes(100))
+    assert "another kind of file" in refusal(folder, b'{"format": "arcfleet-instance"}')
+    with pytest.raises(FileError, match=r"none\.safetensors: cannot be read \(No such"):
+        load_model(tmp_path / "none.safetensors")
+    with pytest.raises(FileError, match="found a directory"):
+        load_model(tmp_path)
+
+
+def test_nothing_is_written_that_could_not_be_read(tmp_path: Path) -> None:
+    path = tmp_path / "model.safetensors"
+    with pytest.raises(OptionError, match="JSON"):
+        save_model(tiny_model(), path, {"date": object()})
+    with pytest.raises(OptionError, match="JSON"):
+        save_model(tiny_model(), path, {"loss": float("nan")})
+    with pytest.raises(OptionError, match="dtype"):
+        save_model(tiny_model(), path, {}, dtype="int8")  # type: ignore[arg-type]
+    model = tiny_model()
+    with torch.no_grad():
+        model.key.weight[0, 0] = 1e6
+    with pytest.raises(OptionError, match=r"finite weights in float16.*'key\.weight'"):
+        save_model(model, path, {}, dtype="float16")
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(FileError, match="existing directory"):
+        save_model(tiny_model(), tmp_path / "none" / "model", {})
