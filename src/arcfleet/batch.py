@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from arcfleet.errors import ArcfleetError, OptionError
 from arcfleet.instance import Instance
 from arcfleet.instance.files import read
-from arcfleet.methods import chosen_stop, find_method, solve
+from arcfleet.methods import chosen_stop, find_method, load_for_method, solve
 from arcfleet.search.stop import Stop, check_whole_number
 from arcfleet.workers import TaskFailure, child_seed, run_tasks
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from arcfleet.neural.many import BatchMember
+    from arcfleet.neural.solver import LoadedModel
     from arcfleet.search import ProgressCallback, Result
 
 MOST_WORKERS = 256
@@ -70,6 +73,8 @@ def solve_many(
     seed: int = 0,
     workers: int = 1,
     progress: BatchProgressCallback | None = None,
+    model: Path | str | None = None,
+    device: str = "auto",
 ) -> list[Result | Failure]:
     """Solve each instance on one thread, several at a time.
 
@@ -78,6 +83,11 @@ def solve_many(
     clock. Ctrl-C ends the running searches, which keep their best plan so far; instances
     not yet begun give a Failure. Workers are spawned processes: with more than one, a
     script must guard its calls by `if __name__ == "__main__":`.
+
+    A learned method solves instances of similar size in batches, in the calling process.
+    The seconds of a Result, and of the stop rule, are then those of its batch, and
+    `daam-sample` draws by the seed of the batch's first instance. Of `hybrid` only the
+    search goes over the workers; each instance has its share of the batch's time.
 
     Parameters
     ----------
@@ -90,9 +100,11 @@ def solve_many(
     seed
         Instance i is solved with `child_seed(seed, i)`, which its Result names.
     workers
-        Processes; 1 works in the calling one.
+        Processes; 1 works in the calling one. For a learned method, threads.
     progress
         Called whenever an instance is finished.
+    model, device
+        Of a learned method, as `solve` takes them.
 
     Returns
     -------
@@ -103,6 +115,8 @@ def solve_many(
     ------
     OptionError
         If another argument than an instance is wrong.
+    FileError
+        If the model file is none or damaged.
     """
     chosen = find_method(method)
     stop = chosen_stop(chosen, stop)
@@ -110,6 +124,7 @@ def solve_many(
     check_whole_number("workers", workers, 1, MOST_WORKERS)
     if isinstance(instances, str | Path | Instance):
         raise OptionError("expected several instances, got one: put it into a list")
+    loaded = load_for_method(chosen, model, device)
     given = list(instances)
     names = [x.name if isinstance(x, Instance) else str(x) for x in given]
     outcomes: dict[int, Result | Failure] = {}
@@ -134,22 +149,37 @@ def solve_many(
 
     positions: list[int] = []  # of the jobs: what cannot be read becomes none
 
-    def jobs() -> Iterator[_Job]:
+    def readable() -> Iterator[tuple[int, Instance]]:
         for position, source in enumerate(given):
             try:
                 instance = source if isinstance(source, Instance) else _read(source)
             except ArcfleetError as error:
                 keep(position, Failure(instance=names[position], message=str(error)))
                 continue
+            yield position, instance
+
+    def jobs() -> Iterator[_Job]:
+        for position, instance in readable():
             positions.append(position)
             yield _Job(instance, chosen.name, stop, child_seed(seed, position))
 
-    run_tasks(
-        _solve_job,
-        jobs(),
-        workers=min(workers, max(len(given), 1)),
-        finished=lambda number, outcome: finish(positions[number], outcome),
-    )
+    if loaded is None:
+        run_tasks(
+            _solve_job,
+            jobs(),
+            workers=min(workers, max(len(given), 1)),
+            finished=lambda number, outcome: finish(positions[number], outcome),
+        )
+    else:
+        _solve_learned(
+            readable(),
+            loaded=loaded,
+            method=chosen.name,
+            stop=stop,
+            seed=seed,
+            workers=workers,
+            finish=finish,
+        )
     for position in range(len(given)):
         if position not in outcomes:
             outcomes[position] = Failure(
@@ -168,6 +198,106 @@ class _Job:
 
 def _solve_job(job: _Job, progress: ProgressCallback) -> Result:
     return solve(job.instance, job.method, stop=job.stop, seed=job.seed, progress=progress)
+
+
+def _solve_learned(
+    instances: Iterable[tuple[int, Instance]],
+    *,
+    loaded: LoadedModel,
+    method: str,
+    stop: Stop,
+    seed: int,
+    workers: int,
+    finish: Callable[[int, Result | TaskFailure], None],
+) -> None:
+    from arcfleet.neural.many import attempt_in_batches
+
+    members = attempt_in_batches(
+        instances,
+        loaded=loaded,
+        method=method,
+        stop=stop,
+        seed_of=lambda position: child_seed(seed, position),
+        threads=workers,
+        failed=lambda position, message: finish(position, TaskFailure(message=message)),
+    )
+    if method == "hybrid":
+        _search_on(members, stop, seed, workers, finish)
+        return
+    try:
+        for member in members:
+            drawn = method == "daam-sample"
+            try:
+                outcome: Result | TaskFailure = member.attempt.result(
+                    method=method,
+                    seed=member.batch_seed if drawn else child_seed(seed, member.number),
+                    threads=workers,
+                )
+            except ArcfleetError as error:
+                outcome = TaskFailure(message=str(error))
+            finish(member.number, outcome)
+    except KeyboardInterrupt:
+        return  # between two batches: what is left was not begun
+
+
+def _search_on(
+    members: Iterable[BatchMember],
+    stop: Stop,
+    seed: int,
+    workers: int,
+    finish: Callable[[int, Result | TaskFailure], None],
+) -> None:
+    positions: list[int] = []
+
+    def jobs() -> Iterator[_HybridJob]:
+        for member in members:
+            positions.append(member.number)
+            own_seed = child_seed(seed, member.number)
+            first: Result | None = None
+            if member.attempt.plan is not None:
+                first = member.attempt.result(method="hybrid", seed=own_seed, threads=1)
+            yield _HybridJob(
+                member.attempt.network.instance, first, member.share, stop, own_seed
+            )
+
+    run_tasks(
+        _search_job,
+        jobs(),
+        workers=workers,
+        finished=lambda number, outcome: finish(positions[number], outcome),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _HybridJob:
+    instance: Instance
+    first: Result | None
+    share: float
+    stop: Stop
+    seed: int
+
+
+def _search_job(job: _HybridJob, progress: ProgressCallback) -> Result:
+    from arcfleet.network import Network
+    from arcfleet.neural.hybrid import improve
+
+    started = time.perf_counter() - job.share
+    first = job.first
+    if first is not None:
+        # As if its share of the batch had been all that there was.
+        found = tuple(replace(step, seconds=job.share) for step in first.history)
+        first = replace(first, seconds=job.share, history=found)
+    return improve(
+        Network(job.instance),
+        first,
+        method="hybrid",
+        # There may be nothing to search for.
+        stop=job.stop if job.instance.required else Stop(iterations=1),
+        seed=job.seed,
+        threads=1,
+        started=started,
+        progress=progress,
+    )
 
 
 def _read(source: object) -> Instance:

@@ -1,4 +1,7 @@
-"""Solving an instance by any method: the one list of methods, and `solve`."""
+"""Solving an instance by any method: the one list of methods, and `solve`.
+
+The learned methods need torch, which is imported only when one of them runs.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import difflib
 import os
 import time
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from arcfleet.errors import OptionError
@@ -18,6 +22,9 @@ from arcfleet.search.ruin_recreate import ruin_recreate
 from arcfleet.search.stop import Stop, check_whole_number
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from arcfleet.neural.solver import LoadedModel
     from arcfleet.search import ProgressCallback, Result
     from arcfleet.solution import Solution
 
@@ -57,12 +64,15 @@ class Method:
         Where none is given.
     run
         The function that does it.
+    is_learned
+        Whether it needs a model; `run` takes the shipped one.
     """
 
     name: str
     summary: str
     default_stop: Stop
     run: Runner
+    is_learned: bool = False
 
 
 _PATH_SCANNING_SUMMARIES = {
@@ -74,6 +84,111 @@ _PATH_SCANNING_SUMMARIES = {
     "ps-alt1": "ps-efficiency's filter, triggered as in ps-ellipse",
     "ps-alt2": "ps-ellipse's filter, triggered as in ps-efficiency",
 }
+
+
+def load_for_method(
+    method: Method, model: Path | str | None, device: str
+) -> LoadedModel | None:
+    """Load the model of a learned method; None for a method that has none.
+
+    Raises
+    ------
+    OptionError
+        If the method has no use for `model` or `device`, no model is shipped, torch is
+        not installed, or the device is not there.
+    FileError
+        If the model file is none or damaged.
+    """
+    if not method.is_learned:
+        for name, value, usual in (("model", model, None), ("device", device, "auto")):
+            if value != usual:
+                raise OptionError(
+                    f"expected {name} for a learned method only, got it for "
+                    f"{method.name!r}: leave it out or choose {', '.join(LEARNED)}"
+                )
+        return None
+    from arcfleet.neural.packages import require_packages
+
+    require_packages(f"method {method.name!r}")
+    from arcfleet.neural.solver import load_for_solving
+
+    return load_for_solving(model, device)
+
+
+def has_model() -> bool:
+    """Say whether learned methods run without more ado: model shipped, torch installed."""
+    from arcfleet.neural.packages import missing_package
+    from arcfleet.neural.shipped import SHIPPED_MODEL
+
+    return SHIPPED_MODEL.is_file() and missing_package() is None
+
+
+def _runner(method: Method, loaded: LoadedModel | None) -> Runner:
+    if loaded is None:
+        return method.run
+    from arcfleet.neural.solver import solve_learned
+
+    return partial(solve_learned, loaded=loaded)
+
+
+def _learned(
+    network: Network,
+    *,
+    method: str,
+    stop: Stop,
+    seed: int,
+    threads: int,
+    started: float,
+    progress: ProgressCallback | None,
+    start: Solution | None,
+) -> Result:
+    """Run a learned method with the shipped model."""
+    chosen = METHODS[method]
+    return _runner(chosen, load_for_method(chosen, None, "auto"))(
+        network,
+        method=method,
+        stop=stop,
+        seed=seed,
+        threads=threads,
+        started=started,
+        progress=progress,
+        start=start,
+    )
+
+
+_LEARNED_METHODS = (
+    Method(
+        name="daam",
+        summary="learned: the DaAM paper's recipe, two beams and the path optimiser",
+        default_stop=Stop(iterations=1),
+        run=_learned,
+        is_learned=True,
+    ),
+    Method(
+        name="daam-greedy",
+        summary="learned: one plan, the likeliest street at each step, path optimiser",
+        default_stop=Stop(iterations=1),
+        run=_learned,
+        is_learned=True,
+    ),
+    Method(
+        name="daam-sample",
+        summary="learned: the best of many plans that the model draws, path optimiser",
+        default_stop=Stop(iterations=32),
+        run=_learned,
+        is_learned=True,
+    ),
+    Method(
+        name="hybrid",
+        summary="learned: daam-greedy's plan, improved by ruin-recreate",
+        default_stop=Stop(seconds=5.0),
+        run=_learned,
+        is_learned=True,
+    ),
+)
+
+#: Names of the methods that need a model.
+LEARNED = tuple(method.name for method in _LEARNED_METHODS)
 
 #: Every method, by name.
 METHODS: dict[str, Method] = {
@@ -98,6 +213,7 @@ METHODS: dict[str, Method] = {
     )
     for name, variant in PATH_SCANNING_VARIANTS.items()
 }
+METHODS |= {method.name: method for method in _LEARNED_METHODS}
 
 
 def solve(
@@ -109,6 +225,8 @@ def solve(
     threads: int = 1,
     progress: ProgressCallback | None = None,
     start: Solution | None = None,
+    model: Path | str | None = None,
+    device: str = "auto",
 ) -> Result:
     """Find a cheap plan.
 
@@ -132,6 +250,11 @@ def solve(
         Called several times a second.
     start
         A plan to go on from, for methods that can. Its directions are chosen anew.
+    model
+        Model file of a learned method; by default the one that is shipped.
+    device
+        Where a learned method works: "cpu", "cuda", "cuda:1", or "auto" for CUDA where
+        there is any.
 
     Raises
     ------
@@ -139,6 +262,8 @@ def solve(
         If no plan can exist, with the reasons, or none was found.
     OptionError
         If an argument is wrong.
+    FileError
+        If the model file is none or damaged.
     """
     started = time.perf_counter()
     chosen = find_method(method)
@@ -153,7 +278,9 @@ def solve(
     if not instance.required:
         stop = Stop(iterations=1)  # there is nothing to search for
     require_solvable(instance)
-    return chosen.run(
+    # Before the network, which may take its time.
+    run = _runner(chosen, load_for_method(chosen, model, device))
+    return run(
         Network(instance, threads),
         method=chosen.name,
         stop=stop,

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
@@ -17,6 +16,9 @@ from arcfleet.errors import FileError, OptionError
 from arcfleet.neural.checkpoint import StoredType, load_model, save_model
 from arcfleet.neural.daam import Daam, DaamConfig
 from arcfleet.neural.norms import NORMS
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 TINY = DaamConfig(width=8, layers=1, heads=2, feed_forward=8, mds_dimensions=2)
 FACTS = {"trained_on": "task20", "steps": 12, "command": "arcfleet train", "loss": 0.25}
@@ -190,8 +192,8 @@ def test_other_headers_are_refused(
         ("width", 16, "of shape"),
         ("width", 10**9, "width from 0 to"),
         ("width", 9, "that heads divides"),
-        ("layers", 2, "expected as many layers|expected weights 'encoder.1"),
-        ("layers", 60_000, "expected as many layers"),
+        ("layers", 2, "weights of all 2 layers|expected weights 'encoder.1"),
+        ("layers", 60_000, "expected weights of all 60000 layers, found fewer"),
         ("heads", True, "expected heads to be a int"),
         ("norm", "none", "norm to be one of"),
         ("norm", 3, "norm to be a str"),

@@ -9,18 +9,30 @@ from arcfleet import METHODS, Stop, check, solve
 from arcfleet.network import Network
 from arcfleet.solution.plan import from_plan, to_plan, with_street_paths
 from tests.strategies import connected_instances
+from tests.tiny_model import tiny_model_file
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from arcfleet.instance import Instance
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny_model_file(tmp_path_factory.mktemp("model"))
 
 
 @pytest.mark.parametrize("method", METHODS)
 @settings(max_examples=40)
 @given(instance=connected_instances(max_nodes=9, max_extra_links=12))
 def test_the_judge_accepts_plans_and_their_street_paths(
-    method: str, instance: Instance
+    method: str, instance: Instance, model: Path
 ) -> None:
-    result = solve(instance, method, stop=Stop(iterations=7), seed=3)
+    stop = Stop(iterations=7)
+    if METHODS[method].is_learned:
+        result = solve(instance, method, stop=stop, seed=3, model=model, device="cpu")
+    else:
+        result = solve(instance, method, stop=stop, seed=3)
     assert check(instance, result.solution).faults == ()
     network = Network(instance)
     expanded = with_street_paths(network, result.solution)

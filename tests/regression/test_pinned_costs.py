@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from arcfleet import METHODS, Stop, check, read, solve
+from arcfleet.methods import LEARNED
 
 VILLAGE = Path(__file__).parents[2] / "examples" / "village.json"
 
@@ -24,7 +25,8 @@ PINNED = {
 
 
 def test_every_method_is_pinned() -> None:
-    assert PINNED.keys() == METHODS.keys()
+    # What a learned method finds is its model's, not the program's.
+    assert PINNED.keys() == METHODS.keys() - set(LEARNED)
 
 
 @pytest.mark.parametrize("method", PINNED)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from arcfleet.cli.options import add_json, seconds, whole_number
+from arcfleet.cli.options import add_json, add_model, seconds, whole_number
 from arcfleet.cli.output import print_json, print_result
 from arcfleet.cli.views import (
     VIEWS,
@@ -36,8 +36,10 @@ examples:
   arcfleet compare town.json --html best.html
 
 Methods that search on get --time seconds each; the path scanning methods build their usual
-number of plans, in at most that time. Every plan is judged independently of the solvers;
-files are of the best plan. Ctrl-C ends the comparison and keeps what is done.
+number of plans, in at most that time. The learned methods are compared, too, where --model
+names a model or one comes with arcfleet, and torch is installed; --model and --device are
+for them alone. Every plan is judged independently of the solvers; files are of the best
+plan. Ctrl-C ends the comparison and keeps what is done.
 """
 
 
@@ -75,6 +77,7 @@ def add_parser(commands: Commands) -> None:
     parser.add_argument(
         "--methods", metavar="NAME[,NAME]", help="only these; see `arcfleet methods`"
     )
+    add_model(parser)
     parser.add_argument(
         "--seed", type=whole_number, default=0, metavar="N", help="default 0"
     )
@@ -98,10 +101,11 @@ def run(options: Namespace) -> int:
     from arcfleet.instance.files import read
 
     _check_outputs(options)
-    methods = _methods(options.methods)
+    methods = _methods(options)
     instance = read(options.instance)
     check_instance(options, instance)
     require_solvable(instance)
+    _check_model(options, methods)
     entries = _compare(instance, methods, options)
     best = min(
         (entry.result for entry in entries if entry.is_sound and entry.result is not None),
@@ -120,13 +124,35 @@ def run(options: Namespace) -> int:
     return 0 if all(entry.is_sound for entry in entries) else 1
 
 
-def _methods(names: str | None) -> list[Method]:
-    from arcfleet.methods import METHODS, find_method
+def _methods(options: Namespace) -> list[Method]:
+    from arcfleet.errors import OptionError
+    from arcfleet.methods import LEARNED, METHODS, find_method, has_model
 
-    if names is None:
-        return list(METHODS.values())
-    chosen = [find_method(name.strip()) for name in names.split(",")]
+    if options.methods is None:
+        learned = options.model is not None or options.device != "auto" or has_model()
+        return [m for m in METHODS.values() if learned or not m.is_learned]
+    chosen = [find_method(name.strip()) for name in options.methods.split(",")]
+    if not any(method.is_learned for method in chosen):
+        for name, is_given in (
+            ("--model", options.model is not None),
+            ("--device", options.device != "auto"),
+        ):
+            if is_given:
+                raise OptionError(
+                    f"expected {name} for learned methods only, got none of them: leave it "
+                    f"out or add one of {', '.join(LEARNED)}"
+                )
     return list({method.name: method for method in chosen}.values())
+
+
+def _check_model(options: Namespace, methods: Sequence[Method]) -> None:
+    """Find out before the searches what is wrong with the model, and import torch."""
+    from arcfleet.methods import load_for_method
+
+    for method in methods:
+        if method.is_learned:
+            load_for_method(method, options.model, options.device)
+            return
 
 
 def _stop(method: Method, limit: float) -> Stop:
@@ -177,6 +203,8 @@ def _entry(instance: Instance, method: Method, options: Namespace) -> _Entry:
                 seed=options.seed,
                 threads=options.threads,
                 progress=progress,
+                model=options.model if method.is_learned else None,
+                device=options.device if method.is_learned else "auto",
             )
     except ArcfleetError as error:
         return _Entry(method.name, failure=str(error))

@@ -19,6 +19,7 @@ from arcfleet.cli import (
     dataset,
     info,
     methods,
+    model,
     scene,
     show,
     solve,
@@ -29,7 +30,19 @@ from arcfleet.errors import ArcfleetError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_COMMANDS = (scene, solve, compare, show, check, info, convert, methods, bench, dataset)
+_COMMANDS = (
+    scene,
+    solve,
+    compare,
+    show,
+    check,
+    info,
+    convert,
+    methods,
+    bench,
+    dataset,
+    model,
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

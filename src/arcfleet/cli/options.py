@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import math
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -81,6 +82,22 @@ def attach_coordinates(arguments: Sequence[str]) -> list[str]:
         else:
             attached.append(argument)
     return attached
+
+
+def add_model(parser: ArgumentParser) -> None:
+    """Give a command the options of learned methods, --model and --device."""
+    parser.add_argument(
+        "--model",
+        type=Path,
+        metavar="FILE",
+        help="model of a learned method (default: the one that comes with arcfleet)",
+    )
+    parser.add_argument(
+        "--device",
+        default="auto",
+        metavar="NAME",
+        help="where a learned method works: auto (default), cpu, cuda, cuda:1",
+    )
 
 
 def add_json(parser: ArgumentParser) -> None:

@@ -8,7 +8,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from arcfleet.cli.options import add_json, positive_number, seconds, whole_number
+from arcfleet.cli.options import (
+    add_json,
+    add_model,
+    positive_number,
+    seconds,
+    whole_number,
+)
 from arcfleet.cli.output import print_json, print_result
 from arcfleet.cli.views import (
     VIEWS,
@@ -33,6 +39,7 @@ examples:
   arcfleet solve town.dat --out plan.json --plot plan.png
   arcfleet solve town.json --html plan.html --gpx plan.gpx
   arcfleet solve town.dat --method ps-ellipse --json
+  arcfleet solve town.dat --method daam --model daam.safetensors --device cpu
 
 FILE is an instance: CARPLIB (.dat), MCARP (.txt) or arcfleet's JSON, known by its
 contents; example:denver stands for one that comes with arcfleet. Ctrl-C ends the search
@@ -53,6 +60,7 @@ def add_parser(commands: Commands) -> None:
     parser.add_argument(
         "--method", default="auto", metavar="NAME", help="see `arcfleet methods`"
     )
+    add_model(parser)
     parser.add_argument("--start", type=Path, metavar="PLAN", help="go on from this plan")
     parser.add_argument("--time", type=seconds, metavar="S", help="stop after S seconds")
     parser.add_argument(
@@ -99,12 +107,14 @@ def run(options: Namespace) -> int:
         return 2
     from arcfleet.cli.progress import progress_line
     from arcfleet.instance.files import read
-    from arcfleet.methods import find_method, solve
+    from arcfleet.methods import find_method, load_for_method, solve
     from arcfleet.solution.files import read_solution
 
     _check_outputs(options)
     method = find_method(options.method)
     stop = _stop(options, method.default_stop)
+    # Here, too, because importing torch takes seconds, which are not the solver's.
+    load_for_method(method, options.model, options.device)
     instance = read(options.instance)
     check_instance(options, instance)
     if options.fleet_limit is not None:
@@ -119,6 +129,8 @@ def run(options: Namespace) -> int:
             threads=options.threads,
             progress=progress,
             start=start,
+            model=options.model,
+            device=options.device,
         )
     if result.stopped_by == "interrupt":
         print("arcfleet: interrupted; this is the best plan so far", file=sys.stderr)

@@ -1,9 +1,9 @@
 """Model files: weights, sizes and history of a learned solver in one safetensors file.
 
-The file's metadata has one entry, `arcfleet`, a JSON object: format, version, kind, config,
-dtype, facts, and the SHA-256 of the whole file with that checksum written as zeros. One
-entry, because safetensors writes several in no fixed order: so the same model gives the same
-bytes. Nothing is pickled.
+The file's metadata has one entry, `arcfleet`, a JSON object: format, version, kind,
+config, dtype, facts, and the SHA-256 of the whole file with that checksum written as zeros.
+One entry, because safetensors writes several in no fixed order: so the same model gives the
+same bytes. Nothing is pickled.
 """
 
 from __future__ import annotations
@@ -48,11 +48,31 @@ _LARGEST_SIZE = 1 << 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Header:
+class ModelInfo:
+    """What a model file says of itself.
+
+    Parameters
+    ----------
+    kind
+        Of model.
+    config
+        Its sizes.
+    dtype
+        Of the weights in the file.
+    facts
+        How the model came about.
+    parameters
+        Number of weights.
+    bytes
+        Size of the file.
+    """
+
+    kind: str
     config: DaamConfig
     dtype: StoredType
     facts: dict[str, object]
-    sha256: str
+    parameters: int
+    bytes: int
 
 
 def save_model(
@@ -132,26 +152,44 @@ def load_model(
     FileError
         If the file is not there, no model file, of another version, or damaged.
     """
-    path = Path(path)
+    return _load(Path(path), device)[:2]
+
+
+def read_model_info(path: Path | str) -> ModelInfo:
+    """Say what a model file holds, after checking all of it as `load_model` does."""
+    return _load(Path(path), "cpu")[2]
+
+
+def _load(
+    path: Path, device: torch.device | str
+) -> tuple[Daam, dict[str, object], ModelInfo]:
     data = _read(path)
-    header = _header(path, data)
+    found = _header(path, data)
+    config = _config(path, found["config"])
     try:
         tensors = load_tensors(data)
     except (SafetensorError, ValueError, KeyError, TypeError, RuntimeError) as error:
         raise FileError(path, f"expected a whole model file, found: {error}") from None
-    if header.config.layers > len(tensors):
-        _refuse(
-            path, f"as many layers as its config says ({header.config.layers})", "fewer"
-        )
+    if config.layers > len(tensors):
+        _refuse(path, f"weights of all {config.layers} layers", "fewer")
     # Without storage, and without random first weights.
     with torch.device("meta"):
-        model = Daam(header.config)
-    _check_tensors(path, tensors, model.state_dict(), STORED_TYPES[header.dtype])
+        model = Daam(config)
+    dtype: StoredType = found["dtype"]
+    _check_tensors(path, tensors, model.state_dict(), STORED_TYPES[dtype])
     model.load_state_dict(
         {name: tensor.to(device, torch.float32) for name, tensor in tensors.items()},
         assign=True,
     )
-    return model.eval(), header.facts
+    info = ModelInfo(
+        kind=KIND,
+        config=config,
+        dtype=dtype,
+        facts=found["facts"],
+        parameters=sum(weights.numel() for weights in model.parameters()),
+        bytes=len(data),
+    )
+    return model.eval(), info.facts, info
 
 
 def _read(path: Path) -> bytes:
@@ -169,7 +207,7 @@ def _read(path: Path) -> bytes:
         raise FileError(path, f"cannot be read ({reason}); name another file") from error
 
 
-def _header(path: Path, data: bytes) -> _Header:
+def _header(path: Path, data: bytes) -> dict[str, Any]:
     size = int.from_bytes(data[:8], "little")
     if len(data) < 8 + size:
         _refuse(path, "a whole model file", "its end missing")
@@ -195,12 +233,7 @@ def _header(path: Path, data: bytes) -> _Header:
     if not isinstance(found["facts"], dict):
         _refuse(path, "facts by name", f"{type(found['facts']).__name__}")
     _check_sum(path, data, found["sha256"])
-    return _Header(
-        config=_config(path, found["config"]),
-        dtype=found["dtype"],
-        facts=found["facts"],
-        sha256=found["sha256"],
-    )
+    return found
 
 
 def _no_constant(name: str) -> NoReturn:

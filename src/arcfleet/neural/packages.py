@@ -1,12 +1,20 @@
-"""Says in one sentence what to install where the packages of the learned solvers are missing."""
+"""Says in one sentence what to install where learned solvers lack a package."""
 
 from __future__ import annotations
 
-from importlib import import_module
+from importlib.util import find_spec
 
 from arcfleet.errors import OptionError
 
 _PACKAGES = ("torch", "safetensors")
+
+
+def missing_package() -> str | None:
+    """Name a package that learned solvers need and that is not installed, if any.
+
+    The packages are looked for, not imported, which would take seconds.
+    """
+    return next((name for name in _PACKAGES if find_spec(name) is None), None)
 
 
 def require_packages(purpose: str) -> None:
@@ -17,14 +25,8 @@ def require_packages(purpose: str) -> None:
     purpose
         What needs it, for the message.
     """
-    for package in _PACKAGES:
-        try:
-            import_module(package)
-        except ModuleNotFoundError as error:
-            # A package that is there but lacks one of its own parts is another fault.
-            if error.name != package:
-                raise
-            raise OptionError(
-                f"{purpose} needs {package}, which is not installed: "
-                "install arcfleet[neural]"
-            ) from None
+    missing = missing_package()
+    if missing is not None:
+        raise OptionError(
+            f"{purpose} needs {missing}, which is not installed: install arcfleet[neural]"
+        )

@@ -1,0 +1,72 @@
+"""`arcfleet model`: say what a model file holds."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from arcfleet.cli.options import add_json
+from arcfleet.cli.output import print_json, print_result
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+    from arcfleet.cli.options import Commands
+
+
+def add_parser(commands: Commands) -> None:
+    """Describe the command."""
+    parser = commands.add_parser(
+        "model",
+        help="say what a model file holds",
+        description="Look at the models of the learned methods.",
+    )
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    info = actions.add_parser(
+        "info",
+        help="say what a model file holds",
+        description="Say what a model file holds, after a check of every byte of it.",
+    )
+    info.add_argument(
+        "model",
+        type=Path,
+        metavar="FILE",
+        nargs="?",
+        help="default: the one that comes with arcfleet",
+    )
+    add_json(info)
+    info.set_defaults(run=run)
+
+
+def run(options: Namespace) -> int:
+    """Run the command."""
+    from arcfleet.neural.packages import require_packages
+    from arcfleet.neural.shipped import model_path
+
+    path = model_path(options.model)
+    require_packages("reading a model")
+    from arcfleet.neural.checkpoint import read_model_info
+    from arcfleet.search.result import one_line
+
+    info = read_model_info(path)
+    if options.json:
+        print_json({"file": str(path), **asdict(info)})
+        return 0
+    rows: list[tuple[str, object]] = [
+        ("file", path),
+        ("kind", info.kind),
+        ("parameters", info.parameters),
+        ("bytes", info.bytes),
+        ("dtype", info.dtype),
+        *asdict(info.config).items(),
+        *((f"fact {name}", value) for name, value in info.facts.items()),
+    ]
+    width = max(len(name) for name, _ in rows) + 2
+    print_result(
+        "\n".join(
+            f"{one_line(name).replace('_', ' '):{width}}{one_line(str(value))}"
+            for name, value in rows
+        )
+    )
+    return 0

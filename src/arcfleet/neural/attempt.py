@@ -1,0 +1,124 @@
+"""What a learned solver has found for one instance so far, and when it is to end."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from arcfleet.errors import UnsolvableError
+from arcfleet.search.result import Improvement, Result, StoppedBy
+from arcfleet.solution.plan import from_plan
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from arcfleet.network import Network
+    from arcfleet.search import Stop
+    from arcfleet.solution.plan import IntArray
+
+    FlatPlan = tuple[IntArray, IntArray]
+
+_ANY_NUMBER = 2**62
+
+
+@dataclass(slots=True, kw_only=True)
+class Attempt:
+    """The best plan of one instance so far; the one thing here that changes.
+
+    Parameters
+    ----------
+    network
+        The instance.
+    stop
+        When to end.
+    started
+        `time.perf_counter()` when the work on it began.
+    """
+
+    network: Network
+    stop: Stop
+    started: float
+    iterations: int = 0
+    cost: int | None = None
+    plan: FlatPlan | None = None
+    history: list[Improvement] = field(default_factory=list)
+    stopped_by: StoppedBy | None = None
+
+    @property
+    def seconds(self) -> float:
+        """Wall-clock time since the start."""
+        return time.perf_counter() - self.started
+
+    @property
+    def iterations_left(self) -> int:
+        """Plans that the stop rule still allows, as far as is known now."""
+        left = _ANY_NUMBER
+        if self.stop.iterations is not None:
+            left = min(left, self.stop.iterations - self.iterations)
+        if self.stop.stale_iterations is not None:
+            left = min(left, self.stop.stale_iterations - self._stale)
+        return left
+
+    def offer(self, costs: Sequence[int], plan: Callable[[int], FlatPlan]) -> None:
+        """Count plans in their order, until one of them meets a limit.
+
+        Parameters
+        ----------
+        costs
+            Of each; -1 where it breaks the fleet limit.
+        plan
+            Gives one of them by its position.
+        """
+        for position, cost in enumerate(costs):
+            if cost >= 0 and (self.cost is None or cost < self.cost):
+                self.cost = cost
+                self.plan = plan(position)
+                self.history.append(Improvement(self.seconds, self.iterations, cost))
+            self.iterations += 1
+            self.stopped_by = self._limit_met()
+            if self.stopped_by is not None:
+                return
+
+    def result(self, *, method: str, seed: int, threads: int) -> Result:
+        """Give the best plan, or raise UnsolvableError where there is none."""
+        instance = self.network.instance
+        if self.plan is None:
+            raise UnsolvableError(
+                f"found no plan with at most {instance.fleet_limit} routes for "
+                f"{instance.name!r} in {self.iterations} iterations of {method}: "
+                "give it more time, try another method or raise the fleet limit"
+            )
+        return Result(
+            instance=instance.name,
+            method=method,
+            seed=seed,
+            threads=threads,
+            solution=from_plan(self.network, *self.plan),
+            seconds=self.seconds,
+            iterations=self.iterations,
+            # A method that has made all its plans has done its iterations.
+            stopped_by=self.stopped_by or "iterations",
+            history=tuple(self.history),
+        )
+
+    @property
+    def _stale(self) -> int:
+        best = self.history[-1].iteration if self.history else -1
+        return self.iterations - 1 - best
+
+    def _limit_met(self) -> StoppedBy | None:
+        stop = self.stop
+        if (
+            stop.target_cost is not None
+            and self.cost is not None
+            and self.cost <= stop.target_cost
+        ):
+            return "target_cost"
+        if stop.iterations is not None and self.iterations >= stop.iterations:
+            return "iterations"
+        if stop.stale_iterations is not None and self._stale >= stop.stale_iterations:
+            return "stale_iterations"
+        if stop.seconds is not None and self.seconds >= stop.seconds:
+            return "seconds"
+        return None

@@ -1,0 +1,55 @@
+"""Which device a learned solver works on, and with how many threads."""
+
+from __future__ import annotations
+
+import re
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import torch
+
+from arcfleet.errors import OptionError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_NAMES = re.compile(r"auto|cpu|cuda(:(0|[1-9]\d{0,3}))?")
+
+
+def choose_device(name: str) -> torch.device:
+    """Give the device of that name: "auto", "cpu", "cuda" or one of several, "cuda:1".
+
+    "auto" is the first CUDA device, or the CPU where there is none.
+
+    Raises
+    ------
+    OptionError
+        If the name is another, or there is no such device.
+    """
+    if not isinstance(name, str) or not _NAMES.fullmatch(name):
+        raise OptionError(
+            f"expected device to be 'auto', 'cpu', 'cuda' or 'cuda:NUMBER', got {name!r}"
+        )
+    available = torch.cuda.is_available()
+    if name == "auto":
+        return torch.device("cuda" if available else "cpu")
+    device = torch.device(name)
+    if device.type == "cuda":
+        count = torch.cuda.device_count() if available else 0
+        if (device.index or 0) >= count:
+            raise OptionError(
+                f"expected device {name!r} to be there, found {count} CUDA devices: "
+                "use device 'auto' or 'cpu'"
+            )
+    return device
+
+
+@contextmanager
+def torch_threads(count: int) -> Iterator[None]:
+    """Let torch work with so many threads on the CPU while the block runs."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

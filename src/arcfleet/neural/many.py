@@ -1,0 +1,134 @@
+"""Many instances by a learned method: batches of similar size, one process."""
+
+from __future__ import annotations
+
+import time
+from itertools import islice
+from typing import TYPE_CHECKING, NamedTuple
+
+from arcfleet.errors import ArcfleetError
+from arcfleet.instance.diagnose import require_solvable
+from arcfleet.network import Network
+from arcfleet.neural.proposals import stands_alone
+from arcfleet.neural.solver import attempt_together
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from arcfleet.instance import Instance
+    from arcfleet.neural.attempt import Attempt
+    from arcfleet.neural.solver import LoadedModel
+    from arcfleet.search import Stop
+
+    Failed = Callable[[int, str], None]
+    Numbered = tuple[int, Network]
+
+# Instances held at a time: enough to find many of one size among them.
+_HELD = 2048
+# Of a batch: instances, squared arcs of all (256 MB as float32), and how much larger than
+# its smallest member the largest may be, since all are padded to that.
+_MOST_INSTANCES = 512
+_MOST_SQUARES = 1 << 26
+_MOST_PADDING = 1.25
+
+
+class BatchMember(NamedTuple):
+    """What came of one instance of a batch.
+
+    Parameters
+    ----------
+    number
+        Of the instance.
+    attempt
+        Its best plan.
+    batch_seed
+        By which the batch drew its plans.
+    share
+        The batch's seconds, divided by its instances.
+    """
+
+    number: int
+    attempt: Attempt
+    batch_seed: int
+    share: float
+
+
+def attempt_in_batches(
+    instances: Iterable[tuple[int, Instance]],
+    *,
+    loaded: LoadedModel,
+    method: str,
+    stop: Stop,
+    seed_of: Callable[[int], int],
+    threads: int,
+    failed: Failed,
+) -> Iterator[BatchMember]:
+    """Make the plans of many instances, batch by batch.
+
+    Ctrl-C ends the running batch and is the end; members without a plan are left out.
+
+    Parameters
+    ----------
+    instances
+        With their numbers.
+    loaded, method, stop, threads
+        As `attempt_together` takes them; seconds count for each batch.
+    seed_of
+        Gives the seed of an instance by its number; a batch draws by that of its first.
+    failed
+        Told the number of an instance that cannot be solved, and why.
+    """
+    queue = iter(instances)
+    while held := list(islice(queue, _HELD)):
+        for batch in _batches(list(_networks(held, failed))):
+            seed = seed_of(min(number for number, _ in batch))
+            started = time.perf_counter()
+            try:
+                attempts = attempt_together(
+                    [network for _, network in batch],
+                    loaded=loaded,
+                    method=method,
+                    stop=stop,
+                    seed=seed,
+                    threads=threads,
+                    started=started,
+                )
+            except ArcfleetError as error:
+                for number, _ in batch:
+                    failed(number, str(error))
+                continue
+            share = (time.perf_counter() - started) / len(batch)
+            for (number, _), attempt in zip(batch, attempts, strict=True):
+                if attempt.plan is not None or attempt.stopped_by != "interrupt":
+                    yield BatchMember(number, attempt, seed, share)
+            if any(attempt.stopped_by == "interrupt" for attempt in attempts):
+                return
+
+
+def _networks(held: Iterable[tuple[int, Instance]], failed: Failed) -> Iterator[Numbered]:
+    for number, instance in held:
+        try:
+            require_solvable(instance)
+            network = Network(instance)
+        except ArcfleetError as error:
+            failed(number, str(error))
+        else:
+            yield number, network
+
+
+def _batches(networks: list[Numbered]) -> Iterator[list[Numbered]]:
+    """Cut into batches, the small instances first."""
+    batch: list[Numbered] = []
+    for number, network in sorted(networks, key=lambda x: (x[1].num_arcs, x[0])):
+        if batch and (
+            len(batch) == _MOST_INSTANCES
+            or stands_alone(network)
+            or stands_alone(batch[-1][1])
+            or network.num_arcs > _MOST_PADDING * batch[0][1].num_arcs + 1
+            or (len(batch) + 1) * network.num_arcs**2 > _MOST_SQUARES
+        ):
+            yield batch
+            batch = []
+        batch.append((number, network))
+    if batch:
+        yield batch

@@ -1,0 +1,141 @@
+"""Plans of some instances by the model and the path optimiser.
+
+Instances of more tasks than models are trained on go through windows of the nearest tasks,
+one instance at a time. There is no beam over windows: the two orders of the recipe, with
+the capacity and without it, are then greedy ones.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+
+from arcfleet.neural.decode import greedy, sample
+from arcfleet.neural.features import batch_from_networks
+from arcfleet.neural.plans import Plans, best, flat_plan, merge, optimise, paper_recipe
+from arcfleet.neural.rollout import Rollout
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from torch import Tensor
+
+    from arcfleet.network import Network
+    from arcfleet.neural.daam import Daam
+    from arcfleet.neural.rollout import OnStep
+    from arcfleet.solution.plan import IntArray
+
+    Choose = Callable[[Tensor], Tensor]
+
+#: Beyond so many tasks the model sees a window of the nearest ones.
+MOST_TASKS_AT_ONCE = 300
+
+
+def stands_alone(network: Network) -> bool:
+    """Say whether an instance shares no batch: it is large, or has nothing to serve."""
+    return network.num_tasks > MOST_TASKS_AT_ONCE or network.num_tasks == 0
+
+
+def one_plan(plans: Plans, instance: int, copy: int) -> tuple[IntArray, IntArray]:
+    """Give one plan of one instance as arcs and route starts."""
+    alone = (part[instance : instance + 1, copy : copy + 1] for part in plans)
+    return flat_plan(Plans(*alone), 0)
+
+
+class Proposer:
+    """Makes plans of some instances, as often as it is asked.
+
+    Parameters
+    ----------
+    model
+        Its weights are on `device`.
+    networks
+        The instances; one that `stands_alone` must be the only one.
+    device
+        Where to decode.
+    threads
+        For the path optimiser.
+    generator
+        Of the draws.
+    """
+
+    def __init__(
+        self,
+        model: Daam,
+        networks: Sequence[Network],
+        device: torch.device,
+        *,
+        threads: int,
+        generator: torch.Generator,
+    ) -> None:
+        self.model = model
+        self.threads = threads
+        self.generator = generator
+        self.windowed = any(stands_alone(network) for network in networks)
+        self.batch = batch_from_networks(
+            networks, device=device, mds_dimensions=model.config.mds_dimensions
+        )
+
+    def greedy(self, on_step: OnStep) -> Plans:
+        """Give one plan of each instance: the likeliest arc at each step."""
+        if self.windowed:
+            rollout = self._windows(1, _likeliest, on_step)
+        else:
+            rollout = greedy(self.model, self.batch, on_step=on_step)
+        return optimise(self.batch, rollout, choose_directions=True, threads=self.threads)
+
+    def recipe(self, on_step: OnStep) -> Plans:
+        """Give one plan of each instance: the paper's cheapest of four, directions kept."""
+        if not self.windowed:
+            return paper_recipe(
+                self.model, self.batch, threads=self.threads, on_step=on_step
+            )
+        both = [
+            optimise(
+                self.batch,
+                self._windows(1, _likeliest, on_step, bound=bound),
+                choose_directions=False,
+                threads=self.threads,
+            )
+            for bound in (True, False)
+        ]
+        return best(merge(*both))
+
+    def sample(self, rows: Sequence[int], copies: int, on_step: OnStep) -> Plans:
+        """Draw some plans of each of some instances."""
+        batch = self.batch
+        if self.windowed:
+            rollout = self._windows(copies, self._draw, on_step)
+        else:
+            if len(rows) < len(batch):
+                batch = batch.select(torch.tensor(rows, device=batch.real.device))
+            rollout = sample(
+                self.model, batch, copies, generator=self.generator, on_step=on_step
+            )
+        return optimise(batch, rollout, choose_directions=True, threads=self.threads)
+
+    def _windows(
+        self, copies: int, choose: Choose, on_step: OnStep, *, bound: bool = True
+    ) -> Rollout:
+        from arcfleet.neural.window import windowed_rollout
+
+        def choose_and_tell(logits: Tensor) -> Tensor:
+            on_step(0, 0)
+            return choose(logits)
+
+        arcs = windowed_rollout(
+            self.model, self.batch, copies=copies, choose=choose_and_tell, bound=bound
+        )
+        return Rollout(arcs, torch.zeros(arcs.shape[:2], device=arcs.device))
+
+    def _draw(self, logits: Tensor) -> Tensor:
+        # Drawn on the CPU, so that a seed gives the same plans on every device.
+        uniform = torch.rand(logits.shape, generator=self.generator)
+        uniform = uniform.clamp(min=torch.finfo(uniform.dtype).tiny)
+        noise = -torch.log(-torch.log(uniform)).to(logits.device)
+        return (logits + noise).argmax(-1)
+
+
+def _likeliest(logits: Tensor) -> Tensor:
+    return logits.argmax(-1)

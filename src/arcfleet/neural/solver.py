@@ -1,0 +1,272 @@
+"""Learned solvers as methods: they keep the stop rule, report and give Results.
+
+Every method makes its first plan whatever the clock says, so that a plan is always
+returned. `daam` (the paper's recipe) and `daam-greedy` make just that one, `daam-sample`
+goes on drawing plans, and `hybrid` hands its greedy plan to ruin and recreate. One
+iteration is one such plan; the recipe, which takes the cheapest of four, counts as one.
+
+The same seed, device and number of threads give the same plan, as far as the stop rule
+does not depend on the clock.
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+
+from arcfleet.errors import OptionError, UnsolvableError
+from arcfleet.neural.attempt import Attempt
+from arcfleet.neural.checkpoint import load_model
+from arcfleet.neural.device import choose_device, torch_threads
+from arcfleet.neural.hybrid import improve
+from arcfleet.neural.proposals import Proposer, one_plan
+from arcfleet.neural.shipped import model_path
+from arcfleet.search.progress import Progress
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from arcfleet.network import Network
+    from arcfleet.neural.daam import Daam
+    from arcfleet.neural.plans import Plans
+    from arcfleet.search import ProgressCallback, Result, Stop
+    from arcfleet.search.result import StoppedBy
+    from arcfleet.solution import Solution
+    from arcfleet.solution.plan import IntArray
+
+_PROGRESS_SECONDS = 0.1
+# Plans drawn at a time: few at first, so that short time limits are kept, then more.
+_FIRST_ROUND = 4
+_GROWTH = 4
+_LARGEST_ROUND = {"cpu": 64, "cuda": 1024}
+_ANY_NUMBER = 2**62
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadedModel:
+    """A model that is ready to solve.
+
+    Parameters
+    ----------
+    model
+        Its weights are on `device`.
+    device
+        Where it works.
+    """
+
+    model: Daam
+    device: torch.device
+
+
+def load_for_solving(model: Path | str | None, device: str) -> LoadedModel:
+    """Load a model file, or the shipped one, on to a device."""
+    path = model_path(model)
+    place = choose_device(device)
+    return LoadedModel(model=load_model(path, place)[0], device=place)
+
+
+def solve_learned(
+    network: Network,
+    *,
+    loaded: LoadedModel,
+    method: str,
+    stop: Stop,
+    seed: int,
+    threads: int,
+    started: float,
+    progress: ProgressCallback | None,
+    start: Solution | None = None,
+) -> Result:
+    """Run the learned method of that name; the instance must have passed `diagnose`."""
+    if start is not None:
+        raise OptionError(
+            f"expected a method that goes on from a plan, got {method!r}: "
+            "use 'ruin-recreate' or give no start"
+        )
+    (attempt,) = attempt_together(
+        [network],
+        loaded=loaded,
+        method=method,
+        stop=stop,
+        seed=seed,
+        threads=threads,
+        started=started,
+        progress=progress,
+    )
+    if attempt.plan is None and attempt.stopped_by == "interrupt":
+        raise KeyboardInterrupt
+    if method != "hybrid":
+        return attempt.result(method=method, seed=seed, threads=threads)
+    try:
+        first = attempt.result(method=method, seed=seed, threads=threads)
+    except UnsolvableError:
+        first = None
+    return improve(
+        network,
+        first,
+        method=method,
+        stop=stop,
+        seed=seed,
+        threads=threads,
+        started=started,
+        progress=progress,
+    )
+
+
+def attempt_together(
+    networks: Sequence[Network],
+    *,
+    loaded: LoadedModel,
+    method: str,
+    stop: Stop,
+    seed: int,
+    threads: int,
+    started: float,
+    progress: ProgressCallback | None = None,
+) -> list[Attempt]:
+    """Make the plans of some instances side by side; of `hybrid` the learned part.
+
+    Ctrl-C ends it: attempts that it cut short say so and keep what they have.
+
+    Parameters
+    ----------
+    networks
+        The instances, of similar size; a large one must come alone.
+    loaded
+        The model.
+    method
+        One of the learned methods.
+    stop
+        For each instance; seconds count for all together.
+    seed
+        Of the draws for all.
+    threads
+        For torch and the path optimiser.
+    started
+        `time.perf_counter()` when the caller asked.
+    progress
+        Called several times a second.
+    """
+    attempts = [Attempt(network=x, stop=stop, started=started) for x in networks]
+    watch = _Watch(attempts, stop, started, progress)
+    try:
+        with torch_threads(threads), torch.inference_mode(), _out_of_memory():
+            _attempt(attempts, watch, loaded, method, seed, threads)
+    except _TimeIsUp:
+        _end(attempts, "seconds")
+    except KeyboardInterrupt:
+        _end(attempts, "interrupt")
+    return attempts
+
+
+def _attempt(
+    attempts: Sequence[Attempt],
+    watch: _Watch,
+    loaded: LoadedModel,
+    method: str,
+    seed: int,
+    threads: int,
+) -> None:
+    if not any(attempt.network.num_tasks for attempt in attempts):
+        for attempt in attempts:
+            attempt.offer([0], _empty_plan)
+        return
+    generator = torch.Generator()
+    # torch takes 63 bits; numpy mixes all 64 of the seed into them.
+    mixed = np.random.SeedSequence(seed).generate_state(1, np.uint64)[0]
+    generator.manual_seed(int(mixed) >> 1)
+    proposer = Proposer(
+        loaded.model,
+        [attempt.network for attempt in attempts],
+        loaded.device,
+        threads=threads,
+        generator=generator,
+    )
+    first = proposer.recipe if method == "daam" else proposer.greedy
+    _offer(attempts, range(len(attempts)), first(watch.look))
+    watch.has_first = True
+    size, most = _FIRST_ROUND, _LARGEST_ROUND[loaded.device.type]
+    while method == "daam-sample":
+        watch.look()
+        rows = [i for i, attempt in enumerate(attempts) if attempt.stopped_by is None]
+        if not rows:
+            return
+        copies = min(size, *(attempts[i].iterations_left for i in rows))
+        began = time.perf_counter()
+        _offer(attempts, rows, proposer.sample(rows, copies, watch.look))
+        each = (time.perf_counter() - began) / copies
+        # A round that would not be finished in time is lost: better a smaller one.
+        size = max(1, min(most, size * _GROWTH, watch.number_in_time(each)))
+
+
+def _offer(attempts: Sequence[Attempt], rows: Sequence[int], plans: Plans) -> None:
+    for place, row in enumerate(rows):
+        attempts[row].offer(plans.costs[place].tolist(), partial(one_plan, plans, place))
+
+
+def _empty_plan(_: int) -> tuple[IntArray, IntArray]:
+    return np.zeros(0, dtype=np.int32), np.zeros(1, dtype=np.int32)
+
+
+def _end(attempts: Sequence[Attempt], limit: StoppedBy) -> None:
+    for attempt in attempts:
+        if attempt.stopped_by is None:
+            attempt.stopped_by = limit
+
+
+class _TimeIsUp(Exception):  # noqa: N818
+    """Ends a round of plans in its midst; what was complete before is kept."""
+
+
+class _Watch:
+    """Looks at the clock while plans are made, and reports."""
+
+    def __init__(
+        self,
+        attempts: Sequence[Attempt],
+        stop: Stop,
+        started: float,
+        progress: ProgressCallback | None,
+    ) -> None:
+        self.attempts = attempts
+        self.stop = stop
+        self.started = started
+        self.progress = progress
+        self.has_first = False
+        self.reported = started
+
+    def number_in_time(self, seconds_each: float) -> int:
+        """Say how many plans the time limit leaves room for."""
+        if self.stop.seconds is None:
+            return _ANY_NUMBER
+        left = self.stop.seconds - (time.perf_counter() - self.started)
+        return int(min(_ANY_NUMBER, left / max(seconds_each, 1e-9)))
+
+    def look(self, done: int = 0, total: int = 0) -> None:
+        """Report now and then; raise _TimeIsUp, but not before the first plan."""
+        now = time.perf_counter()
+        if self.progress is not None and now - self.reported >= _PROGRESS_SECONDS:
+            self.reported = now
+            first = self.attempts[0]
+            self.progress(Progress(now - self.started, first.iterations, first.cost))
+        limit = self.stop.seconds
+        if self.has_first and limit is not None and now - self.started >= limit:
+            raise _TimeIsUp
+
+
+@contextmanager
+def _out_of_memory() -> Iterator[None]:
+    try:
+        yield
+    except torch.OutOfMemoryError:
+        raise OptionError(
+            "expected the instance to fit in the device's memory, found too little: "
+            "use device 'cpu' or split it into smaller areas"
+        ) from None
