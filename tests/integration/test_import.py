@@ -19,6 +19,29 @@ def test_import_is_light() -> None:
     assert ran.stdout.strip() == "[]"
 
 
+def test_the_list_of_methods_and_other_searches_need_no_torch() -> None:
+    code = (
+        "import sys\n"
+        "from arcfleet.cli.main import main\n"
+        "assert main(['methods', '--json']) == 0\n"
+        "assert main(['solve', 'example:denver', '--method', 'ps', '--json']) == 0\n"
+        "print([m for m in ('torch', 'safetensors') if m in sys.modules])"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert ran.stdout.splitlines()[-1] == "[]"
+
+
+def test_searching_on_from_a_learned_plan_needs_no_torch() -> None:
+    # The processes of solve_many do this; torch in each would cost seconds and memory.
+    code = "import sys, arcfleet.neural.hybrid\nprint('torch' in sys.modules)"
+    ran = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert ran.stdout.strip() == "False"
+
+
 def test_only_network_and_search_call_the_extension() -> None:
     # import-linter sees Python modules only, so this rule is held here.
     callers = set()

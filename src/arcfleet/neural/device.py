@@ -33,15 +33,15 @@ def choose_device(name: str) -> torch.device:
     available = torch.cuda.is_available()
     if name == "auto":
         return torch.device("cuda" if available else "cpu")
-    device = torch.device(name)
-    if device.type == "cuda":
+    if name != "cpu":
         count = torch.cuda.device_count() if available else 0
-        if (device.index or 0) >= count:
+        # torch itself would count large numbers modulo 256.
+        if int(name.partition(":")[2] or 0) >= count:
             raise OptionError(
                 f"expected device {name!r} to be there, found {count} CUDA devices: "
                 "use device 'auto' or 'cpu'"
             )
-    return device
+    return torch.device(name)
 
 
 @contextmanager

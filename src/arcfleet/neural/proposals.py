@@ -39,8 +39,9 @@ def stands_alone(network: Network) -> bool:
 
 def one_plan(plans: Plans, instance: int, copy: int) -> tuple[IntArray, IntArray]:
     """Give one plan of one instance as arcs and route starts."""
-    alone = (part[instance : instance + 1, copy : copy + 1] for part in plans)
-    return flat_plan(Plans(*alone), 0)
+    here = slice(instance, instance + 1), slice(copy, copy + 1)
+    alone = Plans(plans.arcs[here], plans.starts_route[here], plans.costs[here])
+    return flat_plan(alone, 0)
 
 
 class Proposer:

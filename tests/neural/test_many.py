@@ -1,0 +1,179 @@
+"""Many instances by a learned method: batches, order, failures, Ctrl-C."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from arcfleet import Failure, Instance, Link, Result, Stop, check, read, solve, solve_many
+from arcfleet.errors import FileError, OptionError
+from arcfleet.methods import LEARNED
+from arcfleet.network import Network
+from arcfleet.neural import many, proposals
+from arcfleet.workers import child_seed
+from tests.tiny_model import tiny_model_file
+
+if TYPE_CHECKING:
+    from arcfleet.batch import BatchProgress
+
+ROOT = Path(__file__).parents[2]
+VILLAGE = ROOT / "examples" / "village.json"
+SMALL = ROOT / "tests" / "data" / "small.dat"
+MIXED = ROOT / "tests" / "data" / "small_mixed.txt"
+IDLE = Instance(
+    name="idle", nodes=(1, 2), links=(Link(tail=1, head=2, cost=3),), depot=1, capacity=1
+)
+TRAP = Instance(
+    name="trap",
+    nodes=(1, 2),
+    links=(Link(tail=1, head=2, cost=1, demand=1, one_way=True, required=True),),
+    capacity=5,
+    depot=1,
+)
+STOPS = {
+    "daam": Stop(iterations=1),
+    "daam-greedy": Stop(iterations=1),
+    "daam-sample": Stop(iterations=7),
+    "hybrid": Stop(iterations=50),
+}
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny_model_file(tmp_path_factory.mktemp("model"))
+
+
+@pytest.mark.parametrize("method", LEARNED)
+def test_outcomes_are_in_order_and_as_alone(
+    method: str, model: Path, tmp_path: Path
+) -> None:
+    bad = tmp_path / "bad.dat"
+    bad.write_text("NOMBRE : bad\n")
+    given: list[Instance | Path | str] = [VILLAGE, bad, SMALL, TRAP, IDLE, str(MIXED)]
+    given += [read(SMALL)]
+    seen: list[BatchProgress] = []
+    outcomes = solve_many(
+        given, method, stop=STOPS[method], seed=7, model=model, progress=seen.append
+    )
+    kinds = [Result, Failure, Result, Failure, Result, Result, Result]
+    assert [type(outcome) for outcome in outcomes] == kinds
+    assert isinstance(outcomes[1], Failure)
+    assert "bad.dat" in outcomes[1].message
+    assert isinstance(outcomes[3], Failure)
+    assert outcomes[3].instance == "trap"
+    assert [p.finished for p in seen] == list(range(1, len(given) + 1))
+    assert all(outcomes[p.position] == p.outcome for p in seen)
+    for position, (source, outcome) in enumerate(zip(given, outcomes, strict=True)):
+        if not isinstance(outcome, Result):
+            continue
+        instance = source if isinstance(source, Instance) else read(source)
+        assert (outcome.instance, outcome.method) == (instance.name, method)
+        assert check(instance, outcome.solution).ok
+        seed = child_seed(7, position)
+        if method != "daam-sample":
+            alone = solve(instance, method, stop=STOPS[method], seed=seed, model=model)
+            assert (outcome.seed, outcome.cost) == (seed, alone.cost)
+            assert outcome.iterations == alone.iterations
+        elif instance.required:
+            assert outcome.iterations == 7
+
+
+def test_the_number_of_workers_changes_no_plan(model: Path) -> None:
+    given = [VILLAGE, SMALL, MIXED]
+    one, two = (
+        solve_many(given, "hybrid", stop=Stop(iterations=80), model=model, workers=workers)
+        for workers in (1, 2)
+    )
+    plans = [[x.solution for x in xs if isinstance(x, Result)] for xs in (one, two)]
+    assert plans[0] == plans[1]
+    assert len(plans[0]) == 3
+
+
+def test_batches_hold_instances_of_similar_size() -> None:
+    village, small = Network(read(VILLAGE)), Network(read(SMALL))
+    idle = Network(IDLE)
+    networks = [village, small, idle, village, small, village]
+    batches = list(many._batches(list(enumerate(networks))))  # noqa: SLF001
+    assert [[number for number, _ in batch] for batch in batches] == [
+        [2],
+        [1, 4],
+        [0, 3, 5],
+    ]
+
+
+def test_large_instances_stand_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(proposals, "MOST_TASKS_AT_ONCE", 20)
+    village, small = Network(read(VILLAGE)), Network(read(SMALL))
+    networks = [village, small, village, small]
+    batches = list(many._batches(list(enumerate(networks))))  # noqa: SLF001
+    assert [[number for number, _ in batch] for batch in batches] == [[1, 3], [0], [2]]
+
+
+def test_no_plan_within_the_fleet_is_a_failure(model: Path) -> None:
+    links = tuple(
+        Link(tail=1, head=node, cost=1, required=True, demand=4) for node in range(2, 7)
+    )
+    tight = Instance(
+        name="tight", nodes=tuple(range(1, 7)), links=links, depot=1, capacity=10
+    )
+    for method in LEARNED:
+        outcomes = solve_many(
+            [replace(tight, fleet_limit=2), tight, replace(tight, fleet_limit=3)],
+            method,
+            stop=STOPS[method],
+            model=model,
+        )
+        first, *others = outcomes
+        assert isinstance(first, Failure)
+        assert "at most 2 routes" in first.message
+        assert all(isinstance(outcome, Result) for outcome in others)
+
+
+def test_targets_end_the_work_on_single_instances(model: Path) -> None:
+    given = [read(SMALL), read(VILLAGE), replace(read(VILLAGE), name="other")]
+    stop = Stop(iterations=12, target_cost=1000)
+    outcomes = solve_many(given, "daam-sample", stop=stop, model=model)
+    assert [x.stopped_by for x in outcomes if isinstance(x, Result)] == [
+        "target_cost",
+        "iterations",
+        "iterations",
+    ]
+
+
+@pytest.mark.parametrize("method", ["daam-sample", "hybrid"])
+def test_interrupt_keeps_what_there_is(method: str, model: Path) -> None:
+    def interrupt(progress: BatchProgress) -> None:
+        if progress.finished == 1:
+            threading.Timer(0.8, os.kill, (os.getpid(), signal.SIGINT)).start()
+
+    outcomes = solve_many(
+        ["none.dat", SMALL, VILLAGE],
+        method,
+        stop=Stop(seconds=60.0),
+        model=model,
+        progress=interrupt,
+    )
+    failure, begun, later = outcomes
+    assert isinstance(failure, Failure)
+    assert isinstance(begun, Result)
+    assert begun.stopped_by == "interrupt"
+    assert later == Failure(
+        instance=str(VILLAGE), message="interrupted before it was begun"
+    )
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_wrong_arguments_are_raised_at_once(model: Path) -> None:
+    with pytest.raises(OptionError, match="model for a learned method only"):
+        solve_many([SMALL], "ps", model=model)
+    with pytest.raises(FileError, match="another kind of file"):
+        solve_many([SMALL], "daam", model=SMALL)
+    with pytest.raises(OptionError, match="device"):
+        solve_many([SMALL], "daam", model=model, device="gpu")
+    assert solve_many([], "daam", model=model) == []

@@ -1,0 +1,299 @@
+"""Learned solvers as methods: the stop rule, the history, what they refuse."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+import torch
+
+from arcfleet import Instance, Link, Stop, check, read, solve
+from arcfleet.errors import FileError, OptionError, UnsolvableError
+from arcfleet.methods import LEARNED, METHODS
+from arcfleet.network import Network
+from arcfleet.neural import proposals, solver
+from arcfleet.neural.shipped import SHIPPED_MODEL
+from tests.tiny_model import tiny_model_file
+
+if TYPE_CHECKING:
+    from arcfleet.search import Progress, Result
+
+VILLAGE = Path(__file__).parents[2] / "examples" / "village.json"
+SMALL = Path(__file__).parents[1] / "data" / "small.dat"
+SHORT = {
+    "daam": Stop(iterations=3),
+    "daam-greedy": Stop(iterations=3),
+    "daam-sample": Stop(iterations=9),
+    "hybrid": Stop(iterations=200),
+}
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny_model_file(tmp_path_factory.mktemp("model"))
+
+
+@pytest.fixture(scope="module")
+def small() -> Instance:
+    return read(SMALL)
+
+
+@pytest.fixture(scope="module")
+def village() -> Instance:
+    return read(VILLAGE)
+
+
+def require_sound(instance: Instance, result: Result) -> None:
+    assert check(instance, result.solution).faults == ()
+    costs = [step.cost for step in result.history]
+    assert costs == sorted(set(costs), reverse=True)
+    assert costs[-1] == result.cost
+    iterations = [step.iteration for step in result.history]
+    assert iterations == sorted(set(iterations))
+    assert iterations[-1] < result.iterations
+    seconds = [step.seconds for step in result.history]
+    assert seconds == sorted(seconds)
+    assert 0 <= seconds[0] <= seconds[-1] <= result.seconds
+
+
+@pytest.mark.parametrize("method", LEARNED)
+def test_the_same_seed_gives_the_same_plan(
+    method: str, village: Instance, model: Path
+) -> None:
+    stop = SHORT[method]
+    first = solve(village, method, stop=stop, seed=5, model=model, device="cpu")
+    second = solve(village, method, stop=stop, seed=5, model=str(model))
+    require_sound(village, first)
+    assert second.solution == first.solution
+    assert (first.method, first.seed, first.stopped_by) == (method, 5, "iterations")
+    # The first two make one plan, whatever the limit.
+    planned = stop.iterations if method in ("daam-sample", "hybrid") else 1
+    assert first.iterations == planned
+
+
+def test_another_seed_draws_other_plans(small: Instance, model: Path) -> None:
+    results = [solve(small, "daam-sample", seed=s, model=model) for s in range(8)]
+    greedy = solve(small, "daam-greedy", model=model)
+    assert {x.history[0].cost for x in results} == {greedy.cost}
+    found = {tuple((step.iteration, step.cost) for step in x.history) for x in results}
+    assert len(found) > 1
+    # Four streets: some of 32 plans drawn are the best there is.
+    assert min(x.cost for x in results) == solve(small, stop=Stop(iterations=999)).cost
+
+
+@pytest.mark.parametrize("method", LEARNED)
+def test_large_instances_go_through_windows(
+    method: str, village: Instance, model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(proposals, "MOST_TASKS_AT_ONCE", 30)
+    stop = Stop(iterations=4)
+    first = solve(village, method, stop=stop, seed=3, model=model)
+    require_sound(village, first)
+    again = solve(village, method, stop=stop, seed=3, model=model)
+    assert again.solution == first.solution
+    hurried = solve(village, method, stop=Stop(seconds=0.0), model=model)
+    require_sound(village, hurried)
+    assert hurried.iterations == 1
+
+
+def test_samples_are_counted_exactly(small: Instance, model: Path) -> None:
+    for iterations in (1, 2, 5, 6, 22, 40):
+        stop = Stop(iterations=iterations, seconds=600.0)
+        result = solve(small, "daam-sample", stop=stop, model=model)
+        assert (result.iterations, result.stopped_by) == (iterations, "iterations")
+    assert solve(small, "daam-sample", model=model).iterations == 32
+
+
+@pytest.mark.parametrize("method", ["daam-sample", "hybrid"])
+def test_stale_iterations_stop(method: str, village: Instance, model: Path) -> None:
+    stale = 11 if method == "daam-sample" else 300
+    result = solve(village, method, stop=Stop(stale_iterations=stale), model=model)
+    assert result.stopped_by == "stale_iterations"
+    require_sound(village, result)
+    assert result.iterations == result.history[-1].iteration + 1 + stale
+
+
+@pytest.mark.parametrize("method", LEARNED)
+def test_target_cost_stops(method: str, village: Instance, model: Path) -> None:
+    stop = SHORT[method]
+    good = solve(village, method, stop=stop, model=model)
+    again = solve(village, method, stop=replace(stop, target_cost=good.cost), model=model)
+    assert again.stopped_by == "target_cost"
+    assert again.cost == good.cost
+    assert again.iterations == good.history[-1].iteration + 1
+
+
+@pytest.mark.parametrize("method", LEARNED)
+def test_no_time_still_gives_a_plan(method: str, village: Instance, model: Path) -> None:
+    result = solve(village, method, stop=Stop(seconds=0.0), model=model)
+    require_sound(village, result)
+    assert result.iterations == 1
+    assert result.stopped_by == "seconds"
+
+
+@pytest.mark.parametrize("method", ["daam-sample", "hybrid"])
+def test_the_time_is_used_and_progress_told(
+    method: str, small: Instance, model: Path
+) -> None:
+    seen: list[Progress] = []
+    stop = Stop(seconds=1.0)
+    result = solve(small, method, stop=stop, model=model, progress=seen.append)
+    assert result.stopped_by == "seconds"
+    assert result.seconds >= 0.9
+    assert result.iterations > 5
+    require_sound(small, result)
+    assert seen
+    assert [p.iterations for p in seen] == sorted(p.iterations for p in seen)
+    assert seen[-1].iterations <= result.iterations
+    assert all(p.cost is None or p.cost >= result.cost for p in seen)
+
+
+@pytest.mark.parametrize("method", ["daam-sample", "hybrid"])
+def test_interrupt_returns_the_best_so_far(
+    method: str, small: Instance, model: Path
+) -> None:
+    threading.Timer(0.7, signal.raise_signal, [signal.SIGINT]).start()
+    started = time.perf_counter()
+    result = solve(small, method, stop=Stop(seconds=60.0), model=model)
+    assert result.stopped_by == "interrupt"
+    assert time.perf_counter() - started < 30.0
+    require_sound(small, result)
+
+
+def test_interrupt_before_there_is_a_plan(
+    small: Instance, model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(solver, "Proposer", interrupt)
+    for method in LEARNED:
+        with pytest.raises(KeyboardInterrupt):
+            solve(small, method, model=model)
+
+
+def test_the_hybrid_goes_on_from_the_greedy_plan(village: Instance, model: Path) -> None:
+    greedy = solve(village, "daam-greedy", model=model)
+    hybrid = solve(village, "hybrid", stop=Stop(iterations=500), model=model)
+    require_sound(village, hybrid)
+    assert (hybrid.history[0].iteration, hybrid.history[0].cost) == (0, greedy.cost)
+    assert hybrid.history[1].iteration >= 1
+    assert hybrid.cost < greedy.cost
+    assert hybrid.iterations == 500
+
+
+@pytest.mark.parametrize("method", LEARNED)
+def test_nothing_required_means_no_routes(method: str, model: Path) -> None:
+    instance = Instance(
+        name="idle",
+        nodes=(1, 2),
+        links=(Link(tail=1, head=2, cost=3),),
+        depot=1,
+        capacity=1,
+    )
+    result = solve(instance, method, model=model)
+    assert (result.cost, result.solution.num_routes, result.iterations) == (0, 0, 1)
+
+
+@pytest.mark.parametrize("method", LEARNED)
+def test_no_plan_within_the_fleet_is_one_sentence(method: str, model: Path) -> None:
+    # Demands 4 4 4 4 4 pack two to a vehicle of 10: 3 are needed, though 2 hold the sum.
+    links = tuple(
+        Link(tail=1, head=node, cost=1, required=True, demand=4) for node in range(2, 7)
+    )
+    instance = Instance(
+        name="unpackable",
+        nodes=tuple(range(1, 7)),
+        links=links,
+        depot=1,
+        capacity=10,
+        fleet_limit=2,
+    )
+    with pytest.raises(
+        UnsolvableError, match=rf"at most 2 routes .* iterations of {method}: "
+    ):
+        solve(instance, method, stop=Stop(iterations=20), model=model)
+    enough = replace(instance, fleet_limit=3)
+    require_sound(enough, solve(enough, method, stop=Stop(iterations=20), model=model))
+
+
+@pytest.mark.parametrize("method", LEARNED)
+def test_a_start_is_refused(method: str, small: Instance, model: Path) -> None:
+    plan = solve(small, "ps").solution
+    with pytest.raises(OptionError, match="goes on from a plan"):
+        solve(small, method, start=plan, model=model)
+
+
+def test_the_threads_of_torch_stay_as_they_were(small: Instance, model: Path) -> None:
+    before = torch.get_num_threads()
+    result = solve(small, "daam-greedy", model=model, threads=before + 1)
+    assert (result.threads, torch.get_num_threads()) == (before + 1, before)
+
+
+def test_a_model_is_for_learned_methods_only(small: Instance, model: Path) -> None:
+    with pytest.raises(OptionError, match="model for a learned method only, got it for"):
+        solve(small, "ps", model=model)
+    with pytest.raises(OptionError, match="expected device for a learned method only"):
+        solve(small, device="cpu")
+
+
+@pytest.mark.skipif(SHIPPED_MODEL.is_file(), reason="a model is shipped")
+def test_without_a_model_one_sentence_says_so(small: Instance) -> None:
+    for method in LEARNED:
+        with pytest.raises(OptionError, match="none comes with this version"):
+            solve(small, method)
+    stop = Stop(iterations=1)
+    with pytest.raises(OptionError, match="none comes with this version"):
+        METHODS["daam"].run(
+            Network(small),
+            method="daam",
+            stop=stop,
+            seed=0,
+            threads=1,
+            started=0.0,
+            progress=None,
+            start=None,
+        )
+
+
+def test_wrong_models_and_devices(small: Instance, model: Path, tmp_path: Path) -> None:
+    with pytest.raises(FileError, match=r"none\.safetensors: cannot be read"):
+        solve(small, "daam", model=tmp_path / "none.safetensors")
+    with pytest.raises(FileError, match="another kind of file"):
+        solve(small, "daam", model=VILLAGE)
+    with pytest.raises(OptionError, match="path of a model file, got int"):
+        solve(small, "daam", model=3)  # type: ignore[arg-type]
+    for device in ("gpu", "cuda:x", "", "cuda:-1", 0):
+        with pytest.raises(OptionError, match="device to be 'auto', 'cpu'"):
+            solve(small, "daam", model=model, device=device)  # type: ignore[arg-type]
+    with pytest.raises(OptionError, match=r"'cuda:4321' to be there, found \d+ CUDA"):
+        solve(small, "daam", model=model, device="cuda:4321")
+
+
+def test_without_torch_one_sentence_says_what_to_install(model: Path) -> None:
+    # A package that is None in sys.modules counts as not there.
+    code = "import sys\nsys.modules['torch'] = None\n"
+    code += (
+        "from arcfleet.cli.main import main\n"
+        "assert main(['methods']) == 0\n"
+        f"assert main(['solve', {str(SMALL)!r}, '--method', 'ps']) == 0\n"
+        f"assert main(['solve', {str(SMALL)!r}, '--method', 'daam']) == 1\n"
+        f"sys.exit(main(['model', 'info', {str(model)!r}]))\n"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False
+    )
+    assert ran.returncode == 1
+    assert ran.stderr.splitlines() == [
+        "arcfleet: method 'daam' needs torch, which is not installed: "
+        "install arcfleet[neural]",
+        "arcfleet: reading a model needs torch, which is not installed: "
+        "install arcfleet[neural]",
+    ]
