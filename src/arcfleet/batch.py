@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,8 +17,6 @@ from arcfleet.workers import TaskFailure, child_seed, run_tasks
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from arcfleet.neural.many import BatchMember
-    from arcfleet.neural.solver import LoadedModel
     from arcfleet.search import ProgressCallback, Result
 
 MOST_WORKERS = 256
@@ -171,14 +168,16 @@ def solve_many(
             finished=lambda number, outcome: finish(positions[number], outcome),
         )
     else:
-        _solve_learned(
+        from arcfleet.neural.many import solve_in_batches
+
+        solve_in_batches(
             readable(),
             loaded=loaded,
             method=chosen.name,
             stop=stop,
             seed=seed,
             workers=workers,
-            finish=finish,
+            finished=finish,
         )
     for position in range(len(given)):
         if position not in outcomes:
@@ -198,106 +197,6 @@ class _Job:
 
 def _solve_job(job: _Job, progress: ProgressCallback) -> Result:
     return solve(job.instance, job.method, stop=job.stop, seed=job.seed, progress=progress)
-
-
-def _solve_learned(
-    instances: Iterable[tuple[int, Instance]],
-    *,
-    loaded: LoadedModel,
-    method: str,
-    stop: Stop,
-    seed: int,
-    workers: int,
-    finish: Callable[[int, Result | TaskFailure], None],
-) -> None:
-    from arcfleet.neural.many import attempt_in_batches
-
-    members = attempt_in_batches(
-        instances,
-        loaded=loaded,
-        method=method,
-        stop=stop,
-        seed_of=lambda position: child_seed(seed, position),
-        threads=workers,
-        failed=lambda position, message: finish(position, TaskFailure(message=message)),
-    )
-    if method == "hybrid":
-        _search_on(members, stop, seed, workers, finish)
-        return
-    try:
-        for member in members:
-            drawn = method == "daam-sample"
-            try:
-                outcome: Result | TaskFailure = member.attempt.result(
-                    method=method,
-                    seed=member.batch_seed if drawn else child_seed(seed, member.number),
-                    threads=workers,
-                )
-            except ArcfleetError as error:
-                outcome = TaskFailure(message=str(error))
-            finish(member.number, outcome)
-    except KeyboardInterrupt:
-        return  # between two batches: what is left was not begun
-
-
-def _search_on(
-    members: Iterable[BatchMember],
-    stop: Stop,
-    seed: int,
-    workers: int,
-    finish: Callable[[int, Result | TaskFailure], None],
-) -> None:
-    positions: list[int] = []
-
-    def jobs() -> Iterator[_HybridJob]:
-        for member in members:
-            positions.append(member.number)
-            own_seed = child_seed(seed, member.number)
-            first: Result | None = None
-            if member.attempt.plan is not None:
-                first = member.attempt.result(method="hybrid", seed=own_seed, threads=1)
-            yield _HybridJob(
-                member.attempt.network.instance, first, member.share, stop, own_seed
-            )
-
-    run_tasks(
-        _search_job,
-        jobs(),
-        workers=workers,
-        finished=lambda number, outcome: finish(positions[number], outcome),
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class _HybridJob:
-    instance: Instance
-    first: Result | None
-    share: float
-    stop: Stop
-    seed: int
-
-
-def _search_job(job: _HybridJob, progress: ProgressCallback) -> Result:
-    from arcfleet.network import Network
-    from arcfleet.neural.hybrid import improve
-
-    started = time.perf_counter() - job.share
-    first = job.first
-    if first is not None:
-        # As if its share of the batch had been all that there was.
-        found = tuple(replace(step, seconds=job.share) for step in first.history)
-        first = replace(first, seconds=job.share, history=found)
-    return improve(
-        Network(job.instance),
-        first,
-        method="hybrid",
-        # There may be nothing to search for.
-        stop=job.stop if job.instance.required else Stop(iterations=1),
-        seed=job.seed,
-        threads=1,
-        started=started,
-        progress=progress,
-    )
 
 
 def _read(source: object) -> Instance:

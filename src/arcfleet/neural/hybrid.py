@@ -3,16 +3,63 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from arcfleet.network import Network
 from arcfleet.search.progress import Progress
 from arcfleet.search.result import Improvement, StoppedBy
 from arcfleet.search.ruin_recreate import ruin_recreate
+from arcfleet.search.stop import Stop
 
 if TYPE_CHECKING:
-    from arcfleet.network import Network
-    from arcfleet.search import ProgressCallback, Result, Stop
+    from arcfleet.instance import Instance
+    from arcfleet.search import ProgressCallback, Result
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HybridJob:
+    """The search part of one instance of many, for a worker.
+
+    Parameters
+    ----------
+    instance
+        The problem.
+    first
+        As `improve` takes it.
+    seconds
+        That the learned plan took, which count, too.
+    stop
+        For both parts together.
+    seed
+        Of the search.
+    """
+
+    instance: Instance
+    first: Result | None
+    seconds: float
+    stop: Stop
+    seed: int
+
+
+def improve_job(job: HybridJob, progress: ProgressCallback) -> Result:
+    """Search on from the learned plan of a job, on one thread."""
+    first = job.first
+    if first is not None:
+        # As if its share of the batch had been all that there was.
+        found = tuple(replace(step, seconds=job.seconds) for step in first.history)
+        first = replace(first, seconds=job.seconds, history=found)
+    return improve(
+        Network(job.instance),
+        first,
+        method="hybrid",
+        # There may be nothing to search for.
+        stop=job.stop if job.instance.required else Stop(iterations=1),
+        seed=job.seed,
+        threads=1,
+        started=time.perf_counter() - job.seconds,
+        progress=progress,
+    )
 
 
 def improve(

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from arcfleet.errors import ArcfleetError
 from arcfleet.instance.diagnose import require_solvable
 from arcfleet.network import Network
+from arcfleet.neural.hybrid import HybridJob, improve_job
 from arcfleet.neural.proposals import stands_alone
 from arcfleet.neural.solver import attempt_together
+from arcfleet.workers import TaskFailure, child_seed, run_tasks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -18,9 +20,10 @@ if TYPE_CHECKING:
     from arcfleet.instance import Instance
     from arcfleet.neural.attempt import Attempt
     from arcfleet.neural.solver import LoadedModel
-    from arcfleet.search import Stop
+    from arcfleet.search import Result, Stop
 
     Failed = Callable[[int, str], None]
+    Finished = Callable[[int, Result | TaskFailure], None]
     Numbered = tuple[int, Network]
 
 # Instances held at a time: enough to find many of one size among them.
@@ -51,6 +54,93 @@ class BatchMember(NamedTuple):
     attempt: Attempt
     batch_seed: int
     share: float
+
+
+def solve_in_batches(
+    instances: Iterable[tuple[int, Instance]],
+    *,
+    loaded: LoadedModel,
+    method: str,
+    stop: Stop,
+    seed: int,
+    workers: int,
+    finished: Finished,
+) -> None:
+    """Solve many instances by a learned method.
+
+    Ctrl-C ends the running batch or searches; what has no plan then is not reported.
+
+    Parameters
+    ----------
+    instances
+        With their numbers.
+    loaded, method, stop
+        As `attempt_together` takes them.
+    seed
+        Instance i has `child_seed(seed, i)`; a batch draws by that of its first.
+    workers
+        Threads of the batches, processes of the hybrid's searches.
+    finished
+        Takes the number of an instance and what came of it.
+    """
+    members = attempt_in_batches(
+        instances,
+        loaded=loaded,
+        method=method,
+        stop=stop,
+        seed_of=lambda number: child_seed(seed, number),
+        threads=workers,
+        failed=lambda number, message: finished(number, TaskFailure(message=message)),
+    )
+    if method == "hybrid":
+        _search_on(members, stop, seed, workers, finished)
+        return
+    try:
+        for member in members:
+            drawn = method == "daam-sample"
+            try:
+                outcome: Result | TaskFailure = member.attempt.result(
+                    method=method,
+                    seed=member.batch_seed if drawn else child_seed(seed, member.number),
+                    threads=workers,
+                )
+            except ArcfleetError as error:
+                outcome = TaskFailure(message=str(error))
+            finished(member.number, outcome)
+    except KeyboardInterrupt:
+        return  # between two batches: what is left was not begun
+
+
+def _search_on(
+    members: Iterable[BatchMember],
+    stop: Stop,
+    seed: int,
+    workers: int,
+    finished: Finished,
+) -> None:
+    numbers: list[int] = []
+
+    def jobs() -> Iterator[HybridJob]:
+        for number, attempt, _, share in members:
+            numbers.append(number)
+            own_seed = child_seed(seed, number)
+            first: Result | None = None
+            if attempt.plan is not None:
+                first = attempt.result(method="hybrid", seed=own_seed, threads=1)
+            yield HybridJob(
+                instance=attempt.network.instance,
+                first=first,
+                seconds=share,
+                stop=stop,
+                seed=own_seed,
+            )
+
+    run_tasks(
+        improve_job,
+        jobs(),
+        workers=workers,
+        finished=lambda number, outcome: finished(numbers[number], outcome),
+    )
 
 
 def attempt_in_batches(
