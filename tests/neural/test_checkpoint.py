@@ -130,7 +130,7 @@ def test_a_cut_file_is_refused(folder: Path, written: bytes, data: st.DataObject
     refusal(folder, written[: data.draw(st.integers(0, len(written) - 1))])
 
 
-@settings(max_examples=400)
+@settings(max_examples=250)
 @given(data=st.data())
 def test_changed_bytes_of_the_header_are_refused(
     folder: Path, written: bytes, data: st.DataObject

@@ -150,7 +150,7 @@ def test_targets_end_the_work_on_single_instances(model: Path) -> None:
 def test_interrupt_keeps_what_there_is(method: str, model: Path) -> None:
     def interrupt(progress: BatchProgress) -> None:
         if progress.finished == 1:
-            threading.Timer(0.8, os.kill, (os.getpid(), signal.SIGINT)).start()
+            threading.Timer(1.5, os.kill, (os.getpid(), signal.SIGINT)).start()
 
     outcomes = solve_many(
         ["none.dat", SMALL, VILLAGE],

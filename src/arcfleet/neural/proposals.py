@@ -15,6 +15,7 @@ from arcfleet.neural.decode import greedy, sample
 from arcfleet.neural.features import batch_from_networks
 from arcfleet.neural.plans import Plans, best, flat_plan, merge, optimise, paper_recipe
 from arcfleet.neural.rollout import Rollout
+from arcfleet.neural.window import windowed_rollout
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -119,8 +120,6 @@ class Proposer:
     def _windows(
         self, copies: int, choose: Choose, on_step: OnStep, *, bound: bool = True
     ) -> Rollout:
-        from arcfleet.neural.window import windowed_rollout
-
         def choose_and_tell(logits: Tensor) -> Tensor:
             on_step(0, 0)
             return choose(logits)
