@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
 import torch
 
 from arcfleet.datasets import make_dataset
@@ -28,6 +29,7 @@ from benchmarks.machine import describe
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from arcfleet.datasets import Dataset
     from arcfleet.neural.arc_batch import ArcBatch
     from arcfleet.neural.fast_policy import FastPolicy
 
@@ -140,6 +142,22 @@ def compare_quality(batch: ArcBatch, options: argparse.Namespace) -> str:
     return f"mean cost {change:+.4%} of float32 eager, the same cost on {same:.0%}"
 
 
+def measure_preparation(data: Dataset, device: torch.device, count: int) -> str:
+    """Time how instances become tensors, shortest paths and MDS included."""
+    indices = np.arange(count) % len(data)
+    if device.type == "cuda":
+        torch.cuda.reset_peak_memory_stats(device)
+    _wait(device)
+    started = time.perf_counter()
+    batch = batch_from_dataset(data, indices, device=device)
+    _wait(device)
+    taken = time.perf_counter() - started
+    memory = ""
+    if device.type == "cuda":
+        memory = f", at most {torch.cuda.max_memory_allocated(device) / 2**30:.1f} GiB"
+    return f"{len(batch):,} instances of {data.name} prepared in {taken:.1f} s{memory}"
+
+
 def main() -> None:
     """Print one table for the given device."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -149,6 +167,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     parser.add_argument("--compile", action="store_true")
+    parser.add_argument("--prepare", type=int, default=1000, metavar="N")
     parser.add_argument("--most-rows", type=int, default=200_000, help="for sampling")
     options = parser.parse_args()
     device = torch.device(options.device)
@@ -167,6 +186,8 @@ def main() -> None:
         for scale in options.scales:
             path = Path(folder) / f"task{scale}.npz"
             data = make_dataset(path, f"task{scale}", count=DISTINCT, seed=1)
+            if scale == max(options.scales):
+                print(measure_preparation(data, device, options.prepare), flush=True)
             prepared = batch_from_dataset(data, range(DISTINCT), device=device)
             quality.append(f"Task{scale}: {compare_quality(prepared, options)}")
             for size in options.sizes:

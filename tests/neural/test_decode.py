@@ -97,7 +97,7 @@ def test_beams_differ_and_carry_their_probability(bound: bool, width: int) -> No
         assert len(set(sequences(rollout, row))) == width
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     st.lists(connected_instances(max_extra_links=4), min_size=1, max_size=3), st.booleans()
 )

@@ -104,7 +104,7 @@ def test_sets_beyond_the_landmarks_give_the_same_either_way(
     assert not torch.allclose(found.features, exact.features, atol=1e-3)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(connected_instances(), min_size=1, max_size=4))
 def test_arcs_are_those_of_the_network(instances: list[Instance]) -> None:
     batch = from_instances(instances)
@@ -136,7 +136,7 @@ def test_arcs_are_those_of_the_network(instances: list[Instance]) -> None:
         assert int(batch.route_cost[row]) == instance.route_cost
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.lists(connected_instances(), min_size=2, max_size=4))
 def test_padding_changes_nothing(instances: list[Instance]) -> None:
     batch = from_instances(instances)
@@ -165,7 +165,7 @@ def scaled(instance: Instance, length: int, load: int) -> Instance:
     return replace(instance, links=tuple(links), capacity=load * instance.capacity)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(connected_instances())
 def test_units_do_not_matter(instance: Instance) -> None:
     if not Network(instance).distances.any():

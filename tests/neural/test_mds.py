@@ -101,7 +101,7 @@ def test_ways_that_lack_take_the_largest_distance() -> None:
     assert torch.allclose(place(trapped), expected, atol=1e-6)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.lists(
         connected_instances()

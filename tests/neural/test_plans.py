@@ -53,7 +53,7 @@ def judge(networks: list[Network], plans: Plans) -> None:
             assert check(network.instance, solution).faults == ()
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(instance_lists(), st.integers(0, 9), st.booleans(), st.none() | st.integers(1, 3))
 def test_plans_of_samples_are_legal_and_optimised_ones_cheaper(
     instances: list[Instance], seed: int, choose: bool, fleet_limit: int | None
@@ -79,7 +79,7 @@ def test_plans_of_samples_are_legal_and_optimised_ones_cheaper(
             assert optimised.costs[row, copy] == better.cost
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(instance_lists(), st.booleans())
 def test_unbound_beams_serve_all_and_become_legal(
     instances: list[Instance], choose: bool

@@ -52,7 +52,7 @@ def padded_distances(instances: list[Instance], nodes: int, links: int) -> Tenso
     )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(one_cost_instances(), min_size=1, max_size=4), st.integers(0, 3))
 def test_batches_equal_dijkstra_whatever_the_padding(
     instances: list[Instance], extra: int
@@ -99,7 +99,7 @@ def test_a_long_link_that_nobody_needs_does_no_harm() -> None:
     assert padded_distances([instance], 2, 2).tolist() == [[[0, 3], [3, 0]]]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(one_cost_instances(), st.data())
 def test_distances_around_some_nodes_are_rows_and_columns(
     instance: Instance, data: st.DataObject

@@ -45,8 +45,13 @@ class FastPolicy:
         return logits
 
 
-def fast_policy(model: Daam, *, compiled: bool = False) -> FastPolicy:
-    """Make the fast form of a model, where the model is; it stays as it is itself."""
+def decoding_model(model: Daam) -> Daam:
+    """Give the model in the precision to decode in: a bfloat16 copy of one on a GPU."""
     if next(model.parameters()).is_cuda:
         model = copy.deepcopy(model).to(torch.bfloat16)
-    return FastPolicy(model.eval(), compiled=compiled)
+    return model.eval()
+
+
+def fast_policy(model: Daam, *, compiled: bool = False) -> FastPolicy:
+    """Make the fast form of a model, where the model is."""
+    return FastPolicy(decoding_model(model), compiled=compiled)

@@ -24,6 +24,7 @@ from arcfleet.errors import OptionError, UnsolvableError
 from arcfleet.neural.attempt import Attempt
 from arcfleet.neural.checkpoint import load_model
 from arcfleet.neural.device import choose_device, torch_threads
+from arcfleet.neural.fast_policy import decoding_model
 from arcfleet.neural.hybrid import improve
 from arcfleet.neural.proposals import Proposer, one_plan
 from arcfleet.neural.shipped import model_path
@@ -69,7 +70,7 @@ def load_for_solving(model: Path | str | None, device: str) -> LoadedModel:
     """Load a model file, or the shipped one, on to a device."""
     path = model_path(model)
     place = choose_device(device)
-    return LoadedModel(model=load_model(path, place)[0], device=place)
+    return LoadedModel(model=decoding_model(load_model(path, place)[0]), device=place)
 
 
 def solve_learned(

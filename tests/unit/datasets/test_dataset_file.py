@@ -88,7 +88,7 @@ def test_the_same_arrays_give_the_same_bytes(file: Path, tmp_path: Path) -> None
     assert again.read_bytes() == file.read_bytes()
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.floats(0, 1))
 def test_a_file_cut_short_is_named(file: Path, share: float) -> None:
     data = file.read_bytes()
@@ -98,7 +98,7 @@ def test_a_file_cut_short_is_named(file: Path, share: float) -> None:
         Dataset.open(cut)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.floats(0, 1, exclude_max=True), st.integers(0, 7))
 def test_a_flipped_bit_is_found_or_harmless(file: Path, share: float, bit: int) -> None:
     data = bytearray(file.read_bytes())

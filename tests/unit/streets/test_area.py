@@ -5,7 +5,7 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pyproj import Geod
 
@@ -50,7 +50,6 @@ def test_a_box_that_is_none(sides: tuple[float, float, float, float], message: s
         Box(west=west, south=south, east=east, north=north)
 
 
-@settings(deadline=None)
 @given(
     longitude=st.floats(-179, 179),
     latitude=st.floats(-80, 80),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import networkx
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from arcfleet.errors import ArcfleetError, MapError, OptionError
@@ -135,7 +135,6 @@ def test_the_depot_is_central_by_default() -> None:
     assert scene_of(ring()).depot == 1
 
 
-@settings(deadline=None)
 @given(st.integers(0, 2**32 - 1))
 def test_the_most_central_junction_is_that_of_brute_force(seed: int) -> None:
     street_map = random_map(seed)
@@ -401,7 +400,6 @@ def random_map(seed: int) -> StreetMap:
     return StreetMap(name="random", junctions=junctions, streets=tuple(streets))
 
 
-@settings(deadline=None)
 @given(
     seed=st.integers(0, 2**32 - 1),
     capacity=st.sampled_from([40, 333, 5000]),
@@ -451,7 +449,6 @@ def check_demand(scene: Scene, both_sides: bool) -> None:
     assert scene.instance.total_demand == expected
 
 
-@settings(deadline=None)
 @given(amount=st.integers(0, 10**6), parts=st.integers(1, 50))
 def test_equal_shares(amount: int, parts: int) -> None:
     shares = equal_shares(amount, parts)
@@ -460,7 +457,6 @@ def test_equal_shares(amount: int, parts: int) -> None:
     assert max(shares) - min(shares) <= 1
 
 
-@settings(deadline=None)
 @given(
     points=st.lists(
         st.tuples(st.floats(7.0, 7.1), st.floats(50.0, 50.1)), min_size=2, max_size=6

@@ -36,7 +36,7 @@ def reached(street_map: StreetMap) -> int:
     return len(found)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     st.builds(
         SyntheticSettings,
@@ -64,7 +64,7 @@ def test_a_town_is_connected_and_its_lengths_are_those_of_its_lines(
         assert street.metres == pytest.approx(line * 111_320, abs=0.2)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.builds(
         SyntheticSettings,

@@ -39,7 +39,7 @@ def test_the_sets_are_those_of_the_specification() -> None:
     } == SPEC
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.sampled_from(list(SPEC)), st.integers(0, 2**32), st.sampled_from([0.0, 0.4]))
 def test_every_piece_is_as_specified_and_solvable(
     name: str, seed: int, one_way: float
@@ -156,7 +156,7 @@ def test_mixed_loses_no_direction() -> None:
 
 
 @given(st.integers(0, 20))
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 def test_bands_share_no_junction_and_lie_side_by_side(seed: int) -> None:
     streets = to_arrays(town(seed, blocks=12), mixed=False)
     parts = [band(streets, split) for split in BANDS]  # type: ignore[arg-type]
