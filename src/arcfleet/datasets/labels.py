@@ -77,6 +77,7 @@ class Labels:
     def __init__(self, file: ArrayFile, dataset: Dataset) -> None:
         self._file = file
         self.path = file.path
+        self.checksum = file.checksum
         self.dataset = dataset
         self.facts: dict[str, Any] = file.facts
         if file.fact("dataset_sha256", str) != dataset.checksum or file.fact(

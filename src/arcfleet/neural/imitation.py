@@ -1,0 +1,220 @@
+"""From labelled plans to lessons: where a plan stood at some moment, and what came next.
+
+One labelled plan is many: its routes may come in any order and, where the streets allow
+it, be driven backwards. Order, directions and moments are drawn anew each time, for the
+whole batch at once and on its device; nothing is stepped through.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+import torch
+
+from arcfleet.neural.labelled_plans import back_twin, backwards, of_arcs
+from arcfleet.neural.state import State
+
+if TYPE_CHECKING:
+    from torch import Generator, Tensor
+
+    from arcfleet.neural.arc_batch import ArcBatch
+    from arcfleet.neural.labelled_plans import LabelledPlans
+
+RouteOrder = Literal[
+    "farthest", "nearest", "random", "largest-load", "lightest-last", "angle", "as-labelled"
+]
+ROUTE_ORDERS: tuple[RouteOrder, ...] = (
+    *("farthest", "nearest", "random", "largest-load"),
+    *("lightest-last", "angle", "as-labelled"),
+)
+Directions = Literal["random", "near-first", "far-first", "as-labelled"]
+DIRECTIONS: tuple[Directions, ...] = ("random", "near-first", "far-first", "as-labelled")
+
+
+class Sequences(NamedTuple):
+    """Plans as the decisions that build them, each route ending with arc 0.
+
+    Parameters
+    ----------
+    arcs
+        The decisions, (batch, most steps), 0 after the last.
+    remaining
+        Capacity left before each decision, (batch, most steps).
+    steps
+        How many decisions there are, (batch,).
+    """
+
+    arcs: Tensor
+    remaining: Tensor
+    steps: Tensor
+
+
+def sequences(
+    batch: ArcBatch,
+    plans: LabelledPlans,
+    *,
+    route_order: RouteOrder,
+    directions: Directions,
+    generator: Generator,
+) -> Sequences:
+    """Lay out plans as sequences of decisions.
+
+    Parameters
+    ----------
+    batch, plans
+        The instances and a plan of each.
+    route_order
+        "farthest" brings first the route with the task farthest from the depot,
+        "nearest" last; "largest-load" the fullest first; "lightest-last" the emptiest
+        last and the others at random; "angle" goes round the depot in the plane of the
+        first two MDS coordinates.
+    directions
+        Which reversible routes are driven backwards: half of them at random, or so that
+        the end nearer to (farther from) the depot comes first.
+    generator
+        Of the random choices; on the device of the batch.
+    """
+    arcs = plans.arcs.long()  # (batch, routes, longest)
+    turn = plans.reversible & _turned(batch, arcs, directions, generator)
+    arcs = torch.where(turn[..., None], backwards(batch, arcs), arcs)
+    empty = (arcs == 0).all(2)
+    key = _order_key(batch, arcs, route_order, generator).masked_fill(empty, torch.inf)
+    ranked = key.argsort(dim=1, stable=True)  # (batch, routes)
+    arcs = arcs.gather(1, ranked[..., None].expand_as(arcs))
+
+    length = (arcs > 0).sum(2)  # (batch, routes)
+    taken = length + (length > 0)  # with the return
+    first = taken.cumsum(1) - taken
+    # One more place for the return; what is neither goes to a slot that is cut off.
+    arcs = torch.nn.functional.pad(arcs, (0, 1))  # (batch, routes, longest + 1)
+    place = torch.arange(arcs.shape[2], device=arcs.device)
+    slot = torch.where(
+        place < taken[..., None], first[..., None] + place, plans.most_steps
+    ).flatten(1)
+    demand = of_arcs(batch.demand, arcs)
+    remaining = batch.capacity[:, None, None] - (demand.cumsum(2) - demand)
+    return Sequences(
+        arcs=_into_slots(arcs, slot, plans.most_steps),
+        remaining=_into_slots(remaining.to(batch.capacity.dtype), slot, plans.most_steps),
+        steps=taken.sum(1),
+    )
+
+
+def draw_moments(steps: Tensor, copies: int, generator: Generator) -> Tensor:
+    """Draw moments of every plan, (batch, copies), evenly spread over its decisions.
+
+    Each copy draws from its own share of the plan: together they are uniform, and rarely
+    the same. The last return is left out: there is no choice in it.
+    """
+    where = torch.rand(
+        (len(steps), copies), device=steps.device, dtype=torch.float64, generator=generator
+    )
+    share = (torch.arange(copies, device=steps.device) + where) / copies
+    choices = steps[:, None] - 1
+    return (share * choices).long().minimum(choices - 1).clamp(min=0)
+
+
+def state_at(batch: ArcBatch, plans: Sequences, moments: Tensor) -> tuple[State, Tensor]:
+    """Give where plans stood, and what came next.
+
+    Parameters
+    ----------
+    batch, plans
+        The instances, and a plan of each.
+    moments
+        Decisions made before, (batch, copies).
+
+    Returns
+    -------
+    state
+        (batch, copies, ...).
+    choice
+        The arc that the plan goes on with, (batch, copies).
+    """
+    count = plans.arcs.shape[1]
+    time = torch.arange(count, device=moments.device).expand_as(plans.arcs)
+    # When each arc is served; the slot of the depot takes all returns and means nothing.
+    when = torch.zeros(batch.real.shape, dtype=torch.int64, device=moments.device)
+    when = when.scatter(1, plans.arcs, time)
+    twins = back_twin(batch, plans.arcs[:, None])[:, 0]
+    when = when.scatter(1, twins, time)  # (batch, arcs)
+    unserved = batch.real[:, None] & (when[:, None] >= moments[..., None])
+    unserved[..., 0] = False
+    previous = plans.arcs.gather(1, (moments - 1).clamp(min=0))
+    state = State(
+        unserved=unserved,
+        previous=torch.where(moments > 0, previous, 0),
+        remaining=plans.remaining.gather(1, moments),
+    )
+    return state, plans.arcs.gather(1, moments)
+
+
+def _turned(
+    batch: ArcBatch, arcs: Tensor, directions: Directions, generator: Generator
+) -> Tensor:
+    """Say which routes to drive backwards if they can be, (batch, routes)."""
+    if directions == "as-labelled":
+        return torch.zeros(arcs.shape[:2], dtype=torch.bool, device=arcs.device)
+    if directions == "random":
+        return _uniform(arcs, generator) < 0.5
+    depot = batch.start[:, :1].long()  # (batch, 1)
+    rows = torch.arange(len(batch), device=arcs.device)[:, None]
+    last = arcs.gather(2, ((arcs > 0).sum(2, keepdim=True) - 1).clamp(min=0))
+    starts = of_arcs(batch.start, arcs[..., :1])[..., 0].long()
+    ends = of_arcs(batch.end, last)[..., 0].long()
+    out = batch.distance[rows, depot, starts]  # (batch, routes)
+    home = batch.distance[rows, ends, depot]
+    return home < out if directions == "near-first" else home > out
+
+
+def _order_key(
+    batch: ArcBatch, arcs: Tensor, route_order: RouteOrder, generator: Generator
+) -> Tensor:
+    """Give a number by which to sort the routes, (batch, routes)."""
+    served = arcs > 0
+    if route_order == "random":
+        return _uniform(arcs, generator)
+    if route_order == "as-labelled":
+        return torch.arange(arcs.shape[1], device=arcs.device).expand_as(arcs[..., 0]) * 1.0
+    if route_order in ("largest-load", "lightest-last"):
+        load = of_arcs(batch.demand, arcs).sum(2)
+        if route_order == "largest-load":
+            return -load.double()
+        lightest = torch.where(served.any(2), load, load.max() + 1).argmin(1, keepdim=True)
+        return _uniform(arcs, generator).scatter(1, lightest, 2.0)
+    if route_order == "angle":
+        return _angle(batch, arcs)
+    reach = of_arcs(_away(batch), arcs).masked_fill(~served, -1).amax(2).double()
+    return -reach if route_order == "farthest" else reach
+
+
+def _away(batch: ArcBatch) -> Tensor:
+    """Give the way from the depot to the nearer end of each task, (batch, arcs)."""
+    rows = torch.arange(len(batch), device=batch.start.device)[:, None]
+    way = batch.distance[rows, batch.end[:, :1].long(), batch.start.long()]
+    return way.minimum(way.gather(1, batch.twin))
+
+
+def _angle(batch: ArcBatch, arcs: Tensor) -> Tensor:
+    """Give the direction in which the middle of each route lies, (batch, routes)."""
+    # The first two coordinates of the start; without MDS there is no plane.
+    plane = batch.features[..., 3:5].double()
+    served = (arcs > 0).double()
+    count = served.sum(2).clamp(min=1)
+    across, up = (
+        (of_arcs(axis - axis[:, :1], arcs) * served).sum(2) / count
+        for axis in plane.unbind(-1)
+    )
+    return torch.atan2(up, across)
+
+
+def _uniform(arcs: Tensor, generator: Generator) -> Tensor:
+    return torch.rand(
+        arcs.shape[:2], dtype=torch.float64, device=arcs.device, generator=generator
+    )
+
+
+def _into_slots(values: Tensor, slot: Tensor, count: int) -> Tensor:
+    """Put (batch, routes, places) where `slot` says, (batch, count)."""
+    empty = values.new_zeros((len(values), count + 1))
+    return empty.scatter(1, slot, values.flatten(1))[:, :count]

@@ -1,0 +1,116 @@
+"""A labelled data set on a device: instances ready for the model, and a plan of each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from arcfleet.datasets.dataset import Dataset
+from arcfleet.datasets.labels import MADE_BY, labels_path, open_labels
+from arcfleet.errors import FileError, OptionError
+from arcfleet.neural.features import batch_from_dataset
+from arcfleet.neural.labelled_plans import plans_from_labels
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import torch
+
+    from arcfleet.neural.arc_batch import ArcBatch
+    from arcfleet.neural.labelled_plans import LabelledPlans
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class LabelledSet:
+    """Instances of one scale with their plans.
+
+    Parameters
+    ----------
+    name
+        Of the file, without its ending.
+    batch, plans
+        All instances and their plans, on one device.
+    full
+        Whether no arc is padding.
+    facts
+        What was read, for the records of a run.
+    """
+
+    name: str
+    batch: ArcBatch
+    plans: LabelledPlans
+    full: bool
+    facts: dict[str, object]
+
+    def __len__(self) -> int:
+        """Give the number of instances."""
+        return len(self.plans)
+
+
+def open_labelled(
+    path: Path | str,
+    device: torch.device | str,
+    *,
+    mds_dimensions: int = 8,
+    most: int | None = None,
+) -> LabelledSet:
+    """Read a data set and the labels beside it, and prepare them for the model.
+
+    Parameters
+    ----------
+    path
+        The data set; its labels are in `.labels.npz` for its `.npz`.
+    device
+        Where all of it is kept.
+    mds_dimensions
+        Coordinates of a node, as the model's.
+    most
+        Take no more than the first so many instances.
+
+    Raises
+    ------
+    FileError
+        If a file cannot be read or the labels do not fit.
+    """
+    path = Path(path)
+    dataset = Dataset.open(path)
+    beside = labels_path(path)
+    if not beside.exists():
+        raise FileError(
+            path,
+            f"expected its labels in {beside}, found no such file: make them with "
+            f"`{MADE_BY} {path}`",
+        )
+    labels = open_labels(beside, dataset)
+    count = len(dataset) if most is None else min(most, len(dataset))
+    if count == 0:
+        raise FileError(path, "expected instances to learn from, found none")
+    indices = np.arange(count, dtype=np.int64)
+    batch = batch_from_dataset(
+        dataset, indices, device=device, mds_dimensions=mds_dimensions
+    )
+    return LabelledSet(
+        name=path.name.removesuffix(".npz"),
+        batch=batch,
+        plans=plans_from_labels(labels, indices, batch),
+        full=batch.is_full,
+        facts={
+            "file": path.name,
+            "sha256": dataset.checksum,
+            "labels_sha256": labels.checksum,
+            "instances": count,
+        },
+    )
+
+
+def require_distinct(paths: Sequence[Path | str], what: str) -> None:
+    """Raise OptionError where there is no file or one is named twice."""
+    if not paths:
+        raise OptionError(f"expected at least one data set {what}, got none")
+    resolved = [Path(path).resolve() for path in paths]
+    for path in resolved:
+        if resolved.count(path) > 1:
+            raise OptionError(f"expected each data set {what} once, got {path} twice")

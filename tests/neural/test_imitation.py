@@ -1,0 +1,257 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+import torch
+
+from arcfleet import check
+from arcfleet.datasets import Dataset, open_labels
+from arcfleet.datasets.label_log import LabelChunk
+from arcfleet.datasets.labels import labels_path, write_labels
+from arcfleet.errors import FileError
+from arcfleet.network import Network
+from arcfleet.neural.imitation import (
+    DIRECTIONS,
+    ROUTE_ORDERS,
+    Sequences,
+    draw_moments,
+    sequences,
+    state_at,
+)
+from arcfleet.neural.labelled_plans import plan_costs, plans_from_labels
+from arcfleet.neural.labelled_set import LabelledSet, open_labelled
+from arcfleet.neural.state import allowed_arcs, start, step
+from arcfleet.solution.plan import from_plan
+from tests.neural.labelled_towns import labelled_file
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from arcfleet.neural.imitation import Directions, RouteOrder
+
+
+@pytest.fixture(scope="module", params=[0.0, 0.4], ids=["two-way", "mixed"])
+def path(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("labelled")
+    return labelled_file(folder, "a", "task30", count=16, one_way=request.param)
+
+
+@pytest.fixture(scope="module")
+def labelled(path: Path) -> LabelledSet:
+    return open_labelled(path, "cpu")
+
+
+def draw(
+    labelled: LabelledSet,
+    route_order: RouteOrder = "farthest",
+    directions: Directions = "random",
+    seed: int = 0,
+) -> Sequences:
+    return sequences(
+        labelled.batch,
+        labelled.plans,
+        route_order=route_order,
+        directions=directions,
+        generator=torch.Generator().manual_seed(seed),
+    )
+
+
+def routes_of(drawn: Sequences, row: int) -> list[list[int]]:
+    """Cut a sequence at its returns to the depot."""
+    routes: list[list[int]] = [[]]
+    for arc in drawn.arcs[row, : int(drawn.steps[row])].tolist():
+        if arc:
+            routes[-1].append(arc)
+        else:
+            routes.append([])
+    assert routes.pop() == []  # it ends at the depot
+    return routes
+
+
+def test_plans_are_those_of_the_labels(path: Path, labelled: LabelledSet) -> None:
+    dataset = Dataset.open(path)
+    labels = open_labels(labels_path(path), dataset)
+    for index in range(len(dataset)):
+        network = Network(dataset[index])
+        routes = [[arc for arc in r if arc] for r in labelled.plans.arcs[index].tolist()]
+        arcs = np.array([arc for route in routes for arc in route], dtype=np.int32)
+        lengths = [len(route) for route in routes if route]
+        starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
+        assert from_plan(network, arcs, starts) == labels[index]
+    assert plan_costs(labelled.batch, labelled.plans.arcs).tolist() == labels.cost.tolist()
+
+
+@pytest.mark.parametrize("route_order", ROUTE_ORDERS)
+@pytest.mark.parametrize("directions", DIRECTIONS)
+def test_no_augmentation_changes_the_cost(
+    path: Path, labelled: LabelledSet, route_order: RouteOrder, directions: Directions
+) -> None:
+    """Driving and service cost what the label says, and the judge agrees."""
+    drawn = draw(labelled, route_order, directions)
+    deadheads = labelled.batch.deadheads(drawn.arcs[:, None])[:, 0]
+    services = labelled.batch.service_cost.gather(1, drawn.arcs).sum(1)
+    assert (deadheads + services).tolist() == labelled.plans.cost.tolist()
+    dataset = Dataset.open(path)
+    for index in (0, 7):
+        routes = routes_of(drawn, index)
+        assert all(routes)
+        arcs = np.array([arc for route in routes for arc in route], dtype=np.int32)
+        starts = np.cumsum([0, *map(len, routes)]).astype(np.int32)
+        instance = dataset[index]
+        report = check(instance, from_plan(Network(instance), arcs, starts))
+        assert report.ok, report.faults
+        assert report.cost == int(labelled.plans.cost[index])
+
+
+def test_states_are_those_of_stepping_through(labelled: LabelledSet) -> None:
+    """Every moment of every plan: the state, the choice, and that it is allowed."""
+    drawn = draw(labelled, "random")
+    batch = labelled.batch
+    steps = drawn.arcs.shape[1]
+    moments = torch.arange(steps).expand(len(batch), -1).minimum(drawn.steps[:, None] - 1)
+    state, choice = state_at(batch, drawn, moments)
+    allowed = allowed_arcs(batch, state)
+    assert allowed.gather(2, choice[..., None]).all()
+    assert not state.unserved[..., 0].any()
+    walked = start(batch)
+    for now in range(steps):
+        there = now < drawn.steps  # (batch,)
+        for drawn_part, walked_part in zip(state, walked, strict=True):
+            assert drawn_part.dtype == walked_part.dtype
+            assert torch.equal(drawn_part[there, now], walked_part[there, 0])
+        assert torch.equal(choice[there, now], drawn.arcs[there, now])
+        walked = step(batch, walked, drawn.arcs[:, now : now + 1])
+    assert not walked.unserved.any()
+
+
+def test_moments_are_uniform_and_leave_out_the_forced_return() -> None:
+    steps = torch.tensor([2, 6]).repeat_interleave(20_000)
+    generator = torch.Generator().manual_seed(0)
+    moments = draw_moments(steps, 3, generator)
+    assert moments.shape == (40_000, 3)
+    assert (moments[:20_000] == 0).all()
+    counts = torch.bincount(moments[20_000:].flatten(), minlength=6)
+    assert counts[5] == 0
+    shares = counts[:5] / counts.sum()
+    assert (shares - 0.2).abs().max() < 0.01
+
+
+def test_farthest_first(path: Path, labelled: LabelledSet) -> None:
+    dataset = Dataset.open(path)
+    farthest = draw(labelled, "farthest")
+    nearest = draw(labelled, "nearest")
+    for index in range(len(dataset)):
+        network = Network(dataset[index])
+
+        def reach(route: list[int], network: Network = network) -> int:
+            ways = []
+            for arc in route:
+                twin = int(network.arc_twin[arc])
+                both = [arc] if twin < 0 else [arc, twin]
+                ways.append(
+                    min(int(network.distances[0, network.arc_start[a]]) for a in both)
+                )
+            return max(ways)
+
+        reaches = [reach(route) for route in routes_of(farthest, index)]
+        assert reaches == sorted(reaches, reverse=True)
+        reaches = [reach(route) for route in routes_of(nearest, index)]
+        assert reaches == sorted(reaches)
+
+
+def test_orders_by_load(labelled: LabelledSet) -> None:
+    largest, lightest = draw(labelled, "largest-load"), draw(labelled, "lightest-last")
+    for index in range(len(labelled)):
+        demand = labelled.batch.demand[index].tolist()
+        loads = [sum(demand[a] for a in route) for route in routes_of(largest, index)]
+        assert loads == sorted(loads, reverse=True)
+        loads = [sum(demand[a] for a in route) for route in routes_of(lightest, index)]
+        assert loads[-1] == min(loads)
+
+
+def test_random_orders_and_directions_vary(labelled: LabelledSet) -> None:
+    """All orders of a plan's routes come up, and reversible routes are often turned."""
+    row = int((labelled.plans.arcs > 0).any(2).sum(1).argmin())
+    first = [r for r in labelled.plans.arcs[row].tolist() if any(r)]
+    sets = [frozenset((a + 1) // 2 for a in route if a) for route in first]
+    seen = set()
+    turned = 0
+    for seed in range(60):
+        drawn = draw(labelled, "random", "random", seed)
+        routes = routes_of(drawn, row)
+        seen.add(tuple(tuple(sorted(route)) for route in routes))
+        kept = {tuple(a for a in route if a) for route in first}
+        turned += sum(tuple(route) not in kept for route in routes)
+    assert len(sets) > 1
+    assert len(seen) > len(sets)
+    number = int(labelled.plans.reversible[row].sum())
+    assert abs(turned / (60 * max(1, number)) - 0.5 * (number > 0)) < 0.2
+
+
+def test_directions_by_the_nearer_end(labelled: LabelledSet) -> None:
+    batch = labelled.batch
+    for directions, sign in (("near-first", 1), ("far-first", -1)):
+        drawn = draw(labelled, "as-labelled", directions)  # type: ignore[arg-type]
+        for index in range(len(labelled)):
+            depot = int(batch.start[index, 0])
+            for number, route in enumerate(routes_of(drawn, index)):
+                out = batch.distance[index, depot, int(batch.start[index, route[0]])]
+                home = batch.distance[index, int(batch.end[index, route[-1]]), depot]
+                if labelled.plans.reversible[index, number]:
+                    assert sign * int(out) <= sign * int(home)
+
+
+def test_two_way_routes_are_all_reversible(labelled: LabelledSet) -> None:
+    """With one-way streets some are not, and some arcs are padding."""
+    assert labelled.batch.num_arcs <= 61
+    used = (labelled.plans.arcs > 0).any(2)
+    two_way = bool(
+        (labelled.batch.twin != torch.arange(labelled.batch.num_arcs))[:, 1:].all()
+    )
+    assert labelled.plans.reversible[used].all() == two_way
+    assert labelled.full == two_way
+    assert labelled.plans.reversible[used].any()
+
+
+def test_same_seed_same_draw(labelled: LabelledSet) -> None:
+    one, other = draw(labelled, "random", seed=4), draw(labelled, "random", seed=4)
+    assert all(torch.equal(a, b) for a, b in zip(one, other, strict=True))
+    assert not torch.equal(one.arcs, draw(labelled, "random", seed=5).arcs)
+
+
+@pytest.mark.parametrize("fault", ["cost", "twice", "foreign"])
+def test_labels_that_are_no_plans_are_refused(
+    path: Path, labelled: LabelledSet, tmp_path: Path, fault: str
+) -> None:
+    dataset = Dataset.open(path)
+    labels = open_labels(labels_path(path), dataset)
+    names = ("cost", "num_routes", "route_length", "services")
+    arrays = {name: labels.arrays[name].astype(np.int64) for name in names}
+    chunk = LabelChunk(first=0, **arrays)  # type: ignore[arg-type]
+    if fault == "cost":
+        chunk.cost[3] += 1
+    elif fault == "twice":
+        chunk.services[90] = chunk.services[91]
+    else:
+        chunk.services[90] = 60_000
+    write_labels(tmp_path / "l.npz", labels.facts, [chunk])
+    broken = open_labels(tmp_path / "l.npz", dataset)
+    with pytest.raises(FileError, match="for instance 3, found another: make it again"):
+        plans_from_labels(broken, np.arange(16), labelled.batch)
+
+
+def test_some_of_the_instances(path: Path, labelled: LabelledSet) -> None:
+    few = open_labelled(path, "cpu", most=5)
+    assert len(few) == 5
+    assert few.plans.cost.tolist() == labelled.plans.cost[:5].tolist()
+    assert few.facts["instances"] == 5
+    assert len(open_labelled(path, "cpu", most=500)) == 16
+
+
+def test_missing_labels_are_named(path: Path, tmp_path: Path) -> None:
+    lonely = tmp_path / "lonely.npz"
+    lonely.write_bytes(path.read_bytes())
+    with pytest.raises(FileError, match=r"lonely\.labels\.npz.*arcfleet dataset label"):
+        open_labelled(lonely, "cpu")
