@@ -23,6 +23,7 @@ from arcfleet.cli import (
     scene,
     show,
     solve,
+    train,
 )
 from arcfleet.cli.options import attach_coordinates
 from arcfleet.errors import ArcfleetError
@@ -41,6 +42,7 @@ _COMMANDS = (
     methods,
     bench,
     dataset,
+    train,
     model,
 )
 

@@ -1,0 +1,198 @@
+"""Every setting of supervised pre-training, checked."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from dataclasses import asdict, dataclass, field, fields
+from typing import TYPE_CHECKING, Any, Literal
+
+from arcfleet.errors import OptionError
+from arcfleet.neural.daam import DaamConfig
+from arcfleet.neural.imitation import DIRECTIONS, ROUTE_ORDERS, Directions, RouteOrder
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+Precision = Literal["auto", "float32", "bfloat16"]
+PRECISIONS: tuple[Precision, ...] = ("auto", "float32", "bfloat16")
+
+# Least and most of every number; a float may be whole, a whole number not a fraction.
+_LIMITS: dict[str, tuple[type, float, float]] = {
+    "steps": (int, 1, 10**9),
+    "minutes": (float, 1e-3, 10**6),
+    "moments": (int, 1, 10**4),
+    "tokens": (int, 1, 10**9),
+    "learning_rate": (float, 0, 1),
+    "warm_up_steps": (int, 0, 10**9),
+    "final_rate": (float, 0, 1),
+    "weight_decay": (float, 0, 10),
+    "beta1": (float, 0, 1 - 1e-9),
+    "beta2": (float, 0, 1 - 1e-9),
+    "clip_norm": (float, 1e-9, 10**9),
+    "average_decay": (float, 0, 1 - 1e-9),
+    "validations": (int, 0, 10**6),
+    "validation_instances": (int, 1, 10**7),
+    "checkpoint_minutes": (float, 0, 10**6),
+    "log_steps": (int, 1, 10**9),
+    "seed": (int, 0, 2**63 - 1),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PretrainConfig:
+    """Settings of supervised pre-training.
+
+    Parameters
+    ----------
+    model
+        Sizes of the model.
+    steps, minutes
+        When to end: whichever comes first; at least one must be given. Reading the data
+        does not count.
+    route_order, directions
+        Of the labelled plans, as `imitation.sequences` takes them.
+    flip_axes
+        Whether the MDS axes, whose signs mean nothing, are flipped at random.
+    moments
+        Of each plan drawn for a step.
+    tokens
+        Arcs of all states of a step: a scale with more arcs has fewer states.
+    weights
+        How often each data set is drawn, by number; all alike if empty.
+    learning_rate, warm_up_steps, final_rate
+        The rate grows linearly over the first steps, then follows a cosine down to
+        `final_rate` of itself.
+    weight_decay, beta1, beta2, clip_norm
+        Of AdamW, and the largest norm of a gradient.
+    average_decay
+        Of the moving average of the weights, which is what is validated and kept; 0 for
+        the weights as they are.
+    validations, validation_instances
+        How often to validate, evenly over the run, and on how many instances of a set.
+    checkpoint_minutes
+        Time between checkpoints.
+    log_steps
+        Steps per line of metrics; reading the loss makes the host wait for the device.
+    precision
+        "bfloat16" works with bfloat16 copies of the float32 weights; "auto" does so on
+        CUDA only.
+    compile
+        Whether to use torch.compile, one graph for each scale.
+    seed
+        Of all random choices.
+    """
+
+    model: DaamConfig = field(default_factory=DaamConfig)
+    steps: int | None = None
+    minutes: float | None = None
+    route_order: RouteOrder = "farthest"
+    directions: Directions = "random"
+    flip_axes: bool = True
+    moments: int = 8
+    tokens: int = 200_000
+    weights: tuple[float, ...] = ()
+    learning_rate: float = 7e-4
+    warm_up_steps: int = 300
+    final_rate: float = 0.01
+    weight_decay: float = 0.01
+    beta1: float = 0.9
+    beta2: float = 0.98
+    clip_norm: float = 1.0
+    average_decay: float = 0.999
+    validations: int = 8
+    validation_instances: int = 500
+    checkpoint_minutes: float = 3.0
+    log_steps: int = 50
+    precision: Precision = "auto"
+    compile: bool = False
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        """Check every setting."""
+        for name, (kind, least, most) in _LIMITS.items():
+            value = getattr(self, name)
+            if value is None and name in ("steps", "minutes"):
+                continue
+            kinds = (int,) if kind is int else (int, float)
+            if type(value) not in kinds or not least <= value <= most:
+                what = "a whole number" if kind is int else "a number"
+                raise OptionError(
+                    f"expected {name} to be {what} from {least:g} to {most:g}, "
+                    f"got {value!r:.40}"
+                )
+        if self.steps is None and self.minutes is None:
+            raise OptionError("expected steps or minutes to end after, got neither")
+        for name in ("flip_axes", "compile"):
+            if type(getattr(self, name)) is not bool:
+                raise OptionError(
+                    f"expected {name} to be true or false, got {getattr(self, name)!r:.40}"
+                )
+        choices: dict[str, tuple[str, ...]] = {
+            "route_order": ROUTE_ORDERS,
+            "directions": DIRECTIONS,
+            "precision": PRECISIONS,
+        }
+        for name, known in choices.items():
+            if getattr(self, name) not in known:
+                raise OptionError(
+                    f"expected {name} to be one of {', '.join(known)}, "
+                    f"got {getattr(self, name)!r:.40}"
+                )
+        for weight in self.weights:
+            if not isinstance(weight, (int, float)) or not 0 < weight < math.inf:
+                raise OptionError(f"expected weights above 0, got {weight!r:.40}")
+
+    def as_facts(self) -> dict[str, Any]:
+        """Give the settings as JSON can hold them."""
+        return {**asdict(self), "weights": list(self.weights)}
+
+    def rate(self, step: int, progress: float) -> float:
+        """Give the learning rate of a step when this share of the run is over."""
+        rise = min(1.0, (step + 1) / self.warm_up_steps) if self.warm_up_steps else 1.0
+        fall = 0.5 * (1 + math.cos(math.pi * min(1.0, progress)))
+        return self.learning_rate * rise * (self.final_rate + (1 - self.final_rate) * fall)
+
+    def progress(self, step: int, seconds: float) -> float:
+        """Give the share of the run that is over, 1 at its end."""
+        shares = [0.0]
+        if self.steps is not None:
+            shares.append(step / self.steps)
+        if self.minutes is not None:
+            shares.append(seconds / (60 * self.minutes))
+        return min(1.0, max(shares))
+
+
+def config_from(settings: Mapping[str, Any]) -> PretrainConfig:
+    """Make a config of settings by name, those of the model in a mapping of their own.
+
+    Raises
+    ------
+    OptionError
+        If a name is unknown or a value of the wrong kind.
+    """
+    given = dict(settings)
+    _require_known(given, [f.name for f in fields(PretrainConfig)])
+    sizes = given.pop("model", {})
+    if not isinstance(sizes, dict):
+        raise OptionError(f"expected model to be a table of sizes, got {sizes!r:.40}")
+    _require_known(sizes, [f.name for f in fields(DaamConfig)], "model.")
+    usual = asdict(DaamConfig())
+    for name, value in sizes.items():
+        wanted = type(usual[name])
+        if type(value) is not wanted and not (wanted is float and type(value) is int):
+            raise OptionError(
+                f"expected model.{name} to be of type {wanted.__name__}, got {value!r:.40}"
+            )
+    weights = given.pop("weights", ())
+    if not isinstance(weights, (list, tuple)):
+        raise OptionError(f"expected weights to be a list of numbers, got {weights!r:.40}")
+    return PretrainConfig(**given, weights=tuple(weights), model=DaamConfig(**sizes))
+
+
+def _require_known(given: Iterable[str], known: list[str], prefix: str = "") -> None:
+    for name in given:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
+            hint = f"did you mean {prefix}{near[0]}?" if near else "see the documentation"
+            raise OptionError(f"expected a known setting, got {prefix}{name}: {hint}")

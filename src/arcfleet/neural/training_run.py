@@ -1,0 +1,236 @@
+"""What every training run needs: a folder, checkpoints, metrics, and a way to stop it."""
+
+from __future__ import annotations
+
+import json
+import signal
+import threading
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load as load_tensors
+from safetensors.torch import save as save_tensors
+
+from arcfleet.errors import FileError
+from arcfleet.instance.atomic import write_bytes_atomically, write_text_atomically
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from types import FrameType
+
+    from torch import Tensor
+
+FORMAT = "arcfleet-training"
+VERSION = 1
+
+_ENTRY = "arcfleet"
+
+
+class RunFolder:
+    """The folder of a run.
+
+    It holds `config.json`, `metrics.jsonl`, `checkpoint.safetensors`,
+    `model.safetensors`, and `tensorboard` where that is installed.
+
+    Parameters
+    ----------
+    path
+        The folder; made if it is not there.
+    identity
+        What the run is: settings, data, first weights. A run goes on only with the same.
+    resume
+        Whether to go on with the run that is there.
+
+    Raises
+    ------
+    FileError
+        If there is a run that is not to be resumed, or none or another one that is.
+    """
+
+    def __init__(
+        self, path: Path | str, identity: Mapping[str, object], *, resume: bool
+    ) -> None:
+        self.path = Path(path)
+        self.model_file = self.path / "model.safetensors"
+        self._checkpoint = self.path / "checkpoint.safetensors"
+        self._metrics = self.path / "metrics.jsonl"
+        self._config = self.path / "config.json"
+        # Through JSON, since that is what it is compared with.
+        self._identity: dict[str, Any] = json.loads(json.dumps(identity))
+        self._board: Any = None
+        if resume:
+            self._require_same()
+            return
+        if self._config.exists():
+            raise FileError(
+                self.path,
+                "expected a folder without a run, found one: name another folder, or go "
+                "on with it by --resume",
+            )
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise FileError(
+                self.path, f"cannot be made ({error.strerror}); name another folder"
+            ) from error
+        write_text_atomically(self._config, json.dumps(self._identity, indent=2) + "\n")
+
+    def save(self, tensors: Mapping[str, Tensor], facts: Mapping[str, object]) -> None:
+        """Write a checkpoint whole or not at all."""
+        header = {"format": FORMAT, "version": VERSION, "facts": dict(facts)}
+        data = save_tensors(dict(tensors), {_ENTRY: json.dumps(header)})
+        write_bytes_atomically(self._checkpoint, data)
+
+    def load(self) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
+        """Read the checkpoint, on the CPU; None where the run has not come to one."""
+        if not self._checkpoint.exists():
+            self.forget_metrics_after(0)
+            return None
+        try:
+            data = self._checkpoint.read_bytes()
+            size = int.from_bytes(data[:8], "little")
+            header = json.loads(json.loads(data[8 : 8 + size])["__metadata__"][_ENTRY])
+            if (header["format"], header["version"]) != (FORMAT, VERSION):
+                raise ValueError(f"{header['format']} {header['version']}")
+            facts: dict[str, Any] = header["facts"]
+            tensors: dict[str, Tensor] = load_tensors(data)
+        except OSError as error:
+            raise FileError(
+                self._checkpoint, f"cannot be read ({error.strerror})"
+            ) from error
+        except (SafetensorError, ValueError, KeyError, TypeError, RecursionError) as error:
+            raise FileError(
+                self._checkpoint,
+                f"expected a checkpoint of version {VERSION}, found another or a damaged "
+                "file: start the run again in another folder",
+            ) from error
+        self.forget_metrics_after(int(facts["step"]))
+        return tensors, facts
+
+    def log(self, record: Mapping[str, object]) -> None:
+        """Add a line to the metrics, and show its numbers in TensorBoard."""
+        with self._metrics.open("a", encoding="utf-8") as stream:
+            stream.write(json.dumps(record) + "\n")
+        if self._board is None:
+            self._board = _tensorboard(self.path / "tensorboard")
+        if self._board is not False:
+            for name, value in _numbers(record):
+                if name != "step":
+                    self._board.add_scalar(name, value, record["step"])
+
+    def forget_metrics_after(self, step: int) -> None:
+        """Drop the metrics of steps that a run from a checkpoint makes again."""
+        if self._metrics.exists():
+            lines = self._metrics.read_text(encoding="utf-8").splitlines()
+            kept = [line for line in lines if _step_of(line) <= step]
+            write_text_atomically(self._metrics, "".join(f"{line}\n" for line in kept))
+
+    def close(self) -> None:
+        """Flush what is shown in TensorBoard."""
+        if self._board:
+            self._board.close()
+
+    def _require_same(self) -> None:
+        found = _read_config(self.path)
+        name = _difference(found, self._identity)
+        if name is not None:
+            raise FileError(
+                self._config,
+                f"expected the run to be resumed with the same {name}, got another: give "
+                "what it was started with, or start a new run in another folder",
+            )
+
+
+def saved_settings(path: Path | str) -> dict[str, Any]:
+    """Give the settings with which the run in a folder was started."""
+    config = _read_config(Path(path))["config"]
+    if not isinstance(config, dict):
+        raise FileError(path, "expected a run with its settings, found none")
+    return config
+
+
+@contextmanager
+def stop_on_signals() -> Iterator[Callable[[], bool]]:
+    """Say whether Ctrl-C or SIGTERM has come; a second Ctrl-C ends the program at once."""
+    came = False
+
+    def note(number: int, frame: FrameType | None) -> None:
+        nonlocal came
+        if came and number == signal.SIGINT:
+            raise KeyboardInterrupt
+        came = True
+
+    if threading.current_thread() is not threading.main_thread():
+        yield lambda: False  # signals reach the main thread only
+        return
+    before = {each: signal.signal(each, note) for each in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield lambda: came
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
+
+
+def generator_on(device: torch.device, seed: int) -> torch.Generator:
+    """Make a generator of random numbers on a device."""
+    generator = torch.Generator(device=device)
+    generator.manual_seed(seed)
+    return generator
+
+
+def _read_config(folder: Path) -> dict[str, Any]:
+    path = folder / "config.json"
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise FileError(
+            folder, "expected a run to resume, found none: start it without --resume"
+        ) from None
+    except OSError as error:
+        raise FileError(path, f"cannot be read ({error.strerror})") from error
+    except ValueError:
+        found = None
+    if not isinstance(found, dict) or "config" not in found:
+        raise FileError(
+            path,
+            "expected the settings of a run, found something else: start the run again in "
+            "another folder",
+        )
+    return found
+
+
+def _tensorboard(path: Path) -> Any:
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError:  # an extra view of the same metrics, no part of the run
+        return False
+    return SummaryWriter(str(path))
+
+
+def _numbers(record: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, float]]:
+    for name, value in record.items():
+        if isinstance(value, dict):
+            yield from _numbers(value, f"{prefix}{name}/")
+        elif isinstance(value, (int, float)):
+            yield f"{prefix}{name}", float(value)
+
+
+def _step_of(line: str) -> float:
+    try:
+        return float(json.loads(line)["step"])
+    except (ValueError, KeyError, TypeError):
+        return float("inf")  # cut short by a kill
+
+
+def _difference(found: object, expected: object, name: str = "settings") -> str | None:
+    """Name the first entry in which two JSON values differ."""
+    if isinstance(found, dict) and isinstance(expected, dict):
+        for key in sorted(found.keys() | expected.keys()):
+            different = _difference(found.get(key), expected.get(key), str(key))
+            if different is not None:
+                return different
+        return None
+    return None if found == expected else name

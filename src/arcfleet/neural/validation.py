@@ -1,0 +1,42 @@
+"""How good a model is: greedy plans against the labels of a validation set."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import torch
+
+from arcfleet.neural.decode import greedy
+from arcfleet.neural.plans import as_decoded, optimise
+
+if TYPE_CHECKING:
+    from arcfleet.neural.daam import Daam
+    from arcfleet.neural.labelled_set import LabelledSet
+
+
+class Gaps(NamedTuple):
+    """Mean gaps of total cost to the labels, in percent.
+
+    Parameters
+    ----------
+    greedy
+        Of the plans as decoded.
+    optimised
+        After the path optimiser with directions.
+    """
+
+    greedy: float
+    optimised: float
+
+
+@torch.no_grad()
+def validate(model: Daam, labelled: LabelledSet, *, threads: int = 1) -> Gaps:
+    """Decode every instance greedily and compare costs."""
+    rollout = greedy(model, labelled.batch)
+    label = labelled.plans.cost.double().cpu()
+    decoded = as_decoded(labelled.batch, rollout)
+    optimised = optimise(labelled.batch, rollout, choose_directions=True, threads=threads)
+    costs = (torch.as_tensor(plans.costs).double().cpu() for plans in (decoded, optimised))
+    # (instances, 1): greedy has one copy
+    gaps = (100 * (cost[:, 0] / label - 1).mean().item() for cost in costs)
+    return Gaps(*gaps)

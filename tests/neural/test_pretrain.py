@@ -1,0 +1,352 @@
+from __future__ import annotations
+
+import json
+import math
+import os
+import signal
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from arcfleet.errors import ArcfleetError, FileError, OptionError
+from arcfleet.neural import pretrain as pretrain_module
+from arcfleet.neural.checkpoint import load_model, save_model
+from arcfleet.neural.daam import Daam, DaamConfig
+from arcfleet.neural.decode import greedy
+from arcfleet.neural.labelled_set import open_labelled
+from arcfleet.neural.plans import as_decoded
+from arcfleet.neural.pretrain import Pretrained, TrainingProgress, pretrain
+from arcfleet.neural.pretrain_config import PretrainConfig, config_from
+from tests.neural.labelled_towns import labelled_file
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+TINY = DaamConfig(width=16, layers=1, heads=2, feed_forward=16, mds_dimensions=4)
+#: Steps that take milliseconds.
+QUICK = PretrainConfig(
+    model=TINY, steps=6, tokens=400, moments=2, log_steps=2, warm_up_steps=2, validations=2
+)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("data")
+    labelled_file(folder, "small", "task20", count=8)
+    labelled_file(folder, "mixed", "task30", count=6, one_way=0.3)
+    labelled_file(folder, "test", "task20", count=4, seed=1)
+    labelled_file(folder, "few", "task20", count=3)
+    return folder
+
+
+def run(
+    folder: Path, out: Path, config: PretrainConfig = QUICK, **options: Any
+) -> Pretrained:
+    options = {
+        "data": [folder / "small.npz", folder / "mixed.npz"],
+        "validation": [folder / "test.npz"],
+        "device": "cpu",
+        **options,
+    }
+    return pretrain(out, config, **options)
+
+
+def metrics(out: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
+
+
+def stop_at(step: int) -> Any:
+    """Send SIGTERM to this process when so many steps are made."""
+
+    def progress(told: TrainingProgress) -> None:
+        if told.doing == "training" and told.step == step:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    return progress
+
+
+def test_a_run_leaves_a_model_with_its_history(folder: Path, tmp_path: Path) -> None:
+    told: list[TrainingProgress] = []
+    result = run(folder, tmp_path / "run", progress=told.append)
+    assert result.finished
+    assert result.steps == 6
+    model, facts = load_model(result.model_file)
+    assert model.config == TINY
+    assert facts["steps"] == 6
+    assert facts["finished"] is True
+    assert facts["device"] == "cpu"
+    assert facts["config"]["seed"] == 0  # type: ignore[index]
+    assert [each["file"] for each in facts["data"]] == [  # type: ignore[attr-defined]
+        "small.npz",
+        "mixed.npz",
+    ]
+    lines = metrics(tmp_path / "run")
+    losses = [line for line in lines if "loss" in line]
+    assert [line["step"] for line in losses] == [2, 4, 6]
+    assert all(math.isfinite(line["loss"]) and line["loss"] > 0 for line in losses)
+    assert all(line["states_per_second"] > 0 for line in losses)
+    gaps = [line for line in lines if "gaps" in line]
+    assert [line["step"] for line in gaps] == [3, 6]
+    last = gaps[-1]["gaps"]["test"]
+    assert result.gaps["test"]._asdict() == last
+    assert -1 < last["optimised"] <= last["greedy"]
+    assert (tmp_path / "run" / "config.json").exists()
+    assert told[0].doing == "preparing small.npz"
+    assert told[-1].gaps.keys() == {"test"}
+
+
+def test_the_gap_is_that_of_the_models_plans(folder: Path, tmp_path: Path) -> None:
+    result = run(folder, tmp_path / "run")
+    model, _ = load_model(result.model_file)
+    test = open_labelled(folder / "test.npz", "cpu", mds_dimensions=4)
+    costs = as_decoded(test.batch, greedy(model, test.batch)).costs[:, 0]
+    ratios = [c / label for c, label in zip(costs, test.plans.cost.tolist(), strict=True)]
+    expected = 100 * (sum(ratios) / len(ratios) - 1)
+    assert result.gaps["test"].greedy == pytest.approx(expected)
+
+
+def test_resumed_run_comes_to_the_same_weights(folder: Path, tmp_path: Path) -> None:
+    config = replace(QUICK, log_steps=1)
+    whole = run(folder, tmp_path / "whole", config)
+    part = run(folder, tmp_path / "part", config, progress=stop_at(3))
+    assert (part.finished, part.steps) == (False, 3)
+    assert load_model(part.model_file)[1]["finished"] is False
+    rest = run(folder, tmp_path / "part", config, resume=True)
+    assert (rest.finished, rest.steps) == (True, 6)
+    one, other = (
+        load_file(tmp_path / n / "checkpoint.safetensors") for n in ("whole", "part")
+    )
+    assert one.keys() == other.keys()
+    for name in one:
+        assert torch.equal(one[name], other[name]), name
+    for first, second in zip(
+        load_model(whole.model_file)[0].parameters(),
+        load_model(rest.model_file)[0].parameters(),
+        strict=True,
+    ):
+        assert torch.equal(first, second)
+    for both in zip(metrics(tmp_path / "whole"), metrics(tmp_path / "part"), strict=True):
+        assert both[0]["step"] == both[1]["step"]
+        assert both[0].get("loss") == both[1].get("loss")
+        assert both[0].get("gaps") == both[1].get("gaps")
+    assert rest.gaps == whole.gaps
+    # A finished run has nothing left to do.
+    assert run(folder, tmp_path / "part", config, resume=True).steps == 6
+
+
+def test_killed_run_goes_on_from_its_last_checkpoint(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = replace(QUICK, log_steps=1, checkpoint_minutes=0)  # one after every step
+    whole = run(folder, tmp_path / "whole", config)
+
+    def die(told: TrainingProgress) -> None:
+        if told.step == 5:
+            raise SystemError  # as good as a kill: nothing is saved any more
+
+    with pytest.raises(SystemError):
+        run(folder, tmp_path / "part", config, progress=die)
+    with (tmp_path / "part" / "metrics.jsonl").open("a") as stream:
+        stream.write('{"step": 7, "lo')  # the kill came in the middle of a line
+    rest = run(folder, tmp_path / "part", config, resume=True)
+    one, other = (load_file(r.model_file) for r in (whole, rest))
+    assert all(torch.equal(one[name], other[name]) for name in one)
+    steps = [line["step"] for line in metrics(tmp_path / "part") if "loss" in line]
+    assert steps == [1, 2, 3, 4, 5, 6]
+
+
+def test_killed_before_the_first_checkpoint(folder: Path, tmp_path: Path) -> None:
+    def die(told: TrainingProgress) -> None:
+        if told.step == 2:
+            raise SystemError
+
+    with pytest.raises(SystemError):
+        run(folder, tmp_path / "part", progress=die)
+    rest = run(folder, tmp_path / "part", resume=True)
+    assert rest.steps == 6
+    one, other = (load_file(r.model_file) for r in (run(folder, tmp_path / "whole"), rest))
+    assert all(torch.equal(one[name], other[name]) for name in one)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_signals_end_a_run_and_are_put_back(
+    folder: Path, tmp_path: Path, number: signal.Signals
+) -> None:
+    before = signal.getsignal(number)
+
+    def progress(told: TrainingProgress) -> None:
+        if told.step == 2:
+            os.kill(os.getpid(), number)
+
+    result = run(folder, tmp_path / "run", replace(QUICK, steps=10**6), progress=progress)
+    assert not result.finished
+    assert result.steps == 2
+    assert signal.getsignal(number) is before
+    assert (tmp_path / "run" / "checkpoint.safetensors").exists()
+
+
+def test_overfitting_a_few_plans(folder: Path, tmp_path: Path) -> None:
+    """The loss falls, and greedy plans come near to the cost of the labels."""
+    config = PretrainConfig(
+        # Without the graph attention, which takes many more steps to tell arcs apart.
+        model=DaamConfig(width=32, layers=2, heads=4, feed_forward=64, inputs="mds"),
+        steps=250,
+        tokens=41 * 24,
+        moments=8,
+        directions="as-labelled",
+        flip_axes=False,
+        learning_rate=5e-3,
+        warm_up_steps=20,
+        average_decay=0.9,
+        log_steps=20,
+    )
+    files = {"data": [folder / "few.npz"], "validation": [folder / "few.npz"]}
+    result = run(folder, tmp_path / "run", config, **files)
+    losses = [line["loss"] for line in metrics(tmp_path / "run") if "loss" in line]
+    assert losses[-1] < 0.2 * losses[0]
+    untrained = run(folder, tmp_path / "none", replace(config, steps=1), **files)
+    assert result.gaps["few"].optimised < 5
+    assert result.gaps["few"].greedy < 0.5 * untrained.gaps["few"].greedy
+
+
+@pytest.mark.parametrize("norm", ["rms", "batch"])
+def test_bfloat16_keeps_float32_masters(folder: Path, tmp_path: Path, norm: Any) -> None:
+    config = replace(QUICK, precision="bfloat16", model=replace(TINY, norm=norm))
+    config = replace(config, learning_rate=1e-5)  # updates that bfloat16 would lose
+    result = run(folder, tmp_path / "run", config)
+    tensors = load_file(tmp_path / "run" / "checkpoint.safetensors")
+    weights = tensors["model.encoder.0.widen.weight"]
+    assert weights.dtype == torch.float32
+    first = run(folder, tmp_path / "one", replace(config, steps=1))
+    before = load_file(tmp_path / "one" / "checkpoint.safetensors")
+    moved = weights - before["model.encoder.0.widen.weight"]
+    assert 0 < moved.abs().max() < 1e-4
+    assert math.isfinite(result.gaps["test"].greedy)
+    assert first.steps == 1
+
+
+def test_same_seed_same_weights(folder: Path, tmp_path: Path) -> None:
+    one, same, other = (
+        load_file(run(folder, tmp_path / name, replace(QUICK, seed=seed)).model_file)
+        for name, seed in (("a", 0), ("b", 0), ("c", 1))
+    )
+    assert all(torch.equal(one[name], same[name]) for name in one)
+    assert any(not torch.equal(one[name], other[name]) for name in one)
+
+
+def test_starting_from_a_model(folder: Path, tmp_path: Path) -> None:
+    start = tmp_path / "start.safetensors"
+    torch.manual_seed(5)
+    save_model(Daam(TINY), start, {})
+    still = replace(QUICK, learning_rate=0.0, weight_decay=0.0)
+    result = run(folder, tmp_path / "run", still, init=start)
+    kept, first = load_file(result.model_file), load_file(start)
+    assert all(torch.allclose(kept[name], first[name]) for name in first)
+    wide = replace(QUICK, model=replace(TINY, mds_dimensions=8))
+    with pytest.raises(OptionError, match=r"mds_dimensions=8.*mds_dimensions=4"):
+        run(folder, tmp_path / "other", wide, init=start)
+
+
+def test_minutes_end_a_run(folder: Path, tmp_path: Path) -> None:
+    config = replace(QUICK, steps=None, minutes=0.01, validations=0)
+    result = run(folder, tmp_path / "run", config)
+    assert result.finished
+    assert result.seconds >= 0.6
+    assert result.steps > 1
+
+
+def test_no_number_ends_a_run(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> torch.Tensor:
+        return torch.tensor(math.nan, requires_grad=True)
+
+    monkeypatch.setattr(pretrain_module, "imitation_loss", broken)
+    with pytest.raises(ArcfleetError, match="expected a finite loss, got nan by step 2"):
+        run(folder, tmp_path / "run")
+    assert not (tmp_path / "run" / "model.safetensors").exists()
+
+
+def test_weights_choose_the_data_set(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[str] = []
+    lesson = pretrain_module.Pretraining.lesson
+
+    def note(self: pretrain_module.Pretraining, labelled: Any) -> torch.Tensor:
+        seen.append(labelled.name)
+        return lesson(self, labelled)
+
+    monkeypatch.setattr(pretrain_module.Pretraining, "lesson", note)
+    run(folder, tmp_path / "run", replace(QUICK, steps=60, weights=(1.0, 5.0)))
+    assert 40 <= seen.count("mixed") <= 58
+
+
+def test_wrong_arguments(folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(OptionError, match="at least one data set to train on, got none"):
+        run(folder, tmp_path / "a", data=[])
+    with pytest.raises(OptionError, match=r"small\.npz twice"):
+        run(folder, tmp_path / "a", data=[folder / "small.npz"] * 2)
+    with pytest.raises(OptionError, match="a weight for each of 2 data sets, got 1"):
+        run(folder, tmp_path / "a", replace(QUICK, weights=(1.0,)))
+    with pytest.raises(FileError, match="expected a run to resume, found none"):
+        run(folder, tmp_path / "a", resume=True)
+    with pytest.raises(FileError, match=r"none\.npz"):
+        run(folder, tmp_path / "a", data=[folder / "none.npz"])
+    run(folder, tmp_path / "a")
+    with pytest.raises(FileError, match=r"expected a folder without a run.*--resume"):
+        run(folder, tmp_path / "a")
+    with pytest.raises(FileError, match="resumed with the same seed"):
+        run(folder, tmp_path / "a", replace(QUICK, seed=1), resume=True)
+    with pytest.raises(FileError, match="resumed with the same data"):
+        run(folder, tmp_path / "a", data=[folder / "small.npz"], resume=True)
+
+
+def test_damaged_checkpoint(folder: Path, tmp_path: Path) -> None:
+    run(folder, tmp_path / "a", progress=stop_at(2))
+    file = tmp_path / "a" / "checkpoint.safetensors"
+    whole = file.read_bytes()
+    for length in (0, 5, 100, len(whole) // 2, len(whole) - 1):
+        file.write_bytes(whole[:length])
+        with pytest.raises(FileError, match="expected a checkpoint of version 1"):
+            run(folder, tmp_path / "a", resume=True)
+    file.write_bytes(whole)
+    assert run(folder, tmp_path / "a", resume=True).finished
+
+
+def test_settings_by_name() -> None:
+    config = config_from({"steps": 5, "model": {"width": 64}, "weights": [1, 2.5]})
+    assert config == PretrainConfig(steps=5, model=DaamConfig(width=64), weights=(1.0, 2.5))
+    assert config_from(json.loads(json.dumps(config.as_facts()))) == config
+    for settings, message in (
+        ({"stepz": 5}, "got stepz: did you mean steps"),
+        ({"model": {"widht": 5}}, r"did you mean model\.width"),
+        ({}, "expected steps or minutes"),
+        ({"steps": 0}, "steps to be a whole number from 1 to 1e.09, got 0"),
+        ({"steps": 2.5}, "steps to be a whole number"),
+        ({"steps": 1, "learning_rate": "high"}, "learning_rate to be a number"),
+        ({"steps": 1, "compile": 1}, "compile to be true or false"),
+        ({"steps": 1, "route_order": "best"}, "one of farthest, nearest"),
+        ({"steps": 1, "model": {"width": "wide"}}, r"model\.width to be of type int"),
+        ({"steps": 1, "model": {"width": 30}}, "width that heads divides"),
+        ({"steps": 1, "weights": [0]}, "weights above 0"),
+        ({"steps": 1, "weights": 3}, "weights to be a list"),
+        ({"steps": 1, "minutes": math.nan}, "minutes to be a number"),
+    ):
+        with pytest.raises(OptionError, match=message):
+            config_from(settings)
+
+
+def test_learning_rate_rises_and_falls() -> None:
+    config = PretrainConfig(steps=100, warm_up_steps=10, learning_rate=1.0, final_rate=0.1)
+    rates = [config.rate(step, config.progress(step, 0.0)) for step in range(100)]
+    assert rates[0] == pytest.approx(0.1)
+    assert max(rates) == rates[9]
+    assert rates[9:] == sorted(rates[9:], reverse=True)
+    assert config.rate(100, 1.0) == pytest.approx(0.1)
+    timed = PretrainConfig(steps=100, minutes=1.0)
+    assert timed.progress(10, 30.0) == 0.5
+    assert timed.progress(90, 30.0) == 0.9
