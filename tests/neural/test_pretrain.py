@@ -258,16 +258,23 @@ def test_minutes_end_a_run(folder: Path, tmp_path: Path) -> None:
     assert result.steps > 1
 
 
+@pytest.mark.parametrize(("log_steps", "found_at"), [(2, 2), (50, 6)])
 def test_no_number_ends_a_run(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    folder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    log_steps: int,
+    found_at: int,
 ) -> None:
     def broken(*_: object) -> torch.Tensor:
         return torch.tensor(math.nan, requires_grad=True)
 
     monkeypatch.setattr(pretrain_module, "imitation_loss", broken)
-    with pytest.raises(ArcfleetError, match="expected a finite loss, got nan by step 2"):
-        run(folder, tmp_path / "run")
+    config = replace(QUICK, log_steps=log_steps, validations=0)
+    with pytest.raises(ArcfleetError, match=f"finite loss, got nan by step {found_at}:"):
+        run(folder, tmp_path / "run", config)
     assert not (tmp_path / "run" / "model.safetensors").exists()
+    assert not (tmp_path / "run" / "checkpoint.safetensors").exists()
 
 
 def test_weights_choose_the_data_set(

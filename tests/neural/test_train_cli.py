@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import time
@@ -115,6 +116,7 @@ def test_stopped_run_goes_on_in_a_bare_environment(
     settings = (*command, "--steps", 200, *QUICK)
     process = subprocess.Popen(
         [sys.executable, "-c", BARE, *map(str, settings)],
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

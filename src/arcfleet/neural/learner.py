@@ -48,6 +48,12 @@ class Learner:
         same = dtype == torch.float32
         self.working = model if same else copy.deepcopy(model).to(dtype)
         self.average = copy.deepcopy(model).requires_grad_(False).eval()
+        # Tensors that share the memory of the weights.
+        self._averaged = list(
+            zip(
+                self.average.state_dict().values(), model.state_dict().values(), strict=True
+            )
+        )
         self.dtype = dtype
         self.updates = 0
         self._clip_norm = clip_norm
@@ -94,9 +100,8 @@ class Learner:
                 kept.copy_(seen)
         # Early on a long average would remember the random start.
         decay = min(self._average_decay, self.updates / (self.updates + 10))
-        state = self.master.state_dict()
-        for name, mean in self.average.state_dict().items():
-            mean.lerp_(state[name], 1 - decay)
+        for mean, value in self._averaged:
+            mean.lerp_(value, 1 - decay)
 
     def for_decoding(self) -> Daam:
         """Give a copy of the averaged weights in the type that training works in."""

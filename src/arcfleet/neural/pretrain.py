@@ -297,7 +297,7 @@ class Pretraining:
         )
         moments = draw_moments(plans.steps, config.moments, generator)
         state, choice = state_at(batch, plans, moments)
-        prepared = self.learner.working.prepare(batch)
+        prepared = self.learner.working.prepare(batch, padded=not labelled.full)
         return self._loss_of(prepared, state, allowed_arcs(batch, state), choice)
 
     def _rows(self, labelled: LabelledSet) -> int:
@@ -317,11 +317,7 @@ class Pretraining:
     def _log(self, share: float) -> None:
         loss, states = self._window.close()
         seconds = self.seconds
-        if not math.isfinite(loss):
-            raise ArcfleetError(
-                f"expected a finite loss, got {loss} by step {self.step}: train with a "
-                "smaller learning rate, from the last checkpoint's settings anew"
-            )
+        self._require_finite(loss)
         rate = states / max(seconds - self._window.started, 1e-9)
         record: dict[str, object] = {
             "step": self.step,
@@ -335,6 +331,13 @@ class Pretraining:
         self.folder.log(record)
         self._window = _Window(self.device, seconds)
         self._report("training", share, loss, rate)
+
+    def _require_finite(self, loss: float) -> None:
+        if not math.isfinite(loss):
+            raise ArcfleetError(
+                f"expected a finite loss, got {loss} by step {self.step}: start again with "
+                "a smaller learning rate"
+            )
 
     def _validate(self, number: int) -> None:
         before = self.seconds
@@ -352,6 +355,8 @@ class Pretraining:
         self._window.started += self.seconds - before  # no time of training
 
     def _keep(self, identity: dict[str, Any], *, finished: bool) -> None:
+        # What is broken must not take the place of what was good.
+        self._require_finite(self._window.close()[0])
         facts = {
             "step": self.step,
             "seconds": self.seconds,
@@ -436,11 +441,9 @@ def _loss_function(model: Daam, config: PretrainConfig, scales: int) -> LossOf:
         return loss_of
     # Every scale has its own fixed shapes, hence a graph of its own; sizes that vary
     # within a graph would make it slower, and giving up after some would be silent.
-    torch._dynamo.config.recompile_limit = max(  # noqa: SLF001
-        8,
-        2 * scales,
-        torch._dynamo.config.recompile_limit,  # noqa: SLF001
-    )
+    from torch._dynamo import config as compiler
+
+    compiler.recompile_limit = max(compiler.recompile_limit, 2 * scales)
     compiled: LossOf = torch.compile(loss_of, dynamic=False)
     return compiled
 
