@@ -297,6 +297,8 @@ def test_wrong_arguments(folder: Path, tmp_path: Path) -> None:
         run(folder, tmp_path / "a", data=[])
     with pytest.raises(OptionError, match=r"small\.npz twice"):
         run(folder, tmp_path / "a", data=[folder / "small.npz"] * 2)
+    with pytest.raises(OptionError, match=r"different names, got small\.npz from two"):
+        run(folder, tmp_path / "a", data=[folder / "small.npz", tmp_path / "small.npz"])
     with pytest.raises(OptionError, match="a weight for each of 2 data sets, got 1"):
         run(folder, tmp_path / "a", replace(QUICK, weights=(1.0,)))
     with pytest.raises(FileError, match="expected a run to resume, found none"):

@@ -107,10 +107,17 @@ def open_labelled(
 
 
 def require_distinct(paths: Sequence[Path | str], what: str) -> None:
-    """Raise OptionError where there is no file or one is named twice."""
+    """Raise OptionError where there is no file, or two are the same or have one name."""
     if not paths:
         raise OptionError(f"expected at least one data set {what}, got none")
     resolved = [Path(path).resolve() for path in paths]
     for path in resolved:
         if resolved.count(path) > 1:
             raise OptionError(f"expected each data set {what} once, got {path} twice")
+    names = [path.name for path in resolved]
+    for name in names:
+        if names.count(name) > 1:  # figures are told apart by the names
+            raise OptionError(
+                f"expected data sets {what} with different names, got {name} from two "
+                "folders: rename one"
+            )
