@@ -11,7 +11,9 @@ from arcfleet.datasets import Dataset, open_labels
 from arcfleet.datasets.label_log import LabelChunk
 from arcfleet.datasets.labels import labels_path, write_labels
 from arcfleet.errors import FileError
+from arcfleet.instance import Instance, Link
 from arcfleet.network import Network
+from arcfleet.neural.features import batch_from_networks
 from arcfleet.neural.imitation import (
     DIRECTIONS,
     ROUTE_ORDERS,
@@ -20,7 +22,13 @@ from arcfleet.neural.imitation import (
     sequences,
     state_at,
 )
-from arcfleet.neural.labelled_plans import plan_costs, plans_from_labels
+from arcfleet.neural.labelled_plans import (
+    backwards,
+    plan_costs,
+    plans_from_labels,
+    reversible_routes,
+    route_costs,
+)
 from arcfleet.neural.labelled_set import LabelledSet, open_labelled
 from arcfleet.neural.state import allowed_arcs, start, step
 from arcfleet.solution.plan import from_plan
@@ -213,6 +221,34 @@ def test_two_way_routes_are_all_reversible(labelled: LabelledSet) -> None:
     assert labelled.plans.reversible[used].all() == two_way
     assert labelled.full == two_way
     assert labelled.plans.reversible[used].any()
+
+
+@pytest.mark.parametrize("one_way", [False, True])
+def test_a_way_back_that_is_longer(one_way: bool) -> None:
+    """Both streets to serve are two-way, but the streets round them may not be."""
+    ends = [(0, 1), (1, 2), (2, 3), (3, 0)]
+    instance = Instance(
+        name="ring",
+        nodes=(0, 1, 2, 3),
+        links=tuple(
+            Link(
+                tail=tail,
+                head=head,
+                cost=5,
+                one_way=one_way and 0 in (tail, head),
+                required=0 not in (tail, head),
+                demand=int(0 not in (tail, head)),
+            )
+            for tail, head in ends
+        ),
+        depot=0,
+        capacity=2,
+    )
+    batch = batch_from_networks([Network(instance)], device="cpu", mds_dimensions=2)
+    arcs = torch.tensor([[[1, 3], [1, 0], [0, 0]]])
+    assert route_costs(batch, arcs).tolist() == [[20, 20, 0]]
+    assert backwards(batch, arcs).tolist() == [[[4, 2], [2, 0], [0, 0]]]
+    assert reversible_routes(batch, arcs).tolist() == [[not one_way, not one_way, True]]
 
 
 def test_same_seed_same_draw(labelled: LabelledSet) -> None:

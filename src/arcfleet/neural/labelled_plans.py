@@ -88,14 +88,10 @@ def plans_from_labels(
     for first in range(0, len(indices), _CHUNK):
         rows = torch.arange(first, min(first + _CHUNK, len(indices)), device=device)
         some = batch.select(rows)
-        there = route_costs(some, arcs[rows])
         wrong = _is_no_plan(some, arcs[rows]) | (plan_costs(some, arcs[rows]) != cost[rows])
         if wrong.any():
             raise _unfit(labels, int(indices[first + int(wrong.int().argmax())]))
-        # On one-way streets the way back may be longer although all services can be turned.
-        back = backwards(some, arcs[rows])
-        turnable = ((arcs[rows] == 0) | (back_twin(some, arcs[rows]) > 0)).all(2)
-        reversible.append(turnable & (route_costs(some, back) == there))
+        reversible.append(reversible_routes(some, arcs[rows]))
     return LabelledPlans(
         arcs=arcs,
         reversible=torch.cat(reversible),
@@ -122,6 +118,16 @@ def backwards(batch: ArcBatch, arcs: Tensor) -> Tensor:
     flipped = arcs.gather(-1, place.clamp(min=0))
     twins = of_arcs(batch.twin, flipped).to(arcs.dtype)
     return torch.where(place >= 0, twins, 0)
+
+
+def reversible_routes(batch: ArcBatch, arcs: Tensor) -> Tensor:
+    """Say which routes can be driven backwards at the same cost, (batch, routes).
+
+    On one-way streets the way back may be longer although all services can be turned.
+    """
+    turnable = ((arcs == 0) | (back_twin(batch, arcs) > 0)).all(2)
+    back = backwards(batch, arcs)
+    return turnable & (route_costs(batch, back) == route_costs(batch, arcs))
 
 
 def route_costs(batch: ArcBatch, arcs: Tensor) -> Tensor:
