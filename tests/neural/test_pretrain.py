@@ -359,3 +359,26 @@ def test_learning_rate_rises_and_falls() -> None:
     timed = PretrainConfig(steps=100, minutes=1.0)
     assert timed.progress(10, 30.0) == 0.5
     assert timed.progress(90, 30.0) == 0.9
+
+
+def test_compiled_run_makes_one_graph_for_each_scale(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every further graph, or break in one, would cost a GPU much of its speed."""
+    from torch._dynamo import reset
+    from torch._dynamo.utils import counters
+
+    compile_ = torch.compile
+
+    def traced(function: Any, **options: Any) -> Any:
+        return compile_(function, backend="eager", **options)  # tracing alone is quick
+
+    monkeypatch.setattr(torch, "compile", traced)
+    plain = run(folder, tmp_path / "plain", replace(QUICK, steps=12))
+    reset()
+    counters.clear()
+    graphs = run(folder, tmp_path / "graphs", replace(QUICK, steps=12, compile=True))
+    assert counters["stats"]["unique_graphs"] == 2
+    assert not counters["graph_break"]
+    one, other = (load_file(result.model_file) for result in (plain, graphs))
+    assert all(torch.equal(one[name], other[name]) for name in one)

@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
-    from arcfleet.neural.daam import Prepared
+    from arcfleet.neural.arc_batch import ArcBatch
     from arcfleet.neural.labelled_set import LabelledSet
     from arcfleet.neural.pretrain_config import PretrainConfig
     from arcfleet.neural.state import State
 
-    LossOf = Callable[[Prepared, State, Tensor, Tensor], Tensor]
+    LossOf = Callable[[ArcBatch, State, Tensor, bool], Tensor]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -297,8 +297,7 @@ class Pretraining:
         )
         moments = draw_moments(plans.steps, config.moments, generator)
         state, choice = state_at(batch, plans, moments)
-        prepared = self.learner.working.prepare(batch, padded=not labelled.full)
-        return self._loss_of(prepared, state, allowed_arcs(batch, state), choice)
+        return self._loss_of(batch, state, choice, not labelled.full)
 
     def _rows(self, labelled: LabelledSet) -> int:
         states = self.config.tokens / labelled.batch.num_arcs
@@ -424,18 +423,29 @@ class _Window:
 
 
 def imitation_loss(
-    model: Daam, prepared: Prepared, state: State, allowed: Tensor, choice: Tensor
+    model: Daam, batch: ArcBatch, state: State, choice: Tensor, padded: bool
 ) -> Tensor:
-    """Give the mean cross-entropy of the choices among the allowed arcs."""
-    logits = model(prepared, state, allowed)  # (batch, copies, arcs)
+    """Give the mean cross-entropy of the choices among the allowed arcs.
+
+    Parameters
+    ----------
+    model
+        What decides.
+    batch, state
+        The instances, and where plans of them stand, (batch, copies, ...).
+    choice
+        The arcs to choose, (batch, copies).
+    padded
+        Whether there may be padding.
+    """
+    prepared = model.prepare(batch, padded=padded)
+    logits = model(prepared, state, allowed_arcs(batch, state))  # (batch, copies, arcs)
     return functional.cross_entropy(logits.flatten(0, 1), choice.flatten())
 
 
 def _loss_function(model: Daam, config: PretrainConfig, scales: int) -> LossOf:
-    def loss_of(
-        prepared: Prepared, state: State, allowed: Tensor, choice: Tensor
-    ) -> Tensor:
-        return imitation_loss(model, prepared, state, allowed, choice)
+    def loss_of(batch: ArcBatch, state: State, choice: Tensor, padded: bool) -> Tensor:
+        return imitation_loss(model, batch, state, choice, padded)
 
     if not config.compile:
         return loss_of
