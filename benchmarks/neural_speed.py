@@ -17,6 +17,7 @@ import numpy as np
 import torch
 
 from arcfleet.datasets import make_dataset
+from arcfleet.neural.cuda_graph import fastest_wrap
 from arcfleet.neural.daam import Daam, DaamConfig
 from arcfleet.neural.decode import greedy, sample
 from arcfleet.neural.fast_policy import fast_policy
@@ -86,7 +87,7 @@ def shares(policy: FastPolicy, batch: ArcBatch, steps: int, threads: int) -> lis
             allowed_arcs(batch, step(batch, state, chosen))
 
         moving = seconds(update, device, 5)
-    rollout = greedy(policy, batch)
+    rollout = greedy(policy, batch, wrap=fastest_wrap(device))
     optimiser = seconds(
         lambda: optimise(batch, rollout, choose_directions=True, threads=threads), device, 3
     )
@@ -101,17 +102,19 @@ def measure(
     torch.manual_seed(0)
     model = Daam(DaamConfig()).to(device).eval()
     policy = fast_policy(model, compiled=options.compile)
-    rollout = greedy(policy, batch)
-    steps = rollout.arcs.shape[-1]
+    wrap = fastest_wrap(device)
+    steps = greedy(policy, batch, wrap=wrap).arcs.shape[-1]
     rounds = options.rounds
-    fast = seconds(lambda: greedy(policy, batch), device, rounds)
+    fast = seconds(lambda: greedy(policy, batch, wrap=wrap), device, rounds)
     recipe = seconds(
-        lambda: paper_recipe(policy, batch, threads=options.threads), device, rounds
+        lambda: paper_recipe(policy, batch, threads=options.threads, wrap=wrap),
+        device,
+        rounds,
     )
 
     def sampled() -> None:
         generator = torch.Generator().manual_seed(1)
-        plans = sample(policy, batch, SAMPLES, generator=generator)
+        plans = sample(policy, batch, SAMPLES, generator=generator, wrap=wrap)
         optimise(batch, plans, choose_directions=True, threads=options.threads)
 
     many = ""
@@ -135,7 +138,9 @@ def compare_quality(batch: ArcBatch, options: argparse.Namespace) -> str:
     """Compare the greedy costs of the fast way with those of plain float32."""
     torch.manual_seed(0)
     model = Daam(DaamConfig()).to(batch.real.device).eval()
-    fast = as_decoded(batch, greedy(fast_policy(model, compiled=options.compile), batch))
+    policy = fast_policy(model, compiled=options.compile)
+    wrap = fastest_wrap(batch.real.device)
+    fast = as_decoded(batch, greedy(policy, batch, wrap=wrap))
     plain = as_decoded(batch, greedy(model, batch))
     change = fast.costs.mean() / plain.costs.mean() - 1
     same = (fast.costs == plain.costs).mean()

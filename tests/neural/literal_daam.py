@@ -81,7 +81,9 @@ def _initial(model: Daam, batch: ArcBatch, state: State, b: int, c: int) -> Tens
             shares = torch.stack(scores).softmax(0)
             mixed = sum((shares[j] * hidden[j][part] for j in arcs), torch.zeros(size))
             heads.append(functional.elu(mixed))
-        results.append(torch.cat(heads))
+        gathered = torch.cat(heads)
+        skips = config.inputs == "mds+gat+skip"
+        results.append(gathered + hidden[i] if skips else gathered)
     return torch.stack(results)
 
 

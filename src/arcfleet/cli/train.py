@@ -151,7 +151,7 @@ _SIZES: tuple[tuple[str, Callable[[str], Any] | None, str, str], ...] = (
     ("gat_heads", positive_number, "N", "default 1"),
     ("mds_dimensions", whole_number, "N", "default 8"),
     ("norm", str, "NAME", "rms (default), layer, instance, batch"),
-    ("inputs", str, "NAME", "mds+gat (default), gat, mds"),
+    ("inputs", str, "NAME", "mds+gat (default), mds+gat+skip, gat, mds"),
 )
 
 

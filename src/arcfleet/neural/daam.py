@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 NUM_PLAIN = 3
 NUM_CHANGING = 2
 
-Inputs = Literal["mds+gat", "gat", "mds"]
-INPUTS: tuple[Inputs, ...] = ("mds+gat", "gat", "mds")
+Inputs = Literal["mds+gat", "gat", "mds", "mds+gat+skip"]
+INPUTS: tuple[Inputs, ...] = ("mds+gat", "gat", "mds", "mds+gat+skip")
 
 # The CPU takes so many arcs at once: what lies between two layers then stays in its cache.
 PORTION = 1600
@@ -58,7 +58,8 @@ class DaamConfig:
         Logits lie between plus and minus this.
     inputs
         "mds+gat" is the paper's model, "gat" leaves the MDS columns out, "mds" has a
-        plain linear layer instead of the graph attention.
+        plain linear layer instead of the graph attention. "mds+gat+skip", ours, adds an
+        arc's own features to what it gathered: a mean over all arcs blurs them.
     """
 
     width: int = 128
@@ -264,7 +265,8 @@ class Daam(nn.Module):
         parts = hidden.view(*hidden.shape[:-1], heads, -1).transpose(2, 3)
         # parts: (batch, copies, heads, arcs, width / heads)
         mixed = score.softmax(-1).to(kind) @ parts
-        return functional.elu(mixed.transpose(2, 3).flatten(-2))
+        gathered = functional.elu(mixed.transpose(2, 3).flatten(-2))
+        return gathered + hidden if self.config.inputs == "mds+gat+skip" else gathered
 
     def _attend(self) -> Tensor:
         """Give what looks at an arc itself and at the others, (2, heads, width / heads)."""

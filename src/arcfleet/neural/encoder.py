@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from functools import cache
 from typing import TYPE_CHECKING
 
 import torch
@@ -12,9 +11,12 @@ from torch.nn import functional
 
 from arcfleet.neural.norms import make_norm
 
-if TYPE_CHECKING:
-    from types import ModuleType
+try:
+    from arcfleet.neural import short_attention as short
+except ImportError:  # not every torch brings Triton; the general kernels do the same
+    short = None  # type: ignore[assignment]
 
+if TYPE_CHECKING:
     from torch import Tensor
 
     from arcfleet.neural.norms import NormName
@@ -59,8 +61,7 @@ class EncoderLayer(nn.Module):
 
     def _attend(self, joined: Tensor, real: Tensor | None) -> Tensor:
         # joined: (rows, arcs, 3 width)
-        short = _short_attention() if joined.is_cuda else None
-        if short is not None and short.fits(joined, self.heads):
+        if joined.is_cuda and short is not None and short.fits(joined, self.heads):
             attended: Tensor = short.short_attention(joined, real, self.heads)
             return attended
         parts = joined.view(*joined.shape[:-1], 3, self.heads, -1)
@@ -73,13 +74,3 @@ class EncoderLayer(nn.Module):
             mask = mask.masked_fill(~real, -math.inf)[:, None, None]
         mixed = functional.scaled_dot_product_attention(query, key, value, attn_mask=mask)
         return mixed.transpose(1, 2).flatten(2)
-
-
-@cache
-def _short_attention() -> ModuleType | None:
-    """Give the faster kernel of the same function; not every CUDA torch brings Triton."""
-    try:
-        from arcfleet.neural import short_attention
-    except ImportError:
-        return None
-    return short_attention

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from arcfleet.neural.daam import Daam, Prepared
     from arcfleet.neural.state import State
 
+_MOST_SHAPES = 64
+
 
 class FastPolicy:
     """A model that is only decoded, never trained.

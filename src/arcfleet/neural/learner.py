@@ -49,10 +49,9 @@ class Learner:
         self.working = model if same else copy.deepcopy(model).to(dtype)
         self.average = copy.deepcopy(model).requires_grad_(False).eval()
         # Tensors that share the memory of the weights.
-        self._averaged = list(
-            zip(
-                self.average.state_dict().values(), model.state_dict().values(), strict=True
-            )
+        self._averaged = (
+            list(self.average.state_dict().values()),
+            list(model.state_dict().values()),
         )
         self.dtype = dtype
         self.updates = 0
@@ -76,8 +75,16 @@ class Learner:
         loss.backward()  # type: ignore[no-untyped-call]
         if self.working is not self.master:
             pairs = zip(self.master.parameters(), self.working.parameters(), strict=True)
+            masters, gradients = [], []
             for master, working in pairs:
-                master.grad = None if working.grad is None else working.grad.float()
+                if working.grad is None:
+                    continue
+                if master.grad is None:
+                    master.grad = torch.empty_like(master)
+                masters.append(master.grad)
+                gradients.append(working.grad)
+            # One call for all tensors: a call for each would keep the host busy.
+            torch._foreach_copy_(masters, gradients)
         torch.nn.utils.clip_grad_norm_(self.master.parameters(), self._clip_norm)
         for group in self._optimiser.param_groups:
             group["lr"] = rate
@@ -91,17 +98,16 @@ class Learner:
         """Bring the working copy and the average up to date."""
         if self.working is not self.master:
             self.working.zero_grad()
-            pairs = zip(self.master.parameters(), self.working.parameters(), strict=True)
-            for master, working in pairs:
-                working.copy_(master)
+            torch._foreach_copy_(
+                list(self.working.parameters()), list(self.master.parameters())
+            )
             # Buffers are statistics of what the working copy saw.
             buffers = zip(self.master.buffers(), self.working.buffers(), strict=True)
             for kept, seen in buffers:
                 kept.copy_(seen)
         # Early on a long average would remember the random start.
         decay = min(self._average_decay, self.updates / (self.updates + 10))
-        for mean, value in self._averaged:
-            mean.lerp_(value, 1 - decay)
+        torch._foreach_lerp_(*self._averaged, 1 - decay)
 
     def for_decoding(self) -> Daam:
         """Give a copy of the averaged weights in the type that training works in."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from arcfleet.neural.cuda_graph import fastest_wrap
 from arcfleet.neural.decode import greedy, sample
 from arcfleet.neural.features import batch_from_networks
 from arcfleet.neural.plans import Plans, best, flat_plan, merge, optimise, paper_recipe
@@ -74,6 +75,7 @@ class Proposer:
         self.model = model
         self.threads = threads
         self.generator = generator
+        self.wrap = fastest_wrap(device)
         self.windowed = any(stands_alone(network) for network in networks)
         self.batch = batch_from_networks(
             networks, device=device, mds_dimensions=model.config.mds_dimensions
@@ -84,14 +86,18 @@ class Proposer:
         if self.windowed:
             rollout = self._windows(1, _likeliest, on_step)
         else:
-            rollout = greedy(self.model, self.batch, on_step=on_step)
+            rollout = greedy(self.model, self.batch, on_step=on_step, wrap=self.wrap)
         return optimise(self.batch, rollout, choose_directions=True, threads=self.threads)
 
     def recipe(self, on_step: OnStep) -> Plans:
         """Give one plan of each instance: the paper's cheapest of four, directions kept."""
         if not self.windowed:
             return paper_recipe(
-                self.model, self.batch, threads=self.threads, on_step=on_step
+                self.model,
+                self.batch,
+                threads=self.threads,
+                on_step=on_step,
+                wrap=self.wrap,
             )
         both = [
             optimise(
@@ -113,7 +119,12 @@ class Proposer:
             if len(rows) < len(batch):
                 batch = batch.select(torch.tensor(rows, device=batch.real.device))
             rollout = sample(
-                self.model, batch, copies, generator=self.generator, on_step=on_step
+                self.model,
+                batch,
+                copies,
+                generator=self.generator,
+                on_step=on_step,
+                wrap=self.wrap,
             )
         return optimise(batch, rollout, choose_directions=True, threads=self.threads)
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 
+from arcfleet.neural.cuda_graph import fastest_wrap
 from arcfleet.neural.decode import greedy
 from arcfleet.neural.plans import as_decoded, optimise
 
@@ -32,7 +33,8 @@ class Gaps(NamedTuple):
 @torch.no_grad()
 def validate(model: Daam, labelled: LabelledSet, *, threads: int = 1) -> Gaps:
     """Decode every instance greedily and compare costs."""
-    rollout = greedy(model, labelled.batch)
+    wrap = fastest_wrap(labelled.batch.real.device)
+    rollout = greedy(model, labelled.batch, wrap=wrap)
     label = labelled.plans.cost.double().cpu()
     decoded = as_decoded(labelled.batch, rollout)
     optimised = optimise(labelled.batch, rollout, choose_directions=True, threads=threads)
