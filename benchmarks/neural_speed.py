@@ -1,4 +1,4 @@
-"""Instances that DaAM decodes per second with random weights, and the floor.
+"""Instances that DaAM decodes per second, with random weights or a model's, and the floor.
 
 The floor is the multiply-adds of the model over the rate of a large matrix product on the
 same device. Shares are of a greedy decoding with the path optimiser, each part timed alone.
@@ -17,6 +17,7 @@ import numpy as np
 import torch
 
 from arcfleet.datasets import make_dataset
+from arcfleet.neural.checkpoint import load_model
 from arcfleet.neural.cuda_graph import fastest_wrap
 from arcfleet.neural.daam import Daam, DaamConfig
 from arcfleet.neural.decode import greedy, sample
@@ -94,13 +95,20 @@ def shares(policy: FastPolicy, batch: ArcBatch, steps: int, threads: int) -> lis
     return [steps * encoder, steps * pointer, steps * moving, optimiser]
 
 
+def chosen_model(options: argparse.Namespace, device: torch.device) -> Daam:
+    """Load the model, or make one of random weights, which takes more steps for a plan."""
+    if options.model is not None:
+        return load_model(options.model, device)[0]
+    torch.manual_seed(0)
+    return Daam(DaamConfig()).to(device).eval()
+
+
 def measure(
     scale: int, size: int, batch: ArcBatch, options: argparse.Namespace, rate: float
 ) -> tuple[str, ...]:
     """Give one row of the table."""
     device = batch.real.device
-    torch.manual_seed(0)
-    model = Daam(DaamConfig()).to(device).eval()
+    model = chosen_model(options, device)
     policy = fast_policy(model, compiled=options.compile)
     wrap = fastest_wrap(device)
     steps = greedy(policy, batch, wrap=wrap).arcs.shape[-1]
@@ -136,8 +144,7 @@ def measure(
 
 def compare_quality(batch: ArcBatch, options: argparse.Namespace) -> str:
     """Compare the greedy costs of the fast way with those of plain float32."""
-    torch.manual_seed(0)
-    model = Daam(DaamConfig()).to(batch.real.device).eval()
+    model = chosen_model(options, batch.real.device)
     policy = fast_policy(model, compiled=options.compile)
     wrap = fastest_wrap(batch.real.device)
     fast = as_decoded(batch, greedy(policy, batch, wrap=wrap))
@@ -167,6 +174,7 @@ def main() -> None:
     """Print one table for the given device."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--model", type=Path, metavar="FILE")
     parser.add_argument("--sizes", type=int, nargs="+", default=[1, 100, 1000])
     parser.add_argument("--scales", type=int, nargs="+", default=SCALES)
     parser.add_argument("--rounds", type=int, default=3)
@@ -194,7 +202,8 @@ def main() -> None:
             if scale == max(options.scales):
                 print(measure_preparation(data, device, options.prepare), flush=True)
             prepared = batch_from_dataset(data, range(DISTINCT), device=device)
-            quality.append(f"Task{scale}: {compare_quality(prepared, options)}")
+            if device.type == "cuda":  # on a CPU both are the same
+                quality.append(f"Task{scale}: {compare_quality(prepared, options)}")
             for size in options.sizes:
                 repeated = torch.arange(size, device=device) % DISTINCT
                 rows.append(measure(scale, size, prepared.select(repeated), options, rate))

@@ -252,8 +252,12 @@ class Daam(nn.Module):
         weight = self.changing.weight.view(heads, -1, NUM_CHANGING).to(
             prepared.scores.dtype
         )
-        change = torch.einsum("shw,hwc->shc", self._attend(), weight)
-        moved = torch.einsum("bkac,shc->bksha", changing.to(change.dtype), change)
+        change = torch.einsum("shw,hwc->csh", self._attend(), weight)[..., None]
+        # Not a matrix product: its gradient would be a very long and thin one.
+        way_part, served_part = changing.to(change.dtype).unbind(-1)
+        moved = way_part[:, :, None, None] * change[0] + (
+            served_part[:, :, None, None] * change[1]
+        )  # (batch, copies, 2, heads, arcs)
         to, source = (prepared.scores + moved).unbind(2)  # (batch, copies, heads, arcs)
         if prepared.real is not None:
             source = source.masked_fill(~prepared.real[:, :, None], -math.inf)
