@@ -47,7 +47,6 @@ def run(options: Namespace) -> int:
     path = model_path(options.model)
     require_packages("reading a model")
     from arcfleet.neural.checkpoint import read_model_info
-    from arcfleet.search.result import one_line
 
     info = read_model_info(path)
     if options.json:
@@ -65,8 +64,17 @@ def run(options: Namespace) -> int:
     width = max(len(name) for name, _ in rows) + 2
     print_result(
         "\n".join(
-            f"{one_line(name).replace('_', ' '):{width}}{one_line(str(value))}"
+            f"{_brief(name).replace('_', ' '):{width}}{_brief(value)}"
             for name, value in rows
         )
     )
     return 0
+
+
+def _brief(value: object) -> str:
+    """Give a fact in one line; what holds many is for --json."""
+    from arcfleet.search.result import one_line
+
+    if isinstance(value, dict | list):
+        return f"{len(value)} entries, see --json"
+    return one_line(str(value))
