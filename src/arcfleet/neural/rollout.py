@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from arcfleet.neural.arc_batch import ArcBatch
 
-# Steps between two questions whether all plans are finished: each waits for the device.
+# Steps between two questions whether all plans are finished: on a GPU each waits for it.
 CHECK_EVERY = 8
 
 # Numbers that a step holds at once: some for each pair of arcs, and the hidden layers of
@@ -122,6 +122,7 @@ def walk(
     """
     chosen = carry.state.previous.new_zeros((limits.most, *carry.state.previous.shape))
     parents = None if carry.parent is None else torch.zeros_like(chosen)
+    every = 1 if carry.state.previous.is_cpu else CHECK_EVERY
     taken = 0
     while taken < limits.most:
         carry = advance(carry)
@@ -134,7 +135,7 @@ def walk(
             told(taken)
         # No plan is ready before the least number of steps: no need to ask the device.
         late = taken - limits.least
-        if late >= 0 and late % CHECK_EVERY == 0 and bool(_all_done(carry)):
+        if late >= 0 and late % every == 0 and bool(_all_done(carry)):
             break
     return carry, chosen[:taken], None if parents is None else parents[:taken]
 
