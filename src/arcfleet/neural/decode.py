@@ -91,8 +91,8 @@ def sample(
 ) -> Rollout:
     """Draw `copies` plans of each instance, independently, as probable as the policy says.
 
-    A seed of the generator gives the same plans on every device and in chunks of any
-    size. The log-probabilities are those of the draw, temperature included.
+    A seed of the generator gives the same draws on every device and in chunks of any
+    size; the plans are the same as far as the logits are. The log-probabilities are those of the draw, temperature included.
 
     Parameters
     ----------
