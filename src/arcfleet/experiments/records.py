@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import json
-import warnings
 from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any
 
-from arcfleet.errors import FileError, FormatWarning
-from arcfleet.instance.atomic import check_writable
+from arcfleet.experiments.line_file import LineFile
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
 _FORMAT = "arcfleet-run-1"
-# Every line starts so. A last line that starts otherwise is not ours to cut off.
-_START = f'{{"format": "{_FORMAT}", '.encode()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,57 +88,32 @@ def gap_percent(cost: int, reference: int | None) -> float | None:
 
 
 class RecordFile:
-    """A file of runs: what is in it, and the place to add to.
-
-    Each line is written by one call, unbuffered: a kill can cut only the last one. Such a
-    half line is dropped with a warning when the file is opened again.
-    """
+    """A file of runs: what is in it, and the place to add to."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        check_writable(path)
         self.records: dict[RunKey, Record] = {}
-        try:
-            data = path.read_bytes() if path.exists() else b""
-            *lines, tail = data.split(b"\n")
-            for number, line in enumerate(lines, start=1):
-                record = _parse(path, line, number)
-                self.records[record.key] = record  # a later run replaces a failed one
-            self._stream = path.open("ab", buffering=0)
-            if tail:
-                self._drop(tail, len(data), len(lines) + 1)
-        except OSError as error:
-            raise FileError(path, f"cannot be written ({error.strerror})") from error
+        self._file = LineFile(path, _FORMAT, "a run of `arcfleet bench`")
+        for number, line in enumerate(self._file.lines, start=1):
+            try:
+                record = _parse(line)
+            except _NOT_OURS as error:
+                self._file.refuse(number, error)
+            self.records[record.key] = record  # a later run replaces a failed one
+        self._file.open()
 
     def add(self, record: Record) -> None:
         """Append one run."""
-        line = _format(record)
-        try:
-            written = self._stream.write(line)
-        except OSError as error:
-            raise FileError(self.path, f"cannot be written ({error.strerror})") from error
-        if written != len(line):
-            raise FileError(self.path, "could be written only in part; free some space")
+        self._file.add(_format(record))
         self.records[record.key] = record
 
     def close(self) -> None:
         """Close the file."""
-        self._stream.close()
+        self._file.close()
 
     def finished(self) -> Iterable[Record]:
         """Give the runs that ended with a valid plan."""
         return [r for r in self.records.values() if r.error is None]
-
-    def _drop(self, tail: bytes, size: int, line: int) -> None:
-        if not (tail.startswith(_START) or _START.startswith(tail)):
-            self._stream.close()
-            raise _not_ours(self.path, line)
-        self._stream.truncate(size - len(tail))
-        warnings.warn(
-            f"{self.path}:{line}: dropped a line that was cut off while it was written",
-            FormatWarning,
-            stacklevel=4,
-        )
 
 
 def _format(record: Record) -> bytes:
@@ -181,29 +152,21 @@ _FACT_FIELDS: dict[str, tuple[type, ...]] = {
 assert _FACT_FIELDS.keys() == {f.name for f in fields(Record)} - {"key"}
 
 
-def _parse(path: Path, line: bytes, number: int) -> Record:
-    try:
-        facts: dict[str, Any] = json.loads(line)
-        if facts.pop("format") != _FORMAT:
-            raise ValueError
-        facts["set_name"] = facts.pop("set")
-        known = _KEY_FIELDS | _FACT_FIELDS
-        if facts.keys() != known.keys() or not all(
-            isinstance(facts[name], types) for name, types in known.items()
-        ):
-            raise ValueError
-        history = tuple((float(seconds), int(cost)) for seconds, cost in facts["history"])
-        if facts["error"] is None and (None in (facts["cost"], facts["seconds"])):
-            raise ValueError
-        key = RunKey(**{name: facts.pop(name) for name in _KEY_FIELDS})
-        return Record(key=key, **(facts | {"history": history}))
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-        raise _not_ours(path, number) from error
+_NOT_OURS = (ValueError, TypeError, KeyError, AttributeError, RecursionError)
 
 
-def _not_ours(path: Path, line: int) -> FileError:
-    return FileError(
-        path,
-        "expected a run of `arcfleet bench`, found something else; name another file",
-        line,
-    )
+def _parse(line: bytes) -> Record:
+    facts: dict[str, Any] = json.loads(line)
+    if facts.pop("format") != _FORMAT:
+        raise ValueError
+    facts["set_name"] = facts.pop("set")
+    known = _KEY_FIELDS | _FACT_FIELDS
+    if facts.keys() != known.keys() or not all(
+        isinstance(facts[name], types) for name, types in known.items()
+    ):
+        raise ValueError
+    history = tuple((float(seconds), int(cost)) for seconds, cost in facts["history"])
+    if facts["error"] is None and (None in (facts["cost"], facts["seconds"])):
+        raise ValueError
+    key = RunKey(**{name: facts.pop(name) for name in _KEY_FIELDS})
+    return Record(key=key, **(facts | {"history": history}))
