@@ -1,0 +1,206 @@
+"""Plans of the instances of a data set, decoded in large batches and timed."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
+
+import numpy as np
+import torch
+
+from arcfleet.errors import OptionError, UnsolvableError
+from arcfleet.neural.cuda_graph import fastest_wrap
+from arcfleet.neural.decode import greedy, sample
+from arcfleet.neural.device import torch_threads
+from arcfleet.neural.features import batch_from_dataset
+from arcfleet.neural.plans import (
+    NO_PLAN,
+    Plans,
+    as_decoded,
+    best,
+    flat_plan,
+    optimise,
+    paper_recipe,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
+    from numpy.typing import NDArray
+
+    from arcfleet.datasets import Dataset
+    from arcfleet.neural.arc_batch import ArcBatch
+    from arcfleet.neural.solver import LoadedModel
+    from arcfleet.solution.plan import IntArray
+
+    FlatPlan = tuple[IntArray, IntArray]
+
+# The likeliest arc at each step as decoded, the same through the path optimiser with
+# directions, the paper's recipe, and the best of some samples through that optimiser.
+Decoding = Literal["greedy", "greedy-optimised", "recipe", "sample"]
+
+_BATCH = {"cpu": 64, "cuda": 1024}
+
+
+class DecodedSet(NamedTuple):
+    """What came of the first instances of a data set.
+
+    Parameters
+    ----------
+    costs
+        Total cost of each plan, (instances,).
+    plans
+        Some of them by the position of the instance, as `solution.plan.from_plan` takes
+        them.
+    seconds
+        For all of them: preparation, decoding and path optimiser.
+    """
+
+    costs: NDArray[np.int64]
+    plans: dict[int, FlatPlan]
+    seconds: float
+
+
+def decode_dataset(
+    loaded: LoadedModel,
+    dataset: Dataset,
+    count: int,
+    decoding: Decoding,
+    *,
+    samples: int = 1,
+    temperature: float = 1.0,
+    seed: int = 0,
+    keep: Collection[int] = (),
+    threads: int = 1,
+    batch_size: int | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> DecodedSet:
+    """Make a plan of each of the first `count` instances.
+
+    On a GPU the first batch is decoded once before the clock starts: libraries choose
+    their kernels then.
+
+    Parameters
+    ----------
+    loaded
+        The model, on its device.
+    dataset
+        The instances.
+    count
+        How many to take.
+    decoding
+        How.
+    samples, temperature, seed
+        Of "sample": plans drawn of each instance, what divides the logits, and the seed
+        of all draws.
+    keep
+        Positions of the instances whose plans are wanted.
+    threads
+        For torch on the CPU, and the path optimiser.
+    batch_size
+        Instances at a time; by default what suits the device.
+    progress
+        Told after each batch how many instances are done.
+
+    Raises
+    ------
+    OptionError
+        If an argument is wrong or the device has too little memory.
+    UnsolvableError
+        If an instance has no plan.
+    """
+    if decoding not in get_args(Decoding):
+        raise OptionError(
+            f"expected decoding to be one of {', '.join(get_args(Decoding))}, "
+            f"got {decoding!r}"
+        )
+    size = _BATCH[loaded.device.type] if batch_size is None else batch_size
+    if size < 1:
+        raise OptionError(f"expected batches of at least 1 instance, got {size}")
+
+    def decode(first: int, generator: torch.Generator) -> Plans:
+        batch = batch_from_dataset(
+            dataset,
+            np.arange(first, min(first + size, count)),
+            device=loaded.device,
+            mds_dimensions=loaded.model.config.mds_dimensions,
+        )
+        return best(
+            _plans(loaded, batch, decoding, samples, temperature, generator, threads)
+        )
+
+    costs: list[NDArray[np.int64]] = []
+    plans: dict[int, FlatPlan] = {}
+    seconds = 0.0
+    generator = _generator(seed)
+    try:
+        with torch_threads(threads), torch.inference_mode():
+            if loaded.device.type == "cuda" and count:
+                decode(0, _generator(seed))
+            for first in range(0, count, size):
+                started = time.perf_counter()
+                found = decode(first, generator)  # on the host: the device has finished
+                seconds += time.perf_counter() - started
+                costs.append(_all_planned(found, dataset, first))
+                last = first + len(found.costs)
+                plans |= {i: flat_plan(found, i - first) for i in keep if first <= i < last}
+                if progress is not None:
+                    progress(last)
+    except torch.OutOfMemoryError:
+        raise OptionError(
+            f"expected batches of {size} instances to fit in the device's memory, found "
+            "too little: take smaller batches"
+        ) from None
+    return DecodedSet(np.concatenate(costs), plans, seconds)
+
+
+def device_name(loaded: LoadedModel) -> str:
+    """Name the device for records: the GPU's type, or "cpu"."""
+    if loaded.device.type == "cuda":
+        return torch.cuda.get_device_name(loaded.device)
+    return loaded.device.type
+
+
+def _plans(
+    loaded: LoadedModel,
+    batch: ArcBatch,
+    decoding: Decoding,
+    samples: int,
+    temperature: float,
+    generator: torch.Generator,
+    threads: int,
+) -> Plans:
+    wrap = fastest_wrap(loaded.device)
+    if decoding == "recipe":
+        return paper_recipe(loaded.model, batch, threads=threads, wrap=wrap)
+    if decoding == "sample":
+        rollout = sample(
+            loaded.model,
+            batch,
+            samples,
+            generator=generator,
+            temperature=temperature,
+            wrap=wrap,
+        )
+    else:
+        rollout = greedy(loaded.model, batch, wrap=wrap)
+    if decoding == "greedy":
+        return as_decoded(batch, rollout)
+    return optimise(batch, rollout, choose_directions=True, threads=threads)
+
+
+def _all_planned(plans: Plans, dataset: Dataset, first: int) -> NDArray[np.int64]:
+    costs = plans.costs[:, 0]
+    missing = np.flatnonzero(costs == NO_PLAN)
+    if len(missing):
+        raise UnsolvableError(
+            f"expected a plan of every instance of {dataset.path}, found none of "
+            f"instance {first + int(missing[0])}"
+        )
+    return costs
+
+
+def _generator(seed: int) -> torch.Generator:
+    # torch takes 63 bits; numpy mixes all 64 of the seed into them.
+    mixed = np.random.SeedSequence(seed).generate_state(1, np.uint64)[0]
+    return torch.Generator().manual_seed(int(mixed) >> 1)
