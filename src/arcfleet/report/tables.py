@@ -58,3 +58,19 @@ def table(rows: Sequence[Sequence[object]], header: Sequence[str]) -> str:
 
     rule = "  ".join("-" * width for width in widths)
     return "\n".join([line(header), rule, *(line(row) for row in cells)])
+
+
+def markdown_table(rows: Sequence[Sequence[object]], header: Sequence[str]) -> str:
+    """Write rows under a header in Markdown; the first column to the left.
+
+    Parameters
+    ----------
+    rows, header
+        As `table` takes them.
+    """
+    lines = [header, ["---", *["---:"] * (len(header) - 1)], *rows]
+    texts = (
+        [_MISSING if cell is None else str(cell).replace("|", "\\|") for cell in line]
+        for line in lines
+    )
+    return "\n".join(f"| {' | '.join(line)} |" for line in texts)

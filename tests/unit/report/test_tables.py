@@ -1,6 +1,6 @@
 import pytest
 
-from arcfleet.report.tables import table
+from arcfleet.report.tables import markdown_table, table
 
 
 def test_numbers_go_right_and_words_left() -> None:
@@ -26,3 +26,13 @@ def test_no_rows() -> None:
 def test_ragged_rows_are_refused() -> None:
     with pytest.raises(ValueError, match="expected 2 cells per row, got 1"):
         table([(1,)], ("a", "b"))
+
+
+def test_markdown() -> None:
+    rows = [("a|b", 1), (None, "2 ± 1")]
+    assert markdown_table(rows, ("method", "gap")).splitlines() == [
+        "| method | gap |",
+        "| --- | ---: |",
+        "| a\\|b | 1 |",
+        "| - | 2 ± 1 |",
+    ]
