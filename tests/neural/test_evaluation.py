@@ -103,6 +103,8 @@ def test_samples_depend_on_seed_and_temperature_but_not_on_batches(
 def test_wrong_arguments(loaded: LoadedModel, dataset: Dataset) -> None:
     with pytest.raises(OptionError, match="got 'magic'"):
         decode_dataset(loaded, dataset, 1, "magic")  # type: ignore[arg-type]
+    with pytest.raises(OptionError, match="from 1 to the 7 instances"):
+        decode_dataset(loaded, dataset, COUNT + 1, "greedy")
     with pytest.raises(OptionError, match="at least 1 instance"):
         decode_dataset(loaded, dataset, 1, "greedy", batch_size=0)
     assert device_name(loaded) == "cpu"

@@ -234,11 +234,11 @@ def _load(options: Namespace) -> tuple[str, LoadedModel]:
 
 
 def _line(cell: Cell, row: TableRow) -> str:
-    from arcfleet.experiments.learned_report import gap_text
+    from arcfleet.experiments.learned_report import gap_text, milliseconds_text
 
     return (
         f"{row.key.set_name}, {cell.contender.label}: {gap_text(row)} % above the labels, "
-        f"{1000 * row.seconds_per_instance:.3g} ms per instance, {row.key.count} instances"
+        f"{milliseconds_text(row)} ms per instance, {row.key.count} instances"
     )
 
 

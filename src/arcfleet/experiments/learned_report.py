@@ -76,7 +76,7 @@ def sections(cells: Sequence[Cell], rows: Sequence[TableRow]) -> list[Section]:
         Section(
             "Milliseconds per instance",
             header,
-            lay_out(lambda row: f"{1000 * row.seconds_per_instance:.3g}"),
+            lay_out(milliseconds_text),
         ),
     ]
 
@@ -141,6 +141,12 @@ def gap_text(row: TableRow) -> str:
     gaps = row.gaps
     width = gaps.half_width_percent
     return f"{gaps.gap_percent:.2f}" + ("" if width is None else f" ± {width:.2f}")
+
+
+def milliseconds_text(row: TableRow) -> str:
+    """Give the time of an instance in milliseconds, without unit."""
+    value = 1000 * row.seconds_per_instance
+    return f"{value:.3g}" if value < 100 else f"{value:.0f}"
 
 
 def _count(row: TableRow) -> int:

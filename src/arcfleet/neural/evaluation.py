@@ -114,6 +114,11 @@ def decode_dataset(
             f"expected decoding to be one of {', '.join(get_args(Decoding))}, "
             f"got {decoding!r}"
         )
+    if not 1 <= count <= len(dataset):
+        raise OptionError(
+            f"expected a count from 1 to the {len(dataset)} instances of {dataset.path}, "
+            f"got {count}"
+        )
     size = _BATCH[loaded.device.type] if batch_size is None else batch_size
     if size < 1:
         raise OptionError(f"expected batches of at least 1 instance, got {size}")
@@ -135,9 +140,11 @@ def decode_dataset(
     generator = _generator(seed)
     try:
         with torch_threads(threads), torch.inference_mode():
-            if loaded.device.type == "cuda" and count:
+            if loaded.device.type == "cuda":
+                _release_memory(loaded.device)
                 decode(0, _generator(seed))
             for first in range(0, count, size):
+                _release_memory(loaded.device)
                 started = time.perf_counter()
                 found = decode(first, generator)  # on the host: the device has finished
                 seconds += time.perf_counter() - started
@@ -198,6 +205,12 @@ def _all_planned(plans: Plans, dataset: Dataset, first: int) -> NDArray[np.int64
             f"instance {first + int(missing[0])}"
         )
     return costs
+
+
+def _release_memory(device: torch.device) -> None:
+    # What torch keeps of earlier batches looks taken when the next one's chunks are sized.
+    if device.type == "cuda":
+        torch.cuda.empty_cache()
 
 
 def _generator(seed: int) -> torch.Generator:
