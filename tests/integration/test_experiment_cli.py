@@ -176,6 +176,8 @@ def test_wrong_usage(
     assert "as in table.jsonl" in error("--out", tmp_path / "table.csv")
     assert "model file" in error(*out, "--model", folder / "task20-test.npz")
     assert "CUDA devices" in error(*out, "--device", "cuda:4000")
+    assert "--model and --device" in error(*out, "--methods", "ps")
+    assert "--search-count" in error(*out, "--search-count", 3)
     bare = tmp_path / "bare.npz"
     shutil.copy(folder / "task20-test.npz", bare)
     assert main(["experiment", "learned", str(bare), *map(str, out)]) == 1

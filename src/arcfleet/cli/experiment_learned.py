@@ -166,12 +166,14 @@ def run(options: Namespace) -> int:
         search_count=options.search_count,
         seed=options.seed,
     )
+    is_learned = any(contender.is_learned for contender in contenders)
+    _refuse_idle_options(options, is_learned=is_learned)
     markdown, table = _beside(options.out)
     for path in (markdown, table):
         check_writable(path)
     files = learned_table.open_test_sets(options.sets)
     checksum, loaded = None, None
-    if any(contender.is_learned for contender in contenders):
+    if is_learned:
         checksum, loaded = _load(options)
     cells = learned_table.plan_cells(
         files, contenders, model_sha256=checksum, count=options.count
@@ -206,6 +208,22 @@ def run(options: Namespace) -> int:
     else:
         print_result(learned_report.as_text(tables))
     return 0
+
+
+def _refuse_idle_options(options: Namespace, *, is_learned: bool) -> None:
+    """Raise OptionError for an option that would change nothing."""
+    from arcfleet.errors import OptionError
+
+    if not is_learned and (options.model is not None or options.device != "auto"):
+        raise OptionError(
+            "expected --model and --device with a method of the model only, got one "
+            f"with --methods {options.methods}: leave it out or add greedy"
+        )
+    if options.search_count is not None and not (options.ruin_recreate or options.maens):
+        raise OptionError(
+            "expected --search-count with --ruin-recreate or --maens, got it alone: use "
+            "--count to limit all methods"
+        )
 
 
 def _beside(out: Path) -> tuple[Path, Path]:
