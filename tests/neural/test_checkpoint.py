@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -112,6 +113,15 @@ def test_half_the_bits_make_a_smaller_file_of_nearly_the_same_weights(
         assert torch.equal(tensor, model.state_dict()[name].to(getattr(torch, dtype)))
 
 
+def test_a_whole_number_for_clip_comes_back(tmp_path: Path, folder: Path) -> None:
+    path = tmp_path / "model.safetensors"
+    save_model(tiny_model(replace(TINY, clip=5)), path, {})
+    assert load_model(path)[0].config == replace(TINY, clip=5.0)
+    config = {name: getattr(TINY, name) for name in DaamConfig.__dataclass_fields__}
+    model = load_model_from(folder, forged({"config": config | {"clip": 5}}))
+    assert type(model.config.clip) is float
+
+
 def test_the_same_model_gives_the_same_bytes(tmp_path: Path, written: bytes) -> None:
     path = tmp_path / "again.safetensors"
     save_model(load_model_from(tmp_path, written), path, FACTS)
@@ -188,15 +198,17 @@ def test_other_headers_are_refused(
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
-        ("width", 8.0, "expected width to be a int, found 8.0"),
+        ("width", 8.0, "expected width to be a whole number, got 8.0"),
         ("width", 16, "of shape"),
         ("width", 10**9, "width from 0 to"),
         ("width", 9, "that heads divides"),
         ("layers", 2, "weights of all 2 layers|expected weights 'encoder.1"),
         ("layers", 60_000, "expected weights of all 60000 layers, found fewer"),
-        ("heads", True, "expected heads to be a int"),
+        ("heads", True, "expected heads to be a whole number, got True"),
         ("norm", "none", "norm to be one of"),
-        ("norm", 3, "norm to be a str"),
+        ("norm", 3, "norm to be one of"),
+        ("norm", [], "norm to be one of"),
+        ("clip", "high", "expected clip to be a number, got 'high'"),
         ("inputs", "mds", "weights 'static.bias'|weights than the model's"),
     ],
 )

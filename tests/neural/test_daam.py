@@ -276,6 +276,13 @@ def test_one_graph_holds_the_whole_step() -> None:
         {"mds_dimensions": -1},
         {"clip": 0.0},
         {"clip": math.nan},
+        {"clip": "high"},
+        {"clip": True},
+        {"clip": 10**400},
+        {"width": 8.0},
+        {"layers": True},
+        {"mds_dimensions": "2"},
+        {"norm": []},
     ],
 )
 def test_sizes_that_cannot_be_are_refused(changes: dict[str, object]) -> None:

@@ -254,12 +254,8 @@ def _config(path: Path, found: object) -> DaamConfig:
     if not isinstance(found, dict) or found.keys() != names:
         others = ", ".join(sorted(found.keys() ^ names)) if isinstance(found, dict) else ""
         _refuse(path, "every size of the model", f"missing or unknown ones: {others:.80}")
-    usual: dict[str, Any] = asdict(DaamConfig())
     for name, value in found.items():
-        wanted = type(usual[name])
-        if type(value) is not wanted:
-            _refuse(path, f"{name} to be a {wanted.__name__}", f"{value!r:.40}")
-        if wanted is int and not 0 <= value <= _LARGEST_SIZE:
+        if type(value) is int and not 0 <= value <= _LARGEST_SIZE:
             _refuse(path, f"{name} from 0 to {_LARGEST_SIZE}", f"{value!r:.40}")
     try:
         return DaamConfig(**found)

@@ -7,6 +7,7 @@ runs again at every step, which is the paper's model. Decoding is not its busine
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -73,24 +74,30 @@ class DaamConfig:
     inputs: Inputs = "mds+gat"
 
     def __post_init__(self) -> None:
-        """Check every number."""
-        for name in ("width", "layers", "heads", "feed_forward", "gat_heads"):
-            if getattr(self, name) < 1:
+        """Check every number, and make `clip` a float."""
+        positive = ("width", "layers", "heads", "feed_forward", "gat_heads")
+        for name in (*positive, "mds_dimensions"):
+            value = getattr(self, name)
+            if type(value) is not int:  # a bool is an int, but no size
                 raise OptionError(
-                    f"expected {name} to be at least 1, got {getattr(self, name)}"
+                    f"expected {name} to be a whole number, got {value!r:.40}"
                 )
-        if self.mds_dimensions < 0:
-            raise OptionError(
-                f"expected mds_dimensions of at least 0, got {self.mds_dimensions}"
-            )
+            least = 1 if name in positive else 0
+            if value < least:
+                raise OptionError(f"expected {name} to be at least {least}, got {value}")
         for name in ("heads", "gat_heads"):
             if self.width % getattr(self, name):
                 raise OptionError(
                     f"expected a width that {name} divides, got width {self.width} and "
                     f"{getattr(self, name)} {name}"
                 )
-        if not 0 < self.clip < math.inf:
-            raise OptionError(f"expected clip to be above 0 and finite, got {self.clip}")
+        if type(self.clip) not in (int, float):
+            raise OptionError(f"expected clip to be a number, got {self.clip!r:.40}")
+        if not 0 < self.clip <= sys.float_info.max:
+            raise OptionError(
+                f"expected clip to be above 0 and finite, got {self.clip!r:.40}"
+            )
+        object.__setattr__(self, "clip", float(self.clip))
         if self.norm not in NORMS:
             raise OptionError(f"expected norm to be one of {NORMS}, got {self.norm!r}")
         if self.inputs not in INPUTS:
