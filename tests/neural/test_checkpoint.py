@@ -122,6 +122,13 @@ def test_a_whole_number_for_clip_comes_back(tmp_path: Path, folder: Path) -> Non
     assert type(model.config.clip) is float
 
 
+def test_facts_may_look_like_a_checksum(tmp_path: Path) -> None:
+    path = tmp_path / "model.safetensors"
+    facts = {"sha256": "0" * 64, "first": [{"sha256": "0" * 64}], "text": "0" * 200}
+    save_model(tiny_model(), path, facts)
+    assert load_model(path)[1] == facts
+
+
 def test_the_same_model_gives_the_same_bytes(tmp_path: Path, written: bytes) -> None:
     path = tmp_path / "again.safetensors"
     save_model(load_model_from(tmp_path, written), path, FACTS)

@@ -130,11 +130,10 @@ def save_model(
     except (TypeError, ValueError) as error:
         raise OptionError(f"expected facts that JSON can hold: {error}") from None
     data = save_tensors(tensors, {_ENTRY: text})
-    entry = f'"sha256": "{_NO_CHECKSUM}"'
-    checksum = f'"sha256": "{hashlib.sha256(data).hexdigest()}"'
-    # The entry is JSON within JSON, so its quotes are escaped.
-    blank, filled = (x.replace('"', '\\"').encode() for x in (entry, checksum))
-    write_bytes_atomically(path, data.replace(blank, filled, 1))
+    # The last zeros of the header: facts, which come before, may hold such a row as well.
+    place = data.rindex(_NO_CHECKSUM.encode(), 0, 8 + int.from_bytes(data[:8], "little"))
+    checksum = hashlib.sha256(data).hexdigest().encode()
+    write_bytes_atomically(path, data[:place] + checksum + data[place + len(checksum) :])
 
 
 def load_model(
