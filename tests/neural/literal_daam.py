@@ -54,7 +54,7 @@ def _initial(model: Daam, batch: ArcBatch, state: State, b: int, c: int) -> Tens
         static = batch.features[b, i].double()
         if config.inputs == "gat":
             static = torch.cat([static[:3], torch.zeros(2 * config.mds_dimensions)])
-        way = torch.tensor([_edge(batch, b, previous, i)])
+        way = torch.tensor([_edge(batch, b, previous, i)], dtype=torch.float64)
         allow_serve = state.unserved[b, c, i].double()[None]
         features.append(torch.cat([static, way, allow_serve]).double())
     hidden = [matrix @ feature for feature in features]

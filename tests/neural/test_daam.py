@@ -88,7 +88,7 @@ def _assert_literal(model: Daam, batch: ArcBatch, state: State) -> None:
         without = model(model.prepare(batch), state, allowed)
     for found in (with_gradients, without):
         assert torch.equal(found.isinf(), ~allowed)
-        torch.testing.assert_close(found.double(), expected, rtol=0, atol=1e-5)
+        torch.testing.assert_close(found, expected, rtol=0, atol=1e-10)
     assert expected[allowed].std() > 0.01  # not all the same
 
 

@@ -17,7 +17,7 @@ from torch.nn import functional
 
 from arcfleet.errors import OptionError
 from arcfleet.neural.encoder import EncoderLayer
-from arcfleet.neural.norms import NORMS, NormName
+from arcfleet.neural.norms import NORMS, NormName, at_least_single
 from arcfleet.neural.state import State
 
 if TYPE_CHECKING:
@@ -209,6 +209,8 @@ class Daam(nn.Module):
     def forward(self, prepared: Prepared, state: State, allowed: Tensor) -> Tensor:
         """Give the logits of each arc, (batch, copies, arcs), -inf where not allowed.
 
+        They are in float32, or in float64 as the model.
+
         Parameters
         ----------
         prepared
@@ -221,7 +223,8 @@ class Daam(nn.Module):
         # Gradients, batch norm in training and the GPU want all rows at once.
         if torch.is_grad_enabled() or self.training or not allowed.is_cpu:
             return self._logits(prepared, state, allowed)
-        logits = torch.empty(allowed.shape)
+        wide = torch.promote_types(prepared.static.dtype, torch.float32)
+        logits = torch.empty(allowed.shape, dtype=wide)
         for rows, copies in _portions(*allowed.shape):
             logits[rows, copies] = self._logits(
                 prepared.rows(rows),
@@ -281,28 +284,28 @@ class Daam(nn.Module):
 
     def _attend(self) -> Tensor:
         """Give what looks at an arc itself and at the others, (2, heads, width / heads)."""
-        both = torch.stack([self.attend_to, self.attend_from])
-        return both if both.dtype == torch.float64 else both.float()
+        return at_least_single(torch.stack([self.attend_to, self.attend_from]))
 
     def point(
         self, embedding: Tensor, prepared: Prepared, state: State, allowed: Tensor
     ) -> Tensor:
         """Give the logits of `forward` from the embeddings of `encode`."""
-        width = self.config.width
+        width, kind = self.config.width, embedding.dtype
+        wide = torch.promote_types(kind, torch.float32)
         if prepared.real is None:
             mean = embedding.mean(2)
         else:
-            weight = prepared.real / prepared.real.sum(-1, keepdim=True)
-            mean = (embedding * weight[..., None].to(embedding.dtype)).sum(2)
+            weight = prepared.real.to(wide) / prepared.real.sum(-1, keepdim=True)
+            mean = (embedding * weight[..., None].to(kind)).sum(2)
         row = state.previous[..., None, None].expand(-1, -1, 1, width)
         previous = embedding.gather(2, row)[:, :, 0]  # (batch, copies, width)
-        room = state.remaining / prepared.capacity
+        room = state.remaining.to(wide) / prepared.capacity
         half_full = state.remaining > prepared.capacity - state.remaining
         numbers = torch.stack([room, half_full.to(room.dtype)], dim=-1)
-        context = torch.cat([mean, previous, numbers.to(mean.dtype)], dim=-1)
+        context = torch.cat([mean, previous, numbers.to(kind)], dim=-1)
         # q . (K h) = (K^T q) . h, which spares the keys of all arcs.
         query = self.context(context) @ self.key.weight
-        match = (embedding @ query[..., None])[..., 0].float() / math.sqrt(width)
+        match = at_least_single(embedding @ query[..., None])[..., 0] / math.sqrt(width)
         logits = self.config.clip * match.tanh()
         result: Tensor = logits.masked_fill(~allowed, -math.inf)
         return result

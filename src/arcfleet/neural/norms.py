@@ -14,6 +14,11 @@ NormName = Literal["rms", "layer", "instance", "batch"]
 NORMS: tuple[NormName, ...] = ("rms", "layer", "instance", "batch")
 
 
+def at_least_single(values: Tensor) -> Tensor:
+    """Give the same in float32, or in float64 where it is."""
+    return values if values.dtype == torch.float64 else values.float()
+
+
 def make_norm(name: NormName, width: int) -> nn.Module:
     """Make a norm that takes (rows, arcs, width) and which arcs are real, or None."""
     if name == "rms":
@@ -82,8 +87,8 @@ class BatchNorm(nn.Module):
 def _moments(
     hidden: Tensor, real: Tensor | None, dims: tuple[int, ...]
 ) -> tuple[Tensor, Tensor]:
-    # Sums in at least float32: bfloat16 loses the mean of many arcs.
-    wide = hidden if hidden.dtype == torch.float64 else hidden.float()
+    # bfloat16 loses the mean of many arcs.
+    wide = at_least_single(hidden)
     weight = torch.ones_like(wide[..., :1]) if real is None else real[..., None].to(wide)
     count = weight.sum(dims, keepdim=True)
     mean = (wide * weight).sum(dims, keepdim=True) / count
@@ -94,6 +99,6 @@ def _moments(
 def _normalise(
     hidden: Tensor, mean: Tensor, variance: Tensor, weight: Tensor, bias: Tensor
 ) -> Tensor:
-    wide = hidden if hidden.dtype == torch.float64 else hidden.float()
+    wide = at_least_single(hidden)
     scaled = (wide - mean) * torch.rsqrt(variance + 1e-5)
     return (scaled * weight + bias).to(hidden.dtype)
