@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from dataclasses import replace
 from itertools import product
@@ -201,6 +202,20 @@ def test_batch_norm_learns_its_statistics_in_training_only() -> None:
     torch.testing.assert_close(
         logits_of(model.eval(), batch, state), trained, rtol=0, atol=1e-3
     )
+
+
+def test_statistics_of_batch_norm_stay_in_single_precision() -> None:
+    model = make_model(replace(SMALL, norm="batch"))
+    half = copy.deepcopy(model).to(torch.bfloat16)
+    assert {weights.dtype for weights in half.parameters()} == {torch.bfloat16}
+    before = dict(model.named_buffers())
+    for name, buffer in half.named_buffers():
+        assert torch.equal(buffer, before[name])  # not rounded either
+        assert buffer.data_ptr() != before[name].data_ptr()
+    batch = random_batch([4, 2])
+    logits_of(half.train(), batch, midway(batch))
+    assert {buffer.dtype for buffer in half.buffers()} == {torch.float32}
+    assert {buffer.dtype for buffer in half.double().buffers()} == {torch.float64}
 
 
 @pytest.mark.parametrize("norm", NORMS)

@@ -8,6 +8,8 @@ import torch
 from torch import nn
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from torch import Tensor
 
 NormName = Literal["rms", "layer", "instance", "batch"]
@@ -70,6 +72,16 @@ class BatchNorm(nn.Module):
         self.bias = nn.Parameter(torch.zeros(width))
         self.register_buffer("mean", torch.zeros(width))
         self.register_buffer("variance", torch.ones(width))
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> BatchNorm:
+        # bfloat16 would lose most of the small steps by which the statistics move.
+        before = self.mean, self.variance
+        super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
+        if self.mean.dtype.itemsize < 4:
+            self.mean, self.variance = (
+                kept.to(self.mean.device, torch.float32) for kept in before
+            )
+        return self
 
     def forward(self, hidden: Tensor, real: Tensor | None) -> Tensor:
         """Normalise (rows, arcs, width)."""
