@@ -121,7 +121,8 @@ def test_arcs_are_those_of_the_network(instances: list[Instance]) -> None:
         assert int(batch.num_tasks[row]) == network.num_tasks
         ends, starts = network.arc_end[:, None], network.arc_start
         costs = torch.from_numpy(network.distances[ends, starts]).double()
-        scale = costs.mean().item() or 1.0
+        serving = network.arc_service_cost[1:]
+        scale = costs.mean().item() or (serving.mean() if serving.any() else 1.0)
         assert batch.scale[row].item() == pytest.approx(scale)
         found = batch.incoming()[row, :count, :count].double()
         assert torch.allclose(found, costs.T / scale, rtol=1e-6)
@@ -168,11 +169,25 @@ def scaled(instance: Instance, length: int, load: int) -> Instance:
 @settings(max_examples=40)
 @given(connected_instances())
 def test_units_do_not_matter(instance: Instance) -> None:
-    if not Network(instance).distances.any():
-        return  # nothing to divide by: the scale is 1
     one, other = from_instances([instance]), from_instances([scaled(instance, 10, 7)])
     assert torch.allclose(one.features, other.features, atol=1e-5)
     assert torch.allclose(one.incoming(), other.incoming(), atol=1e-5)
+
+
+def loops_at_the_depot(*costs: int) -> Instance:
+    links = [Link(tail=1, head=1, cost=c, required=True, demand=1) for c in costs]
+    return Instance(name="loops", nodes=(1,), links=tuple(links), depot=1, capacity=2)
+
+
+def test_units_do_not_matter_where_all_driving_is_free() -> None:
+    loops = loops_at_the_depot(100, 200, 300)
+    one, other = from_instances([loops]), from_instances([scaled(loops, 10, 1)])
+    assert torch.equal(one.features, other.features)
+    # The mean service cost is the unit then; where that is free, too, there is none.
+    assert (one.scale.item(), other.scale.item()) == (200, 2000)
+    assert from_instances([loops_at_the_depot(0, 0)]).scale.item() == 1
+    together = from_instances([loops, loops_at_the_depot(0, 0), scaled(loops, 10, 1)])
+    assert together.scale.tolist() == [200, 1, 2000]
 
 
 def test_units_do_not_matter_for_a_set(dataset: Dataset) -> None:

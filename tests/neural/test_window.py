@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -139,6 +140,15 @@ def test_another_unit_of_costs_gives_the_same_windows() -> None:
     again = with_scale(other, window_scale(other, 5))
     torch.testing.assert_close(again.features, scaled.features)
     assert torch.equal(again.scale, scaled.scale)
+
+
+def test_another_unit_gives_the_same_windows_where_all_driving_is_free() -> None:
+    batch = random_batch([12], seed=6)
+    batch = replace(batch, distance=torch.zeros_like(batch.distance))
+    other = replace(batch, service_cost=10 * batch.service_cost)
+    scales = [window_scale(x, 5).item() for x in (batch, other)]
+    assert scales[1] == pytest.approx(10 * scales[0])
+    assert scales[0] == pytest.approx(batch.service_cost[0, 1:].float().mean().item())
 
 
 def test_memory_does_not_grow_with_the_square_of_the_arcs(model: Daam) -> None:

@@ -117,7 +117,9 @@ def batch_from_arrays(
             real=send(links),
         )
         start, end = send(arcs.start), send(arcs.end)
-        scale[rows], lost = _mean_cost(distance[rows], start, end, send(arcs.real))
+        scale[rows], lost = _unit_of_length(
+            distance[rows], start, end, send(arcs.service_cost), send(arcs.real)
+        )
         if bool(lost.any()):
             raise _no_way(f"instance {first + int(lost.nonzero()[0])} of the batch")
         nodes_at = _node_coordinates(distance[rows], padded.num_nodes[rows], mds_dimensions)
@@ -168,12 +170,11 @@ def batch_from_networks(
     scale = torch.empty(batch, dtype=torch.float64)
     places = torch.zeros((batch, width, 2 * mds_dimensions), dtype=torch.float32)
     for row, network in enumerate(networks):
-        start, end, real = (
+        columns = (
             torch.from_numpy(values[row : row + 1])
-            for values in (arcs.start, arcs.end, arcs.real)
+            for values in (arcs.start, arcs.end, arcs.service_cost, arcs.real)
         )
-        own = distance[row : row + 1]
-        scale[row : row + 1], lost = _mean_cost(own, start, end, real)
+        scale[row : row + 1], lost = _unit_of_length(distance[row : row + 1], *columns)
         if bool(lost.any()):
             raise _no_way(f"instance {network.instance.name!r}")
         nodes_at = _place_instance(network.instance, mds_dimensions) / scale[row]
@@ -245,13 +246,15 @@ def _assemble(
     )
 
 
-def _mean_cost(
-    distance: Tensor, start: Tensor, end: Tensor, real: Tensor
+def _unit_of_length(
+    distance: Tensor, start: Tensor, end: Tensor, service_cost: Tensor, real: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Give the mean driving cost between real arcs, 1 if it is 0, and where a way lacks.
+    """Give the mean driving cost between real arcs, and where a way lacks, both (batch,).
 
-    Both are (batch,). Places are counted by how many arcs start and end there, which
-    spares the matrix between arcs; sums of integers in float64 are exact in any order.
+    Where all driving is free the mean service cost is the unit, or 1 if that is 0, too.
+
+    Places are counted by how many arcs start and end there, which spares the matrix
+    between arcs; sums of integers in float64 are exact in any order.
     """
     zeros = torch.zeros(distance.shape[:2], dtype=torch.float64, device=distance.device)
     weight = real.double()
@@ -261,7 +264,14 @@ def _mean_cost(
     mean = (leaving * sums).sum(1) / weight.sum(1).square()
     used = (leaving > 0)[:, :, None] & (arriving > 0)[:, None]
     lost = (used & (distance >= FAR)).flatten(1).any(1)
-    return torch.where(mean > 0, mean, 1.0), lost
+    return torch.where(mean > 0, mean, mean_service_cost(service_cost, real)), lost
+
+
+def mean_service_cost(service_cost: Tensor, real: Tensor) -> Tensor:
+    """Give the mean over the real arcs but the depot, 1 if it is 0, (batch,), float64."""
+    total = service_cost.sum(1, dtype=torch.float64)  # nothing at the depot and padding
+    mean = total / (real.sum(1) - 1).clamp(min=1)
+    return torch.where(mean > 0, mean, 1.0)
 
 
 def _node_coordinates(

@@ -19,6 +19,7 @@ from arcfleet.errors import OptionError
 from arcfleet.neural import state as process
 from arcfleet.neural.arc_batch import ArcBatch
 from arcfleet.neural.daam import NUM_PLAIN
+from arcfleet.neural.features import mean_service_cost
 from arcfleet.neural.state import State
 
 if TYPE_CHECKING:
@@ -172,7 +173,8 @@ def window_scale(batch: ArcBatch, tasks: int) -> Tensor:
 
     A model was trained on lengths divided by the mean of a whole, smaller instance; this
     is the number for which windows look like that. It is taken over windows of unserved
-    tasks around arcs spread evenly over the instance, and one for all of them.
+    tasks around arcs spread evenly over the instance, and one for all of them. Where all
+    driving is free it is as in `features`.
     """
     real = batch.real[0]
     count = int(real.sum())
@@ -184,7 +186,8 @@ def window_scale(batch: ArcBatch, tasks: int) -> Tensor:
     weight = torch.cat([found, found], dim=1).float()
     weight = weight[:, :, None] * weight[:, None, :]
     mean = (_costs(batch, arcs) * weight).sum() / weight.sum()
-    return torch.where(mean > 0, mean, 1.0)[None]
+    serving = mean_service_cost(batch.service_cost, batch.real).to(mean)
+    return torch.where(mean > 0, mean, serving)
 
 
 def with_scale(batch: ArcBatch, scale: Tensor) -> ArcBatch:
