@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +28,8 @@ from tests.shared_data import shared_dir
 from tests.strategies import connected_instances
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from torch import Tensor
 
     from arcfleet.neural.arc_batch import ArcBatch
@@ -54,11 +55,10 @@ def sample(logits: Tensor) -> Tensor:
 @given(
     town=connected_instances(max_extra_links=9),
     tasks=st.integers(1, 4),
-    refresh=st.integers(1, 4),
     bound=st.booleans(),
 )
 def test_the_checker_takes_every_plan(
-    town: arcfleet.Instance, tasks: int, refresh: int, bound: bool
+    town: arcfleet.Instance, tasks: int, bound: bool
 ) -> None:
     network = Network(town)
     arcs = windowed_rollout(
@@ -66,7 +66,6 @@ def test_the_checker_takes_every_plan(
         network_batch([network]),
         choose=sample,
         tasks=tasks,
-        refresh=min(tasks, refresh),
         copies=3,
         bound=bound,
     )
@@ -154,11 +153,25 @@ def test_another_unit_gives_the_same_windows_where_all_driving_is_free() -> None
 def test_memory_does_not_grow_with_the_square_of_the_arcs(model: Daam) -> None:
     batch = random_batch([400], seed=1)
     meter = _Meter(batch)
-    with meter:
-        windowed_rollout(
-            model, batch, choose=greedy, tasks=10, deadline=time.monotonic() + 0.3
-        )
+    with meter, pytest.raises(_Enough):
+        windowed_rollout(model, batch, choose=_some(30), tasks=10)
     assert 0 < meter.most < batch.num_arcs**2 // 10
+
+
+class _Enough(Exception):  # noqa: N818
+    pass
+
+
+def _some(steps: int) -> Callable[[Tensor], Tensor]:
+    """Choose so many times, then end the plan as solvers do: by raising."""
+    left = iter(range(steps))
+
+    def choose(logits: Tensor) -> Tensor:
+        if next(left, None) is None:
+            raise _Enough
+        return greedy(logits)
+
+    return choose
 
 
 class _Meter(TorchDispatchMode):  # type: ignore[no-untyped-call]
@@ -181,18 +194,12 @@ class _Meter(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return result
 
 
-def test_stops_at_the_deadline(model: Daam) -> None:
-    batch = random_batch([50])
-    arcs = windowed_rollout(model, batch, choose=greedy, copies=2, deadline=0.0)
-    assert arcs.shape == (1, 2, 0)
-
-
 def test_without_tasks_there_is_nothing_to_choose(model: Daam) -> None:
     arcs = windowed_rollout(model, random_batch([0]), choose=greedy)
     assert arcs.shape == (1, 1, 0)
 
 
-@pytest.mark.parametrize("options", [{"tasks": 0}, {"refresh": 0}, {"copies": 0}])
+@pytest.mark.parametrize("options", [{"tasks": 0}, {"copies": 0}])
 def test_numbers_that_cannot_be_are_refused(model: Daam, options: dict[str, Any]) -> None:
     with pytest.raises(OptionError, match="expected"):
         windowed_rollout(model, random_batch([2]), choose=greedy, **options)
@@ -204,8 +211,6 @@ def test_plans_a_city(model: Daam) -> None:
     city = arcfleet.read(shared_dir() / "carplib" / "hefei" / "Hefei-10.txt")
     network = Network(city)
     assert network.num_tasks > 1000
-    arcs = windowed_rollout(
-        model, network_batch([network]), choose=greedy, tasks=30, refresh=5
-    )
+    arcs = windowed_rollout(model, network_batch([network]), choose=greedy, tasks=30)
     report = arcfleet.check(city, solution_of(network, arcs[0, 0].tolist()))
     assert report.ok, report.faults

@@ -9,7 +9,6 @@ one window only.
 from __future__ import annotations
 
 import math
-import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -40,10 +39,8 @@ def windowed_rollout(
     *,
     choose: Callable[[Tensor], Tensor],
     tasks: int = 100,
-    refresh: int = 1,
     copies: int = 1,
     bound: bool = True,
-    deadline: float | None = None,
 ) -> Tensor:
     """Build plans of one instance, window by window.
 
@@ -54,18 +51,14 @@ def windowed_rollout(
     batch
         One instance.
     choose
-        From logits, (1, copies, arcs of the window), to one of those arcs, (1, copies).
+        From logits, (1, copies, arcs of the window), to one of those arcs, (1, copies);
+        may raise to end it all.
     tasks
         Tasks in a window.
-    refresh
-        Steps between two windows, at most `tasks`: more is quicker, but the model does
-        not see the tasks that have come near meanwhile.
     copies
         Plans built side by side.
     bound
         Whether the capacity counts, as in `allowed_arcs`.
-    deadline
-        Moment of `time.monotonic` at which to stop; the plans then lack tasks.
 
     Returns
     -------
@@ -79,10 +72,6 @@ def windowed_rollout(
         raise OptionError(f"expected windows of at least 1 task, got {tasks}")
     if copies < 1:
         raise OptionError(f"expected at least 1 copy, got {copies}")
-    if not 1 <= refresh <= tasks:
-        raise OptionError(
-            f"expected refresh between 1 and the {tasks} tasks of a window, got {refresh}"
-        )
     num_tasks = int(batch.num_tasks)
     state = process.start(batch, copies)
     chosen: list[Tensor] = []
@@ -93,19 +82,14 @@ def windowed_rollout(
     while len(chosen) < 2 * num_tasks:
         if len(chosen) > num_tasks and bool(process.finished(state).all()):
             break
-        if deadline is not None and time.monotonic() >= deadline:
-            break
         window = look(batch, state, min(tasks, num_tasks))
         prepared = model.prepare(window.batch, padded=True)
-        local = window.state
-        for _ in range(min(refresh, 2 * num_tasks - len(chosen))):
-            allowed = process.allowed_arcs(window.batch, local, bound=bound)
-            logits = model(prepared, local, allowed)  # (copies, 1, arcs of the window)
-            picked = choose(logits.transpose(0, 1)).transpose(0, 1)  # (copies, 1)
-            local = process.step(window.batch, local, picked, bound=bound)
-            arcs = window.arcs.gather(1, picked).transpose(0, 1)  # (1, copies)
-            state = process.step(batch, state, arcs, bound=bound)
-            chosen.append(arcs)
+        allowed = process.allowed_arcs(window.batch, window.state, bound=bound)
+        logits = model(prepared, window.state, allowed)  # (copies, 1, arcs of the window)
+        picked = choose(logits.transpose(0, 1)).transpose(0, 1)  # (copies, 1)
+        arcs = window.arcs.gather(1, picked).transpose(0, 1)  # (1, copies)
+        state = process.step(batch, state, arcs, bound=bound)
+        chosen.append(arcs)
     if not chosen:
         return state.previous.new_zeros(1, copies, 0)
     return torch.stack(chosen, dim=-1)
