@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
 import torch
@@ -42,6 +42,23 @@ def choose_device(name: str) -> torch.device:
                 "use device 'auto' or 'cpu'"
             )
     return torch.device(name)
+
+
+def working_on(device: torch.device) -> AbstractContextManager[object]:
+    """Make a GPU the current one while the block runs; nothing for the CPU.
+
+    Streams, recordings and Triton kernels take the current GPU, wherever their tensors
+    are.
+    """
+    return torch.cuda.device(device) if device.type == "cuda" else nullcontext()
+
+
+@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
+def has_bfloat16(device: torch.device) -> bool:
+    """Say whether it is a GPU made for bfloat16: of compute capability 8.0 or more."""
+    if device.type != "cuda":
+        return False
+    return torch.cuda.get_device_capability(device) >= (8, 0)
 
 
 @contextmanager

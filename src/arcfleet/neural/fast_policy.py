@@ -1,4 +1,4 @@
-"""The same policy, as fast as the device allows: bfloat16 on a GPU, compiled if asked."""
+"""The same policy, as fast as the device allows: in bfloat16, compiled if asked."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from arcfleet.neural.device import has_bfloat16
+
 if TYPE_CHECKING:
     from torch import Tensor
 
     from arcfleet.neural.arc_batch import ArcBatch
     from arcfleet.neural.daam import Daam, Prepared
     from arcfleet.neural.state import State
-
-_MOST_SHAPES = 64
 
 
 class FastPolicy:
@@ -48,8 +48,8 @@ class FastPolicy:
 
 
 def decoding_model(model: Daam) -> Daam:
-    """Give the model in the precision to decode in: a bfloat16 copy of one on a GPU."""
-    if next(model.parameters()).is_cuda:
+    """Give the model in the precision to decode in: a bfloat16 copy on a recent GPU."""
+    if has_bfloat16(next(model.parameters()).device):
         model = copy.deepcopy(model).to(torch.bfloat16)
     return model.eval()
 

@@ -18,6 +18,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from arcfleet.neural.device import has_bfloat16
+
 #: Beyond this the keys of a head no longer fit into registers.
 MOST_ARCS = 256
 #: Best of a few on an H200: rows of a tile and warps, by the number of keys (padded).
@@ -28,11 +30,17 @@ _BACKWARD_SHAPE = {64: (64, 4), 128: (32, 2), 256: (64, 4)}
 def fits(parts: Tensor, heads: int) -> bool:
     """Say whether queries, keys and values, (rows, arcs, 3 width), can be handled.
 
-    In single precision Triton would round more than the general kernels do.
+    In single precision Triton would round more than the general kernels do, and it
+    supports no GPU without bfloat16.
     """
     dim = parts.shape[-1] // 3 // heads
     half = parts.dtype in (torch.bfloat16, torch.float16)
-    return half and parts.shape[1] <= MOST_ARCS and dim in (16, 32, 64)
+    return (
+        half
+        and parts.shape[1] <= MOST_ARCS
+        and dim in (16, 32, 64)
+        and has_bfloat16(parts.device)
+    )
 
 
 @triton.jit

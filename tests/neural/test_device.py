@@ -1,0 +1,81 @@
+"""Which devices do what; the devices themselves are feigned."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import pytest
+import torch
+
+from arcfleet.neural import fast_policy
+from arcfleet.neural.daam import Daam, DaamConfig
+from arcfleet.neural.device import has_bfloat16, working_on
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@pytest.mark.parametrize(
+    ("capability", "expected"), [((7, 5), False), ((8, 0), True), ((12, 1), True)]
+)
+def test_bfloat16_needs_a_recent_gpu(
+    capability: tuple[int, int], expected: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[torch.device] = []
+
+    def answer(device: torch.device) -> tuple[int, int]:
+        asked.append(device)
+        return capability
+
+    monkeypatch.setattr(torch.cuda, "get_device_capability", answer)
+    assert has_bfloat16(torch.device("cuda:3")) is expected
+    assert asked == [torch.device("cuda:3")]
+    assert not has_bfloat16(torch.device("cpu"))
+    assert len(asked) == 1
+
+
+@pytest.mark.parametrize("recent", [True, False])
+def test_models_are_decoded_in_bfloat16_where_the_device_can(
+    recent: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fast_policy, "has_bfloat16", lambda device: recent)
+    model = Daam(DaamConfig(width=8, layers=1, heads=2, feed_forward=8))
+    found = fast_policy.decoding_model(model)
+    kind = torch.bfloat16 if recent else torch.float32
+    assert {weights.dtype for weights in found.parameters()} == {kind}
+    assert {weights.dtype for weights in model.parameters()} == {torch.float32}
+    assert not found.training
+
+
+@pytest.mark.parametrize("recent", [True, False])
+def test_the_short_kernel_needs_a_recent_gpu(
+    recent: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("triton", reason="torch for CPUs brings no Triton")
+    from arcfleet.neural import short_attention
+
+    monkeypatch.setattr(short_attention, "has_bfloat16", lambda device: recent)
+    parts = torch.zeros(2, 5, 3 * 32, dtype=torch.bfloat16)
+    assert short_attention.fits(parts, 2) is recent
+    assert not short_attention.fits(parts.float(), 2)
+
+
+def test_working_on_the_cpu_needs_nothing() -> None:
+    with working_on(torch.device("cpu")):
+        assert torch.zeros(1).is_cpu
+
+
+def test_a_gpu_is_the_current_one_while_it_works(monkeypatch: pytest.MonkeyPatch) -> None:
+    entered: list[torch.device] = []
+
+    @contextmanager
+    def enter(device: torch.device) -> Iterator[None]:
+        entered.append(device)
+        yield
+        entered.remove(device)
+
+    monkeypatch.setattr(torch.cuda, "device", enter)
+    with working_on(torch.device("cuda:1")):
+        assert entered == [torch.device("cuda:1")]
+    assert not entered
