@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from arcfleet.neural.device import working_on
 from arcfleet.neural.rollout import Carry
 from arcfleet.neural.state import State
 
@@ -45,18 +46,31 @@ def graphed(advance: Advance) -> Advance:
     return replay
 
 
-class _Recording:
-    def __init__(self, advance: Advance, carry: Carry) -> None:
-        self.carry = _map(carry, torch.clone)
+def record(work: Callable[[], object], device: torch.device) -> torch.cuda.CUDAGraph:
+    """Record what a call starts on a GPU; a replay does it again on the same tensors.
+
+    The call is made some times before.
+    """
+    with working_on(device):
         side = torch.cuda.Stream()  # type: ignore[no-untyped-call]
         side.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(side):
             for _ in range(_WARM_UPS):
-                advance(self.carry)
+                work()
         torch.cuda.current_stream().wait_stream(side)
-        self.graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(self.graph):
-            _overwrite(self.carry, advance(self.carry))
+        graph = torch.cuda.CUDAGraph()
+        # By default it would be a stream of the GPU of the first recording ever.
+        with torch.cuda.graph(graph, stream=side):
+            work()
+    return graph
+
+
+class _Recording:
+    def __init__(self, advance: Advance, carry: Carry) -> None:
+        self.carry = _map(carry, torch.clone)
+        self.graph = record(
+            lambda: _overwrite(self.carry, advance(self.carry)), carry.steps.device
+        )
 
     def replay(self, carry: Carry) -> Carry:
         if carry is not self.carry:

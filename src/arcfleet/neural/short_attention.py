@@ -18,7 +18,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from arcfleet.neural.device import has_bfloat16
+from arcfleet.neural.device import has_bfloat16, working_on
 
 #: Beyond this the keys of a head no longer fit into registers.
 MOST_ARCS = 256
@@ -175,20 +175,21 @@ def _attend(
     log_sums = parts.new_empty(rows * heads, arcs, dtype=torch.float32)
     dim, keys = width // heads, _padded(arcs)
     tile, warps = _FORWARD_SHAPE[keys]
-    _forward_kernel[(rows * heads,)](
-        parts,
-        parts if real is None else real.contiguous(),
-        out,
-        log_sums,
-        math.log2(math.e) / math.sqrt(dim),
-        arcs,
-        heads,
-        real is not None,
-        dim,
-        keys,
-        tile,
-        num_warps=warps,
-    )
+    with working_on(parts.device):
+        _forward_kernel[(rows * heads,)](
+            parts,
+            parts if real is None else real.contiguous(),
+            out,
+            log_sums,
+            math.log2(math.e) / math.sqrt(dim),
+            arcs,
+            heads,
+            real is not None,
+            dim,
+            keys,
+            tile,
+            num_warps=warps,
+        )
     return out, log_sums
 
 
@@ -213,23 +214,24 @@ def _attend_backward(
     d_parts = torch.empty_like(parts)
     dim, keys = width // heads, _padded(arcs)
     tile, warps = _BACKWARD_SHAPE[keys]
-    _backward_kernel[(rows * heads,)](
-        parts,
-        parts if real is None else real.contiguous(),
-        out,
-        log_sums,
-        d_out.contiguous(),
-        d_parts,
-        math.log2(math.e) / math.sqrt(dim),
-        1 / math.sqrt(dim),
-        arcs,
-        heads,
-        real is not None,
-        dim,
-        keys,
-        tile,
-        num_warps=warps,
-    )
+    with working_on(parts.device):
+        _backward_kernel[(rows * heads,)](
+            parts,
+            parts if real is None else real.contiguous(),
+            out,
+            log_sums,
+            d_out.contiguous(),
+            d_parts,
+            math.log2(math.e) / math.sqrt(dim),
+            1 / math.sqrt(dim),
+            arcs,
+            heads,
+            real is not None,
+            dim,
+            keys,
+            tile,
+            num_warps=warps,
+        )
     return d_parts
 
 
