@@ -18,9 +18,10 @@ import torch
 
 from arcfleet.datasets import make_dataset
 from arcfleet.neural.checkpoint import load_model
-from arcfleet.neural.cuda_graph import fastest_wrap
+from arcfleet.neural.cuda_graph import fastest_wrap, record
 from arcfleet.neural.daam import Daam, DaamConfig
 from arcfleet.neural.decode import greedy, sample
+from arcfleet.neural.device import choose_device, has_bfloat16, working_on
 from arcfleet.neural.fast_policy import fast_policy
 from arcfleet.neural.features import batch_from_dataset
 from arcfleet.neural.plans import as_decoded, optimise, paper_recipe
@@ -71,23 +72,26 @@ def seconds(call: Callable[[], object], device: torch.device, rounds: int) -> fl
 
 
 def shares(policy: FastPolicy, batch: ArcBatch, steps: int, threads: int) -> list[float]:
-    """Time the parts of a greedy decoding: encoder, pointer, state and path optimiser."""
+    """Time the parts of a greedy decoding: encoder, pointer, state and path optimiser.
+
+    On a GPU each part is recorded and replayed, as `greedy` runs them.
+    """
     device = batch.real.device
+
+    def timed(part: Callable[[], object]) -> float:
+        if device.type == "cuda":
+            part = record(part, device).replay
+        return seconds(part, device, 5)
+
     with torch.no_grad():
         prepared = policy.prepare(batch)
         state = start(batch)
         allowed = allowed_arcs(batch, state)
         embedding = policy.encode(prepared, state)
         chosen = policy(prepared, state, allowed).argmax(-1)
-        encoder = seconds(lambda: policy.encode(prepared, state), device, 5)
-        pointer = seconds(
-            lambda: policy.point(embedding, prepared, state, allowed), device, 5
-        )
-
-        def update() -> None:
-            allowed_arcs(batch, step(batch, state, chosen))
-
-        moving = seconds(update, device, 5)
+        encoder = timed(lambda: policy.encode(prepared, state))
+        pointer = timed(lambda: policy.point(embedding, prepared, state, allowed))
+        moving = timed(lambda: allowed_arcs(batch, step(batch, state, chosen)))
     rollout = greedy(policy, batch, wrap=fastest_wrap(device))
     optimiser = seconds(
         lambda: optimise(batch, rollout, choose_directions=True, threads=threads), device, 3
@@ -173,7 +177,7 @@ def measure_preparation(data: Dataset, device: torch.device, count: int) -> str:
 def main() -> None:
     """Print one table for the given device."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--device", default="auto")
     parser.add_argument("--model", type=Path, metavar="FILE")
     parser.add_argument("--sizes", type=int, nargs="+", default=[1, 100, 1000])
     parser.add_argument("--scales", type=int, nargs="+", default=SCALES)
@@ -183,8 +187,14 @@ def main() -> None:
     parser.add_argument("--prepare", type=int, default=1000, metavar="N")
     parser.add_argument("--most-rows", type=int, default=200_000, help="for sampling")
     options = parser.parse_args()
-    device = torch.device(options.device)
-    kind = torch.bfloat16 if device.type == "cuda" else torch.float32
+    device = choose_device(options.device)
+    with working_on(device):
+        run(device, options)
+
+
+def run(device: torch.device, options: argparse.Namespace) -> None:
+    """Measure all and print it."""
+    kind = torch.bfloat16 if has_bfloat16(device) else torch.float32
     rate = matrix_rate(device, kind)
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else "CPU"
     print(describe())
