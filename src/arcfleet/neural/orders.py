@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from arcfleet.neural.arc_batch import ArcBatch
 
 
-class GatheredCosts(NamedTuple):
+class CostedOrders(NamedTuple):
     """What the path optimiser needs of some orders, on the host.
 
     Parameters
@@ -62,7 +62,7 @@ def without_depot(arcs: Tensor, values: Tensor, most: int) -> Tensor:
 
 def gather_costs(
     batch: ArcBatch, orders: Tensor, *, choose_directions: bool
-) -> GatheredCosts:
+) -> CostedOrders:
     """Look up all costs along orders and bring them to the host, in one transfer.
 
     Parameters
@@ -102,7 +102,7 @@ def gather_costs(
         route_cost=route_cost,
         fleet_limit=fleet_limit,
     )
-    return GatheredCosts(costs, arcs, length == tasks)
+    return CostedOrders(costs, arcs, length == tasks)
 
 
 def _rows(batch: ArcBatch, orders: Tensor, directions: int) -> Tensor:

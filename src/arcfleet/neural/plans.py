@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from arcfleet.errors import UnsolvableError
 from arcfleet.neural.decode import beam
@@ -18,12 +17,12 @@ from arcfleet.neural.orders import gather_costs, without_depot
 from arcfleet.search.split import split_gathered
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
     from torch import Tensor
 
     from arcfleet.neural.arc_batch import ArcBatch
     from arcfleet.neural.rollout import OnStep, Policy, Rollout, Wrap
-
-IntArray = NDArray[np.int32]
+    from arcfleet.solution.plan import IntArray
 
 #: Cost of a copy that is no plan: not all tasks served, or a limit broken. As in `split`.
 NO_PLAN = -1
