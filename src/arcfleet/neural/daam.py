@@ -18,6 +18,7 @@ from torch.nn import functional
 from arcfleet.errors import OptionError
 from arcfleet.neural.encoder import EncoderLayer
 from arcfleet.neural.norms import NORMS, NormName, at_least_single
+from arcfleet.neural.rollout import StepNumbers
 from arcfleet.neural.state import State
 
 if TYPE_CHECKING:
@@ -174,6 +175,15 @@ class Daam(nn.Module):
         )
         self.context = nn.Linear(2 * width + 2, width, bias=False)
         self.key = nn.Linear(width, width, bias=False)
+
+    @property
+    def step_numbers(self) -> StepNumbers:
+        """Say what a step holds at once, as `rollout.default_chunk` wants to know."""
+        config = self.config
+        heads = 0 if config.inputs == "mds" else config.gat_heads
+        # Ends, scores, weights and their copy in each head of the graph attention, beside
+        # what all share; queries, keys, values and sums, and the hidden layer twice.
+        return StepNumbers(4 * heads + 2, 8 * config.width + 2 * config.feed_forward)
 
     def prepare(self, batch: ArcBatch, *, padded: bool | None = None) -> Prepared:
         """Work out what stays the same at every step; on the CPU or the GPU as `batch`.

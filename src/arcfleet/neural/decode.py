@@ -73,7 +73,9 @@ def greedy(
 
         return _walk(advance, _first_carry(piece, 1), limits, tell, wrap)
 
-    return by_chunks(decode, batch, 1, bound=bound, chunk=chunk, on_step=on_step)
+    return by_chunks(
+        decode, batch, 1, policy=policy, bound=bound, chunk=chunk, on_step=on_step
+    )
 
 
 @torch.no_grad()
@@ -125,7 +127,9 @@ def sample(
 
         return _walk(advance, _first_carry(piece, copies), limits, tell, wrap)
 
-    return by_chunks(decode, batch, copies, bound=bound, chunk=chunk, on_step=on_step)
+    return by_chunks(
+        decode, batch, copies, policy=policy, bound=bound, chunk=chunk, on_step=on_step
+    )
 
 
 @torch.no_grad()
@@ -188,7 +192,9 @@ def beam(
         )
         return _walk(advance, first, limits, tell, wrap)
 
-    return by_chunks(decode, batch, width, bound=bound, chunk=chunk, on_step=on_step)
+    return by_chunks(
+        decode, batch, width, policy=policy, bound=bound, chunk=chunk, on_step=on_step
+    )
 
 
 def _check_count(name: str, count: int) -> None:

@@ -31,6 +31,7 @@ class FastPolicy:
 
     def __init__(self, model: Daam, *, compiled: bool) -> None:
         self.model = model
+        self.step_numbers = model.step_numbers
         self._call = torch.compile(model, dynamic=False) if compiled else model
         self.encode = (
             torch.compile(model.encode, dynamic=False) if compiled else model.encode

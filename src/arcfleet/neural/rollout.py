@@ -19,16 +19,30 @@ if TYPE_CHECKING:
 # Steps between two questions whether all plans are finished: on a GPU each waits for it.
 CHECK_EVERY = 8
 
-# Numbers that a step holds at once: some for each pair of arcs, and the hidden layers of
-# each arc. For the size of chunks only.
-_NUMBERS_PER_PAIR = 6
-_NUMBERS_PER_ARC = 2048
 # More makes a CPU no faster, and a step so long that time limits are missed.
-_CPU_BYTES = 2**26
+CPU_BYTES = 2**26
+
+
+class StepNumbers(NamedTuple):
+    """About how many numbers of 4 bytes a step holds at once of one plan.
+
+    Parameters
+    ----------
+    per_pair
+        For each pair of arcs.
+    per_arc
+        For each arc: the hidden layers.
+    """
+
+    per_pair: int = 6
+    per_arc: int = 2048
 
 
 class Policy(Protocol):
-    """What can be decoded: a model, compiled or not, or a baseline."""
+    """What can be decoded: a model, compiled or not, or a baseline.
+
+    It may have `step_numbers`, by which the chunks are made to fit the memory.
+    """
 
     def prepare(self, batch: ArcBatch) -> Any:
         """Work out what stays the same at every step."""
@@ -150,18 +164,20 @@ def by_chunks(
     batch: ArcBatch,
     copies: int,
     *,
+    policy: Policy,
     bound: bool,
     chunk: int | None,
     on_step: OnStep | None,
 ) -> Rollout:
     """Decode a batch in parts of `chunk` instances; None takes what fits the memory.
 
-    `decode` gets a part, its place, its limits and whom to tell the steps taken.
+    `decode` gets a part, its place, its limits and whom to tell the steps taken. The
+    policy is asked for its memory only.
     """
     if len(batch) == 0:
         raise OptionError("expected a batch of at least 1 instance, got none")
     if chunk is None:
-        chunk = default_chunk(batch, copies)
+        chunk = default_chunk(policy, batch, copies)
     if chunk < 1:
         raise OptionError(f"expected a chunk of at least 1 instance, got {chunk}")
     each = step_limits(batch, bound=bound)
@@ -190,16 +206,26 @@ def by_chunks(
     return _join(rollouts)
 
 
-def default_chunk(batch: ArcBatch, copies: int) -> int:
-    """Give the number of instances whose steps fit the memory of the batch's device."""
+def default_chunk(policy: Policy, batch: ArcBatch, copies: int) -> int:
+    """Give the number of instances whose steps fit the memory of the batch's device.
+
+    A power of two, so that it does not change with every byte that others take.
+    """
+    numbers: StepNumbers = getattr(policy, "step_numbers", StepNumbers())
     arcs = batch.num_arcs
-    row = 4 * arcs * (_NUMBERS_PER_PAIR * arcs + _NUMBERS_PER_ARC)
+    row = 4 * arcs * (numbers.per_pair * arcs + numbers.per_arc)
     device = batch.real.device
-    budget = _CPU_BYTES
-    if device.type == "cuda":
-        free, _ = torch.cuda.mem_get_info(device)
-        budget = free // 2
-    return max(1, budget // (row * copies))
+    budget = free_bytes(device) // 2 if device.type == "cuda" else CPU_BYTES
+    fitting = max(1, budget // (row * copies))
+    return 1 << (fitting.bit_length() - 1)
+
+
+def free_bytes(device: torch.device) -> int:
+    """Say how much memory of a GPU can still be used."""
+    free: int = torch.cuda.mem_get_info(device)[0]
+    # What torch keeps of earlier calls can be used again.
+    kept = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+    return free + kept
 
 
 def _join(rollouts: list[Rollout]) -> Rollout:
