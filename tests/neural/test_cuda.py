@@ -1,0 +1,204 @@
+"""What only a GPU can show: recordings, the Triton kernel, whole solvers, several GPUs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import torch
+from torch.nn.functional import scaled_dot_product_attention
+
+from arcfleet import Instance, Result, Stop, check, read, solve, solve_many
+from arcfleet.methods import LEARNED
+from arcfleet.neural import proposals
+from arcfleet.neural.cuda_graph import graphed
+from arcfleet.neural.daam import Daam, DaamConfig
+from arcfleet.neural.decode import beam, greedy, sample
+from arcfleet.neural.device import has_bfloat16
+from arcfleet.neural.fast_policy import decoding_model
+from tests.neural.batches import MDS, random_batch
+from tests.tiny_model import tiny_model_file
+
+if TYPE_CHECKING:
+    from arcfleet.neural.rollout import Rollout, Wrap
+
+pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA GPU")
+
+ROOT = Path(__file__).parents[2]
+STOPS = {
+    "daam": Stop(iterations=1),
+    "daam-greedy": Stop(iterations=1),
+    "daam-sample": Stop(iterations=9),
+    "hybrid": Stop(iterations=50),
+}
+
+
+@pytest.fixture(scope="module")
+def model_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny_model_file(tmp_path_factory.mktemp("model"))
+
+
+@pytest.fixture(scope="module")
+def village() -> Instance:
+    return read(ROOT / "examples" / "village.json")
+
+
+def make_model(device: str) -> Daam:
+    """A model that tells arcs apart, so that rounding does not choose among them."""
+    torch.manual_seed(4)
+    config = DaamConfig(
+        width=32,
+        layers=2,
+        heads=2,
+        feed_forward=32,
+        mds_dimensions=MDS,
+        inputs="mds+gat+skip",
+    )
+    return Daam(config).to(device).eval()
+
+
+def decoded(model: Daam, device: str, kind: str, bound: bool, wrap: Wrap | None) -> Rollout:
+    batch = random_batch([9, 6, 9], mixed=True, seed=8).to(device)
+    options: dict[str, Any] = {"bound": bound, "wrap": wrap}
+    if kind == "greedy":
+        return greedy(model, batch, **options)
+    if kind == "beam":
+        return beam(model, batch, 3, **options)
+    generator = torch.Generator().manual_seed(5)
+    return sample(model, batch, 4, generator=generator, **options)
+
+
+def assert_recorded_equals_eager(device: str, kind: str, bound: bool) -> None:
+    model = make_model(device)
+    expected = decoded(model, device, kind, bound, None)
+    found = decoded(model, device, kind, bound, graphed)
+    assert found.arcs.device == expected.arcs.device
+    assert torch.equal(found.arcs, expected.arcs)
+    torch.testing.assert_close(found.log_probability, expected.log_probability)
+
+
+@pytest.mark.parametrize("kind", ["greedy", "beam", "sample"])
+@pytest.mark.parametrize("bound", [True, False])
+def test_recorded_steps_equal_eager_ones(kind: str, bound: bool) -> None:
+    assert_recorded_equals_eager("cuda", kind, bound)
+
+
+@pytest.mark.parametrize("kind", ["greedy", "beam", "sample"])
+def test_the_gpu_decodes_as_the_cpu(kind: str) -> None:
+    on_cpu = decoded(make_model("cpu"), "cpu", kind, True, None)
+    on_gpu = decoded(make_model("cpu").to("cuda"), "cuda", kind, True, graphed)
+    assert torch.equal(on_gpu.arcs.cpu(), on_cpu.arcs)
+    torch.testing.assert_close(
+        on_gpu.log_probability.cpu(), on_cpu.log_probability, rtol=0, atol=1e-3
+    )
+
+
+def assert_kernel_equals_general(
+    device: str, arcs: int, heads: int, dim: int, masked: bool
+) -> None:
+    pytest.importorskip("triton", reason="this torch brings no Triton")
+    from arcfleet.neural import short_attention as short
+
+    generator = torch.Generator().manual_seed(arcs)
+    rows = 3
+    shape = (rows, arcs, 3 * heads * dim)
+    joined = torch.randn(shape, generator=generator).to(device, torch.bfloat16)
+    joined.requires_grad_()
+    if not has_bfloat16(joined.device):
+        pytest.skip("needs a GPU of compute capability 8.0 or more")
+    assert short.fits(joined, heads)
+    real = None
+    if masked:
+        real = (torch.rand(rows, arcs, generator=generator) < 0.6).to(device)
+        real[:, 0] = True
+    parts = joined.float().view(rows, arcs, 3, heads, dim)
+    query, key, value = parts.permute(2, 0, 3, 1, 4)
+    mask = None if real is None else real[:, None, None]
+    wanted = scaled_dot_product_attention(query, key, value, attn_mask=mask)
+    wanted = wanted.transpose(1, 2).flatten(2)  # (rows, arcs, width)
+    found = short.short_attention(joined, real, heads)
+    assert found.dtype == torch.bfloat16
+    torch.testing.assert_close(found.float(), wanted, rtol=2e-2, atol=2e-2)
+    pull = torch.randn(wanted.shape, generator=generator).to(device, torch.bfloat16)
+    (ours,) = torch.autograd.grad(found, joined, pull)
+    (theirs,) = torch.autograd.grad(wanted, joined, pull.float())
+    torch.testing.assert_close(ours.float(), theirs.float(), rtol=5e-2, atol=5e-2)
+
+
+@pytest.mark.parametrize(
+    ("arcs", "heads", "dim", "masked"),
+    [(5, 2, 16, False), (70, 8, 16, True), (201, 8, 16, False), (256, 2, 32, True)],
+)
+def test_kernel_equals_the_general_attention(
+    arcs: int, heads: int, dim: int, masked: bool
+) -> None:
+    assert_kernel_equals_general("cuda", arcs, heads, dim, masked)
+
+
+def test_models_are_decoded_in_what_the_gpu_is_made_for() -> None:
+    model = decoding_model(make_model("cuda"))
+    weights = next(model.parameters())
+    recent = has_bfloat16(weights.device)
+    assert weights.dtype == (torch.bfloat16 if recent else torch.float32)
+    batch = random_batch([5, 3]).to("cuda")
+    assert greedy(model, batch, wrap=graphed).log_probability.isfinite().all()
+
+
+def require_sound(instance: Instance, result: Result) -> None:
+    report = check(instance, result.solution)
+    assert report.ok, report.faults
+    assert report.cost == result.cost
+
+
+@pytest.mark.parametrize("method", LEARNED)
+def test_learned_methods_make_sound_plans(
+    method: str, village: Instance, model_file: Path
+) -> None:
+    for name in ("small.dat", "small_mixed.txt"):
+        instance = read(ROOT / "tests" / "data" / name)
+        stop = STOPS[method]
+        require_sound(
+            instance, solve(instance, method, stop=stop, model=model_file, device="cuda")
+        )
+    options: dict[str, Any] = {"stop": STOPS[method], "model": model_file, "seed": 2}
+    first = solve(village, method, device="cuda", **options)
+    require_sound(village, first)
+    assert solve(village, method, device="cuda", **options).solution == first.solution
+
+
+@pytest.mark.parametrize("method", ["daam", "daam-sample"])
+def test_windows_make_sound_plans(
+    method: str, village: Instance, model_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(proposals, "MOST_TASKS_AT_ONCE", 10)
+    stop = Stop(iterations=3)
+    result = solve(village, method, stop=stop, model=model_file, device="cuda")
+    require_sound(village, result)
+
+
+@pytest.mark.parametrize("method", LEARNED)
+def test_many_instances_get_sound_plans(
+    method: str, village: Instance, model_file: Path
+) -> None:
+    small = [read(ROOT / "tests" / "data" / name) for name in ("small.dat",) * 3]
+    instances = [village, *small]
+    outcomes = solve_many(
+        instances, method, stop=STOPS[method], model=model_file, device="cuda"
+    )
+    for instance, outcome in zip(instances, outcomes, strict=True):
+        assert isinstance(outcome, Result), outcome
+        require_sound(instance, outcome)
+
+
+@pytest.mark.skipif(torch.cuda.device_count() < 2, reason="needs a second CUDA GPU")
+def test_the_second_gpu_works_alone(village: Instance, model_file: Path) -> None:
+    for device in ("cuda:0", "cuda:1"):  # in one process, one after the other
+        for kind in ("greedy", "beam", "sample"):
+            assert_recorded_equals_eager(device, kind, bound=True)
+        assert_kernel_equals_general(device, 70, 8, 16, masked=True)
+        for method in LEARNED:
+            stop = STOPS[method]
+            result = solve(village, method, stop=stop, model=model_file, device=device)
+            require_sound(village, result)
+    assert torch.cuda.current_device() == 0
