@@ -2,19 +2,19 @@ from __future__ import annotations
 
 from dataclasses import fields, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
 from arcfleet.datasets import Dataset, make_dataset
 from arcfleet.errors import UnsolvableError
 from arcfleet.instance import Instance, Link
-from arcfleet.network import Network
+from arcfleet.network import Network, node_distances
 from arcfleet.neural import features as module
 from arcfleet.neural.arc_batch import ArcBatch
 from arcfleet.neural.features import (
@@ -23,7 +23,7 @@ from arcfleet.neural.features import (
     batch_from_networks,
     flip_axes,
 )
-from arcfleet.neural.mds import MOST_LANDMARKS, landmark_nodes
+from arcfleet.neural.mds import MOST_LANDMARKS, classical_mds, landmark_nodes
 from arcfleet.streets.files import read_map
 from arcfleet.streets.scene import make_scene
 from arcfleet.streets.scene_rules import SceneRules
@@ -144,8 +144,51 @@ def test_padding_changes_nothing(instances: list[Instance]) -> None:
     for row, instance in enumerate(instances):
         alone = from_instances([instance])
         arcs = alone.num_arcs
-        assert torch.equal(batch.features[row, :arcs], alone.features[0])
+        # Sums over padding round differently.
+        assert torch.allclose(batch.features[row, :arcs], alone.features[0], atol=1e-5)
         assert torch.equal(batch.incoming()[row, :arcs, :arcs], alone.incoming()[0])
+
+
+@pytest.mark.parametrize("entries", [None, 1000, 1])
+def test_networks_are_placed_together(
+    dataset: Dataset, entries: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[int] = []
+    threads_used: set[int] = set()
+
+    def place(distance: Tensor, *rest: Any) -> Tensor:
+        calls.append(len(distance))
+        return classical_mds(distance, *rest)
+
+    def measure(instance: Instance, threads: int) -> Any:
+        threads_used.add(threads)
+        return node_distances(instance, threads)
+
+    monkeypatch.setattr(module, "classical_mds", place)
+    monkeypatch.setattr(module, "node_distances", measure)
+    if entries is not None:
+        monkeypatch.setattr(module, "CPU_ENTRIES", entries)
+    instances = [dataset[index] for index in range(5)]
+    networks = [Network(instance) for instance in instances]
+    batch = batch_from_networks(networks, device="cpu", threads=2)
+    assert calls == ([5] if entries is None else [1] * 5)
+    assert threads_used == {2}
+    assert_same(batch, batch_from_dataset(dataset, range(5), device="cpu"))
+
+
+def test_small_and_large_networks_share_a_batch(
+    dataset: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nodes = [len(dataset[index].nodes) for index in range(4)]
+    most = sorted(nodes)[1]
+    monkeypatch.setattr(module, "MOST_LANDMARKS", most)
+    monkeypatch.setattr(module, "landmark_nodes", partial(landmark_nodes, most=most))
+    instances = [dataset[index] for index in range(4)]
+    together = from_instances(instances)
+    for row, instance in enumerate(instances):
+        alone = from_instances([instance])
+        found = together.features[row, : alone.num_arcs]
+        assert torch.allclose(found, alone.features[0], atol=1e-5)
 
 
 def scaled(instance: Instance, length: int, load: int) -> Instance:
@@ -169,6 +212,9 @@ def scaled(instance: Instance, length: int, load: int) -> Instance:
 @settings(max_examples=40)
 @given(connected_instances())
 def test_units_do_not_matter(instance: Instance) -> None:
+    network = Network(instance)
+    # Where neither driving nor serving costs anything there is no unit, nor a choice.
+    assume(network.distances.any() or network.arc_service_cost.any())
     one, other = from_instances([instance]), from_instances([scaled(instance, 10, 7)])
     assert torch.allclose(one.features, other.features, atol=1e-5)
     assert torch.allclose(one.incoming(), other.incoming(), atol=1e-5)

@@ -47,6 +47,10 @@ GPU_CHUNK = 4096
 #: On a CPU, few: their matrices stay near the processor.
 CPU_CHUNK = 64
 
+#: The same for instances of any size, as entries of their matrices.
+GPU_ENTRIES = 1 << 25
+CPU_ENTRIES = 1 << 20
+
 
 def batch_from_dataset(
     dataset: Dataset,
@@ -142,8 +146,9 @@ def batch_from_networks(
     *,
     device: torch.device | str,
     mds_dimensions: int = MDS_DIMENSIONS,
+    threads: int = 1,
 ) -> ArcBatch:
-    """Prepare some instances of any size and kind, one after the other on the CPU.
+    """Prepare some instances of any size and kind.
 
     Their places are the terminals of the networks.
 
@@ -152,9 +157,11 @@ def batch_from_networks(
     networks
         The instances.
     device
-        Where the batch will be.
+        Where to work, and where the batch will be.
     mds_dimensions
         Coordinates of a node.
+    threads
+        For the driving costs between nodes, which the CPU finds.
 
     Raises
     ------
@@ -162,32 +169,40 @@ def batch_from_networks(
         If there is no way between two arcs.
     """
     arcs = arcs_of_networks(networks)
-    batch, width = arcs.real.shape
+    instances = [network.instance for network in networks]
     terminals = max((len(network.terminal_nodes) for network in networks), default=1)
     distance = torch.from_numpy(
         pad_arrays([network.distances for network in networks], (terminals, terminals))
-    )
-    scale = torch.empty(batch, dtype=torch.float64)
-    places = torch.zeros((batch, width, 2 * mds_dimensions), dtype=torch.float32)
-    for row, network in enumerate(networks):
+    ).to(device)
+    ends = [_tensor(nodes).to(device) for nodes in (arcs.start_node, arcs.end_node)]
+    scale = torch.empty(len(networks), dtype=torch.float64, device=device)
+    shape = (*arcs.real.shape, 2 * mds_dimensions)
+    places = torch.zeros(shape, dtype=torch.float32, device=device)
+    largest = max((terminals, *(_matrix_size(instance) for instance in instances)))
+    entries = CPU_ENTRIES if distance.device.type == "cpu" else GPU_ENTRIES
+    chunk = max(1, entries // largest**2)
+    for first in range(0, len(networks), chunk):
+        rows = slice(first, first + chunk)
         columns = (
-            torch.from_numpy(values[row : row + 1])
+            _tensor(values[rows]).to(device)
             for values in (arcs.start, arcs.end, arcs.service_cost, arcs.real)
         )
-        scale[row : row + 1], lost = _unit_of_length(distance[row : row + 1], *columns)
+        scale[rows], lost = _unit_of_length(distance[rows], *columns)
         if bool(lost.any()):
-            raise _no_way(f"instance {network.instance.name!r}")
-        nodes_at = _place_instance(network.instance, mds_dimensions) / scale[row]
-        ends = (arcs.start_node[row], arcs.end_node[row])
-        both = [nodes_at[torch.from_numpy(nodes).long()] for nodes in ends]
-        places[row] = torch.cat(both, dim=1).to(torch.float32)
-    instances = [network.instance for network in networks]
+            name = instances[first + int(lost.nonzero()[0])].name
+            raise _no_way(f"instance {name!r}")
+        nodes_at = _place_instances(
+            instances[rows], mds_dimensions, distance.device, threads
+        )
+        nodes_at /= scale[rows, None, None]
+        both = [take_rows(nodes_at, nodes[rows]) for nodes in ends]
+        places[rows] = torch.cat(both, dim=2).to(torch.float32)
     limits = [instance.fleet_limit or 0 for instance in instances]
     return _assemble(
         arcs,
-        distance=distance.to(device),
-        scale=scale.to(device),
-        places=places.to(device),
+        distance=distance,
+        scale=scale,
+        places=places,
         capacity=np.array([i.capacity for i in instances], dtype=np.int32),
         route_cost=np.array([i.route_cost for i in instances], dtype=np.int32),
         fleet_limit=np.array(limits, dtype=np.int32),
@@ -293,17 +308,39 @@ def _node_coordinates(
     return points
 
 
-def _place_instance(instance: Instance, dimensions: int) -> Tensor:
-    """Place the nodes of an instance, (nodes, dimensions)."""
-    count = len(instance.nodes)
-    if count <= MOST_LANDMARKS:
-        distance = torch.from_numpy(node_distances(instance))[None]
-        return classical_mds(distance, torch.tensor([count]), dimensions)[0]
-    landmarks = landmark_nodes(count)
-    leaving, arriving = distances_around(instance, landmarks.numpy().astype(np.int32))
-    return landmark_mds(
-        torch.from_numpy(leaving), torch.from_numpy(arriving), landmarks, dimensions
+def _matrix_size(instance: Instance) -> int:
+    """Give the rows of the matrix of driving costs by which the nodes are placed."""
+    return min(len(instance.nodes), MOST_LANDMARKS)
+
+
+def _place_instances(
+    instances: Sequence[Instance], dimensions: int, device: torch.device, threads: int
+) -> Tensor:
+    """Place the nodes of some instances, (batch, nodes, dimensions).
+
+    Small ones all at once, those beyond the landmarks one by one.
+    """
+    counts = [len(instance.nodes) for instance in instances]
+    points = torch.zeros(
+        (len(instances), max(counts), dimensions), dtype=torch.float64, device=device
     )
+    small = [row for row, count in enumerate(counts) if count <= MOST_LANDMARKS]
+    if small:
+        nodes = max(counts[row] for row in small)
+        matrices = [node_distances(instances[row], threads) for row in small]
+        distance = torch.from_numpy(pad_arrays(matrices, (nodes, nodes))).to(device)
+        sizes = torch.tensor([counts[row] for row in small], device=device)
+        points[small, :nodes] = classical_mds(distance, sizes, dimensions)
+    for row, instance in enumerate(instances):
+        if counts[row] <= MOST_LANDMARKS:
+            continue
+        landmarks = landmark_nodes(counts[row])
+        around = distances_around(instance, landmarks.numpy().astype(np.int32), threads)
+        leaving, arriving = (torch.from_numpy(part).to(device) for part in around)
+        points[row, : counts[row]] = landmark_mds(
+            leaving, arriving, landmarks.to(device), dimensions
+        )
+    return points
 
 
 def _tensor(values: NDArray[np.generic]) -> Tensor:
