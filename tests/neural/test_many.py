@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -144,6 +145,15 @@ def test_targets_end_the_work_on_single_instances(model: Path) -> None:
         "iterations",
         "iterations",
     ]
+
+
+def test_seconds_are_those_of_the_batch(model: Path) -> None:
+    village = read(VILLAGE)
+    outcomes = solve_many(
+        [village] * 3, "daam-greedy", model=model, progress=lambda _: time.sleep(0.01)
+    )
+    # Reporting one of them takes time, but not the others' time.
+    assert len({x.seconds for x in outcomes if isinstance(x, Result)}) == 1
 
 
 @pytest.mark.parametrize("method", ["daam-sample", "hybrid"])

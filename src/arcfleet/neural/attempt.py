@@ -34,6 +34,8 @@ class Attempt:
         When to end.
     started
         `time.perf_counter()` when the work on it began.
+    ended
+        The same when it ended; None until then.
     """
 
     network: Network
@@ -44,11 +46,13 @@ class Attempt:
     plan: FlatPlan | None = None
     history: list[Improvement] = field(default_factory=list)
     stopped_by: StoppedBy | None = None
+    ended: float | None = None
 
     @property
     def seconds(self) -> float:
-        """Wall-clock time since the start."""
-        return time.perf_counter() - self.started
+        """Wall-clock time from the start to the end, or to now."""
+        now = time.perf_counter() if self.ended is None else self.ended
+        return now - self.started
 
     @property
     def iterations_left(self) -> int:

@@ -164,6 +164,9 @@ def attempt_together(
         _end(attempts, "seconds")
     except KeyboardInterrupt:
         _end(attempts, "interrupt")
+    ended = time.perf_counter()
+    for attempt in attempts:
+        attempt.ended = ended
     return attempts
 
 
