@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import torch
 
+import arcfleet
 from arcfleet import Instance, Link, Stop, check, read, solve
 from arcfleet.errors import FileError, OptionError, UnsolvableError
-from arcfleet.methods import LEARNED, METHODS
+from arcfleet.methods import LEARNED, METHODS, has_model
 from arcfleet.network import Network
-from arcfleet.neural import proposals, solver
+from arcfleet.neural import proposals, shipped, solver
 from arcfleet.neural.shipped import SHIPPED_MODEL
 from arcfleet.neural.window import windowed_rollout
 from tests.tiny_model import tiny_model_file
@@ -265,8 +266,18 @@ def test_a_model_is_for_learned_methods_only(small: Instance, model: Path) -> No
         solve(small, device="cpu")
 
 
-@pytest.mark.skipif(SHIPPED_MODEL.is_file(), reason="a model is shipped")
-def test_without_a_model_one_sentence_says_so(small: Instance) -> None:
+def test_the_shipped_model_solves_the_shipped_example() -> None:
+    assert SHIPPED_MODEL.is_relative_to(Path(arcfleet.__file__).parent)
+    denver = read("example:denver")
+    result = solve(denver, "daam-greedy", device="cpu")
+    require_sound(denver, result)
+
+
+def test_without_a_model_one_sentence_says_so(
+    small: Instance, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shipped, "SHIPPED_MODEL", tmp_path / "none.safetensors")
+    assert not has_model()
     for method in LEARNED:
         with pytest.raises(OptionError, match="none comes with this version"):
             solve(small, method)
