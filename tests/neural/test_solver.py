@@ -17,12 +17,14 @@ from arcfleet import Instance, Link, Stop, check, read, solve
 from arcfleet.errors import FileError, OptionError, UnsolvableError
 from arcfleet.methods import LEARNED, METHODS, has_model
 from arcfleet.network import Network
+from arcfleet.neural import plans as plans_module
 from arcfleet.neural import proposals, shipped, solver
 from arcfleet.neural.shipped import SHIPPED_MODEL
 from arcfleet.neural.window import windowed_rollout
 from tests.tiny_model import tiny_model_file
 
 if TYPE_CHECKING:
+    from arcfleet.neural.plans import Plans
     from arcfleet.search import Progress, Result
 
 VILLAGE = Path(__file__).parents[2] / "examples" / "village.json"
@@ -121,6 +123,28 @@ def test_large_instances_go_through_windows(
     hurried = solve(instance, method, stop=Stop(seconds=0.0), model=model)
     require_sound(instance, hurried)
     assert hurried.iterations == 1
+
+
+def test_the_temperature_holds_with_and_without_windows(
+    village: Instance, model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    costs: list[int] = []
+
+    def optimise(*arguments: Any, **options: Any) -> Plans:
+        plans = plans_module.optimise(*arguments, **options)
+        costs.extend(plans.costs.flatten().tolist())
+        return plans
+
+    monkeypatch.setattr(proposals, "optimise", optimise)
+    for most_tasks in (300, 10):
+        monkeypatch.setattr(proposals, "MOST_TASKS_AT_ONCE", most_tasks)
+        for temperature, different in ((1e-6, False), (1.0, True)):
+            costs.clear()
+            monkeypatch.setattr(proposals, "SAMPLING_TEMPERATURE", temperature)
+            solve(village, "daam-sample", stop=Stop(iterations=4), model=model)
+            # Near 0 every draw is the likeliest arc, and so the greedy plan.
+            assert len(costs) == 4
+            assert (len(set(costs)) > 1) == different
 
 
 def test_samples_are_counted_exactly(small: Instance, model: Path) -> None:

@@ -14,6 +14,7 @@ import torch
 from arcfleet.neural.cuda_graph import fastest_wrap
 from arcfleet.neural.decode import greedy, sample
 from arcfleet.neural.features import batch_from_networks
+from arcfleet.neural.gumbel import draw_seeds, gumbel_noise
 from arcfleet.neural.plans import Plans, best, flat_plan, merge, optimise, paper_recipe
 from arcfleet.neural.rollout import Rollout
 from arcfleet.neural.window import windowed_rollout
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 
 #: Beyond so many tasks the model sees a window of the nearest ones.
 MOST_TASKS_AT_ONCE = 300
+#: Divides the logits where plans are drawn: below 1 the likely arcs become likelier.
+SAMPLING_TEMPERATURE = 1.0
 
 
 def stands_alone(network: Network) -> bool:
@@ -114,7 +117,7 @@ class Proposer:
         """Draw some plans of each of some instances."""
         batch = self.batch
         if self.windowed:
-            rollout = self._windows(copies, self._draw, on_step)
+            rollout = self._windows(copies, self._drawing(), on_step)
         else:
             if len(rows) < len(batch):
                 batch = batch.select(torch.tensor(rows, device=batch.real.device))
@@ -123,6 +126,7 @@ class Proposer:
                 batch,
                 copies,
                 generator=self.generator,
+                temperature=SAMPLING_TEMPERATURE,
                 on_step=on_step,
                 wrap=self.wrap,
             )
@@ -140,12 +144,19 @@ class Proposer:
         )
         return Rollout(arcs, torch.zeros(arcs.shape[:2], device=arcs.device))
 
-    def _draw(self, logits: Tensor) -> Tensor:
-        # Drawn on the CPU, so that a seed gives the same plans on every device.
-        uniform = torch.rand(logits.shape, generator=self.generator)
-        uniform = uniform.clamp(min=torch.finfo(uniform.dtype).tiny)
-        noise = -torch.log(-torch.log(uniform)).to(logits.device)
-        return (logits + noise).argmax(-1)
+    def _drawing(self) -> Choose:
+        """Give what draws one plan after another, step by step, as `sample` does."""
+        device = self.batch.real.device
+        seeds = draw_seeds(1, self.generator).to(device)
+        steps = torch.zeros((), dtype=torch.int64, device=device)
+
+        def choose(logits: Tensor) -> Tensor:
+            _, copies, arcs = logits.shape
+            noise = gumbel_noise(seeds, copies, steps, arcs)
+            steps.add_(1)
+            return (logits.float() / SAMPLING_TEMPERATURE + noise).argmax(-1)
+
+        return choose
 
 
 def _likeliest(logits: Tensor) -> Tensor:
