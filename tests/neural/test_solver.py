@@ -5,10 +5,12 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
+import numpy as np
 import pytest
 import torch
 
@@ -19,12 +21,16 @@ from arcfleet.methods import LEARNED, METHODS, has_model
 from arcfleet.network import Network
 from arcfleet.neural import plans as plans_module
 from arcfleet.neural import proposals, shipped, solver
+from arcfleet.neural.plans import Plans
 from arcfleet.neural.shipped import SHIPPED_MODEL
 from arcfleet.neural.window import windowed_rollout
 from tests.tiny_model import tiny_model_file
 
 if TYPE_CHECKING:
-    from arcfleet.neural.plans import Plans
+    from collections.abc import Sequence
+
+    from arcfleet.neural.daam import Daam
+    from arcfleet.neural.rollout import OnStep
     from arcfleet.search import Progress, Result
 
 VILLAGE = Path(__file__).parents[2] / "examples" / "village.json"
@@ -153,6 +159,77 @@ def test_samples_are_counted_exactly(small: Instance, model: Path) -> None:
         result = solve(small, "daam-sample", stop=stop, model=model)
         assert (result.iterations, result.stopped_by) == (iterations, "iterations")
     assert solve(small, "daam-sample", model=model).iterations == 32
+
+
+class _Paced:
+    """Makes plans of given costs at a given pace, and notes how many are asked for."""
+
+    seconds_each = 0.0
+    clock = 0.0
+    drawn: ClassVar[list[int]] = []
+    costs: ClassVar[list[list[int]]] = []
+
+    def __init__(self, model: Daam, networks: Sequence[Network], *_: Any, **__: Any):
+        self.count = len(networks)
+
+    def greedy(self, on_step: OnStep) -> Plans:
+        return self.sample(range(self.count), 1, on_step)
+
+    def sample(self, rows: Sequence[int], copies: int, on_step: OnStep) -> Plans:
+        self.drawn.append(copies)
+        for _ in range(copies):
+            _Paced.clock += self.seconds_each
+            on_step(0, 0)
+        drawn = [[self.costs[row].pop(0) for _ in range(copies)] for row in rows]
+        none = np.zeros((len(rows), copies, 0), dtype=np.int32)
+        return Plans(none, none.astype(np.bool_), np.array(drawn, dtype=np.int64))
+
+
+@pytest.fixture
+def paced(monkeypatch: pytest.MonkeyPatch) -> type[_Paced]:
+    monkeypatch.setattr(solver, "Proposer", _Paced)
+    monkeypatch.setattr(_Paced, "drawn", [])
+    monkeypatch.setattr(_Paced, "clock", 0.0)
+    monkeypatch.setattr(time, "perf_counter", lambda: _Paced.clock)
+    return _Paced
+
+
+def test_the_first_round_fits_the_time(
+    small: Instance, model: Path, paced: type[_Paced], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(paced, "seconds_each", 0.3)
+    monkeypatch.setattr(paced, "costs", [list(range(100, 0, -1))])
+    (attempt,) = solver.attempt_together(
+        [Network(small)],
+        loaded=solver.load_for_solving(model, "cpu"),
+        method="daam-sample",
+        stop=Stop(seconds=1.0),
+        seed=0,
+        threads=1,
+        started=0.0,
+    )
+    # Four would take longer than the time left, and all of them would be lost.
+    assert paced.drawn[:2] == [1, 2]
+    assert (attempt.iterations, attempt.stopped_by) == (3, "seconds")
+
+
+def test_one_instance_near_its_limit_does_not_slow_the_others(
+    small: Instance, model: Path, paced: type[_Paced], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The first finds nothing better after its first plan, the second one until its 21st.
+    costs = [[50] * 200, list(range(50, 30, -1)) + [30] * 200]
+    monkeypatch.setattr(paced, "costs", costs)
+    attempts = solver.attempt_together(
+        [Network(small)] * 2,
+        loaded=solver.load_for_solving(model, "cpu"),
+        method="daam-sample",
+        stop=Stop(stale_iterations=5),
+        seed=0,
+        threads=1,
+        started=0.0,
+    )
+    assert [(x.iterations, x.cost) for x in attempts] == [(6, 50), (26, 30)]
+    assert paced.drawn[:3] == [1, 4, 5]
 
 
 @pytest.mark.parametrize("method", ["daam-sample", "hybrid"])

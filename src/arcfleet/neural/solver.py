@@ -194,19 +194,22 @@ def _attempt(
         generator=generator,
     )
     first = proposer.recipe if method == "daam" else proposer.greedy
+    began = time.perf_counter()
     _offer(attempts, range(len(attempts)), first(watch.look))
     watch.has_first = True
-    size, most = _FIRST_ROUND, _LARGEST_ROUND[loaded.device.type]
+    # A round that would not be finished in time is lost: better a smaller one.
+    in_time = watch.number_in_time(time.perf_counter() - began)
+    size, most = max(1, min(_FIRST_ROUND, in_time)), _LARGEST_ROUND[loaded.device.type]
     while method == "daam-sample":
         watch.look()
         rows = [i for i, attempt in enumerate(attempts) if attempt.stopped_by is None]
         if not rows:
             return
-        copies = min(size, *(attempts[i].iterations_left for i in rows))
+        # One that is near its limit leaves some unused, and does not slow the others.
+        copies = min(size, max(attempts[i].iterations_left for i in rows))
         began = time.perf_counter()
         _offer(attempts, rows, proposer.sample(rows, copies, watch.look))
         each = (time.perf_counter() - began) / copies
-        # A round that would not be finished in time is lost: better a smaller one.
         size = max(1, min(most, size * _GROWTH, watch.number_in_time(each)))
 
 
