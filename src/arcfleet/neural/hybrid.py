@@ -75,15 +75,16 @@ def improve(
 ) -> Result:
     """Search on from a learned plan for what the stop rule leaves.
 
-    Making the learned plan was the first iteration; those of the search come after it.
+    Trying to make the learned plan was the first iteration; those of the search come
+    after it.
 
     Parameters
     ----------
     network
         What is searched on.
     first
-        The learned plan. None where the model found none within the fleet limit: the
-        search then begins by itself, as `ruin-recreate` does.
+        The learned plan. None where the model found none within the fleet limit, or took
+        too long: the search then begins by itself, as `ruin-recreate` does.
     method, seed, threads
         For the result; the last two also for the search.
     stop

@@ -5,6 +5,9 @@ returned. `daam` (the paper's recipe) and `daam-greedy` make just that one, `daa
 goes on drawing plans, and `hybrid` hands its greedy plan to ruin and recreate. One
 iteration is one such plan; the recipe, which takes the cheapest of four, counts as one.
 
+Of a large instance the greedy plan may take longer than it is worth: `hybrid` gives it up
+when a fifth of the time limit is gone, and ruin and recreate begins by itself.
+
 The same seed, device and number of threads give the same plan, as far as the stop rule
 does not depend on the clock.
 """
@@ -20,7 +23,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from arcfleet.errors import OptionError, UnsolvableError
+from arcfleet.errors import OptionError
 from arcfleet.neural.attempt import Attempt
 from arcfleet.neural.checkpoint import load_model
 from arcfleet.neural.device import choose_device, torch_threads
@@ -48,6 +51,8 @@ _FIRST_ROUND = 4
 _GROWTH = 4
 _LARGEST_ROUND = {"cpu": 64, "cuda": 1024}
 _ANY_NUMBER = 2**62
+# Of the time limit of `hybrid`, the most that its learned plan may take.
+_HYBRID_SHARE = 0.2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,10 +110,9 @@ def solve_learned(
         raise KeyboardInterrupt
     if method != "hybrid":
         return attempt.result(method=method, seed=seed, threads=threads)
-    try:
+    first: Result | None = None
+    if attempt.plan is not None:
         first = attempt.result(method=method, seed=seed, threads=threads)
-    except UnsolvableError:
-        first = None
     return improve(
         network,
         first,
@@ -134,7 +138,8 @@ def attempt_together(
 ) -> list[Attempt]:
     """Make the plans of some instances side by side; of `hybrid` the learned part.
 
-    Ctrl-C ends it: attempts that it cut short say so and keep what they have.
+    That has a fifth of the time limit of all instances together; if it takes longer there
+    are no plans. Ctrl-C ends it: attempts that it cut short say so and keep what they have.
 
     Parameters
     ----------
@@ -156,7 +161,7 @@ def attempt_together(
         Called several times a second.
     """
     attempts = [Attempt(network=x, stop=stop, started=started) for x in networks]
-    watch = _Watch(attempts, stop, started, progress)
+    watch = _Watch(attempts, method, stop, started, progress)
     try:
         with torch_threads(threads), torch.inference_mode(), _out_of_memory():
             _attempt(attempts, watch, loaded, method, seed, threads)
@@ -196,7 +201,7 @@ def _attempt(
     first = proposer.recipe if method == "daam" else proposer.greedy
     began = time.perf_counter()
     _offer(attempts, range(len(attempts)), first(watch.look))
-    watch.has_first = True
+    watch.may_end = True
     # A round that would not be finished in time is lost: better a smaller one.
     in_time = watch.number_in_time(time.perf_counter() - began)
     size, most = max(1, min(_FIRST_ROUND, in_time)), _LARGEST_ROUND[loaded.device.type]
@@ -238,33 +243,37 @@ class _Watch:
     def __init__(
         self,
         attempts: Sequence[Attempt],
+        method: str,
         stop: Stop,
         started: float,
         progress: ProgressCallback | None,
     ) -> None:
         self.attempts = attempts
-        self.stop = stop
+        self.limit = stop.seconds
+        self.may_end = False
+        if method == "hybrid":
+            self.may_end = True  # the search makes a plan, if need be
+            if self.limit is not None:
+                self.limit *= _HYBRID_SHARE * len(attempts)
         self.started = started
         self.progress = progress
-        self.has_first = False
         self.reported = started
 
     def number_in_time(self, seconds_each: float) -> int:
         """Say how many plans the time limit leaves room for."""
-        if self.stop.seconds is None:
+        if self.limit is None:
             return _ANY_NUMBER
-        left = self.stop.seconds - (time.perf_counter() - self.started)
+        left = self.limit - (time.perf_counter() - self.started)
         return int(min(_ANY_NUMBER, left / max(seconds_each, 1e-9)))
 
     def look(self, done: int = 0, total: int = 0) -> None:
-        """Report now and then; raise _TimeIsUp, but not before the first plan."""
+        """Report now and then; raise _TimeIsUp, but not before a plan that is needed."""
         now = time.perf_counter()
         if self.progress is not None and now - self.reported >= _PROGRESS_SECONDS:
             self.reported = now
             first = self.attempts[0]
             self.progress(Progress(now - self.started, first.iterations, first.cost))
-        limit = self.stop.seconds
-        if self.has_first and limit is not None and now - self.started >= limit:
+        if self.may_end and self.limit is not None and now - self.started >= self.limit:
             raise _TimeIsUp
 
 
