@@ -21,6 +21,8 @@ from arcfleet.workers import child_seed
 from tests.tiny_model import tiny_model_file
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from arcfleet.batch import BatchProgress
 
 ROOT = Path(__file__).parents[2]
@@ -108,12 +110,34 @@ def test_batches_hold_instances_of_similar_size() -> None:
     ]
 
 
-def test_large_instances_stand_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_instances_stand_alone_and_do_not_wait(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(proposals, "MOST_TASKS_AT_ONCE", 20)
-    village, small = Network(read(VILLAGE)), Network(read(SMALL))
-    networks = [village, small, village, small]
-    batches = list(many._batches(list(enumerate(networks))))  # noqa: SLF001
-    assert [[number for number, _ in batch] for batch in batches] == [[1, 3], [0], [2]]
+    given = [read(SMALL), read(VILLAGE), read(SMALL), read(VILLAGE), IDLE]
+    drawn: list[int] = []
+
+    def draw() -> Iterator[tuple[int, Instance]]:
+        for number, instance in enumerate(given):
+            drawn.append(number)
+            yield number, instance
+
+    groups = many._groups(draw(), lambda *_: None)  # noqa: SLF001
+    seen = [([number for number, _ in group], len(drawn)) for group in groups]
+    assert seen == [([1], 2), ([3], 4), ([4], 5), ([0, 2], 5)]
+
+
+def test_instances_held_at_a_time_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    small, village = read(SMALL), read(VILLAGE)
+    given = [small, small, village, small, small, small]
+    terminals = len(Network(small).terminal_nodes)
+    for name, bound in (("_MOST_HELD", 2), ("_MOST_HELD_SQUARES", 2 * terminals**2)):
+        with monkeypatch.context() as patch:
+            patch.setattr(many, name, bound)
+            groups = many._groups(enumerate(given), lambda *_: None)  # noqa: SLF001
+            numbers = [[number for number, _ in group] for group in groups]
+        pairs = [[0, 1], [2, 3], [4, 5]]
+        assert numbers == (pairs if name == "_MOST_HELD" else [[0, 1], [2], [3, 4], [5]])
 
 
 def test_no_plan_within_the_fleet_is_a_failure(model: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from arcfleet.errors import ArcfleetError
@@ -26,8 +25,10 @@ if TYPE_CHECKING:
     Finished = Callable[[int, Result | TaskFailure], None]
     Numbered = tuple[int, Network]
 
-# Instances held at a time: enough to find many of one size among them.
-_HELD = 2048
+# Held at a time, to find many of one size among them: instances, and squared terminals of
+# all (512 MB of driving costs).
+_MOST_HELD = 2048
+_MOST_HELD_SQUARES = 1 << 27
 # Of a batch: instances, squared arcs of all (256 MB as float32), and how much larger than
 # its smallest member the largest may be, since all are padded to that.
 _MOST_INSTANCES = 512
@@ -168,9 +169,8 @@ def attempt_in_batches(
     failed
         Told the number of an instance that cannot be solved, and why.
     """
-    queue = iter(instances)
-    while held := list(islice(queue, _HELD)):
-        for batch in _batches(list(_networks(held, failed))):
+    for group in _groups(instances, failed):
+        for batch in _batches(group):
             seed = seed_of(min(number for number, _ in batch))
             started = time.perf_counter()
             try:
@@ -195,8 +195,30 @@ def attempt_in_batches(
                 return
 
 
-def _networks(held: Iterable[tuple[int, Instance]], failed: Failed) -> Iterator[Numbered]:
-    for number, instance in held:
+def _groups(
+    instances: Iterable[tuple[int, Instance]], failed: Failed
+) -> Iterator[list[Numbered]]:
+    """Give as many at a time as may be held; one that stands alone at once, by itself."""
+    held: list[Numbered] = []
+    squares = 0
+    for number, network in _networks(instances, failed):
+        if stands_alone(network):
+            yield [(number, network)]
+            continue
+        square = len(network.terminal_nodes) ** 2
+        if len(held) == _MOST_HELD or (held and squares + square > _MOST_HELD_SQUARES):
+            yield held
+            held, squares = [], 0
+        held.append((number, network))
+        squares += square
+    if held:
+        yield held
+
+
+def _networks(
+    instances: Iterable[tuple[int, Instance]], failed: Failed
+) -> Iterator[Numbered]:
+    for number, instance in instances:
         try:
             require_solvable(instance)
             network = Network(instance)
@@ -207,13 +229,11 @@ def _networks(held: Iterable[tuple[int, Instance]], failed: Failed) -> Iterator[
 
 
 def _batches(networks: list[Numbered]) -> Iterator[list[Numbered]]:
-    """Cut into batches, the small instances first."""
+    """Cut a group into batches, the small instances first."""
     batch: list[Numbered] = []
     for number, network in sorted(networks, key=lambda x: (x[1].num_arcs, x[0])):
         if batch and (
             len(batch) == _MOST_INSTANCES
-            or stands_alone(network)
-            or stands_alone(batch[-1][1])
             or network.num_arcs > _MOST_PADDING * batch[0][1].num_arcs + 1
             or (len(batch) + 1) * network.num_arcs**2 > _MOST_SQUARES
         ):
