@@ -8,22 +8,28 @@ import threading
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
+import torch
 
 from arcfleet import Failure, Instance, Link, Result, Stop, check, read, solve, solve_many
 from arcfleet.errors import FileError, OptionError
 from arcfleet.methods import LEARNED
 from arcfleet.network import Network
-from arcfleet.neural import many, proposals
+from arcfleet.neural import many, proposals, solver
+from arcfleet.neural.hybrid import improve_job
 from arcfleet.workers import child_seed
 from tests.tiny_model import tiny_model_file
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from arcfleet.batch import BatchProgress
+    from arcfleet.neural.daam import Daam
+    from arcfleet.neural.hybrid import HybridJob
+    from arcfleet.neural.rollout import OnStep
+    from arcfleet.search import ProgressCallback
 
 ROOT = Path(__file__).parents[2]
 VILLAGE = ROOT / "examples" / "village.json"
@@ -201,6 +207,141 @@ def test_interrupt_keeps_what_there_is(method: str, model: Path) -> None:
         instance=str(VILLAGE), message="interrupted before it was begun"
     )
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        (MemoryError, ""),
+        (RuntimeError, "DefaultCPUAllocator: can't allocate memory: you tried to allocate"),
+        (torch.OutOfMemoryError, "CUDA out of memory."),
+    ],
+)
+@pytest.mark.parametrize("most", [0, 1, 2])
+def test_batches_too_large_for_the_memory_are_halved(
+    kind: type[Exception],
+    text: str,
+    most: int,
+    model: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    sizes: list[int] = []
+
+    def make(model: Daam, networks: Sequence[Network], *rest: Any, **options: Any) -> Any:
+        sizes.append(len(networks))
+        if len(networks) > most:
+            raise kind(text)
+        return proposals.Proposer(model, networks, *rest, **options)
+
+    monkeypatch.setattr(solver, "Proposer", make)
+    outcomes = solve_many([read(SMALL)] * 5, "daam-greedy", model=model)
+    assert max(sizes[1:]) <= 3
+    if most:
+        assert all(isinstance(outcome, Result) for outcome in outcomes)
+    else:
+        assert {x.message for x in outcomes if isinstance(x, Failure)} == {
+            "expected the instance to fit in the memory of device 'cpu', found too "
+            "little: use another device or split it into smaller areas"
+        }
+        assert len(outcomes) == 5
+
+
+def test_a_mistake_in_one_batch_does_not_lose_the_others(
+    model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def make(model: Daam, networks: Sequence[Network], *rest: Any, **options: Any) -> Any:
+        if len(networks) == 2:
+            raise RuntimeError("oh")
+        return proposals.Proposer(model, networks, *rest, **options)
+
+    monkeypatch.setattr(solver, "Proposer", make)
+    given = [SMALL, VILLAGE, SMALL]
+    first, second, third = solve_many(given, "daam", model=model)
+    assert isinstance(second, Result)
+    assert isinstance(first, Failure)
+    assert first.message == "unexpected RuntimeError: oh"
+    assert isinstance(third, Failure)
+
+
+def require_learned(instance: Instance, outcome: Result | Failure, model: Path) -> None:
+    assert isinstance(outcome, Result)
+    assert (outcome.instance, outcome.method) == (instance.name, "hybrid")
+    assert outcome.stopped_by == "interrupt"
+    assert outcome.cost <= solve(instance, "daam-greedy", model=model).cost
+    assert outcome.history[0].seconds <= outcome.seconds
+    assert check(instance, outcome.solution).ok
+
+
+def test_an_interrupted_search_keeps_the_learned_plans(
+    model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(job: HybridJob, progress: ProgressCallback) -> Result:
+        signal.raise_signal(signal.SIGINT)
+        return improve_job(job, progress)
+
+    monkeypatch.setattr(many, "improve_job", interrupt)
+    given = [replace(read(VILLAGE), name=str(number)) for number in range(4)]
+    outcomes = solve_many(given, "hybrid", stop=Stop(seconds=600.0), model=model)
+    for instance, outcome in zip(given, outcomes, strict=True):
+        require_learned(instance, outcome, model)
+    # Only the first was searched on.
+    iterations = [x.iterations for x in outcomes if isinstance(x, Result)]
+    assert iterations[0] > 1
+    assert iterations[1:] == [1, 1, 1]
+
+
+def test_interrupted_workers_keep_the_learned_plans(model: Path) -> None:
+    given = [replace(read(VILLAGE), name=str(number)) for number in range(4)]
+
+    def interrupt(progress: BatchProgress) -> None:
+        if progress.finished == 1:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    small, *villages = solve_many(
+        [read(SMALL), *given],  # the small one is searched first and meets the target
+        "hybrid",
+        stop=Stop(seconds=600.0, target_cost=40),
+        model=model,
+        workers=2,
+        progress=interrupt,
+    )
+    assert isinstance(small, Result)
+    assert small.stopped_by == "target_cost"
+    for instance, outcome in zip(given, villages, strict=True):
+        require_learned(instance, outcome, model)
+
+
+@pytest.mark.parametrize("method", LEARNED)
+def test_an_interrupt_ends_the_decoding_at_once(
+    method: str, model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps: list[int] = []
+
+    def greedy(self: object, on_step: OnStep) -> None:
+        steps.append(0)
+        signal.raise_signal(signal.SIGINT)
+        steps.append(1)
+
+    monkeypatch.setattr(proposals.Proposer, "greedy", greedy)
+    monkeypatch.setattr(proposals.Proposer, "recipe", greedy)
+    first, second, other = solve_many([SMALL, SMALL, VILLAGE], method, model=model)
+    assert steps == [0]
+    for outcome in (first, second):
+        assert outcome == Failure(
+            instance=str(SMALL), message="interrupted before there was a plan"
+        )
+    assert isinstance(other, Failure)
+    assert other.message == "interrupted before it was begun"
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_an_interrupt_while_reporting_loses_no_plan(model: Path) -> None:
+    def interrupt(progress: BatchProgress) -> None:
+        if progress.finished == 1:
+            signal.raise_signal(signal.SIGINT)
+
+    outcomes = solve_many([SMALL] * 3, "daam-greedy", model=model, progress=interrupt)
+    assert all(isinstance(outcome, Result) for outcome in outcomes)
 
 
 def test_wrong_arguments_are_raised_at_once(model: Path) -> None:

@@ -44,14 +44,9 @@ class HybridJob:
 
 def improve_job(job: HybridJob, progress: ProgressCallback) -> Result:
     """Search on from the learned plan of a job, on one thread."""
-    first = job.first
-    if first is not None:
-        # As if its share of the batch had been all that there was.
-        found = tuple(replace(step, seconds=job.seconds) for step in first.history)
-        first = replace(first, seconds=job.seconds, history=found)
     return improve(
         Network(job.instance),
-        first,
+        job.first,
         method="hybrid",
         # There may be nothing to search for.
         stop=job.stop if job.instance.required else Stop(iterations=1),

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import signal
+import threading
 import time
-from typing import TYPE_CHECKING, NamedTuple
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from arcfleet.errors import ArcfleetError
 from arcfleet.instance.diagnose import require_solvable
 from arcfleet.network import Network
 from arcfleet.neural.hybrid import HybridJob, improve_job
 from arcfleet.neural.proposals import stands_alone
-from arcfleet.neural.solver import attempt_together
+from arcfleet.neural.solver import OutOfMemoryError, attempt_together
 from arcfleet.workers import TaskFailure, child_seed, run_tasks
 
 if TYPE_CHECKING:
@@ -19,7 +24,7 @@ if TYPE_CHECKING:
     from arcfleet.instance import Instance
     from arcfleet.neural.attempt import Attempt
     from arcfleet.neural.solver import LoadedModel
-    from arcfleet.search import Result, Stop
+    from arcfleet.search import ProgressCallback, Result, Stop
 
     Failed = Callable[[int, str], None]
     Finished = Callable[[int, Result | TaskFailure], None]
@@ -69,7 +74,8 @@ def solve_in_batches(
 ) -> None:
     """Solve many instances by a learned method.
 
-    Ctrl-C ends the running batch or searches; what has no plan then is not reported.
+    Ctrl-C ends the running batch or searches. Members of a batch that were not searched
+    on are then reported with their learned plan; what was not begun is not reported.
 
     Parameters
     ----------
@@ -84,7 +90,7 @@ def solve_in_batches(
     finished
         Takes the number of an instance and what came of it.
     """
-    members = attempt_in_batches(
+    batches = attempt_in_batches(
         instances,
         loaded=loaded,
         method=method,
@@ -93,55 +99,104 @@ def solve_in_batches(
         threads=workers,
         failed=lambda number, message: finished(number, TaskFailure(message=message)),
     )
+    usual = signal.getsignal(signal.SIGINT)
+    waiting: dict[int, BatchMember] = {}  # decoded, and not yet reported
+    numbers: list[int] = []  # of the tasks of `run_tasks`
+
+    def members() -> Iterator[BatchMember]:
+        try:
+            while True:
+                with _interrupts_as(usual):
+                    batch = next(batches, None)
+                if batch is None:
+                    return
+                waiting.update({member.number: member for member in batch})
+                if _was_interrupted(batch):
+                    raise KeyboardInterrupt
+                for member in batch:
+                    numbers.append(member.number)
+                    yield member
+        except KeyboardInterrupt:
+            if _is_replaced(usual):
+                signal.raise_signal(signal.SIGINT)  # so that `run_tasks` knows of it
+
+    def take(position: int, outcome: Result | TaskFailure) -> None:
+        del waiting[numbers[position]]
+        finished(numbers[position], outcome)
+
+    result = partial(_result, method=method, seed=seed, threads=workers)
     if method == "hybrid":
-        _search_on(members, stop, seed, workers, finished)
-        return
-    try:
-        for member in members:
-            drawn = method == "daam-sample"
-            try:
-                outcome: Result | TaskFailure = member.attempt.result(
-                    method=method,
-                    seed=member.batch_seed if drawn else child_seed(seed, member.number),
-                    threads=workers,
-                )
-            except ArcfleetError as error:
-                outcome = TaskFailure(message=str(error))
-            finished(member.number, outcome)
-    except KeyboardInterrupt:
-        return  # between two batches: what is left was not begun
+        jobs = (_job(member, result, stop, seed) for member in members())
+        run_tasks(improve_job, jobs, workers=workers, finished=take)
+    else:
+
+        def give(member: BatchMember, _: ProgressCallback) -> Result:
+            return result(member)
+
+        run_tasks(give, members(), workers=1, finished=take)
+    for number, member in waiting.items():
+        finished(number, _interrupted(member, result, method))
 
 
-def _search_on(
-    members: Iterable[BatchMember],
-    stop: Stop,
-    seed: int,
-    workers: int,
-    finished: Finished,
-) -> None:
-    numbers: list[int] = []
+def _result(member: BatchMember, *, method: str, seed: int, threads: int) -> Result:
+    seed = child_seed(seed, member.number)
+    if method == "daam-sample":
+        seed = member.batch_seed
+    if method != "hybrid":
+        return member.attempt.result(method=method, seed=seed, threads=threads)
+    first = member.attempt.result(method=method, seed=seed, threads=1)
+    # As if its share of the batch had been all that there was.
+    found = tuple(replace(step, seconds=member.share) for step in first.history)
+    return replace(first, seconds=member.share, history=found)
 
-    def jobs() -> Iterator[HybridJob]:
-        for number, attempt, _, share in members:
-            numbers.append(number)
-            own_seed = child_seed(seed, number)
-            first: Result | None = None
-            if attempt.plan is not None:
-                first = attempt.result(method="hybrid", seed=own_seed, threads=1)
-            yield HybridJob(
-                instance=attempt.network.instance,
-                first=first,
-                seconds=share,
-                stop=stop,
-                seed=own_seed,
-            )
 
-    run_tasks(
-        improve_job,
-        jobs(),
-        workers=workers,
-        finished=lambda number, outcome: finished(numbers[number], outcome),
+def _job(
+    member: BatchMember, result: Callable[[BatchMember], Result], stop: Stop, seed: int
+) -> HybridJob:
+    return HybridJob(
+        instance=member.attempt.network.instance,
+        first=None if member.attempt.plan is None else result(member),
+        seconds=member.share,
+        stop=stop,
+        seed=child_seed(seed, member.number),
     )
+
+
+def _interrupted(
+    member: BatchMember, result: Callable[[BatchMember], Result], method: str
+) -> Result | TaskFailure:
+    """Give what there is of a member that Ctrl-C kept from being searched or reported."""
+    searches = method == "hybrid"
+    attempt = member.attempt
+    if attempt.plan is None and (searches or attempt.stopped_by == "interrupt"):
+        return TaskFailure(message="interrupted before there was a plan", interrupted=True)
+    try:
+        found = result(member)
+    except ArcfleetError as error:
+        return TaskFailure(message=str(error))
+    return replace(found, stopped_by="interrupt") if searches else found
+
+
+def _was_interrupted(batch: Iterable[BatchMember]) -> bool:
+    return any(member.attempt.stopped_by == "interrupt" for member in batch)
+
+
+def _is_replaced(usual: object) -> bool:
+    is_main = threading.current_thread() is threading.main_thread()
+    return is_main and signal.getsignal(signal.SIGINT) is not usual
+
+
+@contextmanager
+def _interrupts_as(usual: Any) -> Iterator[None]:
+    """Let Ctrl-C end the block at once, where `run_tasks` would only take note of it."""
+    if not _is_replaced(usual):
+        yield
+        return
+    before = signal.signal(signal.SIGINT, usual)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def attempt_in_batches(
@@ -153,10 +208,11 @@ def attempt_in_batches(
     seed_of: Callable[[int], int],
     threads: int,
     failed: Failed,
-) -> Iterator[BatchMember]:
+) -> Iterator[list[BatchMember]]:
     """Make the plans of many instances, batch by batch.
 
-    Ctrl-C ends the running batch and is the end; members without a plan are left out.
+    Ctrl-C ends the running batch, and that batch is the last one. A batch that does not
+    fit in memory is halved, again and again.
 
     Parameters
     ----------
@@ -169,30 +225,61 @@ def attempt_in_batches(
     failed
         Told the number of an instance that cannot be solved, and why.
     """
+
+    def attempt(batch: list[Numbered]) -> list[BatchMember]:
+        seed = seed_of(min(number for number, _ in batch))
+        started = time.perf_counter()
+        attempts = attempt_together(
+            [network for _, network in batch],
+            loaded=loaded,
+            method=method,
+            stop=stop,
+            seed=seed,
+            threads=threads,
+            started=started,
+        )
+        share = attempts[0].seconds / len(batch)
+        return [
+            BatchMember(number, attempt, seed, share)
+            for (number, _), attempt in zip(batch, attempts, strict=True)
+        ]
+
     for group in _groups(instances, failed):
         for batch in _batches(group):
-            seed = seed_of(min(number for number, _ in batch))
-            started = time.perf_counter()
-            try:
-                attempts = attempt_together(
-                    [network for _, network in batch],
-                    loaded=loaded,
-                    method=method,
-                    stop=stop,
-                    seed=seed,
-                    threads=threads,
-                    started=started,
-                )
-            except ArcfleetError as error:
-                for number, _ in batch:
-                    failed(number, str(error))
-                continue
-            share = (time.perf_counter() - started) / len(batch)
-            for (number, _), attempt in zip(batch, attempts, strict=True):
-                if attempt.plan is not None or attempt.stopped_by != "interrupt":
-                    yield BatchMember(number, attempt, seed, share)
-            if any(attempt.stopped_by == "interrupt" for attempt in attempts):
+            members = _halving(attempt, batch, failed)
+            yield members
+            if _was_interrupted(members):
                 return
+
+
+def _halving(
+    attempt: Callable[[list[Numbered]], list[BatchMember]],
+    batch: list[Numbered],
+    failed: Failed,
+) -> list[BatchMember]:
+    try:
+        return attempt(batch)
+    except Exception as error:
+        # Perhaps a mistake of ours; the other batches are still worth their time.
+        if not isinstance(error, OutOfMemoryError) or len(batch) == 1:
+            for number, _ in batch:
+                failed(number, _message(error))
+            return []
+    # Outside of the handler, where the error no longer holds what filled the memory.
+    half = len(batch) // 2
+    members = _halving(attempt, batch[:half], failed)
+    if not _was_interrupted(members):
+        members += _halving(attempt, batch[half:], failed)
+    return members
+
+
+def _message(error: Exception) -> str:
+    """Say what is wrong, as `run_tasks` does."""
+    if isinstance(error, ArcfleetError):
+        return str(error)
+    if isinstance(error, MemoryError):
+        return "expected it to fit in memory, found too little"
+    return f"unexpected {type(error).__name__}: {error}"
 
 
 def _groups(
@@ -222,8 +309,8 @@ def _networks(
         try:
             require_solvable(instance)
             network = Network(instance)
-        except ArcfleetError as error:
-            failed(number, str(error))
+        except Exception as error:
+            failed(number, _message(error))
         else:
             yield number, network
 

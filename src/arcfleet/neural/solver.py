@@ -53,6 +53,11 @@ _LARGEST_ROUND = {"cpu": 64, "cuda": 1024}
 _ANY_NUMBER = 2**62
 # Of the time limit of `hybrid`, the most that its learned plan may take.
 _HYBRID_SHARE = 0.2
+_OUT_OF_MEMORY = ("can't allocate memory", "not enough memory", "out of memory")
+
+
+class OutOfMemoryError(OptionError):
+    """The instances do not fit in the memory of the device, all together."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,7 +168,7 @@ def attempt_together(
     attempts = [Attempt(network=x, stop=stop, started=started) for x in networks]
     watch = _Watch(attempts, method, stop, started, progress)
     try:
-        with torch_threads(threads), torch.inference_mode(), _out_of_memory():
+        with torch_threads(threads), torch.inference_mode(), _out_of_memory(loaded.device):
             _attempt(attempts, watch, loaded, method, seed, threads)
     except _TimeIsUp:
         _end(attempts, "seconds")
@@ -278,11 +283,15 @@ class _Watch:
 
 
 @contextmanager
-def _out_of_memory() -> Iterator[None]:
+def _out_of_memory(device: torch.device) -> Iterator[None]:
     try:
         yield
-    except torch.OutOfMemoryError:
-        raise OptionError(
-            "expected the instance to fit in the device's memory, found too little: "
-            "use device 'cpu' or split it into smaller areas"
+    except (MemoryError, RuntimeError) as error:
+        # torch has a class of its own for some of them only.
+        is_ours = isinstance(error, MemoryError | torch.OutOfMemoryError)
+        if not is_ours and not any(sign in str(error) for sign in _OUT_OF_MEMORY):
+            raise
+        raise OutOfMemoryError(
+            f"expected the instance to fit in the memory of device {str(device)!r}, found "
+            "too little: use another device or split it into smaller areas"
         ) from None
