@@ -17,6 +17,7 @@ from arcfleet.workers import TaskFailure, child_seed, run_tasks
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from arcfleet.neural.solver import LoadedModel
     from arcfleet.search import ProgressCallback, Result
 
 MOST_WORKERS = 256
@@ -70,16 +71,17 @@ def solve_many(
     seed: int = 0,
     workers: int = 1,
     progress: BatchProgressCallback | None = None,
-    model: Path | str | None = None,
+    model: Path | str | LoadedModel | None = None,
     device: str = "auto",
 ) -> list[Result | Failure]:
     """Solve each instance on one thread, several at a time.
 
     An instance that cannot be read or solved gives a Failure and the others go on. The
     number of workers changes no plan, as far as the stop rule does not depend on the
-    clock. Ctrl-C ends the running searches, which keep their best plan so far; instances
-    not yet begun give a Failure. Workers are spawned processes: with more than one, a
-    script must guard its calls by `if __name__ == "__main__":`.
+    clock. Ctrl-C ends the running searches, which keep their best plan so far, as do those
+    of `hybrid` that have only their learned plan; instances not yet begun give a Failure.
+    Workers are spawned processes: with more than one, a script must guard its calls by
+    `if __name__ == "__main__":`.
 
     A learned method solves instances of similar size in batches, in the calling process.
     The seconds of a Result, and of the stop rule, are then those of its batch, and

@@ -22,6 +22,7 @@ from arcfleet.search.ruin_recreate import ruin_recreate
 from arcfleet.search.stop import Stop, check_whole_number
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
     from arcfleet.neural.solver import LoadedModel
@@ -87,9 +88,11 @@ _PATH_SCANNING_SUMMARIES = {
 
 
 def load_for_method(
-    method: Method, model: Path | str | None, device: str
+    method: Method, model: Path | str | LoadedModel | None, device: str
 ) -> LoadedModel | None:
     """Load the model of a learned method; None for a method that has none.
+
+    What it gives may be the `model` of any number of calls, which then need not load it.
 
     Raises
     ------
@@ -113,6 +116,28 @@ def load_for_method(
     from arcfleet.neural.solver import load_for_solving
 
     return load_for_solving(model, device)
+
+
+def load_for_methods(
+    methods: Iterable[Method], model: Path | str | None, device: str
+) -> LoadedModel | None:
+    """Load the model for those of some methods that are learned; None where none is.
+
+    Raises
+    ------
+    OptionError, FileError
+        As `load_for_method` does.
+    """
+    learned = [method for method in methods if method.is_learned]
+    if learned:
+        return load_for_method(learned[0], model, device)
+    for name, is_given in (("--model", model is not None), ("--device", device != "auto")):
+        if is_given:
+            raise OptionError(
+                f"expected {name} for learned methods only, got none of them: leave it "
+                f"out or add one of {', '.join(LEARNED)}"
+            )
+    return None
 
 
 def has_model() -> bool:
@@ -225,7 +250,7 @@ def solve(
     threads: int = 1,
     progress: ProgressCallback | None = None,
     start: Solution | None = None,
-    model: Path | str | None = None,
+    model: Path | str | LoadedModel | None = None,
     device: str = "auto",
 ) -> Result:
     """Find a cheap plan.
@@ -251,7 +276,8 @@ def solve(
     start
         A plan to go on from, for methods that can. Its directions are chosen anew.
     model
-        Model file of a learned method; by default the one that is shipped.
+        Model file of a learned method, or what `load_for_method` gave; by default the one
+        that is shipped. Loading it does not count as time of the search.
     device
         Where a learned method works: "cpu", "cuda", "cuda:1", or "auto" for CUDA where
         there is any.
@@ -265,7 +291,6 @@ def solve(
     FileError
         If the model file is none or damaged.
     """
-    started = time.perf_counter()
     chosen = find_method(method)
     if not isinstance(instance, Instance):
         raise OptionError(
@@ -277,9 +302,9 @@ def solve(
     stop = chosen_stop(chosen, stop)
     if not instance.required:
         stop = Stop(iterations=1)  # there is nothing to search for
-    require_solvable(instance)
-    # Before the network, which may take its time.
     run = _runner(chosen, load_for_method(chosen, model, device))
+    started = time.perf_counter()
+    require_solvable(instance)
     return run(
         Network(instance, threads),
         method=chosen.name,

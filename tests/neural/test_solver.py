@@ -15,9 +15,9 @@ import pytest
 import torch
 
 import arcfleet
-from arcfleet import Instance, Link, Stop, check, read, solve
+from arcfleet import Instance, Link, Stop, check, read, solve, solve_many
 from arcfleet.errors import FileError, OptionError, UnsolvableError
-from arcfleet.methods import LEARNED, METHODS, has_model
+from arcfleet.methods import LEARNED, METHODS, has_model, load_for_method
 from arcfleet.network import Network
 from arcfleet.neural import plans as plans_module
 from arcfleet.neural import proposals, shipped, solver
@@ -427,6 +427,39 @@ def test_without_a_model_one_sentence_says_so(
             progress=None,
             start=None,
         )
+
+
+def test_a_loaded_model_is_used_as_it_is(
+    small: Instance, model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = solve(small, "daam", model=model, device="cpu")
+    loaded = load_for_method(METHODS["daam"], model, "cpu")
+    assert loaded is not None
+    monkeypatch.setattr(solver, "load_model", None)  # must not be called
+    for device in ("auto", "cpu"):
+        again = solve(small, "daam", model=loaded, device=device)
+        assert again.solution == expected.solution
+    (one,) = solve_many([small], "daam-greedy", model=loaded)
+    assert isinstance(one, arcfleet.Result)
+    elsewhere = replace(loaded, device=torch.device("meta"))
+    with pytest.raises(OptionError, match="on device 'cpu', got one on 'meta'"):
+        solve(small, "daam", model=elsewhere, device="cpu")
+    with pytest.raises(OptionError, match="model for a learned method only"):
+        solve(small, "ps", model=loaded)
+
+
+def test_loading_takes_no_time_of_the_search(
+    small: Instance, model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loaded = solver.load_for_solving(model, "cpu")
+    clock = time.perf_counter
+
+    def slow(*_: object) -> solver.LoadedModel:
+        monkeypatch.setattr(time, "perf_counter", lambda: clock() + 1000)
+        return loaded
+
+    monkeypatch.setattr(solver, "load_for_solving", slow)
+    assert solve(small, "daam-greedy", model=model).seconds < 1000
 
 
 def test_wrong_models_and_devices(small: Instance, model: Path, tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from arcfleet.cli.options import Commands
     from arcfleet.instance import Instance
     from arcfleet.methods import Method
+    from arcfleet.neural.solver import LoadedModel
     from arcfleet.search import Result, Stop
     from arcfleet.solution.checker import Report
 
@@ -99,14 +100,15 @@ def run(options: Namespace) -> int:
     """Run the command."""
     from arcfleet.instance.diagnose import require_solvable
     from arcfleet.instance.files import read
+    from arcfleet.methods import load_for_methods
 
     _check_outputs(options)
     methods = _methods(options)
+    loaded = load_for_methods(methods, options.model, options.device)
     instance = read(options.instance)
     check_instance(options, instance)
     require_solvable(instance)
-    _check_model(options, methods)
-    entries = _compare(instance, methods, options)
+    entries = _compare(instance, methods, loaded, options)
     best = min(
         (entry.result for entry in entries if entry.is_sound and entry.result is not None),
         key=lambda result: result.cost,
@@ -125,34 +127,13 @@ def run(options: Namespace) -> int:
 
 
 def _methods(options: Namespace) -> list[Method]:
-    from arcfleet.errors import OptionError
-    from arcfleet.methods import LEARNED, METHODS, find_method, has_model
+    from arcfleet.methods import METHODS, find_method, has_model
 
     if options.methods is None:
         learned = options.model is not None or options.device != "auto" or has_model()
         return [m for m in METHODS.values() if learned or not m.is_learned]
     chosen = [find_method(name.strip()) for name in options.methods.split(",")]
-    if not any(method.is_learned for method in chosen):
-        for name, is_given in (
-            ("--model", options.model is not None),
-            ("--device", options.device != "auto"),
-        ):
-            if is_given:
-                raise OptionError(
-                    f"expected {name} for learned methods only, got none of them: leave it "
-                    f"out or add one of {', '.join(LEARNED)}"
-                )
     return list({method.name: method for method in chosen}.values())
-
-
-def _check_model(options: Namespace, methods: Sequence[Method]) -> None:
-    """Find out before the searches what is wrong with the model, and import torch."""
-    from arcfleet.methods import load_for_method
-
-    for method in methods:
-        if method.is_learned:
-            load_for_method(method, options.model, options.device)
-            return
 
 
 def _stop(method: Method, limit: float) -> Stop:
@@ -165,13 +146,16 @@ def _stop(method: Method, limit: float) -> Stop:
 
 
 def _compare(
-    instance: Instance, methods: Sequence[Method], options: Namespace
+    instance: Instance,
+    methods: Sequence[Method],
+    loaded: LoadedModel | None,
+    options: Namespace,
 ) -> list[_Entry]:
     """Run the methods in turn; after Ctrl-C give what is done, if anything is."""
     entries: list[_Entry] = []
     try:
         for method in methods:
-            entry = _entry(instance, method, options)
+            entry = _entry(instance, method, loaded, options)
             entries.append(entry)
             if entry.failure is not None:
                 print(f"arcfleet: {method.name}: {entry.failure}", file=sys.stderr)
@@ -187,7 +171,9 @@ def _compare(
     return entries
 
 
-def _entry(instance: Instance, method: Method, options: Namespace) -> _Entry:
+def _entry(
+    instance: Instance, method: Method, loaded: LoadedModel | None, options: Namespace
+) -> _Entry:
     from arcfleet.cli.progress import progress_line
     from arcfleet.errors import ArcfleetError
     from arcfleet.methods import solve
@@ -203,8 +189,7 @@ def _entry(instance: Instance, method: Method, options: Namespace) -> _Entry:
                 seed=options.seed,
                 threads=options.threads,
                 progress=progress,
-                model=options.model if method.is_learned else None,
-                device=options.device if method.is_learned else "auto",
+                model=loaded if method.is_learned else None,
             )
     except ArcfleetError as error:
         return _Entry(method.name, failure=str(error))

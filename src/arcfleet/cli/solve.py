@@ -113,8 +113,7 @@ def run(options: Namespace) -> int:
     _check_outputs(options)
     method = find_method(options.method)
     stop = _stop(options, method.default_stop)
-    # Here, too, because importing torch takes seconds, which are not the solver's.
-    load_for_method(method, options.model, options.device)
+    loaded = load_for_method(method, options.model, options.device)
     instance = read(options.instance)
     check_instance(options, instance)
     if options.fleet_limit is not None:
@@ -129,8 +128,7 @@ def run(options: Namespace) -> int:
             threads=options.threads,
             progress=progress,
             start=start,
-            model=options.model,
-            device=options.device,
+            model=loaded,
         )
     if result.stopped_by == "interrupt":
         print("arcfleet: interrupted; this is the best plan so far", file=sys.stderr)

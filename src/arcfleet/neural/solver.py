@@ -76,8 +76,23 @@ class LoadedModel:
     device: torch.device
 
 
-def load_for_solving(model: Path | str | None, device: str) -> LoadedModel:
-    """Load a model file, or the shipped one, on to a device."""
+def load_for_solving(model: Path | str | LoadedModel | None, device: str) -> LoadedModel:
+    """Load a model file, or the shipped one, on to a device; a loaded one stays as it is.
+
+    Raises
+    ------
+    OptionError
+        If the model is none, the device is not there, or a loaded model is elsewhere.
+    FileError
+        If the model file is none or damaged.
+    """
+    if isinstance(model, LoadedModel):
+        if device != "auto" and choose_device(device) != model.device:
+            raise OptionError(
+                f"expected a model loaded on device {device!r}, got one on "
+                f"{str(model.device)!r}: leave the device out or load the model there"
+            )
+        return model
     path = model_path(model)
     place = choose_device(device)
     return LoadedModel(model=decoding_model(load_model(path, place)[0]), device=place)
