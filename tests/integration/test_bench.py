@@ -14,6 +14,7 @@ from arcfleet import check
 from arcfleet.cli.main import main
 from arcfleet.experiments import benchmark
 from tests.integration.test_cli import ARCFLEET, ROOT, arcfleet, on_terminal, one_sentence
+from tests.tiny_model import tiny_model_file
 
 
 @pytest.fixture
@@ -168,3 +169,16 @@ def test_interrupt_keeps_the_runs_and_says_how_to_go_on(
         f"arcfleet: interrupted, 3 of 6 runs are left; the same command goes on with {out}"
     ]
     assert len(lines(out)) == 3
+
+
+def test_bench_takes_a_model_for_learned_methods(suite: Path, tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    model = tiny_model_file(tmp_path)
+    out = tmp_path / "runs.jsonl"
+    command = ["bench", suite, "--time", 0.05, "--out", out, "--model", model]
+    line = one_sentence(arcfleet(*command, "--methods", "ps"))
+    assert line.startswith("arcfleet: expected --model for learned methods only")
+    assert not out.exists()
+    ran = arcfleet(*command, "--methods", "ps,daam-greedy", "--device", "cpu", "--quiet")
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert len(lines(out)) == 3 * 2

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from arcfleet.cli.options import add_json, positive_number, seconds
+from arcfleet.cli.options import add_json, add_model, positive_number, seconds
 from arcfleet.cli.output import print_json, print_result
 
 if TYPE_CHECKING:
@@ -27,7 +27,8 @@ examples:
 
 SUITE is the name of a file in benchmarks/suites or the path of such a .toml file. Public
 instances are looked for in the folder carplib below ARCFLEET_SHARED. Runs that FILE holds
-already are not made again, so the same command goes on after Ctrl-C or a kill.
+already are not made again, so the same command goes on after Ctrl-C or a kill. FILE does
+not name the model: use another FILE for another --model or --device.
 """
 
 
@@ -44,6 +45,7 @@ def add_parser(commands: Commands) -> None:
     parser.add_argument(
         "--methods", default="auto", metavar="A,B", help="see `arcfleet methods`"
     )
+    add_model(parser)
     parser.add_argument(
         "--time",
         type=seconds,
@@ -86,14 +88,17 @@ def run(options: Namespace) -> int:
     from arcfleet.experiments.records import RecordFile
     from arcfleet.experiments.suite import read_suite
     from arcfleet.experiments.summary import summarise
+    from arcfleet.methods import find_method, load_for_methods
     from arcfleet.search.stop import check_whole_number
 
     check_whole_number("--workers", options.workers, 1, MOST_WORKERS)
     picture = _picture(options)
+    methods = [find_method(name.strip()) for name in options.methods.split(",")]
+    load_for_methods(methods, options.model, options.device)  # or say what is wrong
     suite = read_suite(options.suite)
     runs = plan_runs(
         suite,
-        [name.strip() for name in options.methods.split(",")],
+        [method.name for method in methods],
         options.time,
         options.seeds,
         stop_at_reference=options.stop_at_reference,
@@ -103,7 +108,12 @@ def run(options: Namespace) -> int:
         left = runs_left(runs, file)
         with benchmark_bar(left, kept=len(runs) - len(left), hidden=options.quiet) as bar:
             run_benchmark(
-                left, file, workers=min(options.workers, max(len(left), 1)), finished=bar
+                left,
+                file,
+                workers=min(options.workers, max(len(left), 1)),
+                finished=bar,
+                model=options.model,
+                device=options.device,
             )
     finally:
         file.close()

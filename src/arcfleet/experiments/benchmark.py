@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING
 
 from arcfleet.errors import ArcfleetError, FormatWarning
 from arcfleet.experiments.machine import commit, machine
 from arcfleet.experiments.records import Record, RecordFile, RunKey, gap_percent
 from arcfleet.instance.files import read
-from arcfleet.methods import find_method, solve
+from arcfleet.methods import LEARNED, METHODS, find_method, load_for_method, solve
 from arcfleet.search.stop import Stop
 from arcfleet.solution.checker import check
 from arcfleet.workers import TaskFailure, run_tasks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
+    from pathlib import Path
 
     from arcfleet.experiments.suite import Suite, SuiteInstance
     from arcfleet.instance import Instance
+    from arcfleet.neural.solver import LoadedModel
     from arcfleet.search import ProgressCallback
 
 
@@ -103,6 +106,8 @@ def run_benchmark(
     *,
     workers: int = 1,
     finished: Callable[[Record], None] | None = None,
+    model: Path | None = None,
+    device: str = "auto",
 ) -> None:
     """Make the runs, each on one thread, and add each to the file as it ends.
 
@@ -119,7 +124,11 @@ def run_benchmark(
         Processes. More than there are idle cores would falsify every figure.
     finished
         Called after each run.
+    model, device
+        Of the learned methods, as `solve` takes them; each worker loads the model once,
+        before the first run that needs it. The records do not name it: one file, one model.
     """
+    _loaded.cache_clear()  # the file may be another one since
     here = (machine(), commit())
     instances: dict[SuiteInstance, Instance | str] = {}
     started: list[Run] = []
@@ -147,7 +156,7 @@ def run_benchmark(
                 keep(failed(run, instance))
                 continue
             started.append(run)
-            yield _Job(run, instance, *here)
+            yield _Job(run, instance, *here, model, device)
 
     def take(number: int, outcome: Record | TaskFailure | None) -> None:
         if isinstance(outcome, Record):
@@ -164,6 +173,13 @@ class _Job:
     instance: Instance
     machine: str
     commit: str
+    model: Path | None
+    device: str
+
+
+@cache
+def _loaded(model: Path | None, device: str) -> LoadedModel | None:
+    return load_for_method(METHODS[LEARNED[0]], model, device)
 
 
 def _run_job(job: _Job, progress: ProgressCallback) -> Record | None:
@@ -176,6 +192,7 @@ def _run_job(job: _Job, progress: ProgressCallback) -> Record | None:
         stop=Stop(seconds=key.time_limit, target_cost=target),
         seed=key.seed,
         progress=progress,
+        model=_loaded(job.model, job.device) if METHODS[key.method].is_learned else None,
     )
     if result.stopped_by == "interrupt":
         return None
