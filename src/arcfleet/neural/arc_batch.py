@@ -42,7 +42,8 @@ class ArcBatch:
         Of each instance, (batch,); a fleet limit of 0 is none.
     scale
         Mean driving cost between the real arcs of each instance, (batch,): the unit of
-        all lengths that the model sees; 1 where all driving is free, never 0.
+        all lengths that the model sees. Where all driving is free, the mean cost of
+        serving; 1 where that is 0, too.
     """
 
     features: Tensor

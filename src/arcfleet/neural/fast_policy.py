@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from arcfleet.neural.daam import Daam, Prepared
     from arcfleet.neural.state import State
 
+_MOST_SHAPES = 64
+
 
 class FastPolicy:
     """A model that is only decoded, never trained.
@@ -32,11 +34,17 @@ class FastPolicy:
     def __init__(self, model: Daam, *, compiled: bool) -> None:
         self.model = model
         self.step_numbers = model.step_numbers
-        self._call = torch.compile(model, dynamic=False) if compiled else model
-        self.encode = (
-            torch.compile(model.encode, dynamic=False) if compiled else model.encode
-        )
-        self.point = torch.compile(model.point, dynamic=False) if compiled else model.point
+        self._call, self.encode, self.point = model, model.encode, model.point
+        if compiled:
+            # Importing it takes seconds. One graph for each shape; giving up after some
+            # would be silent.
+            from torch._dynamo import config as compiler
+
+            compiler.recompile_limit = max(compiler.recompile_limit, _MOST_SHAPES)
+            self._call, self.encode, self.point = (
+                torch.compile(part, dynamic=False)
+                for part in (model, model.encode, model.point)
+            )
 
     def prepare(self, batch: ArcBatch) -> Prepared:
         """Work out what stays the same at every step."""

@@ -81,7 +81,10 @@ class Proposer:
         self.wrap = fastest_wrap(device)
         self.windowed = any(stands_alone(network) for network in networks)
         self.batch = batch_from_networks(
-            networks, device=device, mds_dimensions=model.config.mds_dimensions
+            networks,
+            device=device,
+            mds_dimensions=model.config.mds_dimensions,
+            threads=threads,
         )
 
     def greedy(self, on_step: OnStep) -> Plans:

@@ -26,7 +26,7 @@ import torch
 from arcfleet.errors import OptionError
 from arcfleet.neural.attempt import Attempt
 from arcfleet.neural.checkpoint import load_model
-from arcfleet.neural.device import choose_device, torch_threads
+from arcfleet.neural.device import choose_device, torch_threads, working_on
 from arcfleet.neural.fast_policy import decoding_model
 from arcfleet.neural.hybrid import improve
 from arcfleet.neural.proposals import Proposer, one_plan
@@ -183,7 +183,12 @@ def attempt_together(
     attempts = [Attempt(network=x, stop=stop, started=started) for x in networks]
     watch = _Watch(attempts, method, stop, started, progress)
     try:
-        with torch_threads(threads), torch.inference_mode(), _out_of_memory(loaded.device):
+        with (
+            torch_threads(threads),
+            working_on(loaded.device),
+            torch.inference_mode(),
+            _out_of_memory(loaded.device),
+        ):
             _attempt(attempts, watch, loaded, method, seed, threads)
     except _TimeIsUp:
         _end(attempts, "seconds")
