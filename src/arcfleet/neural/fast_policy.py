@@ -10,6 +10,8 @@ import torch
 from arcfleet.neural.device import has_bfloat16
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from torch import Tensor
 
     from arcfleet.neural.arc_batch import ArcBatch
@@ -34,17 +36,17 @@ class FastPolicy:
     def __init__(self, model: Daam, *, compiled: bool) -> None:
         self.model = model
         self.step_numbers = model.step_numbers
-        self._call, self.encode, self.point = model, model.encode, model.point
+        self._call: Callable[..., Tensor] = model
+        self.encode, self.point = model.encode, model.point
         if compiled:
             # Importing it takes seconds. One graph for each shape; giving up after some
             # would be silent.
             from torch._dynamo import config as compiler
 
             compiler.recompile_limit = max(compiler.recompile_limit, _MOST_SHAPES)
-            self._call, self.encode, self.point = (
-                torch.compile(part, dynamic=False)
-                for part in (model, model.encode, model.point)
-            )
+            self._call = torch.compile(model, dynamic=False)
+            self.encode = torch.compile(model.encode, dynamic=False)
+            self.point = torch.compile(model.point, dynamic=False)
 
     def prepare(self, batch: ArcBatch) -> Prepared:
         """Work out what stays the same at every step."""
@@ -52,8 +54,7 @@ class FastPolicy:
 
     def __call__(self, prepared: Prepared, state: State, allowed: Tensor) -> Tensor:
         """Give the logits of each arc, (batch, copies, arcs), -inf where not allowed."""
-        logits: Tensor = self._call(prepared, state, allowed)
-        return logits
+        return self._call(prepared, state, allowed)
 
 
 def decoding_model(model: Daam) -> Daam:
