@@ -18,12 +18,14 @@ from arcfleet.neural.daam import Daam, DaamConfig
 from arcfleet.neural.decode import greedy
 from arcfleet.neural.labelled_set import open_labelled
 from arcfleet.neural.plans import as_decoded
-from arcfleet.neural.pretrain import Pretrained, TrainingProgress, pretrain
+from arcfleet.neural.pretrain import pretrain
 from arcfleet.neural.pretrain_config import PretrainConfig, config_from
 from tests.neural.labelled_towns import labelled_file
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from arcfleet.neural.training_loop import Trained, TrainingProgress
 
 TINY = DaamConfig(width=16, layers=1, heads=2, feed_forward=16, mds_dimensions=4)
 #: Steps that take milliseconds.
@@ -42,9 +44,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def run(
-    folder: Path, out: Path, config: PretrainConfig = QUICK, **options: Any
-) -> Pretrained:
+def run(folder: Path, out: Path, config: PretrainConfig = QUICK, **options: Any) -> Trained:
     options = {
         "data": [folder / "small.npz", folder / "mixed.npz"],
         "validation": [folder / "test.npz"],

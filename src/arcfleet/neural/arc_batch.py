@@ -97,13 +97,15 @@ class ArcBatch:
         costs = self.distance[rows, ends, starts]  # (batch, arcs i, arcs j)
         return costs / self.scale[:, None, None]
 
-    def deadheads(self, arcs: Tensor) -> Tensor:
+    def deadheads(self, arcs: Tensor, before: Tensor | None = None) -> Tensor:
         """Sum the driving costs along sequences of arcs, in the instance's unit.
 
         Parameters
         ----------
         arcs
-            Of shape (batch, copies, steps); what stands before the first is the depot.
+            Of shape (batch, copies, steps).
+        before
+            What stands before the first, (batch, copies); None for the depot.
 
         Returns
         -------
@@ -111,8 +113,10 @@ class ArcBatch:
             Of shape (batch, copies), integers.
         """
         rows = torch.arange(len(self), device=arcs.device)[:, None, None]
-        before = functional.pad(arcs, (1, 0))[..., :-1]  # the depot, then all but the last
-        ends, starts = self.end[rows, before], self.start[rows, arcs]
+        last = functional.pad(arcs, (1, 0))[..., :-1]  # the depot, then all but the last
+        if before is not None:
+            last[..., 0] = before
+        ends, starts = self.end[rows, last], self.start[rows, arcs]
         return self.distance[rows, ends.long(), starts.long()].sum(-1, dtype=torch.int64)
 
     def _each(self, change: Callable[[Tensor], Tensor]) -> ArcBatch:

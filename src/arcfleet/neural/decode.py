@@ -43,6 +43,7 @@ def greedy(
     chunk: int | None = None,
     on_step: OnStep | None = None,
     wrap: Wrap | None = None,
+    first: State | None = None,
 ) -> Rollout:
     """Choose the most probable arc at every step; one copy of each instance.
 
@@ -60,21 +61,33 @@ def greedy(
         Told at every step how many are done and how many there are at most; may raise.
     wrap
         Replaces the step by a faster one.
+    first
+        Where plans stand already, (batch, copies, ...): each is brought to its end, and
+        the rollout holds what comes after. None for one empty plan of each instance.
     """
+    copies = 1 if first is None else first.previous.shape[1]
 
     def decode(
-        piece: ArcBatch, _part: slice, limits: Limits, tell: Callable[[int], None]
+        piece: ArcBatch, part: slice, limits: Limits, tell: Callable[[int], None]
     ) -> Rollout:
         chances = _chances(policy, piece, bound=bound)
 
         def advance(carry: Carry) -> Carry:
-            log_probability = chances(carry.state)  # (batch, 1, arcs)
+            log_probability = chances(carry.state)  # (batch, copies, arcs)
             return _choose(piece, carry, log_probability.argmax(-1), log_probability, bound)
 
-        return _walk(advance, _first_carry(piece, 1), limits, tell, wrap)
+        carry = _first_carry(piece, copies, first, part)
+        return _walk(advance, carry, limits, tell, wrap)
 
     return by_chunks(
-        decode, batch, 1, policy=policy, bound=bound, chunk=chunk, on_step=on_step
+        decode,
+        batch,
+        copies,
+        policy=policy,
+        bound=bound,
+        chunk=chunk,
+        on_step=on_step,
+        first=first,
     )
 
 
@@ -90,6 +103,7 @@ def sample(
     chunk: int | None = None,
     on_step: OnStep | None = None,
     wrap: Wrap | None = None,
+    first: State | None = None,
 ) -> Rollout:
     """Draw `copies` plans of each instance, independently, as probable as the policy says.
 
@@ -99,10 +113,10 @@ def sample(
 
     Parameters
     ----------
-    policy, batch, bound, chunk, on_step, wrap
+    policy, batch, bound, chunk, on_step, wrap, first
         As in `greedy`.
     copies
-        Plans of each instance.
+        Plans of each instance, as many as those of `first`.
     generator
         Gives the seed of each instance.
     temperature
@@ -111,6 +125,11 @@ def sample(
     _check_count("copies", copies)
     if not 0 < temperature < math.inf:
         raise OptionError(f"expected a temperature above 0, got {temperature}")
+    if first is not None and first.previous.shape[1] != copies:
+        raise OptionError(
+            f"expected {first.previous.shape[1]} copies, one for each plan to go on with, "
+            f"got {copies}"
+        )
     seeds = draw_seeds(len(batch), generator).to(batch.real.device)
 
     def decode(
@@ -126,10 +145,18 @@ def sample(
             chosen = (log_probability + noise).argmax(-1)
             return _choose(piece, carry, chosen, log_probability, bound)
 
-        return _walk(advance, _first_carry(piece, copies), limits, tell, wrap)
+        carry = _first_carry(piece, copies, first, part)
+        return _walk(advance, carry, limits, tell, wrap)
 
     return by_chunks(
-        decode, batch, copies, policy=policy, bound=bound, chunk=chunk, on_step=on_step
+        decode,
+        batch,
+        copies,
+        policy=policy,
+        bound=bound,
+        chunk=chunk,
+        on_step=on_step,
+        first=first,
     )
 
 
@@ -203,8 +230,15 @@ def _check_count(name: str, count: int) -> None:
         raise OptionError(f"expected {name} to be at least 1, got {count}")
 
 
-def _first_carry(batch: ArcBatch, copies: int) -> Carry:
+def _first_carry(
+    batch: ArcBatch,
+    copies: int,
+    first: State | None = None,
+    part: slice | None = None,
+) -> Carry:
     state = start(batch, copies)
+    if first is not None:
+        state = State(*(tensor[part] for tensor in first))
     return Carry(
         state=state,
         log_probability=torch.zeros_like(state.previous, dtype=torch.float64),

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import torch
 
+from arcfleet.neural.features import flip_axes
 from arcfleet.neural.labelled_plans import back_twin, backwards, of_arcs
 from arcfleet.neural.state import State
 
@@ -98,6 +99,43 @@ def sequences(
         remaining=_into_slots(remaining.to(batch.capacity.dtype), slot, plans.most_steps),
         steps=taken.sum(1),
     )
+
+
+def draw_lesson(
+    batch: ArcBatch,
+    plans: LabelledPlans,
+    *,
+    route_order: RouteOrder,
+    directions: Directions,
+    moments: int,
+    flip: bool,
+    generator: Generator,
+) -> tuple[ArcBatch, State, Tensor]:
+    """Draw moments of plans, each laid out and each instance looked at anew.
+
+    Parameters
+    ----------
+    batch, plans, route_order, directions, generator
+        As those of `sequences`.
+    moments
+        Of each plan.
+    flip
+        Whether the MDS axes are flipped at random.
+
+    Returns
+    -------
+    batch
+        The instances, flipped or not.
+    state, choice
+        As those of `state_at`.
+    """
+    if flip:
+        batch = flip_axes(batch, generator)
+    laid_out = sequences(
+        batch, plans, route_order=route_order, directions=directions, generator=generator
+    )
+    drawn = draw_moments(laid_out.steps, moments, generator)
+    return (batch, *state_at(batch, laid_out, drawn))
 
 
 def draw_moments(steps: Tensor, copies: int, generator: Generator) -> Tensor:

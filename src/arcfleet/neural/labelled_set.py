@@ -24,15 +24,15 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class LabelledSet:
-    """Instances of one scale with their plans.
+class InstanceSet:
+    """Instances of one scale.
 
     Parameters
     ----------
     name
         Of the file, without its ending.
-    batch, plans
-        All instances and their plans, on one device.
+    batch
+        All instances, on one device.
     full
         Whether no arc is padding.
     facts
@@ -41,13 +41,55 @@ class LabelledSet:
 
     name: str
     batch: ArcBatch
-    plans: LabelledPlans
     full: bool
     facts: dict[str, object]
 
     def __len__(self) -> int:
         """Give the number of instances."""
-        return len(self.plans)
+        return len(self.batch)
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class LabelledSet(InstanceSet):
+    """Instances of one scale with their plans.
+
+    Parameters
+    ----------
+    plans
+        Of all instances, on their device.
+    """
+
+    plans: LabelledPlans
+
+
+def open_instances(
+    path: Path | str, device: torch.device | str, *, mds_dimensions: int = 8
+) -> InstanceSet:
+    """Read a data set and prepare it for the model; labels are not looked at.
+
+    Parameters
+    ----------
+    path, device, mds_dimensions
+        As those of `open_labelled`.
+
+    Raises
+    ------
+    FileError
+        If the file cannot be read, or is empty.
+    """
+    path = Path(path)
+    dataset = Dataset.open(path)
+    batch = _prepared(dataset, len(dataset), device, mds_dimensions)
+    return InstanceSet(
+        name=path.name.removesuffix(".npz"),
+        batch=batch,
+        full=batch.is_full,
+        facts={
+            "file": path.name,
+            "sha256": dataset.checksum,
+            "instances": len(dataset),
+        },
+    )
 
 
 def open_labelled(
@@ -86,16 +128,11 @@ def open_labelled(
         )
     labels = open_labels(beside, dataset)
     count = len(dataset) if most is None else min(most, len(dataset))
-    if count == 0:
-        raise FileError(path, "expected instances to learn from, found none")
-    indices = np.arange(count, dtype=np.int64)
-    batch = batch_from_dataset(
-        dataset, indices, device=device, mds_dimensions=mds_dimensions
-    )
+    batch = _prepared(dataset, count, device, mds_dimensions)
     return LabelledSet(
         name=path.name.removesuffix(".npz"),
         batch=batch,
-        plans=plans_from_labels(labels, indices, batch),
+        plans=plans_from_labels(labels, np.arange(count), batch),
         full=batch.is_full,
         facts={
             "file": path.name,
@@ -121,3 +158,13 @@ def require_distinct(paths: Sequence[Path | str], what: str) -> None:
                 f"expected data sets {what} with different names, got {name} from two "
                 "folders: rename one"
             )
+
+
+def _prepared(
+    dataset: Dataset, count: int, device: torch.device | str, mds_dimensions: int
+) -> ArcBatch:
+    if count == 0:
+        raise FileError(dataset.path, "expected instances to learn from, found none")
+    return batch_from_dataset(
+        dataset, np.arange(count), device=device, mds_dimensions=mds_dimensions
+    )

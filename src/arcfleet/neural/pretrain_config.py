@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import math
 from dataclasses import asdict, dataclass, field, fields
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from arcfleet.errors import OptionError
 from arcfleet.neural.daam import DaamConfig
@@ -17,8 +17,11 @@ if TYPE_CHECKING:
 Precision = Literal["auto", "float32", "bfloat16"]
 PRECISIONS: tuple[Precision, ...] = ("auto", "float32", "bfloat16")
 
-# Least and most of every number; a float may be whole, a whole number not a fraction.
-_LIMITS: dict[str, tuple[type, float, float]] = {
+# Kind, least and most of a number; a float may be whole, a whole number not a fraction.
+Limits = tuple[type, float, float]
+Config = TypeVar("Config", bound="PretrainConfig")
+
+_LIMITS: dict[str, Limits] = {
     "steps": (int, 1, 10**9),
     "minutes": (float, 1e-3, 10**6),
     "moments": (int, 1, 10**4),
@@ -110,17 +113,9 @@ class PretrainConfig:
 
     def __post_init__(self) -> None:
         """Check every setting."""
-        for name, (kind, least, most) in _LIMITS.items():
-            value = getattr(self, name)
-            if value is None and name in ("steps", "minutes"):
-                continue
-            kinds = (int,) if kind is int else (int, float)
-            if type(value) not in kinds or not least <= value <= most:
-                what = "a whole number" if kind is int else "a number"
-                raise OptionError(
-                    f"expected {name} to be {what} from {least:g} to {most:g}, "
-                    f"got {value!r:.40}"
-                )
+        for name, limits in _LIMITS.items():
+            if getattr(self, name) is not None or name not in ("steps", "minutes"):
+                require_number(name, getattr(self, name), limits)
         if self.steps is None and self.minutes is None:
             raise OptionError("expected steps or minutes to end after, got neither")
         for name in ("flip_axes", "compile"):
@@ -128,17 +123,9 @@ class PretrainConfig:
                 raise OptionError(
                     f"expected {name} to be true or false, got {getattr(self, name)!r:.40}"
                 )
-        choices: dict[str, tuple[str, ...]] = {
-            "route_order": ROUTE_ORDERS,
-            "directions": DIRECTIONS,
-            "precision": PRECISIONS,
-        }
-        for name, known in choices.items():
-            if getattr(self, name) not in known:
-                raise OptionError(
-                    f"expected {name} to be one of {', '.join(known)}, "
-                    f"got {getattr(self, name)!r:.40}"
-                )
+        require_choice("route_order", self.route_order, ROUTE_ORDERS)
+        require_choice("directions", self.directions, DIRECTIONS)
+        require_choice("precision", self.precision, PRECISIONS)
         for weight in self.weights:
             if not isinstance(weight, (int, float)) or not 0 < weight < math.inf:
                 raise OptionError(f"expected weights above 0, got {weight!r:.40}")
@@ -163,6 +150,28 @@ class PretrainConfig:
         return min(1.0, max(shares))
 
 
+def require_number(name: str, value: object, limits: Limits) -> None:
+    """Raise OptionError unless a setting is a number within its limits."""
+    kind, least, most = limits
+    whole = kind is int and type(value) is int
+    if (whole or (kind is float and type(value) in (int, float))) and (
+        least <= value <= most  # type: ignore[operator]
+    ):
+        return
+    what = "a whole number" if kind is int else "a number"
+    raise OptionError(
+        f"expected {name} to be {what} from {least:g} to {most:g}, got {value!r:.40}"
+    )
+
+
+def require_choice(name: str, value: object, known: tuple[str, ...]) -> None:
+    """Raise OptionError unless a setting is one of the known words."""
+    if value not in known:
+        raise OptionError(
+            f"expected {name} to be one of {', '.join(known)}, got {value!r:.40}"
+        )
+
+
 def config_from(settings: Mapping[str, Any]) -> PretrainConfig:
     """Make a config of settings by name, those of the model in a mapping of their own.
 
@@ -171,8 +180,13 @@ def config_from(settings: Mapping[str, Any]) -> PretrainConfig:
     OptionError
         If a name is unknown or a value of the wrong kind.
     """
+    return config_of(PretrainConfig, settings)
+
+
+def config_of(kind: type[Config], settings: Mapping[str, Any]) -> Config:
+    """Make a config of any kind as `config_from` does."""
     given = dict(settings)
-    _require_known(given, [f.name for f in fields(PretrainConfig)])
+    _require_known(given, [f.name for f in fields(kind)])
     sizes = given.pop("model", {})
     if not isinstance(sizes, dict):
         raise OptionError(f"expected model to be a table of sizes, got {sizes!r:.40}")
@@ -187,7 +201,7 @@ def config_from(settings: Mapping[str, Any]) -> PretrainConfig:
     weights = given.pop("weights", ())
     if not isinstance(weights, (list, tuple)):
         raise OptionError(f"expected weights to be a list of numbers, got {weights!r:.40}")
-    return PretrainConfig(**given, weights=tuple(weights), model=DaamConfig(**sizes))
+    return kind(**given, weights=tuple(weights), model=DaamConfig(**sizes))
 
 
 def _require_known(given: Iterable[str], known: list[str], prefix: str = "") -> None:

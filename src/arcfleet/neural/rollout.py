@@ -107,8 +107,12 @@ class Limits(NamedTuple):
     most: int
 
 
-def step_limits(batch: ArcBatch, *, bound: bool) -> list[Limits]:
-    """Give the limits of each instance. Waits for the device, once."""
+def step_limits(
+    batch: ArcBatch, *, bound: bool, first: State | None = None
+) -> list[Limits]:
+    """Give the limits of each instance, from `first` on. Waits for the device, once."""
+    if first is not None:
+        return _limits_from(batch, first, bound=bound)
     tasks = batch.num_tasks.long()
     if bound:
         # A task with two arcs counts once.
@@ -119,6 +123,18 @@ def step_limits(batch: ArcBatch, *, bound: bool) -> list[Limits]:
         most = 2 * tasks  # every task on a route of its own
     else:
         least = most = tasks + 1
+    return _as_limits(least, most)
+
+
+def _limits_from(batch: ArcBatch, first: State, *, bound: bool) -> list[Limits]:
+    arc = torch.arange(batch.num_arcs, device=batch.twin.device)
+    once = (batch.twin >= arc)[:, None]  # a task with two arcs counts once
+    tasks = (first.unserved & once).sum(-1).amax(1)  # (batch,), of the plan with most left
+    # A way home, every task on a route of its own.
+    return _as_limits(tasks + 1, 2 * tasks + 1 if bound else tasks + 1)
+
+
+def _as_limits(least: Tensor, most: Tensor) -> list[Limits]:
     pairs = torch.stack([least, most]).clamp(min=1).tolist()
     return [Limits(low, high) for low, high in zip(*pairs, strict=True)]
 
@@ -168,6 +184,7 @@ def by_chunks(
     bound: bool,
     chunk: int | None,
     on_step: OnStep | None,
+    first: State | None = None,
 ) -> Rollout:
     """Decode a batch in parts of `chunk` instances; None takes what fits the memory.
 
@@ -180,7 +197,7 @@ def by_chunks(
         chunk = default_chunk(policy, batch, copies)
     if chunk < 1:
         raise OptionError(f"expected a chunk of at least 1 instance, got {chunk}")
-    each = step_limits(batch, bound=bound)
+    each = step_limits(batch, bound=bound, first=first)
     parts = [slice(i, min(i + chunk, len(batch))) for i in range(0, len(batch), chunk)]
     limits = [
         Limits(max(x.least for x in each[part]), max(x.most for x in each[part]))

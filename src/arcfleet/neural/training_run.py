@@ -87,7 +87,7 @@ class RunFolder:
     def load(self) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
         """Read the checkpoint, on the CPU; None where the run has not come to one."""
         if not self._checkpoint.exists():
-            self.forget_metrics_after(0)
+            self.forget_metrics_after(-1)
             return None
         try:
             data = self._checkpoint.read_bytes()

@@ -1,0 +1,405 @@
+"""The loop of every training run: step, log, validate, keep, stop."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import time
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+
+import torch
+
+from arcfleet.errors import ArcfleetError, FileError, OptionError
+from arcfleet.neural.checkpoint import load_model, save_model
+from arcfleet.neural.daam import Daam
+from arcfleet.neural.learner import Learner
+from arcfleet.neural.training_run import generator_on, stop_on_signals
+from arcfleet.neural.validation import Gaps, validate
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from torch import Tensor
+
+    from arcfleet.neural.labelled_set import InstanceSet, LabelledSet
+    from arcfleet.neural.pretrain_config import PretrainConfig
+    from arcfleet.neural.training_run import RunFolder
+
+    Function = TypeVar("Function", bound=Callable[..., Tensor])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainingProgress:
+    """Where a run stands.
+
+    Parameters
+    ----------
+    doing
+        What is done just now.
+    share
+        Of the run that is over.
+    step, seconds
+        Steps made, and the time they took.
+    loss, states_per_second
+        Of the last steps; None before the first line of metrics.
+    gaps
+        By name of the validation set; empty before the first validation.
+    """
+
+    doing: str
+    share: float = 0.0
+    step: int = 0
+    seconds: float = 0.0
+    loss: float | None = None
+    states_per_second: float | None = None
+    gaps: dict[str, Gaps]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trained:
+    """The outcome of a run.
+
+    Parameters
+    ----------
+    model_file
+        The averaged weights.
+    finished
+        Whether the run came to its end; if not, it was stopped and can be resumed.
+    steps, seconds
+        Steps made, and the time they took.
+    gaps
+        Of the last validation, by name of the set.
+    """
+
+    model_file: Path
+    finished: bool
+    steps: int
+    seconds: float
+    gaps: dict[str, Gaps]
+
+
+class TrainingLoop(ABC):
+    """A run of training; its children say what a step is.
+
+    Parameters
+    ----------
+    config
+        All settings.
+    model
+        To train, on the device of the data.
+    data, validation
+        What to learn from, and what to validate on.
+    folder
+        Where the run is kept.
+    threads
+        Of the path optimiser.
+    tell
+        Told where the run stands.
+    """
+
+    #: Whether to validate before the first step, too.
+    validates_first: ClassVar[bool] = False
+
+    def __init__(
+        self,
+        config: PretrainConfig,
+        model: Daam,
+        data: Sequence[InstanceSet],
+        validation: Sequence[LabelledSet],
+        folder: RunFolder,
+        threads: int,
+        tell: Callable[[TrainingProgress], None],
+    ) -> None:
+        self.settings = config
+        self.sets = data
+        self.validation = validation
+        self.folder = folder
+        self.threads = threads
+        self.device = next(model.parameters()).device
+        self._tell = tell
+        self.learner = Learner(
+            model,
+            dtype=_working_type(config, self.device),
+            weight_decay=config.weight_decay,
+            beta1=config.beta1,
+            beta2=config.beta2,
+            clip_norm=config.clip_norm,
+            average_decay=config.average_decay,
+        )
+        # Which scale comes next is decided on the host, so that it never waits.
+        self._host = generator_on(torch.device("cpu"), config.seed)
+        self.generator = generator_on(self.device, config.seed + 1)
+        weights = config.weights or (1.0,) * len(data)
+        self._weights = torch.tensor(weights, dtype=torch.float64)
+        self.step = 0
+        self.gaps: dict[str, Gaps] = {}
+        self._before = 0.0  # seconds of the parts of the run before this one
+        self._started = time.perf_counter()
+        self._validated = 0
+        self.window = Window(self.seconds)
+
+    @abstractmethod
+    def learn(self, rate: float) -> None:
+        """Make one step at a learning rate, and add its figures to `window`."""
+
+    def extra_tensors(self) -> dict[str, Tensor]:
+        """Give what a checkpoint must hold beside the learner, on the CPU."""
+        return {}
+
+    def restore_extra(self, tensors: dict[str, Tensor]) -> None:  # noqa: B027
+        """Take over what `extra_tensors` gave."""
+
+    @property
+    def seconds(self) -> float:
+        """Time that the run has taken, over all its parts."""
+        return self._before + time.perf_counter() - self._started
+
+    def draw_set(self) -> int:
+        """Choose the data set of the next step."""
+        if len(self.sets) == 1:
+            return 0
+        return int(torch.multinomial(self._weights, 1, generator=self._host))
+
+    def go_or_resume(self, identity: dict[str, Any], *, resume: bool) -> Trained:
+        """Train from the start, or from the last checkpoint; then close the folder."""
+        try:
+            saved = self.folder.load() if resume else None
+            if saved is not None:
+                self.restore(*saved)
+            return self.go(identity)
+        finally:
+            self.folder.close()
+
+    def go(self, identity: dict[str, Any]) -> Trained:
+        """Train until the end, or a signal."""
+        config = self.settings
+        self._started = time.perf_counter()
+        self.window = Window(self.seconds)
+        kept = self.seconds
+        with stop_on_signals() as stopped:
+            if self.validates_first and self.validation and not (self.step or self.gaps):
+                self._validate(0)
+            while True:
+                share = config.progress(self.step, self.seconds)
+                if share >= 1 or stopped():
+                    break
+                if self.validation and int(share * config.validations) > self._validated:
+                    self._validate(int(share * config.validations))
+                self.learn(config.rate(self.step, share))
+                self.step += 1
+                if self.step % config.log_steps == 0:
+                    self._log(share)
+                if self.seconds - kept > 60 * config.checkpoint_minutes:
+                    self._keep(identity, finished=False)
+                    kept = self.seconds
+            if share >= 1 and self.validation:
+                self._validate(config.validations)
+            self._keep(identity, finished=share >= 1)
+        return Trained(
+            model_file=self.folder.model_file,
+            finished=share >= 1,
+            steps=self.step,
+            seconds=self.seconds,
+            gaps=self.gaps,
+        )
+
+    def restore(self, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
+        """Go on from a checkpoint."""
+        try:
+            self.learner.restore(tensors, int(facts["updates"]))
+            self._host.set_state(tensors["generator.host"])
+            self.generator.set_state(tensors[f"generator.{self.device.type}"])
+            self.step = int(facts["step"])
+            self._before = float(facts["seconds"])
+            self._validated = int(facts["validated"])
+            self.gaps = {name: Gaps(*gaps) for name, gaps in facts["gaps"].items()}
+            self.restore_extra(tensors)
+        except (KeyError, ValueError, TypeError, RuntimeError) as error:
+            raise FileError(
+                self.folder.path,
+                "expected a checkpoint of the same model, made on the same kind of "
+                f"device, found another ({error})",
+            ) from error
+
+    def _log(self, share: float) -> None:
+        figures, states = self.window.close()
+        seconds = self.seconds
+        loss = figures.get("loss")
+        self._require_finite(loss)
+        speed = states / max(seconds - self.window.started, 1e-9)
+        record: dict[str, object] = {
+            "step": self.step,
+            "seconds": round(seconds, 3),
+            **figures,
+            "learning_rate": self.settings.rate(self.step, share),
+            "states_per_second": round(speed, 1),
+        }
+        if self.device.type == "cuda":
+            record["gpu_bytes"] = torch.cuda.max_memory_allocated(self.device)
+        self.folder.log(record)
+        self.window = Window(seconds)
+        self._report("training", share, loss, speed)
+
+    def _require_finite(self, loss: float | None) -> None:
+        if loss is not None and not math.isfinite(loss):
+            raise ArcfleetError(
+                f"expected a finite loss, got {loss} by step {self.step}: start again with "
+                "a smaller learning rate"
+            )
+
+    def _validate(self, number: int) -> None:
+        before = self.seconds
+        self._validated = number
+        model = self.learner.for_decoding()
+        for labelled in self.validation:
+            share = self.settings.progress(self.step, self.seconds)
+            self._report(f"validating {labelled.name}", share)
+            self.gaps[labelled.name] = validate(model, labelled, threads=self.threads)
+        gaps = {name: gap._asdict() for name, gap in self.gaps.items()}
+        self.folder.log(
+            {"step": self.step, "seconds": round(self.seconds, 3), "gaps": gaps}
+        )
+        self.window.started += self.seconds - before  # no time of training
+
+    def _keep(self, identity: dict[str, Any], *, finished: bool) -> None:
+        # What is broken must not take the place of what was good.
+        self._require_finite(self.window.close()[0].get("loss"))
+        facts = {
+            "step": self.step,
+            "updates": self.learner.updates,
+            "seconds": self.seconds,
+            "validated": self._validated,
+            "gaps": self.gaps,
+        }
+        tensors = {**self.learner.tensors(), **self.extra_tensors()}
+        tensors["generator.host"] = self._host.get_state()
+        tensors[f"generator.{self.device.type}"] = self.generator.get_state()
+        self.folder.save(tensors, facts)
+        device = str(self.device)
+        if self.device.type == "cuda":
+            device = torch.cuda.get_device_name(self.device)
+        save_model(
+            self.learner.average,
+            self.folder.model_file,
+            {
+                **identity,
+                "steps": self.step,
+                "minutes": round(self.seconds / 60, 2),
+                "device": device,
+                "torch": torch.__version__,
+                "finished": finished,
+                "gaps": {name: gap._asdict() for name, gap in self.gaps.items()},
+            },
+        )
+
+    def _report(
+        self,
+        doing: str,
+        share: float,
+        loss: float | None = None,
+        states_per_second: float | None = None,
+    ) -> None:
+        self._tell(
+            TrainingProgress(
+                doing=doing,
+                share=share,
+                step=self.step,
+                seconds=self.seconds,
+                loss=loss,
+                states_per_second=states_per_second,
+                gaps=dict(self.gaps),
+            )
+        )
+
+
+class Window:
+    """Figures of the steps since the last line of metrics; summed where they are.
+
+    Parameters
+    ----------
+    started
+        Seconds of the run when it was opened.
+    """
+
+    def __init__(self, started: float) -> None:
+        self.started = started
+        self._sums: dict[str, Tensor | float] = {}
+        self._counts: dict[str, int] = {}
+        self._states = 0
+
+    def add(self, states: int, **figures: Tensor | float) -> None:
+        """Note the states that an update learned from, and figures; `loss` is one."""
+        self._states += states
+        for name, value in figures.items():
+            self._sums[name] = self._sums.get(name, 0.0) + value
+            self._counts[name] = self._counts.get(name, 0) + 1
+
+    def close(self) -> tuple[dict[str, float], int]:
+        """Give the mean of each figure and the number of states; waits for the device."""
+        sums = self._sums.items()
+        return {name: float(total) / self._counts[name] for name, total in sums}, (
+            self._states
+        )
+
+
+def compiled_by_scale(function: Function, shapes: int) -> Function:
+    """Compile what is called with so many kinds of shapes, each a graph of its own."""
+    allow_graphs(2 * shapes)
+    compiled: Any = torch.compile(function, dynamic=False)
+    return compiled  # type: ignore[no-any-return]
+
+
+def allow_graphs(count: int) -> None:
+    """Let torch.compile make so many graphs of one function.
+
+    Sizes that vary within a graph would make it slower, and giving up after some graphs
+    would be silent.
+    """
+    from torch._dynamo import config as compiler
+
+    compiler.recompile_limit = max(compiler.recompile_limit, count)
+
+
+def first_model(config: PretrainConfig, init: Path | str | None) -> Daam:
+    """Give the weights to start from: those of a file, else random ones.
+
+    Raises
+    ------
+    OptionError
+        If the model of the file has other sizes than the config.
+    """
+    if init is not None:
+        model, _ = load_model(init, "cpu")
+        if model.config != config.model:
+            raise OptionError(
+                f"expected the model to start from to have the sizes {config.model}, "
+                f"found {model.config} in {init}: give its sizes, or start from nothing"
+            )
+        return model
+    # The start depends on the seed alone, and the caller's generator is left as it was.
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(config.seed)
+        return Daam(config.model)
+
+
+def require_weights(config: PretrainConfig, count: int) -> None:
+    """Raise OptionError unless every data set has a weight, or none has."""
+    if config.weights and len(config.weights) != count:
+        raise OptionError(
+            f"expected a weight for each of {count} data sets, got "
+            f"{len(config.weights)} weights"
+        )
+
+
+def checksum(path: Path | str) -> str:
+    """Give the SHA-256 of a file, which tells models apart."""
+    return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+
+
+def _working_type(config: PretrainConfig, device: torch.device) -> torch.dtype:
+    half = config.precision == "bfloat16"
+    half |= config.precision == "auto" and device.type == "cuda"
+    return torch.bfloat16 if half else torch.float32

@@ -1,0 +1,87 @@
+"""Moments of sampled plans: where each stood, and what it chose there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+from torch.nn import functional
+
+from arcfleet.neural.imitation import draw_moments
+from arcfleet.neural.labelled_plans import back_twin, of_arcs
+from arcfleet.neural.state import State
+
+if TYPE_CHECKING:
+    from torch import Generator, Tensor
+
+    from arcfleet.neural.arc_batch import ArcBatch
+
+
+def num_choices(arcs: Tensor) -> Tensor:
+    """Count the decisions of plans up to the last service, (batch, copies).
+
+    Parameters
+    ----------
+    arcs
+        As in a rollout from the empty plan, (batch, copies, steps). After the last
+        service the way home is no choice.
+    """
+    number = torch.arange(1, arcs.shape[-1] + 1, device=arcs.device)
+    return ((arcs != 0) * number).amax(-1)
+
+
+def draw_choices(arcs: Tensor, moments: int, generator: Generator) -> Tensor:
+    """Draw moments of sampled plans, (batch, copies, moments).
+
+    A sum over the moments, times `num_choices` / `moments`, is in the mean the sum over
+    all decisions.
+    """
+    steps = num_choices(arcs).flatten() + 1  # with the way home, which is never drawn
+    return draw_moments(steps, moments, generator).view(*arcs.shape[:2], moments)
+
+
+def states_at(batch: ArcBatch, arcs: Tensor, moments: Tensor) -> tuple[State, Tensor]:
+    """Give where sampled plans stood, and what they chose.
+
+    Parameters
+    ----------
+    batch
+        The instances.
+    arcs
+        As in a rollout from the empty plan, (batch, copies, steps).
+    moments
+        Decisions made before, (batch, copies, moments).
+
+    Returns
+    -------
+    state
+        (batch, copies * moments, ...).
+    choice
+        (batch, copies * moments).
+    """
+    size, copies, steps = arcs.shape
+    time = torch.arange(steps, device=arcs.device).expand_as(arcs)
+    # When each arc is served; the slot of the depot takes all returns and means nothing.
+    when = torch.zeros(
+        (size, copies, batch.num_arcs), dtype=torch.int64, device=arcs.device
+    )
+    when = when.scatter(2, arcs, time).scatter(2, back_twin(batch, arcs), time)
+    unserved = (when[:, :, None] >= moments[..., None]) & batch.real[:, None, None]
+    unserved[..., 0] = False
+    before = functional.pad(arcs, (1, 0))[..., :-1]
+    room = _room(batch, arcs)
+    state = State(
+        unserved=unserved.flatten(1, 2),
+        previous=before.gather(2, moments).flatten(1),
+        remaining=room.gather(2, moments).flatten(1),
+    )
+    return state, arcs.gather(2, moments).flatten(1)
+
+
+def _room(batch: ArcBatch, arcs: Tensor) -> Tensor:
+    """Give the capacity that is left before each decision, (batch, copies, steps)."""
+    load = of_arcs(batch.demand, arcs).cumsum(2)
+    # Loads never fall, so the load at the last visit to the depot is the largest yet.
+    unloaded = torch.where(arcs == 0, load, 0).cummax(2).values
+    carried = functional.pad(load - unloaded, (1, 0))[..., :-1]
+    return (batch.capacity[:, None, None] - carried).to(batch.capacity.dtype)

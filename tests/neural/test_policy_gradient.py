@@ -1,0 +1,103 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from scipy import stats
+
+from arcfleet.network import Network
+from arcfleet.neural.decode import sample
+from arcfleet.neural.paired_test import LEAST_PAIRS, compare_costs, t_quantile
+from arcfleet.neural.policy_gradient import (
+    clipped_loss,
+    leave_one_out,
+    log_probabilities,
+    reinforce_loss,
+)
+from arcfleet.neural.trajectories import num_choices, states_at
+from tests.neural.toy_batches import ring, toy_batch, toy_model
+
+
+def test_log_probabilities_add_up_to_the_plans() -> None:
+    batch = toy_batch([Network(ring([2, 3, 1, 1])), Network(ring([1, 1]))])
+    model = toy_model()
+    plans = sample(model, batch, 3, generator=torch.Generator().manual_seed(0))
+    every = torch.arange(plans.arcs.shape[-1]).expand(*plans.arcs.shape)
+    state, choice = states_at(batch, plans.arcs, every)
+    chosen = log_probabilities(model, batch, state, choice, padded=True)
+    total = chosen.double().view(plans.arcs.shape).sum(-1)
+    torch.testing.assert_close(total, plans.log_probability, atol=1e-5, rtol=0)
+    # After the last service nothing is left to choose.
+    late = every >= num_choices(plans.arcs)[..., None]
+    assert chosen.view(plans.arcs.shape)[late].abs().max() == 0
+
+
+def test_clipping_by_hand() -> None:
+    """Better choices gain up to a ratio of 1.1, worse ones lose down to 0.9."""
+    ratio = torch.tensor([1.0, 1.05, 1.3, 0.5, 1.3, 0.95, 0.5])
+    advantage = torch.tensor([2.0, 2.0, 2.0, 2.0, -2.0, -2.0, -2.0])
+    expected = torch.tensor([2.0, 2.1, 2.2, 1.0, -2.6, -1.9, -1.8])
+    slope = torch.tensor([1.0, 1.05, 0.0, 0.5, -1.3, -0.95, 0.0]) * 2
+    old = torch.full_like(ratio, -0.7)
+    for each in range(len(ratio)):
+        log_probability = (ratio.log() + old)[each : each + 1].requires_grad_()
+        loss = clipped_loss(
+            log_probability,
+            old[each : each + 1],
+            advantage[each : each + 1],
+            torch.tensor([3.0]),
+            0.1,
+        )
+        loss.backward()  # type: ignore[no-untyped-call]
+        assert loss.item() == pytest.approx(-3 * expected[each].item(), rel=1e-5)
+        assert log_probability.grad is not None
+        found = log_probability.grad.item()
+        assert found == pytest.approx(-3 * slope[each].item(), rel=1e-5, abs=1e-9)
+
+
+def test_samples_are_compared_with_the_others() -> None:
+    costs = torch.tensor([[1.0, 4.0, 7.0], [2.0, 2.0, 2.0]])
+    assert leave_one_out(costs).tolist() == [[4.5, 0.0, -4.5], [0.0, 0.0, 0.0]]
+
+
+def test_reinforce_is_the_gradient_of_the_expected_return() -> None:
+    """Summed over all choices of a toy policy, by their probability."""
+    logits = torch.tensor([0.3, -0.2, 0.9], dtype=torch.float64, requires_grad=True)
+    worth = torch.tensor([1.0, -2.0, 0.5], dtype=torch.float64)
+    (logits.softmax(0) * worth).sum().backward()  # type: ignore[no-untyped-call]
+    expected, logits.grad = logits.grad, None
+    chances = logits.softmax(0).tolist()
+    for choice, chance in enumerate(chances):
+        log_probability = logits.log_softmax(0)[choice][None]
+        loss = reinforce_loss(log_probability, worth[choice][None])
+        (chance * loss).backward()
+    assert expected is not None
+    assert logits.grad is not None
+    torch.testing.assert_close(-logits.grad, expected)
+
+
+def test_quantiles_of_students_t() -> None:
+    for freedom in (*range(LEAST_PAIRS - 1, 40), 100, 1000, 10**6):
+        exact = stats.t.ppf(0.95, freedom)
+        assert t_quantile(freedom) == pytest.approx(exact, rel=6e-4)
+
+
+@pytest.mark.parametrize("shift", [-0.2, 0.0, 0.02, 0.05, 0.2])
+def test_paired_test_decides_as_scipy_does(shift: float) -> None:
+    for seed in range(10):
+        generator = torch.Generator().manual_seed(seed)
+        old = 5 + torch.rand(50, generator=generator)
+        new = old - shift + 0.2 * torch.randn(50, generator=generator)
+        result = compare_costs(old, new)
+        expected = stats.ttest_rel(old.double(), new.double(), alternative="greater")
+        assert result.better == (expected.pvalue < 0.05)
+        assert result.gain == pytest.approx((old - new).mean().item(), abs=1e-5)
+
+
+def test_equal_costs_are_not_better() -> None:
+    costs = torch.tensor([3.0, 4.0, 5.0, 6.0])
+    assert compare_costs(costs, costs) == (False, 0.0)
+    assert compare_costs(costs, costs - 1).better
+    assert not compare_costs(costs, costs + 1).better
+    assert math.isfinite(compare_costs(costs, costs + 1).gain)

@@ -1,0 +1,109 @@
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from arcfleet.errors import OptionError
+from arcfleet.network import Network
+from arcfleet.neural.decode import greedy, sample
+from arcfleet.neural.state import State, finished, start, step
+from arcfleet.neural.trajectories import draw_choices, num_choices, states_at
+from tests.neural.toy_batches import ring, toy_batch, toy_model
+from tests.strategies import connected_instances
+
+if TYPE_CHECKING:
+    from arcfleet.instance.instance import Instance
+    from arcfleet.neural.arc_batch import ArcBatch
+
+BATCHES = st.lists(connected_instances(max_extra_links=4), min_size=1, max_size=3)
+
+
+def seeded(seed: int) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+def walked(batch: ArcBatch, arcs: torch.Tensor) -> list[State]:
+    """The states before each decision, stepped through."""
+    states = [start(batch, arcs.shape[1])]
+    for chosen in arcs.unbind(-1):
+        states.append(step(batch, states[-1], chosen))
+    return states
+
+
+@settings(max_examples=25)
+@given(BATCHES)
+def test_states_are_those_of_the_walk(instances: list[Instance]) -> None:
+    batch = toy_batch([Network(instance) for instance in instances])
+    arcs = sample(toy_model(), batch, 3, generator=seeded(0)).arcs
+    states = walked(batch, arcs)
+    every = torch.arange(arcs.shape[-1]).expand(*arcs.shape)
+    state, choice = states_at(batch, arcs, every)
+    assert torch.equal(choice, arcs.flatten(1))
+    for got, expected in zip(state, zip(*states[:-1], strict=True), strict=True):
+        assert torch.equal(got, torch.stack(expected, dim=2).flatten(1, 2))
+    count = num_choices(arcs)
+    for (row, copy), number in zip(
+        itertools.product(*map(range, arcs.shape[:2])),
+        count.flatten().tolist(),
+        strict=True,
+    ):
+        assert not arcs[row, copy, number:].any()
+        assert number == 0 or arcs[row, copy, number - 1] != 0
+
+
+@settings(max_examples=25)
+@given(BATCHES, st.booleans(), st.integers(0, 5))
+def test_rollouts_go_on_from_any_state(
+    instances: list[Instance], bound: bool, before: int
+) -> None:
+    """A greedy plan taken up in the middle ends as it would have."""
+    batch = toy_batch([Network(instance) for instance in instances])
+    model = toy_model()
+    whole = greedy(model, batch, bound=bound)
+    state = start(batch)
+    taken = whole.arcs[..., :before]
+    for chosen in taken.unbind(-1):
+        state = step(batch, state, chosen, bound=bound)
+    rest = greedy(model, batch, bound=bound, first=state)
+    again = torch.cat([taken, rest.arcs], dim=-1)
+    longest = max(again.shape[-1], whole.arcs.shape[-1])
+    padded = [
+        torch.nn.functional.pad(arcs, (0, longest - arcs.shape[-1]))
+        for arcs in (again, whole.arcs)
+    ]
+    assert torch.equal(*padded)
+    driven = batch.deadheads(taken) + batch.deadheads(rest.arcs, before=state.previous)
+    assert torch.equal(driven, batch.deadheads(whole.arcs))
+
+
+def test_samples_from_states_finish_every_plan() -> None:
+    batch = toy_batch([Network(ring([2, 3, 1, 1])), Network(ring([1, 1]))])
+    model = toy_model()
+    arcs = sample(model, batch, 2, generator=seeded(1)).arcs
+    state, _ = states_at(batch, arcs, torch.tensor([0, 1, 3]).expand(2, 2, 3))
+    whole = sample(model, batch, 6, generator=seeded(2), first=state)
+    parts = sample(model, batch, 6, generator=seeded(2), first=state, chunk=1)
+    assert torch.equal(whole.arcs, parts.arcs)
+    for chosen in whole.arcs.unbind(-1):
+        state = step(batch, state, chosen)
+    assert bool(finished(state).all())
+    with pytest.raises(OptionError, match="expected 6 copies, one for each plan"):
+        sample(model, batch, 3, generator=seeded(2), first=state)
+
+
+def test_drawn_moments_stand_for_all() -> None:
+    """A sum over some moments, scaled, is in the mean the sum over all decisions."""
+    arcs = torch.tensor([[[1, 3, 0, 5, 7, 0, 0], [1, 3, 5, 0, 0, 0, 0]]])
+    assert num_choices(arcs).tolist() == [[5, 3]]
+    worth = torch.tensor([3.0, -1.0, 4.0, 1.0, 5.0, 1e9, 1e9])
+    for moments in (1, 2, 4):
+        drawn = draw_choices(arcs.expand(40_000, -1, -1), moments, seeded(moments))
+        share = worth[drawn].sum(-1) * num_choices(arcs) / moments
+        torch.testing.assert_close(
+            share.mean(0), torch.tensor([12.0, 6.0]), atol=0.15, rtol=0
+        )
