@@ -1,0 +1,172 @@
+"""Options that all kinds of training share."""
+
+from __future__ import annotations
+
+from argparse import ArgumentTypeError
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from arcfleet.cli.options import positive_number, whole_number
+from arcfleet.cli.output import print_result
+from arcfleet.errors import ArcfleetError, FileError, OptionError
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
+    from collections.abc import Callable, Iterable
+
+    from arcfleet.neural.training_loop import Trained
+
+    # Name, type, form and help of a setting that has an option; None is a switch.
+    Setting = tuple[str, Callable[[str], Any] | None, str, str]
+
+
+def add_files(parser: ArgumentParser, data_help: str, *, needs_init: bool = False) -> None:
+    """Describe the options that say what to read, where to write and how to run."""
+    parser.add_argument(
+        "--data",
+        type=Path,
+        nargs="+",
+        required=True,
+        metavar="FILE",
+        help=data_help,
+    )
+    parser.add_argument(
+        "--validation",
+        type=Path,
+        nargs="+",
+        default=[],
+        metavar="FILE",
+        help="data sets to validate on, with their labels beside them",
+    )
+    parser.add_argument(
+        "--out", type=Path, required=True, metavar="DIR", help="folder of the run"
+    )
+    parser.add_argument(
+        "--config", type=Path, metavar="TOML", help="settings; options go before it"
+    )
+    parser.add_argument(
+        "--init",
+        type=Path,
+        required=needs_init,
+        metavar="MODEL",
+        help="model file to start from",
+    )
+    parser.add_argument(
+        "--resume", action="store_true", help="go on with the run that is in DIR"
+    )
+    parser.add_argument(
+        "--device",
+        default="auto",
+        metavar="NAME",
+        help="auto (default), cpu, cuda, cuda:1",
+    )
+    parser.add_argument(
+        "--threads",
+        type=positive_number,
+        default=1,
+        metavar="N",
+        help="of the path optimiser; default 1",
+    )
+    parser.add_argument("--quiet", action="store_true", help="no progress")
+
+
+def add_settings(add: Callable[..., object], settings: Iterable[Setting]) -> None:
+    """Describe the options of settings."""
+    for name, kind, form, text in settings:
+        option = f"--{name.removeprefix('model.').replace('_', '-')}"
+        if kind is None:
+            add(option, dest=name, action="store_true", default=None, help=text)
+        elif name == "weights":
+            add(option, dest=name, type=kind, nargs="+", metavar=form, help=text)
+        else:
+            add(option, dest=name, type=kind, metavar=form, help=text)
+
+
+def number(text: str) -> float:
+    """Read a number."""
+    try:
+        return float(text)
+    except ValueError:
+        raise ArgumentTypeError(f"expected a number, got {text[:40]!r}") from None
+
+
+#: Settings of every kind of training, but for the figures that differ.
+COMMON: tuple[Setting, ...] = (
+    ("minutes", number, "M", "end after so many minutes"),
+    ("steps", positive_number, "N", "end after so many steps"),
+    ("seed", whole_number, "N", "of all random choices; default 0"),
+    ("route_order", str, "NAME", "order of a plan's routes; default farthest"),
+    ("directions", str, "NAME", "directions of the routes; default random"),
+    ("moments", positive_number, "N", "states drawn of each plan; default 8"),
+    ("tokens", positive_number, "N", "states of an update times arcs; default 200000"),
+    ("weights", number, "W", "how often each of --data is drawn; default all alike"),
+    ("validation_instances", positive_number, "N", "of each set; default 500"),
+    ("checkpoint_minutes", number, "M", "default 3"),
+    ("precision", str, "NAME", "auto (default), float32, bfloat16"),
+    ("compile", None, "", "use torch.compile"),
+)
+
+
+def gather_settings(options: Namespace, names: Iterable[str]) -> dict[str, Any]:
+    """Gather the settings: those of the file, then the options, else the run's own."""
+    settings: dict[str, Any] = {}
+    if options.config is not None:
+        settings = _read_toml(options.config)
+    given = {
+        name: getattr(options, name) for name in names if getattr(options, name) is not None
+    }
+    if options.resume and not settings and not given:
+        from arcfleet.neural.training_run import saved_settings
+
+        return saved_settings(options.out)
+    sizes = settings.setdefault("model", {})
+    if not isinstance(sizes, dict):
+        raise OptionError(
+            f"{options.config}: expected model to be a table of sizes, got {sizes!r:.40}"
+        )
+    for name, value in given.items():
+        if name.startswith("model."):
+            sizes[name.removeprefix("model.")] = value
+        else:
+            settings[name] = value
+    if options.init is not None and not sizes:
+        from dataclasses import asdict
+
+        from arcfleet.neural.checkpoint import load_model
+
+        settings["model"] = asdict(load_model(options.init)[0].config)
+    return settings
+
+
+def print_outcome(result: Trained) -> None:
+    """Print the gaps and the model file.
+
+    Raises
+    ------
+    ArcfleetError
+        If the run was interrupted.
+    """
+    if not result.finished:
+        raise ArcfleetError(
+            f"interrupted after {result.steps} steps; the same command with --resume goes "
+            "on from here"
+        )
+    for name, gaps in result.gaps.items():
+        print_result(
+            f"{name}: greedy {gaps.greedy:.2f} % above the labels, "
+            f"{gaps.optimised:.2f} % after the path optimiser"
+        )
+    minutes = result.seconds / 60
+    print_result(f"{result.model_file}: {result.steps} steps in {minutes:.1f} minutes")
+
+
+def _read_toml(path: Path) -> dict[str, Any]:
+    import tomllib
+
+    try:
+        with path.open("rb") as stream:
+            return tomllib.load(stream)
+    except OSError as error:
+        raise FileError(path, f"cannot be read ({error.strerror})") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise FileError(path, f"expected a TOML file, found: {error}") from None

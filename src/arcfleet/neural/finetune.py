@@ -1,0 +1,110 @@
+"""Fine-tuning: a trained model learns from the plans that it makes itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from arcfleet.neural.device import choose_device
+from arcfleet.neural.labelled_set import open_instances, open_labelled, require_distinct
+from arcfleet.neural.proximal import Proximal
+from arcfleet.neural.reinforce import Reinforce
+from arcfleet.neural.self_improvement import SelfImprovement
+from arcfleet.neural.training_loop import (
+    TrainingProgress,
+    checksum,
+    first_model,
+    require_weights,
+)
+from arcfleet.neural.training_run import RunFolder
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from arcfleet.neural.finetune_config import FinetuneConfig, Objective
+    from arcfleet.neural.finetuning import Finetuning
+    from arcfleet.neural.training_loop import Trained
+
+_RUNS: dict[Objective, type[Finetuning]] = {
+    "imitate-best": SelfImprovement,
+    "samples": Reinforce,
+    "self-critical": Reinforce,
+    "ppo": Proximal,
+}
+
+
+def finetune(
+    out: Path | str,
+    config: FinetuneConfig,
+    *,
+    init: Path | str,
+    data: Sequence[Path | str],
+    validation: Sequence[Path | str] = (),
+    device: str = "auto",
+    resume: bool = False,
+    threads: int = 1,
+    progress: Callable[[TrainingProgress], None] | None = None,
+) -> Trained:
+    """Train a model further on plans that it makes itself.
+
+    Runs are stopped and resumed as those of `pretrain`.
+
+    Parameters
+    ----------
+    out
+        Folder of the run.
+    config
+        All settings.
+    init
+        The model file to start from; its sizes must be those of the config.
+    data
+        Data sets; each file is one scale. Labels are not needed.
+    validation
+        Data sets with labels beside them.
+    device
+        "auto", "cpu", "cuda" or "cuda:1".
+    resume
+        Whether to go on with the run in `out`.
+    threads
+        Of the path optimiser.
+    progress
+        Told where the run stands, now and then.
+
+    Raises
+    ------
+    OptionError, FileError
+        If an argument is wrong, or a file cannot be read or written.
+    ArcfleetError
+        If the loss is not a number any more.
+    """
+    require_distinct(data, "to train on")
+    require_weights(config, len(data))
+    if validation:
+        require_distinct(validation, "to validate on")
+    place = choose_device(device)
+    model = first_model(config, init)
+    tell = progress or (lambda _: None)
+    dimensions = config.model.mds_dimensions
+
+    def note(path: Path | str) -> Path | str:
+        tell(TrainingProgress(doing=f"preparing {Path(path).name}", gaps={}))
+        return path
+
+    training = [open_instances(note(x), place, mds_dimensions=dimensions) for x in data]
+    most = config.validation_instances
+    tests = [
+        open_labelled(note(x), place, mds_dimensions=dimensions, most=most)
+        for x in validation
+    ]
+    kind = _RUNS[config.objective]
+    kind.require_validation(tests)
+    identity = {
+        "kind": "finetune",
+        "config": config.as_facts(),
+        "data": [each.facts for each in training],
+        "validation": [each.facts for each in tests],
+        "init": checksum(init),
+    }
+    folder = RunFolder(out, identity, resume=resume)
+    run = kind(config, model.to(place), training, tests, folder, threads, tell)
+    return run.go_or_resume(identity, resume=resume)

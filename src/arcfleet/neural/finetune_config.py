@@ -1,0 +1,115 @@
+"""Every setting of fine-tuning, checked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from arcfleet.errors import OptionError
+from arcfleet.neural.pretrain_config import (
+    Limits,
+    PretrainConfig,
+    require_choice,
+    require_number,
+)
+
+Objective = Literal["imitate-best", "samples", "self-critical", "ppo"]
+OBJECTIVES: tuple[Objective, ...] = ("imitate-best", "samples", "self-critical", "ppo")
+
+_LIMITS: dict[str, Limits] = {
+    "copies": (int, 1, 10**5),
+    "rollout_tokens": (int, 1, 10**9),
+    "temperature": (float, 1e-3, 10**3),
+    "lessons": (int, 1, 10**6),
+    "epochs": (int, 1, 10**4),
+    "ratio_clip": (float, 1e-6, 1),
+    "baseline_steps": (int, 1, 10**9),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FinetuneConfig(PretrainConfig):
+    """Settings of fine-tuning: those of `PretrainConfig`, some with other values, and more.
+
+    A step draws plans and learns from them, in one update of the weights or several.
+
+    Parameters
+    ----------
+    objective
+        What to learn from sampled plans. "imitate-best" imitates the best plan found so
+        far of each instance. The others raise the expected return: "samples" compares
+        each plan with the others of its instance, "self-critical" with the greedy plan,
+        "ppo", the paper's, single decisions with the greedy plan of a policy that is
+        replaced now and then.
+    copies
+        Plans sampled of each instance.
+    rollout_tokens
+        Arcs of all plans that are built side by side: a scale with more arcs has fewer
+        instances in a step.
+    temperature
+        Of the sampling; other than 1 only for "imitate-best", since the others learn
+        from the policy's own choices.
+    moments, tokens
+        States drawn of each plan, and arcs of all states of an update.
+    route_order, directions
+        Of the plans that "imitate-best" imitates.
+    lessons
+        Updates of a step of "imitate-best".
+    epochs
+        How often a step of "ppo" goes through its states.
+    ratio_clip
+        Epsilon of "ppo".
+    baseline_steps
+        Steps of "ppo" between two tests of whether the policy beats the baseline.
+    """
+
+    objective: Objective = "imitate-best"
+    copies: int = 16
+    rollout_tokens: int = 800_000
+    temperature: float = 1.0
+    lessons: int = 20
+    epochs: int = 3
+    ratio_clip: float = 0.1
+    baseline_steps: int = 10
+    learning_rate: float = 1e-4
+    warm_up_steps: int = 5
+    weight_decay: float = 0.0
+    average_decay: float = 0.99
+    validations: int = 4
+    log_steps: int = 1
+
+    def __post_init__(self) -> None:
+        """Check every setting."""
+        # By name: a class with slots is made twice, and super() finds the wrong one.
+        PretrainConfig.__post_init__(self)
+        for name, limits in _LIMITS.items():
+            require_number(name, getattr(self, name), limits)
+        require_choice("objective", self.objective, OBJECTIVES)
+        if self.objective == "samples" and self.copies < 2:
+            raise OptionError(
+                "expected at least 2 copies for the objective samples, which compares "
+                f"them, got {self.copies}"
+            )
+        if self.objective != "imitate-best" and self.temperature != 1:
+            raise OptionError(
+                f"expected temperature 1 for the objective {self.objective}, got "
+                f"{self.temperature}: only imitate-best takes another"
+            )
+
+    def instances(self, arcs: int, rows: int, available: int) -> tuple[int, int]:
+        """Give the instances of a step, and of an update; the first in whole updates.
+
+        Parameters
+        ----------
+        arcs
+            Of an instance.
+        rows
+            Plans of an instance that are built side by side.
+        available
+            Instances of the data set.
+        """
+        states = self.copies * self.moments
+        update = min(available, max(1, self.tokens // (arcs * states)))
+        step = min(available, max(1, self.rollout_tokens // (arcs * rows)))
+        update = min(update, step)
+        return step // update * update, update

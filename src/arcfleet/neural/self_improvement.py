@@ -1,0 +1,86 @@
+"""Self-improvement: sample plans, optimise them, imitate the best found so far."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from arcfleet.neural.best_plans import BestPlans
+from arcfleet.neural.finetuning import Finetuning
+from arcfleet.neural.imitation import draw_lesson
+from arcfleet.neural.plans import best, optimise
+from arcfleet.neural.pretrain import loss_function, plans_of_step
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from arcfleet.neural.labelled_set import InstanceSet
+
+
+class SelfImprovement(Finetuning):
+    """The objective "imitate-best".
+
+    The path optimiser finds what no sample has: where to return, and which way to serve.
+    Its plans are labels that get better as the model does.
+    """
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self.best = [BestPlans(data.batch) for data in self.sets]
+        self._loss_of = loss_function(self.learner.working, self.config, len(self.sets))
+
+    def learn(self, rate: float) -> None:
+        """Look for better plans of some instances, then imitate the best of any."""
+        number = self.draw_set()
+        data, plans = self.sets[number], self.best[number]
+        self._search(data, plans)
+        if len(plans.known) == 0:
+            return  # a fleet limit that no sample has met yet
+        for _ in range(self.config.lessons):
+            self._imitate(data, plans, rate)
+
+    def extra_tensors(self) -> dict[str, Tensor]:
+        """Give the best plans so far."""
+        return {
+            f"best.{number}.{name}": tensor
+            for number, plans in enumerate(self.best)
+            for name, tensor in plans.tensors().items()
+        }
+
+    def restore_extra(self, tensors: dict[str, Tensor]) -> None:
+        """Take over the best plans so far."""
+        for number, plans in enumerate(self.best):
+            prefix = f"best.{number}."
+            names = [name for name in tensors if name.startswith(prefix)]
+            plans.restore({name.removeprefix(prefix): tensors[name] for name in names})
+
+    def _search(self, data: InstanceSet, plans: BestPlans) -> None:
+        config = self.config
+        arcs = data.batch.num_arcs
+        count = max(1, config.rollout_tokens // (arcs * config.copies))
+        rows, batch = self.draw_instances(data, min(count, len(data)))
+        rollout = self.sampled(self.policy, batch, config.copies)
+        found = best(optimise(batch, rollout, choose_directions=True, threads=self.threads))
+        improved = plans.improve(rows, found)
+        self.window.add(0, improved=improved / len(rows))
+
+    def _imitate(self, data: InstanceSet, plans: BestPlans, rate: float) -> None:
+        config = self.config
+        count = plans_of_step(config, data.batch.num_arcs)
+        drawn = torch.randint(
+            len(plans.known), (count,), device=self.device, generator=self.generator
+        )
+        rows = plans.known[drawn]
+        batch, state, choice = draw_lesson(
+            data.batch.select(rows),
+            plans.labels(rows),
+            route_order=config.route_order,
+            directions=config.directions,
+            moments=config.moments,
+            flip=config.flip_axes,
+            generator=self.generator,
+        )
+        loss = self._loss_of(batch, state, choice, not data.full)
+        self.learner.update(loss, rate)
+        self.window.add(count * config.moments, loss=loss.detach())
