@@ -89,6 +89,37 @@ def test_train_then_solve(data: Path, tmp_path: Path, capsys: Capture) -> None:
     assert load_model(tmp_path / "next" / "model.safetensors")[0].config.width == 16
 
 
+def test_finetune_by_the_command(data: Path, tmp_path: Path, capsys: Capture) -> None:
+    first, out = tmp_path / "first", tmp_path / "second"
+    assert (
+        arcfleet("train", "pretrain", "--data", data, "--out", first, "--steps", 2, *QUICK)
+        == 0
+    )
+    unlabelled = tmp_path / "unlabelled.npz"
+    unlabelled.write_bytes(data.read_bytes())
+    model = first / "model.safetensors"
+    command = ("train", "finetune", "--data", unlabelled, "--init", model, "--out", out)
+    device = ("--device", "cpu")
+    settings = ("--objective", "samples", "--copies", 2, "--moments", 2, "--tokens", 400)
+    small = (*settings, "--rollout-tokens", 400, "--steps", 2, *device)
+    capsys.readouterr()
+    assert arcfleet(*command, "--validation", data, *small) == 0
+    text, _ = capsys.readouterr()
+    gap, done = text.splitlines()
+    assert gap.startswith("small: greedy ")
+    assert done.startswith(f"{out / 'model.safetensors'}: 2 steps in ")
+    tuned, facts = load_model(out / "model.safetensors")
+    assert tuned.config.width == 16
+    assert facts["config"]["objective"] == "samples"  # type: ignore[index]
+    # A finished run has nothing left to do.
+    assert arcfleet(*command, "--validation", data, *device, "--resume") == 0
+    line = one_sentence(capsys, *command, "--steps", 2, "--objective", "best", *device)
+    assert "expected objective to be one of imitate-best, samples" in line
+    with pytest.raises(SystemExit) as ended:
+        arcfleet("train", "finetune", "--data", data, "--out", out, "--steps", 1)
+    assert ended.value.code == 2
+
+
 def test_settings_from_a_file(data: Path, tmp_path: Path, capsys: Capture) -> None:
     file = tmp_path / "x.toml"
     file.write_text("steps = 2\ntokens = 400\nseed = 4\n[model]\nwidth = 8\nheads = 2\n")

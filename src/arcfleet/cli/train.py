@@ -102,6 +102,7 @@ _FINETUNE: tuple[Setting, ...] = (
     ("temperature", number, "T", "of the samples of imitate-best; default 1"),
     ("lessons", positive_number, "N", "updates of a step of imitate-best; default 20"),
     ("epochs", positive_number, "N", "passes over the states of ppo; default 3"),
+    ("standardise", None, "", "bring the advantages of ppo to mean 0, deviation 1"),
     ("baseline_steps", positive_number, "N", "steps between tests of ppo; default 10"),
     *COMMON,
     ("learning_rate", number, "R", "default 1e-4"),

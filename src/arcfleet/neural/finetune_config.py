@@ -59,6 +59,10 @@ class FinetuneConfig(PretrainConfig):
         How often a step of "ppo" goes through its states.
     ratio_clip
         Epsilon of "ppo".
+    standardise
+        Whether the advantages of a step of "ppo" are brought to mean 0 and deviation 1.
+        Not in the paper: sampled rollouts are mostly worse than greedy ones, so without
+        it nearly every choice is held to be bad.
     baseline_steps
         Steps of "ppo" between two tests of whether the policy beats the baseline.
     """
@@ -70,6 +74,7 @@ class FinetuneConfig(PretrainConfig):
     lessons: int = 20
     epochs: int = 3
     ratio_clip: float = 0.1
+    standardise: bool = False
     baseline_steps: int = 10
     learning_rate: float = 1e-4
     warm_up_steps: int = 5
@@ -84,6 +89,10 @@ class FinetuneConfig(PretrainConfig):
         PretrainConfig.__post_init__(self)
         for name, limits in _LIMITS.items():
             require_number(name, getattr(self, name), limits)
+        if type(self.standardise) is not bool:
+            raise OptionError(
+                f"expected standardise to be true or false, got {self.standardise!r:.40}"
+            )
         require_choice("objective", self.objective, OBJECTIVES)
         if self.objective == "samples" and self.copies < 2:
             raise OptionError(

@@ -116,6 +116,9 @@ class Proximal(Finetuning):
         weight = (choices / choices.mean()).repeat_interleave(config.moments, dim=1)
         old = torch.cat(list(self._old(batch, state, choice, data, part)))
         self.window.add(0, advantage=advantage.mean())
+        if config.standardise:
+            spread = advantage.std(correction=0).clamp(min=1e-6)
+            advantage = (advantage - advantage.mean()) / spread
         return Decisions(state, choice, old, advantage, weight.to(old))
 
     def advantages(self, batch: ArcBatch, state: State, choice: Tensor) -> Tensor:
