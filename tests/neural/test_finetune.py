@@ -161,7 +161,7 @@ def test_a_weak_model_gets_better(
     result = run(folder, tmp_path / "run", config, **files)
     lines = metrics(tmp_path / "run")
     before = next(line["gaps"]["few"]["greedy"] for line in lines if "gaps" in line)
-    assert result.gaps["few"].greedy < 0.8 * before
+    assert result.gaps["few"].greedy < 0.9 * before
     first = expected_cost(folder, folder / "start.safetensors")
     assert expected_cost(folder, result.model_file) < factor * first
     tests = [line["baseline"] for line in lines if "baseline" in line]

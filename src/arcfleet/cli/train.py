@@ -79,6 +79,8 @@ def _add_finetune(actions: Commands) -> None:
 # file.
 _PRETRAIN: tuple[Setting, ...] = (
     *COMMON,
+    ("moments", positive_number, "N", "states drawn of each plan; default 8"),
+    ("tokens", positive_number, "N", "states of a step times arcs; default 200000"),
     ("learning_rate", number, "R", "default 7e-4"),
     ("warm_up_steps", whole_number, "N", "default 300"),
     ("average_decay", number, "D", "of the mean of the weights; default 0.999"),
@@ -105,6 +107,8 @@ _FINETUNE: tuple[Setting, ...] = (
     ("standardise", None, "", "bring the advantages of ppo to mean 0, deviation 1"),
     ("baseline_steps", positive_number, "N", "steps between tests of ppo; default 10"),
     *COMMON,
+    ("moments", positive_number, "N", "states drawn of each plan; default 4"),
+    ("tokens", positive_number, "N", "states of an update times arcs; default 400000"),
     ("learning_rate", number, "R", "default 1e-4"),
     ("warm_up_steps", whole_number, "N", "default 5"),
     ("average_decay", number, "D", "of the mean of the weights; default 0.99"),

@@ -97,8 +97,6 @@ COMMON: tuple[Setting, ...] = (
     ("seed", whole_number, "N", "of all random choices; default 0"),
     ("route_order", str, "NAME", "order of a plan's routes; default farthest"),
     ("directions", str, "NAME", "directions of the routes; default random"),
-    ("moments", positive_number, "N", "states drawn of each plan; default 8"),
-    ("tokens", positive_number, "N", "states of an update times arcs; default 200000"),
     ("weights", number, "W", "how often each of --data is drawn; default all alike"),
     ("validation_instances", positive_number, "N", "of each set; default 500"),
     ("checkpoint_minutes", number, "M", "default 3"),

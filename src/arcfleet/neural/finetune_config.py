@@ -76,6 +76,8 @@ class FinetuneConfig(PretrainConfig):
     ratio_clip: float = 0.1
     standardise: bool = False
     baseline_steps: int = 10
+    moments: int = 4
+    tokens: int = 400_000
     learning_rate: float = 1e-4
     warm_up_steps: int = 5
     weight_decay: float = 0.0

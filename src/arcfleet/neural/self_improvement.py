@@ -9,20 +9,24 @@ import torch
 from arcfleet.neural.best_plans import BestPlans
 from arcfleet.neural.finetuning import Finetuning
 from arcfleet.neural.imitation import draw_lesson
-from arcfleet.neural.plans import best, optimise
+from arcfleet.neural.plans import best, merge, optimise
 from arcfleet.neural.pretrain import loss_function, plans_of_step
 
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from arcfleet.neural.arc_batch import ArcBatch
     from arcfleet.neural.labelled_set import InstanceSet
+    from arcfleet.neural.plans import Plans
+    from arcfleet.neural.rollout import Rollout
 
 
 class SelfImprovement(Finetuning):
     """The objective "imitate-best".
 
-    The path optimiser finds what no sample has: where to return, and which way to serve.
-    Its plans are labels that get better as the model does.
+    Instances are drawn, sampled and decoded greedily. The path optimiser finds what the
+    model missed: where to return, and which way to serve. The best plans are labels that
+    get better as the model does.
     """
 
     def __init__(self, *arguments: Any) -> None:
@@ -60,10 +64,18 @@ class SelfImprovement(Finetuning):
         arcs = data.batch.num_arcs
         count = max(1, config.rollout_tokens // (arcs * config.copies))
         rows, batch = self.draw_instances(data, min(count, len(data)))
-        rollout = self.sampled(self.policy, batch, config.copies)
-        found = best(optimise(batch, rollout, choose_directions=True, threads=self.threads))
+        # With the greedy plan: on large instances it may be better than any sample.
+        found = best(
+            merge(
+                self._optimised(batch, self.sampled(self.policy, batch, config.copies)),
+                self._optimised(batch, self.greedily(self.policy, batch)),
+            )
+        )
         improved = plans.improve(rows, found)
         self.window.add(0, improved=improved / len(rows))
+
+    def _optimised(self, batch: ArcBatch, rollout: Rollout) -> Plans:
+        return optimise(batch, rollout, choose_directions=True, threads=self.threads)
 
     def _imitate(self, data: InstanceSet, plans: BestPlans, rate: float) -> None:
         config = self.config
