@@ -77,9 +77,11 @@ class BestPlans:
 
     def tensors(self) -> dict[str, Tensor]:
         """Give all that is needed to go on, on the CPU."""
+        # In few bytes, since there may be very many: below 0 where a route starts.
+        signed = np.where(self._starts_route, -self._arcs, self._arcs)
+        small = self._batch.num_arcs < 2**15
         return {
-            "arcs": torch.from_numpy(self._arcs.copy()),
-            "starts_route": torch.from_numpy(self._starts_route.copy()),
+            "arcs": torch.from_numpy(signed.astype(np.int16 if small else np.int32)),
             "costs": torch.from_numpy(self.costs.copy()),
             # Random numbers are drawn for every place, so there must be as many again.
             "sizes": torch.tensor(self._routes.shape[1:]),
@@ -87,12 +89,10 @@ class BestPlans:
 
     def restore(self, tensors: Mapping[str, Tensor]) -> None:
         """Take over what `tensors` gave."""
-        for name, kept in (
-            ("arcs", self._arcs),
-            ("starts_route", self._starts_route),
-            ("costs", self.costs),
-        ):
-            kept[:] = tensors[name].numpy()
+        signed = tensors["arcs"].numpy()
+        self._arcs[:] = abs(signed)
+        self._starts_route[:] = signed < 0
+        self.costs[:] = tensors["costs"].numpy()
         self._grow(*tensors["sizes"].tolist())
         self._send(np.flatnonzero(self.costs != _NONE_YET))
 
