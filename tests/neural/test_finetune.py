@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from arcfleet.neural.finetune_config import Objective
-    from arcfleet.neural.training_loop import Trained, TrainingProgress
+    from arcfleet.neural.training_progress import Trained, TrainingProgress
 
 TINY = DaamConfig(
     width=16, layers=1, heads=2, feed_forward=16, mds_dimensions=4, inputs="mds"

@@ -25,7 +25,7 @@ from tests.neural.labelled_towns import labelled_file
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from arcfleet.neural.training_loop import Trained, TrainingProgress
+    from arcfleet.neural.training_progress import Trained, TrainingProgress
 
 TINY = DaamConfig(width=16, layers=1, heads=2, feed_forward=16, mds_dimensions=4)
 #: Steps that take milliseconds.

@@ -15,7 +15,7 @@ from arcfleet.cli.training_bar import describe
 from arcfleet.datasets import Dataset
 from arcfleet.instance.files import write
 from arcfleet.neural.checkpoint import load_model
-from arcfleet.neural.training_loop import TrainingProgress
+from arcfleet.neural.training_progress import TrainingProgress
 from arcfleet.neural.validation import Gaps
 from tests.neural.labelled_towns import labelled_file
 

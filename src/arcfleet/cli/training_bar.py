@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from arcfleet.neural.training_loop import TrainingProgress
+    from arcfleet.neural.training_progress import TrainingProgress
 
 
 @contextmanager

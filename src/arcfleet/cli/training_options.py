@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
     from collections.abc import Callable, Iterable
 
-    from arcfleet.neural.training_loop import Trained
+    from arcfleet.neural.training_progress import Trained
 
     # Name, type, form and help of a setting that has an option; None is a switch.
     Setting = tuple[str, Callable[[str], Any] | None, str, str]

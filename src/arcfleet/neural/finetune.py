@@ -11,11 +11,11 @@ from arcfleet.neural.proximal import Proximal
 from arcfleet.neural.reinforce import Reinforce
 from arcfleet.neural.self_improvement import SelfImprovement
 from arcfleet.neural.training_loop import (
-    TrainingProgress,
     checksum,
     first_model,
     require_weights,
 )
+from arcfleet.neural.training_progress import TrainingProgress
 from arcfleet.neural.training_run import RunFolder
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from arcfleet.neural.finetune_config import FinetuneConfig, Objective
     from arcfleet.neural.finetuning import Finetuning
-    from arcfleet.neural.training_loop import Trained
+    from arcfleet.neural.training_progress import Trained
 
 _RUNS: dict[Objective, type[Finetuning]] = {
     "imitate-best": SelfImprovement,

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from arcfleet.neural.labelled_set import InstanceSet, LabelledSet
     from arcfleet.neural.rollout import Rollout
     from arcfleet.neural.state import State
-    from arcfleet.neural.training_loop import TrainingProgress
+    from arcfleet.neural.training_progress import TrainingProgress
     from arcfleet.neural.training_run import RunFolder
 
 

@@ -14,12 +14,12 @@ from arcfleet.neural.labelled_set import open_labelled, require_distinct
 from arcfleet.neural.state import allowed_arcs
 from arcfleet.neural.training_loop import (
     TrainingLoop,
-    TrainingProgress,
     checksum,
     compiled_by_scale,
     first_model,
     require_weights,
 )
+from arcfleet.neural.training_progress import TrainingProgress
 from arcfleet.neural.training_run import RunFolder
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from arcfleet.neural.labelled_set import LabelledSet
     from arcfleet.neural.pretrain_config import PretrainConfig
     from arcfleet.neural.state import State
-    from arcfleet.neural.training_loop import Trained
+    from arcfleet.neural.training_progress import Trained
 
     LossOf = Callable[[ArcBatch, State, Tensor, bool], Tensor]
 
