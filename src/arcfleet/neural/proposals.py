@@ -33,8 +33,9 @@ if TYPE_CHECKING:
 
 #: Beyond so many tasks the model sees a window of the nearest ones.
 MOST_TASKS_AT_ONCE = 300
-#: Divides the logits where plans are drawn: below 1 the likely arcs become likelier.
-SAMPLING_TEMPERATURE = 1.0
+#: Divides the logits where plans are drawn: below 1 the likely arcs become likelier. What
+#: was tried for the shipped model: docs/training-log.md.
+SAMPLING_TEMPERATURE = 0.3
 
 
 def stands_alone(network: Network) -> bool:

@@ -14,6 +14,7 @@ import torch
 from arcfleet.errors import ArcfleetError, FileError, OptionError
 from arcfleet.neural.checkpoint import load_model, save_model
 from arcfleet.neural.daam import Daam
+from arcfleet.neural.device import has_bfloat16, working_on
 from arcfleet.neural.learner import Learner
 from arcfleet.neural.training_progress import Trained, TrainingProgress, Window
 from arcfleet.neural.training_run import generator_on, stop_on_signals
@@ -129,7 +130,7 @@ class TrainingLoop(ABC):
         self._started = time.perf_counter()
         self.window = Window(self.seconds)
         kept = self.seconds
-        with stop_on_signals() as stopped:
+        with working_on(self.device), stop_on_signals() as stopped:
             if self.validates_first and self.validation and not (self.step or self.gaps):
                 self._validate(0)
             while True:
@@ -321,5 +322,5 @@ def checksum(path: Path | str) -> str:
 
 def _working_type(config: PretrainConfig, device: torch.device) -> torch.dtype:
     half = config.precision == "bfloat16"
-    half |= config.precision == "auto" and device.type == "cuda"
+    half |= config.precision == "auto" and has_bfloat16(device)
     return torch.bfloat16 if half else torch.float32
