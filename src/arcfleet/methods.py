@@ -88,7 +88,9 @@ _PATH_SCANNING_SUMMARIES = {
 
 
 def load_for_method(
-    method: Method, model: Path | str | LoadedModel | None, device: str
+    method: Method | str,
+    model: Path | str | LoadedModel | None = None,
+    device: str = "auto",
 ) -> LoadedModel | None:
     """Load the model of a learned method; None for a method that has none.
 
@@ -102,6 +104,8 @@ def load_for_method(
     FileError
         If the model file is none or damaged.
     """
+    if isinstance(method, str):
+        method = find_method(method)
     if not method.is_learned:
         for name, value, usual in (("model", model, None), ("device", device, "auto")):
             if value != usual:

@@ -48,19 +48,6 @@ def test_models_are_decoded_in_bfloat16_where_the_device_can(
     assert not found.training
 
 
-@pytest.mark.parametrize("recent", [True, False])
-def test_the_short_kernel_needs_a_recent_gpu(
-    recent: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pytest.importorskip("triton", reason="torch for CPUs brings no Triton")
-    from arcfleet.neural import short_attention
-
-    monkeypatch.setattr(short_attention, "has_bfloat16", lambda device: recent)
-    parts = torch.zeros(2, 5, 3 * 32, dtype=torch.bfloat16)
-    assert short_attention.fits(parts, 2) is recent
-    assert not short_attention.fits(parts.float(), 2)
-
-
 def test_working_on_the_cpu_needs_nothing() -> None:
     with working_on(torch.device("cpu")):
         assert torch.zeros(1).is_cpu

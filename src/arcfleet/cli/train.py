@@ -80,7 +80,12 @@ def _add_finetune(actions: Commands) -> None:
 _PRETRAIN: tuple[Setting, ...] = (
     *COMMON,
     ("moments", positive_number, "N", "states drawn of each plan; default 8"),
-    ("tokens", positive_number, "N", "states of a step times arcs; default 200000"),
+    (
+        "tokens",
+        positive_number,
+        "N",
+        "states of a step times arcs; default 200000, CPU: 8000",
+    ),
     ("learning_rate", number, "R", "default 7e-4"),
     ("warm_up_steps", whole_number, "N", "default 300"),
     ("average_decay", number, "D", "of the mean of the weights; default 0.999"),

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     # Name, type, form and help of a setting that has an option; None is a switch.
     Setting = tuple[str, Callable[[str], Any] | None, str, str]
 
+#: States of a step times arcs where the command trains on a CPU, unless told otherwise.
+CPU_TOKENS = 8_000
+
 
 def add_files(parser: ArgumentParser, data_help: str, *, needs_init: bool = False) -> None:
     """Describe the options that say what to read, where to write and how to run."""
@@ -106,17 +109,17 @@ COMMON: tuple[Setting, ...] = (
 
 
 def gather_settings(options: Namespace, names: Iterable[str]) -> dict[str, Any]:
-    """Gather the settings: those of the file, then the options, else the run's own."""
+    """Gather the settings: of the run to resume, over them the file's, then the options."""
     settings: dict[str, Any] = {}
+    if options.resume:
+        from arcfleet.neural.training_run import saved_settings
+
+        settings = saved_settings(options.out)
     if options.config is not None:
-        settings = _read_toml(options.config)
+        settings |= _read_toml(options.config)
     given = {
         name: getattr(options, name) for name in names if getattr(options, name) is not None
     }
-    if options.resume and not settings and not given:
-        from arcfleet.neural.training_run import saved_settings
-
-        return saved_settings(options.out)
     sizes = settings.setdefault("model", {})
     if not isinstance(sizes, dict):
         raise OptionError(
@@ -127,6 +130,12 @@ def gather_settings(options: Namespace, names: Iterable[str]) -> dict[str, Any]:
             sizes[name.removeprefix("model.")] = value
         else:
             settings[name] = value
+    if "tokens" not in settings:
+        from arcfleet.neural.device import choose_device
+
+        # A step of the usual size would take a CPU tens of seconds.
+        if choose_device(options.device).type == "cpu":
+            settings["tokens"] = CPU_TOKENS
     if options.init is not None and not sizes:
         from dataclasses import asdict
 

@@ -53,7 +53,6 @@ def working_on(device: torch.device) -> AbstractContextManager[object]:
     return torch.cuda.device(device) if device.type == "cuda" else nullcontext()
 
 
-@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
 def has_bfloat16(device: torch.device) -> bool:
     """Say whether it is a GPU made for bfloat16: of compute capability 8.0 or more."""
     if device.type != "cuda":

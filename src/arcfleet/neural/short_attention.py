@@ -18,7 +18,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from arcfleet.neural.device import has_bfloat16, working_on
+from arcfleet.neural.device import working_on
 
 #: Beyond this the keys of a head no longer fit into registers.
 MOST_ARCS = 256
@@ -30,17 +30,12 @@ _BACKWARD_SHAPE = {64: (64, 4), 128: (32, 2), 256: (64, 4)}
 def fits(parts: Tensor, heads: int) -> bool:
     """Say whether queries, keys and values, (rows, arcs, 3 width), can be handled.
 
-    In single precision Triton would round more than the general kernels do, and it
-    supports no GPU without bfloat16.
+    In single precision Triton would round more than the general kernels do. GPUs too old
+    for it see no bfloat16: `device.has_bfloat16` keeps that from them.
     """
     dim = parts.shape[-1] // 3 // heads
-    half = parts.dtype in (torch.bfloat16, torch.float16)
-    return (
-        half
-        and parts.shape[1] <= MOST_ARCS
-        and dim in (16, 32, 64)
-        and has_bfloat16(parts.device)
-    )
+    half = parts.dtype == torch.bfloat16
+    return half and parts.shape[1] <= MOST_ARCS and dim in (16, 32, 64)
 
 
 @triton.jit
