@@ -60,3 +60,7 @@ class FileError(ArcfleetError):
 
 class FormatWarning(UserWarning):
     """A file deviates from its format in a way that does not change the problem."""
+
+
+class WithoutLearnedPlanWarning(UserWarning):
+    """A method had to do without the learned plan that it usually starts from."""

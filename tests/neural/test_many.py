@@ -6,6 +6,7 @@ import os
 import signal
 import threading
 import time
+import warnings
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,7 @@ import pytest
 import torch
 
 from arcfleet import Failure, Instance, Link, Result, Stop, check, read, solve, solve_many
-from arcfleet.errors import FileError, OptionError
+from arcfleet.errors import FileError, OptionError, WithoutLearnedPlanWarning
 from arcfleet.methods import LEARNED
 from arcfleet.network import Network
 from arcfleet.neural import many, proposals, solver
@@ -30,6 +31,12 @@ if TYPE_CHECKING:
     from arcfleet.neural.hybrid import HybridJob
     from arcfleet.neural.rollout import OnStep
     from arcfleet.search import ProgressCallback
+
+# Whether a short limit leaves time for a learned plan is the machine's business; the tests
+# of the warning ask for it.
+pytestmark = pytest.mark.filterwarnings(
+    "default::arcfleet.errors.WithoutLearnedPlanWarning"
+)
 
 ROOT = Path(__file__).parents[2]
 VILLAGE = ROOT / "examples" / "village.json"
@@ -154,12 +161,16 @@ def test_no_plan_within_the_fleet_is_a_failure(model: Path) -> None:
         name="tight", nodes=tuple(range(1, 7)), links=links, depot=1, capacity=10
     )
     for method in LEARNED:
-        outcomes = solve_many(
-            [replace(tight, fleet_limit=2), tight, replace(tight, fleet_limit=3)],
-            method,
-            stop=STOPS[method],
-            model=model,
-        )
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            outcomes = solve_many(
+                [replace(tight, fleet_limit=2), tight, replace(tight, fleet_limit=3)],
+                method,
+                stop=STOPS[method],
+                model=model,
+            )
+        told_of = [warning.category for warning in told]
+        assert told_of == [WithoutLearnedPlanWarning] * (method == "hybrid")
         first, *others = outcomes
         assert isinstance(first, Failure)
         assert "at most 2 routes" in first.message

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
+import warnings
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from arcfleet.errors import UnsolvableError
+from arcfleet.errors import UnsolvableError, WithoutLearnedPlanWarning
 from arcfleet.search.result import Improvement, Result, StoppedBy
 from arcfleet.solution.plan import from_plan
 
@@ -83,6 +84,18 @@ class Attempt:
             self.stopped_by = self._limit_met()
             if self.stopped_by is not None:
                 return
+
+    def warn_without_plan(self) -> None:
+        """Say that the search has to do without a learned plan, and why."""
+        name = self.network.instance.name
+        why = "the fleet limit allows none that was made"
+        if self.iterations == 0:
+            why = "a fifth of the time limit was too short for one"
+        warnings.warn(
+            f"hybrid starts without a learned plan for {name!r}: {why}",
+            WithoutLearnedPlanWarning,
+            stacklevel=2,
+        )
 
     def result(self, *, method: str, seed: int, threads: int) -> Result:
         """Give the best plan, or raise UnsolvableError where there is none."""

@@ -153,9 +153,14 @@ def _result(member: BatchMember, *, method: str, seed: int, threads: int) -> Res
 def _job(
     member: BatchMember, result: Callable[[BatchMember], Result], stop: Stop, seed: int
 ) -> HybridJob:
+    first = None
+    if member.attempt.plan is not None:
+        first = result(member)
+    else:
+        member.attempt.warn_without_plan()
     return HybridJob(
         instance=member.attempt.network.instance,
-        first=None if member.attempt.plan is None else result(member),
+        first=first,
         seconds=member.share,
         stop=stop,
         seed=child_seed(seed, member.number),

@@ -133,6 +133,8 @@ def solve_learned(
     first: Result | None = None
     if attempt.plan is not None:
         first = attempt.result(method=method, seed=seed, threads=threads)
+    else:
+        attempt.warn_without_plan()
     return improve(
         network,
         first,
