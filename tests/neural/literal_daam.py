@@ -29,7 +29,8 @@ def literal_logits(model: Daam, batch: ArcBatch, state: State, allowed: Tensor) 
         rows = _layer(model, number, rows)
     logits = torch.full(allowed.shape, -math.inf, dtype=torch.float64)
     for (b, c), row in zip(places, rows, strict=True):
-        for arc, logit in enumerate(_pointer(model, batch, state, b, c, row)):
+        arcs = _arcs(model, batch, state, b, c)
+        for arc, logit in zip(arcs, _pointer(model, batch, state, b, c, row), strict=True):
             if allowed[b, c, arc]:
                 logits[b, c, arc] = logit
     return logits
@@ -42,12 +43,21 @@ def _edge(batch: ArcBatch, b: int, i: int, j: int) -> float:
     )
 
 
+def _arcs(model: Daam, batch: ArcBatch, state: State, b: int, c: int) -> list[int]:
+    """The arcs that there are for the model in this state."""
+    real = range(int(batch.real[b].sum()))
+    if model.config.served == "seen":
+        return list(real)
+    kept = (0, int(state.previous[b, c]))
+    return [arc for arc in real if arc in kept or state.unserved[b, c, arc]]
+
+
 def _initial(model: Daam, batch: ArcBatch, state: State, b: int, c: int) -> Tensor:
-    """h^0 of one row, (arcs, width)."""
+    """h^0 of one row, (its arcs, width)."""
     config = model.config
     weights = model.state_dict()
     matrix = torch.cat([weights["static.weight"], weights["changing.weight"]], dim=1)
-    arcs = range(int(batch.real[b].sum()))
+    arcs = _arcs(model, batch, state, b, c)
     previous = int(state.previous[b, c])
     features = []
     for i in arcs:
@@ -56,10 +66,17 @@ def _initial(model: Daam, batch: ArcBatch, state: State, b: int, c: int) -> Tens
             static = torch.cat([static[:3], torch.zeros(2 * config.mds_dimensions)])
         way = torch.tensor([_edge(batch, b, previous, i)], dtype=torch.float64)
         allow_serve = state.unserved[b, c, i].double()[None]
+        if config.features == "more":
+            capacity, remaining = int(batch.capacity[b]), int(state.remaining[b, c])
+            fits = int(batch.demand[b, i]) <= remaining
+            depot = [_edge(batch, b, 0, i), _edge(batch, b, i, 0)]
+            static = torch.cat([static, torch.tensor(depot, dtype=torch.float64)])
+            room = torch.tensor([remaining / capacity, fits], dtype=torch.float64)
+            allow_serve = torch.cat([allow_serve, room])
         features.append(torch.cat([static, way, allow_serve]).double())
-    hidden = [matrix @ feature for feature in features]
+    hidden = {arc: matrix @ feature for arc, feature in zip(arcs, features, strict=True)}
     if config.inputs == "mds":
-        return torch.stack([h + weights["static.bias"] for h in hidden])
+        return torch.stack([h + weights["static.bias"] for h in hidden.values()])
     size = config.width // config.gat_heads
     results = []
     for i in arcs:
@@ -79,7 +96,10 @@ def _initial(model: Daam, batch: ArcBatch, state: State, b: int, c: int) -> Tens
                 score = vector @ torch.cat([hidden[i][part], hidden[j][part], edge])
                 scores.append(score if score > 0 else 0.2 * score)
             shares = torch.stack(scores).softmax(0)
-            mixed = sum((shares[j] * hidden[j][part] for j in arcs), torch.zeros(size))
+            mixed = sum(
+                (share * hidden[j][part] for share, j in zip(shares, arcs, strict=True)),
+                torch.zeros(size),
+            )
             heads.append(functional.elu(mixed))
         gathered = torch.cat(heads)
         skips = config.inputs == "mds+gat+skip"
@@ -165,7 +185,7 @@ def _pointer(
     context = torch.cat(
         [
             row.mean(0),
-            row[int(state.previous[b, c])],
+            row[_arcs(model, batch, state, b, c).index(int(state.previous[b, c]))],
             torch.tensor(numbers, dtype=torch.float64),
         ]
     )

@@ -14,7 +14,7 @@ from torch.nn import functional
 
 from arcfleet.errors import OptionError
 from arcfleet.neural import state as process
-from arcfleet.neural.daam import INPUTS, Daam, DaamConfig, Inputs
+from arcfleet.neural.daam import INPUTS, SERVED, Daam, DaamConfig, Inputs, Served
 from arcfleet.neural.norms import NORMS, NormName
 from arcfleet.neural.state import State
 from tests.neural.batches import MDS, join, random_batch, random_rollout
@@ -62,6 +62,18 @@ def test_equals_the_literal_model(norm: NormName, inputs: Inputs, tasks: list[in
     model = make_model(config).double()
     batch = random_batch(tasks, mixed=len(set(tasks)) > 1)
     _assert_literal(model, exact(batch), midway(batch))
+
+
+@pytest.mark.parametrize(("norm", "inputs"), list(product(NORMS, INPUTS)))
+@pytest.mark.parametrize("served", SERVED)
+def test_equals_the_literal_model_with_more_features(
+    norm: NormName, inputs: Inputs, served: Served
+) -> None:
+    config = replace(SMALL, norm=norm, inputs=inputs, features="more", served=served)
+    model = make_model(config).double()
+    batch = random_batch([2, 4], mixed=True)
+    for steps in (0, 2, 5):
+        _assert_literal(model, exact(batch), midway(batch, steps=steps))
 
 
 @pytest.mark.parametrize("gat_heads", [2, 4])

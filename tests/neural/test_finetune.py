@@ -295,6 +295,8 @@ def test_data_without_labels(folder: Path) -> None:
     assert data.facts["instances"] == 6
 
 
+# torch looks at gradients of what passes from part to part, and warns itself.
+@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor")
 @pytest.mark.parametrize("objective", OBJECTIVES)
 def test_a_compiled_run_learns_the_same(
     folder: Path, tmp_path: Path, objective: Objective, monkeypatch: pytest.MonkeyPatch

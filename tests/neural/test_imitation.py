@@ -18,6 +18,7 @@ from arcfleet.neural.imitation import (
     DIRECTIONS,
     ROUTE_ORDERS,
     Sequences,
+    draw_lesson,
     draw_moments,
     sequences,
     state_at,
@@ -30,6 +31,7 @@ from arcfleet.neural.labelled_plans import (
     route_costs,
 )
 from arcfleet.neural.labelled_set import LabelledSet, open_labelled
+from arcfleet.neural.shrink import rungs
 from arcfleet.neural.state import allowed_arcs, start, step
 from arcfleet.solution.plan import from_plan
 from tests.neural.labelled_towns import labelled_file
@@ -291,3 +293,27 @@ def test_missing_labels_are_named(path: Path, tmp_path: Path) -> None:
     lonely.write_bytes(path.read_bytes())
     with pytest.raises(FileError, match=r"lonely\.labels\.npz.*arcfleet dataset label"):
         open_labelled(lonely, "cpu")
+
+
+def test_lessons_of_a_rung_are_moments_of_it(labelled: LabelledSet) -> None:
+    generator = torch.Generator().manual_seed(0)
+    found = rungs(labelled.batch)
+    assert len(found) == 2
+    for rung in found:
+        small, state, choice = draw_lesson(
+            labelled.batch,
+            labelled.plans,
+            route_order="farthest",
+            directions="random",
+            moments=5,
+            rung=rung,
+            flip=True,
+            generator=generator,
+        )
+        assert small.num_arcs == rung.length
+        assert len(small) == 5 * len(labelled)
+        left = (state.unserved[:, 0] & (small.twin >= torch.arange(rung.length))).sum(1)
+        served = labelled.batch.num_tasks.repeat_interleave(5) - left
+        assert ((served >= rung.least) & (served < rung.below)).all()
+        assert len(set(served.tolist())) > 5
+        assert allowed_arcs(small, state).gather(2, choice[..., None]).all()

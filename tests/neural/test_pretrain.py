@@ -14,7 +14,7 @@ from safetensors.torch import load_file
 from arcfleet.errors import ArcfleetError, FileError, OptionError
 from arcfleet.neural import pretrain as pretrain_module
 from arcfleet.neural.checkpoint import load_model, save_model
-from arcfleet.neural.daam import Daam, DaamConfig
+from arcfleet.neural.daam import SERVED, Daam, DaamConfig, Served
 from arcfleet.neural.decode import greedy
 from arcfleet.neural.labelled_set import open_labelled
 from arcfleet.neural.plans import as_decoded
@@ -25,6 +25,7 @@ from tests.neural.labelled_towns import labelled_file
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from arcfleet.neural.shrink import Rung
     from arcfleet.neural.training_progress import Trained, TrainingProgress
 
 TINY = DaamConfig(width=16, layers=1, heads=2, feed_forward=16, mds_dimensions=4)
@@ -108,8 +109,11 @@ def test_the_gap_is_that_of_the_models_plans(folder: Path, tmp_path: Path) -> No
     assert result.gaps["test"].greedy == pytest.approx(expected)
 
 
-def test_resumed_run_comes_to_the_same_weights(folder: Path, tmp_path: Path) -> None:
-    config = replace(QUICK, log_steps=1)
+@pytest.mark.parametrize("served", SERVED)
+def test_resumed_run_comes_to_the_same_weights(
+    folder: Path, tmp_path: Path, served: Served
+) -> None:
+    config = replace(QUICK, log_steps=1, model=replace(TINY, served=served))
     whole = run(folder, tmp_path / "whole", config)
     part = run(folder, tmp_path / "part", config, progress=stop_at(3))
     assert (part.finished, part.steps) == (False, 3)
@@ -283,9 +287,11 @@ def test_weights_choose_the_data_set(
     seen: list[str] = []
     lesson = pretrain_module.Pretraining.lesson
 
-    def note(self: pretrain_module.Pretraining, labelled: Any) -> torch.Tensor:
-        seen.append(labelled.name)
-        return lesson(self, labelled)
+    def note(
+        self: pretrain_module.Pretraining, number: int, rung: Rung | None
+    ) -> torch.Tensor:
+        seen.append(self.data[number].name)
+        return lesson(self, number, rung)
 
     monkeypatch.setattr(pretrain_module.Pretraining, "lesson", note)
     run(folder, tmp_path / "run", replace(QUICK, steps=60, weights=(1.0, 5.0)))
@@ -361,8 +367,11 @@ def test_learning_rate_rises_and_falls() -> None:
     assert timed.progress(90, 30.0) == 0.9
 
 
-def test_compiled_run_makes_one_graph_for_each_scale(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+# torch looks at gradients of what passes from part to part, and warns itself.
+@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor")
+@pytest.mark.parametrize("served", SERVED)
+def test_compiled_run_makes_few_graphs(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, served: Served
 ) -> None:
     """Every further graph, or break in one, would cost a GPU much of its speed."""
     from torch._dynamo import reset
@@ -374,11 +383,13 @@ def test_compiled_run_makes_one_graph_for_each_scale(
         return compile_(function, backend="eager", **options)  # tracing alone is quick
 
     monkeypatch.setattr(torch, "compile", traced)
-    plain = run(folder, tmp_path / "plain", replace(QUICK, steps=12))
+    config = replace(QUICK, steps=12, model=replace(TINY, layers=2, served=served))
+    plain = run(folder, tmp_path / "plain", config)
     reset()
     counters.clear()
-    graphs = run(folder, tmp_path / "graphs", replace(QUICK, steps=12, compile=True))
-    assert counters["stats"]["unique_graphs"] == 2
+    graphs = run(folder, tmp_path / "graphs", replace(config, compile=True))
+    # Of each scale: up to the encoder, its layers, and the pointer.
+    assert counters["stats"]["unique_graphs"] == 6
     assert not counters["graph_break"]
     one, other = (load_file(result.model_file) for result in (plain, graphs))
     assert all(torch.equal(one[name], other[name]) for name in one)

@@ -101,6 +101,8 @@ _SIZES: tuple[Setting, ...] = (
     ("model.mds_dimensions", whole_number, "N", "default 8"),
     ("model.norm", str, "NAME", "rms (default), layer, instance, batch"),
     ("model.inputs", str, "NAME", "mds+gat (default), mds+gat+skip, gat, mds"),
+    ("model.features", str, "NAME", "paper (default), more"),
+    ("model.served", str, "NAME", "seen (default), hidden"),
 )
 _FINETUNE: tuple[Setting, ...] = (
     ("objective", str, "NAME", "imitate-best (default), samples, self-critical, ppo"),

@@ -40,6 +40,8 @@ STORED_TYPES: dict[StoredType, torch.dtype] = {
 }
 
 _ENTRY = "arcfleet"
+# What a file without them means: models of a time when there was nothing to choose.
+_ADDED_LATER = {"features": "paper", "served": "seen"}
 _MEMBERS = {"format", "version", "kind", "config", "dtype", "facts", "sha256"}
 _NO_CHECKSUM = "0" * 64
 _LARGEST_HEADER = 1 << 24
@@ -250,6 +252,8 @@ def _check_sum(path: Path, data: bytes, stated: object) -> None:
 
 def _config(path: Path, found: object) -> DaamConfig:
     names = {field.name for field in fields(DaamConfig)}
+    if isinstance(found, dict):
+        found = {**_ADDED_LATER, **found}
     if not isinstance(found, dict) or found.keys() != names:
         others = ", ".join(sorted(found.keys() ^ names)) if isinstance(found, dict) else ""
         _refuse(path, "every size of the model", f"missing or unknown ones: {others:.80}")

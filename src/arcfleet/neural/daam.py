@@ -32,9 +32,16 @@ if TYPE_CHECKING:
 # features change from step to step: the way from the previous arc, and allow_serve.
 NUM_PLAIN = 3
 NUM_CHANGING = 2
+# Ours: the ways from the depot and to it; the capacity left, and whether the arc fits in.
+NUM_MORE_STATIC = 2
+NUM_MORE_CHANGING = 2
 
 Inputs = Literal["mds+gat", "gat", "mds", "mds+gat+skip"]
 INPUTS: tuple[Inputs, ...] = ("mds+gat", "gat", "mds", "mds+gat+skip")
+Features = Literal["paper", "more"]
+FEATURES: tuple[Features, ...] = ("paper", "more")
+Served = Literal["seen", "hidden"]
+SERVED: tuple[Served, ...] = ("seen", "hidden")
 
 # The CPU takes so many arcs at once: what lies between two layers then stays in its cache.
 PORTION = 1600
@@ -62,6 +69,14 @@ class DaamConfig:
         "mds+gat" is the paper's model, "gat" leaves the MDS columns out, "mds" has a
         plain linear layer instead of the graph attention. "mds+gat+skip", ours, adds an
         arc's own features to what it gathered: a mean over all arcs blurs them.
+    features
+        "paper" for those of its Table 1. "more", ours, adds the exact ways from the depot
+        to an arc and back, the capacity left, and whether the arc fits into it: in the
+        paper's model only the pointer knows the capacity.
+    served
+        "seen" keeps all arcs in every step, as the paper does. "hidden", ours, lets no arc
+        attend to those that are done, the previous one and the depot excepted: a plan half
+        built is a smaller instance, and its served arcs need not be computed.
     """
 
     width: int = 128
@@ -73,6 +88,8 @@ class DaamConfig:
     norm: NormName = "rms"
     clip: float = 10.0
     inputs: Inputs = "mds+gat"
+    features: Features = "paper"
+    served: Served = "seen"
 
     def __post_init__(self) -> None:
         """Check every number, and make `clip` a float."""
@@ -99,15 +116,23 @@ class DaamConfig:
                 f"expected clip to be above 0 and finite, got {self.clip!r:.40}"
             )
         object.__setattr__(self, "clip", float(self.clip))
-        if self.norm not in NORMS:
-            raise OptionError(f"expected norm to be one of {NORMS}, got {self.norm!r}")
-        if self.inputs not in INPUTS:
-            raise OptionError(f"expected inputs to be one of {INPUTS}, got {self.inputs!r}")
+        words = {"norm": NORMS, "inputs": INPUTS, "features": FEATURES, "served": SERVED}
+        for name, known in words.items():
+            if getattr(self, name) not in known:
+                raise OptionError(
+                    f"expected {name} to be one of {known}, got {getattr(self, name)!r:.40}"
+                )
 
     @property
     def num_static(self) -> int:
         """Features that stay the same while a plan is built."""
-        return NUM_PLAIN + 2 * self.mds_dimensions
+        more = NUM_MORE_STATIC if self.features == "more" else 0
+        return NUM_PLAIN + 2 * self.mds_dimensions + more
+
+    @property
+    def num_changing(self) -> int:
+        """Features that change from step to step."""
+        return NUM_CHANGING + (NUM_MORE_CHANGING if self.features == "more" else 0)
 
 
 class Prepared(NamedTuple):
@@ -127,6 +152,8 @@ class Prepared(NamedTuple):
         (batch, 1, arcs), or None where nothing is padded.
     capacity
         (batch, 1).
+    demand
+        (batch, 1, arcs).
     """
 
     static: Tensor
@@ -134,6 +161,7 @@ class Prepared(NamedTuple):
     incoming: Tensor
     real: Tensor | None
     capacity: Tensor
+    demand: Tensor
 
     def rows(self, rows: slice) -> Prepared:
         """Give some of the instances."""
@@ -143,6 +171,7 @@ class Prepared(NamedTuple):
             incoming=self.incoming[rows],
             real=None if self.real is None else self.real[rows],
             capacity=self.capacity[rows],
+            demand=self.demand[rows],
         )
 
 
@@ -161,7 +190,7 @@ class Daam(nn.Module):
         width = config.width
         # W of the paper, its static and its changing columns apart.
         self.static = nn.Linear(config.num_static, width, bias=config.inputs == "mds")
-        self.changing = nn.Linear(NUM_CHANGING, width, bias=False)
+        self.changing = nn.Linear(config.num_changing, width, bias=False)
         if config.inputs != "mds":
             heads = config.gat_heads
             self.attend_to = nn.Parameter(torch.empty(heads, width // heads))
@@ -202,6 +231,10 @@ class Daam(nn.Module):
         if self.config.inputs == "gat":
             features = features.clone()
             features[..., NUM_PLAIN:] = 0
+        incoming = batch.incoming().to(kind)  # (batch, arcs, arcs)
+        if self.config.features == "more":
+            ways = torch.stack([incoming[:, :, 0], incoming[:, 0]], dim=-1)
+            features = torch.cat([features.to(kind), ways], dim=-1)
         static = self.static(features.to(kind))[:, None]  # (batch, 1, arcs, width)
         scores = None
         if self.config.inputs != "mds":
@@ -211,9 +244,10 @@ class Daam(nn.Module):
         return Prepared(
             static=static,
             scores=scores,
-            incoming=batch.incoming().to(kind)[:, None],
+            incoming=incoming[:, None],
             real=batch.real[:, None] if padded else None,
             capacity=batch.capacity[:, None],
+            demand=batch.demand[:, None],
         )
 
     def forward(self, prepared: Prepared, state: State, allowed: Tensor) -> Tensor:
@@ -248,42 +282,77 @@ class Daam(nn.Module):
 
     def encode(self, prepared: Prepared, state: State) -> Tensor:
         """Give the embeddings of the arcs, (batch, copies, arcs, width)."""
-        embedding = self._embed(prepared, state)
+        present = self._present(prepared, state)
+        return self._attend_all(self._embed(prepared, state, present), present)
+
+    def learning_logits(
+        self, batch: ArcBatch, state: State, allowed: Tensor, *, padded: bool
+    ) -> Tensor:
+        """Give what `forward` gives, in three parts that can be compiled one by one.
+
+        Parameters
+        ----------
+        batch, padded
+            As those of `prepare`.
+        state, allowed
+            As those of `forward`.
+        """
+        prepared, embedding, present = self.begin(batch, state, padded)
+        return self.point(self._attend_all(embedding, present), prepared, state, allowed)
+
+    def begin(
+        self, batch: ArcBatch, state: State, padded: bool
+    ) -> tuple[Prepared, Tensor, Tensor | None]:
+        """Prepare a batch; give what the encoder starts from, and whom arcs may see."""
+        prepared = self.prepare(batch, padded=padded)
+        present = self._present(prepared, state)
+        return prepared, self._embed(prepared, state, present), present
+
+    def _attend_all(self, embedding: Tensor, present: Tensor | None) -> Tensor:
         real = None
-        if prepared.real is not None:
-            real = prepared.real.expand(embedding.shape[:3]).flatten(0, 1)  # (rows, arcs)
+        if present is not None:
+            real = present.expand(embedding.shape[:3]).flatten(0, 1)  # (rows, arcs)
         flat = embedding.flatten(0, 1)  # (rows, arcs, width)
         for layer in self.encoder:
             flat = layer(flat, real)
         return flat.view(embedding.shape)
 
-    def _embed(self, prepared: Prepared, state: State) -> Tensor:
+    def _present(self, prepared: Prepared, state: State) -> Tensor | None:
+        """Say which arcs the others may look at, (batch, copies or 1, arcs); None: all."""
+        if self.config.served == "seen":
+            return prepared.real
+        arc = torch.arange(state.unserved.shape[-1], device=state.unserved.device)
+        return state.unserved | (arc == state.previous[..., None]) | (arc == 0)
+
+    def _embed(self, prepared: Prepared, state: State, present: Tensor | None) -> Tensor:
         copies = state.previous.shape[1]
         arcs = prepared.incoming.shape[-1]
         kind = prepared.static.dtype
         column = state.previous[:, :, None, None].expand(-1, -1, arcs, 1)
         way = prepared.incoming.expand(-1, copies, -1, -1).gather(3, column)
-        changing = torch.cat([way, state.unserved[..., None].to(kind)], dim=-1)
+        columns = [way, state.unserved[..., None].to(kind)]
+        if self.config.features == "more":
+            columns.extend(_room(prepared, state, kind))
+        changing = torch.cat(columns, dim=-1)  # (batch, copies, arcs, changing)
         hidden: Tensor = prepared.static + self.changing(changing)
         if prepared.scores is None:
             return hidden
         heads = self.config.gat_heads
         # The scores follow the changing features as the hidden features do.
-        weight = self.changing.weight.view(heads, -1, NUM_CHANGING).to(
+        weight = self.changing.weight.view(heads, -1, self.config.num_changing).to(
             prepared.scores.dtype
         )
         change = torch.einsum("shw,hwc->csh", self._attend(), weight)[..., None]
         # Not a matrix product: its gradient would be a very long and thin one.
-        way_part, served_part = changing.to(change.dtype).unbind(-1)
-        moved = way_part[:, :, None, None] * change[0] + (
-            served_part[:, :, None, None] * change[1]
-        )  # (batch, copies, 2, heads, arcs)
-        to, source = (prepared.scores + moved).unbind(2)  # (batch, copies, heads, arcs)
-        if prepared.real is not None:
-            source = source.masked_fill(~prepared.real[:, :, None], -math.inf)
-        ends = to[..., None] + source[..., None, :]
-        edge = self.attend_edge[:, None, None].to(ends.dtype)
-        score = torch.addcmul(ends, prepared.incoming[:, :, None].to(ends.dtype), edge)
+        ends = prepared.scores
+        for part, by in zip(changing.to(change.dtype).unbind(-1), change, strict=True):
+            ends = ends + part[:, :, None, None] * by  # (batch, copies, 2, heads, arcs)
+        to, source = ends.unbind(2)  # (batch, copies, heads, arcs)
+        if present is not None:
+            source = source.masked_fill(~present[:, :, None], -math.inf)
+        pairs = to[..., None] + source[..., None, :]
+        edge = self.attend_edge[:, None, None].to(pairs.dtype)
+        score = torch.addcmul(pairs, prepared.incoming[:, :, None].to(pairs.dtype), edge)
         score = functional.leaky_relu(score, 0.2, inplace=True)
         # score: (batch, copies, heads, arcs i, arcs j)
         parts = hidden.view(*hidden.shape[:-1], heads, -1).transpose(2, 3)
@@ -302,10 +371,11 @@ class Daam(nn.Module):
         """Give the logits of `forward` from the embeddings of `encode`."""
         width, kind = self.config.width, embedding.dtype
         wide = torch.promote_types(kind, torch.float32)
-        if prepared.real is None:
+        present = self._present(prepared, state)
+        if present is None:
             mean = embedding.mean(2)
         else:
-            weight = prepared.real.to(wide) / prepared.real.sum(-1, keepdim=True)
+            weight = present.to(wide) / present.sum(-1, keepdim=True)
             mean = (embedding * weight[..., None].to(kind)).sum(2)
         row = state.previous[..., None, None].expand(-1, -1, 1, width)
         previous = embedding.gather(2, row)[:, :, 0]  # (batch, copies, width)
@@ -319,6 +389,15 @@ class Daam(nn.Module):
         logits = self.config.clip * match.tanh()
         result: Tensor = logits.masked_fill(~allowed, -math.inf)
         return result
+
+
+def _room(prepared: Prepared, state: State, kind: torch.dtype) -> list[Tensor]:
+    """Give the share of the capacity left, and where an arc fits, (.., arcs, 1) each."""
+    left = state.remaining[..., None]  # (batch, copies, 1)
+    fits = prepared.demand <= left  # (batch, copies, arcs)
+    wide = torch.promote_types(kind, torch.float32)
+    share = (left.to(wide) / prepared.capacity[..., None]).expand(fits.shape)
+    return [share[..., None].to(kind), fits[..., None].to(kind)]
 
 
 def _portions(batch: int, copies: int, arcs: int) -> Iterator[tuple[slice, slice]]:

@@ -13,6 +13,7 @@ import torch
 
 from arcfleet.neural.features import flip_axes
 from arcfleet.neural.labelled_plans import back_twin, backwards, of_arcs
+from arcfleet.neural.shrink import shrink
 from arcfleet.neural.state import State
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     from arcfleet.neural.arc_batch import ArcBatch
     from arcfleet.neural.labelled_plans import LabelledPlans
+    from arcfleet.neural.shrink import Rung
 
 RouteOrder = Literal[
     "farthest", "nearest", "random", "largest-load", "lightest-last", "angle", "as-labelled"
@@ -108,6 +110,7 @@ def draw_lesson(
     route_order: RouteOrder,
     directions: Directions,
     moments: int,
+    rung: Rung | None,
     flip: bool,
     generator: Generator,
 ) -> tuple[ArcBatch, State, Tensor]:
@@ -119,13 +122,15 @@ def draw_lesson(
         As those of `sequences`.
     moments
         Of each plan.
+    rung
+        Which moments, their served arcs left out; None for any, with all arcs.
     flip
         Whether the MDS axes are flipped at random.
 
     Returns
     -------
     batch
-        The instances, flipped or not.
+        The instances, flipped or not; one for each moment if there is a rung.
     state, choice
         As those of `state_at`.
     """
@@ -134,8 +139,12 @@ def draw_lesson(
     laid_out = sequences(
         batch, plans, route_order=route_order, directions=directions, generator=generator
     )
-    drawn = draw_moments(laid_out.steps, moments, generator)
-    return (batch, *state_at(batch, laid_out, drawn))
+    if rung is None:
+        drawn = draw_moments(laid_out.steps, moments, generator)
+        return (batch, *state_at(batch, laid_out, drawn))
+    first, stop = _moments_of(laid_out, rung)
+    drawn = draw_moments(stop - first + 1, moments, generator) + first[:, None]
+    return shrink(batch, *state_at(batch, laid_out, drawn), rung.length)
 
 
 def draw_moments(steps: Tensor, copies: int, generator: Generator) -> Tensor:
@@ -150,6 +159,17 @@ def draw_moments(steps: Tensor, copies: int, generator: Generator) -> Tensor:
     share = (torch.arange(copies, device=steps.device) + where) / copies
     choices = steps[:, None] - 1
     return (share * choices).long().minimum(choices - 1).clamp(min=0)
+
+
+def _moments_of(plans: Sequences, rung: Rung) -> tuple[Tensor, Tensor]:
+    """Give the first moment of a rung in each plan and the one after its last."""
+    serves = plans.arcs != 0
+    served = serves.cumsum(1) - serves.long()  # before each decision, (batch, most steps)
+    last = (plans.steps - 2).clamp(min=0)  # of those with a choice
+    # A plan may have too few tasks for the rung; its last moment has few arcs, too.
+    first = (served < rung.least).sum(1).minimum(last)
+    stop = (served < rung.below).sum(1).minimum(last + 1)
+    return first, stop.maximum(first + 1)
 
 
 def state_at(batch: ArcBatch, plans: Sequences, moments: Tensor) -> tuple[State, Tensor]:

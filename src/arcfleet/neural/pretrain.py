@@ -15,7 +15,7 @@ from arcfleet.neural.state import allowed_arcs
 from arcfleet.neural.training_loop import (
     TrainingLoop,
     checksum,
-    compiled_by_scale,
+    compile_parts,
     first_model,
     require_weights,
 )
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from arcfleet.neural.daam import Daam
     from arcfleet.neural.labelled_set import LabelledSet
     from arcfleet.neural.pretrain_config import PretrainConfig
+    from arcfleet.neural.shrink import Rung
     from arcfleet.neural.state import State
     from arcfleet.neural.training_progress import Trained
 
@@ -131,10 +132,11 @@ class Pretraining(TrainingLoop):
         self.data = data
         self._loss_of = loss_function(self.learner.working, config, len(data))
 
-    def lesson(self, labelled: LabelledSet) -> Tensor:
-        """Draw states of some plans and give the loss on what came next."""
+    def lesson(self, number: int, rung: Rung | None) -> Tensor:
+        """Draw states of some plans of a set and give the loss on what came next."""
         config, generator = self.settings, self.generator
-        count = plans_of_step(config, labelled.batch.num_arcs)
+        labelled = self.data[number]
+        count = plans_of_step(config, self.arcs_of_state(number, rung))
         rows = torch.randint(
             len(labelled), (count,), device=self.device, generator=generator
         )
@@ -144,22 +146,24 @@ class Pretraining(TrainingLoop):
             route_order=config.route_order,
             directions=config.directions,
             moments=config.moments,
+            rung=rung,
             flip=config.flip_axes,
             generator=generator,
         )
-        return self._loss_of(batch, state, choice, not labelled.full)
+        return self._loss_of(batch, state, choice, rung is not None or not labelled.full)
 
     def learn(self, rate: float) -> None:
         """Imitate some decisions of one data set."""
-        labelled = self.data[self.draw_set()]
-        loss = self.lesson(labelled)
+        number = self.draw_set()
+        rung = self.draw_rung(number)
+        loss = self.lesson(number, rung)
         self.learner.update(loss, rate)
-        states = plans_of_step(self.settings, labelled.batch.num_arcs)
+        states = plans_of_step(self.settings, self.arcs_of_state(number, rung))
         self.window.add(states * self.settings.moments, loss=loss.detach())
 
 
 def plans_of_step(config: PretrainConfig, arcs: int) -> int:
-    """Give the number of plans that a step on instances with so many arcs looks at."""
+    """Give the number of plans that a step on states with so many arcs looks at."""
     return max(1, round(config.tokens / arcs / config.moments))
 
 
@@ -179,15 +183,18 @@ def imitation_loss(
     padded
         Whether there may be padding.
     """
-    prepared = model.prepare(batch, padded=padded)
-    logits = model(prepared, state, allowed_arcs(batch, state))  # (batch, copies, arcs)
+    allowed = allowed_arcs(batch, state)
+    logits = model.learning_logits(batch, state, allowed, padded=padded)
+    # logits: (batch, copies, arcs)
     return functional.cross_entropy(logits.flatten(0, 1), choice.flatten())
 
 
 def loss_function(model: Daam, config: PretrainConfig, scales: int) -> LossOf:
     """Give `imitation_loss` of a model, compiled if the config says so."""
+    if config.compile:
+        compile_parts(model, 8 * scales)
 
     def loss_of(batch: ArcBatch, state: State, choice: Tensor, padded: bool) -> Tensor:
         return imitation_loss(model, batch, state, choice, padded)
 
-    return compiled_by_scale(loss_of, scales) if config.compile else loss_of
+    return loss_of

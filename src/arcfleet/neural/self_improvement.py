@@ -42,7 +42,7 @@ class SelfImprovement(Finetuning):
         if len(plans.known) == 0:
             return  # a fleet limit that no sample has met yet
         for _ in range(self.config.lessons):
-            self._imitate(data, plans, rate)
+            self._imitate(number, plans, rate)
 
     def extra_tensors(self) -> dict[str, Tensor]:
         """Give the best plans so far."""
@@ -77,9 +77,10 @@ class SelfImprovement(Finetuning):
     def _optimised(self, batch: ArcBatch, rollout: Rollout) -> Plans:
         return optimise(batch, rollout, choose_directions=True, threads=self.threads)
 
-    def _imitate(self, data: InstanceSet, plans: BestPlans, rate: float) -> None:
+    def _imitate(self, number: int, plans: BestPlans, rate: float) -> None:
         config = self.config
-        count = plans_of_step(config, data.batch.num_arcs)
+        data, rung = self.sets[number], self.draw_rung(number)
+        count = plans_of_step(config, self.arcs_of_state(number, rung))
         drawn = torch.randint(
             len(plans.known), (count,), device=self.device, generator=self.generator
         )
@@ -90,9 +91,11 @@ class SelfImprovement(Finetuning):
             route_order=config.route_order,
             directions=config.directions,
             moments=config.moments,
+            rung=rung,
             flip=config.flip_axes,
             generator=self.generator,
         )
-        loss = self._loss_of(batch, state, choice, not data.full)
+        padded = rung is not None or not data.full
+        loss = self._loss_of(batch, state, choice, padded)
         self.learner.update(loss, rate)
         self.window.add(count * config.moments, loss=loss.detach())

@@ -16,6 +16,7 @@ from arcfleet.neural.checkpoint import load_model, save_model
 from arcfleet.neural.daam import Daam
 from arcfleet.neural.device import has_bfloat16, working_on
 from arcfleet.neural.learner import Learner
+from arcfleet.neural.shrink import rungs
 from arcfleet.neural.training_progress import Trained, TrainingProgress, Window
 from arcfleet.neural.training_run import generator_on, stop_on_signals
 from arcfleet.neural.validation import Gaps, validate
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
     from arcfleet.neural.labelled_set import InstanceSet, LabelledSet
     from arcfleet.neural.pretrain_config import PretrainConfig
+    from arcfleet.neural.shrink import Rung
     from arcfleet.neural.training_run import RunFolder
 
     Function = TypeVar("Function", bound=Callable[..., Tensor])
@@ -85,6 +87,8 @@ class TrainingLoop(ABC):
         self.generator = generator_on(self.device, config.seed + 1)
         weights = config.weights or (1.0,) * len(data)
         self._weights = torch.tensor(weights, dtype=torch.float64)
+        hidden = model.config.served == "hidden"
+        self._rungs = [rungs(each.batch) if hidden else [] for each in data]
         self.step = 0
         self.gaps: dict[str, Gaps] = {}
         self._before = 0.0  # seconds of the parts of the run before this one
@@ -113,6 +117,21 @@ class TrainingLoop(ABC):
         if len(self.sets) == 1:
             return 0
         return int(torch.multinomial(self._weights, 1, generator=self._host))
+
+    def draw_rung(self, number: int) -> Rung | None:
+        """Choose which states of a set to learn from; None for all of them.
+
+        As often as it has decisions, so that all of them count alike.
+        """
+        known = self._rungs[number]
+        if len(known) <= 1:
+            return known[0] if known else None
+        sizes = torch.tensor([rung.below - rung.least for rung in known]).double()
+        return known[int(torch.multinomial(sizes, 1, generator=self._host))]
+
+    def arcs_of_state(self, number: int, rung: Rung | None) -> int:
+        """Give the arcs of a state of a set."""
+        return self.sets[number].batch.num_arcs if rung is None else rung.length
 
     def go_or_resume(self, identity: dict[str, Any], *, resume: bool) -> Trained:
         """Train from the start, or from the last checkpoint; then close the folder."""
@@ -271,6 +290,18 @@ def compiled_by_scale(function: Function, shapes: int) -> Function:
     allow_graphs(2 * shapes)
     compiled: Any = torch.compile(function, dynamic=False)
     return compiled  # type: ignore[no-any-return]
+
+
+def compile_parts(model: Daam, shapes: int) -> None:
+    """Compile a model for so many shapes, piece by piece: its layers share their graphs.
+
+    As one graph, a deep model would take minutes.
+    """
+    allow_graphs(2 * shapes)
+    for layer in model.encoder:
+        layer.compile(dynamic=False)
+    model.begin = torch.compile(model.begin, dynamic=False)  # type: ignore[method-assign]
+    model.point = torch.compile(model.point, dynamic=False)  # type: ignore[method-assign]
 
 
 def allow_graphs(count: int) -> None:

@@ -1,0 +1,129 @@
+"""States without their served arcs: each becomes a small instance of its own.
+
+A model with `served="hidden"` gives the same logits either way; on half-built plans it is
+spared half of the arcs. Lengths come in few sizes, so that there are few shapes to compile.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import torch
+
+from arcfleet.neural.arc_batch import ArcBatch, take_rows
+from arcfleet.neural.state import State
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+# Lengths are 48, 88, 128 and so on: multiples of 8 suit the GPU, and a state wastes some
+# twenty places on average.
+_FIRST = 48
+_NEXT = 40
+
+
+class Rung(NamedTuple):
+    """States of about the same number of arcs.
+
+    Parameters
+    ----------
+    length
+        Arcs that each of them has at most, the depot and the previous arc included.
+    least, below
+        Tasks served in them: at least, and fewer than.
+    """
+
+    length: int
+    least: int
+    below: int
+
+
+def rungs(batch: ArcBatch) -> list[Rung]:
+    """Divide the states of plans by the arcs that they have left. Waits for the device."""
+    arcs = batch.num_arcs
+    number = torch.arange(arcs, device=batch.twin.device)
+    one_way = (batch.real & (batch.twin == number))[:, 1:].sum(1)
+    one_way_tasks = int(one_way.amax())
+    most_tasks = int(batch.num_tasks.amax())
+
+    def arcs_left(served: int) -> int:
+        # At worst the tasks with one arc come first; the previous arc is still there.
+        gone = served + max(0, served - one_way_tasks)
+        return arcs - gone + (served > 0)
+
+    found: list[Rung] = []
+    below = most_tasks + 1
+    for length in range(_FIRST, arcs + _NEXT, _NEXT):
+        least = next((s for s in range(below) if arcs_left(s) <= length), below)
+        if least < below:
+            found.append(Rung(length, least, below))
+            below = least
+    return found
+
+
+def shrink(
+    batch: ArcBatch, state: State, choice: Tensor, length: int
+) -> tuple[ArcBatch, State, Tensor]:
+    """Leave out the served arcs but the previous one; every plan becomes an instance.
+
+    Parameters
+    ----------
+    batch, state
+        The instances, and where plans of them stand, (batch, copies, ...).
+    choice
+        Arcs that they go on with, (batch, copies).
+    length
+        Arcs of the new instances, enough for what is left of each.
+
+    Returns
+    -------
+    batch, state, choice
+        The same for batch times copies instances of `length` arcs with one plan each; the
+        places of the new instances are their arcs.
+    """
+    copies, arcs = state.unserved.shape[1:]
+    device = state.unserved.device
+    number = torch.arange(arcs, device=device)
+    present = state.unserved | (number == state.previous[..., None]) | (number == 0)
+    present = present.flatten(0, 1)  # (rows, arcs)
+    # What is left out goes to a slot that is cut off.
+    slot = torch.where(present, present.cumsum(1) - 1, length)
+    kept = torch.zeros((len(slot), length + 1), dtype=torch.int64, device=device)
+    kept = kept.scatter(1, slot, number.expand_as(slot))[:, :length]  # (rows, length)
+    place = torch.arange(length, device=device)
+    real = place < present.sum(1, keepdim=True)  # (rows, length)
+    row = torch.arange(len(batch), device=device).repeat_interleave(copies)  # (rows,)
+
+    def of_kept(values: Tensor) -> Tensor:
+        return values[row[:, None], kept]
+
+    # One index into all distances: three side by side take a GPU many times as long.
+    places = batch.distance.shape[1]
+    ends, starts = of_kept(batch.end).long(), of_kept(batch.start).long()
+    ends = (row[:, None] * places + ends) * places
+    ways = batch.distance.flatten()[ends[:, :, None] + starts[:, None]]
+    numbers = place.expand_as(kept).to(batch.start.dtype)
+    # The other direction of the previous arc is gone.
+    twins = slot.gather(1, of_kept(batch.twin))
+    small = ArcBatch(
+        features=of_kept(batch.features),
+        distance=ways,
+        start=numbers,
+        end=numbers,
+        service_cost=of_kept(batch.service_cost),
+        demand=of_kept(batch.demand),
+        twin=torch.where(real & (twins < length), twins, place),
+        real=real,
+        capacity=batch.capacity[row],
+        route_cost=batch.route_cost[row],
+        fleet_limit=batch.fleet_limit[row],
+        scale=batch.scale[row],
+    )
+    left = take_rows(state.unserved.flatten(0, 1)[..., None], kept)[..., 0] & real
+    previous = slot.gather(1, state.previous.reshape(-1, 1))  # (rows, 1)
+    remaining = state.remaining.reshape(-1, 1)
+    return (
+        small,
+        State(unserved=left[:, None], previous=previous, remaining=remaining),
+        slot.gather(1, choice.reshape(-1, 1)),
+    )
