@@ -141,6 +141,50 @@ def test_resumed_run_comes_to_the_same_weights(
     assert run(folder, tmp_path / "part", config, resume=True).steps == 6
 
 
+def test_a_run_that_ended_can_be_lengthened(folder: Path, tmp_path: Path) -> None:
+    short, long = replace(QUICK, log_steps=1), replace(QUICK, log_steps=1, steps=10)
+    out = tmp_path / "run"
+    run(folder, out, short)
+    kept = load_file(out / "checkpoint.safetensors")
+    # As it was: nothing is trained, validated or written again.
+    before = (out / "metrics.jsonl").read_text()
+    run(folder, out, short, resume=True)
+    assert (out / "metrics.jsonl").read_text() == before
+    rest = run(folder, out, long, resume=True)
+    assert (rest.finished, rest.steps) == (True, 10)
+    losses = [line for line in metrics(out) if "loss" in line]
+    assert [line["step"] for line in losses] == list(range(1, 11))
+    # From where it stood on the rate is that of the longer run.
+    for number, line in enumerate(losses):
+        config = short if number < 6 else long
+        rate = config.rate(number + 1, config.progress(number, 0.0))
+        assert line["learning_rate"] == pytest.approx(rate)
+    assert losses[6]["learning_rate"] > 4 * losses[5]["learning_rate"]
+    assert [line["step"] for line in metrics(out) if "gaps" in line] == [3, 6, 10]
+    _, facts = load_model(rest.model_file)
+    assert facts["config"]["steps"] == 10  # type: ignore[index]
+    assert facts["earlier_ends"] == [{"steps": 6, "minutes": None}]
+    weights = "average.encoder.0.widen.weight"
+    assert not torch.equal(
+        kept[weights], load_file(out / "checkpoint.safetensors")[weights]
+    )
+    # The end is kept with the run, and an end before where it stands is none.
+    assert run(folder, out, long, resume=True).steps == 10
+    with pytest.raises(OptionError, match=r"beyond the 10 steps and .* got 8 steps"):
+        run(folder, out, replace(long, steps=8), resume=True)
+    assert json.loads((out / "config.json").read_text())["config"]["steps"] == 10
+
+
+def test_a_stopped_run_can_be_lengthened(folder: Path, tmp_path: Path) -> None:
+    config = replace(QUICK, log_steps=1)
+    part = run(folder, tmp_path / "run", config, progress=stop_at(4))
+    assert part.steps == 4
+    rest = run(folder, tmp_path / "run", replace(config, steps=9), resume=True)
+    assert (rest.finished, rest.steps) == (True, 9)
+    gaps = [line["step"] for line in metrics(tmp_path / "run") if "gaps" in line]
+    assert gaps == [3, 5, 9]  # half of the run is over at another step now
+
+
 def test_killed_run_goes_on_from_its_last_checkpoint(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,6 +13,7 @@ from arcfleet.cli.training_options import (
     gather_settings,
     number,
     print_outcome,
+    reporting,
 )
 
 if TYPE_CHECKING:
@@ -129,13 +130,12 @@ def run_pretrain(options: Namespace) -> int:
     from arcfleet.neural.packages import require_packages
 
     require_packages("training")
-    from arcfleet.cli.training_bar import training_bar
     from arcfleet.neural.pretrain import pretrain
     from arcfleet.neural.pretrain_config import config_from
 
     names = [setting[0] for setting in (*_PRETRAIN, *_SIZES)]
     config = config_from(gather_settings(options, names))
-    with training_bar(hidden=options.quiet) as bar:
+    with reporting(options) as bar:
         result = pretrain(
             options.out,
             config,
@@ -147,8 +147,7 @@ def run_pretrain(options: Namespace) -> int:
             threads=options.threads,
             progress=bar,
         )
-    print_outcome(result)
-    return 0
+    return print_outcome(result)
 
 
 def run_finetune(options: Namespace) -> int:
@@ -156,14 +155,13 @@ def run_finetune(options: Namespace) -> int:
     from arcfleet.neural.packages import require_packages
 
     require_packages("training")
-    from arcfleet.cli.training_bar import training_bar
     from arcfleet.neural.finetune import finetune
     from arcfleet.neural.finetune_config import FinetuneConfig
     from arcfleet.neural.pretrain_config import config_of
 
     names = [setting[0] for setting in _FINETUNE]
     config = config_of(FinetuneConfig, gather_settings(options, names))
-    with training_bar(hidden=options.quiet) as bar:
+    with reporting(options) as bar:
         result = finetune(
             options.out,
             config,
@@ -175,5 +173,4 @@ def run_finetune(options: Namespace) -> int:
             threads=options.threads,
             progress=bar,
         )
-    print_outcome(result)
-    return 0
+    return print_outcome(result)

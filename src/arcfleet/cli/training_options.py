@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from argparse import ArgumentTypeError
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,9 +13,9 @@ from arcfleet.errors import ArcfleetError, FileError, OptionError
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
-    from arcfleet.neural.training_progress import Trained
+    from arcfleet.neural.training_progress import Trained, TrainingProgress
 
     # Name, type, form and help of a setting that has an option; None is a switch.
     Setting = tuple[str, Callable[[str], Any] | None, str, str]
@@ -145,14 +146,33 @@ def gather_settings(options: Namespace, names: Iterable[str]) -> dict[str, Any]:
     return settings
 
 
-def print_outcome(result: Trained) -> None:
-    """Print the gaps and the model file.
+@contextmanager
+def reporting(options: Namespace) -> Iterator[Callable[[TrainingProgress], None] | None]:
+    """Show how training goes while the block runs; of several processes the first does."""
+    from arcfleet.cli.training_bar import training_bar
+    from arcfleet.neural.team import Team, leave_team
+
+    hidden = options.quiet or not Team.of_environment().leads
+    with training_bar(hidden=hidden) as bar:
+        yield bar
+    # Not after an error: the others may wait for this process, and it would for them.
+    leave_team()
+
+
+def print_outcome(result: Trained) -> int:
+    """Print the gaps and the model file, and give the exit code.
+
+    Of several processes only the first prints.
 
     Raises
     ------
     ArcfleetError
         If the run was interrupted.
     """
+    from arcfleet.neural.team import Team
+
+    if not Team.of_environment().leads:
+        return 0 if result.finished else 1
     if not result.finished:
         raise ArcfleetError(
             f"interrupted after {result.steps} steps; the same command with --resume goes "
@@ -165,6 +185,7 @@ def print_outcome(result: Trained) -> None:
         )
     minutes = result.seconds / 60
     print_result(f"{result.model_file}: {result.steps} steps in {minutes:.1f} minutes")
+    return 0
 
 
 def _read_toml(path: Path) -> dict[str, Any]:

@@ -104,6 +104,7 @@ def sample(
     on_step: OnStep | None = None,
     wrap: Wrap | None = None,
     first: State | None = None,
+    seeds: Tensor | None = None,
 ) -> Rollout:
     """Draw `copies` plans of each instance, independently, as probable as the policy says.
 
@@ -121,6 +122,8 @@ def sample(
         Gives the seed of each instance.
     temperature
         Divides the logits.
+    seeds
+        Of the instances, as `draw_seeds` gives them; the generator is not used then.
     """
     _check_count("copies", copies)
     if not 0 < temperature < math.inf:
@@ -130,13 +133,15 @@ def sample(
             f"expected {first.previous.shape[1]} copies, one for each plan to go on with, "
             f"got {copies}"
         )
-    seeds = draw_seeds(len(batch), generator).to(batch.real.device)
+    if seeds is None:
+        seeds = draw_seeds(len(batch), generator)
+    seeds_here = seeds.to(batch.real.device)
 
     def decode(
         piece: ArcBatch, part: slice, limits: Limits, tell: Callable[[int], None]
     ) -> Rollout:
         chances = _chances(policy, piece, bound=bound, temperature=temperature)
-        piece_seeds = seeds[part]
+        piece_seeds = seeds_here[part]
 
         def advance(carry: Carry) -> Carry:
             log_probability = chances(carry.state)  # (batch, copies, arcs)

@@ -5,14 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from arcfleet.neural.device import choose_device
+from arcfleet.errors import OptionError
 from arcfleet.neural.labelled_set import open_instances, open_labelled, require_distinct
 from arcfleet.neural.proximal import Proximal
 from arcfleet.neural.reinforce import Reinforce
 from arcfleet.neural.self_improvement import SelfImprovement
+from arcfleet.neural.team import Team, join_team
 from arcfleet.neural.training_loop import (
     checksum,
     first_model,
+    require_teamwork,
     require_weights,
 )
 from arcfleet.neural.training_progress import TrainingProgress
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 
     from arcfleet.neural.finetune_config import FinetuneConfig, Objective
     from arcfleet.neural.finetuning import Finetuning
+    from arcfleet.neural.labelled_set import InstanceSet
     from arcfleet.neural.training_progress import Trained
 
 _RUNS: dict[Objective, type[Finetuning]] = {
@@ -44,6 +47,7 @@ def finetune(
     resume: bool = False,
     threads: int = 1,
     progress: Callable[[TrainingProgress], None] | None = None,
+    stop: Callable[[], bool] | None = None,
 ) -> Trained:
     """Train a model further on plans that it makes itself.
 
@@ -69,6 +73,8 @@ def finetune(
         Of the path optimiser.
     progress
         Told where the run stands, now and then.
+    stop
+        Asked before every step whether to stop, as by a signal.
 
     Raises
     ------
@@ -79,9 +85,11 @@ def finetune(
     """
     require_distinct(data, "to train on")
     require_weights(config, len(data))
+    require_teamwork(config)
+    _require_teamwork(config)
     if validation:
         require_distinct(validation, "to validate on")
-    place = choose_device(device)
+    place = join_team(device)
     model = first_model(config, init)
     tell = progress or (lambda _: None)
     dimensions = config.model.mds_dimensions
@@ -98,6 +106,7 @@ def finetune(
     ]
     kind = _RUNS[config.objective]
     kind.require_validation(tests)
+    _require_enough(training)
     identity = {
         "kind": "finetune",
         "config": config.as_facts(),
@@ -107,4 +116,25 @@ def finetune(
     }
     folder = RunFolder(out, identity, resume=resume)
     run = kind(config, model.to(place), training, tests, folder, threads, tell)
-    return run.go_or_resume(identity, resume=resume)
+    return run.go_or_resume(resume=resume, stop=stop)
+
+
+def _require_teamwork(config: FinetuneConfig) -> None:
+    """Raise OptionError where several processes cannot follow the objective together."""
+    size = Team.of_environment().size
+    if size > 1 and config.objective == "ppo":
+        raise OptionError(
+            f"expected one process for the objective ppo, got {size}: its baseline is "
+            "judged and replaced by one; choose another objective"
+        )
+
+
+def _require_enough(training: Sequence[InstanceSet]) -> None:
+    """Raise OptionError where there is not an instance for every process."""
+    size = Team.of_environment().size
+    for data in training:
+        if len(data) < size:
+            raise OptionError(
+                f"expected at least {size} instances in {data.name}, one for each process, "
+                f"found {len(data)}: start fewer processes"
+            )

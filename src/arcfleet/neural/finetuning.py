@@ -11,7 +11,9 @@ from arcfleet.neural.cuda_graph import fastest_wrap
 from arcfleet.neural.decode import greedy, sample
 from arcfleet.neural.fast_policy import FastPolicy
 from arcfleet.neural.features import flip_axes
+from arcfleet.neural.gumbel import draw_seeds
 from arcfleet.neural.training_loop import TrainingLoop, allow_graphs
+from arcfleet.neural.trajectories import draw_choices
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -65,18 +67,46 @@ class Finetuning(TrainingLoop):
         return FastPolicy(model, compiled=self.config.compile)
 
     def draw_instances(self, data: InstanceSet, count: int) -> tuple[Tensor, ArcBatch]:
-        """Draw instances, each at most once, and give their rows, too."""
+        """Draw instances, each at most once.
+
+        Parameters
+        ----------
+        data
+            Where from.
+        count
+            How many for each process; at most `available`.
+
+        Returns
+        -------
+        rows
+            Of all processes, (processes * count,).
+        batch
+            The instances of this process.
+        """
         order = torch.randperm(len(data), device=self.device, generator=self.generator)
-        rows = order[:count]
+        rows = order[: self.team.size * count]
         batch = data.batch.select(rows)
         if self.config.flip_axes:
             batch = flip_axes(batch, self.generator)
-        return rows, batch
+        return rows, self.team.my_rows(batch)
+
+    def available(self, data: InstanceSet) -> int:
+        """Give the most instances that each process can have for itself."""
+        return len(data) // self.team.size
+
+    def draw_choices(self, arcs: Tensor) -> Tensor:
+        """Draw moments of sampled plans, (batch, copies, moments)."""
+        team = self.team
+        # Random numbers for the plans of all processes, so that they stay in step.
+        whole = arcs.new_zeros((team.size * len(arcs), *arcs.shape[1:]))
+        team.mine(whole).copy_(arcs)
+        return team.mine(draw_choices(whole, self.config.moments, self.generator))
 
     def sampled(
         self, policy: FastPolicy, batch: ArcBatch, copies: int, first: State | None = None
     ) -> Rollout:
         """Sample plans, from the empty one or from where they stand."""
+        seeds = draw_seeds(self.team.size * len(batch), self.generator)
         with deciding(policy.model):
             return sample(
                 policy,
@@ -87,6 +117,7 @@ class Finetuning(TrainingLoop):
                 chunk=self._chunk(batch),
                 wrap=fastest_wrap(self.device),
                 first=first,
+                seeds=self.team.mine(seeds),
             )
 
     def greedily(

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from arcfleet.neural.team import ALONE, Team
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -31,6 +33,8 @@ class Learner:
         Of AdamW, and the largest norm of a gradient.
     average_decay
         Of the moving average; 0 makes it equal to the weights.
+    team
+        The processes that learn together.
     """
 
     def __init__(
@@ -43,6 +47,7 @@ class Learner:
         beta2: float,
         clip_norm: float,
         average_decay: float,
+        team: Team = ALONE,
     ) -> None:
         self.master = model.train()
         same = dtype == torch.float32
@@ -55,6 +60,7 @@ class Learner:
         )
         self.dtype = dtype
         self.updates = 0
+        self._team = team
         self._clip_norm = clip_norm
         self._average_decay = average_decay
         weights = list(model.parameters())
@@ -85,6 +91,8 @@ class Learner:
                 gradients.append(working.grad)
             # One call for all tensors: a call for each would keep the host busy.
             torch._foreach_copy_(masters, gradients)
+        # Once all are float32: sums in bfloat16 would lose the small parts.
+        self._team.average([w.grad for w in self.master.parameters() if w.grad is not None])
         torch.nn.utils.clip_grad_norm_(self.master.parameters(), self._clip_norm)
         for group in self._optimiser.param_groups:
             group["lr"] = rate

@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING
 import torch
 from torch.nn import functional
 
-from arcfleet.neural.device import choose_device
 from arcfleet.neural.imitation import draw_lesson
 from arcfleet.neural.labelled_set import open_labelled, require_distinct
 from arcfleet.neural.state import allowed_arcs
+from arcfleet.neural.team import join_team
 from arcfleet.neural.training_loop import (
     TrainingLoop,
     checksum,
     compile_parts,
     first_model,
+    require_teamwork,
     require_weights,
 )
 from arcfleet.neural.training_progress import TrainingProgress
@@ -49,12 +50,16 @@ def pretrain(
     resume: bool = False,
     threads: int = 1,
     progress: Callable[[TrainingProgress], None] | None = None,
+    stop: Callable[[], bool] | None = None,
 ) -> Trained:
     """Train a model to decide as labelled plans do.
 
     Ctrl-C or SIGTERM ends the run after the step at hand; a checkpoint is kept then, and
     every few minutes, and the run goes on with `resume`. On the CPU it then comes to the
-    same weights, bit by bit, as if it had not been stopped.
+    same weights, bit by bit, as if it had not been stopped. With `resume` a run may be
+    given another end, later than where it stands.
+
+    Processes that `torchrun` has started train one model, each on its part of a step.
 
     Parameters
     ----------
@@ -74,6 +79,8 @@ def pretrain(
         Of the path optimiser in validations.
     progress
         Told where the run stands, now and then.
+    stop
+        Asked before every step whether to stop, as by a signal.
 
     Raises
     ------
@@ -84,9 +91,10 @@ def pretrain(
     """
     require_distinct(data, "to train on")
     require_weights(config, len(data))
+    require_teamwork(config)
     if validation:
         require_distinct(validation, "to validate on")
-    place = choose_device(device)
+    place = join_team(device)
     model = first_model(config, init)
     tell = progress or (lambda _: None)
 
@@ -106,7 +114,7 @@ def pretrain(
     }
     folder = RunFolder(out, identity, resume=resume)
     run = Pretraining(config, model.to(place), training, tests, folder, threads, tell)
-    return run.go_or_resume(identity, resume=resume)
+    return run.go_or_resume(resume=resume, stop=stop)
 
 
 class Pretraining(TrainingLoop):
@@ -136,7 +144,8 @@ class Pretraining(TrainingLoop):
         """Draw states of some plans of a set and give the loss on what came next."""
         config, generator = self.settings, self.generator
         labelled = self.data[number]
-        count = plans_of_step(config, self.arcs_of_state(number, rung))
+        each = plans_of_step(config, self.arcs_of_state(number, rung))
+        count = self.team.size * each
         rows = torch.randint(
             len(labelled), (count,), device=self.device, generator=generator
         )
@@ -150,7 +159,8 @@ class Pretraining(TrainingLoop):
             flip=config.flip_axes,
             generator=generator,
         )
-        return self._loss_of(batch, state, choice, rung is not None or not labelled.full)
+        part = self.team.my_part(batch, state, choice)
+        return self._loss_of(*part, rung is not None or not labelled.full)
 
     def learn(self, rate: float) -> None:
         """Imitate some decisions of one data set."""

@@ -14,7 +14,7 @@ from arcfleet.neural.policy_gradient import (
 )
 from arcfleet.neural.state import State
 from arcfleet.neural.training_loop import compiled_by_scale
-from arcfleet.neural.trajectories import draw_choices, num_choices, states_at
+from arcfleet.neural.trajectories import num_choices, states_at
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -48,12 +48,14 @@ class Reinforce(Finetuning):
         """Sample plans of some instances and raise the chance of the better ones."""
         config = self.config
         data = self.sets[self.draw_set()]
-        count, part = config.instances(data.batch.num_arcs, config.copies, len(data))
+        count, part = config.instances(
+            data.batch.num_arcs, config.copies, self.available(data)
+        )
         _, batch = self.draw_instances(data, count)
         rollout = self.sampled(self.policy, batch, config.copies)
         costs = scaled(batch, batch.deadheads(rollout.arcs))  # (batch, copies)
         worth = self.advantages(batch, costs) * num_choices(rollout.arcs)
-        moments = draw_choices(rollout.arcs, config.moments, self.generator)
+        moments = self.draw_choices(rollout.arcs)
         state, choice = states_at(batch, rollout.arcs, moments)
         worth = worth.repeat_interleave(config.moments, dim=1)  # (batch, copies * moments)
         self.window.add(0, sampled=costs.mean())

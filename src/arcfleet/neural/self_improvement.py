@@ -9,7 +9,7 @@ import torch
 from arcfleet.neural.best_plans import BestPlans
 from arcfleet.neural.finetuning import Finetuning
 from arcfleet.neural.imitation import draw_lesson
-from arcfleet.neural.plans import best, merge, optimise
+from arcfleet.neural.plans import Plans, best, merge, optimise
 from arcfleet.neural.pretrain import loss_function, plans_of_step
 
 if TYPE_CHECKING:
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     from arcfleet.neural.arc_batch import ArcBatch
     from arcfleet.neural.labelled_set import InstanceSet
-    from arcfleet.neural.plans import Plans
     from arcfleet.neural.rollout import Rollout
 
 
@@ -63,7 +62,7 @@ class SelfImprovement(Finetuning):
         config = self.config
         arcs = data.batch.num_arcs
         count = max(1, config.rollout_tokens // (arcs * config.copies))
-        rows, batch = self.draw_instances(data, min(count, len(data)))
+        rows, batch = self.draw_instances(data, min(count, self.available(data)))
         # With the greedy plan: on large instances it may be better than any sample.
         found = best(
             merge(
@@ -71,8 +70,14 @@ class SelfImprovement(Finetuning):
                 self._optimised(batch, self.greedily(self.policy, batch)),
             )
         )
-        improved = plans.improve(rows, found)
+        improved = plans.improve(rows, self._of_all(found))
         self.window.add(0, improved=improved / len(rows))
+
+    def _of_all(self, mine: Plans) -> Plans:
+        """Give the plans that all processes found, one of each instance."""
+        if self.team.size == 1:
+            return mine
+        return Plans(*(self.team.all_rows(torch.from_numpy(x)).numpy() for x in mine))
 
     def _optimised(self, batch: ArcBatch, rollout: Rollout) -> Plans:
         return optimise(batch, rollout, choose_directions=True, threads=self.threads)
@@ -80,7 +85,8 @@ class SelfImprovement(Finetuning):
     def _imitate(self, number: int, plans: BestPlans, rate: float) -> None:
         config = self.config
         data, rung = self.sets[number], self.draw_rung(number)
-        count = plans_of_step(config, self.arcs_of_state(number, rung))
+        each = plans_of_step(config, self.arcs_of_state(number, rung))
+        count = self.team.size * each
         drawn = torch.randint(
             len(plans.known), (count,), device=self.device, generator=self.generator
         )
@@ -95,7 +101,7 @@ class SelfImprovement(Finetuning):
             flip=config.flip_axes,
             generator=self.generator,
         )
-        padded = rung is not None or not data.full
-        loss = self._loss_of(batch, state, choice, padded)
+        batch, state, choice = self.team.my_part(batch, state, choice)
+        loss = self._loss_of(batch, state, choice, rung is not None or not data.full)
         self.learner.update(loss, rate)
-        self.window.add(count * config.moments, loss=loss.detach())
+        self.window.add(choice.numel(), loss=loss.detach())

@@ -17,6 +17,7 @@ from arcfleet.neural.daam import Daam
 from arcfleet.neural.device import has_bfloat16, working_on
 from arcfleet.neural.learner import Learner
 from arcfleet.neural.shrink import rungs
+from arcfleet.neural.team import Team
 from arcfleet.neural.training_progress import Trained, TrainingProgress, Window
 from arcfleet.neural.training_run import generator_on, stop_on_signals
 from arcfleet.neural.validation import Gaps, validate
@@ -72,7 +73,8 @@ class TrainingLoop(ABC):
         self.folder = folder
         self.threads = threads
         self.device = next(model.parameters()).device
-        self._tell = tell
+        self.team = Team.of_environment()
+        self._tell = tell if self.team.leads else _tell_nobody
         self.learner = Learner(
             model,
             dtype=_working_type(config, self.device),
@@ -81,6 +83,7 @@ class TrainingLoop(ABC):
             beta2=config.beta2,
             clip_norm=config.clip_norm,
             average_decay=config.average_decay,
+            team=self.team,
         )
         # Which scale comes next is decided on the host, so that it never waits.
         self._host = generator_on(torch.device("cpu"), config.seed)
@@ -94,6 +97,7 @@ class TrainingLoop(ABC):
         self._before = 0.0  # seconds of the parts of the run before this one
         self._started = time.perf_counter()
         self._validated = 0
+        self._ended = False  # as the checkpoint says
         self.window = Window(self.seconds)
 
     @abstractmethod
@@ -133,18 +137,30 @@ class TrainingLoop(ABC):
         """Give the arcs of a state of a set."""
         return self.sets[number].batch.num_arcs if rung is None else rung.length
 
-    def go_or_resume(self, identity: dict[str, Any], *, resume: bool) -> Trained:
-        """Train from the start, or from the last checkpoint; then close the folder."""
+    def go_or_resume(
+        self, *, resume: bool, stop: Callable[[], bool] | None = None
+    ) -> Trained:
+        """Train from the start, or from the last checkpoint; then close the folder.
+
+        Parameters
+        ----------
+        resume
+            Whether to look for a checkpoint.
+        stop
+            Asked before every step whether to stop, as by a signal.
+        """
+        self.team.require_same(self._comparable())
         try:
             saved = self.folder.load() if resume else None
             if saved is not None:
                 self.restore(*saved)
-            return self.go(identity)
+            self._take_new_end()
+            return self.go(stop or _never)
         finally:
             self.folder.close()
 
-    def go(self, identity: dict[str, Any]) -> Trained:
-        """Train until the end, or a signal."""
+    def go(self, stop: Callable[[], bool]) -> Trained:
+        """Train until the end, a signal, or until `stop` says so."""
         config = self.settings
         self._started = time.perf_counter()
         self.window = Window(self.seconds)
@@ -153,21 +169,25 @@ class TrainingLoop(ABC):
             if self.validates_first and self.validation and not (self.step or self.gaps):
                 self._validate(0)
             while True:
-                share = config.progress(self.step, self.seconds)
-                if share >= 1 or stopped():
+                due = self.seconds - kept > 60 * config.checkpoint_minutes
+                share, stops, due = self._agree(stopped() or stop(), due)
+                if share >= 1 or stops:
                     break
                 if self.validation and int(share * config.validations) > self._validated:
                     self._validate(int(share * config.validations))
                 self.learn(config.rate(self.step, share))
                 self.step += 1
+                self._ended = False
                 if self.step % config.log_steps == 0:
                     self._log(share)
-                if self.seconds - kept > 60 * config.checkpoint_minutes:
-                    self._keep(identity, finished=False)
+                if due:
+                    self._keep(finished=False)
                     kept = self.seconds
-            if share >= 1 and self.validation:
-                self._validate(config.validations)
-            self._keep(identity, finished=share >= 1)
+            if not self._ended:
+                if share >= 1 and self.validation:
+                    self._validate(config.validations)
+                self._keep(finished=share >= 1)
+            self.team.wait()  # what the first one wrote may be read next
         return Trained(
             model_file=self.folder.model_file,
             finished=share >= 1,
@@ -185,6 +205,8 @@ class TrainingLoop(ABC):
             self.step = int(facts["step"])
             self._before = float(facts["seconds"])
             self._validated = int(facts["validated"])
+            # Files from before there was such an entry are validated and kept once more.
+            self._ended = bool(facts.get("finished", False))
             self.gaps = {name: Gaps(*gaps) for name, gaps in facts["gaps"].items()}
             self.restore_extra(tensors)
         except (KeyError, ValueError, TypeError, RuntimeError) as error:
@@ -194,8 +216,42 @@ class TrainingLoop(ABC):
                 f"device, found another ({error})",
             ) from error
 
-    def _log(self, share: float) -> None:
+    def _comparable(self) -> dict[str, Any]:
+        # What the first process has read in the folder is not known to the others.
+        facts = self.folder.identity
+        return {name: facts[name] for name in facts if name != "earlier_ends"}
+
+    def _take_new_end(self) -> None:
+        """Go on to another end than before, the schedules being those of the new one."""
+        share, changed, _ = self._agree(self.folder.has_new_end, False)
+        if not changed:
+            return
+        if share >= 1:
+            raise OptionError(
+                f"expected an end of the run in {self.folder.path} beyond the "
+                f"{self.step} steps and {self.seconds / 60:.2f} minutes that it has made, "
+                f"got {self.settings.steps} steps, {self.settings.minutes} minutes"
+            )
+        self._ended = False
+        self._validated = min(self._validated, int(share * self.settings.validations))
+        self.folder.write_identity()
+
+    def _agree(self, stop: bool, due: bool) -> tuple[float, bool, bool]:
+        """Say how far the run is, whether to stop, whether to keep a checkpoint.
+
+        All processes must do the same: the first one's clock counts, and anyone's signal.
+        """
+        leads = self.team.leads
+        share = self.settings.progress(self.step, self.seconds) if leads else 0.0
+        share, stops, keeps = self.team.most(share, stop, due and leads)
+        return share, bool(stops), bool(keeps)
+
+    def _figures(self) -> tuple[dict[str, float], int]:
         figures, states = self.window.close()
+        return self.team.means(figures), states * self.team.size
+
+    def _log(self, share: float) -> None:
+        figures, states = self._figures()
         seconds = self.seconds
         loss = figures.get("loss")
         self._require_finite(loss)
@@ -221,8 +277,10 @@ class TrainingLoop(ABC):
             )
 
     def _validate(self, number: int) -> None:
-        before = self.seconds
         self._validated = number
+        if not self.team.leads:
+            return
+        before = self.seconds
         model = self.learner.for_decoding()
         for labelled in self.validation:
             share = self.settings.progress(self.step, self.seconds)
@@ -234,15 +292,18 @@ class TrainingLoop(ABC):
         )
         self.window.started += self.seconds - before  # no time of training
 
-    def _keep(self, identity: dict[str, Any], *, finished: bool) -> None:
+    def _keep(self, *, finished: bool) -> None:
         # What is broken must not take the place of what was good.
-        self._require_finite(self.window.close()[0].get("loss"))
+        self._require_finite(self._figures()[0].get("loss"))
+        if not self.team.leads:
+            return
         facts = {
             "step": self.step,
             "updates": self.learner.updates,
             "seconds": self.seconds,
             "validated": self._validated,
             "gaps": self.gaps,
+            "finished": finished,
         }
         tensors = {**self.learner.tensors(), **self.extra_tensors()}
         tensors["generator.host"] = self._host.get_state()
@@ -255,7 +316,7 @@ class TrainingLoop(ABC):
             self.learner.average,
             self.folder.model_file,
             {
-                **identity,
+                **self.folder.identity,
                 "steps": self.step,
                 "minutes": round(self.seconds / 60, 2),
                 "device": device,
@@ -283,6 +344,14 @@ class TrainingLoop(ABC):
                 gaps=dict(self.gaps),
             )
         )
+
+
+def _never() -> bool:
+    return False
+
+
+def _tell_nobody(_: TrainingProgress) -> None:
+    pass
 
 
 def compiled_by_scale(function: Function, shapes: int) -> Function:
@@ -343,6 +412,16 @@ def require_weights(config: PretrainConfig, count: int) -> None:
         raise OptionError(
             f"expected a weight for each of {count} data sets, got "
             f"{len(config.weights)} weights"
+        )
+
+
+def require_teamwork(config: PretrainConfig) -> None:
+    """Raise OptionError where several processes cannot train such a model together."""
+    size = Team.of_environment().size
+    if size > 1 and config.model.norm == "batch":
+        raise OptionError(
+            f"expected another norm than batch for {size} processes, each of which would "
+            "take the statistics of its own part: choose rms, or start one process"
         )
 
 

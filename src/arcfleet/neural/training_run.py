@@ -16,6 +16,7 @@ from safetensors.torch import save as save_tensors
 
 from arcfleet.errors import FileError
 from arcfleet.instance.atomic import write_bytes_atomically, write_text_atomically
+from arcfleet.neural.team import Team
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -28,19 +29,25 @@ VERSION = 1
 
 _ENTRY = "arcfleet"
 
+# What may be another when a run goes on: where it ends, and what is shown of it.
+_END = ("steps", "minutes")
+_FREE = (*_END, "pictures")
+
 
 class RunFolder:
     """The folder of a run.
 
     It holds `config.json`, `metrics.jsonl`, `checkpoint.safetensors`,
-    `model.safetensors`, and `tensorboard` where that is installed.
+    `model.safetensors`, `plans`, and `tensorboard` where that is installed. Of several
+    processes only the first writes to it, and looks whether it is the right one.
 
     Parameters
     ----------
     path
         The folder; made if it is not there.
     identity
-        What the run is: settings, data, first weights. A run goes on only with the same.
+        What the run is: settings, data, first weights. A run goes on only with the same,
+        but for its end.
     resume
         Whether to go on with the run that is there.
 
@@ -58,11 +65,19 @@ class RunFolder:
         self._checkpoint = self.path / "checkpoint.safetensors"
         self._metrics = self.path / "metrics.jsonl"
         self._config = self.path / "config.json"
+        team = Team.of_environment()
+        self.writes = team.leads
         # Through JSON, since that is what it is compared with.
-        self._identity: dict[str, Any] = json.loads(json.dumps(identity))
+        self.identity: dict[str, Any] = json.loads(json.dumps(identity))
+        if team.size > 1:
+            self.identity["processes"] = team.size
+        #: Whether the run is to end elsewhere than it was said before.
+        self.has_new_end = False
         self._board: Any = None
+        if not self.writes:
+            return
         if resume:
-            self._require_same()
+            self._compare()
             return
         if self._config.exists():
             raise FileError(
@@ -76,7 +91,13 @@ class RunFolder:
             raise FileError(
                 self.path, f"cannot be made ({error.strerror}); name another folder"
             ) from error
-        write_text_atomically(self._config, json.dumps(self._identity, indent=2) + "\n")
+        self.write_identity()
+
+    def write_identity(self) -> None:
+        """Write down what the run is."""
+        if self.writes:
+            text = json.dumps(self.identity, indent=2)
+            write_text_atomically(self._config, f"{text}\n")
 
     def save(self, tensors: Mapping[str, Tensor], facts: Mapping[str, object]) -> None:
         """Write a checkpoint whole or not at all."""
@@ -112,6 +133,8 @@ class RunFolder:
 
     def log(self, record: Mapping[str, object]) -> None:
         """Add a line to the metrics, and show its numbers in TensorBoard."""
+        if not self.writes:
+            return
         with self._metrics.open("a", encoding="utf-8") as stream:
             stream.write(json.dumps(record) + "\n")
         if self._board is None:
@@ -123,7 +146,7 @@ class RunFolder:
 
     def forget_metrics_after(self, step: int) -> None:
         """Drop the metrics of steps that a run from a checkpoint makes again."""
-        if self._metrics.exists():
+        if self.writes and self._metrics.exists():
             lines = self._metrics.read_text(encoding="utf-8").splitlines()
             kept = [line for line in lines if _step_of(line) <= step]
             write_text_atomically(self._metrics, "".join(f"{line}\n" for line in kept))
@@ -133,15 +156,24 @@ class RunFolder:
         if self._board:
             self._board.close()
 
-    def _require_same(self) -> None:
+    def _compare(self) -> None:
         found = _read_config(self.path)
-        name = _difference(found, self._identity)
+        ends = found.pop("earlier_ends", [])
+        name = _difference(_without_free(found), _without_free(self.identity))
         if name is not None:
             raise FileError(
                 self._config,
                 f"expected the run to be resumed with the same {name}, got another: give "
                 "what it was started with, or start a new run in another folder",
             )
+        before, now = (
+            {k: x["config"].get(k) for k in _END} for x in (found, self.identity)
+        )
+        self.has_new_end = before != now
+        if self.has_new_end:
+            ends = [*ends, before]
+        if ends:  # the learning rate followed them, so they belong to the run's history
+            self.identity["earlier_ends"] = ends
 
 
 def saved_settings(path: Path | str) -> dict[str, Any]:
@@ -223,6 +255,11 @@ def _step_of(line: str) -> float:
         return float(json.loads(line)["step"])
     except (ValueError, KeyError, TypeError):
         return float("inf")  # cut short by a kill
+
+
+def _without_free(identity: Mapping[str, Any]) -> dict[str, Any]:
+    config = {k: v for k, v in identity["config"].items() if k not in _FREE}
+    return {**identity, "config": config}
 
 
 def _difference(found: object, expected: object, name: str = "settings") -> str | None:

@@ -1,0 +1,56 @@
+"""One of several processes that train together: runs the jobs of a JSON file in order."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from arcfleet.neural.finetune import finetune
+from arcfleet.neural.finetune_config import FinetuneConfig
+from arcfleet.neural.learner import Learner
+from arcfleet.neural.pretrain import pretrain
+from arcfleet.neural.pretrain_config import config_from, config_of
+from arcfleet.neural.team import Team, leave_team
+
+
+def run(job: dict[str, Any]) -> None:
+    stops = Team.of_environment().rank == job.get("stopped")
+    update, made = Learner.update, 0
+
+    def counted(self: Learner, *arguments: Any) -> None:
+        nonlocal made
+        update(self, *arguments)
+        made += 1
+        if stops and made == 3:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    Learner.update = counted  # type: ignore[assignment,method-assign]
+    files: dict[str, Any] = {
+        "data": job["data"],
+        "validation": job["validation"],
+        "init": job["init"],
+        "resume": job.get("resume", False),
+        "device": "cpu",
+    }
+    if job["kind"] == "pretrain":
+        result = pretrain(job["out"], config_from(job["settings"]), **files)
+    else:
+        config = config_of(FinetuneConfig, job["settings"])
+        result = finetune(job["out"], config, **files)
+    Learner.update = update  # type: ignore[method-assign]
+    assert result.finished == ("stopped" not in job)
+    # What the first process has written is there for all.
+    assert result.model_file.exists()
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    for job in json.loads(Path(sys.argv[1]).read_text()):
+        run(job)
+    leave_team()
