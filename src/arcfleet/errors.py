@@ -62,5 +62,9 @@ class FormatWarning(UserWarning):
     """A file deviates from its format in a way that does not change the problem."""
 
 
+class WithoutPicturesWarning(UserWarning):
+    """Training cannot draw the plans of its validations."""
+
+
 class WithoutLearnedPlanWarning(UserWarning):
     """A method had to do without the learned plan that it usually starts from."""

@@ -53,6 +53,7 @@ QUICK = FinetuneConfig(
     epochs=2,
     baseline_steps=2,
     validations=2,
+    pictures=0,
 )
 
 

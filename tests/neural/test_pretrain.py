@@ -4,6 +4,7 @@ import json
 import math
 import os
 import signal
+import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -11,15 +12,26 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from arcfleet.errors import ArcfleetError, FileError, OptionError
+from arcfleet import check
+from arcfleet.datasets import Dataset
+from arcfleet.errors import (
+    ArcfleetError,
+    FileError,
+    OptionError,
+    WithoutPicturesWarning,
+)
+from arcfleet.neural import plan_pictures
 from arcfleet.neural import pretrain as pretrain_module
 from arcfleet.neural.checkpoint import load_model, save_model
 from arcfleet.neural.daam import SERVED, Daam, DaamConfig, Served
 from arcfleet.neural.decode import greedy
 from arcfleet.neural.labelled_set import open_labelled
+from arcfleet.neural.plan_pictures import draw_examples
 from arcfleet.neural.plans import as_decoded
 from arcfleet.neural.pretrain import pretrain
 from arcfleet.neural.pretrain_config import PretrainConfig, config_from
+from arcfleet.report.layout import layout
+from arcfleet.report.plan_grid import plot_panels
 from tests.neural.labelled_towns import labelled_file
 
 if TYPE_CHECKING:
@@ -27,11 +39,19 @@ if TYPE_CHECKING:
 
     from arcfleet.neural.shrink import Rung
     from arcfleet.neural.training_progress import Trained, TrainingProgress
+    from arcfleet.report.plan_grid import Panel
 
 TINY = DaamConfig(width=16, layers=1, heads=2, feed_forward=16, mds_dimensions=4)
 #: Steps that take milliseconds.
 QUICK = PretrainConfig(
-    model=TINY, steps=6, tokens=400, moments=2, log_steps=2, warm_up_steps=2, validations=2
+    model=TINY,
+    steps=6,
+    tokens=400,
+    moments=2,
+    log_steps=2,
+    warm_up_steps=2,
+    validations=2,
+    pictures=0,
 )
 
 
@@ -97,6 +117,62 @@ def test_a_run_leaves_a_model_with_its_history(folder: Path, tmp_path: Path) -> 
     assert (tmp_path / "run" / "config.json").exists()
     assert told[0].doing == "preparing small.npz"
     assert told[-1].gaps.keys() == {"test"}
+
+
+def test_plans_are_drawn_at_every_validation(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn: list[list[Panel]] = []
+
+    def note(rows: Any, path: Path) -> None:
+        drawn.extend(rows)
+        plot_panels(rows, path)
+
+    monkeypatch.setattr(plan_pictures, "plot_panels", note)
+    files = {"validation": [folder / "test.npz", folder / "mixed.npz"]}
+    result = run(folder, tmp_path / "run", replace(QUICK, pictures=2), **files)
+    pictures = sorted((tmp_path / "run" / "plans").iterdir())
+    assert [picture.name for picture in pictures] == ["step-3.png", "step-6.png"]
+    assert all(picture.read_bytes().startswith(b"\x89PNG") for picture in pictures)
+    assert len(drawn) == 4  # one of each set, twice
+    model, _ = load_model(result.model_file)
+    for (made, label), name in zip(drawn[2:], ("test", "mixed"), strict=True):
+        labelled = open_labelled(folder / f"{name}.npz", "cpu", mds_dimensions=4)
+        costs = as_decoded(labelled.batch, greedy(model, labelled.batch)).costs
+        instance = Dataset.open(folder / f"{name}.npz")[0]
+        for panel, cost in ((made, costs[0, 0]), (label, labelled.plans.cost[0])):
+            assert panel.solution is not None
+            verdict = check(instance, panel.solution)
+            assert verdict.ok
+            assert verdict.cost == cost
+            assert f"cost {cost}" in panel.title
+
+
+def test_pictures_without_coordinates(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    example = open_labelled(folder / "test.npz", "cpu", mds_dimensions=4, examples=1)
+    instance = example.examples[0].instance
+    nowhere = replace(instance, coordinates=((0.0, 0.0),) * len(instance.nodes))
+    bare = replace(example, examples=(example.examples[0]._replace(instance=nowhere),))
+    plans = as_decoded(bare.batch, greedy(Daam(TINY), bare.batch))
+    drawn: list[list[Panel]] = []
+    monkeypatch.setattr(plan_pictures, "plot_panels", lambda rows, _: drawn.extend(rows))
+    draw_examples(tmp_path / "plans" / "a.png", [(bare, plans)])
+    ((made, _),) = drawn
+    places = layout(made.instance)
+    assert len({tuple(place) for place in places.round(6).tolist()}) > 10
+
+
+def test_without_matplotlib_training_says_so_once(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.warns(WithoutPicturesWarning, match="install arcfleet.plot") as told:
+        result = run(folder, tmp_path / "run", replace(QUICK, pictures=1))
+    assert len(told) == 1
+    assert result.finished
+    assert not list((tmp_path / "run").glob("plans/*"))
 
 
 def test_the_gap_is_that_of_the_models_plans(folder: Path, tmp_path: Path) -> None:
@@ -250,6 +326,7 @@ def test_overfitting_a_few_plans(folder: Path, tmp_path: Path) -> None:
         warm_up_steps=20,
         average_decay=0.9,
         log_steps=20,
+        pictures=0,
     )
     files = {"data": [folder / "few.npz"], "validation": [folder / "few.npz"]}
     result = run(folder, tmp_path / "run", config, **files)

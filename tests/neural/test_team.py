@@ -40,6 +40,7 @@ QUICK = {
     "validations": 1,
     "learning_rate": 2e-3,
     "warm_up_steps": 1,
+    "pictures": 0,
 }
 #: Two instances of three copies each at a time, in two updates.
 TUNING = {
@@ -199,7 +200,7 @@ def test_torchrun_and_the_command(folder: Path, tmp_path: Path) -> None:
         *("--nproc-per-node", "2", "-m", "arcfleet.cli.main", "train", "pretrain"),
         *("--data", folder / "few.npz", "--validation", folder / "few.npz"),
         *("--out", out, "--steps", "3", "--tokens", "400", "--device", "cpu"),
-        *("--width", "16", "--heads", "2", "--layers", "1"),
+        *("--width", "16", "--heads", "2", "--layers", "1", "--pictures", "0"),
     ]
     done = subprocess.run(
         [str(part) for part in command],

@@ -103,6 +103,7 @@ COMMON: tuple[Setting, ...] = (
     ("directions", str, "NAME", "directions of the routes; default random"),
     ("weights", number, "W", "how often each of --data is drawn; default all alike"),
     ("validation_instances", positive_number, "N", "of each set; default 500"),
+    ("pictures", whole_number, "N", "instances drawn at validations; default 3"),
     ("checkpoint_minutes", number, "M", "default 3"),
     ("precision", str, "NAME", "auto (default), float32, bfloat16"),
     ("compile", None, "", "use torch.compile"),

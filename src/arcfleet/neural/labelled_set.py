@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -19,8 +19,17 @@ if TYPE_CHECKING:
 
     import torch
 
+    from arcfleet.instance.instance import Instance
     from arcfleet.neural.arc_batch import ArcBatch
     from arcfleet.neural.labelled_plans import LabelledPlans
+    from arcfleet.solution.solution import Solution
+
+
+class Example(NamedTuple):
+    """An instance as it was before it became tensors, and its label."""
+
+    instance: Instance
+    label: Solution
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -57,9 +66,12 @@ class LabelledSet(InstanceSet):
     ----------
     plans
         Of all instances, on their device.
+    examples
+        The first few instances, to be drawn.
     """
 
     plans: LabelledPlans
+    examples: tuple[Example, ...] = ()
 
 
 def open_instances(
@@ -98,6 +110,7 @@ def open_labelled(
     *,
     mds_dimensions: int = 8,
     most: int | None = None,
+    examples: int = 0,
 ) -> LabelledSet:
     """Read a data set and the labels beside it, and prepare them for the model.
 
@@ -111,6 +124,8 @@ def open_labelled(
         Coordinates of a node, as the model's.
     most
         Take no more than the first so many instances.
+    examples
+        Of how many of them to keep the instance itself.
 
     Raises
     ------
@@ -134,6 +149,9 @@ def open_labelled(
         batch=batch,
         plans=plans_from_labels(labels, np.arange(count), batch),
         full=batch.is_full,
+        examples=tuple(
+            Example(dataset[row], labels[row]) for row in range(min(examples, count))
+        ),
         facts={
             "file": path.name,
             "sha256": dataset.checksum,

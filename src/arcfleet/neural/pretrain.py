@@ -98,13 +98,16 @@ def pretrain(
     model = first_model(config, init)
     tell = progress or (lambda _: None)
 
-    def opened(path: Path | str, most: int | None = None) -> LabelledSet:
+    def opened(path: Path | str, most: int | None = None, examples: int = 0) -> LabelledSet:
         tell(TrainingProgress(doing=f"preparing {Path(path).name}", gaps={}))
         dimensions = config.model.mds_dimensions
-        return open_labelled(path, place, mds_dimensions=dimensions, most=most)
+        return open_labelled(
+            path, place, mds_dimensions=dimensions, most=most, examples=examples
+        )
 
     training = [opened(path) for path in data]
-    tests = [opened(path, config.validation_instances) for path in validation]
+    shown = config.examples(len(validation))
+    tests = [opened(path, config.validation_instances, shown) for path in validation]
     identity = {
         "kind": "pretrain",
         "config": config.as_facts(),

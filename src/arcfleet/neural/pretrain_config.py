@@ -36,6 +36,7 @@ _LIMITS: dict[str, Limits] = {
     "average_decay": (float, 0, 1 - 1e-9),
     "validations": (int, 0, 10**6),
     "validation_instances": (int, 1, 10**7),
+    "pictures": (int, 0, 100),
     "checkpoint_minutes": (float, 0, 10**6),
     "log_steps": (int, 1, 10**9),
     "seed": (int, 0, 2**63 - 1),
@@ -73,6 +74,9 @@ class PretrainConfig:
         the weights as they are.
     validations, validation_instances
         How often to validate, evenly over the run, and on how many instances of a set.
+    pictures
+        Instances whose plans are drawn at each validation, over all sets, though at least
+        one of each; 0 for no picture.
     checkpoint_minutes
         Time between checkpoints.
     log_steps
@@ -105,6 +109,7 @@ class PretrainConfig:
     average_decay: float = 0.999
     validations: int = 8
     validation_instances: int = 500
+    pictures: int = 3
     checkpoint_minutes: float = 3.0
     log_steps: int = 50
     precision: Precision = "auto"
@@ -133,6 +138,10 @@ class PretrainConfig:
     def as_facts(self) -> dict[str, Any]:
         """Give the settings as JSON can hold them."""
         return {**asdict(self), "weights": list(self.weights)}
+
+    def examples(self, sets: int) -> int:
+        """Give the instances to draw of each of so many sets."""
+        return math.ceil(self.pictures / max(1, sets))
 
     def rate(self, step: int, progress: float) -> float:
         """Give the learning rate of a step when this share of the run is over."""

@@ -5,17 +5,24 @@ from __future__ import annotations
 import hashlib
 import math
 import time
+import warnings
 from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import torch
 
-from arcfleet.errors import ArcfleetError, FileError, OptionError
+from arcfleet.errors import (
+    ArcfleetError,
+    FileError,
+    OptionError,
+    WithoutPicturesWarning,
+)
 from arcfleet.neural.checkpoint import load_model, save_model
 from arcfleet.neural.daam import Daam
 from arcfleet.neural.device import has_bfloat16, working_on
 from arcfleet.neural.learner import Learner
+from arcfleet.neural.plan_pictures import draw_examples
 from arcfleet.neural.shrink import rungs
 from arcfleet.neural.team import Team
 from arcfleet.neural.training_progress import Trained, TrainingProgress, Window
@@ -28,6 +35,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from arcfleet.neural.labelled_set import InstanceSet, LabelledSet
+    from arcfleet.neural.plans import Plans
     from arcfleet.neural.pretrain_config import PretrainConfig
     from arcfleet.neural.shrink import Rung
     from arcfleet.neural.training_run import RunFolder
@@ -98,6 +106,7 @@ class TrainingLoop(ABC):
         self._started = time.perf_counter()
         self._validated = 0
         self._ended = False  # as the checkpoint says
+        self._draws = any(labelled.examples for labelled in validation)
         self.window = Window(self.seconds)
 
     @abstractmethod
@@ -282,15 +291,37 @@ class TrainingLoop(ABC):
             return
         before = self.seconds
         model = self.learner.for_decoding()
+        found = []
         for labelled in self.validation:
             share = self.settings.progress(self.step, self.seconds)
             self._report(f"validating {labelled.name}", share)
-            self.gaps[labelled.name] = validate(model, labelled, threads=self.threads)
+            self.gaps[labelled.name], plans = validate(
+                model, labelled, threads=self.threads
+            )
+            found.append((labelled, plans))
         gaps = {name: gap._asdict() for name, gap in self.gaps.items()}
         self.folder.log(
             {"step": self.step, "seconds": round(self.seconds, 3), "gaps": gaps}
         )
+        self._draw(found)
         self.window.started += self.seconds - before  # no time of training
+
+    def _draw(self, found: Sequence[tuple[LabelledSet, Plans]]) -> None:
+        if not self._draws:
+            return
+        try:
+            path = self.folder.path / "plans" / f"step-{self.step}.png"
+            draw_examples(path, found)
+        except (
+            ArcfleetError,
+            OSError,
+        ) as error:  # hours of training are worth more than a picture
+            self._draws = False
+            warnings.warn(
+                f"training goes on without pictures of plans: {error}",
+                WithoutPicturesWarning,
+                stacklevel=2,
+            )
 
     def _keep(self, *, finished: bool) -> None:
         # What is broken must not take the place of what was good.

@@ -13,6 +13,7 @@ from arcfleet.neural.plans import as_decoded, optimise
 if TYPE_CHECKING:
     from arcfleet.neural.daam import Daam
     from arcfleet.neural.labelled_set import LabelledSet
+    from arcfleet.neural.plans import Plans
 
 
 class Gaps(NamedTuple):
@@ -31,8 +32,8 @@ class Gaps(NamedTuple):
 
 
 @torch.no_grad()
-def validate(model: Daam, labelled: LabelledSet, *, threads: int = 1) -> Gaps:
-    """Decode every instance greedily and compare costs."""
+def validate(model: Daam, labelled: LabelledSet, *, threads: int = 1) -> tuple[Gaps, Plans]:
+    """Decode every instance greedily and compare costs; give the plans as decoded, too."""
     wrap = fastest_wrap(labelled.batch.real.device)
     rollout = greedy(model, labelled.batch, wrap=wrap)
     label = labelled.plans.cost.double().cpu()
@@ -41,4 +42,4 @@ def validate(model: Daam, labelled: LabelledSet, *, threads: int = 1) -> Gaps:
     costs = (torch.as_tensor(plans.costs).double().cpu() for plans in (decoded, optimised))
     # (instances, 1): greedy has one copy
     gaps = (100 * (cost[:, 0] / label - 1).mean().item() for cost in costs)
-    return Gaps(*gaps)
+    return Gaps(*gaps), decoded

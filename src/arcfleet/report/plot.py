@@ -17,7 +17,7 @@ from arcfleet.report.link_shapes import Places, link_shapes, middle, shifted
 from arcfleet.report.picture import save_picture
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -86,8 +86,30 @@ def plot(
 
     # A Figure of its own, not pyplot: no window, no state shared with the caller.
     figure = Figure()
-    _Picture(instance, figure).draw(solution, title or _title(instance, solution))
+    picture = _Picture(instance, lambda points: _axes(figure, points))
+    picture.draw(solution, title or _title(instance, solution))
+    picture.explain(solution, width=figure.get_figwidth())
     save_picture(figure, path, dots_per_inch=_DOTS_PER_INCH)
+
+
+def draw_panel(
+    axes: Axes, instance: Instance, solution: Solution | None, title: str, inches: float
+) -> None:
+    """Draw an instance, or a plan for it, as a part of a larger figure.
+
+    Parameters
+    ----------
+    axes
+        Where; a square.
+    instance, solution, title
+        As those of `plot`.
+    inches
+        Length of the square's side.
+    """
+    if solution is not None:
+        _check_links(instance, solution)
+    picture = _Picture(instance, lambda points: (axes, _fit(axes, points, inches)))
+    picture.draw(solution, title, size=9, with_numbers=False)
 
 
 def check_plottable(path: Path) -> None:
@@ -108,22 +130,33 @@ def check_plottable(path: Path) -> None:
 class _Picture:
     """One drawing: the axes and the lines of the links on it."""
 
-    def __init__(self, instance: Instance, figure: Figure) -> None:
+    def __init__(
+        self, instance: Instance, axes_for: Callable[[Places], tuple[Axes, float]]
+    ) -> None:
         self.instance = instance
         self.places = layout(instance)
         self.position = {node: i for i, node in enumerate(instance.nodes)}
         self.shapes = link_shapes(instance, self.places)
-        self.axes, self.point = _axes(figure, np.vstack([self.places, *self.shapes]))
-        self.inches = figure.get_figwidth()
+        self.axes, self.point = axes_for(np.vstack([self.places, *self.shapes]))
 
-    def draw(self, solution: Solution | None, title: str) -> None:
+    def draw(
+        self,
+        solution: Solution | None,
+        title: str,
+        *,
+        size: float = 13,
+        with_numbers: bool = True,
+    ) -> None:
         self._draw_streets(darker_required=solution is None)
         if solution is not None:
             self._draw_routes(solution.routes)
-        self._draw_nodes()
+        self._draw_nodes(with_numbers)
+        self.axes.set_title(title, fontsize=size, pad=0.8 * size, parse_math=False)
+
+    def explain(self, solution: Solution | None, width: float) -> None:
+        """Add a legend and credits, for a picture so many inches wide."""
         self._draw_legend(solution)
-        self.axes.set_title(title, fontsize=13, pad=10, parse_math=False)
-        self._draw_credit()
+        self._draw_credit(width)
 
     def _draw_streets(self, darker_required: bool) -> None:
         links = self.instance.links
@@ -172,10 +205,11 @@ class _Picture:
         pairs = zip(stops[::2], stops[1::2], strict=True)
         return [np.array(pair) for pair in pairs if not np.array_equal(*pair)]
 
-    def _draw_nodes(self) -> None:
+    def _draw_nodes(self, with_numbers: bool) -> None:
         depot = self.places[self.position[self.instance.depot]]
         numbered = (
-            len(self.places) <= _MOST_NUMBERED_NODES
+            with_numbers
+            and len(self.places) <= _MOST_NUMBERED_NODES
             and max(self.instance.nodes) <= _LARGEST_SHOWN_NUMBER
         )
         if numbered:
@@ -248,9 +282,9 @@ class _Picture:
             fontsize=9,
         )
 
-    def _draw_credit(self) -> None:
+    def _draw_credit(self, inches: float) -> None:
         """Name whom the street data is owed to, as its licence asks of every picture."""
-        width = int(_CREDIT_LETTERS_PER_INCH * self.inches)
+        width = int(_CREDIT_LETTERS_PER_INCH * inches)
         owed = [
             part
             for line in _credit(self.instance)
@@ -351,6 +385,18 @@ def _axes(figure: Figure, points: Places) -> tuple[Axes, float]:
     axes.set_ylim(*(centre[1] + sides[1] * np.array([-0.5, 0.5])))
     axes.set_axis_off()
     return axes, float(sides[0] / inches[0] / _POINTS_PER_INCH)
+
+
+def _fit(axes: Axes, points: Places, inches: float) -> float:
+    """Fit the data into square axes; give the length of a typographic point on them."""
+    low, high = points.min(axis=0), points.max(axis=0)
+    side = 1.07 * (float((high - low).max()) or 1.0)
+    centre = (low + high) / 2
+    axes.set_xlim(*(centre[0] + side * np.array([-0.5, 0.5])))
+    axes.set_ylim(*(centre[1] + side * np.array([-0.5, 0.5])))
+    axes.set_aspect("equal")
+    axes.set_axis_off()
+    return side / inches / _POINTS_PER_INCH
 
 
 def _check_links(instance: Instance, solution: Solution) -> None:

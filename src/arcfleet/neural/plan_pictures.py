@@ -1,0 +1,71 @@
+"""Pictures of what a model in training makes of a few instances, beside their labels."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from arcfleet.network import Network
+from arcfleet.neural.plans import NO_PLAN, flat_plan
+from arcfleet.report.plan_grid import Panel, plot_panels
+from arcfleet.solution.plan import from_plan, with_street_paths
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from arcfleet.instance.instance import Instance
+    from arcfleet.neural.labelled_set import Example, LabelledSet
+    from arcfleet.neural.plans import Plans
+
+
+def draw_examples(path: Path, found: Sequence[tuple[LabelledSet, Plans]]) -> None:
+    """Draw the plans of the examples of some sets, each beside its label.
+
+    Parameters
+    ----------
+    path
+        The picture file; its folder is made.
+    found
+        Sets, and the plans of all their instances as decoded.
+
+    Raises
+    ------
+    OptionError
+        If matplotlib is not installed.
+    FileError
+        If the picture cannot be written.
+    """
+    path.parent.mkdir(exist_ok=True)
+    rows = [
+        _row(example, plans, number)
+        for labelled, plans in found
+        for number, example in enumerate(labelled.examples)
+    ]
+    plot_panels(rows, path)
+
+
+def _row(example: Example, plans: Plans, number: int) -> list[Panel]:
+    network = Network(example.instance)
+    shown = _with_places(example.instance)
+    cost = int(plans.costs[number, 0])
+    name, best = example.instance.name, example.label.cost
+    if cost == NO_PLAN:
+        made = Panel(instance=shown, solution=None, title=f"{name}: no plan")
+    else:
+        made = Panel(
+            instance=shown,
+            solution=with_street_paths(
+                network, from_plan(network, *flat_plan(plans, number))
+            ),
+            title=f"{name}: greedy, cost {cost} ({100 * (cost / best - 1):+.1f} %)",
+        )
+    label = with_street_paths(network, example.label)
+    return [made, Panel(instance=shown, solution=label, title=f"label, cost {best}")]
+
+
+def _with_places(instance: Instance) -> Instance:
+    """Drop coordinates that are all the same: a layout is made from the distances then."""
+    if len(set(instance.coordinates)) <= 1:
+        return replace(instance, coordinates=())
+    return instance
