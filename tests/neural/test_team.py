@@ -53,6 +53,29 @@ TUNING = {
 OBJECTIVES = ("samples", "self-critical", "imitate-best")
 
 
+CURRICULUM = """
+[model]
+width = 16
+layers = 1
+heads = 2
+feed_forward = 16
+[settings]
+steps = 2
+tokens = 400
+moments = 2
+log_steps = 1
+pictures = 0
+[finetune]
+copies = 2
+rollout_tokens = 400
+lessons = 1
+[[stage]]
+name = "task20"
+data = ["few.npz"]
+validation = ["few.npz"]
+"""
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("data")
@@ -193,14 +216,13 @@ def test_a_signal_to_any_process_stops_all_at_one_step(
         )
 
 
-def test_torchrun_and_the_command(folder: Path, tmp_path: Path) -> None:
-    out = tmp_path / "run"
+def test_torchrun_and_a_curriculum(folder: Path, tmp_path: Path) -> None:
+    out, file = tmp_path / "out", tmp_path / "x.toml"
+    file.write_text(CURRICULUM)
     command = [
         *(sys.executable, "-m", "torch.distributed.run", "--standalone"),
-        *("--nproc-per-node", "2", "-m", "arcfleet.cli.main", "train", "pretrain"),
-        *("--data", folder / "few.npz", "--validation", folder / "few.npz"),
-        *("--out", out, "--steps", "3", "--tokens", "400", "--device", "cpu"),
-        *("--width", "16", "--heads", "2", "--layers", "1", "--pictures", "0"),
+        *("--nproc-per-node", "2", "-m", "arcfleet.cli.main", "train", "curriculum"),
+        *("--config", file, "--folder", folder, "--out", out, "--device", "cpu"),
     ]
     done = subprocess.run(
         [str(part) for part in command],
@@ -213,7 +235,9 @@ def test_torchrun_and_the_command(folder: Path, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     gap, last = done.stdout.splitlines()  # once, not twice
     assert gap.startswith("few: greedy ")
-    assert last.startswith(f"{out / 'model.safetensors'}: 3 steps in ")
+    assert last == f"{out / 'model.safetensors'}: all 2 phases are finished"
+    _, facts = load_model(out / "model.safetensors")
+    assert (facts["kind"], facts["processes"], facts["steps"]) == ("finetune", 2, 2)
 
 
 def test_wrong_use(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from argparse import RawDescriptionHelpFormatter
 from typing import TYPE_CHECKING
 
+from arcfleet.cli import curriculum
 from arcfleet.cli.options import positive_number, whole_number
 from arcfleet.cli.training_options import (
     COMMON,
@@ -29,9 +30,13 @@ examples:
   arcfleet train pretrain --data task20-train.npz --out runs/first --resume
   arcfleet train finetune --init runs/first/model.safetensors --data task50-train.npz \\
       --validation task50-validation.npz --minutes 20 --compile --out runs/second
+  arcfleet train curriculum --config curriculum.toml --out runs/third
+  torchrun --nproc-per-node 4 -m arcfleet.cli.main train pretrain \\
+      --data task20-train.npz --minutes 20 --out runs/fourth
   arcfleet solve streets.dat --method daam --model runs/second/model.safetensors
 
-A run that was stopped by Ctrl-C, SIGTERM or a kill goes on with --resume.
+A run that was stopped by Ctrl-C, SIGTERM or a kill goes on with --resume, and so does one
+that ended if --minutes or --steps is larger than before.
 """
 
 
@@ -47,6 +52,7 @@ def add_parser(commands: Commands) -> None:
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     _add_pretrain(actions)
     _add_finetune(actions)
+    curriculum.add_parser(actions)
 
 
 def _add_pretrain(actions: Commands) -> None:

@@ -62,9 +62,17 @@ def describe(progress: TrainingProgress, last: TrainingProgress | None) -> str:
     ]
     if progress.share > 0:
         left = progress.seconds * (1 - progress.share) / progress.share
-        minutes, seconds = divmod(round(left), 60)
-        parts.append(f"{minutes}:{seconds:02d} left")
+        parts.append(f"{_clock(left)} left")
+        if progress.later is None:
+            parts[-1] += " of this phase"
+        elif progress.later:
+            parts[-1] += f" of this phase, {_clock(left + progress.later)} of all"
     return ", ".join(parts)
+
+
+def _clock(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes}:{rest:02d}"
 
 
 def _print_lines() -> Callable[[TrainingProgress], None]:

@@ -43,9 +43,6 @@ def add_files(parser: ArgumentParser, data_help: str, *, needs_init: bool = Fals
         help="data sets to validate on, with their labels beside them",
     )
     parser.add_argument(
-        "--out", type=Path, required=True, metavar="DIR", help="folder of the run"
-    )
-    parser.add_argument(
         "--config", type=Path, metavar="TOML", help="settings; options go before it"
     )
     parser.add_argument(
@@ -54,6 +51,14 @@ def add_files(parser: ArgumentParser, data_help: str, *, needs_init: bool = Fals
         required=needs_init,
         metavar="MODEL",
         help="model file to start from",
+    )
+    add_running(parser)
+
+
+def add_running(parser: ArgumentParser) -> None:
+    """Describe the options that say where to write and how to run."""
+    parser.add_argument(
+        "--out", type=Path, required=True, metavar="DIR", help="folder of the run"
     )
     parser.add_argument(
         "--resume", action="store_true", help="go on with the run that is in DIR"
@@ -118,7 +123,7 @@ def gather_settings(options: Namespace, names: Iterable[str]) -> dict[str, Any]:
 
         settings = saved_settings(options.out)
     if options.config is not None:
-        settings |= _read_toml(options.config)
+        settings |= read_toml(options.config)
     given = {
         name: getattr(options, name) for name in names if getattr(options, name) is not None
     }
@@ -132,12 +137,7 @@ def gather_settings(options: Namespace, names: Iterable[str]) -> dict[str, Any]:
             sizes[name.removeprefix("model.")] = value
         else:
             settings[name] = value
-    if "tokens" not in settings:
-        from arcfleet.neural.device import choose_device
-
-        # A step of the usual size would take a CPU tens of seconds.
-        if choose_device(options.device).type == "cpu":
-            settings["tokens"] = CPU_TOKENS
+    settings = {**usual_settings(options.device), **settings}
     if options.init is not None and not sizes:
         from dataclasses import asdict
 
@@ -145,6 +145,14 @@ def gather_settings(options: Namespace, names: Iterable[str]) -> dict[str, Any]:
 
         settings["model"] = asdict(load_model(options.init)[0].config)
     return settings
+
+
+def usual_settings(device: str) -> dict[str, Any]:
+    """Give the settings that differ from the usual ones on a device."""
+    from arcfleet.neural.device import choose_device
+
+    # A step of the usual size would take a CPU tens of seconds.
+    return {"tokens": CPU_TOKENS} if choose_device(device).type == "cpu" else {}
 
 
 @contextmanager
@@ -179,17 +187,23 @@ def print_outcome(result: Trained) -> int:
             f"interrupted after {result.steps} steps; the same command with --resume goes "
             "on from here"
         )
-    for name, gaps in result.gaps.items():
-        print_result(
-            f"{name}: greedy {gaps.greedy:.2f} % above the labels, "
-            f"{gaps.optimised:.2f} % after the path optimiser"
-        )
+    print_gaps(result)
     minutes = result.seconds / 60
     print_result(f"{result.model_file}: {result.steps} steps in {minutes:.1f} minutes")
     return 0
 
 
-def _read_toml(path: Path) -> dict[str, Any]:
+def print_gaps(result: Trained) -> None:
+    """Print a line for every validation set."""
+    for name, gaps in result.gaps.items():
+        print_result(
+            f"{name}: greedy {gaps.greedy:.2f} % above the labels, "
+            f"{gaps.optimised:.2f} % after the path optimiser"
+        )
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """Read a file of settings."""
     import tomllib
 
     try:

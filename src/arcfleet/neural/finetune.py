@@ -86,7 +86,7 @@ def finetune(
     require_distinct(data, "to train on")
     require_weights(config, len(data))
     require_teamwork(config)
-    _require_teamwork(config)
+    require_one_process(config)
     if validation:
         require_distinct(validation, "to validate on")
     place = join_team(device)
@@ -119,7 +119,7 @@ def finetune(
     return run.go_or_resume(resume=resume, stop=stop)
 
 
-def _require_teamwork(config: FinetuneConfig) -> None:
+def require_one_process(config: FinetuneConfig) -> None:
     """Raise OptionError where several processes cannot follow the objective together."""
     size = Team.of_environment().size
     if size > 1 and config.objective == "ppo":

@@ -195,11 +195,11 @@ def config_from(settings: Mapping[str, Any]) -> PretrainConfig:
 def config_of(kind: type[Config], settings: Mapping[str, Any]) -> Config:
     """Make a config of any kind as `config_from` does."""
     given = dict(settings)
-    _require_known(given, [f.name for f in fields(kind)])
+    require_known(given, [f.name for f in fields(kind)])
     sizes = given.pop("model", {})
     if not isinstance(sizes, dict):
         raise OptionError(f"expected model to be a table of sizes, got {sizes!r:.40}")
-    _require_known(sizes, [f.name for f in fields(DaamConfig)], "model.")
+    require_known(sizes, [f.name for f in fields(DaamConfig)], "model.")
     usual = asdict(DaamConfig())
     for name, value in sizes.items():
         wanted = type(usual[name])
@@ -213,7 +213,8 @@ def config_of(kind: type[Config], settings: Mapping[str, Any]) -> Config:
     return kind(**given, weights=tuple(weights), model=DaamConfig(**sizes))
 
 
-def _require_known(given: Iterable[str], known: list[str], prefix: str = "") -> None:
+def require_known(given: Iterable[str], known: list[str], prefix: str = "") -> None:
+    """Raise OptionError with a hint unless all names are known."""
     for name in given:
         if name not in known:
             near = difflib.get_close_matches(name, known, n=1)

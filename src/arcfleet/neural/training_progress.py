@@ -29,6 +29,8 @@ class TrainingProgress:
         Of the last steps; None before the first line of metrics.
     gaps
         By name of the validation set; empty before the first validation.
+    later
+        Seconds that other runs will take after this one; None if nobody knows.
     """
 
     doing: str
@@ -38,6 +40,7 @@ class TrainingProgress:
     loss: float | None = None
     states_per_second: float | None = None
     gaps: dict[str, Gaps]
+    later: float | None = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -159,7 +159,7 @@ class RunFolder:
     def _compare(self) -> None:
         found = _read_config(self.path)
         ends = found.pop("earlier_ends", [])
-        name = _difference(_without_free(found), _without_free(self.identity))
+        name = difference(_without_free(found), _without_free(self.identity))
         if name is not None:
             raise FileError(
                 self._config,
@@ -262,11 +262,11 @@ def _without_free(identity: Mapping[str, Any]) -> dict[str, Any]:
     return {**identity, "config": config}
 
 
-def _difference(found: object, expected: object, name: str = "settings") -> str | None:
+def difference(found: object, expected: object, name: str = "settings") -> str | None:
     """Name the first entry in which two JSON values differ."""
     if isinstance(found, dict) and isinstance(expected, dict):
         for key in sorted(found.keys() | expected.keys()):
-            different = _difference(found.get(key), expected.get(key), str(key))
+            different = difference(found.get(key), expected.get(key), str(key))
             if different is not None:
                 return different
         return None
