@@ -122,10 +122,10 @@ def finetune(
 def require_one_process(config: FinetuneConfig) -> None:
     """Raise OptionError where several processes cannot follow the objective together."""
     size = Team.of_environment().size
-    if size > 1 and config.objective == "ppo":
+    if size > 1 and not _RUNS[config.objective].works_in_team:
         raise OptionError(
-            f"expected one process for the objective ppo, got {size}: its baseline is "
-            "judged and replaced by one; choose another objective"
+            f"expected one process for the objective {config.objective}, got {size}: "
+            "choose another objective, or start it without torchrun"
         )
 
 

@@ -129,6 +129,8 @@ class Pretraining(TrainingLoop):
         As those of `TrainingLoop`.
     """
 
+    works_in_team = True
+
     def __init__(
         self,
         config: PretrainConfig,

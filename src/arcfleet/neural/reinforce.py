@@ -30,6 +30,8 @@ class Reinforce(Finetuning):
     et al. 2017). Gradients come from some moments of each plan, which bounds the memory.
     """
 
+    works_in_team = True
+
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
         model = self.learner.working

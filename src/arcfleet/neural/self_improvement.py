@@ -28,6 +28,8 @@ class SelfImprovement(Finetuning):
     get better as the model does.
     """
 
+    works_in_team = True
+
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
         self.best = [BestPlans(data.batch) for data in self.sets]

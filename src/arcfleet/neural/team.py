@@ -173,6 +173,11 @@ def join_team(device: str) -> torch.device:
             "without torch.distributed: start one process"
         )
     if not distributed.is_initialized():
+        # The optimiser imports it in any case. After the group is there, its functions
+        # would keep the group as a default argument, whose threads then sometimes
+        # bring down the program as it ends.
+        from torch.distributed.nn import functional  # noqa: F401
+
         # What is decided on the host needs no GPU, so both can be had.
         backend = "cpu:gloo,cuda:nccl" if place.type == "cuda" else "gloo"
         if place.type == "cuda":

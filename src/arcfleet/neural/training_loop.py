@@ -64,6 +64,8 @@ class TrainingLoop(ABC):
 
     #: Whether to validate before the first step, too.
     validates_first: ClassVar[bool] = False
+    #: Whether `learn` takes its part of a step where several processes train together.
+    works_in_team: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -82,6 +84,11 @@ class TrainingLoop(ABC):
         self.threads = threads
         self.device = next(model.parameters()).device
         self.team = Team.of_environment()
+        if self.team.size > 1 and not self.works_in_team:
+            raise OptionError(
+                "expected one process for this kind of training, got "
+                f"{self.team.size}: start it without torchrun"
+            )
         self._tell = tell if self.team.leads else _tell_nobody
         self.learner = Learner(
             model,
