@@ -80,6 +80,15 @@ def test_train_then_solve(data: Path, tmp_path: Path, capsys: Capture) -> None:
     )
     assert solved == 0
     assert check(instance, read_solution(tmp_path / "plan.json", instance)).ok
+    pictures = {path.name for path in (out / "plans").iterdir()}
+    assert pictures == {"step-2.png", "step-4.png"}
+    # It goes on to a later end, all other settings being those it was started with.
+    files = (*command, out, "--validation", data, "--device", "cpu")
+    capsys.readouterr()
+    assert arcfleet(*files, "--resume", "--steps", 6, "--pictures", 0) == 0
+    text, _ = capsys.readouterr()
+    assert text.splitlines()[-1].startswith(f"{out / 'model.safetensors'}: 6 steps in ")
+    assert "beyond the 6 steps" in one_sentence(capsys, *files, "--resume", "--steps", 5)
     # Another run can start from it, with its sizes.
     again = arcfleet(
         *(*command, tmp_path / "next", "--steps", 2, "--tokens", 400),

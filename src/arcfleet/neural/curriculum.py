@@ -63,7 +63,8 @@ def run_curriculum(
 
     It can be stopped as every run of training, and goes on with `resume`; on the CPU it
     then comes to the same weights, bit by bit, as if it had not been stopped. Phases that
-    are not finished may have other settings then, or be new.
+    have not begun may have other settings then, or be new; the one under way may have
+    another end.
 
     Parameters
     ----------
