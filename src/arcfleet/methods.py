@@ -65,15 +65,21 @@ class Method:
         Where none is given.
     run
         The function that does it.
-    is_learned
-        Whether it needs a model; `run` takes the shipped one.
+    kind
+        Of the model that it needs, of which `run` takes the shipped one; None for a method
+        that is not learned.
     """
 
     name: str
     summary: str
     default_stop: Stop
     run: Runner
-    is_learned: bool = False
+    kind: str | None = None
+
+    @property
+    def is_learned(self) -> bool:
+        """Whether it needs a model."""
+        return self.kind is not None
 
 
 _PATH_SCANNING_SUMMARIES = {
@@ -102,11 +108,11 @@ def load_for_method(
         If the method has no use for `model` or `device`, no model is shipped, torch is
         not installed, or the device is not there.
     FileError
-        If the model file is none or damaged.
+        If the model file is none, damaged, or of another kind.
     """
     if isinstance(method, str):
         method = find_method(method)
-    if not method.is_learned:
+    if method.kind is None:
         for name, value, usual in (("model", model, None), ("device", device, "auto")):
             if value != usual:
                 raise OptionError(
@@ -119,37 +125,86 @@ def load_for_method(
     require_packages(f"method {method.name!r}")
     from arcfleet.neural.solver import load_for_solving
 
-    return load_for_solving(model, device)
+    return load_for_solving(model, device, method.kind)
 
 
 def load_for_methods(
     methods: Iterable[Method], model: Path | str | None, device: str
-) -> LoadedModel | None:
-    """Load the model for those of some methods that are learned; None where none is.
+) -> dict[str, LoadedModel]:
+    """Load the models of those of some methods that are learned, by their kinds.
 
     Raises
     ------
     OptionError, FileError
-        As `load_for_method` does.
+        As `model_files` and `load_for_method` do.
     """
-    learned = [method for method in methods if method.is_learned]
-    if learned:
-        return load_for_method(learned[0], model, device)
-    for name, is_given in (("--model", model is not None), ("--device", device != "auto")):
-        if is_given:
-            raise OptionError(
-                f"expected {name} for learned methods only, got none of them: leave it "
-                f"out or add one of {', '.join(LEARNED)}"
-            )
-    return None
+    chosen = {method.kind: method for method in methods}
+    files = model_files(chosen.values(), model, device)
+    loaded = {
+        kind: load_for_method(chosen[kind], file, device) for kind, file in files.items()
+    }
+    return {kind: each for kind, each in loaded.items() if each is not None}
 
 
-def has_model() -> bool:
-    """Say whether learned methods run without more ado: model shipped, torch installed."""
+def model_files(
+    methods: Iterable[Method], model: Path | str | None, device: str = "auto"
+) -> dict[str, Path | str | None]:
+    """Say which file each kind of learned methods takes, None for the shipped one.
+
+    A named file is for the methods of its kind; others take what is shipped.
+
+    Raises
+    ------
+    OptionError, FileError
+        If no method has use for `model` or `device`, or the file is none.
+    """
+    kinds = dict.fromkeys(method.kind for method in methods if method.kind is not None)
+    if not kinds:
+        for name, idle in (("--model", model is None), ("--device", device == "auto")):
+            if not idle:
+                raise OptionError(
+                    f"expected {name} for learned methods only, got none of them: leave it "
+                    f"out or add one of {', '.join(LEARNED)}"
+                )
+    if model is None or len(kinds) < 2:
+        return dict.fromkeys(kinds, model)
+    named = _kind_of_file(model)
+    if named not in kinds:
+        raise OptionError(
+            f"expected a model of one of the kinds {', '.join(kinds)}, got {model} of kind "
+            f"{named!r}: add a method of that kind or name another file"
+        )
+    return {kind: model if kind == named else None for kind in kinds}
+
+
+def usable_methods(model: Path | str | None, device: str) -> list[Method]:
+    """List the methods that run without more ado, and those that `model` is for."""
+    # Asking for a device is asking for learned methods; if they cannot run, they say so.
+    wanted = {"daam"} if model is None and device != "auto" else set()
+    if model is not None:
+        wanted.add(_kind_of_file(model))
+    return [
+        method
+        for method in METHODS.values()
+        if method.kind is None or method.kind in wanted or has_model(method.kind)
+    ]
+
+
+def has_model(kind: str = "daam") -> bool:
+    """Say whether methods of a kind run as they are: model shipped, torch installed."""
     from arcfleet.neural.packages import missing_package
-    from arcfleet.neural.shipped import SHIPPED_MODEL
+    from arcfleet.neural.shipped import shipped_model
 
-    return SHIPPED_MODEL.is_file() and missing_package() is None
+    return shipped_model(kind).is_file() and missing_package() is None
+
+
+def _kind_of_file(model: Path | str) -> str:
+    from arcfleet.neural.packages import require_packages
+
+    require_packages("reading a model")
+    from arcfleet.neural.checkpoint import read_model_info
+
+    return read_model_info(model).kind
 
 
 def _runner(method: Method, loaded: LoadedModel | None) -> Runner:
@@ -191,33 +246,50 @@ _LEARNED_METHODS = (
         summary="learned: the DaAM paper's recipe, two beams and the path optimiser",
         default_stop=Stop(iterations=1),
         run=_learned,
-        is_learned=True,
+        kind="daam",
     ),
     Method(
         name="daam-greedy",
         summary="learned: one plan, the likeliest street at each step, path optimiser",
         default_stop=Stop(iterations=1),
         run=_learned,
-        is_learned=True,
+        kind="daam",
     ),
     Method(
         name="daam-sample",
         summary="learned: the best of many plans that the model draws, path optimiser",
         default_stop=Stop(iterations=32),
         run=_learned,
-        is_learned=True,
+        kind="daam",
     ),
     Method(
         name="hybrid",
         summary="learned: daam-greedy's plan, improved by ruin-recreate",
         default_stop=Stop(seconds=5.0),
         run=_learned,
-        is_learned=True,
+        kind="daam",
+    ),
+    Method(
+        name="s2v-dqn",
+        summary="learned baseline: the best value at each step (Khalil et al., with GAT)",
+        default_stop=Stop(iterations=1),
+        run=_learned,
+        kind="s2v-dqn",
+    ),
+    Method(
+        name="vrp-dl",
+        summary="learned baseline: a recurrent decoder that points (Nazari et al.)",
+        default_stop=Stop(iterations=1),
+        run=_learned,
+        kind="vrp-dl",
     ),
 )
 
 #: Names of the methods that need a model.
 LEARNED = tuple(method.name for method in _LEARNED_METHODS)
+
+#: Names of those that need a DaAM.
+DAAM_METHODS = tuple(method.name for method in _LEARNED_METHODS if method.kind == "daam")
 
 #: Every method, by name.
 METHODS: dict[str, Method] = {

@@ -7,7 +7,7 @@ import pytest
 
 from arcfleet import check, read, read_solution
 from arcfleet.cli.main import main
-from arcfleet.methods import LEARNED
+from arcfleet.methods import DAAM_METHODS
 from tests.tiny_model import tiny_model_file
 
 ROOT = Path(__file__).parents[2]
@@ -44,7 +44,7 @@ def test_model_info(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "fact trained on  nothing" in text
 
 
-@pytest.mark.parametrize("method", LEARNED)
+@pytest.mark.parametrize("method", DAAM_METHODS)
 def test_solve(
     method: str, model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -63,7 +63,7 @@ def test_compare(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert arcfleet("compare", SMALL, "--time", 0.05, "--model", model, "--json") == 0
     facts = json.loads(capsys.readouterr().out)
     assert all(row["ok"] for row in facts["methods"])
-    assert {row["method"] for row in facts["methods"]} >= set(LEARNED)
+    assert {row["method"] for row in facts["methods"]} >= set(DAAM_METHODS)
     options = ("--methods", "ps,daam", "--model", model, "--device", "cpu")
     assert arcfleet("compare", SMALL, "--time", 0.05, *options, "--json") == 0
     facts = json.loads(capsys.readouterr().out)

@@ -23,7 +23,7 @@ def run(job: dict[str, Any]) -> None:
     stops = Team.of_environment().rank == job.get("stopped")
     update, made = Learner.update, 0
 
-    def counted(self: Learner, *arguments: Any) -> None:
+    def counted(self: Learner[Any], *arguments: Any) -> None:
         nonlocal made
         update(self, *arguments)
         made += 1

@@ -10,17 +10,21 @@ import torch
 from torch.nn.functional import scaled_dot_product_attention
 
 from arcfleet import Instance, Result, Stop, check, read, solve, solve_many
-from arcfleet.methods import LEARNED
+from arcfleet.methods import DAAM_METHODS
 from arcfleet.neural import proposals
+from arcfleet.neural.baselines.train import TRAININGS, train_baseline
 from arcfleet.neural.cuda_graph import graphed
 from arcfleet.neural.daam import Daam, DaamConfig
 from arcfleet.neural.decode import beam, greedy, sample
 from arcfleet.neural.device import has_bfloat16
 from arcfleet.neural.fast_policy import decoding_model
+from arcfleet.neural.kinds import KINDS
 from tests.neural.batches import MDS, random_batch
+from tests.neural.labelled_towns import labelled_file
 from tests.tiny_model import tiny_model_file
 
 if TYPE_CHECKING:
+    from arcfleet.neural.kinds import Model
     from arcfleet.neural.rollout import Rollout, Wrap
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA GPU")
@@ -58,7 +62,16 @@ def make_model(device: str) -> Daam:
     return Daam(config).to(device).eval()
 
 
-def decoded(model: Daam, device: str, kind: str, bound: bool, wrap: Wrap | None) -> Rollout:
+def make_baseline(kind: str, device: str) -> Model:
+    torch.manual_seed(4)
+    sizes: Any = KINDS[kind].config
+    model: Model = KINDS[kind].model(sizes(width=32, mds_dimensions=MDS))
+    return model.to(device).eval()
+
+
+def decoded(
+    model: Model, device: str, kind: str, bound: bool, wrap: Wrap | None
+) -> Rollout:
     batch = random_batch([9, 6, 9], mixed=True, seed=8).to(device)
     options: dict[str, Any] = {"bound": bound, "wrap": wrap}
     if kind == "greedy":
@@ -69,8 +82,10 @@ def decoded(model: Daam, device: str, kind: str, bound: bool, wrap: Wrap | None)
     return sample(model, batch, 4, generator=generator, **options)
 
 
-def assert_recorded_equals_eager(device: str, kind: str, bound: bool) -> None:
-    model = make_model(device)
+def assert_recorded_equals_eager(
+    device: str, kind: str, bound: bool, model: Model | None = None
+) -> None:
+    model = model or make_model(device)
     expected = decoded(model, device, kind, bound, None)
     found = decoded(model, device, kind, bound, graphed)
     assert found.arcs.device == expected.arcs.device
@@ -82,6 +97,31 @@ def assert_recorded_equals_eager(device: str, kind: str, bound: bool) -> None:
 @pytest.mark.parametrize("bound", [True, False])
 def test_recorded_steps_equal_eager_ones(kind: str, bound: bool) -> None:
     assert_recorded_equals_eager("cuda", kind, bound)
+
+
+@pytest.mark.parametrize("baseline", ["s2v-dqn", "vrp-dl"])
+@pytest.mark.parametrize("kind", ["greedy", "beam", "sample"])
+def test_recorded_steps_of_baselines_equal_eager_ones(kind: str, baseline: str) -> None:
+    model = make_baseline(baseline, "cuda")
+    assert_recorded_equals_eager("cuda", kind, bound=True, model=model)
+
+
+@pytest.mark.parametrize("baseline", ["s2v-dqn", "vrp-dl"])
+def test_baselines_learn_and_solve(
+    baseline: str, village: Instance, tmp_path: Path
+) -> None:
+    data = labelled_file(tmp_path / "data", "few", count=8, iterations=20)
+    config = TRAININGS[baseline](steps=3, tokens=8_000, log_steps=1)
+    trained = train_baseline(
+        tmp_path / "run", config, data=[data], validation=[data], device="cuda"
+    )
+    assert trained.finished
+    model = trained.model_file
+    require_sound(village, solve(village, baseline, model=model, device="cuda"))
+    (one, other) = solve_many([village] * 2, baseline, model=model, device="cuda")
+    assert isinstance(one, Result)
+    assert isinstance(other, Result)
+    assert one.solution == other.solution
 
 
 @pytest.mark.parametrize("kind", ["greedy", "beam", "sample"])
@@ -151,7 +191,7 @@ def require_sound(instance: Instance, result: Result) -> None:
     assert report.cost == result.cost
 
 
-@pytest.mark.parametrize("method", LEARNED)
+@pytest.mark.parametrize("method", DAAM_METHODS)
 def test_learned_methods_make_sound_plans(
     method: str, village: Instance, model_file: Path
 ) -> None:
@@ -177,7 +217,7 @@ def test_windows_make_sound_plans(
     require_sound(village, result)
 
 
-@pytest.mark.parametrize("method", LEARNED)
+@pytest.mark.parametrize("method", DAAM_METHODS)
 def test_many_instances_get_sound_plans(
     method: str, village: Instance, model_file: Path
 ) -> None:
@@ -197,7 +237,7 @@ def test_the_second_gpu_works_alone(village: Instance, model_file: Path) -> None
         for kind in ("greedy", "beam", "sample"):
             assert_recorded_equals_eager(device, kind, bound=True)
         assert_kernel_equals_general(device, 70, 8, 16, masked=True)
-        for method in LEARNED:
+        for method in DAAM_METHODS:
             stop = STOPS[method]
             result = solve(village, method, stop=stop, model=model_file, device=device)
             require_sound(village, result)

@@ -16,7 +16,7 @@ import torch
 
 from arcfleet import Failure, Instance, Link, Result, Stop, check, read, solve, solve_many
 from arcfleet.errors import FileError, OptionError, WithoutLearnedPlanWarning
-from arcfleet.methods import LEARNED
+from arcfleet.methods import DAAM_METHODS
 from arcfleet.network import Network
 from arcfleet.neural import many, proposals, solver
 from arcfleet.neural.hybrid import improve_job
@@ -65,7 +65,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tiny_model_file(tmp_path_factory.mktemp("model"))
 
 
-@pytest.mark.parametrize("method", LEARNED)
+@pytest.mark.parametrize("method", DAAM_METHODS)
 def test_outcomes_are_in_order_and_as_alone(
     method: str, model: Path, tmp_path: Path
 ) -> None:
@@ -160,7 +160,7 @@ def test_no_plan_within_the_fleet_is_a_failure(model: Path) -> None:
     tight = Instance(
         name="tight", nodes=tuple(range(1, 7)), links=links, depot=1, capacity=10
     )
-    for method in LEARNED:
+    for method in DAAM_METHODS:
         with warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always")
             outcomes = solve_many(
@@ -322,7 +322,7 @@ def test_interrupted_workers_keep_the_learned_plans(model: Path) -> None:
         require_learned(instance, outcome, model)
 
 
-@pytest.mark.parametrize("method", LEARNED)
+@pytest.mark.parametrize("method", DAAM_METHODS)
 def test_an_interrupt_ends_the_decoding_at_once(
     method: str, model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -23,7 +23,7 @@ from arcfleet.errors import (
     UnsolvableError,
     WithoutLearnedPlanWarning,
 )
-from arcfleet.methods import LEARNED, METHODS, has_model, load_for_method
+from arcfleet.methods import DAAM_METHODS, METHODS, has_model, load_for_method
 from arcfleet.network import Network
 from arcfleet.neural import plans as plans_module
 from arcfleet.neural import proposals, shipped, solver
@@ -83,7 +83,7 @@ def require_sound(instance: Instance, result: Result) -> None:
     assert 0 <= seconds[0] <= seconds[-1] <= result.seconds
 
 
-@pytest.mark.parametrize("method", LEARNED)
+@pytest.mark.parametrize("method", DAAM_METHODS)
 def test_the_same_seed_gives_the_same_plan(
     method: str, village: Instance, model: Path
 ) -> None:
@@ -108,7 +108,7 @@ def test_another_seed_draws_other_plans(small: Instance, model: Path) -> None:
     assert min(x.cost for x in results) == solve(small, stop=Stop(iterations=999)).cost
 
 
-@pytest.mark.parametrize("method", LEARNED)
+@pytest.mark.parametrize("method", DAAM_METHODS)
 def test_large_instances_go_through_windows(
     method: str, village: Instance, model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -254,7 +254,7 @@ def test_stale_iterations_stop(method: str, village: Instance, model: Path) -> N
     assert result.iterations == result.history[-1].iteration + 1 + stale
 
 
-@pytest.mark.parametrize("method", LEARNED)
+@pytest.mark.parametrize("method", DAAM_METHODS)
 def test_target_cost_stops(method: str, village: Instance, model: Path) -> None:
     stop = SHORT[method]
     good = solve(village, method, stop=stop, model=model)
@@ -271,7 +271,7 @@ def without_learned_plan(method: str, why: str) -> AbstractContextManager[object
     return pytest.warns(WithoutLearnedPlanWarning, match=f"learned plan for .*: {why}")
 
 
-@pytest.mark.parametrize("method", LEARNED)
+@pytest.mark.parametrize("method", DAAM_METHODS)
 def test_no_time_still_gives_a_plan(method: str, village: Instance, model: Path) -> None:
     with without_learned_plan(method, "a fifth of the time limit"):
         result = solve(village, method, stop=Stop(seconds=0.0), model=model)
@@ -351,7 +351,7 @@ def test_interrupt_before_there_is_a_plan(
         raise KeyboardInterrupt
 
     monkeypatch.setattr(solver, "Proposer", interrupt)
-    for method in LEARNED:
+    for method in DAAM_METHODS:
         with pytest.raises(KeyboardInterrupt):
             solve(small, method, model=model)
 
@@ -366,7 +366,7 @@ def test_the_hybrid_goes_on_from_the_greedy_plan(village: Instance, model: Path)
     assert hybrid.iterations == 500
 
 
-@pytest.mark.parametrize("method", LEARNED)
+@pytest.mark.parametrize("method", DAAM_METHODS)
 def test_nothing_required_means_no_routes(method: str, model: Path) -> None:
     instance = Instance(
         name="idle",
@@ -379,7 +379,7 @@ def test_nothing_required_means_no_routes(method: str, model: Path) -> None:
     assert (result.cost, result.solution.num_routes, result.iterations) == (0, 0, 1)
 
 
-@pytest.mark.parametrize("method", LEARNED)
+@pytest.mark.parametrize("method", DAAM_METHODS)
 def test_no_plan_within_the_fleet_is_one_sentence(method: str, model: Path) -> None:
     # Demands 4 4 4 4 4 pack two to a vehicle of 10: 3 are needed, though 2 hold the sum.
     links = tuple(
@@ -404,7 +404,7 @@ def test_no_plan_within_the_fleet_is_one_sentence(method: str, model: Path) -> N
     require_sound(enough, solve(enough, method, stop=Stop(iterations=20), model=model))
 
 
-@pytest.mark.parametrize("method", LEARNED)
+@pytest.mark.parametrize("method", DAAM_METHODS)
 def test_a_start_is_refused(method: str, small: Instance, model: Path) -> None:
     plan = solve(small, "ps").solution
     with pytest.raises(OptionError, match="goes on from a plan"):
@@ -436,7 +436,7 @@ def test_without_a_model_one_sentence_says_so(
 ) -> None:
     monkeypatch.setattr(shipped, "SHIPPED_MODEL", tmp_path / "none.safetensors")
     assert not has_model()
-    for method in LEARNED:
+    for method in DAAM_METHODS:
         with pytest.raises(OptionError, match="none comes with this version"):
             solve(small, method)
     stop = Stop(iterations=1)
@@ -459,7 +459,7 @@ def test_a_loaded_model_is_used_as_it_is(
     expected = solve(small, "daam", model=model, device="cpu")
     loaded = load_for_method(METHODS["daam"], model, "cpu")
     assert loaded is not None
-    monkeypatch.setattr(solver, "load_model", None)  # must not be called
+    monkeypatch.setattr(solver, "load_model_of", None)  # must not be called
     for device in ("auto", "cpu"):
         again = solve(small, "daam", model=loaded, device=device)
         assert again.solution == expected.solution

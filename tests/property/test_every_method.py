@@ -18,18 +18,22 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tiny_model_file(tmp_path_factory.mktemp("model"))
+def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("models")
+    kinds = {method.kind for method in METHODS.values() if method.kind is not None}
+    return {kind: tiny_model_file(folder, kind) for kind in kinds}
 
 
 @pytest.mark.parametrize("method", METHODS)
 @settings(max_examples=40)
 @given(instance=connected_instances(max_nodes=9, max_extra_links=12))
 def test_the_judge_accepts_plans_and_their_street_paths(
-    method: str, instance: Instance, model: Path
+    method: str, instance: Instance, models: dict[str, Path]
 ) -> None:
     stop = Stop(iterations=7)
-    if METHODS[method].is_learned:
+    kind = METHODS[method].kind
+    if kind is not None:
+        model = models[kind]
         result = solve(instance, method, stop=stop, seed=3, model=model, device="cpu")
     else:
         result = solve(instance, method, stop=stop, seed=3)

@@ -21,7 +21,7 @@ from arcfleet.cli.views import (
 
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from arcfleet.cli.options import Commands
     from arcfleet.instance import Instance
@@ -38,9 +38,9 @@ examples:
 
 Methods that search on get --time seconds each; the path scanning methods build their usual
 number of plans, in at most that time. The learned methods are compared, too, where --model
-names a model or one comes with arcfleet, and torch is installed; --model and --device are
-for them alone. Every plan is judged independently of the solvers; files are of the best
-plan. Ctrl-C ends the comparison and keeps what is done.
+names their kind of model or one comes with arcfleet, and torch is installed; --model and
+--device are for them alone. Every plan is judged independently of the solvers; files are of
+the best plan. Ctrl-C ends the comparison and keeps what is done.
 """
 
 
@@ -127,11 +127,10 @@ def run(options: Namespace) -> int:
 
 
 def _methods(options: Namespace) -> list[Method]:
-    from arcfleet.methods import METHODS, find_method, has_model
+    from arcfleet.methods import find_method, usable_methods
 
     if options.methods is None:
-        learned = options.model is not None or options.device != "auto" or has_model()
-        return [m for m in METHODS.values() if learned or not m.is_learned]
+        return usable_methods(options.model, options.device)
     chosen = [find_method(name.strip()) for name in options.methods.split(",")]
     return list({method.name: method for method in chosen}.values())
 
@@ -148,7 +147,7 @@ def _stop(method: Method, limit: float) -> Stop:
 def _compare(
     instance: Instance,
     methods: Sequence[Method],
-    loaded: LoadedModel | None,
+    loaded: Mapping[str, LoadedModel],
     options: Namespace,
 ) -> list[_Entry]:
     """Run the methods in turn; after Ctrl-C give what is done, if anything is."""
@@ -172,7 +171,10 @@ def _compare(
 
 
 def _entry(
-    instance: Instance, method: Method, loaded: LoadedModel | None, options: Namespace
+    instance: Instance,
+    method: Method,
+    loaded: Mapping[str, LoadedModel],
+    options: Namespace,
 ) -> _Entry:
     from arcfleet.cli.progress import progress_line
     from arcfleet.errors import ArcfleetError
@@ -189,7 +191,7 @@ def _entry(
                 seed=options.seed,
                 threads=options.threads,
                 progress=progress,
-                model=loaded if method.is_learned else None,
+                model=None if method.kind is None else loaded[method.kind],
             )
     except ArcfleetError as error:
         return _Entry(method.name, failure=str(error))

@@ -90,7 +90,7 @@ def add_model(parser: ArgumentParser) -> None:
         "--model",
         type=Path,
         metavar="FILE",
-        help="model of a learned method (default: the one that comes with arcfleet)",
+        help="model for learned methods of its kind (default: what comes with arcfleet)",
     )
     parser.add_argument(
         "--device",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from arcfleet.cli import curriculum
 from arcfleet.cli.options import positive_number, whole_number
+from arcfleet.cli.train_baselines import add_baselines
 from arcfleet.cli.training_options import (
     COMMON,
     add_files,
@@ -33,6 +34,7 @@ examples:
   arcfleet train curriculum --config curriculum.toml --out runs/third
   torchrun --nproc-per-node 4 -m arcfleet.cli.main train pretrain \\
       --data task20-train.npz --minutes 20 --out runs/fourth
+  arcfleet train s2v-dqn --data task20-train.npz --minutes 20 --out runs/fifth
   arcfleet solve streets.dat --method daam --model runs/second/model.safetensors
 
 A run that was stopped by Ctrl-C, SIGTERM or a kill goes on with --resume, and so does one
@@ -53,6 +55,7 @@ def add_parser(commands: Commands) -> None:
     _add_pretrain(actions)
     _add_finetune(actions)
     curriculum.add_parser(actions)
+    add_baselines(actions)
 
 
 def _add_pretrain(actions: Commands) -> None:

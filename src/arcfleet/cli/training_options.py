@@ -13,7 +13,7 @@ from arcfleet.errors import ArcfleetError, FileError, OptionError
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from arcfleet.neural.training_progress import Trained, TrainingProgress
 
@@ -115,8 +115,21 @@ COMMON: tuple[Setting, ...] = (
 )
 
 
-def gather_settings(options: Namespace, names: Iterable[str]) -> dict[str, Any]:
-    """Gather the settings: of the run to resume, over them the file's, then the options."""
+def gather_settings(
+    options: Namespace, names: Iterable[str], *, on_cpu: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """Gather the settings: of the run to resume, over them the file's, then the options.
+
+    Parameters
+    ----------
+    options
+        As given.
+    names
+        Of the settings that have options.
+    on_cpu
+        What replaces the usual values where the command trains on a CPU; by default
+        `tokens`.
+    """
     settings: dict[str, Any] = {}
     if options.resume:
         from arcfleet.neural.training_run import saved_settings
@@ -137,22 +150,34 @@ def gather_settings(options: Namespace, names: Iterable[str]) -> dict[str, Any]:
             sizes[name.removeprefix("model.")] = value
         else:
             settings[name] = value
-    settings = {**usual_settings(options.device), **settings}
+    settings = {**usual_settings(options.device, on_cpu), **settings}
     if options.init is not None and not sizes:
         from dataclasses import asdict
 
-        from arcfleet.neural.checkpoint import load_model
+        from arcfleet.neural.checkpoint import read_model_info
 
-        settings["model"] = asdict(load_model(options.init)[0].config)
+        settings["model"] = asdict(read_model_info(options.init).config)
     return settings
 
 
-def usual_settings(device: str) -> dict[str, Any]:
-    """Give the settings that differ from the usual ones on a device."""
+def usual_settings(
+    device: str, on_cpu: Mapping[str, Any] | None = None
+) -> Mapping[str, Any]:
+    """Give the settings that differ from the usual ones on a device.
+
+    Parameters
+    ----------
+    device
+        As `choose_device` takes it.
+    on_cpu
+        Those for a CPU; None for those of pre-training and fine-tuning.
+    """
     from arcfleet.neural.device import choose_device
 
+    if choose_device(device).type != "cpu":
+        return {}
     # A step of the usual size would take a CPU tens of seconds.
-    return {"tokens": CPU_TOKENS} if choose_device(device).type == "cpu" else {}
+    return {"tokens": CPU_TOKENS} if on_cpu is None else on_cpu
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from arcfleet.errors import ArcfleetError, FormatWarning
 from arcfleet.experiments.machine import commit, machine
 from arcfleet.experiments.records import Record, RecordFile, RunKey, gap_percent
 from arcfleet.instance.files import read
-from arcfleet.methods import LEARNED, METHODS, find_method, load_for_method, solve
+from arcfleet.methods import METHODS, find_method, load_for_method, model_files, solve
 from arcfleet.search.stop import Stop
 from arcfleet.solution.checker import check
 from arcfleet.workers import TaskFailure, run_tasks
@@ -126,12 +126,16 @@ def run_benchmark(
         Called after each run.
     model, device
         Of the learned methods, as `solve` takes them; each worker loads the model once,
-        before the first run that needs it. The records do not name it: one file, one model.
+        before the first run that needs it. A model is for the methods of its kind. The
+        records do not name it: one file, one model.
     """
     _loaded.cache_clear()  # the file may be another one since
     here = (machine(), commit())
     instances: dict[SuiteInstance, Instance | str] = {}
     started: list[Run] = []
+    runs = list(runs)
+    learned = [x for x in (METHODS[run.key.method] for run in runs) if x.is_learned]
+    files = model_files(learned, model) if learned else {}
 
     def keep(record: Record) -> None:
         file.add(record)
@@ -156,7 +160,8 @@ def run_benchmark(
                 keep(failed(run, instance))
                 continue
             started.append(run)
-            yield _Job(run, instance, *here, model, device)
+            file = files.get(METHODS[run.key.method].kind or "")
+            yield _Job(run, instance, *here, file, device)
 
     def take(number: int, outcome: Record | TaskFailure | None) -> None:
         if isinstance(outcome, Record):
@@ -173,26 +178,29 @@ class _Job:
     instance: Instance
     machine: str
     commit: str
-    model: Path | None
+    model: Path | str | None
     device: str
 
 
 @cache
-def _loaded(model: Path | None, device: str) -> LoadedModel | None:
-    return load_for_method(METHODS[LEARNED[0]], model, device)
+def _loaded(method: str, model: Path | str | None, device: str) -> LoadedModel | None:
+    return load_for_method(METHODS[method], model, device)
 
 
 def _run_job(job: _Job, progress: ProgressCallback) -> Record | None:
     """Solve and judge; None where Ctrl-C cut the search short."""
     key, source = job.run.key, job.run.source
     target = source.reference if key.stop_at_reference and source.proven else None
+    # Methods of one kind share a model.
+    kind = METHODS[key.method].kind
+    first = next(name for name, method in METHODS.items() if method.kind == kind)
     result = solve(
         job.instance,
         key.method,
         stop=Stop(seconds=key.time_limit, target_cost=target),
         seed=key.seed,
         progress=progress,
-        model=_loaded(job.model, job.device) if METHODS[key.method].is_learned else None,
+        model=None if kind is None else _loaded(first, job.model, job.device),
     )
     if result.stopped_by == "interrupt":
         return None

@@ -21,16 +21,18 @@ from safetensors.torch import save as save_tensors
 
 from arcfleet.errors import FileError, OptionError
 from arcfleet.instance.atomic import write_bytes_atomically
-from arcfleet.neural.daam import Daam, DaamConfig
+from arcfleet.neural.daam import Daam
+from arcfleet.neural.kinds import KINDS, kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from torch import Tensor
 
+    from arcfleet.neural.kinds import AnyModel, Model, ModelConfig
+
 FORMAT = "arcfleet-model"
 VERSION = 1
-KIND = "daam"
 
 StoredType = Literal["float32", "float16", "bfloat16"]
 STORED_TYPES: dict[StoredType, torch.dtype] = {
@@ -56,7 +58,7 @@ class ModelInfo:
     Parameters
     ----------
     kind
-        Of model.
+        Of model, one of `KINDS`.
     config
         Its sizes.
     dtype
@@ -70,7 +72,7 @@ class ModelInfo:
     """
 
     kind: str
-    config: DaamConfig
+    config: ModelConfig
     dtype: StoredType
     facts: dict[str, object]
     parameters: int
@@ -78,7 +80,7 @@ class ModelInfo:
 
 
 def save_model(
-    model: Daam,
+    model: Model,
     path: Path | str,
     facts: Mapping[str, object],
     *,
@@ -121,7 +123,7 @@ def save_model(
     header = {
         "format": FORMAT,
         "version": VERSION,
-        "kind": KIND,
+        "kind": kind_of(type(model)),
         "config": asdict(model.config),
         "dtype": dtype,
         "facts": dict(facts),
@@ -141,7 +143,23 @@ def save_model(
 def load_model(
     path: Path | str, device: torch.device | str = "cpu"
 ) -> tuple[Daam, dict[str, object]]:
+    """Read a file that holds a DaAM, as `load_model_of` does."""
+    return load_model_of(Daam, path, device)
+
+
+def load_model_of(
+    model: type[AnyModel], path: Path | str, device: torch.device | str = "cpu"
+) -> tuple[AnyModel, dict[str, object]]:
     """Read a model file; the model is in float32, on `device` and not in training.
+
+    Parameters
+    ----------
+    model
+        Its class: one of those of `KINDS`.
+    path
+        The file.
+    device
+        Where the weights go.
 
     Returns
     -------
@@ -151,31 +169,42 @@ def load_model(
     Raises
     ------
     FileError
-        If the file is not there, no model file, of another version, or damaged.
+        If the file is not there, no model file, of another version or kind, or damaged.
     """
-    return _load(Path(path), device)[:2]
+    loaded, facts, _ = _load(Path(path), device, kind_of(model))
+    assert isinstance(loaded, model)
+    return loaded, facts
 
 
 def read_model_info(path: Path | str) -> ModelInfo:
-    """Say what a model file holds, after checking all of it as `load_model` does."""
-    return _load(Path(path), "cpu")[2]
+    """Say what a model file of any kind holds, after checking all of it."""
+    return _load(Path(path), "cpu", None)[2]
 
 
 def _load(
-    path: Path, device: torch.device | str
-) -> tuple[Daam, dict[str, object], ModelInfo]:
+    path: Path, device: torch.device | str, wanted: str | None
+) -> tuple[Model, dict[str, object], ModelInfo]:
     data = _read(path)
     found = _header(path, data)
-    config = _config(path, found["config"])
+    name = found["kind"]
+    if wanted is not None and name != wanted:
+        _refuse(
+            path,
+            f"a model of kind {wanted!r}",
+            f"kind {name!r}: name a file of that kind, or the method of this one",
+        )
+    kind = KINDS[name]
+    config = _config(path, kind.config, found["config"])
     try:
         tensors = load_tensors(data)
     except (SafetensorError, ValueError, KeyError, TypeError, RuntimeError) as error:
         raise FileError(path, f"expected a whole model file, found: {error}") from None
-    if config.layers > len(tensors):
-        _refuse(path, f"weights of all {config.layers} layers", "fewer")
+    layers: int = getattr(config, "layers", 1)
+    if layers > len(tensors):
+        _refuse(path, f"weights of all {layers} layers", "fewer")
     # Without storage, and without random first weights.
     with torch.device("meta"):
-        model = Daam(config)
+        model = kind.model(config)
     dtype: StoredType = found["dtype"]
     _check_tensors(path, tensors, model.state_dict(), STORED_TYPES[dtype])
     model.load_state_dict(
@@ -183,7 +212,7 @@ def _load(
         assign=True,
     )
     info = ModelInfo(
-        kind=KIND,
+        kind=name,
         config=config,
         dtype=dtype,
         facts=found["facts"],
@@ -227,8 +256,8 @@ def _header(path: Path, data: bytes) -> dict[str, Any]:
         _refuse(
             path, "the members of a model file", f"missing or unknown ones: {names:.80}"
         )
-    if found["kind"] != KIND:
-        _refuse(path, f"a model of kind {KIND!r}", f"kind {found['kind']!r:.40}")
+    if not isinstance(found["kind"], str) or found["kind"] not in KINDS:
+        _refuse(path, f"a model of kind {', '.join(KINDS)}", f"kind {found['kind']!r:.40}")
     if not isinstance(found["dtype"], str) or found["dtype"] not in STORED_TYPES:
         _refuse(path, "weights of a known dtype", f"{found['dtype']!r:.40}")
     if not isinstance(found["facts"], dict):
@@ -250,9 +279,9 @@ def _check_sum(path: Path, data: bytes, stated: object) -> None:
     _refuse(path, "contents that fit the checksum", "others: the file is damaged")
 
 
-def _config(path: Path, found: object) -> DaamConfig:
-    names = {field.name for field in fields(DaamConfig)}
-    if isinstance(found, dict):
+def _config(path: Path, kind: type[ModelConfig], found: object) -> ModelConfig:
+    names = {field.name for field in fields(kind)}
+    if isinstance(found, dict) and kind is KINDS["daam"].config:
         found = {**_ADDED_LATER, **found}
     if not isinstance(found, dict) or found.keys() != names:
         others = ", ".join(sorted(found.keys() ^ names)) if isinstance(found, dict) else ""
@@ -261,7 +290,7 @@ def _config(path: Path, found: object) -> DaamConfig:
         if type(value) is int and not 0 <= value <= _LARGEST_SIZE:
             _refuse(path, f"{name} from 0 to {_LARGEST_SIZE}", f"{value!r:.40}")
     try:
-        return DaamConfig(**found)
+        return kind(**found)
     except OptionError as error:
         raise FileError(path, f"{error}") from None
 

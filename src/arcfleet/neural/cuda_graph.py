@@ -80,8 +80,8 @@ class _Recording:
 
 
 def _tensors(carry: Carry) -> list[Tensor]:
-    parent = [] if carry.parent is None else [carry.parent]
-    return [*carry.state, carry.log_probability, carry.steps, *parent]
+    others = [part for part in (carry.parent, carry.memory) if part is not None]
+    return [*carry.state, carry.log_probability, carry.steps, *others]
 
 
 def _overwrite(target: Carry, source: Carry) -> None:
@@ -96,4 +96,5 @@ def _map(carry: Carry, change: Callable[[Tensor], Tensor]) -> Carry:
         log_probability=change(carry.log_probability),
         parent=None if carry.parent is None else change(carry.parent),
         steps=change(carry.steps),
+        memory=None if carry.memory is None else change(carry.memory),
     )

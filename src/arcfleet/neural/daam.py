@@ -206,6 +206,11 @@ class Daam(nn.Module):
         self.key = nn.Linear(width, width, bias=False)
 
     @property
+    def hides_served(self) -> bool:
+        """Whether the logits are the same if served arcs are left out."""
+        return self.config.served == "hidden"
+
+    @property
     def step_numbers(self) -> StepNumbers:
         """Say what a step holds at once, as `rollout.default_chunk` wants to know."""
         config = self.config

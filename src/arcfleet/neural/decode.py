@@ -13,12 +13,13 @@ Policy. The policy is used as it is: call `eval()` on a model before.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from arcfleet.errors import OptionError
 from arcfleet.neural.gumbel import draw_seeds, gumbel_noise
+from arcfleet.neural.memory import first_memory, recall
 from arcfleet.neural.rollout import Carry, Rollout, by_chunks, walk
 from arcfleet.neural.state import State, allowed_arcs, start, step
 
@@ -30,8 +31,8 @@ if TYPE_CHECKING:
     from arcfleet.neural.arc_batch import ArcBatch
     from arcfleet.neural.rollout import Advance, Limits, OnStep, Policy, Wrap
 
-    # From where plans stand to log-probabilities of the arcs.
-    Chances = Callable[[State], Tensor]
+    # From where plans stand to log-probabilities of the arcs, and what is remembered.
+    Chances = Callable[[Carry], tuple[Tensor, Tensor | None]]
 
 
 @torch.no_grad()
@@ -70,13 +71,15 @@ def greedy(
     def decode(
         piece: ArcBatch, part: slice, limits: Limits, tell: Callable[[int], None]
     ) -> Rollout:
-        chances = _chances(policy, piece, bound=bound)
+        prepared = policy.prepare(piece)
+        chances = _chances(policy, prepared, piece, bound=bound)
 
         def advance(carry: Carry) -> Carry:
-            log_probability = chances(carry.state)  # (batch, copies, arcs)
-            return _choose(piece, carry, log_probability.argmax(-1), log_probability, bound)
+            log_probability, memory = chances(carry)  # (batch, copies, arcs)
+            chosen = log_probability.argmax(-1)
+            return _choose(piece, carry, chosen, log_probability, memory, bound)
 
-        carry = _first_carry(piece, copies, first, part)
+        carry = _first_carry(piece, copies, prepared, first, part)
         return _walk(advance, carry, limits, tell, wrap)
 
     return by_chunks(
@@ -140,17 +143,18 @@ def sample(
     def decode(
         piece: ArcBatch, part: slice, limits: Limits, tell: Callable[[int], None]
     ) -> Rollout:
-        chances = _chances(policy, piece, bound=bound, temperature=temperature)
+        prepared = policy.prepare(piece)
+        chances = _chances(policy, prepared, piece, bound=bound, temperature=temperature)
         piece_seeds = seeds_here[part]
 
         def advance(carry: Carry) -> Carry:
-            log_probability = chances(carry.state)  # (batch, copies, arcs)
+            log_probability, memory = chances(carry)  # (batch, copies, arcs)
             noise = gumbel_noise(piece_seeds, copies, carry.steps, piece.num_arcs)
             # The largest of log-probabilities with Gumbel noise is a fair draw.
             chosen = (log_probability + noise).argmax(-1)
-            return _choose(piece, carry, chosen, log_probability, bound)
+            return _choose(piece, carry, chosen, log_probability, memory, bound)
 
-        carry = _first_carry(piece, copies, first, part)
+        carry = _first_carry(piece, copies, prepared, first, part)
         return _walk(advance, carry, limits, tell, wrap)
 
     return by_chunks(
@@ -193,12 +197,14 @@ def beam(
     def decode(
         piece: ArcBatch, _part: slice, limits: Limits, tell: Callable[[int], None]
     ) -> Rollout:
-        chances = _chances(policy, piece, bound=bound)
+        prepared = policy.prepare(piece)
+        chances = _chances(policy, prepared, piece, bound=bound)
         arcs = piece.num_arcs
 
         def advance(carry: Carry) -> Carry:
             # float64: sums of many steps must not make different plans look the same.
-            longer = carry.log_probability[..., None] + chances(carry.state)
+            gained, memory = chances(carry)
+            longer = carry.log_probability[..., None] + gained
             # Of equal ones the first: a stable sort, where topk would take any.
             best = longer.flatten(1).sort(dim=1, descending=True, stable=True)
             chosen = best.indices[:, :width]  # (batch, width)
@@ -209,14 +215,17 @@ def beam(
                 previous=carry.state.previous.gather(1, parent),
                 remaining=carry.state.remaining.gather(1, parent),
             )
+            if memory is not None:
+                memory = memory.gather(1, parent[..., None].expand_as(memory))
             return Carry(
                 state=step(piece, state, chosen % arcs, bound=bound),
                 log_probability=best.values[:, :width],
                 parent=parent,
                 steps=carry.steps + 1,
+                memory=memory,
             )
 
-        first = _first_carry(piece, width)
+        first = _first_carry(piece, width, prepared)
         # All copies of the empty plan but one have no chance, or all would stay the same.
         alone = torch.full_like(first.log_probability, -math.inf)
         alone[:, 0] = 0.0
@@ -238,37 +247,55 @@ def _check_count(name: str, count: int) -> None:
 def _first_carry(
     batch: ArcBatch,
     copies: int,
+    prepared: Any,
     first: State | None = None,
     part: slice | None = None,
 ) -> Carry:
     state = start(batch, copies)
+    memory = first_memory(prepared, copies)
     if first is not None:
         state = State(*(tensor[part] for tensor in first))
+        if memory is not None:
+            raise OptionError(
+                "expected a policy that decides by the state alone to go on with plans, "
+                "got one that remembers their beginning"
+            )
     return Carry(
         state=state,
         log_probability=torch.zeros_like(state.previous, dtype=torch.float64),
         parent=None,
         steps=torch.zeros((), dtype=torch.int64, device=state.previous.device),
+        memory=memory,
     )
 
 
 def _chances(
-    policy: Policy, batch: ArcBatch, *, bound: bool, temperature: float = 1.0
+    policy: Policy,
+    prepared: Any,
+    batch: ArcBatch,
+    *,
+    bound: bool,
+    temperature: float = 1.0,
 ) -> Chances:
-    prepared = policy.prepare(batch)
-
-    def chances(state: State) -> Tensor:
+    def chances(carry: Carry) -> tuple[Tensor, Tensor | None]:
+        state = carry.state
         allowed = allowed_arcs(batch, state, bound=bound)
-        logits = policy(prepared, state, allowed)
+        known, memory = recall(policy, prepared, state, carry.memory)
+        logits = policy(known, state, allowed)
         if logits.dtype != torch.float64:
             logits = logits.float()
-        return (logits / temperature).log_softmax(-1)  # (batch, copies, arcs)
+        return (logits / temperature).log_softmax(-1), memory  # (batch, copies, arcs)
 
     return chances
 
 
 def _choose(
-    batch: ArcBatch, carry: Carry, chosen: Tensor, log_probability: Tensor, bound: bool
+    batch: ArcBatch,
+    carry: Carry,
+    chosen: Tensor,
+    log_probability: Tensor,
+    memory: Tensor | None,
+    bound: bool,
 ) -> Carry:
     gained = log_probability.gather(-1, chosen[..., None])[..., 0]
     return Carry(
@@ -276,6 +303,7 @@ def _choose(
         log_probability=carry.log_probability + gained,
         parent=None,
         steps=carry.steps + 1,
+        memory=memory,
     )
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from arcfleet.neural.daam import Daam
 from arcfleet.neural.device import has_bfloat16
 
 if TYPE_CHECKING:
@@ -15,7 +16,8 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from arcfleet.neural.arc_batch import ArcBatch
-    from arcfleet.neural.daam import Daam, Prepared
+    from arcfleet.neural.daam import Prepared
+    from arcfleet.neural.kinds import AnyModel
     from arcfleet.neural.state import State
 
 _MOST_SHAPES = 64
@@ -57,9 +59,12 @@ class FastPolicy:
         return self._call(prepared, state, allowed)
 
 
-def decoding_model(model: Daam) -> Daam:
-    """Give the model in the precision to decode in: a bfloat16 copy on a recent GPU."""
-    if has_bfloat16(next(model.parameters()).device):
+def decoding_model(model: AnyModel) -> AnyModel:
+    """Give the model in the precision to decode in: a bfloat16 copy on a recent GPU.
+
+    Of DaAM only: the values of S2V-DQN differ too little from arc to arc.
+    """
+    if isinstance(model, Daam) and has_bfloat16(next(model.parameters()).device):
         model = copy.deepcopy(model).to(torch.bfloat16)
     return model.eval()
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from arcfleet.errors import OptionError
+from arcfleet.neural.daam import Daam
 from arcfleet.neural.labelled_set import open_instances, open_labelled, require_distinct
 from arcfleet.neural.proximal import Proximal
 from arcfleet.neural.reinforce import Reinforce
@@ -90,7 +91,7 @@ def finetune(
     if validation:
         require_distinct(validation, "to validate on")
     place = join_team(device)
-    model = first_model(config, init)
+    model = first_model(Daam, config, init)
     tell = progress or (lambda _: None)
     dimensions = config.model.mds_dimensions
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from arcfleet.neural.cuda_graph import fastest_wrap
+from arcfleet.neural.daam import Daam
 from arcfleet.neural.decode import greedy, sample
 from arcfleet.neural.fast_policy import FastPolicy
 from arcfleet.neural.features import flip_axes
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from arcfleet.neural.arc_batch import ArcBatch
-    from arcfleet.neural.daam import Daam
     from arcfleet.neural.finetune_config import FinetuneConfig
     from arcfleet.neural.labelled_set import InstanceSet, LabelledSet
     from arcfleet.neural.rollout import Rollout
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from arcfleet.neural.training_run import RunFolder
 
 
-class Finetuning(TrainingLoop):
+class Finetuning(TrainingLoop[Daam]):
     """A run of fine-tuning; `finetune` is the usual way.
 
     Parameters

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import copy
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic
 
 import torch
 
+from arcfleet.neural.kinds import AnyModel
 from arcfleet.neural.team import ALONE, Team
 
 if TYPE_CHECKING:
@@ -14,10 +15,8 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
-    from arcfleet.neural.daam import Daam
 
-
-class Learner:
+class Learner(Generic[AnyModel]):
     """A model that learns.
 
     Losses are computed with `working`. In bfloat16 it is a copy of the float32 masters,
@@ -39,7 +38,7 @@ class Learner:
 
     def __init__(
         self,
-        model: Daam,
+        model: AnyModel,
         *,
         dtype: torch.dtype,
         weight_decay: float,
@@ -49,10 +48,10 @@ class Learner:
         average_decay: float,
         team: Team = ALONE,
     ) -> None:
-        self.master = model.train()
+        self.master: AnyModel = model.train()
         same = dtype == torch.float32
-        self.working = model if same else copy.deepcopy(model).to(dtype)
-        self.average = copy.deepcopy(model).requires_grad_(False).eval()
+        self.working: AnyModel = model if same else copy.deepcopy(model).to(dtype)
+        self.average: AnyModel = copy.deepcopy(model).requires_grad_(False).eval()
         # Tensors that share the memory of the weights.
         self._averaged = (
             list(self.average.state_dict().values()),
@@ -117,9 +116,10 @@ class Learner:
         decay = min(self._average_decay, self.updates / (self.updates + 10))
         torch._foreach_lerp_(*self._averaged, 1 - decay)
 
-    def for_decoding(self) -> Daam:
+    def for_decoding(self) -> AnyModel:
         """Give a copy of the averaged weights in the type that training works in."""
-        return copy.deepcopy(self.average).to(self.dtype)
+        model: AnyModel = copy.deepcopy(self.average)
+        return model.to(self.dtype)
 
     def tensors(self) -> dict[str, Tensor]:
         """Give all that another learner needs to go on from here, on the CPU."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch.nn import functional
 
+from arcfleet.neural.daam import Daam
 from arcfleet.neural.imitation import draw_lesson
 from arcfleet.neural.labelled_set import open_labelled, require_distinct
 from arcfleet.neural.state import allowed_arcs
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from arcfleet.neural.arc_batch import ArcBatch
-    from arcfleet.neural.daam import Daam
     from arcfleet.neural.labelled_set import LabelledSet
     from arcfleet.neural.pretrain_config import PretrainConfig
     from arcfleet.neural.shrink import Rung
@@ -95,7 +95,7 @@ def pretrain(
     if validation:
         require_distinct(validation, "to validate on")
     place = join_team(device)
-    model = first_model(config, init)
+    model = first_model(Daam, config, init)
     tell = progress or (lambda _: None)
 
     def opened(path: Path | str, most: int | None = None, examples: int = 0) -> LabelledSet:
@@ -120,7 +120,7 @@ def pretrain(
     return run.go_or_resume(resume=resume, stop=stop)
 
 
-class Pretraining(TrainingLoop):
+class Pretraining(TrainingLoop[Daam]):
     """A run of pre-training; `pretrain` is the usual way.
 
     Parameters

@@ -199,8 +199,10 @@ def config_of(kind: type[Config], settings: Mapping[str, Any]) -> Config:
     sizes = given.pop("model", {})
     if not isinstance(sizes, dict):
         raise OptionError(f"expected model to be a table of sizes, got {sizes!r:.40}")
-    require_known(sizes, [f.name for f in fields(DaamConfig)], "model.")
-    usual = asdict(DaamConfig())
+    # Each kind of training says by the usual sizes which kind of model it is for.
+    of_model: Any = kind.__dataclass_fields__["model"].default_factory
+    require_known(sizes, [f.name for f in fields(of_model)], "model.")
+    usual = asdict(of_model())
     for name, value in sizes.items():
         wanted = type(usual[name])
         if type(value) is not wanted and not (wanted is float and type(value) is int):
@@ -210,7 +212,7 @@ def config_of(kind: type[Config], settings: Mapping[str, Any]) -> Config:
     weights = given.pop("weights", ())
     if not isinstance(weights, (list, tuple)):
         raise OptionError(f"expected weights to be a list of numbers, got {weights!r:.40}")
-    return kind(**given, weights=tuple(weights), model=DaamConfig(**sizes))
+    return kind(**given, weights=tuple(weights), model=of_model(**sizes))
 
 
 def require_known(given: Iterable[str], known: list[str], prefix: str = "") -> None:

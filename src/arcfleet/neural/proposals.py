@@ -15,7 +15,15 @@ from arcfleet.neural.cuda_graph import fastest_wrap
 from arcfleet.neural.decode import greedy, sample
 from arcfleet.neural.features import batch_from_networks
 from arcfleet.neural.gumbel import draw_seeds, gumbel_noise
-from arcfleet.neural.plans import Plans, best, flat_plan, merge, optimise, paper_recipe
+from arcfleet.neural.plans import (
+    Plans,
+    as_decoded,
+    best,
+    flat_plan,
+    merge,
+    optimise,
+    paper_recipe,
+)
 from arcfleet.neural.rollout import Rollout
 from arcfleet.neural.window import windowed_rollout
 
@@ -25,7 +33,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from arcfleet.network import Network
-    from arcfleet.neural.daam import Daam
+    from arcfleet.neural.kinds import Model
     from arcfleet.neural.rollout import OnStep
     from arcfleet.solution.plan import IntArray
 
@@ -69,7 +77,7 @@ class Proposer:
 
     def __init__(
         self,
-        model: Daam,
+        model: Model,
         networks: Sequence[Network],
         device: torch.device,
         *,
@@ -90,11 +98,12 @@ class Proposer:
 
     def greedy(self, on_step: OnStep) -> Plans:
         """Give one plan of each instance: the likeliest arc at each step."""
-        if self.windowed:
-            rollout = self._windows(1, _likeliest, on_step)
-        else:
-            rollout = greedy(self.model, self.batch, on_step=on_step, wrap=self.wrap)
+        rollout = self._greedily(on_step)
         return optimise(self.batch, rollout, choose_directions=True, threads=self.threads)
+
+    def decoded(self, on_step: OnStep) -> Plans:
+        """Give the plans of `greedy` without the path optimiser."""
+        return as_decoded(self.batch, self._greedily(on_step))
 
     def recipe(self, on_step: OnStep) -> Plans:
         """Give one plan of each instance: the paper's cheapest of four, directions kept."""
@@ -135,6 +144,11 @@ class Proposer:
                 wrap=self.wrap,
             )
         return optimise(batch, rollout, choose_directions=True, threads=self.threads)
+
+    def _greedily(self, on_step: OnStep) -> Rollout:
+        if self.windowed:
+            return self._windows(1, _likeliest, on_step)
+        return greedy(self.model, self.batch, on_step=on_step, wrap=self.wrap)
 
     def _windows(
         self, copies: int, choose: Choose, on_step: OnStep, *, bound: bool = True

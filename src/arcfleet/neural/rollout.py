@@ -41,7 +41,8 @@ class StepNumbers(NamedTuple):
 class Policy(Protocol):
     """What can be decoded: a model, compiled or not, or a baseline.
 
-    It may have `step_numbers`, by which the chunks are made to fit the memory.
+    It may have `step_numbers`, by which the chunks are made to fit the memory. One that
+    remembers what it chose is described in `memory.py`.
     """
 
     def prepare(self, batch: ArcBatch) -> Any:
@@ -82,12 +83,16 @@ class Carry(NamedTuple):
         every plan stays in its place.
     steps
         Number of steps taken, a tensor without dimensions.
+    memory
+        What a recurrent policy remembers of each plan, (batch, copies, width); None for
+        one that decides by the state alone. See `memory.py`.
     """
 
     state: State
     log_probability: Tensor
     parent: Tensor | None
     steps: Tensor
+    memory: Tensor | None = None
 
 
 # One step. It must be a function of tensors alone, with no question to the device: then

@@ -1,4 +1,4 @@
-"""Where the model lies that comes with the package."""
+"""Where the models lie that come with the package."""
 
 from __future__ import annotations
 
@@ -9,8 +9,22 @@ from arcfleet.errors import OptionError
 SHIPPED_MODEL = Path(__file__).parent / "weights" / "daam.safetensors"
 
 
-def model_path(model: Path | str | None) -> Path:
+def shipped_model(kind: str) -> Path:
+    """Give the place of the model of a kind; it need not be there."""
+    if kind == "daam":
+        return SHIPPED_MODEL
+    return SHIPPED_MODEL.with_name(f"{kind}.safetensors")
+
+
+def model_path(model: Path | str | None, kind: str = "daam") -> Path:
     """Give the model file to use: the one that is named, or the one that is shipped.
+
+    Parameters
+    ----------
+    model
+        The file, or None.
+    kind
+        Of model that is wanted: "daam", "s2v-dqn" or "vrp-dl".
 
     Raises
     ------
@@ -23,9 +37,10 @@ def model_path(model: Path | str | None) -> Path:
                 f"expected the path of a model file, got {type(model).__name__}"
             )
         return Path(model)
-    if not SHIPPED_MODEL.is_file():
+    shipped = shipped_model(kind)
+    if not shipped.is_file():
         raise OptionError(
-            "expected a model file, got none, and none comes with this version of "
-            "arcfleet: name one (model=..., on the command line --model FILE)"
+            f"expected a model file of kind {kind!r}, got none, and none comes with this "
+            "version of arcfleet: name one (model=..., on the command line --model FILE)"
         )
-    return SHIPPED_MODEL
+    return shipped

@@ -2,8 +2,9 @@
 
 Every method makes its first plan whatever the clock says, so that a plan is always
 returned. `daam` (the paper's recipe) and `daam-greedy` make just that one, `daam-sample`
-goes on drawing plans, and `hybrid` hands its greedy plan to ruin and recreate. One
-iteration is one such plan; the recipe, which takes the cheapest of four, counts as one.
+goes on drawing plans, and `hybrid` hands its greedy plan to ruin and recreate. The
+baselines `s2v-dqn` and `vrp-dl` make one greedy plan and take it as decoded. One iteration
+is one such plan; the recipe, which takes the cheapest of four, counts as one.
 
 Of a large instance the greedy plan may take longer than it is worth: `hybrid` gives it up
 when a fifth of the time limit is gone, and ruin and recreate begins by itself.
@@ -25,10 +26,11 @@ import torch
 
 from arcfleet.errors import OptionError
 from arcfleet.neural.attempt import Attempt
-from arcfleet.neural.checkpoint import load_model
+from arcfleet.neural.checkpoint import load_model_of
 from arcfleet.neural.device import choose_device, torch_threads, working_on
 from arcfleet.neural.fast_policy import decoding_model
 from arcfleet.neural.hybrid import improve
+from arcfleet.neural.kinds import KINDS, kind_of
 from arcfleet.neural.proposals import Proposer, one_plan
 from arcfleet.neural.shipped import model_path
 from arcfleet.search.progress import Progress
@@ -38,7 +40,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from arcfleet.network import Network
-    from arcfleet.neural.daam import Daam
+    from arcfleet.neural.kinds import Model
     from arcfleet.neural.plans import Plans
     from arcfleet.search import ProgressCallback, Result, Stop
     from arcfleet.search.result import StoppedBy
@@ -72,17 +74,34 @@ class LoadedModel:
         Where it works.
     """
 
-    model: Daam
+    model: Model
     device: torch.device
 
+    @property
+    def kind(self) -> str:
+        """Name of the kind of model."""
+        return kind_of(type(self.model))
 
-def load_for_solving(model: Path | str | LoadedModel | None, device: str) -> LoadedModel:
+
+def load_for_solving(
+    model: Path | str | LoadedModel | None, device: str, kind: str = "daam"
+) -> LoadedModel:
     """Load a model file, or the shipped one, on to a device; a loaded one stays as it is.
+
+    Parameters
+    ----------
+    model
+        The file, None for the shipped one, or a loaded model.
+    device
+        Its name, or "auto".
+    kind
+        Of model that is wanted.
 
     Raises
     ------
     OptionError
-        If the model is none, the device is not there, or a loaded model is elsewhere.
+        If the model is none, the device is not there, or a loaded model is elsewhere or
+        of another kind.
     FileError
         If the model file is none or damaged.
     """
@@ -92,10 +111,16 @@ def load_for_solving(model: Path | str | LoadedModel | None, device: str) -> Loa
                 f"expected a model loaded on device {device!r}, got one on "
                 f"{str(model.device)!r}: leave the device out or load the model there"
             )
+        if model.kind != kind:
+            raise OptionError(
+                f"expected a loaded model of kind {kind!r}, got one of kind "
+                f"{model.kind!r}: load one of that kind, or take the method of this one"
+            )
         return model
-    path = model_path(model)
+    path = model_path(model, kind)
     place = choose_device(device)
-    return LoadedModel(model=decoding_model(load_model(path, place)[0]), device=place)
+    loaded = load_model_of(KINDS[kind].model, path, place)[0]
+    return LoadedModel(model=decoding_model(loaded), device=place)
 
 
 def solve_learned(
@@ -226,6 +251,8 @@ def _attempt(
         generator=generator,
     )
     first = proposer.recipe if method == "daam" else proposer.greedy
+    if loaded.kind != "daam":
+        first = proposer.decoded
     began = time.perf_counter()
     _offer(attempts, range(len(attempts)), first(watch.look))
     watch.may_end = True

@@ -8,7 +8,7 @@ import time
 import warnings
 from abc import ABC, abstractmethod
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 import torch
 
@@ -18,9 +18,9 @@ from arcfleet.errors import (
     OptionError,
     WithoutPicturesWarning,
 )
-from arcfleet.neural.checkpoint import load_model, save_model
-from arcfleet.neural.daam import Daam
+from arcfleet.neural.checkpoint import load_model_of, save_model
 from arcfleet.neural.device import has_bfloat16, working_on
+from arcfleet.neural.kinds import AnyModel
 from arcfleet.neural.learner import Learner
 from arcfleet.neural.plan_pictures import draw_examples
 from arcfleet.neural.shrink import rungs
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
+    from arcfleet.neural.daam import Daam
     from arcfleet.neural.labelled_set import InstanceSet, LabelledSet
     from arcfleet.neural.plans import Plans
     from arcfleet.neural.pretrain_config import PretrainConfig
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
     Function = TypeVar("Function", bound=Callable[..., Tensor])
 
 
-class TrainingLoop(ABC):
+class TrainingLoop(ABC, Generic[AnyModel]):
     """A run of training; its children say what a step is.
 
     Parameters
@@ -70,7 +71,7 @@ class TrainingLoop(ABC):
     def __init__(
         self,
         config: PretrainConfig,
-        model: Daam,
+        model: AnyModel,
         data: Sequence[InstanceSet],
         validation: Sequence[LabelledSet],
         folder: RunFolder,
@@ -90,7 +91,7 @@ class TrainingLoop(ABC):
                 f"{self.team.size}: start it without torchrun"
             )
         self._tell = tell if self.team.leads else _tell_nobody
-        self.learner = Learner(
+        self.learner: Learner[AnyModel] = Learner(
             model,
             dtype=_working_type(config, self.device),
             weight_decay=config.weight_decay,
@@ -105,7 +106,7 @@ class TrainingLoop(ABC):
         self.generator = generator_on(self.device, config.seed + 1)
         weights = config.weights or (1.0,) * len(data)
         self._weights = torch.tensor(weights, dtype=torch.float64)
-        hidden = model.config.served == "hidden"
+        hidden = getattr(model, "hides_served", False)
         self._rungs = [rungs(each.batch) if hidden else [] for each in data]
         self.step = 0
         self.gaps: dict[str, Gaps] = {}
@@ -124,7 +125,7 @@ class TrainingLoop(ABC):
         """Give what a checkpoint must hold beside the learner, on the CPU."""
         return {}
 
-    def restore_extra(self, tensors: dict[str, Tensor]) -> None:  # noqa: B027
+    def restore_extra(self, tensors: dict[str, Tensor]) -> None:
         """Take over what `extra_tensors` gave."""
 
     @property
@@ -422,7 +423,9 @@ def allow_graphs(count: int) -> None:
     compiler.recompile_limit = max(compiler.recompile_limit, count)
 
 
-def first_model(config: PretrainConfig, init: Path | str | None) -> Daam:
+def first_model(
+    kind: type[AnyModel], config: PretrainConfig, init: Path | str | None
+) -> AnyModel:
     """Give the weights to start from: those of a file, else random ones.
 
     Raises
@@ -431,7 +434,7 @@ def first_model(config: PretrainConfig, init: Path | str | None) -> Daam:
         If the model of the file has other sizes than the config.
     """
     if init is not None:
-        model, _ = load_model(init, "cpu")
+        model, _ = load_model_of(kind, init, "cpu")
         if model.config != config.model:
             raise OptionError(
                 f"expected the model to start from to have the sizes {config.model}, "
@@ -441,7 +444,8 @@ def first_model(config: PretrainConfig, init: Path | str | None) -> Daam:
     # The start depends on the seed alone, and the caller's generator is left as it was.
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(config.seed)
-        return Daam(config.model)
+        sizes: Any = config.model
+        return kind(sizes)
 
 
 def require_weights(config: PretrainConfig, count: int) -> None:

@@ -11,9 +11,9 @@ from arcfleet.neural.decode import greedy
 from arcfleet.neural.plans import as_decoded, optimise
 
 if TYPE_CHECKING:
-    from arcfleet.neural.daam import Daam
     from arcfleet.neural.labelled_set import LabelledSet
     from arcfleet.neural.plans import Plans
+    from arcfleet.neural.rollout import Policy
 
 
 class Gaps(NamedTuple):
@@ -32,7 +32,9 @@ class Gaps(NamedTuple):
 
 
 @torch.no_grad()
-def validate(model: Daam, labelled: LabelledSet, *, threads: int = 1) -> tuple[Gaps, Plans]:
+def validate(
+    model: Policy, labelled: LabelledSet, *, threads: int = 1
+) -> tuple[Gaps, Plans]:
     """Decode every instance greedily and compare costs; give the plans as decoded, too."""
     wrap = fastest_wrap(labelled.batch.real.device)
     rollout = greedy(model, labelled.batch, wrap=wrap)

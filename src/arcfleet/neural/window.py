@@ -19,6 +19,7 @@ from arcfleet.neural import state as process
 from arcfleet.neural.arc_batch import ArcBatch
 from arcfleet.neural.daam import NUM_PLAIN
 from arcfleet.neural.features import mean_service_cost
+from arcfleet.neural.memory import first_memory, recall
 from arcfleet.neural.state import State
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
-    from arcfleet.neural.daam import Daam
+    from arcfleet.neural.kinds import Model
 
 # Windows whose mean driving cost becomes the unit of length.
 NUM_SAMPLES = 32
@@ -34,7 +35,7 @@ NUM_SAMPLES = 32
 
 @torch.no_grad()
 def windowed_rollout(
-    model: Daam,
+    model: Model,
     batch: ArcBatch,
     *,
     choose: Callable[[Tensor], Tensor],
@@ -75,6 +76,7 @@ def windowed_rollout(
     num_tasks = int(batch.num_tasks)
     state = process.start(batch, copies)
     chosen: list[Tensor] = []
+    memory: Tensor | None = None
     if num_tasks:
         batch = with_scale(batch, window_scale(batch, tasks))
     # At worst every task is a route of its own; no plan is done before `num_tasks` steps,
@@ -84,6 +86,9 @@ def windowed_rollout(
             break
         window = look(batch, state, min(tasks, num_tasks))
         prepared = model.prepare(window.batch, padded=True)
+        if not chosen:
+            memory = first_memory(prepared, 1)  # (copies, 1, width), or None
+        prepared, memory = recall(model, prepared, window.state, memory)
         allowed = process.allowed_arcs(window.batch, window.state, bound=bound)
         logits = model(prepared, window.state, allowed)  # (copies, 1, arcs of the window)
         picked = choose(logits.transpose(0, 1)).transpose(0, 1)  # (copies, 1)

@@ -1,0 +1,1 @@
+"""The learned solvers that the paper compares DaAM with, as it adapts them."""
