@@ -100,11 +100,24 @@ def test_samples_depend_on_seed_and_temperature_but_not_on_batches(
     assert cold == decode_dataset(loaded, dataset, COUNT, "greedy-optimised").costs.tolist()
 
 
+def test_a_part_is_decoded_as_in_the_whole(loaded: LoadedModel, dataset: Dataset) -> None:
+    whole = decode_dataset(loaded, dataset, COUNT, "recipe", keep=[4])
+    told: list[int] = []
+    part = decode_dataset(
+        loaded, dataset, 3, "recipe", first=3, keep=[4], batch_size=2, progress=told.append
+    )
+    assert part.costs.tolist() == whole.costs[3:6].tolist()
+    assert part.plans[4][0].tolist() == whole.plans[4][0].tolist()
+    assert told == [2, 3]
+
+
 def test_wrong_arguments(loaded: LoadedModel, dataset: Dataset) -> None:
     with pytest.raises(OptionError, match="got 'magic'"):
         decode_dataset(loaded, dataset, 1, "magic")  # type: ignore[arg-type]
     with pytest.raises(OptionError, match="from 1 to the 7 instances"):
         decode_dataset(loaded, dataset, COUNT + 1, "greedy")
+    with pytest.raises(OptionError, match="got 2 from number 6 on"):
+        decode_dataset(loaded, dataset, 2, "greedy", first=COUNT - 1)
     with pytest.raises(OptionError, match="at least 1 instance"):
         decode_dataset(loaded, dataset, 1, "greedy", batch_size=0)
-    assert device_name(loaded) == "cpu"
+    assert device_name(loaded.device) == device_name("cpu") == "cpu"

@@ -11,7 +11,7 @@ import torch
 from arcfleet.errors import OptionError, UnsolvableError
 from arcfleet.neural.cuda_graph import fastest_wrap
 from arcfleet.neural.decode import greedy, sample
-from arcfleet.neural.device import torch_threads
+from arcfleet.neural.device import choose_device, torch_threads
 from arcfleet.neural.features import batch_from_dataset
 from arcfleet.neural.plans import (
     NO_PLAN,
@@ -39,7 +39,8 @@ if TYPE_CHECKING:
 # directions, the paper's recipe, and the best of some samples through that optimiser.
 Decoding = Literal["greedy", "greedy-optimised", "recipe", "sample"]
 
-_BATCH = {"cpu": 64, "cuda": 1024}
+#: Instances decoded at a time, unless told otherwise.
+USUAL_BATCH = {"cpu": 64, "cuda": 1024}
 
 
 class DecodedSet(NamedTuple):
@@ -67,18 +68,17 @@ def decode_dataset(
     count: int,
     decoding: Decoding,
     *,
+    first: int = 0,
     samples: int = 1,
     temperature: float = 1.0,
     seed: int = 0,
     keep: Collection[int] = (),
     threads: int = 1,
     batch_size: int | None = None,
+    warm_up: bool = True,
     progress: Callable[[int], None] | None = None,
 ) -> DecodedSet:
-    """Make a plan of each of the first `count` instances.
-
-    On a GPU the first batch is decoded once before the clock starts: libraries choose
-    their kernels then.
+    """Make a plan of each of `count` instances, from number `first` on.
 
     Parameters
     ----------
@@ -90,6 +90,8 @@ def decode_dataset(
         How many to take.
     decoding
         How.
+    first
+        Position of the first one.
     samples, temperature, seed
         Of "sample": plans drawn of each instance, what divides the logits, and the seed
         of all draws.
@@ -99,6 +101,9 @@ def decode_dataset(
         For torch on the CPU, and the path optimiser.
     batch_size
         Instances at a time; by default what suits the device.
+    warm_up
+        Whether, on a GPU, the first batch is decoded once before the clock starts:
+        libraries choose their kernels then.
     progress
         Told after each batch how many instances are done.
 
@@ -114,19 +119,20 @@ def decode_dataset(
             f"expected decoding to be one of {', '.join(get_args(Decoding))}, "
             f"got {decoding!r}"
         )
-    if not 1 <= count <= len(dataset):
+    if not (0 <= first < first + count <= len(dataset)):
         raise OptionError(
             f"expected a count from 1 to the {len(dataset)} instances of {dataset.path}, "
-            f"got {count}"
+            f"got {count}" + (f" from number {first} on" if first else "")
         )
-    size = _BATCH[loaded.device.type] if batch_size is None else batch_size
+    end = first + count
+    size = USUAL_BATCH[loaded.device.type] if batch_size is None else batch_size
     if size < 1:
         raise OptionError(f"expected batches of at least 1 instance, got {size}")
 
-    def decode(first: int, generator: torch.Generator) -> Plans:
+    def decode(start: int, generator: torch.Generator) -> Plans:
         batch = batch_from_dataset(
             dataset,
-            np.arange(first, min(first + size, count)),
+            np.arange(start, min(start + size, end)),
             device=loaded.device,
             mds_dimensions=loaded.model.config.mds_dimensions,
         )
@@ -140,19 +146,19 @@ def decode_dataset(
     generator = _generator(seed)
     try:
         with torch_threads(threads), torch.inference_mode():
-            if loaded.device.type == "cuda":
+            if loaded.device.type == "cuda" and warm_up:
                 _release_memory(loaded.device)
-                decode(0, _generator(seed))
-            for first in range(0, count, size):
+                decode(first, _generator(seed))
+            for start in range(first, end, size):
                 _release_memory(loaded.device)
                 started = time.perf_counter()
-                found = decode(first, generator)  # on the host: the device has finished
+                found = decode(start, generator)  # on the host: the device has finished
                 seconds += time.perf_counter() - started
-                costs.append(_all_planned(found, dataset, first))
-                last = first + len(found.costs)
-                plans |= {i: flat_plan(found, i - first) for i in keep if first <= i < last}
+                costs.append(_all_planned(found, dataset, start))
+                last = start + len(found.costs)
+                plans |= {i: flat_plan(found, i - start) for i in keep if start <= i < last}
                 if progress is not None:
-                    progress(last)
+                    progress(last - first)
     except torch.OutOfMemoryError:
         raise OptionError(
             f"expected batches of {size} instances to fit in the device's memory, found "
@@ -161,11 +167,12 @@ def decode_dataset(
     return DecodedSet(np.concatenate(costs), plans, seconds)
 
 
-def device_name(loaded: LoadedModel) -> str:
-    """Name the device for records: the GPU's type, or "cpu"."""
-    if loaded.device.type == "cuda":
-        return torch.cuda.get_device_name(loaded.device)
-    return loaded.device.type
+def device_name(device: str | torch.device) -> str:
+    """Name a device for records: the GPU's type, or "cpu"."""
+    place = choose_device(device) if isinstance(device, str) else device
+    if place.type == "cuda":
+        return torch.cuda.get_device_name(place)
+    return place.type
 
 
 def _plans(

@@ -74,3 +74,54 @@ def markdown_table(rows: Sequence[Sequence[object]], header: Sequence[str]) -> s
         for line in lines
     )
     return "\n".join(f"| {' | '.join(line)} |" for line in texts)
+
+
+#: What LaTeX would take for something else.
+_LATEX = {
+    **{letter: f"\\{letter}" for letter in "&%$#_{}"},
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "±": r"$\pm$",
+    "µ": r"$\mu$",
+}
+
+
+def latex_table(
+    rows: Sequence[Sequence[object]], header: Sequence[str], *, caption: str, label: str
+) -> str:
+    """Write rows under a header for LaTeX, with the rules of the package booktabs.
+
+    Parameters
+    ----------
+    rows, header
+        As `table` takes them.
+    caption, label
+        Of the table.
+    """
+
+    def line(cells: Sequence[object]) -> str:
+        texts = (_MISSING if cell is None else _escaped(str(cell)) for cell in cells)
+        return " & ".join(texts) + r" \\"
+
+    return "\n".join(
+        [
+            r"\begin{table*}",
+            r"\centering",
+            rf"\begin{{tabular}}{{@{{}}l{'r' * (len(header) - 1)}@{{}}}}",
+            r"\toprule",
+            line(header),
+            r"\midrule",
+            *(line(row) for row in rows),
+            r"\bottomrule",
+            r"\end{tabular}",
+            rf"\caption{{{_escaped(caption)}}}",
+            rf"\label{{{label}}}",
+            r"\end{table*}",
+            "",
+        ]
+    )
+
+
+def _escaped(text: str) -> str:
+    return "".join(_LATEX.get(letter, letter) for letter in text)

@@ -1,0 +1,5 @@
+"""Later."""
+
+
+def add_parsers(names):
+    pass

@@ -1,0 +1,198 @@
+"""Series side by side on the same instances: gaps to MAENS and to the best known."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from arcfleet.errors import OptionError
+from arcfleet.experiments.gaps import PairedGaps, paired_gaps
+from arcfleet.experiments.rows import LABELS, ROW_TYPES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from numpy.typing import NDArray
+
+    from arcfleet.experiments.series import Series
+
+#: The row that the paper's gaps are measured from.
+PAPER_REFERENCE = "maens"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Reference:
+    """Costs to compare with.
+
+    Parameters
+    ----------
+    positions
+        Of the instances that have one, rising.
+    costs
+        Of these.
+    """
+
+    positions: NDArray[np.int64]
+    costs: NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SetTable:
+    """The series of one test set, one per row.
+
+    Parameters
+    ----------
+    name
+        Of its column.
+    scale, place
+        Its Task set and its maps.
+    rows
+        By name of the row.
+    labels
+        The costs of the labels; None where there are none.
+    """
+
+    name: str
+    scale: str
+    place: str
+    rows: dict[str, Series]
+    labels: Series | None
+
+    @property
+    def paper_reference(self) -> Reference | None:
+        """Give the costs of MAENS; of several runs of it, of the longest."""
+        found = [x for name, x in self.rows.items() if _base(name) == PAPER_REFERENCE]
+        if not found:
+            return None
+        longest = max(found, key=lambda x: dict(x.key.settings).get("iterations", 0))
+        return Reference(positions=longest.positions, costs=longest.costs)
+
+    @property
+    def best_known(self) -> Reference:
+        """Give the cheapest plan of each instance that has been searched long.
+
+        That is where there is a label, else where MAENS has a plan, else where every row
+        has one; labels and all rows then count.
+        """
+        paper = self.paper_reference
+        if self.labels is not None:
+            positions = self.labels.positions
+        elif paper is not None:
+            positions = paper.positions
+        else:
+            positions = _common(list(self.rows.values()))
+        best = np.full(len(positions), np.iinfo(np.int64).max)
+        every = [*self.rows.values(), *([] if self.labels is None else [self.labels])]
+        for series in every:
+            known = np.isin(positions, series.positions)
+            places = np.searchsorted(series.positions, positions[known])
+            best[known] = np.minimum(best[known], series.costs[places])
+        return Reference(positions=positions, costs=best)
+
+
+def set_tables(series: Iterable[Series]) -> list[SetTable]:
+    """Sort series by test set and row, those of one instance at a time left out.
+
+    Of a row that was measured on several devices the one with most instances is taken.
+
+    Raises
+    ------
+    OptionError
+        If a row was measured with several settings or models, or there is none.
+    """
+    by_set: dict[str, list[Series]] = {}
+    for each in series:
+        if not each.key.alone:
+            by_set.setdefault(each.key.data_sha256, []).append(each)
+    tables = [_set_table(group) for group in by_set.values()]
+    tables = [table for table in tables if table.rows]
+    if not tables:
+        raise OptionError("expected measured rows to report, found none: run them first")
+    scales = [table.scale for table in tables]
+    if len(set(scales)) == len(scales):  # the scale alone tells them apart
+        tables = [
+            SetTable(
+                name=table.scale.replace("task", "Task"),
+                scale=table.scale,
+                place=table.place,
+                rows=table.rows,
+                labels=table.labels,
+            )
+            for table in tables
+        ]
+    return sorted(tables, key=lambda table: (scale_number(table.scale), table.name))
+
+
+def _set_table(group: Sequence[Series]) -> SetTable:
+    key = group[0].key
+    rows: dict[str, Series] = {}
+    labels: list[Series] = []
+    for each in sorted(group, key=len, reverse=True):
+        if each.key.row == LABELS:
+            labels.append(each)
+            continue
+        other = rows.setdefault(each.key.row, each)
+        same = (each.key.settings, each.key.source_sha256)
+        if same != (other.key.settings, other.key.source_sha256):
+            raise OptionError(
+                f"expected one model and one setting of the row {each.key.row!r} on "
+                f"{key.set_name}, found several: report folders apart in which they differ"
+            )
+    if len({each.key.source_sha256 for each in labels}) > 1:
+        raise OptionError(
+            f"expected one set of labels of {key.set_name}, found several: report folders "
+            "apart in which they differ"
+        )
+    ordered = {name: rows[name] for name in sorted(rows, key=row_order)}
+    return SetTable(
+        name=key.set_name,
+        scale=key.scale,
+        place=key.place,
+        rows=ordered,
+        labels=labels[0] if labels else None,
+    )
+
+
+def gaps_to(series: Series, reference: Reference | None) -> tuple[PairedGaps, int] | None:
+    """Compare a series with a reference on the instances that both have.
+
+    Returns
+    -------
+    gaps, count
+        What the costs say, and on how many instances; None where they share none.
+    """
+    if reference is None:
+        return None
+    _, own, other = np.intersect1d(
+        series.positions, reference.positions, assume_unique=True, return_indices=True
+    )
+    if not len(own):
+        return None
+    gaps = paired_gaps(series.costs[own].tolist(), reference.costs[other].tolist())
+    return gaps, len(own)
+
+
+def row_order(name: str) -> tuple[int, str]:
+    """Sort rows as the paper's table has them, others after."""
+    base = _base(name)
+    known = list(ROW_TYPES)
+    return (known.index(base) if base in known else len(known), name)
+
+
+def scale_number(scale: str) -> int:
+    """Give the number of a Task set, to sort by."""
+    digits = "".join(letter for letter in scale if letter.isdigit())
+    return int(digits) if digits else 0
+
+
+def _base(row: str) -> str:
+    return row.partition("=")[0]
+
+
+def _common(series: Sequence[Series]) -> NDArray[np.int64]:
+    common = series[0].positions
+    for each in series[1:]:
+        common = np.intersect1d(common, each.positions, assume_unique=True)
+    return common

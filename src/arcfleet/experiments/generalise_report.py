@@ -1,0 +1,123 @@
+"""Models on scales and cities that they were not trained on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from arcfleet.errors import OptionError
+from arcfleet.experiments.comparison import gaps_to, scale_number, set_tables
+from arcfleet.experiments.report_files import (
+    Drawing,
+    Report,
+    Section,
+    checksums,
+    provenance,
+    record_of,
+)
+from arcfleet.experiments.table_report import gap_text
+from arcfleet.report.heat_plot import draw_heat
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+    from pathlib import Path
+
+    from arcfleet.experiments.series import Series
+
+
+def generalise_report(series: Sequence[Series], seen: Collection[str] = ()) -> Report:
+    """Lay out gaps to the labels: models and cities down, scales across.
+
+    Parameters
+    ----------
+    series
+        What was measured, with the labels of every test set.
+    seen
+        Cities that the models were trained on; with none given, nothing is said of it.
+
+    Raises
+    ------
+    OptionError
+        If a test set has no labels, or two are of the same city and scale.
+    """
+    tables = set_tables(series)
+    scales = sorted({t.scale for t in tables}, key=scale_number)
+    places = list(dict.fromkeys(t.place for t in tables))
+    models = list(dict.fromkeys(x.key.label for t in tables for x in t.rows.values()))
+    gaps: dict[tuple[str, str, str], float] = {}
+    texts: dict[tuple[str, str, str], str | None] = {}
+    records, used = [], []
+    for t in tables:
+        if t.labels is None:
+            raise OptionError(
+                f"expected labels of {t.name} to compare with, found none: make them with "
+                "`arcfleet dataset label`"
+            )
+        used.append(t.labels)
+        best = t.best_known
+        for x in t.rows.values():
+            place = (x.key.label, t.place, t.scale)
+            if place in gaps:
+                raise OptionError(
+                    f"expected one test set of {t.scale} of {t.place}, found several: "
+                    "report them apart"
+                )
+            compared = gaps_to(x, best)
+            if compared is None:
+                continue
+            gaps[place] = compared[0].gap_percent
+            texts[place] = gap_text(compared)
+            used.append(x)
+            records.append(
+                record_of(x)
+                | {
+                    "seen": None if not seen else t.place in seen,
+                    "gap_percent": compared[0].gap_percent,
+                    "half_width_percent": compared[0].half_width_percent,
+                }
+            )
+    lines = [(m, p) for m in models for p in places if any(k[:2] == (m, p) for k in gaps)]
+    names = [_line_name(m, p, models, places, seen) for m, p in lines]
+    columns = [scale.replace("task", "Task") for scale in scales]
+    section = Section(
+        "Mean gap of total cost to the best known in percent, 95 % confidence interval",
+        ["model, tested on", *columns],
+        [
+            [name, *(texts.get((*line, scale)) for scale in scales)]
+            for name, line in zip(names, lines, strict=True)
+        ],
+    )
+    values = [[gaps.get((*line, scale)) for scale in scales] for line in lines]
+
+    def draw(path: Path, caption: str) -> None:
+        draw_heat(
+            values,
+            path,
+            rows=names,
+            columns=columns,
+            x_label="tested on",
+            y_label="model",
+            value_label="mean gap to the best known, %",
+            caption=caption,
+        )
+
+    return Report(
+        name="generalise",
+        sections=(section,),
+        caption=(
+            "The best known is the cheapest of the labels and all models. "
+            f"{provenance(used)}"
+        ),
+        details=checksums(used),
+        records=tuple(records),
+        drawings=(Drawing("generalise", draw),),
+    )
+
+
+def _line_name(
+    model: str, place: str, models: list[str], places: list[str], seen: Collection[str]
+) -> str:
+    mark = "" if not seen else " (seen)" if place in seen else " (unseen)"
+    parts = [model] if len(models) > 1 or len(places) == 1 else []
+    if len(places) > 1 or mark:
+        parts.append(f"{place}{mark}")
+    return ", ".join(parts)

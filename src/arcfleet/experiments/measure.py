@@ -1,0 +1,276 @@
+"""Fills series, chunk by chunk: models in this process, searches over several."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from arcfleet.errors import ArcfleetError, FormatWarning
+from arcfleet.experiments.chunk_makers import (
+    Outcome,
+    SearchJob,
+    decode_chunk,
+    hybrid_chunk,
+    require_valid,
+    search_chunk,
+)
+from arcfleet.experiments.machine import commit, machine
+from arcfleet.experiments.measurements import labels_key
+from arcfleet.experiments.series import Chunk, RunFile
+from arcfleet.workers import TaskFailure, run_tasks
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from arcfleet.experiments.measurements import Measurement
+    from arcfleet.experiments.model_files import ModelFiles
+
+# Instances per line where a model decodes them one by one.
+_ALONE_CHUNK = 20
+# Batches per line on a CPU, where one takes seconds; a GPU has one.
+_CPU_BATCHES = 4
+
+
+def measure(
+    measurements: Sequence[Measurement],
+    file: RunFile,
+    models: ModelFiles,
+    *,
+    workers: int = 1,
+    batch_size: int | None = None,
+    judge: int = 50,
+    progress: Callable[[int, int], None] | None = None,
+    finished: Callable[[Measurement], None] | None = None,
+) -> None:
+    """Make what the file lacks, each chunk added as soon as it is there.
+
+    Models come first, in this process; then the searches over processes, chunks of all of
+    them in turn, so that what is done tells how long the rest will take. Ctrl-C ends it;
+    chunks in hand are lost.
+
+    Parameters
+    ----------
+    measurements
+        What to make.
+    file
+        Where to add.
+    models
+        The model files.
+    workers
+        Processes of the searches; threads of the path optimiser, and of torch on a CPU.
+    batch_size
+        Instances that a model decodes at a time; by default what suits the device.
+    judge
+        About so many plans of each series are judged by the checker, spread over it.
+    progress
+        Told how many plans are made, and how many there will be; what the file had
+        counts as made.
+    finished
+        Called after each series that was not complete before.
+
+    Raises
+    ------
+    SolutionError
+        If the checker finds a fault.
+    UnsolvableError
+        If an instance has no plan.
+    """
+    distinct = list({measurement.key: measurement for measurement in measurements}.values())
+    _keep_labels(distinct, file, judge)
+    work = _Work(distinct, file, progress, finished, workers, batch_size, judge)
+    work.tell(0)
+    for measurement in distinct:
+        if measurement.model is not None:
+            work.learned(measurement, measurement.model, models)
+    work.searches([x for x in distinct if x.model is None])
+
+
+class _Work:
+    """The work that is left, and what there is to tell about it."""
+
+    def __init__(
+        self,
+        measurements: Sequence[Measurement],
+        file: RunFile,
+        progress: Callable[[int, int], None] | None,
+        finished: Callable[[Measurement], None] | None,
+        workers: int,
+        batch_size: int | None,
+        judge: int,
+    ) -> None:
+        self.file = file
+        self.progress, self.finished = progress, finished
+        self.workers, self.batch_size, self.judge = workers, batch_size, judge
+        self.here = (machine(), commit())
+        self.total = sum(measurement.count for measurement in measurements)
+        self.left = {x.key: file.missing(x.key, x.count) for x in measurements}
+        self.open = {key: sum(map(len, part)) for key, part in self.left.items()}
+        self._warn_of_others(measurements)
+
+    def tell(self, beyond: int) -> None:
+        """Report; so many plans are made beyond those in the file."""
+        if self.progress is not None:
+            self.progress(self.total - sum(self.open.values()) + beyond, self.total)
+
+    def learned(self, measurement: Measurement, path: Path, models: ModelFiles) -> None:
+        """Decode what a series lacks, in this process."""
+        warm_up = True
+        for stretch in self.left[measurement.key]:
+            loaded = models.load(path)
+            for part in _cut(stretch, self._chunk_size(measurement, loaded.device.type)):
+                judged = _judged(part, measurement.count, self.judge)
+                if measurement.row.kind.kind == "hybrid":
+                    outcome = hybrid_chunk(
+                        measurement,
+                        loaded,
+                        part,
+                        judged=judged,
+                        workers=self.workers,
+                        tell=self.tell,
+                    )
+                else:
+                    outcome = decode_chunk(
+                        measurement,
+                        loaded,
+                        part,
+                        judged=judged,
+                        threads=self.workers,
+                        batch_size=self.batch_size,
+                        warm_up=warm_up,
+                        tell=self.tell,
+                    )
+                warm_up = False
+                self.add(measurement, part, outcome)
+
+    def _chunk_size(self, measurement: Measurement, device: str) -> int:
+        if measurement.key.alone:
+            return _ALONE_CHUNK
+        if measurement.row.kind.chunk:
+            return measurement.row.kind.chunk
+        from arcfleet.neural.evaluation import USUAL_BATCH
+
+        size = self.batch_size or USUAL_BATCH[device]
+        return size if device == "cuda" else _CPU_BATCHES * size
+
+    def searches(self, measurements: Sequence[Measurement]) -> None:
+        """Make what the series of searches lack, over processes."""
+        jobs = sorted(self._jobs(measurements), key=lambda job: job[0])
+        failures: list[TaskFailure] = []
+
+        def take(number: int, outcome: Outcome | TaskFailure) -> None:
+            _, measurement, job = jobs[number]
+            if isinstance(outcome, TaskFailure):
+                failures.append(outcome)
+            else:
+                self.add(measurement, range(job.first, job.last), outcome)
+
+        run_tasks(
+            search_chunk,
+            (job for _, _, job in jobs),
+            workers=max(1, min(self.workers, len(jobs))),
+            finished=take,
+        )
+        for failure in failures:
+            if failure.interrupted:
+                raise KeyboardInterrupt
+            raise ArcfleetError(failure.message)
+        if any(self.open[measurement.key] for measurement in measurements):
+            raise KeyboardInterrupt
+
+    def _jobs(
+        self, measurements: Sequence[Measurement]
+    ) -> Iterator[tuple[float, Measurement, SearchJob]]:
+        """Give the chunks of searches, each with the share of its series before it."""
+        for measurement in measurements:
+            dataset = measurement.test_set.dataset
+            kind = measurement.row.kind
+            for stretch in self.left[measurement.key]:
+                for part in _cut(stretch, kind.chunk):
+                    judged = _judged(part, measurement.count, self.judge)
+                    job = SearchJob(
+                        Path(dataset.path),
+                        dataset.checksum,
+                        measurement.key,
+                        kind.method,
+                        part.start,
+                        part.stop,
+                        tuple(judged),
+                    )
+                    yield part.start / measurement.count, measurement, job
+
+    def add(self, measurement: Measurement, part: range, outcome: Outcome) -> None:
+        """Keep a chunk."""
+        one_clock = measurement.row.kind.kind == "decoding" or measurement.key.alone
+        self.file.add(
+            Chunk(
+                key=measurement.key,
+                first=part.start,
+                costs=tuple(outcome.costs),
+                seconds=outcome.seconds,
+                parallel=1 if one_clock else self.workers,
+                judged=outcome.judged,
+                machine=self.here[0],
+                commit=self.here[1],
+            )
+        )
+        self.open[measurement.key] -= len(part)
+        self.tell(0)
+        if not self.open[measurement.key] and self.finished is not None:
+            self.finished(measurement)
+
+    def _warn_of_others(self, measurements: Sequence[Measurement]) -> None:
+        """Warn of kept chunks of another commit or machine, where more will be made."""
+        keys = {measurement.key for measurement in measurements}
+        other = [
+            chunk
+            for chunk in self.file.chunks
+            if chunk.key in keys and (chunk.machine, chunk.commit) != self.here
+        ]
+        if other and any(self.open.values()):
+            warnings.warn(
+                f"{self.file.path}: keeps {len(other)} chunks made elsewhere (commit "
+                f"{other[0].commit}, {other[0].machine}), this is commit {self.here[1]}, "
+                f"{self.here[0]}; name another folder to make them anew",
+                FormatWarning,
+                stacklevel=4,
+            )
+
+
+def _keep_labels(measurements: Sequence[Measurement], file: RunFile, judge: int) -> None:
+    """Put the costs of labels beside those of the methods, for reports without the sets."""
+    for test_set in {id(x.test_set): x.test_set for x in measurements}.values():
+        labels = test_set.labels
+        if labels is None:
+            continue
+        key = labels_key(test_set, labels.checksum)
+        if not file.missing(key, len(labels)):
+            continue
+        judged = _judged(range(len(labels)), len(labels), judge)
+        for position in judged:
+            cost = int(labels.cost[position])
+            instance = test_set.dataset[position]
+            require_valid(key, position, instance, labels[position], cost)
+        file.add(
+            Chunk(
+                key=key,
+                first=0,
+                costs=tuple(labels.cost.tolist()),
+                seconds=0.0,
+                parallel=1,
+                judged=len(judged),
+                machine=machine(),
+                commit=commit(),
+            )
+        )
+
+
+def _cut(stretch: range, size: int) -> Iterator[range]:
+    for first in range(stretch.start, stretch.stop, size):
+        yield range(first, min(first + size, stretch.stop))
+
+
+def _judged(part: range, count: int, number: int) -> list[int]:
+    """Give the positions of a chunk to be judged: about `number` of all, evenly spread."""
+    step = max(1, count // number)
+    return [position for position in part if position % step == 0]

@@ -1,0 +1,279 @@
+"""The rows of a table: path scanning, learned policies and searches, one line each.
+
+A row is asked for by `NAME`, `NAME=NUMBER` for so many plans, iterations or samples, and
+`NAME=NUMBER@TEMPERATURE` where plans are sampled.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
+
+from arcfleet.errors import OptionError
+from arcfleet.methods import METHODS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from arcfleet.experiments.series import Settings
+
+#: "search" is any method of `solve` without a model, "decoding" one of
+#: `neural.evaluation`, and "hybrid" a learned plan that a search improves.
+Kind = Literal["search", "decoding", "hybrid"]
+
+#: The row that holds the costs of the labels of a test set.
+LABELS = "labels"
+
+_MOST_NUMBER = 10**9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowType:
+    """What a row is made by.
+
+    Parameters
+    ----------
+    name
+        As given to `--rows`.
+    label
+        In tables.
+    kind, method
+        The method of `solve`, or the decoding.
+    model
+        Which model it needs; None for none.
+    unit, number
+        What its number counts and how many there usually are; "" and 0 for none.
+    is_slow
+        Whether it is a search, which solves fewer instances than the others.
+    chunk
+        Instances per JSON line: what a kill may lose.
+    """
+
+    name: str
+    label: str
+    kind: Kind
+    method: str
+    model: str | None = None
+    unit: str = ""
+    number: int = 0
+    is_slow: bool = False
+    chunk: int = 0
+
+
+def _scanning(name: str, label: str) -> RowType:
+    plans = METHODS[name].default_stop.iterations or 1
+    # Plain path scanning has five rules, which give one plan each, ever the same.
+    unit = "" if name == "ps" else "plans"
+    return RowType(
+        name=name,
+        label=label,
+        kind="search",
+        method=name,
+        unit=unit,
+        number=plans,
+        chunk=100,
+    )
+
+
+def _search(name: str, label: str, iterations: int, chunk: int) -> RowType:
+    return RowType(
+        name=name,
+        label=label,
+        kind="search",
+        method=name,
+        unit="iterations",
+        number=iterations,
+        is_slow=True,
+        chunk=chunk,
+    )
+
+
+def _decoding(
+    name: str, label: str, model: str, decoding: str = "greedy", samples: int = 0
+) -> RowType:
+    return RowType(
+        name=name,
+        label=label,
+        kind="decoding",
+        method=decoding,
+        model=model,
+        unit="samples" if samples else "",
+        number=samples,
+    )
+
+
+#: Every row, in the order of the paper's table; ours below.
+ROW_TYPES: dict[str, RowType] = {
+    row.name: row
+    for row in (
+        _scanning("ps", "PS"),
+        _scanning("ps-ellipse", "PS-Ellipse"),
+        _scanning("ps-efficiency", "PS-Efficiency"),
+        _scanning("ps-alt1", "PS-Alt1"),
+        _scanning("ps-alt2", "PS-Alt2"),
+        _decoding("s2v-dqn", "S2V-DQN", "s2v-dqn"),
+        _decoding("vrp-dl", "VRP-DL", "vrp-dl"),
+        _decoding("daam-sl", "DaAM SL", "daam-sl"),
+        _decoding("daam-sl-rl", "DaAM SL+RL", "daam"),
+        _decoding("daam-po", "DaAM SL+RL+PO", "daam", "recipe"),
+        _search("maens", "MAENS", METHODS["maens"].default_stop.iterations or 1, 2),
+        _decoding(
+            "daam-directions", "DaAM (PO with directions)", "daam", "greedy-optimised"
+        ),
+        _decoding("sample", "DaAM", "daam", "sample", samples=32),
+        _search("ruin-recreate", "ruin and recreate", 10_000, 10),
+        RowType(
+            name="hybrid",
+            label="hybrid",
+            kind="hybrid",
+            method="hybrid",
+            model="daam",
+            unit="iterations",
+            number=10_000,
+            is_slow=True,
+            chunk=100,
+        ),
+    )
+}
+
+#: The paper's table, and ours below it.
+TABLE_ROWS = tuple(name for name in ROW_TYPES if name != "daam-directions")
+
+#: Models that rows need.
+MODELS = tuple(dict.fromkeys(row.model for row in ROW_TYPES.values() if row.model))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """A row that is to be made.
+
+    Parameters
+    ----------
+    kind
+        Its type.
+    settings
+        In the order of their names.
+    name, label
+        With the number, where it has one.
+    """
+
+    kind: RowType
+    settings: Settings
+    name: str
+    label: str
+
+
+def parse_rows(
+    texts: Iterable[str], *, seed: int = 0, temperature: float | None = None
+) -> list[Row]:
+    """Read rows as they are given to `--rows`.
+
+    Parameters
+    ----------
+    texts
+        One for each row.
+    seed
+        Of all random choices.
+    temperature
+        Of samples where the row does not say; by default that of `daam-sample`.
+
+    Raises
+    ------
+    OptionError
+        If a row is unknown, or its number is of no use.
+    """
+    rows = [_parse(text, seed, temperature) for text in dict.fromkeys(texts)]
+    if not rows:
+        raise OptionError("expected at least one row, got none")
+    return rows
+
+
+def _parse(text: str, seed: int, temperature: float | None) -> Row:
+    name, _, number = text.strip().partition("=")
+    number, _, heat = number.partition("@")
+    kind = ROW_TYPES.get(name)
+    if kind is None:
+        near = difflib.get_close_matches(name, ROW_TYPES, n=1)
+        known = f"known are {', '.join(ROW_TYPES)}"
+        hint = f"did you mean {near[0]!r}?" if near else known
+        raise OptionError(f"expected the name of a row, got {name!r}: {hint}")
+    if number and not kind.unit:
+        raise OptionError(f"expected {name!r} without a number, got {text!r}")
+    if heat and kind.method != "sample":
+        raise OptionError(
+            f"expected a temperature for sample only, as in sample=32@0.5, got {text!r}"
+        )
+    count = _whole(number, text) if number else kind.number
+    settings: dict[str, int | float] = {}
+    if kind.kind != "decoding":
+        settings = {"iterations": count, "seed": seed}
+    elif kind.method == "sample":
+        given = _temperature(heat, text) if heat else temperature
+        settings = {
+            "samples": count,
+            "seed": seed,
+            "temperature": _usual_temperature() if given is None else given,
+        }
+    label = kind.label
+    if kind.method == "sample":
+        at = f" at {settings['temperature']:g}" if heat else ""
+        label += f" (best of {count}{at})"
+    elif number:
+        label += f" ({count:,} {kind.unit})"
+    return Row(
+        kind=kind, settings=tuple(sorted(settings.items())), name=text.strip(), label=label
+    )
+
+
+def _whole(number: str, text: str) -> int:
+    if not (number.isascii() and number.isdigit() and 1 <= int(number) <= _MOST_NUMBER):
+        raise OptionError(f"expected a row as NAME=NUMBER, from 1 to 1e9, got {text!r}")
+    return int(number)
+
+
+def _temperature(heat: str, text: str) -> float:
+    try:
+        value = float(heat)
+    except ValueError:
+        value = math.nan
+    if not 0 < value <= 1e6:
+        raise OptionError(f"expected a temperature above 0, got {text!r}")
+    return value
+
+
+def _usual_temperature() -> float:
+    from arcfleet.neural.packages import require_packages
+
+    require_packages("the row 'sample'")
+    from arcfleet.neural.proposals import SAMPLING_TEMPERATURE
+
+    return SAMPLING_TEMPERATURE
+
+
+def with_model(row: Row, model: str, *, alone: bool) -> Row:
+    """Give a row that decodes by another model, and bears its name.
+
+    Parameters
+    ----------
+    row
+        How to decode.
+    model
+        Which model, by the name of its file in `ModelFiles`.
+    alone
+        Whether all rows decode alike, so that the model's name says enough.
+
+    Raises
+    ------
+    OptionError
+        If the row needs no model.
+    """
+    if row.kind.model is None:
+        raise OptionError(f"expected rows that decode by a model, got {row.name!r}")
+    return replace(
+        row,
+        kind=replace(row.kind, model=model),
+        name=f"{row.name}:{model}",
+        label=model if alone else f"{row.label} by {model}",
+    )

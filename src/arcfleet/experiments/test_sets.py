@@ -1,0 +1,121 @@
+"""Test sets of experiments: instances, and labels of all or of the first of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from arcfleet.datasets import Dataset, open_labels
+from arcfleet.datasets.dataset import PER_INSTANCE, PER_LINK, PER_NODE
+from arcfleet.datasets.labels import labels_path
+from arcfleet.errors import FileError, OptionError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from arcfleet.datasets import Labels
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class TestSet:
+    """A test set.
+
+    Parameters
+    ----------
+    name
+        Of the file, without its ending.
+    dataset
+        The instances.
+    labels
+        Reference plans of the first of them, or of all; None where there are none.
+    """
+
+    __test__ = False  # no test, whatever pytest thinks of the name
+
+    name: str
+    dataset: Dataset
+    labels: Labels | None
+
+    @property
+    def scale(self) -> str:
+        """Give its Task set, as in task20."""
+        return str(self.dataset.facts.get("task_set", self.name))
+
+    @property
+    def place(self) -> str:
+        """Give the maps that it was cut from."""
+        maps = self.dataset.facts.get("maps") or ["synthetic"]
+        return ", ".join(map(str, maps)) if len(maps) <= 2 else f"{len(maps)} maps"
+
+
+def open_test_sets(paths: Sequence[Path], labelled: Sequence[Path] = ()) -> list[TestSet]:
+    """Open test sets, and the labels beside them where there are any.
+
+    Parameters
+    ----------
+    paths
+        The test sets.
+    labelled
+        Smaller labelled data sets, each of which is the beginning of a test set: what
+        `arcfleet dataset make` gives for a smaller count.
+
+    Raises
+    ------
+    OptionError
+        If two have the same name, one is empty, or a labelled one is no beginning.
+    FileError
+        If a file cannot be read, or labels do not fit.
+    """
+    names = [path.name.removesuffix(".npz") for path in paths]
+    for name in names:
+        if names.count(name) > 1:  # the columns of the table are told apart by them
+            raise OptionError(
+                f"expected test sets with different names, got {name!r} twice: rename one"
+            )
+    datasets = [Dataset.open(path) for path in paths]
+    if not all(map(len, datasets)):
+        raise OptionError("expected test sets of at least one instance, got an empty one")
+    found: dict[str, Labels] = {}
+    for path, dataset in zip(paths, datasets, strict=True):
+        if labels_path(path).is_file():
+            found[dataset.checksum] = open_labels(labels_path(path), dataset)
+    for path in labelled:
+        beginning = Dataset.open(path)
+        whole = [dataset for dataset in datasets if _begins(dataset, beginning)]
+        if not whole:
+            raise FileError(
+                path,
+                "expected the beginning of a test set, found other instances: make it by "
+                "the same command with a smaller count",
+            )
+        labels = open_labels(labels_path(path), beginning)
+        for dataset in whole:
+            found.setdefault(dataset.checksum, labels)
+    return [
+        TestSet(name=name, dataset=dataset, labels=found.get(dataset.checksum))
+        for name, dataset in zip(names, datasets, strict=True)
+    ]
+
+
+def _begins(whole: Dataset, beginning: Dataset) -> bool:
+    """Say whether the first instances of a data set are those of another."""
+    count = len(beginning)
+    if count > len(whole) or whole.capacity != beginning.capacity:
+        return False
+    parts = ((PER_INSTANCE, lambda _: count), (PER_NODE, _nodes), (PER_LINK, _links))
+    return all(
+        np.array_equal(whole.arrays[name][: length(beginning)], beginning.arrays[name])
+        for names, length in parts
+        for name in names
+    )
+
+
+def _nodes(dataset: Dataset) -> int:
+    return int(dataset.node_starts[-1])
+
+
+def _links(dataset: Dataset) -> int:
+    return int(dataset.link_starts[-1])
