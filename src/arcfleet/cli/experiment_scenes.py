@@ -1,5 +1,91 @@
-"""Later."""
+"""`arcfleet experiment scenes`: plans of street scenes side by side."""
+
+from __future__ import annotations
+
+from argparse import RawDescriptionHelpFormatter
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from arcfleet.cli.experiment_options import (
+    add_report_options,
+    check_run_options,
+    finish,
+    plan_progress,
+)
+from arcfleet.cli.options import add_model, positive_number, whole_number
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+    from arcfleet.cli.options import Commands
+
+_EXAMPLE = """\
+example:
+  arcfleet scene maps/beijing_5ring --around 116.40,39.90,700 --capacity 100 \\
+      --demand 5-10 --ignore-one-way --merge 15 -o centre.json
+  arcfleet experiment scenes centre.json --methods ps,daam,maens=5000 --out results
+
+Methods are those of `arcfleet methods`, with a number as NAME=ITERATIONS.
+"""
 
 
-def add_parsers(names):
-    pass
+def add_parsers(names: Commands) -> None:
+    """Describe the experiment."""
+    from arcfleet.experiments.scenes import SCENE_METHODS
+
+    parser = names.add_parser(
+        "scenes",
+        help="plans of street scenes by several methods, side by side",
+        description="Draw plans of street scenes by several methods side by side.",
+        epilog=_EXAMPLE,
+        formatter_class=RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("scenes", type=Path, nargs="+", metavar="SCENE")
+    usual = ",".join(SCENE_METHODS)
+    parser.add_argument("--methods", default=usual, metavar="A,B", help=f"default {usual}")
+    add_model(parser)
+    parser.add_argument(
+        "--seed", type=whole_number, default=0, metavar="N", help="default 0"
+    )
+    parser.add_argument(
+        "--workers", type=positive_number, default=1, metavar="N", help="default 1"
+    )
+    parser.add_argument("--quiet", action="store_true", help="no progress")
+    add_report_options(parser)
+    parser.set_defaults(run=run)
+
+
+def run(options: Namespace) -> int:
+    """Run the experiment."""
+    from arcfleet.experiments.model_files import ModelFiles
+    from arcfleet.experiments.scenes import SceneFile, solve_scenes
+    from arcfleet.methods import find_method, load_for_methods
+    from arcfleet.neural.shipped import model_path
+
+    check_run_options(options)
+    texts = [text for text in options.methods.split(",") if text.strip()]
+    methods = [find_method(text.strip().partition("=")[0]) for text in texts]
+    loaded = load_for_methods(methods, options.model, options.device)
+    checksum, device = None, "cpu"
+    if loaded is not None:
+        files = ModelFiles({}, options.device)
+        checksum = files.checksum(model_path(options.model))
+        device = files.device_name()
+    file = SceneFile(options.out / "scenes.jsonl")
+    try:
+        with plan_progress(hidden=options.quiet) as progress:
+            report = solve_scenes(
+                options.scenes,
+                texts,
+                file,
+                loaded=loaded,
+                model_sha256=checksum,
+                device=device,
+                seed=options.seed,
+                workers=options.workers,
+                progress=progress,
+            )
+    finally:
+        file.close()
+    finish(options, report)
+    return 0

@@ -46,6 +46,10 @@ def runtime_report(series: Sequence[Series]) -> Report:
         key=lambda item: (item[1], item[0]),
     )
     names = [name for name, _ in sets]
+    scales = {x.key.set_name: x.key.scale for x in measured}
+    columns = names
+    if len(set(scales.values())) == len(names):  # the scale alone tells them apart
+        columns = [scales[name].replace("task", "Task") for name in names]
     alone: _Named = {}
     together: _Named = {}
     for x in measured:
@@ -86,14 +90,14 @@ def runtime_report(series: Sequence[Series]) -> Report:
                 )
             )
         if cells:
-            sections.append(Section(title, ["method (device)", *names], cells))
+            sections.append(Section(title, ["method, device", *columns], cells))
             panels.append(
                 Panel(
                     title=title.partition(":")[0],
                     x_label="test set",
                     y_label="seconds per instance",
                     lines=tuple(lines),
-                    ticks=tuple(names),
+                    ticks=tuple(columns),
                     log_y=True,
                 )
             )
@@ -119,4 +123,5 @@ def runtime_report(series: Sequence[Series]) -> Report:
 
 
 def _label(series: Series) -> str:
-    return f"{series.key.label} ({series.key.device})"
+    device = series.key.device
+    return f"{series.key.label}, {'CPU' if device == 'cpu' else device}"

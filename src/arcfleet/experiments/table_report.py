@@ -130,19 +130,30 @@ def _gap_section(
     title: str,
     compare: Callable[[SetTable, Series], Compared],
 ) -> Section:
-    rows = lay_out(tables, lambda t, x: gap_text(compare(t, x)))
+    found = {(t.name, name): compare(t, x) for t in tables for name, x in t.rows.items()}
+    most = {
+        t.name: max(
+            (c[1] for (place, _), c in found.items() if c and place == t.name), default=0
+        )
+        for t in tables
+    }
+    rows = lay_out(tables, lambda t, x: gap_text(found[t.name, x.key.row], most[t.name]))
     shown = [row for row in rows if any(cell is not None for cell in row[1:])]
-    return Section(title, ["method", *(t.name for t in tables)], shown)
+    instances: list[str | None] = ["instances", *(f"n={most[t.name]}" for t in tables)]
+    return Section(
+        title, ["method", *(t.name for t in tables)], [instances, *shown] if shown else []
+    )
 
 
-def gap_text(compared: Compared) -> str | None:
-    """Write a mean gap with its confidence interval and its number of instances."""
+def gap_text(compared: Compared, usual: int = 0) -> str | None:
+    """Write a mean gap, its confidence interval and, if not as usual, how many it is of."""
     if compared is None:
         return None
     gaps, count = compared
     width = gaps.half_width_percent
     spread = "" if width is None else f" ± {width:.2f}"
-    return f"{gaps.gap_percent:.2f}{spread} (n={count})"
+    number = "" if count == usual else f" (n={count})"
+    return f"{gaps.gap_percent:.2f}{spread}{number}"
 
 
 def gap_lines(

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 PAGE_INCHES = 7.2
 _PANEL_HEIGHT = 3.2
 _DOTS_PER_INCH = 200
-_LETTERS_PER_INCH = 17
+_LETTERS_PER_INCH = 20
 _CAPTION_SIZE = 6.5
 _LEGEND_COLUMNS = 3
 _MARKERS = "osD^vPX<>*hd"
@@ -101,7 +101,9 @@ def draw_panels(
     legend_height = 0.17 * legend_rows + 0.25
     # A Figure of its own, not pyplot: no window, no state shared with the caller.
     figure = Figure(figsize=(PAGE_INCHES, _PANEL_HEIGHT * down + legend_height))
-    axes = figure.subplots(down, across, squeeze=False)
+    # What is measured alike is drawn alike, so that panels compare.
+    alike = len({(panel.y_label, panel.log_y) for panel in panels}) == 1
+    axes = figure.subplots(down, across, squeeze=False, sharey="row" if alike else False)
     for place, panel in enumerate(panels):
         _draw(axes[place // across][place % across], panel, colours, markers)
     for place in range(len(panels), across * down):

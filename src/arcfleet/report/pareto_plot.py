@@ -13,9 +13,15 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-_HEIGHT = 4.2
+    from matplotlib.lines import Line2D
+
+_HEIGHT = 3.9
 _DOTS_PER_INCH = 200
-_CPU, _GPU = route_colours(2)
+_LEGEND_COLUMNS = 3
+_MARKERS = {False: "o", True: "^"}
+_FRONT = "#4a5560"
+# The axis is even up to 1 % and logarithmic above, where differences matter less.
+_TICKS = (0, 0.25, 0.5, 0.75, 1, 2, 5, 10, 20, 50, 100)
 
 
 class Point(NamedTuple):
@@ -24,7 +30,7 @@ class Point(NamedTuple):
     Parameters
     ----------
     label
-        Beside its mark.
+        For the legend.
     seconds
         Per instance.
     gap_percent, half_width
@@ -58,34 +64,47 @@ def draw_pareto(
     check_plottable(path)
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(PAGE_INCHES, _HEIGHT))
+    labels = list(dict.fromkeys(point.label for point in points))
+    colours = dict(zip(labels, route_colours(len(labels)), strict=True))
+    numbers = {label: number for number, label in enumerate(labels, start=1)}
+    legend_rows = -(-len(labels) // _LEGEND_COLUMNS)
+    figure = Figure(figsize=(PAGE_INCHES, _HEIGHT + 0.17 * legend_rows))
     axes = figure.add_subplot()
-    for on_gpu, colour, marker, name in (
-        (False, _CPU, "o", "CPU"),
-        (True, _GPU, "^", "GPU"),
-    ):
-        for is_best in (True, False):
-            chosen = [p for p in points if (p.on_gpu, p.is_best) == (on_gpu, is_best)]
-            if chosen:
-                axes.errorbar(
-                    [p.seconds for p in chosen],
-                    [p.gap_percent for p in chosen],
-                    yerr=[p.half_width for p in chosen],
-                    color=colour,
-                    marker=marker,
-                    markersize=6,
-                    markerfacecolor=colour if is_best else "white",
-                    linestyle="",
-                    elinewidth=0.9,
-                    label=name + (", none faster and better" if is_best else ""),
-                )
+    for on_gpu in (False, True):
         best = sorted(p[1:3] for p in points if p.on_gpu == on_gpu and p.is_best)
         if len(best) > 1:
-            axes.plot(*zip(*best, strict=True), color=colour, linewidth=0.8, zorder=1)
+            axes.plot(
+                *zip(*best, strict=True),
+                color=_FRONT,
+                linewidth=0.9,
+                linestyle="--" if on_gpu else "-",
+                zorder=1,
+            )
+    for point in points:
+        axes.errorbar(
+            point.seconds,
+            point.gap_percent,
+            yerr=point.half_width,
+            color=colours[point.label],
+            marker=_MARKERS[point.on_gpu],
+            markersize=7,
+            markeredgewidth=1.4,
+            markerfacecolor=colours[point.label] if point.is_best else "white",
+            linestyle="",
+            elinewidth=0.9,
+        )
+        axes.annotate(
+            str(numbers[point.label]),
+            (point.seconds, point.gap_percent),
+            xytext=(6, 4),
+            textcoords="offset points",
+            fontsize=6.5,
+        )
     axes.set_xscale("log")
-    _write_labels(axes, points)
-    axes.set_ylim(bottom=min(0.0, *(p.gap_percent for p in points)) - 0.3)
-    axes.margins(x=0.14)
+    axes.set_yscale("symlog", linthresh=1.0)
+    axes.yaxis.set_major_formatter("{x:g}")
+    axes.set_yticks([tick for tick in _TICKS if tick <= _highest(points)])
+    axes.set_ylim(min(0.0, *(p.gap_percent - p.half_width for p in points)) - 0.05)
     axes.set_title(title, loc="left", fontsize=9)
     axes.set_xlabel("seconds per instance, many at once", fontsize=8)
     axes.set_ylabel("mean gap to the best known, %", fontsize=8)
@@ -93,29 +112,47 @@ def draw_pareto(
     axes.grid(visible=True, which="major", color="#e3e6e8", linewidth=0.7)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(frameon=False, fontsize=7, loc="upper right")
-    figure.tight_layout()
+    axes.legend(handles=_shapes(points), frameon=False, fontsize=7, loc="upper right")
+    bottom = (0.17 * legend_rows + 0.2) / figure.get_figheight()
+    figure.tight_layout(rect=(0, bottom, 1, 1))
+    figure.legend(
+        handles=[
+            _mark(f"{numbers[label]}  {label}", colours[label], "s", filled=True)
+            for label in labels
+        ],
+        loc="upper center",
+        bbox_to_anchor=(0.5, bottom),
+        ncols=_LEGEND_COLUMNS,
+        frameon=False,
+        fontsize=7,
+    )
     add_caption(figure, caption)
     save_picture(figure, path, dots_per_inch=_DOTS_PER_INCH)
 
 
-def _write_labels(axes: object, points: Sequence[Point]) -> None:
-    """Write names beside the marks, a line apart where marks lie close together."""
-    import math
+def _shapes(points: Sequence[Point]) -> list[Line2D]:
+    """Explain what the shapes of the marks mean."""
+    names = {False: "CPU", True: "GPU"}
+    used = [on_gpu for on_gpu in names if any(p.on_gpu == on_gpu for p in points)]
+    return [
+        *(_mark(names[gpu], _FRONT, _MARKERS[gpu], filled=True) for gpu in used),
+        _mark("another is faster and better", _FRONT, "o", filled=False),
+    ]
 
-    tallest = max((p.gap_percent for p in points), default=1.0) or 1.0
-    written: list[tuple[float, float]] = []
-    for point in sorted(points, key=lambda p: (-p.gap_percent, p.seconds)):
-        across = math.log10(max(point.seconds, 1e-9))
-        height = point.gap_percent / tallest
-        while any(abs(across - x) < 1.1 and abs(height - y) < 0.035 for x, y in written):
-            height -= 0.012
-        written.append((across, height))
-        axes.annotate(  # type: ignore[attr-defined]
-            point.label,
-            (point.seconds, point.gap_percent),
-            xytext=(point.seconds * 1.12, height * tallest),
-            textcoords="data",
-            fontsize=6.5,
-            va="center",
-        )
+
+def _mark(label: str, colour: str, marker: str, *, filled: bool) -> Line2D:
+    from matplotlib.lines import Line2D
+
+    return Line2D(
+        [],
+        [],
+        color=colour,
+        marker=marker,
+        markerfacecolor=colour if filled else "white",
+        linestyle="",
+        label=label,
+    )
+
+
+def _highest(points: Sequence[Point]) -> float:
+    return max(point.gap_percent + point.half_width for point in points)

@@ -17,7 +17,7 @@ from arcfleet.report.link_shapes import Places, link_shapes, middle, shifted
 from arcfleet.report.picture import save_picture
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -43,6 +43,8 @@ _MOST_CREDIT_LINES = 4  # per line of the comment: a long story must not fill th
 _LARGEST_SHOWN_NUMBER = 999  # what fits into a node's circle; street data has 10 digits
 #: Deadheads along a street are drawn side by side, up to this many in each direction.
 _LANES = 3
+#: Thickness of lines in one of many panels.
+_SMALL = 0.45
 
 
 def plot(
@@ -86,30 +88,35 @@ def plot(
 
     # A Figure of its own, not pyplot: no window, no state shared with the caller.
     figure = Figure()
-    picture = _Picture(instance, lambda points: _axes(figure, points))
+    picture = _Picture(instance, _axes(figure, instance))
     picture.draw(solution, title or _title(instance, solution))
-    picture.explain(solution, width=figure.get_figwidth())
     save_picture(figure, path, dots_per_inch=_DOTS_PER_INCH)
 
 
-def draw_panel(
-    axes: Axes, instance: Instance, solution: Solution | None, title: str, inches: float
-) -> None:
-    """Draw an instance, or a plan for it, as a part of a larger figure.
+def draw_plan(axes: Axes, instance: Instance, solution: Solution, title: str) -> None:
+    """Draw a plan into axes among others: thin lines, no legend, no credit.
 
     Parameters
     ----------
     axes
-        Where; a square.
-    instance, solution, title
-        As those of `plot`.
-    inches
-        Length of the square's side.
+        Where; their place in the figure must be settled.
+    instance, solution
+        As `plot` takes them.
+    title
+        Above it.
+
+    Raises
+    ------
+    SolutionError
+        If the plan contains links that the instance does not have.
     """
-    if solution is not None:
-        _check_links(instance, solution)
-    picture = _Picture(instance, lambda points: (axes, _fit(axes, points, inches)))
-    picture.draw(solution, title, size=9, with_numbers=False)
+    _check_links(instance, solution)
+    _Picture(instance, axes, small=True).draw_small(solution, title)
+
+
+def credit_lines(instance: Instance) -> list[str]:
+    """Give whom the streets of an instance are owed to, as every picture must say."""
+    return _credit(instance)
 
 
 def check_plottable(path: Path) -> None:
@@ -130,35 +137,32 @@ def check_plottable(path: Path) -> None:
 class _Picture:
     """One drawing: the axes and the lines of the links on it."""
 
-    def __init__(
-        self, instance: Instance, axes_for: Callable[[Places], tuple[Axes, float]]
-    ) -> None:
+    def __init__(self, instance: Instance, axes: Axes, *, small: bool = False) -> None:
         self.instance = instance
+        self.axes = axes
         self.places = layout(instance)
         self.position = {node: i for i, node in enumerate(instance.nodes)}
         self.shapes = link_shapes(instance, self.places)
-        self.axes, self.point = axes_for(np.vstack([self.places, *self.shapes]))
+        self.thickness = _SMALL if small else 1.0
+        self.point, self.inches = _fit(axes, np.vstack([self.places, *self.shapes]))
 
-    def draw(
-        self,
-        solution: Solution | None,
-        title: str,
-        *,
-        size: float = 13,
-        with_numbers: bool = True,
-    ) -> None:
+    def draw(self, solution: Solution | None, title: str) -> None:
         self._draw_streets(darker_required=solution is None)
         if solution is not None:
             self._draw_routes(solution.routes)
-        self._draw_nodes(with_numbers)
-        self.axes.set_title(title, fontsize=size, pad=0.8 * size, parse_math=False)
-
-    def explain(self, solution: Solution | None, width: float) -> None:
-        """Add a legend and credits, for a picture so many inches wide."""
+        self._draw_nodes()
         self._draw_legend(solution)
-        self._draw_credit(width)
+        self.axes.set_title(title, fontsize=13, pad=10, parse_math=False)
+        self._draw_credit()
 
-    def _draw_streets(self, darker_required: bool) -> None:
+    def draw_small(self, solution: Solution, title: str) -> None:
+        self._draw_streets(darker_required=False, arrows=False)
+        self._draw_routes(solution.routes, arrows=False)
+        depot = self.places[self.position[self.instance.depot]]
+        self.axes.scatter(depot[0], depot[1], s=16, marker="s", color=DEPOT, zorder=7)
+        self.axes.set_title(title, fontsize=7.5, pad=3, parse_math=False)
+
+    def _draw_streets(self, darker_required: bool, arrows: bool = True) -> None:
         links = self.instance.links
         required = [darker_required and link.required for link in links]
         plain = [s for s, dark in zip(self.shapes, required, strict=True) if not dark]
@@ -166,14 +170,15 @@ class _Picture:
         dark = [s for s, dark in zip(self.shapes, required, strict=True) if dark]
         self._lines(dark, _REQUIRED, 1.9, layer=2)
         one_way = [s for s, link in zip(self.shapes, links, strict=True) if link.one_way]
-        if len(one_way) <= _MOST_ARROWS:
+        if arrows and len(one_way) <= _MOST_ARROWS:
             self._arrows(
                 one_way, _REQUIRED if darker_required else _ONE_WAY, 6.5, layer=2.5
             )
 
-    def _draw_routes(self, routes: Sequence[Route]) -> None:
+    def _draw_routes(self, routes: Sequence[Route], arrows: bool = True) -> None:
         lanes: Counter[tuple[int, bool]] = Counter()
-        directions = sum(len(route.services) for route in routes) <= _MOST_ARROWS
+        services = sum(len(route.services) for route in routes)
+        directions = arrows and services <= _MOST_ARROWS
         for route, colour in zip(routes, route_colours(len(routes)), strict=True):
             served = [self._driven(s.link, s.reverse) for s in route.services]
             self._lines(served, colour, 2.6, layer=4)
@@ -190,7 +195,7 @@ class _Picture:
                 # To the right of the street, so that a service there stays visible.
                 lane = lanes[step.link, step.reverse] % _LANES
                 lanes[step.link, step.reverse] += 1
-                aside = (2.6 + 1.9 * lane) * self.point
+                aside = (2.6 + 1.9 * lane) * self.point * self.thickness
                 lines.append(shifted(self._driven(step.link, step.reverse), aside))
         return lines
 
@@ -205,11 +210,10 @@ class _Picture:
         pairs = zip(stops[::2], stops[1::2], strict=True)
         return [np.array(pair) for pair in pairs if not np.array_equal(*pair)]
 
-    def _draw_nodes(self, with_numbers: bool) -> None:
+    def _draw_nodes(self) -> None:
         depot = self.places[self.position[self.instance.depot]]
         numbered = (
-            with_numbers
-            and len(self.places) <= _MOST_NUMBERED_NODES
+            len(self.places) <= _MOST_NUMBERED_NODES
             and max(self.instance.nodes) <= _LARGEST_SHOWN_NUMBER
         )
         if numbered:
@@ -282,9 +286,9 @@ class _Picture:
             fontsize=9,
         )
 
-    def _draw_credit(self, inches: float) -> None:
+    def _draw_credit(self) -> None:
         """Name whom the street data is owed to, as its licence asks of every picture."""
-        width = int(_CREDIT_LETTERS_PER_INCH * inches)
+        width = int(_CREDIT_LETTERS_PER_INCH * self.inches)
         owed = [
             part
             for line in _credit(self.instance)
@@ -318,7 +322,7 @@ class _Picture:
             LineCollection(
                 shapes,
                 colors=colour,
-                linewidths=width,
+                linewidths=width * self.thickness,
                 linestyles=[(0, (3.2, 1.6))] if dashed else "solid",
                 capstyle="butt" if dashed else "round",
                 zorder=layer,
@@ -371,32 +375,42 @@ def _title(instance: Instance, solution: Solution | None) -> str:
     return f"{instance.name}: cost {solution.cost}, {solution.num_routes} {routes}"
 
 
-def _axes(figure: Figure, points: Places) -> tuple[Axes, float]:
-    """Axes in the shape of the data, and the length of a typographic point on them."""
+def _axes(figure: Figure, instance: Instance) -> Axes:
+    """Axes in the shape of the instance, which fill the figure."""
+    places = layout(instance)
+    sides, _ = _extent(np.vstack([places, *link_shapes(instance, places)]))
+    figure.set_size_inches(*(_LONGER_SIDE * sides / sides.max()))
+    return figure.add_axes((0, 0, 1, 1))
+
+
+def _fit(axes: Axes, points: Places) -> tuple[float, float]:
+    """Let axes show all points to scale; give the length of a typographic point on them.
+
+    Returns
+    -------
+    point, inches
+        That length, and the width of the axes in inches.
+    """
+    figure = axes.get_figure(root=True)
+    assert figure is not None
+    box = axes.get_position()
+    inches = np.array([box.width, box.height]) * figure.get_size_inches()
+    sides, centre = _extent(points)
+    # The side that is too long for the axes says how much an inch holds.
+    sides = inches * (sides / inches).max()
+    axes.set_xlim(*(centre[0] + sides[0] * np.array([-0.5, 0.5])))
+    axes.set_ylim(*(centre[1] + sides[1] * np.array([-0.5, 0.5])))
+    axes.set_axis_off()
+    return float(sides[0] / inches[0] / _POINTS_PER_INCH), float(inches[0])
+
+
+def _extent(points: Places) -> tuple[Places, Places]:
+    """Give the sides of a box around points, with a margin, and its centre."""
     low, high = points.min(axis=0), points.max(axis=0)
     extent = float((high - low).max()) or 1.0
     # A margin for arrows and shifted deadheads; the short side is padded to be readable.
     sides = np.maximum(high - low + 0.07 * extent, extent * _SHORTER_SIDE / _LONGER_SIDE)
-    centre = (low + high) / 2
-    inches = _LONGER_SIDE * sides / sides.max()
-    figure.set_size_inches(*inches)
-    axes = figure.add_axes((0, 0, 1, 1))
-    axes.set_xlim(*(centre[0] + sides[0] * np.array([-0.5, 0.5])))
-    axes.set_ylim(*(centre[1] + sides[1] * np.array([-0.5, 0.5])))
-    axes.set_axis_off()
-    return axes, float(sides[0] / inches[0] / _POINTS_PER_INCH)
-
-
-def _fit(axes: Axes, points: Places, inches: float) -> float:
-    """Fit the data into square axes; give the length of a typographic point on them."""
-    low, high = points.min(axis=0), points.max(axis=0)
-    side = 1.07 * (float((high - low).max()) or 1.0)
-    centre = (low + high) / 2
-    axes.set_xlim(*(centre[0] + side * np.array([-0.5, 0.5])))
-    axes.set_ylim(*(centre[1] + side * np.array([-0.5, 0.5])))
-    axes.set_aspect("equal")
-    axes.set_axis_off()
-    return side / inches / _POINTS_PER_INCH
+    return sides, (low + high) / 2
 
 
 def _check_links(instance: Instance, solution: Solution) -> None:

@@ -107,7 +107,7 @@ def latex_table(
     return "\n".join(
         [
             r"\begin{table*}",
-            r"\centering",
+            r"\centering\footnotesize",
             rf"\begin{{tabular}}{{@{{}}l{'r' * (len(header) - 1)}@{{}}}}",
             r"\toprule",
             line(header),
