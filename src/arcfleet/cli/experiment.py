@@ -30,8 +30,8 @@ def add_parser(commands: Commands) -> None:
         "experiment",
         help="compare methods on test sets: tables and figures",
         description=(
-            "Run an experiment and report it as Markdown, CSV, LaTeX and figures. All go on "
-            "where they were stopped."
+            "Run an experiment and report it as Markdown, CSV, LaTeX and figures. All go "
+            "on where they were stopped."
         ),
     )
     names = parser.add_subparsers(dest="experiment", metavar="NAME", required=True)

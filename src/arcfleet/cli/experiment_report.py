@@ -21,8 +21,8 @@ def add_parsers(names: Commands) -> None:
         "report",
         help="report runs again, or those of several machines together",
         description=(
-            "Report an experiment from the folders of its runs, perhaps of several machines; "
-            "neither test sets nor models are needed."
+            "Report an experiment from the folders of its runs, perhaps of several "
+            "machines; neither test sets nor models are needed."
         ),
     )
     parser.add_argument("name", choices=_NAMES, metavar="NAME", help=", ".join(_NAMES))

@@ -48,6 +48,8 @@ class TestSet:
     def place(self) -> str:
         """Give the maps that it was cut from."""
         maps = self.dataset.facts.get("maps") or ["synthetic"]
+        if all(str(name).startswith("synthetic") for name in maps):
+            return "synthetic"
         return ", ".join(map(str, maps)) if len(maps) <= 2 else f"{len(maps)} maps"
 
 
