@@ -112,22 +112,24 @@ def run_ablation(options: Namespace) -> int:
     inputs = [name for name in options.inputs.split(",") if name]
     folder = options.out / "ablation"
     test_sets = open_test_sets(options.sets)
+    pretraining = _settings(options, "pretrain")
+    finetuning = {"objective": "ppo"} | _settings(options, "finetune")
+    if options.objective is not None:
+        finetuning["objective"] = options.objective
     files = train_ablation(
         folder,
         inputs=inputs,
         data=options.data,
         validation=options.validation,
-        pretraining=_settings(options, "pretrain"),
-        finetuning=_settings(options, "finetune")
-        | {"objective": options.objective or "ppo"},
+        pretraining=pretraining,
+        finetuning=finetuning,
         device=options.device,
         threads=options.workers,
         progress=lambda name: None if options.quiet else _lines(name),
     )
     models = ModelFiles(files, options.device)
-    measurements = plan_measurements(
-        test_sets, ablation_rows(inputs), models, count=options.count
-    )
+    rows = ablation_rows(inputs, pretraining, finetuning)
+    measurements = plan_measurements(test_sets, rows, models, count=options.count)
     series = measured_series(options, measurements, models)
     runs = run_folders(folder, inputs, options.data)
     curves = convergence_report(runs, "ablation-convergence")

@@ -27,9 +27,26 @@ INPUT_LABELS = {
 }
 
 
-def ablation_rows(inputs: Sequence[str]) -> list[Row]:
-    """Give a row for each kind of inputs; plans are greedy, as decoded."""
+def ablation_rows(
+    inputs: Sequence[str], pretraining: Mapping[str, Any], finetuning: Mapping[str, Any]
+) -> list[Row]:
+    """Give a row for each kind of inputs; plans are greedy, as decoded.
+
+    Parameters
+    ----------
+    inputs
+        Kinds of inputs, of INPUT_LABELS.
+    pretraining, finetuning
+        Settings by name; how long they last is kept with the row.
+    """
     (greedy,) = parse_rows(["daam-sl-rl"])
+    settings = {
+        f"{stage}_{name}": given[name]
+        for stage, given in (("pretrain", pretraining), ("finetune", finetuning))
+        for name in ("minutes", "steps", "seed")
+        if given.get(name) is not None
+    }
+    greedy = replace(greedy, settings=tuple(sorted(settings.items())))
     rows = [with_model(greedy, name, alone=True) for name in inputs]
     return [replace(row, label=INPUT_LABELS[row.label]) for row in rows]
 

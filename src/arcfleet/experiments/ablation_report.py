@@ -64,7 +64,7 @@ def ablation_report(series: Sequence[Series]) -> Report:
         sections=(costs._replace(header=["inputs", *costs.header[1:]]), gaps),
         caption=(
             "Each model was pre-trained on the first scale and fine-tuned from there at "
-            "each scale, all for the same time or steps; plans are greedy, as decoded. The "
+            f"each scale, all alike ({_training(used)}); plans are greedy, as decoded. The "
             "best known is the cheapest of labels and all rows. "
             f"{provenance(used)}"
         ),
@@ -72,3 +72,9 @@ def ablation_report(series: Sequence[Series]) -> Report:
         records=tuple(records),
         drawings=(Drawing("ablation", draw),),
     )
+
+
+def _training(series: Sequence[Series]) -> str:
+    """Say how long models were trained, and with what seeds."""
+    settings = dict.fromkeys(pair for each in series for pair in each.key.settings)
+    return ", ".join(f"{name.replace('_', ' ')} {value:g}" for name, value in settings)

@@ -174,11 +174,12 @@ def gaps_to(series: Series, reference: Reference | None) -> tuple[PairedGaps, in
     return gaps, len(own)
 
 
-def row_order(name: str) -> tuple[int, str]:
-    """Sort rows as the paper's table has them, others after."""
-    base = _base(name)
+def row_order(name: str) -> tuple[int, int, str]:
+    """Sort rows as the paper's table has them, others after; models by their number."""
+    base, _, model = _base(name).partition(":")
     known = list(ROW_TYPES)
-    return (known.index(base) if base in known else len(known), name)
+    place = known.index(base) if base in known else len(known)
+    return place, scale_number(model), name
 
 
 def scale_number(scale: str) -> int:

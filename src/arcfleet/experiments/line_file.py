@@ -30,7 +30,7 @@ class LineFile:
     Raises
     ------
     FileError
-        If the file cannot be written, or ends with something else than such a line.
+        If the file cannot be read, or ends with something else than such a line.
     """
 
     def __init__(self, path: Path, kind: str, what: str) -> None:
@@ -38,7 +38,6 @@ class LineFile:
         self.what = what
         # A last line that starts otherwise is not ours to cut off.
         self._start = f'{{"format": "{kind}", '.encode()
-        check_writable(path)
         try:
             data = path.read_bytes() if path.exists() else b""
             *self.lines, self._tail = data.split(b"\n")
@@ -51,19 +50,23 @@ class LineFile:
 
     def open(self) -> None:
         """Make it ready to be added to, once all its lines have proved to be right."""
-        number = len(self.lines) + 1
+        check_writable(self.path)
         try:
             self._stream = self.path.open("ab", buffering=0)
             if self._tail:
                 self._stream.truncate(self._stream.tell() - len(self._tail))
         except OSError as error:
             raise self._not_writable(error) from error
+        self.warn_of_half_line("dropped")
+
+    def warn_of_half_line(self, done: str) -> None:
+        """Warn of a last line that a kill has cut, and say what was done with it."""
         if self._tail:
             warnings.warn(
-                f"{self.path}:{number}: dropped a line that was cut off while it was "
-                "written",
+                f"{self.path}:{len(self.lines) + 1}: {done} a line that was cut off while "
+                "it was written",
                 FormatWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
 
     def add(self, line: bytes) -> None:

@@ -206,7 +206,9 @@ def read_chunks(folders: Iterable[Path], store: Store) -> list[Chunk]:
             raise FileError(
                 folder, f"expected the folder of experiments with {path.name}, found none"
             )
-        chunks += _parse_lines(LineFile(path, _FORMAT, "a chunk of `arcfleet experiment`"))
+        file = LineFile(path, _FORMAT, "a chunk of `arcfleet experiment`")
+        chunks += _parse_lines(file)
+        file.warn_of_half_line("left out")
     return chunks
 
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _DOTS_PER_INCH = 200
 _ROW_INCHES = 0.36
+_LEAST_HEIGHT = 2.3  # inches: room for the words beside the colours
 
 
 def draw_heat(
@@ -55,7 +56,9 @@ def draw_heat(
     from matplotlib.figure import Figure
 
     grid = np.array([[np.nan if x is None else x for x in row] for row in values])
-    figure = Figure(figsize=(PAGE_INCHES, 1.1 + _ROW_INCHES * len(rows)))
+    figure = Figure(
+        figsize=(PAGE_INCHES, max(_LEAST_HEIGHT, 1.1 + _ROW_INCHES * len(rows)))
+    )
     axes = figure.add_subplot()
     # One hue from light to dark: what is darker is larger for every reader.
     image = axes.imshow(grid, cmap="Blues", aspect="auto", vmin=min(0.0, np.nanmin(grid)))

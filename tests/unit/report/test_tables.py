@@ -1,6 +1,6 @@
 import pytest
 
-from arcfleet.report.tables import markdown_table, table
+from arcfleet.report.tables import latex_table, markdown_table, table
 
 
 def test_numbers_go_right_and_words_left() -> None:
@@ -36,3 +36,16 @@ def test_markdown() -> None:
         "| a\\|b | 1 |",
         "| - | 2 ± 1 |",
     ]
+
+
+def test_latex_table() -> None:
+    text = latex_table(
+        [["A_b", "1 ± 2"], ["c", None]], ["x & y", "5 %"], caption="#1", label="t"
+    )
+    lines = text.splitlines()
+    assert r"\begin{tabular}{@{}lr@{}}" in lines
+    assert r"x \& y & 5 \% \\" in lines
+    assert r"A\_b & 1 $\pm$ 2 \\" in lines
+    assert r"c & - \\" in lines
+    assert r"\caption{\#1}" in lines
+    assert r"\label{t}" in lines

@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+import pytest
+
+from arcfleet.errors import OptionError
+from arcfleet.experiments.model_files import parse_models
+from arcfleet.experiments.rows import MODELS, ROW_TYPES, TABLE_ROWS, parse_rows, with_model
+
+
+def test_rows_with_numbers() -> None:
+    rows = parse_rows(
+        ["ps", "ps-alt1=20", "daam-po", "sample=8@0.5", "sample=4", "maens=700", "ps"],
+        seed=3,
+        temperature=1.5,
+    )
+    assert [row.label for row in rows] == [
+        "PS",
+        "PS-Alt1 (20 plans)",
+        "DaAM SL+RL+PO",
+        "DaAM (best of 8 at 0.5)",
+        "DaAM (best of 4)",
+        "MAENS (700 iterations)",
+    ]
+    assert dict(rows[1].settings) == {"iterations": 20, "seed": 3}
+    assert rows[2].settings == ()
+    assert dict(rows[3].settings) == {"samples": 8, "seed": 3, "temperature": 0.5}
+    assert dict(rows[4].settings)["temperature"] == 1.5
+    assert [row.kind.is_slow for row in rows] == [False] * 5 + [True]
+    assert rows[1].name == "ps-alt1=20"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("ps-elipse", "did you mean 'ps-ellipse'"),
+        ("zzz", "known are ps"),
+        ("ps=7", "'ps' without a number"),
+        ("daam-po=7", "'daam-po' without a number"),
+        ("maens=0", "from 1 to 1e9"),
+        ("maens=many", "from 1 to 1e9"),
+        ("maens=7@1", "temperature for sample only"),
+        ("sample=7@-1", "temperature above 0"),
+    ],
+)
+def test_wrong_rows(text: str, message: str) -> None:
+    with pytest.raises(OptionError, match=message):
+        parse_rows([text])
+
+
+def test_the_table_has_the_rows_of_the_paper_in_order() -> None:
+    labels = [ROW_TYPES[name].label for name in TABLE_ROWS]
+    assert labels[:11] == [
+        *("PS", "PS-Ellipse", "PS-Efficiency", "PS-Alt1", "PS-Alt2", "S2V-DQN", "VRP-DL"),
+        *("DaAM SL", "DaAM SL+RL", "DaAM SL+RL+PO", "MAENS"),
+    ]
+    assert MODELS == ("s2v-dqn", "vrp-dl", "daam-sl", "daam")
+    with pytest.raises(OptionError, match="at least one row"):
+        parse_rows([])
+
+
+def test_rows_of_named_models() -> None:
+    (row,) = parse_rows(["daam-po"])
+    named = with_model(row, "task50", alone=True)
+    assert (named.name, named.label, named.kind.model) == (
+        "daam-po:task50",
+        "task50",
+        "task50",
+    )
+    assert with_model(row, "task50", alone=False).label == "DaAM SL+RL+PO by task50"
+    with pytest.raises(OptionError, match="decode by a model"):
+        with_model(parse_rows(["ps"])[0], "task50", alone=True)
+
+
+def test_models_by_name_and_scale() -> None:
+    files = parse_models(["a.st", "daam-sl=b=c.st", "daam@task50=d.st"], names=MODELS)
+    (po, sl, s2v) = (ROW_TYPES[name] for name in ("daam-po", "daam-sl", "s2v-dqn"))
+    assert str(files.path(po, "task20")) == "a.st"
+    assert str(files.path(po, "task50")) == "d.st"
+    assert str(files.path(sl, "task50")) == "b=c.st"
+    with pytest.raises(OptionError, match=r"'s2v-dqn' on task20, found none.*--rows"):
+        files.path(s2v, "task20")
+    assert parse_models([]).path(po, "task20").name == "daam.safetensors"
+    with pytest.raises(OptionError, match="name among s2v-dqn"):
+        parse_models(["magic=a.st"], names=MODELS)
+    with pytest.raises(OptionError, match="one model file for 'daam'"):
+        parse_models(["a.st", "daam=b.st"])
