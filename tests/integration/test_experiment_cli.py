@@ -5,12 +5,11 @@ import json
 import shutil
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pytest
 
 from arcfleet.cli.main import main
 from arcfleet.datasets import Dataset, open_labels
-from arcfleet.experiments import learned_table
+from arcfleet.experiments import chunk_makers
 from arcfleet.methods import solve
 from arcfleet.search.stop import Stop
 from arcfleet.workers import child_seed
@@ -20,7 +19,8 @@ from tests.tiny_model import tiny_model_file
 if TYPE_CHECKING:
     from pathlib import Path
 
-QUICK = ("--scanning-plans", 10, "--samples", 2, "--judge", 3, "--device", "cpu")
+QUICK = ("--judge", 3, "--device", "cpu", "--no-figures")
+ROWS = "ps,ps-alt1=10,daam-sl-rl,daam-po,daam-directions,sample=2@0.5,maens=20,hybrid=20"
 
 
 @pytest.fixture(scope="module")
@@ -32,10 +32,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def experiment(folder: Path, *arguments: object) -> int:
+def experiment(name: str, folder: Path, *arguments: object) -> int:
     # In this process: importing torch anew for each call would take seconds.
     sets = [folder / "task20-test.npz", folder / "task30-test.npz"]
-    every = ["experiment", "learned", *sets, "--model", folder / "tiny.safetensors"]
+    every = ["experiment", name, *sets, "--model", folder / "tiny.safetensors"]
     return main([str(argument) for argument in (*every, *QUICK, *arguments)])
 
 
@@ -46,100 +46,130 @@ def lines(path: Path) -> list[dict[str, Any]]:
 def test_the_table_and_its_resumption(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    out = tmp_path / "table.jsonl"
-    command = ("--out", out, "--temperature", 1, 0.5)
-    more = ("--ruin-recreate", 30, "--maens", 20, "--search-count", 2)
-    assert experiment(folder, *command, *more) == 0
+    out = tmp_path / "results"
+    command = ("--out", out, "--rows", ROWS)
+    assert experiment("table", folder, *command, "--search-count", 2) == 0
     shown = capsys.readouterr()
-    rows = lines(out)
-    assert len(rows) == 2 * (5 + 5 + 2)
-    assert len(shown.err.splitlines()) == len(rows)
+    chunks = lines(out / "runs.jsonl")
+    assert len(chunks) == 2 * (8 + 1)  # one for the labels
+    assert len(shown.err.splitlines()) == 2 * 8
 
     dataset = Dataset.open(folder / "task20-test.npz")
     labels = open_labels(folder / "task20-test.labels.npz", dataset)
-    by_method = {row["method"]: row for row in rows if row["set"] == "task20-test"}
-    for row in by_method.values():
-        assert row["references"] == labels.cost[: row["count"]].tolist()
-        gaps = 100 * (np.array(row["costs"]) / row["references"] - 1)
-        assert row["gap_percent"] == pytest.approx(gaps.mean())
-        assert row["mean_cost"] == pytest.approx(np.mean(row["costs"]))
-        assert row["seconds_per_instance"] > 0
-        assert row["judged"] == min(3, row["count"])
-    assert by_method["maens"]["count"] == 2
-    assert by_method["ps"]["count"] == 6
-    assert (by_method["ps"]["model_sha256"], by_method["greedy"]["device"]) == (None, "cpu")
+    by_row = {x["row"]: x for x in chunks if x["set_name"] == "task20-test"}
+    assert by_row["labels"]["costs"] == labels.cost.tolist()
+    counts = {row: len(x["costs"]) for row, x in by_row.items()}
+    assert (counts["maens=20"], counts["hybrid=20"], counts["ps"]) == (2, 2, 6)
+    for chunk in by_row.values():
+        assert chunk["judged"] >= min(3, len(chunk["costs"]))
+        assert chunk["seconds"] > 0 or chunk["row"] == "labels"
+    assert by_row["ps"]["source_sha256"] is None
     alone = solve(dataset[4], "ps-alt1", stop=Stop(iterations=10), seed=child_seed(0, 4))
-    assert by_method["ps-alt1"]["costs"][4] == alone.cost
-
-    sections = shown.out.split("\n\n")
-    assert "task20-test" in sections[1]
-    assert "n=6" in sections[1]
-    assert "(n=2)" in sections[1]
-    assert "sample 2, temperature 0.5" in sections[1]
-    markdown = out.with_suffix(".md").read_text()
-    gap = f"{by_method['recipe']['gap_percent']:.2f}"
-    assert f"| recipe | {gap} ± " in markdown
-    with out.with_suffix(".csv").open() as stream:
-        table = list(csv.DictReader(stream))
-    assert [float(row["mean_cost"]) for row in table] == pytest.approx(
-        [row["mean_cost"] for row in rows]
+    assert by_row["ps-alt1=10"]["costs"][4] == alone.cost
+    assert all(
+        x <= y
+        for x, y in zip(
+            by_row["daam-directions"]["costs"], by_row["daam-sl-rl"]["costs"], strict=True
+        )
     )
 
+    assert "MAENS (20 iterations)" in shown.out
+    assert "95 % confidence interval" in shown.out
+    assert "Seed 0." in shown.out
+    with (out / "table.csv").open() as stream:
+        records = list(csv.DictReader(stream))
+    assert len(records) == 2 * 8
+    assert (out / "table.tex").is_file()
+    assert not (out / "table.png").exists()
+
     # Again: nothing is made, the tables are the same.
-    data = out.read_bytes()
-    assert experiment(folder, *command, *more) == 0
+    data = (out / "runs.jsonl").read_bytes()
+    assert experiment("table", folder, *command, "--search-count", 2) == 0
     again = capsys.readouterr()
     assert (again.out, again.err) == (shown.out, "")
-    assert out.read_bytes() == data
-    # Other settings, another count: only these rows are made.
-    changed = ("--temperature", 1, 0.7, "--count", 6, "--json")
-    assert experiment(folder, "--out", out, *changed) == 0
-    facts = json.loads(capsys.readouterr().out)["rows"]
-    assert len(facts) == 2 * 10
-    assert [row["settings"].get("temperature") for row in lines(out)[len(rows) :]] == [
-        0.7,
-        0.7,
-    ]
+    assert (out / "runs.jsonl").read_bytes() == data
+    # A larger count keeps what is there; another experiment uses it, too.
+    assert experiment("pareto", folder, *command, "--search-count", 3, "--json") == 0
+    added = lines(out / "runs.jsonl")[len(chunks) :]
+    assert {x["row"] for x in added} == {"maens=20", "hybrid=20"}
+    assert {(x["first"], len(x["costs"])) for x in added} == {(2, 1)}
+    facts = json.loads(capsys.readouterr().out)
+    assert {record["scale"] for record in facts["records"]} == {"task30"}
 
 
-def test_a_kill_costs_one_row(
+def test_a_kill_costs_one_chunk(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    out = tmp_path / "table.jsonl"
-    assert experiment(folder, "--out", out, "--methods", "greedy,ps", "--quiet") == 0
-    whole = out.read_bytes()
-    out.write_bytes(whole[:-30])
+    command = ("--out", tmp_path, "--rows", "ps,sample=2", "--quiet")
+    assert experiment("table", folder, *command) == 0
+    runs = tmp_path / "runs.jsonl"
+    whole = runs.read_bytes()
+    runs.write_bytes(whole[:-30])
     capsys.readouterr()
-    assert experiment(folder, "--out", out, "--methods", "greedy,ps") == 0
+    assert experiment("table", folder, *command[:-1]) == 0
     shown = capsys.readouterr()
     assert "dropped a line" in shown.err
-    assert sum("above the labels" in line for line in shown.err.splitlines()) == 1
-    again = lines(out)
-    for row, before in zip(again, whole.splitlines(), strict=True):
-        assert row["costs"] == json.loads(before)["costs"]
+    assert sum("instances" in line for line in shown.err.splitlines()) == 1
+    for chunk, before in zip(lines(runs), whole.splitlines(), strict=True):
+        assert chunk["costs"] == json.loads(before)["costs"]
+
+
+def test_two_machines_make_one_table(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The learned rows here, the searches there, and once all in one place."""
+    one, two, both, joined = (tmp_path / name for name in ("one", "two", "both", "joined"))
+    for out, rows in (
+        (one, "daam-po"),
+        (two, "ps,maens=20"),
+        (both, "ps,daam-po,maens=20"),
+    ):
+        command = ("--out", out, "--rows", rows, "--quiet")
+        assert experiment("table", folder, *command) == 0
+    capsys.readouterr()
+    report = ["experiment", "report", "table", str(one), str(two), "--no-figures"]
+    assert main([*report, "--out", str(joined)]) == 0
+    first = capsys.readouterr().out
+    assert main([*report[:3], str(both), "--no-figures", "--out", str(joined)]) == 0
+    second = capsys.readouterr().out
+
+    def costs(text: str) -> str:  # times differ from run to run
+        return text.partition("Time per instance")[0]
+
+    assert costs(first) == costs(second)
+    assert "DaAM SL+RL+PO" in costs(first)
+    assert main([*report[:3], str(tmp_path), "--out", str(joined)]) == 1
+    assert "runs.jsonl, found none" in capsys.readouterr().err
 
 
 def test_another_model_makes_learned_rows_anew(folder: Path, tmp_path: Path) -> None:
     from arcfleet.neural.checkpoint import load_model, save_model
 
-    out = tmp_path / "table.jsonl"
-    methods = ("--out", out, "--methods", "greedy,ps", "--quiet")
-    assert experiment(folder, *methods) == 0
+    command = ("--out", tmp_path, "--rows", "daam-sl-rl,ps", "--quiet")
+    assert experiment("table", folder, *command) == 0
     model, _ = load_model(folder / "tiny.safetensors")
-    save_model(model, tmp_path / "other.safetensors", {"another": True})
-    assert experiment(folder, *methods, "--model", tmp_path / "other.safetensors") == 0
-    methods_made = [row["method"] for row in lines(out)]
-    assert methods_made == ["greedy", "ps"] * 2 + ["greedy"] * 2
+    other = tmp_path / "other.safetensors"
+    save_model(model, other, {"another": True})
+    every = ["experiment", "table", str(folder / "task20-test.npz")]
+    for text in (other, f"daam@task20={other}"):
+        arguments = [*every, "--model", text, *QUICK, *command]
+        assert main([str(argument) for argument in arguments]) == 0
+    rows = [chunk["row"] for chunk in lines(tmp_path / "runs.jsonl")]
+    # Models first, then the searches.
+    assert rows == ["labels"] * 2 + ["daam-sl-rl"] * 2 + ["ps"] * 2 + ["daam-sl-rl"]
 
 
-def test_searches_over_processes_need_no_model(folder: Path, tmp_path: Path) -> None:
-    out = tmp_path / "table.jsonl"
-    rules = ("--methods", "ps-ellipse", "--scanning-plans", "5", "--quiet")
-    command = ["experiment", "learned", str(folder / "task20-test.npz"), *rules]
-    assert main([*command, "--workers", "2", "--out", str(out)]) == 0
-    alone = tmp_path / "alone.jsonl"
-    assert main([*command, "--out", str(alone)]) == 0
-    assert lines(out)[0]["costs"] == lines(alone)[0]["costs"]
+def test_processes_change_no_cost(folder: Path, tmp_path: Path) -> None:
+    rules = ["--rows", "ps-ellipse=5,maens=5", "--quiet", "--no-figures"]
+    command = ["experiment", "table", str(folder / "task20-test.npz"), *rules]
+    costs = []
+    for workers in ("1", "2"):
+        out = tmp_path / workers
+        assert main([*command, "--workers", workers, "--out", str(out)]) == 0
+        chunks = sorted(lines(out / "runs.jsonl"), key=lambda x: (x["row"], x["first"]))
+        costs.append([x["costs"] for x in chunks])
+        assert {x["parallel"] for x in chunks if x["row"] != "labels"} == {int(workers)}
+    assert costs[0] == costs[1]
 
 
 def test_a_faulty_plan_ends_it(
@@ -148,42 +178,74 @@ def test_a_faulty_plan_ends_it(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    out = tmp_path / "table.jsonl"
-    right = learned_table._decode  # noqa: SLF001
+    from arcfleet.solution.plan import from_plan
 
-    def cheaper(*arguments: Any) -> Any:
-        outcome = right(*arguments)
-        return outcome._replace(costs=(*outcome.costs[:-1], outcome.costs[-1] - 1))
+    def dearer(*arguments: Any) -> Any:
+        from dataclasses import replace
 
-    monkeypatch.setattr(learned_table, "_decode", cheaper)
-    assert experiment(folder, "--out", out, "--methods", "greedy", "--quiet") == 1
+        plan = from_plan(*arguments)
+        return replace(plan, routes=plan.routes[1:])
+
+    monkeypatch.setattr(chunk_makers, "from_plan", dearer)
+    assert experiment("table", folder, "--out", tmp_path, "--rows", "daam-po") == 1
     error = capsys.readouterr().err
-    assert "instance 5 of task20-test by greedy, found a fault: expected cost" in error
-    assert out.read_bytes() == b""
+    assert "instance 0 of task20-test by daam-po, found a fault" in error
+    assert [x["row"] for x in lines(tmp_path / "runs.jsonl")] == ["labels"] * 2
 
 
 def test_wrong_usage(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    out = ("--out", tmp_path / "table.jsonl")
+    out = ("--out", tmp_path / "results")
 
     def error(*arguments: object) -> str:
-        assert experiment(folder, *arguments) == 1
+        assert experiment("table", folder, *arguments) == 1
         (line,) = capsys.readouterr().err.splitlines()
         return line
 
-    assert "methods among greedy" in error(*out, "--methods", "magic")
-    assert "as in table.jsonl" in error("--out", tmp_path / "table.csv")
-    assert "model file" in error(*out, "--model", folder / "task20-test.npz")
-    assert "CUDA devices" in error(*out, "--device", "cuda:4000")
-    assert "--model and --device" in error(*out, "--methods", "ps")
-    assert "--search-count" in error(*out, "--search-count", 3)
+    assert "name of a row, got 'magic'" in error(*out, "--rows", "magic")
+    assert "'s2v-dqn' on task20, found none" in error(*out)
+    assert "CUDA devices" in error(*out, "--rows", "daam-po", "--device", "cuda:4000")
+    assert "one model file" in error(*out, "--model", folder / "tiny.safetensors")
+    (tmp_path / "file").write_text("")
+    assert "cannot be made" in error("--out", tmp_path / "file", "--rows", "ps")
+    bad = ["experiment", "table", str(folder / "task20-test.npz"), "--rows", "daam-po"]
+    model = ["--model", str(folder / "task20-test.npz")]
+    assert main([*bad, *model, *map(str, out)]) == 1
+    assert "model file" in capsys.readouterr().err
     bare = tmp_path / "bare.npz"
     shutil.copy(folder / "task20-test.npz", bare)
-    assert main(["experiment", "learned", str(bare), *map(str, out)]) == 1
-    assert "bare.labels.npz" in capsys.readouterr().err
-    twice = [str(folder / "task20-test.npz")] * 2
-    assert main(["experiment", "learned", *twice, *map(str, out)]) == 1
-    assert "different names" in capsys.readouterr().err
+    assert main(["experiment", "generalise", str(bare), *map(str, (*QUICK, *out))]) == 1
+    assert "expected labels of Task20" in capsys.readouterr().err
     with pytest.raises(SystemExit):
         main(["experiment", "nothing-like-it"])
+
+
+def test_the_whole_chain(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Every experiment with its figures, from nothing but synthetic streets."""
+    out = tmp_path / "all"
+    command = ["experiment", "all", "--quick", "--out", str(out)]
+    assert main(command) == 0
+    shown = capsys.readouterr()
+    names = ("table", "runtime", "pareto", "generalise", "ablation", "scenes")
+    for name in (*names, "ablation-convergence", "convergence"):
+        for suffix in (".md", ".csv", ".tex", ".png", ".svg"):
+            assert (out / f"{name}{suffix}").stat().st_size > 100
+    assert "Which method when, without a GPU" in shown.out
+    table = (out / "table.md").read_text()
+    assert "| DaAM SL | " in table
+    assert "(n=6)" not in table.partition("Mean gap")[0]  # costs are of all ten
+    # The gaps to the best known are those of the labelled beginning.
+    assert "| instances | n=6 | n=6 |" in table
+    assert "pretrain steps 3" in (out / "ablation.md").read_text()
+    alone = [x for x in lines(out / "runs.jsonl") if x["alone"]]
+    assert {len(x["costs"]) for x in alone} == {3}
+
+    # Again: all is there, nothing is solved or trained.
+    stores = ("runs", "generalise", "ablation", "scenes")
+    before = {name: (out / f"{name}.jsonl").read_bytes() for name in stores}
+    models = {path: path.stat().st_mtime_ns for path in out.rglob("model.safetensors")}
+    assert len(models) == 2 + 2 * 3
+    assert main([*command, "--no-figures"]) == 0
+    assert {name: (out / f"{name}.jsonl").read_bytes() for name in stores} == before
+    assert {path: path.stat().st_mtime_ns for path in models} == models

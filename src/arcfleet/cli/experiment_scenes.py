@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
     from arcfleet.cli.options import Commands
 
+# The paper's figure, and ours beside it.
+_METHODS = "ps,daam,maens,ruin-recreate=20000"
+
 _EXAMPLE = """\
 example:
   arcfleet scene maps/beijing_5ring --around 116.40,39.90,700 --capacity 100 \\
@@ -31,8 +34,6 @@ Methods are those of `arcfleet methods`, with a number as NAME=ITERATIONS.
 
 def add_parsers(names: Commands) -> None:
     """Describe the experiment."""
-    from arcfleet.experiments.scenes import SCENE_METHODS
-
     parser = names.add_parser(
         "scenes",
         help="plans of street scenes by several methods, side by side",
@@ -41,8 +42,9 @@ def add_parsers(names: Commands) -> None:
         formatter_class=RawDescriptionHelpFormatter,
     )
     parser.add_argument("scenes", type=Path, nargs="+", metavar="SCENE")
-    usual = ",".join(SCENE_METHODS)
-    parser.add_argument("--methods", default=usual, metavar="A,B", help=f"default {usual}")
+    parser.add_argument(
+        "--methods", default=_METHODS, metavar="A,B", help=f"default {_METHODS}"
+    )
     add_model(parser)
     parser.add_argument(
         "--seed", type=whole_number, default=0, metavar="N", help="default 0"

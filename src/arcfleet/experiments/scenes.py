@@ -37,8 +37,6 @@ _LABELS = {
     "maens": "MAENS",
     "ruin-recreate": "ruin and recreate",
 }
-#: The paper's figure, and ours beside it.
-SCENE_METHODS = ("ps", "daam", "maens", "ruin-recreate=20000")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -76,15 +76,15 @@ def test_other_lines_are_refused(tmp_path: Path, old: str, new: str) -> None:
 
 def test_missing_stretches(tmp_path: Path) -> None:
     file = RunFile(tmp_path / "runs.jsonl")
-    key = CHUNK.key
+    key = chunk("maens", [9], seed=0).key
     assert file.missing(key, 4) == [range(4)]
     for first, count in ((2, 3), (8, 2), (4, 2)):
-        file.add(chunk("sample", [9] * count, first=first, model="m", **dict(key.settings)))
-    file.add(chunk("ps", [9] * 20))  # of another series
+        file.add(chunk("maens", [9] * count, first=first, seed=0))
+    file.add(chunk("maens", [9] * 20, seed=1))  # of another series
     assert file.missing(key, 12) == [range(2), range(6, 8), range(10, 12)]
     assert file.missing(key, 9) == [range(2), range(6, 8)]
     assert file.missing(key, 1) == [range(1)]
-    file.add(chunk("sample", [9] * 8, model="m", **dict(key.settings)))
+    file.add(chunk("maens", [9] * 8, seed=0))
     assert file.missing(key, 10) == []
     file.close()
 
