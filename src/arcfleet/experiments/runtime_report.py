@@ -62,6 +62,9 @@ def runtime_report(series: Sequence[Series]) -> Report:
         {(x.key.row, x.key.device): _label(x) for x in measured}.items(),
         key=lambda item: (row_order(item[0][0]), item[0][1]),
     )
+    gpus = list(dict.fromkeys(x.key.device for x in measured if x.key.device != "cpu"))
+    several = len(gpus) > 1  # else a dashed line says enough
+    found_label = {x.key.row: x.key.label for x in measured}
     titles = (
         "One instance at a time: seconds until its plan is there",
         "Many instances at once: seconds per instance",
@@ -83,7 +86,7 @@ def runtime_report(series: Sequence[Series]) -> Report:
             known = [(place, x) for place, x in enumerate(times) if x is not None]
             lines.append(
                 Line(
-                    label=label,
+                    label=label if several else found_label[row],
                     x=tuple(float(place) for place, _ in known),
                     y=tuple(seconds(x) for _, x in known),
                     dashed=device != "cpu",
@@ -114,12 +117,16 @@ def runtime_report(series: Sequence[Series]) -> Report:
             "Many at once: models decode batches, searches run in "
             f"{'one process' if parallel == 1 else f'{parallel} processes'} of one thread. "
             "Preparation and path optimiser count, reading files and loading models do "
-            f"not. Dashed lines: GPU. {provenance(measured)}"
+            f"not. {_lines(gpus)}{provenance(measured)}"
         ),
         details=checksums(measured),
         records=tuple(record_of(x) for x in measured),
         drawings=(Drawing("runtime", draw),),
     )
+
+
+def _lines(gpus: Sequence[str]) -> str:
+    return f"Solid lines: CPU; dashed: {' or '.join(gpus)}. " if gpus else ""
 
 
 def _label(series: Series) -> str:

@@ -33,6 +33,7 @@ _FORMAT = "arcfleet-scene-plan-1"
 _LABELS = {
     "ps": "PS",
     "daam": "DaAM",
+    "daam-greedy": "DaAM, greedy",
     "daam-sample": "DaAM, sampled",
     "maens": "MAENS",
     "ruin-recreate": "ruin and recreate",

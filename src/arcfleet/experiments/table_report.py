@@ -73,6 +73,7 @@ def table_report(series: Sequence[Series]) -> Report:
         y_label="mean gap of total cost, %",
         lines=curves,
         ticks=tuple(t.name for t in tables),
+        of_gaps=True,
     )
 
     def draw(path: Path, caption: str) -> None:

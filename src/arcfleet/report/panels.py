@@ -27,11 +27,12 @@ _CAPTION_SIZE = 6.5
 _LEGEND_COLUMNS = 3
 _MARKERS = "osD^vPX<>*hd"
 _GRID = "#e3e6e8"
+_GAP_TICKS = (0, 0.25, 0.5, 0.75, 1, 2, 5, 10, 20, 50, 100, 200, 500)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """One line of a panel; a label has the same colour in all panels.
+    """One line of a panel; those of one label share their colour, and one legend entry.
 
     Parameters
     ----------
@@ -42,7 +43,7 @@ class Line:
     widths
         How far error bars reach to both sides; empty for none.
     dashed
-        Whether it is drawn dashed.
+        Whether it is drawn dashed, with open marks.
     """
 
     label: str
@@ -64,8 +65,10 @@ class Panel:
         What is drawn.
     ticks
         Names of the places 0, 1, 2, ... on the x axis; empty for numbers.
-    log_x, log_y
-        Whether an axis is logarithmic.
+    log_y
+        Whether the y axis is logarithmic.
+    of_gaps
+        Whether the y axis is even up to 1 % and logarithmic above.
     """
 
     title: str
@@ -73,8 +76,8 @@ class Panel:
     y_label: str
     lines: tuple[Line, ...]
     ticks: tuple[str, ...] = ()
-    log_x: bool = False
     log_y: bool = False
+    of_gaps: bool = False
 
 
 def draw_panels(
@@ -98,7 +101,7 @@ def draw_panels(
     colours = dict(zip(labels, route_colours(len(labels)), strict=True))
     markers = {label: _MARKERS[i % len(_MARKERS)] for i, label in enumerate(labels)}
     legend_rows = -(-len(labels) // _LEGEND_COLUMNS)
-    legend_height = 0.17 * legend_rows + 0.25
+    legend_height = 0.155 * legend_rows + 0.15
     # A Figure of its own, not pyplot: no window, no state shared with the caller.
     figure = Figure(figsize=(PAGE_INCHES, _PANEL_HEIGHT * down + legend_height))
     # What is measured alike is drawn alike, so that panels compare.
@@ -129,6 +132,21 @@ def add_caption(figure: Figure, caption: str, inches: float = PAGE_INCHES) -> No
         )
 
 
+def set_gap_axis(axes: Axes, gaps: Sequence[float]) -> None:
+    """Let the y axis be even up to 1 %, and logarithmic where differences matter less."""
+    axes.set_yscale("symlog", linthresh=1.0)
+    highest = 1.3 * max(1.0, *gaps)
+    axes.set_yticks([tick for tick in _GAP_TICKS if tick <= highest])
+    axes.yaxis.set_major_formatter("{x:g}")
+    axes.set_ylim(min(0.0, *gaps) - 0.05, highest)
+
+
+def _reach(line: Line) -> list[float]:
+    widths = line.widths or (0.0,) * len(line.y)
+    pairs = list(zip(line.y, widths, strict=True))
+    return [y - width for y, width in pairs] + [y + width for y, width in pairs]
+
+
 def _draw(
     axes: Axes, panel: Panel, colours: dict[str, str], markers: dict[str, str]
 ) -> None:
@@ -140,16 +158,17 @@ def _draw(
             color=colours[line.label],
             marker=markers[line.label] if len(line.x) <= 60 else "",
             markersize=4,
+            markerfacecolor="white" if line.dashed else colours[line.label],
             linewidth=1.2,
             elinewidth=0.9,
             capsize=1.5,
             linestyle="--" if line.dashed else "-",
             label=line.label,
         )
-    if panel.log_x:
-        axes.set_xscale("log")
     if panel.log_y:
         axes.set_yscale("log")
+    if panel.of_gaps:
+        set_gap_axis(axes, [y for line in panel.lines for y in _reach(line)])
     if panel.ticks:
         slanted = max(map(len, panel.ticks)) * len(panel.ticks) > 40
         axes.set_xticks(

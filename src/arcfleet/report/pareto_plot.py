@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from arcfleet.report.colours import route_colours
-from arcfleet.report.panels import PAGE_INCHES, add_caption
+from arcfleet.report.panels import PAGE_INCHES, add_caption, set_gap_axis
 from arcfleet.report.picture import save_picture
 from arcfleet.report.plot import check_plottable
 
@@ -20,8 +20,6 @@ _DOTS_PER_INCH = 200
 _LEGEND_COLUMNS = 3
 _MARKERS = {False: "o", True: "^"}
 _FRONT = "#4a5560"
-# The axis is even up to 1 % and logarithmic above, where differences matter less.
-_TICKS = (0, 0.25, 0.5, 0.75, 1, 2, 5, 10, 20, 50, 100)
 
 
 class Point(NamedTuple):
@@ -67,8 +65,8 @@ def draw_pareto(
     labels = list(dict.fromkeys(point.label for point in points))
     colours = dict(zip(labels, route_colours(len(labels)), strict=True))
     numbers = {label: number for number, label in enumerate(labels, start=1)}
-    legend_rows = -(-len(labels) // _LEGEND_COLUMNS)
-    figure = Figure(figsize=(PAGE_INCHES, _HEIGHT + 0.17 * legend_rows))
+    legend_rows = -(-(len(labels) + 3) // _LEGEND_COLUMNS)
+    figure = Figure(figsize=(PAGE_INCHES, _HEIGHT + 0.155 * legend_rows))
     axes = figure.add_subplot()
     for on_gpu in (False, True):
         best = sorted(p[1:3] for p in points if p.on_gpu == on_gpu and p.is_best)
@@ -101,10 +99,8 @@ def draw_pareto(
             fontsize=6.5,
         )
     axes.set_xscale("log")
-    axes.set_yscale("symlog", linthresh=1.0)
-    axes.yaxis.set_major_formatter("{x:g}")
-    axes.set_yticks([tick for tick in _TICKS if tick <= _highest(points)])
-    axes.set_ylim(min(0.0, *(p.gap_percent - p.half_width for p in points)) - 0.05)
+    reach = [p.gap_percent + sign * p.half_width for p in points for sign in (-1, 1)]
+    set_gap_axis(axes, reach)
     axes.set_title(title, loc="left", fontsize=9)
     axes.set_xlabel("seconds per instance, many at once", fontsize=8)
     axes.set_ylabel("mean gap to the best known, %", fontsize=8)
@@ -112,14 +108,14 @@ def draw_pareto(
     axes.grid(visible=True, which="major", color="#e3e6e8", linewidth=0.7)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(handles=_shapes(points), frameon=False, fontsize=7, loc="upper right")
-    bottom = (0.17 * legend_rows + 0.2) / figure.get_figheight()
+    bottom = (0.155 * legend_rows + 0.15) / figure.get_figheight()
     figure.tight_layout(rect=(0, bottom, 1, 1))
     figure.legend(
         handles=[
             _mark(f"{numbers[label]}  {label}", colours[label], "s", filled=True)
             for label in labels
-        ],
+        ]
+        + _shapes(points),
         loc="upper center",
         bbox_to_anchor=(0.5, bottom),
         ncols=_LEGEND_COLUMNS,
@@ -152,7 +148,3 @@ def _mark(label: str, colour: str, marker: str, *, filled: bool) -> Line2D:
         linestyle="",
         label=label,
     )
-
-
-def _highest(points: Sequence[Point]) -> float:
-    return max(point.gap_percent + point.half_width for point in points)

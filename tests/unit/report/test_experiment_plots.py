@@ -27,7 +27,7 @@ PANELS = [
     Panel(
         title="one", x_label="set", y_label="s", lines=LINES, ticks=("x", "y"), log_y=True
     ),
-    Panel(title="two", x_label="steps", y_label="s", lines=LINES[:1], log_x=False),
+    Panel(title="two", x_label="steps", y_label="s", lines=LINES[:1]),
     Panel(title="three", x_label="steps", y_label="%", lines=LINES[:1]),
 ]
 POINTS = [

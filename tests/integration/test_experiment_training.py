@@ -1,0 +1,148 @@
+from __future__ import annotations
+
+import json
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import pytest
+
+from arcfleet.cli.main import main
+from arcfleet.experiments.convergence import read_curves
+from arcfleet.neural import training_loop
+from tests.neural.labelled_towns import labelled_file
+from tests.tiny_model import tiny_model_file
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+SETTINGS = "steps = 2\ntokens = 1000\nvalidations = 2\nlog_steps = 1\n"
+SIZES = "[model]\nwidth = 16\nlayers = 1\nheads = 2\nfeed_forward = 16\n"
+MORE = 'copies = 2\nrollout_tokens = 1000\nobjective = "samples"\n'
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("training")
+    for scale in ("task20", "task30"):
+        for seed, name in enumerate(("train", "validation", "test")):
+            labelled_file(folder, f"{scale}-{name}", scale, count=4, seed=seed)
+    (folder / "pretrain.toml").write_text(SETTINGS + SIZES)
+    (folder / "finetune.toml").write_text(SETTINGS + MORE + SIZES)
+    return folder
+
+
+def ablation(folder: Path, out: Path, *arguments: str) -> int:
+    files = [str(folder / f"task20-{name}.npz") for name in ("test", "train", "validation")]
+    configs = ["--pretrain-config", str(folder / "pretrain.toml")]
+    configs += ["--finetune-config", str(folder / "finetune.toml"), "--device", "cpu"]
+    sets = [files[0], "--data", files[1], "--validation", files[2]]
+    where = ["--no-figures", "--quiet", "--out", str(out)]
+    return main(["experiment", "ablation", *sets, *configs, *where, *arguments])
+
+
+def test_a_stopped_ablation_goes_on(
+    folder: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked = 0
+
+    @contextmanager
+    def stop_in_the_second_run() -> Iterator[Callable[[], bool]]:
+        def stopped() -> bool:
+            nonlocal asked
+            asked += 1
+            return asked > 3  # the first run asks before each of its two steps
+
+        yield stopped
+
+    inputs = ("--inputs", "gat")
+    with monkeypatch.context() as patch:
+        patch.setattr(training_loop, "stop_on_signals", stop_in_the_second_run)
+        assert ablation(folder, tmp_path, *inputs) == 1
+    assert "interrupted" in capsys.readouterr().err
+    runs = tmp_path / "ablation" / "gat"
+    first = (runs / "pretrain" / "model.safetensors").read_bytes()
+    assert not (tmp_path / "ablation.jsonl").exists()
+
+    assert ablation(folder, tmp_path, *inputs) == 0
+    assert (runs / "pretrain" / "model.safetensors").read_bytes() == first
+    (curve,) = read_curves([("gat", runs / "task20")])
+    assert curve.steps[0] == 0
+    assert curve.steps[-1] == 2
+    shown = capsys.readouterr().out
+    assert "finetune steps 2" in shown
+    lines = (tmp_path / "ablation.jsonl").read_text().splitlines()
+    assert [json.loads(line)["row"] for line in lines] == ["labels", "daam-sl-rl:gat"]
+    assert (tmp_path / "ablation-convergence.csv").is_file()
+    # Others are trained beside it.
+    assert ablation(folder, tmp_path, "--inputs", "gat,mds") == 0
+    assert "| MDS | " in (tmp_path / "ablation.md").read_text()
+
+
+def test_wrong_ablations(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert ablation(folder, tmp_path, "--inputs", "eyes") == 1
+    assert "inputs among mds, gat" in capsys.readouterr().err
+    unmatched = ("--validation", str(folder / "task30-validation.npz"))
+    assert ablation(folder, tmp_path, *unmatched) == 1
+    assert "to validate task20 on" in capsys.readouterr().err
+    twice = ("--data", *[str(folder / f"task20-{name}.npz") for name in ("train", "test")])
+    assert ablation(folder, tmp_path, *twice) == 1
+    assert "one data set of each scale" in capsys.readouterr().err
+    assert ablation(folder, tmp_path, "--objective", "luck") == 1
+    assert "objective" in capsys.readouterr().err
+
+
+def test_wrong_curves(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def error(*runs: str) -> str:
+        where = ["--no-figures", "--out", str(tmp_path / "out")]
+        assert main(["experiment", "convergence", *runs, *where]) == 1
+        return capsys.readouterr().err
+
+    assert "expected the metrics of a training run" in error(str(folder))
+    (tmp_path / "metrics.jsonl").write_text('{"step": 1, "loss": 2.0}\n')
+    assert "found none: train with --validation" in error(str(tmp_path))
+    (tmp_path / "metrics.jsonl").write_text('{"gaps": {}}\n{"step": 1}\n')
+    assert "metrics.jsonl:1: expected a line of metrics" in error(str(tmp_path))
+    assert "different names" in error("a=b", "a=c")
+
+
+def test_scenes_are_solved_once(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from arcfleet.datasets import Dataset
+    from arcfleet.instance.files import write
+
+    scene = tmp_path / "scene.json"
+    write(Dataset.open(folder / "task20-test.npz")[0], scene)
+    model = str(tiny_model_file(tmp_path))
+    out = tmp_path / "out"
+    command = ["experiment", "scenes", str(scene), "--out", str(out), "--quiet"]
+    methods = ["--methods", "ps,daam-greedy,maens=5", "--model", model, "--device", "cpu"]
+    assert main([*command, *methods]) == 0
+    shown = capsys.readouterr().out
+    assert "DaAM, greedy" in shown
+    for suffix in (".png", ".svg", ".md", ".tex", ".csv"):
+        assert (out / f"scenes{suffix}").is_file()
+    before = (out / "scenes.jsonl").read_bytes()
+    assert before.count(b"\n") == 3
+    assert main([*command, *methods, "--no-figures"]) == 0
+    assert (out / "scenes.jsonl").read_bytes() == before
+
+    # A plan that is not what it was is not drawn.
+    cost = json.loads(before.splitlines()[0])["cost"]
+    changed = before.replace(f'"cost": {cost}'.encode(), f'"cost": {cost + 1}'.encode())
+    (out / "scenes.jsonl").write_bytes(changed)
+    assert main([*command, *methods]) == 1
+    assert f"costs {cost + 1}, found {cost}" in capsys.readouterr().err
+    assert main([*command, "--methods", "maens=many"]) == 1
+    assert "NAME=ITERATIONS" in capsys.readouterr().err
+    (out / "scenes.jsonl").write_text('{"format": "another"}\n')
+    assert main([*command, *methods]) == 1
+    assert "expected a plan of `arcfleet experiment scenes`" in capsys.readouterr().err
