@@ -162,10 +162,11 @@ def run_convergence(options: Namespace) -> int:
 
 
 def _settings(options: Namespace, stage: str) -> dict[str, Any]:
-    from arcfleet.neural.device import choose_device
     from arcfleet.neural.packages import require_packages
 
     require_packages("training")
+    from arcfleet.neural.device import choose_device
+
     path = getattr(options, f"{stage}_config")
     settings: dict[str, Any] = {} if path is None else read_toml(path)
     minutes = getattr(options, f"{stage}_minutes")
