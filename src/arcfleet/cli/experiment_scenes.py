@@ -60,7 +60,8 @@ def add_parsers(names: Commands) -> None:
 def run(options: Namespace) -> int:
     """Run the experiment."""
     from arcfleet.experiments.model_files import ModelFiles
-    from arcfleet.experiments.scenes import SceneFile, solve_scenes
+    from arcfleet.experiments.scene_plans import SceneFile
+    from arcfleet.experiments.scenes import solve_scenes
     from arcfleet.methods import find_method, load_for_methods
     from arcfleet.neural.shipped import model_path
 

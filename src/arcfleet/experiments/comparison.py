@@ -37,6 +37,11 @@ class Reference:
     positions: NDArray[np.int64]
     costs: NDArray[np.int64]
 
+    def where(self, positions: NDArray[np.int64]) -> Reference:
+        """Give it for these instances only."""
+        kept = np.isin(self.positions, positions)
+        return Reference(positions=self.positions[kept], costs=self.costs[kept])
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SetTable:
@@ -82,7 +87,7 @@ class SetTable:
         elif paper is not None:
             positions = paper.positions
         else:
-            positions = _common(list(self.rows.values()))
+            positions = common_positions(list(self.rows.values()))
         best = np.full(len(positions), np.iinfo(np.int64).max)
         every = [*self.rows.values(), *([] if self.labels is None else [self.labels])]
         for series in every:
@@ -192,7 +197,8 @@ def _base(row: str) -> str:
     return row.partition("=")[0]
 
 
-def _common(series: Sequence[Series]) -> NDArray[np.int64]:
+def common_positions(series: Sequence[Series]) -> NDArray[np.int64]:
+    """Give the positions of the instances that all of some series have."""
     common = series[0].positions
     for each in series[1:]:
         common = np.intersect1d(common, each.positions, assume_unique=True)

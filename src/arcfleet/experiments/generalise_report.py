@@ -14,6 +14,7 @@ from arcfleet.experiments.report_files import (
     provenance,
     record_of,
 )
+from arcfleet.experiments.rows import LABELS
 from arcfleet.experiments.table_report import gap_text
 from arcfleet.report.heat_plot import draw_heat
 
@@ -104,13 +105,18 @@ def generalise_report(series: Sequence[Series], seen: Collection[str] = ()) -> R
         name="generalise",
         sections=(section,),
         caption=(
-            "The best known is the cheapest of the labels and all models. "
-            f"{provenance(used)}"
+            f"Plans are decoded as by the rows {_decodings(used)}. The best known is the "
+            f"cheapest of the labels and all models. {provenance(used)}"
         ),
         details=checksums(used),
         records=tuple(records),
         drawings=(Drawing("generalise", draw),),
     )
+
+
+def _decodings(series: Sequence[Series]) -> str:
+    names = (x.key.row.partition(":")[0] for x in series if x.key.row != LABELS)
+    return ", ".join(dict.fromkeys(names))
 
 
 def _line_name(

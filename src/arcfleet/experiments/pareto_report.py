@@ -5,7 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from arcfleet.errors import OptionError
-from arcfleet.experiments.comparison import gaps_to, row_order, scale_number, set_tables
+from arcfleet.experiments.comparison import (
+    common_positions,
+    gaps_to,
+    row_order,
+    scale_number,
+    set_tables,
+)
 from arcfleet.experiments.report_files import (
     Drawing,
     Report,
@@ -58,12 +64,18 @@ def pareto_report(series: Sequence[Series], scale: str | None = None) -> Report:
         )
     (table,) = chosen
     data = next(iter(table.rows.values())).key.data_sha256
-    best = table.best_known
     used = [
         x
         for x in series
         if x.key.data_sha256 == data and not x.key.alone and x.key.row != LABELS
     ]
+    # On other instances a method could look better than one that it is no better than.
+    best = table.best_known.where(common_positions(used))
+    if not len(best.positions):
+        raise OptionError(
+            f"expected instances of {table.name} with a best known that every row solved, "
+            "found none: leave rows out"
+        )
     choices = []
     for x in sorted(used, key=lambda x: (row_order(x.key.row), x.key.device)):
         compared = gaps_to(x, best)
@@ -100,7 +112,8 @@ def pareto_report(series: Sequence[Series], scale: str | None = None) -> Report:
         sections=tuple(sections),
         caption=(
             f"{table.name}: mean gap of total cost to the best known, with 95 % confidence "
-            "interval, against the time per instance of many at once: searches "
+            f"interval, on the {len(best.positions):,} instances that all have solved, "
+            "against the time per instance of many at once: searches "
             f"in {parallel} process{'es' if parallel > 1 else ''} with one thread each, "
             f"models in batches. {provenance(used)}"
         ),

@@ -15,12 +15,12 @@ from arcfleet.report.colours import DEPOT, route_colours
 from arcfleet.report.layout import layout
 from arcfleet.report.link_shapes import Places, link_shapes, middle, shifted
 from arcfleet.report.picture import save_picture
+from arcfleet.report.plot_axes import fit, whole_axes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
     from arcfleet.instance.instance import Instance
     from arcfleet.solution.solution import Route, Solution
@@ -31,9 +31,6 @@ _STREET = "#cfd3d6"
 _REQUIRED = "#4a5560"
 _ONE_WAY = "#8b949b"
 
-_LONGER_SIDE = 8.0  # inches
-_SHORTER_SIDE = 3.5
-_POINTS_PER_INCH = 72.0
 _DOTS_PER_INCH = 160
 _MOST_LEGEND_ROUTES = 12
 _MOST_ARROWS = 150
@@ -88,7 +85,7 @@ def plot(
 
     # A Figure of its own, not pyplot: no window, no state shared with the caller.
     figure = Figure()
-    picture = _Picture(instance, _axes(figure, instance))
+    picture = _Picture(instance, whole_axes(figure, instance))
     picture.draw(solution, title or _title(instance, solution))
     save_picture(figure, path, dots_per_inch=_DOTS_PER_INCH)
 
@@ -144,7 +141,7 @@ class _Picture:
         self.position = {node: i for i, node in enumerate(instance.nodes)}
         self.shapes = link_shapes(instance, self.places)
         self.thickness = _SMALL if small else 1.0
-        self.point, self.inches = _fit(axes, np.vstack([self.places, *self.shapes]))
+        self.point, self.inches = fit(axes, np.vstack([self.places, *self.shapes]))
 
     def draw(self, solution: Solution | None, title: str) -> None:
         self._draw_streets(darker_required=solution is None)
@@ -373,44 +370,6 @@ def _title(instance: Instance, solution: Solution | None) -> str:
         return f"{instance.name}: {required} of {links} links required"
     routes = "route" if solution.num_routes == 1 else "routes"
     return f"{instance.name}: cost {solution.cost}, {solution.num_routes} {routes}"
-
-
-def _axes(figure: Figure, instance: Instance) -> Axes:
-    """Axes in the shape of the instance, which fill the figure."""
-    places = layout(instance)
-    sides, _ = _extent(np.vstack([places, *link_shapes(instance, places)]))
-    figure.set_size_inches(*(_LONGER_SIDE * sides / sides.max()))
-    return figure.add_axes((0, 0, 1, 1))
-
-
-def _fit(axes: Axes, points: Places) -> tuple[float, float]:
-    """Let axes show all points to scale; give the length of a typographic point on them.
-
-    Returns
-    -------
-    point, inches
-        That length, and the width of the axes in inches.
-    """
-    figure = axes.get_figure(root=True)
-    assert figure is not None
-    box = axes.get_position()
-    inches = np.array([box.width, box.height]) * figure.get_size_inches()
-    sides, centre = _extent(points)
-    # The side that is too long for the axes says how much an inch holds.
-    sides = inches * (sides / inches).max()
-    axes.set_xlim(*(centre[0] + sides[0] * np.array([-0.5, 0.5])))
-    axes.set_ylim(*(centre[1] + sides[1] * np.array([-0.5, 0.5])))
-    axes.set_axis_off()
-    return float(sides[0] / inches[0] / _POINTS_PER_INCH), float(inches[0])
-
-
-def _extent(points: Places) -> tuple[Places, Places]:
-    """Give the sides of a box around points, with a margin, and its centre."""
-    low, high = points.min(axis=0), points.max(axis=0)
-    extent = float((high - low).max()) or 1.0
-    # A margin for arrows and shifted deadheads; the short side is padded to be readable.
-    sides = np.maximum(high - low + 0.07 * extent, extent * _SHORTER_SIDE / _LONGER_SIDE)
-    return sides, (low + high) / 2
 
 
 def _check_links(instance: Instance, solution: Solution) -> None:
