@@ -28,7 +28,14 @@ def machine() -> str:
 
 
 def commit() -> str:
-    """Name the commit, with -dirty where files differ from it; else the release."""
+    """Name the commit, with -dirty where files differ from it; else the release.
+
+    A copy of the files without their history, as on a machine that is lent for some runs,
+    cannot know it: there `ARCFLEET_COMMIT` names it.
+    """
+    told = os.environ.get("ARCFLEET_COMMIT")
+    if told:
+        return told
     root = checkout()
     if root is None:
         return f"release {arcfleet.__version__}"

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from arcfleet.errors import FileError, FormatWarning
+from arcfleet.experiments import machine
 from arcfleet.experiments.records import RecordFile
 from tests.unit.experiments.test_summary import record
 
@@ -52,3 +53,10 @@ def test_a_file_of_another_kind_is_left_alone(tmp_path: Path, content: str) -> N
     with pytest.raises(FileError, match=r"plan\.json:1: expected a run"):
         RecordFile(path)
     assert path.read_text() == content
+
+
+def test_the_commit_can_be_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("ARCFLEET_COMMIT", raising=False)
+    found = machine.commit()
+    monkeypatch.setenv("ARCFLEET_COMMIT", "c0ffee")
+    assert machine.commit() == "c0ffee" != found
