@@ -233,7 +233,8 @@ def test_the_whole_chain(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
             assert (out / f"{name}{suffix}").stat().st_size > 100
     assert "Which method when, without a GPU" in shown.out
     table = (out / "table.md").read_text()
-    assert "| DaAM SL | " in table
+    for label in ("S2V-DQN", "VRP-DL", "DaAM SL"):
+        assert f"| {label} | " in table
     assert "(n=6)" not in table.partition("Mean gap")[0]  # costs are of all ten
     # The gaps to the best known are those of the labelled beginning.
     assert "| instances | n=6 | n=6 |" in table
@@ -245,7 +246,7 @@ def test_the_whole_chain(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     stores = ("runs", "generalise", "ablation", "scenes")
     before = {name: (out / f"{name}.jsonl").read_bytes() for name in stores}
     models = {path: path.stat().st_mtime_ns for path in out.rglob("model.safetensors")}
-    assert len(models) == 2 + 2 * 3
+    assert len(models) == 4 + 2 * 3
     assert main([*command, "--no-figures"]) == 0
     assert {name: (out / f"{name}.jsonl").read_bytes() for name in stores} == before
     assert {path: path.stat().st_mtime_ns for path in models} == models

@@ -62,17 +62,20 @@ def run(options: Namespace) -> int:
     from arcfleet.experiments.model_files import ModelFiles
     from arcfleet.experiments.scene_plans import SceneFile
     from arcfleet.experiments.scenes import solve_scenes
-    from arcfleet.methods import find_method, load_for_methods
+    from arcfleet.methods import find_method, load_for_methods, model_files
     from arcfleet.neural.shipped import model_path
 
     check_run_options(options)
     texts = [text for text in options.methods.split(",") if text.strip()]
     methods = [find_method(text.strip().partition("=")[0]) for text in texts]
     loaded = load_for_methods(methods, options.model, options.device)
-    checksum, device = None, "cpu"
-    if loaded is not None:
+    checksums, device = {}, "cpu"
+    if loaded:
         files = ModelFiles({}, options.device)
-        checksum = files.checksum(model_path(options.model))
+        named = model_files(methods, options.model, options.device)
+        checksums = {
+            kind: files.checksum(model_path(path, kind)) for kind, path in named.items()
+        }
         device = files.device_name()
     file = SceneFile(options.out / "scenes.jsonl")
     try:
@@ -82,7 +85,7 @@ def run(options: Namespace) -> int:
                 texts,
                 file,
                 loaded=loaded,
-                model_sha256=checksum,
+                model_sha256=checksums,
                 device=device,
                 seed=options.seed,
                 workers=options.workers,

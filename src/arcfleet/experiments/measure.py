@@ -117,7 +117,7 @@ class _Work:
         """Decode what a series lacks, in this process."""
         warm_up = True
         for stretch in self.left[measurement.key]:
-            loaded = models.load(path)
+            loaded = models.load(path, measurement.row.kind)
             for part in _cut(stretch, self._chunk_size(measurement, loaded.device.type)):
                 judged = _judged(part, measurement.count, self.judge)
                 if measurement.row.kind.kind == "hybrid":

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from arcfleet.errors import FileError, OptionError
-from arcfleet.neural.shipped import SHIPPED_MODEL
+from arcfleet.neural.shipped import shipped_model
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -49,7 +49,7 @@ class ModelFiles:
         found = self.given.get((model, scale)) or self.given.get((model, None))
         if found is not None:
             return found
-        shipped = SHIPPED_MODEL.with_name(f"{model}.safetensors")
+        shipped = shipped_model(model)
         if not shipped.is_file():
             raise OptionError(
                 f"expected a model file for the row {row.name!r} on {scale}, found none, "
@@ -68,15 +68,15 @@ class ModelFiles:
             self._sums[path] = hashlib.sha256(data).hexdigest()
         return self._sums[path]
 
-    def load(self, path: Path) -> LoadedModel:
-        """Load a model file on to the device, once."""
+    def load(self, path: Path, row: RowType) -> LoadedModel:
+        """Load the model file of a row on to the device, once."""
         if path not in self._loaded:
             from arcfleet.neural.packages import require_packages
 
             require_packages("decoding with a model")
             from arcfleet.neural.solver import load_for_solving
 
-            self._loaded[path] = load_for_solving(path, self.device)
+            self._loaded[path] = load_for_solving(path, self.device, row.model_kind)
         return self._loaded[path]
 
     def device_name(self) -> str:

@@ -98,13 +98,10 @@ def make_quick_files(folder: Path) -> QuickFiles:
 def _make_models(
     folder: Path, data: Path, pretrain_config: Path, finetune_config: Path
 ) -> dict[str, Path]:
-    """Train a model of each kind for a few steps.
-
-    S2V-DQN and VRP-DL belong here as soon as they can be trained: a model file under
-    their name, and `all --quick` runs their rows.
-    """
+    """Train a model of each kind for a few steps."""
     import tomllib
 
+    from arcfleet.neural.baselines.train import TRAININGS, train_baseline
     from arcfleet.neural.finetune import finetune
     from arcfleet.neural.finetune_config import FinetuneConfig
     from arcfleet.neural.pretrain import pretrain
@@ -123,6 +120,12 @@ def _make_models(
             settings = tomllib.loads(finetune_config.read_text(encoding="utf-8"))
             config = config_of(FinetuneConfig, settings)
             finetune(run, config, init=models["daam-sl"], data=[data], device="cpu")
+    for name, training in TRAININGS.items():
+        run = folder / name
+        models[name] = run / "model.safetensors"
+        if not models[name].is_file():
+            settings = {"steps": 2, "tokens": 2000, "model": {"width": 16}}
+            train_baseline(run, config_of(training, settings), data=[data], device="cpu")
     return models
 
 

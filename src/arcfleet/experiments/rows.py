@@ -41,8 +41,8 @@ class RowType:
         In tables.
     kind, method
         The method of `solve`, or the decoding.
-    model
-        Which model it needs; None for none.
+    model, model_kind
+        The name of the model it needs, None for none, and its kind, of `neural.kinds`.
     unit, number
         What its number counts and how many there usually are; "" and 0 for none.
     is_slow
@@ -56,6 +56,7 @@ class RowType:
     kind: Kind
     method: str
     model: str | None = None
+    model_kind: str = "daam"
     unit: str = ""
     number: int = 0
     is_slow: bool = False
@@ -99,6 +100,7 @@ def _decoding(
         kind="decoding",
         method=decoding,
         model=model,
+        model_kind=model if model in ("s2v-dqn", "vrp-dl") else "daam",
         unit="samples" if samples else "",
         number=samples,
     )

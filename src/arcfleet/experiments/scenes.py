@@ -21,7 +21,7 @@ from arcfleet.solution.solution import Route, Service, Solution
 from arcfleet.workers import TaskFailure, run_tasks
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from arcfleet.instance import Instance
@@ -33,6 +33,8 @@ _LABELS = {
     "daam": "DaAM",
     "daam-greedy": "DaAM, greedy",
     "daam-sample": "DaAM, sampled",
+    "s2v-dqn": "S2V-DQN",
+    "vrp-dl": "VRP-DL",
     "maens": "MAENS",
     "ruin-recreate": "ruin and recreate",
 }
@@ -50,8 +52,8 @@ def solve_scenes(
     methods: Sequence[str],
     file: SceneFile,
     *,
-    loaded: LoadedModel | None = None,
-    model_sha256: str | None = None,
+    loaded: Mapping[str, LoadedModel] | None = None,
+    model_sha256: Mapping[str, str] | None = None,
     device: str = "cpu",
     seed: int = 0,
     workers: int = 1,
@@ -68,7 +70,8 @@ def solve_scenes(
     file
         Where plans are kept.
     loaded, model_sha256, device
-        The model of learned methods, its checksum, and the name of its device.
+        The models of learned methods and their checksums by kind, and the name of their
+        device.
     seed
         Of all random choices.
     workers
@@ -88,13 +91,13 @@ def solve_scenes(
     for instance, checksum in scenes:
         for text in methods:
             method, iterations, stop = _method(text)
-            is_learned = find_method(method).is_learned
+            kind = find_method(method).kind
             key = SceneKey(
                 scene_sha256=checksum,
                 method=method,
                 iterations=iterations,
                 seed=seed,
-                model_sha256=model_sha256 if is_learned else None,
+                model_sha256=None if kind is None else (model_sha256 or {})[kind],
             )
             jobs.append(_Job(key, instance, stop))
     here = (machine(), commit())
@@ -129,7 +132,8 @@ def solve_scenes(
 
     tell()
     for job in learned:
-        keep(job, _solve(job, None, loaded))
+        kind = find_method(job.key.method).kind or ""
+        keep(job, _solve(job, None, (loaded or {})[kind]))
     run_tasks(
         _solve_job,
         others,
