@@ -31,7 +31,7 @@ from arcfleet.neural.plans import as_decoded
 from arcfleet.neural.pretrain import pretrain
 from arcfleet.neural.pretrain_config import PretrainConfig, config_from
 from arcfleet.report.layout import layout
-from arcfleet.report.plan_grid import plot_panels
+from arcfleet.report.scene_plot import draw_scenes
 from tests.neural.labelled_towns import labelled_file
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from arcfleet.neural.shrink import Rung
     from arcfleet.neural.training_progress import Trained, TrainingProgress
-    from arcfleet.report.plan_grid import Panel
+    from arcfleet.report.scene_plot import ScenePlans
 
 TINY = DaamConfig(width=16, layers=1, heads=2, feed_forward=16, mds_dimensions=4)
 #: Steps that take milliseconds.
@@ -122,13 +122,13 @@ def test_a_run_leaves_a_model_with_its_history(folder: Path, tmp_path: Path) -> 
 def test_plans_are_drawn_at_every_validation(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    drawn: list[list[Panel]] = []
+    drawn: list[ScenePlans] = []
 
     def note(rows: Any, path: Path) -> None:
         drawn.extend(rows)
-        plot_panels(rows, path)
+        draw_scenes(rows, path)
 
-    monkeypatch.setattr(plan_pictures, "plot_panels", note)
+    monkeypatch.setattr(plan_pictures, "draw_scenes", note)
     files = {"validation": [folder / "test.npz", folder / "mixed.npz"]}
     result = run(folder, tmp_path / "run", replace(QUICK, pictures=2), **files)
     pictures = sorted((tmp_path / "run" / "plans").iterdir())
@@ -136,16 +136,16 @@ def test_plans_are_drawn_at_every_validation(
     assert all(picture.read_bytes().startswith(b"\x89PNG") for picture in pictures)
     assert len(drawn) == 4  # one of each set, twice
     model, _ = load_model(result.model_file)
-    for (made, label), name in zip(drawn[2:], ("test", "mixed"), strict=True):
+    for scene, name in zip(drawn[2:], ("test", "mixed"), strict=True):
         labelled = open_labelled(folder / f"{name}.npz", "cpu", mds_dimensions=4)
         costs = as_decoded(labelled.batch, greedy(model, labelled.batch)).costs
         instance = Dataset.open(folder / f"{name}.npz")[0]
-        for panel, cost in ((made, costs[0, 0]), (label, labelled.plans.cost[0])):
-            assert panel.solution is not None
-            verdict = check(instance, panel.solution)
+        expected = (labelled.plans.cost[0], costs[0, 0])
+        for (title, plan), cost in zip(scene.plans, expected, strict=True):
+            verdict = check(instance, plan)
             assert verdict.ok
             assert verdict.cost == cost
-            assert f"cost {cost}" in panel.title
+            assert f"cost {cost}" in title
 
 
 def test_pictures_without_coordinates(
@@ -156,11 +156,11 @@ def test_pictures_without_coordinates(
     nowhere = replace(instance, coordinates=((0.0, 0.0),) * len(instance.nodes))
     bare = replace(example, examples=(example.examples[0]._replace(instance=nowhere),))
     plans = as_decoded(bare.batch, greedy(Daam(TINY), bare.batch))
-    drawn: list[list[Panel]] = []
-    monkeypatch.setattr(plan_pictures, "plot_panels", lambda rows, _: drawn.extend(rows))
+    drawn: list[ScenePlans] = []
+    monkeypatch.setattr(plan_pictures, "draw_scenes", lambda rows, _: drawn.extend(rows))
     draw_examples(tmp_path / "plans" / "a.png", [(bare, plans)])
-    ((made, _),) = drawn
-    places = layout(made.instance)
+    (scene,) = drawn
+    places = layout(scene.instance)
     assert len({tuple(place) for place in places.round(6).tolist()}) > 10
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from arcfleet.network import Network
 from arcfleet.neural.plans import NO_PLAN, flat_plan
-from arcfleet.report.plan_grid import Panel, plot_panels
+from arcfleet.report.scene_plot import ScenePlans, draw_scenes
 from arcfleet.solution.plan import from_plan, with_street_paths
 
 if TYPE_CHECKING:
@@ -42,26 +42,18 @@ def draw_examples(path: Path, found: Sequence[tuple[LabelledSet, Plans]]) -> Non
         for labelled, plans in found
         for number, example in enumerate(labelled.examples)
     ]
-    plot_panels(rows, path)
+    draw_scenes(rows, path)
 
 
-def _row(example: Example, plans: Plans, number: int) -> list[Panel]:
+def _row(example: Example, plans: Plans, number: int) -> ScenePlans:
     network = Network(example.instance)
-    shown = _with_places(example.instance)
-    cost = int(plans.costs[number, 0])
-    name, best = example.instance.name, example.label.cost
-    if cost == NO_PLAN:
-        made = Panel(instance=shown, solution=None, title=f"{name}: no plan")
-    else:
-        made = Panel(
-            instance=shown,
-            solution=with_street_paths(
-                network, from_plan(network, *flat_plan(plans, number))
-            ),
-            title=f"{name}: greedy, cost {cost} ({100 * (cost / best - 1):+.1f} %)",
-        )
-    label = with_street_paths(network, example.label)
-    return [made, Panel(instance=shown, solution=label, title=f"label, cost {best}")]
+    cost, best = int(plans.costs[number, 0]), example.label.cost
+    shown = [(f"label, cost {best}", with_street_paths(network, example.label))]
+    if cost != NO_PLAN:
+        title = f"greedy, cost {cost} ({100 * (cost / best - 1):+.1f} %)"
+        made = from_plan(network, *flat_plan(plans, number))
+        shown.append((title, with_street_paths(network, made)))
+    return ScenePlans(example.instance.name, _with_places(example.instance), shown)
 
 
 def _with_places(instance: Instance) -> Instance:
