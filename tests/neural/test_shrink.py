@@ -9,7 +9,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arcfleet.neural.shrink import rungs, shrink
+from arcfleet.neural.shrink import as_instances, rungs, shrink
 from arcfleet.neural.state import allowed_arcs
 from tests.neural.batches import random_batch, random_rollout
 from tests.neural.test_daam import SMALL, exact, make_model
@@ -30,7 +30,10 @@ def test_gives_the_same_logits(tasks: list[int], mixed: bool, seed: int) -> None
     for moment, state in enumerate(states[:-1]):
         length = batch.num_arcs + 1
         choice = chosen[..., moment]
-        small, small_state, small_choice = shrink(batch, state, choice, length)
+        alone, rows = as_instances(state)
+        shrunk = shrink(batch, alone, length, rows)
+        small, small_state = shrunk.batch, shrunk.state
+        small_choice = shrunk.slot.gather(1, choice.reshape(-1, 1))
         with torch.no_grad():
             usual = model(model.prepare(batch), state, allowed_arcs(batch, state))
             found = model(

@@ -20,7 +20,8 @@ import torch
 from arcfleet.errors import OptionError
 from arcfleet.neural.gumbel import draw_seeds, gumbel_noise
 from arcfleet.neural.memory import first_memory, recall
-from arcfleet.neural.rollout import Carry, Rollout, by_chunks, walk
+from arcfleet.neural.narrow import narrowing
+from arcfleet.neural.rollout import Carry, Rollout, Stage, View, by_chunks, walk
 from arcfleet.neural.state import State, allowed_arcs, start, step
 
 if TYPE_CHECKING:
@@ -29,7 +30,15 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from arcfleet.neural.arc_batch import ArcBatch
-    from arcfleet.neural.rollout import Advance, Limits, OnStep, Policy, Wrap
+    from arcfleet.neural.rollout import (
+        Advance,
+        Begin,
+        Limits,
+        Narrower,
+        OnStep,
+        Policy,
+        Wrap,
+    )
 
     # From where plans stand to log-probabilities of the arcs, and what is remembered.
     Chances = Callable[[Carry], tuple[Tensor, Tensor | None]]
@@ -71,16 +80,21 @@ def greedy(
     def decode(
         piece: ArcBatch, part: slice, limits: Limits, tell: Callable[[int], None]
     ) -> Rollout:
-        prepared = policy.prepare(piece)
-        chances = _chances(policy, prepared, piece, bound=bound)
+        def begin(view: View) -> Stage:
+            prepared = policy.prepare(view.batch)
+            chances = _chances(policy, prepared, view.batch, bound=bound)
 
-        def advance(carry: Carry) -> Carry:
-            log_probability, memory = chances(carry)  # (batch, copies, arcs)
-            chosen = log_probability.argmax(-1)
-            return _choose(piece, carry, chosen, log_probability, memory, bound)
+            def advance(carry: Carry) -> Carry:
+                log_probability, memory = chances(carry)  # (batch, copies, arcs)
+                chosen = log_probability.argmax(-1)
+                return _choose(view.batch, carry, chosen, log_probability, memory, bound)
 
-        carry = _first_carry(piece, copies, prepared, first, part)
-        return _walk(advance, carry, limits, tell, wrap)
+            return Stage(view, prepared, _wrapped(advance, wrap))
+
+        stage = begin(View(piece))
+        carry = _first_carry(stage, copies, first, part)
+        narrower = narrowing(policy, together=copies == 1)
+        return _walk(stage, begin, carry, limits, tell, narrower)
 
     return by_chunks(
         decode,
@@ -143,19 +157,30 @@ def sample(
     def decode(
         piece: ArcBatch, part: slice, limits: Limits, tell: Callable[[int], None]
     ) -> Rollout:
-        prepared = policy.prepare(piece)
-        chances = _chances(policy, prepared, piece, bound=bound, temperature=temperature)
         piece_seeds = seeds_here[part]
 
-        def advance(carry: Carry) -> Carry:
-            log_probability, memory = chances(carry)  # (batch, copies, arcs)
-            noise = gumbel_noise(piece_seeds, copies, carry.steps, piece.num_arcs)
-            # The largest of log-probabilities with Gumbel noise is a fair draw.
-            chosen = (log_probability + noise).argmax(-1)
-            return _choose(piece, carry, chosen, log_probability, memory, bound)
+        def begin(view: View) -> Stage:
+            prepared = policy.prepare(view.batch)
+            chances = _chances(
+                policy, prepared, view.batch, bound=bound, temperature=temperature
+            )
 
-        carry = _first_carry(piece, copies, prepared, first, part)
-        return _walk(advance, carry, limits, tell, wrap)
+            def advance(carry: Carry) -> Carry:
+                log_probability, memory = chances(carry)  # (batch, copies, arcs)
+                noise = gumbel_noise(piece_seeds, copies, carry.steps, piece.num_arcs)
+                if view.kept is not None:
+                    # An arc draws the same, whether or not others are left out.
+                    noise = noise.flatten(0, 1).gather(1, view.kept)[:, None]
+                # The largest of log-probabilities with Gumbel noise is a fair draw.
+                chosen = (log_probability + noise).argmax(-1)
+                return _choose(view.batch, carry, chosen, log_probability, memory, bound)
+
+            return Stage(view, prepared, _wrapped(advance, wrap))
+
+        stage = begin(View(piece))
+        carry = _first_carry(stage, copies, first, part)
+        narrower = narrowing(policy, together=False)
+        return _walk(stage, begin, carry, limits, tell, narrower)
 
     return by_chunks(
         decode,
@@ -197,42 +222,25 @@ def beam(
     def decode(
         piece: ArcBatch, _part: slice, limits: Limits, tell: Callable[[int], None]
     ) -> Rollout:
-        prepared = policy.prepare(piece)
-        chances = _chances(policy, prepared, piece, bound=bound)
-        arcs = piece.num_arcs
+        def begin(view: View) -> Stage:
+            prepared = policy.prepare(view.batch)
+            chances = _chances(policy, prepared, view.batch, bound=bound)
 
-        def advance(carry: Carry) -> Carry:
-            # float64: sums of many steps must not make different plans look the same.
-            gained, memory = chances(carry)
-            longer = carry.log_probability[..., None] + gained
-            # Of equal ones the first: a stable sort, where topk would take any.
-            best = longer.flatten(1).sort(dim=1, descending=True, stable=True)
-            chosen = best.indices[:, :width]  # (batch, width)
-            parent = chosen // arcs
-            rows = parent[..., None].expand(-1, -1, arcs)
-            state = State(
-                unserved=carry.state.unserved.gather(1, rows),
-                previous=carry.state.previous.gather(1, parent),
-                remaining=carry.state.remaining.gather(1, parent),
-            )
-            if memory is not None:
-                memory = memory.gather(1, parent[..., None].expand_as(memory))
-            return Carry(
-                state=step(piece, state, chosen % arcs, bound=bound),
-                log_probability=best.values[:, :width],
-                parent=parent,
-                steps=carry.steps + 1,
-                memory=memory,
-            )
+            def advance(carry: Carry) -> Carry:
+                return _extend(view.batch, carry, chances, bound)
 
-        first = _first_carry(piece, width, prepared)
+            return Stage(view, prepared, _wrapped(advance, wrap))
+
+        stage = begin(View(piece))
+        first = _first_carry(stage, width)
         # All copies of the empty plan but one have no chance, or all would stay the same.
         alone = torch.full_like(first.log_probability, -math.inf)
         alone[:, 0] = 0.0
         first = first._replace(
             log_probability=alone, parent=torch.zeros_like(first.state.previous)
         )
-        return _walk(advance, first, limits, tell, wrap)
+        narrower = narrowing(policy, together=True)
+        return _walk(stage, begin, first, limits, tell, narrower)
 
     return by_chunks(
         decode, batch, width, policy=policy, bound=bound, chunk=chunk, on_step=on_step
@@ -244,15 +252,15 @@ def _check_count(name: str, count: int) -> None:
         raise OptionError(f"expected {name} to be at least 1, got {count}")
 
 
+def _wrapped(advance: Advance, wrap: Wrap | None) -> Advance:
+    return advance if wrap is None else wrap(advance)
+
+
 def _first_carry(
-    batch: ArcBatch,
-    copies: int,
-    prepared: Any,
-    first: State | None = None,
-    part: slice | None = None,
+    stage: Stage, copies: int, first: State | None = None, part: slice | None = None
 ) -> Carry:
-    state = start(batch, copies)
-    memory = first_memory(prepared, copies)
+    state = start(stage.view.batch, copies)
+    memory = first_memory(stage.prepared, copies)
     if first is not None:
         state = State(*(tensor[part] for tensor in first))
         if memory is not None:
@@ -307,21 +315,47 @@ def _choose(
     )
 
 
+def _extend(batch: ArcBatch, carry: Carry, chances: Chances, bound: bool) -> Carry:
+    """Give the most probable continuations, as many as there are plans."""
+    width, arcs = carry.state.previous.shape[1], batch.num_arcs
+    # float64: sums of many steps must not make different plans look the same.
+    gained, memory = chances(carry)
+    longer = carry.log_probability[..., None] + gained
+    # Of equal ones the first: a stable sort, where topk would take any.
+    best = longer.flatten(1).sort(dim=1, descending=True, stable=True)
+    chosen = best.indices[:, :width]  # (batch, width)
+    parent = chosen // arcs
+    rows = parent[..., None].expand(-1, -1, arcs)
+    state = State(
+        unserved=carry.state.unserved.gather(1, rows),
+        previous=carry.state.previous.gather(1, parent),
+        remaining=carry.state.remaining.gather(1, parent),
+    )
+    if memory is not None:
+        memory = memory.gather(1, parent[..., None].expand_as(memory))
+    return Carry(
+        state=step(batch, state, chosen % arcs, bound=bound),
+        log_probability=best.values[:, :width],
+        parent=parent,
+        steps=carry.steps + 1,
+        memory=memory,
+    )
+
+
 def _walk(
-    advance: Advance,
+    stage: Stage,
+    begin: Begin,
     carry: Carry,
     limits: Limits,
     tell: Callable[[int], None],
-    wrap: Wrap | None,
+    narrower: Narrower | None,
 ) -> Rollout:
-    carry, chosen, parents = walk(
-        advance if wrap is None else wrap(advance), carry, limits, tell
-    )
+    log_probability, chosen, parents = walk(stage, begin, carry, limits, tell, narrower)
     if parents is not None:
         chosen = _follow(chosen, parents)
     arcs = chosen.permute(1, 2, 0)  # (batch, copies, steps)
-    no_plan = carry.log_probability == -math.inf
-    return Rollout(arcs.masked_fill(no_plan[..., None], 0), carry.log_probability)
+    no_plan = log_probability == -math.inf
+    return Rollout(arcs.masked_fill(no_plan[..., None], 0), log_probability)
 
 
 def _follow(chosen: Tensor, parents: Tensor) -> Tensor:

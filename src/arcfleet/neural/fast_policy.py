@@ -38,6 +38,8 @@ class FastPolicy:
     def __init__(self, model: Daam, *, compiled: bool) -> None:
         self.model = model
         self.step_numbers = model.step_numbers
+        # A view with fewer arcs would have to be compiled anew.
+        self.hides_served = model.hides_served and not compiled
         self._call: Callable[..., Tensor] = model
         self.encode, self.point = model.encode, model.point
         if compiled:

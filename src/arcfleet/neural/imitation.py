@@ -13,7 +13,7 @@ import torch
 
 from arcfleet.neural.features import flip_axes
 from arcfleet.neural.labelled_plans import back_twin, backwards, of_arcs
-from arcfleet.neural.shrink import shrink
+from arcfleet.neural.shrink import as_instances, shrink
 from arcfleet.neural.state import State
 
 if TYPE_CHECKING:
@@ -144,7 +144,10 @@ def draw_lesson(
         return (batch, *state_at(batch, laid_out, drawn))
     first, stop = _moments_of(laid_out, rung)
     drawn = draw_moments(stop - first + 1, moments, generator) + first[:, None]
-    return shrink(batch, *state_at(batch, laid_out, drawn), rung.length)
+    state, choice = state_at(batch, laid_out, drawn)
+    state, rows = as_instances(state)
+    small = shrink(batch, state, rung.length, rows)
+    return small.batch, small.state, small.slot.gather(1, choice.reshape(-1, 1))
 
 
 def draw_moments(steps: Tensor, copies: int, generator: Generator) -> Tensor:

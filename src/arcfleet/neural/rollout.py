@@ -100,6 +100,49 @@ class Carry(NamedTuple):
 Advance = Callable[[Carry], Carry]
 Wrap = Callable[[Advance], Advance]
 
+
+class View(NamedTuple):
+    """The instances as a step sees them.
+
+    Parameters
+    ----------
+    batch
+        All of their arcs, or some.
+    kept
+        Which ones, (batch, arcs); None for all.
+    """
+
+    batch: ArcBatch
+    kept: Tensor | None = None
+
+    def original(self, arcs: Tensor) -> Tensor:
+        """Give the numbers that arcs, (batch, copies), have among all."""
+        return arcs if self.kept is None else self.kept.gather(1, arcs)
+
+
+class Stage(NamedTuple):
+    """Steps on one view of the instances.
+
+    Parameters
+    ----------
+    view
+        What they see.
+    prepared
+        What the policy worked out of it.
+    advance
+        A step.
+    """
+
+    view: View
+    prepared: Any
+    advance: Advance
+
+
+Begin = Callable[[View], Stage]
+
+# Gives a view with fewer arcs, and the carry for it, where that pays.
+Narrower = Callable[[View, Carry], "tuple[View, Carry] | None"]
+
 # Told at every step how many are done and the most that there can be; may raise to end
 # the decoding. A GPU may still be some steps behind.
 OnStep = Callable[[int, int], None]
@@ -145,24 +188,45 @@ def _as_limits(least: Tensor, most: Tensor) -> list[Limits]:
 
 
 def walk(
-    advance: Advance,
+    stage: Stage,
+    begin: Begin,
     carry: Carry,
     limits: Limits,
     told: Callable[[int], None] | None = None,
-) -> tuple[Carry, Tensor, Tensor | None]:
+    narrower: Narrower | None = None,
+) -> tuple[Tensor, Tensor, Tensor | None]:
     """Advance until all plans are finished; tell at every step how many were taken.
 
-    Returns the last carry, what every step chose and the parents, if there are any, both
-    (steps, batch, copies).
+    Parameters
+    ----------
+    stage, carry
+        What to start from.
+    begin
+        Makes the stage for another view of the instances.
+    limits
+        Of the steps.
+    told
+        Told at every step how many were taken.
+    narrower
+        Asked now and then for a view with fewer arcs.
+
+    Returns
+    -------
+    log_probability
+        Of the plans, (batch, copies).
+    chosen, parents
+        What every step chose, and the parents, if there are any, (steps, batch, copies).
     """
-    chosen = carry.state.previous.new_zeros((limits.most, *carry.state.previous.shape))
+    shape = carry.state.previous.shape
+    chosen = carry.state.previous.new_zeros((limits.most, *shape))
     parents = None if carry.parent is None else torch.zeros_like(chosen)
-    every = 1 if carry.state.previous.is_cpu else CHECK_EVERY
+    on_cpu = carry.state.previous.is_cpu
+    every, look_every = (1, 4) if on_cpu else (CHECK_EVERY, 2 * CHECK_EVERY)
     taken = 0
     while taken < limits.most:
-        carry = advance(carry)
+        carry = stage.advance(carry)
         # Outside of `advance`, which thus knows no position in a buffer.
-        chosen[taken] = carry.state.previous
+        chosen[taken] = stage.view.original(carry.state.previous).view(shape)
         if parents is not None and carry.parent is not None:
             parents[taken] = carry.parent
         taken += 1
@@ -172,7 +236,16 @@ def walk(
         late = taken - limits.least
         if late >= 0 and late % every == 0 and bool(_all_done(carry)):
             break
-    return carry, chosen[:taken], None if parents is None else parents[:taken]
+        if narrower is not None and taken % look_every == 0:
+            found = narrower(stage.view, carry)
+            if found is not None:
+                view, carry = found
+                stage = begin(view)
+    return (
+        carry.log_probability.view(shape),
+        chosen[:taken],
+        None if parents is None else parents[:taken],
+    )
 
 
 def _all_done(carry: Carry) -> Tensor:

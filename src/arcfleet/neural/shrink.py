@@ -1,7 +1,7 @@
 """States without their served arcs: each becomes a small instance of its own.
 
 A model with `served="hidden"` gives the same logits either way; on half-built plans it is
-spared half of the arcs. Lengths come in few sizes, so that there are few shapes to compile.
+spared half of the arcs. In training there are few lengths, to have few shapes to compile.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 
-from arcfleet.neural.arc_batch import ArcBatch, take_rows
+from arcfleet.neural.arc_batch import ArcBatch
 from arcfleet.neural.state import State
 
 if TYPE_CHECKING:
@@ -61,38 +61,58 @@ def rungs(batch: ArcBatch) -> list[Rung]:
     return found
 
 
-def shrink(
-    batch: ArcBatch, state: State, choice: Tensor, length: int
-) -> tuple[ArcBatch, State, Tensor]:
-    """Leave out the served arcs but the previous one; every plan becomes an instance.
+class Shrunk(NamedTuple):
+    """Instances without their served arcs.
 
     Parameters
     ----------
     batch, state
-        The instances, and where plans of them stand, (batch, copies, ...).
-    choice
-        Arcs that they go on with, (batch, copies).
+        As before, with fewer arcs; the places of the instances are their arcs.
+    kept
+        Which arcs they were, (rows, length).
+    slot
+        Where each arc went, (rows, arcs); `length` for those left out.
+    """
+
+    batch: ArcBatch
+    state: State
+    kept: Tensor
+    slot: Tensor
+
+
+def present_arcs(state: State) -> Tensor:
+    """Say which arcs any of the plans of an instance may still see, (batch, arcs)."""
+    number = torch.arange(state.unserved.shape[-1], device=state.unserved.device)
+    present = state.unserved | (number == state.previous[..., None]) | (number == 0)
+    return present.any(1)
+
+
+def shrink(
+    batch: ArcBatch, state: State, length: int, rows: Tensor | None = None
+) -> Shrunk:
+    """Leave out the arcs that all plans of an instance have served, but previous ones.
+
+    Parameters
+    ----------
+    batch
+        The instances.
+    state
+        Where plans of them stand, (rows, copies, ...).
     length
         Arcs of the new instances, enough for what is left of each.
-
-    Returns
-    -------
-    batch, state, choice
-        The same for batch times copies instances of `length` arcs with one plan each; the
-        places of the new instances are their arcs.
+    rows
+        Which instance each row of the state is of, (rows,); None for one row of each.
     """
-    copies, arcs = state.unserved.shape[1:]
     device = state.unserved.device
-    number = torch.arange(arcs, device=device)
-    present = state.unserved | (number == state.previous[..., None]) | (number == 0)
-    present = present.flatten(0, 1)  # (rows, arcs)
+    present = present_arcs(state)  # (rows, arcs)
+    number = torch.arange(present.shape[1], device=device)
     # What is left out goes to a slot that is cut off.
     slot = torch.where(present, present.cumsum(1) - 1, length)
     kept = torch.zeros((len(slot), length + 1), dtype=torch.int64, device=device)
     kept = kept.scatter(1, slot, number.expand_as(slot))[:, :length]  # (rows, length)
     place = torch.arange(length, device=device)
     real = place < present.sum(1, keepdim=True)  # (rows, length)
-    row = torch.arange(len(batch), device=device).repeat_interleave(copies)  # (rows,)
+    row = torch.arange(len(batch), device=device) if rows is None else rows
 
     def of_kept(values: Tensor) -> Tensor:
         return values[row[:, None], kept]
@@ -103,7 +123,7 @@ def shrink(
     ends = (row[:, None] * places + ends) * places
     ways = batch.distance.flatten()[ends[:, :, None] + starts[:, None]]
     numbers = place.expand_as(kept).to(batch.start.dtype)
-    # The other direction of the previous arc is gone.
+    # The other direction of a previous arc is gone.
     twins = slot.gather(1, of_kept(batch.twin))
     small = ArcBatch(
         features=of_kept(batch.features),
@@ -119,11 +139,22 @@ def shrink(
         fleet_limit=batch.fleet_limit[row],
         scale=batch.scale[row],
     )
-    left = take_rows(state.unserved.flatten(0, 1)[..., None], kept)[..., 0] & real
-    previous = slot.gather(1, state.previous.reshape(-1, 1))  # (rows, 1)
-    remaining = state.remaining.reshape(-1, 1)
-    return (
-        small,
-        State(unserved=left[:, None], previous=previous, remaining=remaining),
-        slot.gather(1, choice.reshape(-1, 1)),
+    copies = state.unserved.shape[1]
+    columns = kept[:, None].expand(-1, copies, -1)
+    return Shrunk(
+        batch=small,
+        state=State(
+            unserved=state.unserved.gather(2, columns) & real[:, None],
+            previous=slot.gather(1, state.previous),
+            remaining=state.remaining,
+        ),
+        kept=kept,
+        slot=slot,
     )
+
+
+def as_instances(state: State) -> tuple[State, Tensor]:
+    """Give every plan a row of its own, (batch times copies, 1, ...), and whose it is."""
+    batch, copies = state.previous.shape
+    rows = torch.arange(batch, device=state.previous.device).repeat_interleave(copies)
+    return State(*(tensor.flatten(0, 1)[:, None] for tensor in state)), rows
