@@ -137,7 +137,7 @@ def test_two_machines_make_one_table(
         return text.partition("Time per instance")[0]
 
     assert costs(first) == costs(second)
-    assert "DaAM SL+RL+PO" in costs(first)
+    assert "DaAM + PO" in costs(first)
     assert main([*report[:3], str(tmp_path), "--out", str(joined)]) == 1
     assert "runs.jsonl, found none" in capsys.readouterr().err
 

@@ -119,7 +119,7 @@ ROW_TYPES: dict[str, RowType] = {
         _decoding("vrp-dl", "VRP-DL", "vrp-dl"),
         _decoding("daam-sl", "DaAM SL", "daam-sl"),
         _decoding("daam-sl-rl", "DaAM SL+RL", "daam"),
-        _decoding("daam-po", "DaAM SL+RL+PO", "daam", "recipe"),
+        _decoding("daam-po", "DaAM + PO", "daam", "recipe"),
         _search("maens", "MAENS", METHODS["maens"].default_stop.iterations or 1, 2),
         _decoding(
             "daam-directions", "DaAM (PO with directions)", "daam", "greedy-optimised"

@@ -16,7 +16,7 @@ def test_rows_with_numbers() -> None:
     assert [row.label for row in rows] == [
         "PS",
         "PS-Alt1 (20 plans)",
-        "DaAM SL+RL+PO",
+        "DaAM + PO",
         "DaAM (best of 8 at 0.5)",
         "DaAM (best of 4)",
         "MAENS (700 iterations)",
@@ -51,7 +51,7 @@ def test_the_table_has_the_rows_of_the_paper_in_order() -> None:
     labels = [ROW_TYPES[name].label for name in TABLE_ROWS]
     assert labels[:11] == [
         *("PS", "PS-Ellipse", "PS-Efficiency", "PS-Alt1", "PS-Alt2", "S2V-DQN", "VRP-DL"),
-        *("DaAM SL", "DaAM SL+RL", "DaAM SL+RL+PO", "MAENS"),
+        *("DaAM SL", "DaAM SL+RL", "DaAM + PO", "MAENS"),
     ]
     assert MODELS == ("s2v-dqn", "vrp-dl", "daam-sl", "daam")
     with pytest.raises(OptionError, match="at least one row"):
@@ -66,7 +66,7 @@ def test_rows_of_named_models() -> None:
         "task50",
         "task50",
     )
-    assert with_model(row, "task50", alone=False).label == "DaAM SL+RL+PO by task50"
+    assert with_model(row, "task50", alone=False).label == "DaAM + PO by task50"
     with pytest.raises(OptionError, match="decode by a model"):
         with_model(parse_rows(["ps"])[0], "task50", alone=True)
 
