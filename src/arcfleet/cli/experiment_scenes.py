@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from arcfleet.cli.options import Commands
 
 # The paper's figure, and ours beside it.
-_METHODS = "ps,daam,maens,ruin-recreate=20000"
+_METHODS = "ps,daam,maens,ruin-recreate=1000000"
 
 _EXAMPLE = """\
 example:
