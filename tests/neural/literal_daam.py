@@ -66,13 +66,16 @@ def _initial(model: Daam, batch: ArcBatch, state: State, b: int, c: int) -> Tens
             static = torch.cat([static[:3], torch.zeros(2 * config.mds_dimensions)])
         way = torch.tensor([_edge(batch, b, previous, i)], dtype=torch.float64)
         allow_serve = state.unserved[b, c, i].double()[None]
-        if config.features == "more":
+        if config.features != "paper":
             capacity, remaining = int(batch.capacity[b]), int(state.remaining[b, c])
             fits = int(batch.demand[b, i]) <= remaining
             depot = [_edge(batch, b, 0, i), _edge(batch, b, i, 0)]
             static = torch.cat([static, torch.tensor(depot, dtype=torch.float64)])
             room = torch.tensor([remaining / capacity, fits], dtype=torch.float64)
             allow_serve = torch.cat([allow_serve, room])
+        if config.features == "more+spare":
+            spare = torch.tensor(_spare(batch, state, b, c), dtype=torch.float64)
+            allow_serve = torch.cat([allow_serve, spare])
         features.append(torch.cat([static, way, allow_serve]).double())
     hidden = {arc: matrix @ feature for arc, feature in zip(arcs, features, strict=True)}
     if config.inputs == "mds":
@@ -105,6 +108,20 @@ def _initial(model: Daam, batch: ArcBatch, state: State, b: int, c: int) -> Tens
         skips = config.inputs == "mds+gat+skip"
         results.append(gathered + hidden[i] if skips else gathered)
     return torch.stack(results)
+
+
+def _spare(batch: ArcBatch, state: State, b: int, c: int) -> list[float]:
+    """Demand left, room that may stay empty, and whether going home now leaves more."""
+    capacity, room = int(batch.capacity[b]), int(state.remaining[b, c])
+    left = 0
+    for arc in range(batch.num_arcs):
+        first = min(arc, int(batch.twin[b, arc]))
+        if state.unserved[b, c, arc] and arc == first:
+            left += int(batch.demand[b, arc])
+    spare = room - left
+    while spare < 0:
+        spare += capacity
+    return [left / capacity, spare / capacity, float(room > spare)]
 
 
 def _layer(model: Daam, number: int, rows: list[Tensor]) -> list[Tensor]:

@@ -14,9 +14,18 @@ from torch.nn import functional
 
 from arcfleet.errors import OptionError
 from arcfleet.neural import state as process
-from arcfleet.neural.daam import INPUTS, SERVED, Daam, DaamConfig, Inputs, Served
+from arcfleet.neural.daam import (
+    INPUTS,
+    SERVED,
+    Daam,
+    DaamConfig,
+    Features,
+    Inputs,
+    Served,
+)
 from arcfleet.neural.norms import NORMS, NormName
 from arcfleet.neural.state import State
+from arcfleet.neural.widen import can_widen, widened
 from tests.neural.batches import MDS, join, random_batch, random_rollout
 from tests.neural.literal_daam import literal_logits
 
@@ -66,14 +75,32 @@ def test_equals_the_literal_model(norm: NormName, inputs: Inputs, tasks: list[in
 
 @pytest.mark.parametrize(("norm", "inputs"), list(product(NORMS, INPUTS)))
 @pytest.mark.parametrize("served", SERVED)
+@pytest.mark.parametrize("features", ["more", "more+spare"])
 def test_equals_the_literal_model_with_more_features(
-    norm: NormName, inputs: Inputs, served: Served
+    norm: NormName, inputs: Inputs, served: Served, features: Features
 ) -> None:
-    config = replace(SMALL, norm=norm, inputs=inputs, features="more", served=served)
+    config = replace(SMALL, norm=norm, inputs=inputs, features=features, served=served)
     model = make_model(config).double()
     batch = random_batch([2, 4], mixed=True)
     for steps in (0, 2, 5):
         _assert_literal(model, exact(batch), midway(batch, steps=steps))
+
+
+@pytest.mark.parametrize("features", ["paper", "more"])
+def test_a_widened_model_decides_as_before(features: Features) -> None:
+    model = make_model(replace(SMALL, features=features)).double()
+    wanted = replace(SMALL, features="more+spare")
+    assert can_widen(model.config, wanted)
+    assert not can_widen(wanted, model.config)
+    assert not can_widen(model.config, model.config)
+    assert not can_widen(model.config, replace(wanted, layers=3))
+    wider = widened(model, wanted).double()
+    assert wider.config == wanted
+    batch = exact(random_batch([3, 4], mixed=True))
+    state = midway(batch)
+    torch.testing.assert_close(
+        logits_of(wider, batch, state), logits_of(model, batch, state), rtol=0, atol=1e-12
+    )
 
 
 @pytest.mark.parametrize("gat_heads", [2, 4])

@@ -111,7 +111,7 @@ _SIZES: tuple[Setting, ...] = (
     ("model.mds_dimensions", whole_number, "N", "default 8"),
     ("model.norm", str, "NAME", "rms (default), layer, instance, batch"),
     ("model.inputs", str, "NAME", "mds+gat (default), mds+gat+skip, gat, mds"),
-    ("model.features", str, "NAME", "paper (default), more"),
+    ("model.features", str, "NAME", "paper (default), more, more+spare"),
     ("model.served", str, "NAME", "seen (default), hidden"),
 )
 _FINETUNE: tuple[Setting, ...] = (

@@ -151,12 +151,12 @@ def gather_settings(
         else:
             settings[name] = value
     settings = {**usual_settings(options.device, on_cpu), **settings}
-    if options.init is not None and not sizes:
+    if options.init is not None:
         from dataclasses import asdict
 
         from arcfleet.neural.checkpoint import read_model_info
 
-        settings["model"] = asdict(read_model_info(options.init).config)
+        settings["model"] = {**asdict(read_model_info(options.init).config), **sizes}
     return settings
 
 

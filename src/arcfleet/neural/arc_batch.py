@@ -75,6 +75,12 @@ class ArcBatch:
         return (self.real & (self.twin >= arc) & (arc > 0)).sum(1, dtype=torch.int32)
 
     @property
+    def demand_once(self) -> Tensor:
+        """Demand of each task, at one of its arcs only, (batch, arcs)."""
+        arc = torch.arange(self.num_arcs, device=self.twin.device)
+        return self.demand.masked_fill(~self.real | (self.twin < arc), 0)
+
+    @property
     def is_full(self) -> bool:
         """Whether no arc is padding, which saves the masks. Waits for the device."""
         return bool(self.real.all())

@@ -32,14 +32,17 @@ if TYPE_CHECKING:
 # features change from step to step: the way from the previous arc, and allow_serve.
 NUM_PLAIN = 3
 NUM_CHANGING = 2
-# Ours: the ways from the depot and to it; the capacity left, and whether the arc fits in.
+# Ours: the ways from the depot and to it; the capacity left, and whether the arc fits in;
+# the demand left, what may stay empty, and whether going home leaves more than that.
 NUM_MORE_STATIC = 2
 NUM_MORE_CHANGING = 2
+NUM_SPARE = 3
 
 Inputs = Literal["mds+gat", "gat", "mds", "mds+gat+skip"]
 INPUTS: tuple[Inputs, ...] = ("mds+gat", "gat", "mds", "mds+gat+skip")
-Features = Literal["paper", "more"]
-FEATURES: tuple[Features, ...] = ("paper", "more")
+Features = Literal["paper", "more", "more+spare"]
+#: Each has all columns of those before it, and its own after them.
+FEATURES: tuple[Features, ...] = ("paper", "more", "more+spare")
 Served = Literal["seen", "hidden"]
 SERVED: tuple[Served, ...] = ("seen", "hidden")
 
@@ -72,7 +75,9 @@ class DaamConfig:
     features
         "paper" for those of its Table 1. "more", ours, adds the exact ways from the depot
         to an arc and back, the capacity left, and whether the arc fits into it: in the
-        paper's model only the pointer knows the capacity.
+        paper's model only the pointer knows the capacity. "more+spare" also says how much
+        demand is left, how much room may stay empty before a route more is needed, and
+        whether going home now would leave more than that: whole vehicles are hard to count.
     served
         "seen" keeps all arcs in every step, as the paper does. "hidden", ours, lets no arc
         attend to those that are done, the previous one and the depot excepted: a plan half
@@ -126,13 +131,14 @@ class DaamConfig:
     @property
     def num_static(self) -> int:
         """Features that stay the same while a plan is built."""
-        more = NUM_MORE_STATIC if self.features == "more" else 0
+        more = 0 if self.features == "paper" else NUM_MORE_STATIC
         return NUM_PLAIN + 2 * self.mds_dimensions + more
 
     @property
     def num_changing(self) -> int:
         """Features that change from step to step."""
-        return NUM_CHANGING + (NUM_MORE_CHANGING if self.features == "more" else 0)
+        more = 0 if self.features == "paper" else NUM_MORE_CHANGING
+        return NUM_CHANGING + more + (NUM_SPARE if self.features == "more+spare" else 0)
 
 
 class Prepared(NamedTuple):
@@ -154,6 +160,8 @@ class Prepared(NamedTuple):
         (batch, 1).
     demand
         (batch, 1, arcs).
+    once
+        The same, 0 for one arc of a task with two.
     """
 
     static: Tensor
@@ -162,6 +170,7 @@ class Prepared(NamedTuple):
     real: Tensor | None
     capacity: Tensor
     demand: Tensor
+    once: Tensor
 
     def rows(self, rows: slice) -> Prepared:
         """Give some of the instances."""
@@ -172,6 +181,7 @@ class Prepared(NamedTuple):
             real=None if self.real is None else self.real[rows],
             capacity=self.capacity[rows],
             demand=self.demand[rows],
+            once=self.once[rows],
         )
 
 
@@ -237,7 +247,7 @@ class Daam(nn.Module):
             features = features.clone()
             features[..., NUM_PLAIN:] = 0
         incoming = batch.incoming().to(kind)  # (batch, arcs, arcs)
-        if self.config.features == "more":
+        if self.config.features != "paper":
             ways = torch.stack([incoming[:, :, 0], incoming[:, 0]], dim=-1)
             features = torch.cat([features.to(kind), ways], dim=-1)
         static = self.static(features.to(kind))[:, None]  # (batch, 1, arcs, width)
@@ -253,6 +263,7 @@ class Daam(nn.Module):
             real=batch.real[:, None] if padded else None,
             capacity=batch.capacity[:, None],
             demand=batch.demand[:, None],
+            once=batch.demand_once[:, None],
         )
 
     def forward(self, prepared: Prepared, state: State, allowed: Tensor) -> Tensor:
@@ -336,8 +347,10 @@ class Daam(nn.Module):
         column = state.previous[:, :, None, None].expand(-1, -1, arcs, 1)
         way = prepared.incoming.expand(-1, copies, -1, -1).gather(3, column)
         columns = [way, state.unserved[..., None].to(kind)]
-        if self.config.features == "more":
+        if self.config.features != "paper":
             columns.extend(_room(prepared, state, kind))
+        if self.config.features == "more+spare":
+            columns.extend(_spare(prepared, state, kind))
         changing = torch.cat(columns, dim=-1)  # (batch, copies, arcs, changing)
         hidden: Tensor = prepared.static + self.changing(changing)
         if prepared.scores is None:
@@ -403,6 +416,22 @@ def _room(prepared: Prepared, state: State, kind: torch.dtype) -> list[Tensor]:
     wide = torch.promote_types(kind, torch.float32)
     share = (left.to(wide) / prepared.capacity[..., None]).expand(fits.shape)
     return [share[..., None].to(kind), fits[..., None].to(kind)]
+
+
+def _spare(prepared: Prepared, state: State, kind: torch.dtype) -> list[Tensor]:
+    """Give demand left, what may stay empty, and whether going home is too early.
+
+    All three in capacities, the same for all arcs of a plan, (.., arcs, 1) each.
+    """
+    left = (prepared.once * state.unserved).sum(-1)  # (batch, copies)
+    room, capacity = state.remaining, prepared.capacity
+    beyond = (left - room).clamp(min=0)
+    routes = (beyond + capacity - 1) // capacity  # after this one, at the least
+    spare = routes * capacity + room - left
+    wide = torch.promote_types(kind, torch.float32)
+    numbers = [left.to(wide) / capacity, spare.to(wide) / capacity, room > spare]
+    shape = (*state.unserved.shape, 1)
+    return [number[..., None, None].to(kind).expand(shape) for number in numbers]
 
 
 def _portions(batch: int, copies: int, arcs: int) -> Iterator[tuple[slice, slice]]:

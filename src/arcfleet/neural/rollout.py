@@ -163,9 +163,7 @@ def step_limits(
         return _limits_from(batch, first, bound=bound)
     tasks = batch.num_tasks.long()
     if bound:
-        # A task with two arcs counts once.
-        arc = torch.arange(batch.num_arcs, device=tasks.device)
-        demand = batch.demand.long().masked_fill(~batch.real | (batch.twin < arc), 0).sum(1)
+        demand = batch.demand_once.sum(1, dtype=torch.int64)
         capacity = batch.capacity.long()
         least = tasks + (demand + capacity - 1) // capacity
         most = 2 * tasks  # every task on a route of its own

@@ -19,6 +19,7 @@ from arcfleet.errors import (
     WithoutPicturesWarning,
 )
 from arcfleet.neural.checkpoint import load_model_of, save_model
+from arcfleet.neural.daam import Daam
 from arcfleet.neural.device import has_bfloat16, working_on
 from arcfleet.neural.kinds import AnyModel
 from arcfleet.neural.learner import Learner
@@ -28,13 +29,13 @@ from arcfleet.neural.team import Team
 from arcfleet.neural.training_progress import Trained, TrainingProgress, Window
 from arcfleet.neural.training_run import generator_on, stop_on_signals
 from arcfleet.neural.validation import Gaps, validate
+from arcfleet.neural.widen import can_widen, widened
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from torch import Tensor
 
-    from arcfleet.neural.daam import Daam
     from arcfleet.neural.labelled_set import InstanceSet, LabelledSet
     from arcfleet.neural.plans import Plans
     from arcfleet.neural.pretrain_config import PretrainConfig
@@ -431,10 +432,14 @@ def first_model(
     Raises
     ------
     OptionError
-        If the model of the file has other sizes than the config.
+        If the model of the file has other sizes than the config, fewer features of DaAM
+        excepted.
     """
     if init is not None:
         model, _ = load_model_of(kind, init, "cpu")
+        wanted: Any = config.model
+        if isinstance(model, Daam) and can_widen(model.config, wanted):
+            return widened(model, wanted)
         if model.config != config.model:
             raise OptionError(
                 f"expected the model to start from to have the sizes {config.model}, "
