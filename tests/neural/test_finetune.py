@@ -14,8 +14,8 @@ from safetensors.torch import load_file
 from arcfleet.errors import FileError, OptionError
 from arcfleet.network import Network
 from arcfleet.neural.best_plans import BestPlans
-from arcfleet.neural.checkpoint import load_model
-from arcfleet.neural.daam import DaamConfig
+from arcfleet.neural.checkpoint import load_model, save_model
+from arcfleet.neural.daam import Daam, DaamConfig
 from arcfleet.neural.decode import greedy, sample
 from arcfleet.neural.finetune import finetune
 from arcfleet.neural.finetune_config import OBJECTIVES, FinetuneConfig
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 TINY = DaamConfig(
     width=16, layers=1, heads=2, feed_forward=16, mds_dimensions=4, inputs="mds"
 )
+HIDDEN = replace(TINY, served="hidden")
 #: Steps that take milliseconds.
 QUICK = FinetuneConfig(
     model=TINY,
@@ -71,6 +72,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "mixed.labels.npz").unlink()  # they are not needed
     weak = pretrain(folder / "weak", WEAK, data=[folder / "few.npz"], device="cpu")
     weak.model_file.rename(folder / "start.safetensors")
+    # The same weights, for a model that looks away from served arcs.
+    hidden = Daam(HIDDEN)
+    hidden.load_state_dict(load_model(folder / "start.safetensors")[0].state_dict())
+    save_model(hidden, folder / "hidden.safetensors", {})
     return folder
 
 
@@ -90,18 +95,21 @@ def metrics(out: Path) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
+@pytest.mark.parametrize("sizes", [TINY, HIDDEN], ids=["seen", "hidden"])
 def test_a_resumed_run_comes_to_the_same_weights(
-    folder: Path, tmp_path: Path, objective: Objective
+    folder: Path, tmp_path: Path, objective: Objective, sizes: DaamConfig
 ) -> None:
+    start = folder / ("hidden.safetensors" if sizes == HIDDEN else "start.safetensors")
+
     def stop(told: TrainingProgress) -> None:
         if told.doing == "training" and told.step == 3:
             os.kill(os.getpid(), signal.SIGTERM)
 
-    config = replace(QUICK, objective=objective)
-    whole = run(folder, tmp_path / "whole", config)
-    part = run(folder, tmp_path / "part", config, progress=stop)
+    config = replace(QUICK, objective=objective, model=sizes)
+    whole = run(folder, tmp_path / "whole", config, init=start)
+    part = run(folder, tmp_path / "part", config, init=start, progress=stop)
     assert (part.finished, part.steps) == (False, 3)
-    rest = run(folder, tmp_path / "part", config, resume=True)
+    rest = run(folder, tmp_path / "part", config, init=start, resume=True)
     assert (rest.finished, rest.steps) == (True, 4)
     one, other = (
         load_file(tmp_path / name / "checkpoint.safetensors") for name in ("whole", "part")
@@ -118,10 +126,10 @@ def test_a_resumed_run_comes_to_the_same_weights(
     tests = [line["step"] for line in lines if "baseline" in line]
     assert tests == ([2, 4] if objective == "ppo" else [])
     model, facts = load_model(whole.model_file)
-    assert model.config == TINY
+    assert model.config == sizes
     assert facts["kind"] == "finetune"
     assert facts["config"]["objective"] == objective  # type: ignore[index]
-    first = load_file(folder / "start.safetensors")
+    first = load_file(start)
     last = load_file(whole.model_file)
     assert any(not torch.equal(first[name], last[name]) for name in first)
 

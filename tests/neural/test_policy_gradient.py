@@ -8,6 +8,7 @@ from scipy import stats
 
 from arcfleet.network import Network
 from arcfleet.neural.decode import sample
+from arcfleet.neural.learning_form import LearningForm
 from arcfleet.neural.paired_test import LEAST_PAIRS, compare_costs, t_quantile
 from arcfleet.neural.policy_gradient import (
     clipped_loss,
@@ -25,7 +26,7 @@ def test_log_probabilities_add_up_to_the_plans() -> None:
     plans = sample(model, batch, 3, generator=torch.Generator().manual_seed(0))
     every = torch.arange(plans.arcs.shape[-1]).expand(*plans.arcs.shape)
     state, choice = states_at(batch, plans.arcs, every)
-    chosen = log_probabilities(model, batch, state, choice, padded=True)
+    chosen = log_probabilities(LearningForm(model), batch, state, choice, padded=True)
     total = chosen.double().view(plans.arcs.shape).sum(-1)
     torch.testing.assert_close(total, plans.log_probability, atol=1e-5, rtol=0)
     # After the last service nothing is left to choose.

@@ -7,10 +7,12 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch.nn import functional
 
 from arcfleet.errors import OptionError
 from arcfleet.network import Network
 from arcfleet.neural.decode import greedy, sample
+from arcfleet.neural.shrink import Rung
 from arcfleet.neural.state import State, finished, start, step
 from arcfleet.neural.trajectories import draw_choices, num_choices, states_at
 from tests.neural.toy_batches import ring, toy_batch, toy_model
@@ -102,8 +104,26 @@ def test_drawn_moments_stand_for_all() -> None:
     assert num_choices(arcs).tolist() == [[5, 3]]
     worth = torch.tensor([3.0, -1.0, 4.0, 1.0, 5.0, 1e9, 1e9])
     for moments in (1, 2, 4):
-        drawn = draw_choices(arcs.expand(40_000, -1, -1), moments, seeded(moments))
+        plans = arcs.expand(40_000, -1, -1)
+        drawn, count = draw_choices(plans, moments, seeded(moments))
+        assert torch.equal(count, num_choices(plans))
         share = worth[drawn].sum(-1) * num_choices(arcs) / moments
         torch.testing.assert_close(
             share.mean(0), torch.tensor([12.0, 6.0]), atol=0.15, rtol=0
         )
+
+
+def test_choices_of_all_rungs_together_stand_for_all() -> None:
+    arcs = torch.tensor([[[3, 0, 4, 2, 7, 0, 0], [5, 1, 0, 0, 0, 0, 0]]])
+    worth = torch.tensor([3.0, -1.0, 4.0, 1.0, 5.0, 1e9, 1e9])
+    plans = arcs.expand(40_000, -1, -1)
+    parts = [Rung(9, 3, 5), Rung(9, 1, 3), Rung(9, 0, 1)]
+    total = torch.zeros(2)
+    for number, rung in enumerate(parts):
+        drawn, count = draw_choices(plans, 2, seeded(number), rung)
+        assert (drawn < num_choices(plans)[..., None]).all()
+        total += (worth[drawn].clamp(max=9).mean(-1) * count).mean(0)
+        served = (functional.pad(plans, (1, 0))[..., :-1] != 0).cumsum(-1)
+        inside = served.gather(2, drawn)[count > 0]
+        assert ((inside >= rung.least) & (inside < rung.below)).all()
+    torch.testing.assert_close(total, torch.tensor([12.0, 2.0]), atol=0.15, rtol=0)

@@ -301,21 +301,6 @@ class Daam(nn.Module):
         present = self._present(prepared, state)
         return self._attend_all(self._embed(prepared, state, present), present)
 
-    def learning_logits(
-        self, batch: ArcBatch, state: State, allowed: Tensor, *, padded: bool
-    ) -> Tensor:
-        """Give what `forward` gives, in three parts that can be compiled one by one.
-
-        Parameters
-        ----------
-        batch, padded
-            As those of `prepare`.
-        state, allowed
-            As those of `forward`.
-        """
-        prepared, embedding, present = self.begin(batch, state, padded)
-        return self.point(self._attend_all(embedding, present), prepared, state, allowed)
-
     def begin(
         self, batch: ArcBatch, state: State, padded: bool
     ) -> tuple[Prepared, Tensor, Tensor | None]:

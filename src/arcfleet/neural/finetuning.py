@@ -13,7 +13,7 @@ from arcfleet.neural.decode import greedy, sample
 from arcfleet.neural.fast_policy import FastPolicy
 from arcfleet.neural.features import flip_axes
 from arcfleet.neural.gumbel import draw_seeds
-from arcfleet.neural.training_loop import TrainingLoop, allow_graphs
+from arcfleet.neural.training_loop import TrainingLoop, allow_graphs, learning_form
 from arcfleet.neural.trajectories import draw_choices
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from arcfleet.neural.finetune_config import FinetuneConfig
     from arcfleet.neural.labelled_set import InstanceSet, LabelledSet
     from arcfleet.neural.rollout import Rollout
+    from arcfleet.neural.shrink import Rung
     from arcfleet.neural.state import State
     from arcfleet.neural.training_progress import TrainingProgress
     from arcfleet.neural.training_run import RunFolder
@@ -54,6 +55,7 @@ class Finetuning(TrainingLoop[Daam]):
         super().__init__(config, model, data, validation, folder, threads, tell)
         self.config = config
         self.policy = self.fast(self.learner.working)
+        self.form = learning_form(self.learner.working, config, len(data))
 
     @classmethod
     def require_validation(cls, validation: Sequence[LabelledSet]) -> None:
@@ -61,10 +63,12 @@ class Finetuning(TrainingLoop[Daam]):
 
     def fast(self, model: Daam) -> FastPolicy:
         """Give the form of a model that plans are built with."""
-        if self.config.compile:
+        # One that leaves served arcs out has too many shapes to compile.
+        compiled = self.config.compile and not model.hides_served
+        if compiled:
             # Sampled, greedy and from states; on all sets.
             allow_graphs(4 * (len(self.sets) + len(self.validation)))
-        return FastPolicy(model, compiled=self.config.compile)
+        return FastPolicy(model, compiled=compiled)
 
     def draw_instances(self, data: InstanceSet, count: int) -> tuple[Tensor, ArcBatch]:
         """Draw instances, each at most once.
@@ -94,13 +98,16 @@ class Finetuning(TrainingLoop[Daam]):
         """Give the most instances that each process can have for itself."""
         return len(data) // self.team.size
 
-    def draw_choices(self, arcs: Tensor) -> Tensor:
-        """Draw moments of sampled plans, (batch, copies, moments)."""
+    def draw_choices(
+        self, arcs: Tensor, moments: int, rung: Rung | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """Draw moments of sampled plans, as `trajectories.draw_choices` does."""
         team = self.team
         # Random numbers for the plans of all processes, so that they stay in step.
         whole = arcs.new_zeros((team.size * len(arcs), *arcs.shape[1:]))
         team.mine(whole).copy_(arcs)
-        return team.mine(draw_choices(whole, self.config.moments, self.generator))
+        drawn, count = draw_choices(whole, moments, self.generator, rung)
+        return team.mine(drawn), team.mine(count)
 
     def sampled(
         self, policy: FastPolicy, batch: ArcBatch, copies: int, first: State | None = None

@@ -142,8 +142,12 @@ def draw_lesson(
     if rung is None:
         drawn = draw_moments(laid_out.steps, moments, generator)
         return (batch, *state_at(batch, laid_out, drawn))
-    first, stop = _moments_of(laid_out, rung)
-    drawn = draw_moments(stop - first + 1, moments, generator) + first[:, None]
+    choices = laid_out.steps - 1  # but for the last return
+    first, stop = moments_of(laid_out.arcs, choices, rung)
+    # A plan may have too few tasks for the rung; its last moment has few arcs, too.
+    first = first.minimum((choices - 1).clamp(min=0))
+    count = (stop - first).clamp(min=1)
+    drawn = draw_moments(count + 1, moments, generator) + first[:, None]
     state, choice = state_at(batch, laid_out, drawn)
     state, rows = as_instances(state)
     small = shrink(batch, state, rung.length, rows)
@@ -164,15 +168,22 @@ def draw_moments(steps: Tensor, copies: int, generator: Generator) -> Tensor:
     return (share * choices).long().minimum(choices - 1).clamp(min=0)
 
 
-def _moments_of(plans: Sequences, rung: Rung) -> tuple[Tensor, Tensor]:
-    """Give the first moment of a rung in each plan and the one after its last."""
-    serves = plans.arcs != 0
-    served = serves.cumsum(1) - serves.long()  # before each decision, (batch, most steps)
-    last = (plans.steps - 2).clamp(min=0)  # of those with a choice
-    # A plan may have too few tasks for the rung; its last moment has few arcs, too.
-    first = (served < rung.least).sum(1).minimum(last)
-    stop = (served < rung.below).sum(1).minimum(last + 1)
-    return first, stop.maximum(first + 1)
+def moments_of(arcs: Tensor, choices: Tensor, rung: Rung) -> tuple[Tensor, Tensor]:
+    """Give the first moment of a rung in each plan, and the one after its last.
+
+    Parameters
+    ----------
+    arcs
+        The decisions of plans, (..., steps).
+    choices
+        How many of them count, (...).
+    rung
+        Which moments.
+    """
+    serves = arcs != 0
+    served = serves.cumsum(-1) - serves.long()  # before each decision, (..., steps)
+    first = (served < rung.least).sum(-1).minimum(choices)
+    return first, (served < rung.below).sum(-1).minimum(choices)
 
 
 def state_at(batch: ArcBatch, plans: Sequences, moments: Tensor) -> tuple[State, Tensor]:

@@ -75,21 +75,27 @@ class Learner(Generic[AnyModel]):
             fused=weights[0].is_cuda,
         )
 
-    def update(self, loss: Tensor, rate: float) -> None:
-        """Make one step down the gradient of a loss computed with `working`."""
+    def add(self, loss: Tensor) -> None:
+        """Add the gradient of a loss computed with `working` to that of the next update."""
         loss.backward()  # type: ignore[no-untyped-call]
-        if self.working is not self.master:
-            pairs = zip(self.master.parameters(), self.working.parameters(), strict=True)
-            masters, gradients = [], []
-            for master, working in pairs:
-                if working.grad is None:
-                    continue
-                if master.grad is None:
-                    master.grad = torch.empty_like(master)
-                masters.append(master.grad)
-                gradients.append(working.grad)
-            # One call for all tensors: a call for each would keep the host busy.
-            torch._foreach_copy_(masters, gradients)
+        if self.working is self.master:
+            return
+        pairs = zip(self.master.parameters(), self.working.parameters(), strict=True)
+        masters, gradients = [], []
+        for master, working in pairs:
+            if working.grad is None:
+                continue
+            if master.grad is None:
+                master.grad = torch.zeros_like(master)
+            masters.append(master.grad)
+            gradients.append(working.grad.float())
+        # One call for all tensors: a call for each would keep the host busy.
+        torch._foreach_add_(masters, gradients)
+        self.working.zero_grad()
+
+    def update(self, loss: Tensor, rate: float) -> None:
+        """Make one step down the gradient of a loss, and of what was added before."""
+        self.add(loss)
         # Once all are float32: sums in bfloat16 would lose the small parts.
         self._team.average([w.grad for w in self.master.parameters() if w.grad is not None])
         torch.nn.utils.clip_grad_norm_(self.master.parameters(), self._clip_norm)
@@ -104,7 +110,6 @@ class Learner(Generic[AnyModel]):
     def _pass_on(self) -> None:
         """Bring the working copy and the average up to date."""
         if self.working is not self.master:
-            self.working.zero_grad()
             torch._foreach_copy_(
                 list(self.working.parameters()), list(self.master.parameters())
             )

@@ -12,12 +12,12 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from arcfleet.neural.arc_batch import ArcBatch
-    from arcfleet.neural.daam import Daam
+    from arcfleet.neural.learning_form import LearningForm
     from arcfleet.neural.state import State
 
 
 def log_probabilities(
-    model: Daam, batch: ArcBatch, state: State, choice: Tensor, padded: bool
+    model: LearningForm, batch: ArcBatch, state: State, choice: Tensor, padded: bool
 ) -> Tensor:
     """Give the log-probability of each choice, (batch, copies).
 
@@ -32,8 +32,8 @@ def log_probabilities(
     padded
         Whether there may be padding.
     """
-    prepared = model.prepare(batch, padded=padded)
-    logits = model(prepared, state, allowed_arcs(batch, state))  # (batch, copies, arcs)
+    logits = model.logits(batch, state, allowed_arcs(batch, state), padded=padded)
+    # logits: (batch, copies, arcs)
     chosen: Tensor = logits.log_softmax(-1).gather(-1, choice[..., None])
     return chosen[..., 0]
 

@@ -16,8 +16,8 @@ from arcfleet.neural.team import join_team
 from arcfleet.neural.training_loop import (
     TrainingLoop,
     checksum,
-    compile_parts,
     first_model,
+    learning_form,
     require_teamwork,
     require_weights,
 )
@@ -31,12 +31,11 @@ if TYPE_CHECKING:
 
     from arcfleet.neural.arc_batch import ArcBatch
     from arcfleet.neural.labelled_set import LabelledSet
+    from arcfleet.neural.learning_form import LearningForm
     from arcfleet.neural.pretrain_config import PretrainConfig
     from arcfleet.neural.shrink import Rung
     from arcfleet.neural.state import State
     from arcfleet.neural.training_progress import Trained
-
-    LossOf = Callable[[ArcBatch, State, Tensor, bool], Tensor]
 
 
 def pretrain(
@@ -143,7 +142,7 @@ class Pretraining(TrainingLoop[Daam]):
     ) -> None:
         super().__init__(config, model, data, validation, folder, threads, tell)
         self.data = data
-        self._loss_of = loss_function(self.learner.working, config, len(data))
+        self._form = learning_form(self.learner.working, config, len(data))
 
     def lesson(self, number: int, rung: Rung | None) -> Tensor:
         """Draw states of some plans of a set and give the loss on what came next."""
@@ -165,7 +164,8 @@ class Pretraining(TrainingLoop[Daam]):
             generator=generator,
         )
         part = self.team.my_part(batch, state, choice)
-        return self._loss_of(*part, rung is not None or not labelled.full)
+        padded = rung is not None or not labelled.full
+        return imitation_loss(self._form, *part, padded)
 
     def learn(self, rate: float) -> None:
         """Imitate some decisions of one data set."""
@@ -183,7 +183,7 @@ def plans_of_step(config: PretrainConfig, arcs: int) -> int:
 
 
 def imitation_loss(
-    model: Daam, batch: ArcBatch, state: State, choice: Tensor, padded: bool
+    model: LearningForm, batch: ArcBatch, state: State, choice: Tensor, padded: bool
 ) -> Tensor:
     """Give the mean cross-entropy of the choices among the allowed arcs.
 
@@ -199,17 +199,6 @@ def imitation_loss(
         Whether there may be padding.
     """
     allowed = allowed_arcs(batch, state)
-    logits = model.learning_logits(batch, state, allowed, padded=padded)
+    logits = model.logits(batch, state, allowed, padded=padded)
     # logits: (batch, copies, arcs)
     return functional.cross_entropy(logits.flatten(0, 1), choice.flatten())
-
-
-def loss_function(model: Daam, config: PretrainConfig, scales: int) -> LossOf:
-    """Give `imitation_loss` of a model, compiled if the config says so."""
-    if config.compile:
-        compile_parts(model, 8 * scales)
-
-    def loss_of(batch: ArcBatch, state: State, choice: Tensor, padded: bool) -> Tensor:
-        return imitation_loss(model, batch, state, choice, padded)
-
-    return loss_of

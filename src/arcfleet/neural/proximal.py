@@ -15,11 +15,11 @@ import torch
 
 from arcfleet.errors import OptionError
 from arcfleet.neural.finetuning import Finetuning, scaled
+from arcfleet.neural.learning_form import LearningForm
 from arcfleet.neural.paired_test import LEAST_PAIRS, compare_costs
 from arcfleet.neural.policy_gradient import clipped_loss, log_probabilities
 from arcfleet.neural.state import State, step
-from arcfleet.neural.training_loop import compiled_by_scale
-from arcfleet.neural.trajectories import draw_choices, num_choices, states_at
+from arcfleet.neural.trajectories import draw_choices, states_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -66,16 +66,6 @@ class Proximal(Finetuning):
         super().__init__(*arguments)
         baseline = copy.deepcopy(self.learner.working).requires_grad_(False).eval()
         self.baseline = self.fast(baseline)
-        model, clip = self.learner.working, self.config.ratio_clip
-
-        def loss_of(batch: ArcBatch, decisions: Decisions, padded: bool) -> Tensor:
-            state, choice, old, advantage, weight = decisions
-            chosen = log_probabilities(model, batch, state, choice, padded)
-            return clipped_loss(chosen, old, advantage, weight, clip)
-
-        if self.config.compile:
-            loss_of = compiled_by_scale(loss_of, len(self.sets))
-        self._loss_of = loss_of
 
     @classmethod
     def require_validation(cls, validation: Sequence[LabelledSet]) -> None:
@@ -98,10 +88,13 @@ class Proximal(Finetuning):
         for _ in range(config.epochs):
             order = torch.randperm(count, device=self.device, generator=self.generator)
             for rows in order.view(-1, part):
-                some = decisions.rows(rows)
-                loss = self._loss_of(batch.select(rows), some, not data.full)
+                state, choice, old, advantage, weight = decisions.rows(rows)
+                chosen = log_probabilities(
+                    self.form, batch.select(rows), state, choice, not data.full
+                )
+                loss = clipped_loss(chosen, old, advantage, weight, config.ratio_clip)
                 self.learner.update(loss, rate)
-                self.window.add(some.choice.numel(), loss=loss.detach())
+                self.window.add(choice.numel(), loss=loss.detach())
         if (self.step + 1) % config.baseline_steps == 0:
             self._challenge()
 
@@ -109,10 +102,10 @@ class Proximal(Finetuning):
         """Draw decisions of the baseline's plans, and say what they were worth."""
         config = self.config
         plans = self.sampled(self.baseline, batch, config.copies)
-        moments = draw_choices(plans.arcs, config.moments, self.generator)
+        moments, count = draw_choices(plans.arcs, config.moments, self.generator)
         state, choice = states_at(batch, plans.arcs, moments)
         advantage = self.advantages(batch, state, choice)
-        choices = num_choices(plans.arcs).double()
+        choices = count.double()
         weight = (choices / choices.mean()).repeat_interleave(config.moments, dim=1)
         old = torch.cat(list(self._old(batch, state, choice, data, part)))
         self.window.add(0, advantage=advantage.mean())
@@ -149,7 +142,7 @@ class Proximal(Finetuning):
     ) -> Iterator[Tensor]:
         for rows in torch.arange(len(batch), device=self.device).view(-1, part):
             yield log_probabilities(
-                self.baseline.model,
+                LearningForm(self.baseline.model),
                 batch.select(rows),
                 State(*(tensor[rows] for tensor in state)),
                 choice[rows],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 
@@ -12,14 +12,14 @@ from arcfleet.neural.policy_gradient import (
     log_probabilities,
     reinforce_loss,
 )
-from arcfleet.neural.state import State
-from arcfleet.neural.training_loop import compiled_by_scale
-from arcfleet.neural.trajectories import num_choices, states_at
+from arcfleet.neural.shrink import as_instances, shrink
+from arcfleet.neural.trajectories import states_at
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from arcfleet.neural.arc_batch import ArcBatch
+    from arcfleet.neural.shrink import Rung
 
 
 class Reinforce(Finetuning):
@@ -32,45 +32,55 @@ class Reinforce(Finetuning):
 
     works_in_team = True
 
-    def __init__(self, *arguments: Any) -> None:
-        super().__init__(*arguments)
-        model = self.learner.working
-
-        def loss_of(
-            batch: ArcBatch, state: State, choice: Tensor, worth: Tensor, padded: bool
-        ) -> Tensor:
-            chosen = log_probabilities(model, batch, state, choice, padded)
-            return reinforce_loss(chosen, worth)
-
-        if self.config.compile:
-            loss_of = compiled_by_scale(loss_of, len(self.sets))
-        self._loss_of = loss_of
-
     def learn(self, rate: float) -> None:
         """Sample plans of some instances and raise the chance of the better ones."""
         config = self.config
-        data = self.sets[self.draw_set()]
+        number = self.draw_set()
+        data = self.sets[number]
         count, part = config.instances(
             data.batch.num_arcs, config.copies, self.available(data)
         )
         _, batch = self.draw_instances(data, count)
         rollout = self.sampled(self.policy, batch, config.copies)
         costs = scaled(batch, batch.deadheads(rollout.arcs))  # (batch, copies)
-        worth = self.advantages(batch, costs) * num_choices(rollout.arcs)
-        moments = self.draw_choices(rollout.arcs)
-        state, choice = states_at(batch, rollout.arcs, moments)
-        worth = worth.repeat_interleave(config.moments, dim=1)  # (batch, copies * moments)
         self.window.add(0, sampled=costs.mean())
+        advantages = self.advantages(batch, costs)
+        rungs = self.rungs_of(number)
+        moments = max(1, round(config.moments / len(rungs)))
+        drawn = [self.draw_choices(rollout.arcs, moments, rung) for rung in rungs]
         for rows in torch.arange(count, device=self.device).view(-1, part):
-            loss = self._loss_of(
-                batch.select(rows),
-                State(*(tensor[rows] for tensor in state)),
-                choice[rows],
-                worth[rows],
-                not data.full,
-            )
-            self.learner.update(loss, rate)
-            self.window.add(choice[rows].numel(), loss=loss.detach())
+            some, arcs = batch.select(rows), rollout.arcs[rows]
+            for place, (when, decisions) in enumerate(drawn, start=1):
+                worth = advantages[rows] * decisions[rows]  # (batch, copies)
+                worth = worth.repeat_interleave(moments, dim=1)
+                rung = rungs[place - 1]
+                loss = self._loss(some, arcs, when[rows], worth, rung, not data.full)
+                # The sum over all rungs has the gradient of whole plans.
+                if place < len(rungs):
+                    self.learner.add(loss)
+                else:
+                    self.learner.update(loss, rate)
+
+    def _loss(
+        self,
+        batch: ArcBatch,
+        arcs: Tensor,
+        moments: Tensor,
+        worth: Tensor,
+        rung: Rung | None,
+        padded: bool,
+    ) -> Tensor:
+        state, choice = states_at(batch, arcs, moments)
+        if rung is not None:
+            alone, rows = as_instances(state)
+            small = shrink(batch, alone, rung.length, rows)
+            batch, state = small.batch, small.state
+            choice = small.slot.gather(1, choice.reshape(-1, 1))
+            worth = worth.reshape(-1, 1)
+        chosen = log_probabilities(self.form, batch, state, choice, padded or bool(rung))
+        loss = reinforce_loss(chosen, worth)
+        self.window.add(choice.numel(), loss=loss.detach())
+        return loss
 
     def advantages(self, batch: ArcBatch, costs: Tensor) -> Tensor:
         """Say how much cheaper each sample is than what it is compared with."""

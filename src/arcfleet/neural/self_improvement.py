@@ -10,7 +10,7 @@ from arcfleet.neural.best_plans import BestPlans
 from arcfleet.neural.finetuning import Finetuning
 from arcfleet.neural.imitation import draw_lesson
 from arcfleet.neural.plans import Plans, best, merge, optimise
-from arcfleet.neural.pretrain import loss_function, plans_of_step
+from arcfleet.neural.pretrain import imitation_loss, plans_of_step
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -33,7 +33,6 @@ class SelfImprovement(Finetuning):
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
         self.best = [BestPlans(data.batch) for data in self.sets]
-        self._loss_of = loss_function(self.learner.working, self.config, len(self.sets))
 
     def learn(self, rate: float) -> None:
         """Look for better plans of some instances, then imitate the best of any."""
@@ -104,6 +103,7 @@ class SelfImprovement(Finetuning):
             generator=self.generator,
         )
         batch, state, choice = self.team.my_part(batch, state, choice)
-        loss = self._loss_of(batch, state, choice, rung is not None or not data.full)
+        padded = rung is not None or not data.full
+        loss = imitation_loss(self.form, batch, state, choice, padded)
         self.learner.update(loss, rate)
         self.window.add(choice.numel(), loss=loss.detach())

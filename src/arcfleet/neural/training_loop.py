@@ -23,6 +23,7 @@ from arcfleet.neural.daam import Daam
 from arcfleet.neural.device import has_bfloat16, working_on
 from arcfleet.neural.kinds import AnyModel
 from arcfleet.neural.learner import Learner
+from arcfleet.neural.learning_form import LearningForm
 from arcfleet.neural.plan_pictures import draw_examples
 from arcfleet.neural.shrink import rungs
 from arcfleet.neural.team import Team
@@ -43,6 +44,9 @@ if TYPE_CHECKING:
     from arcfleet.neural.training_run import RunFolder
 
     Function = TypeVar("Function", bound=Callable[..., Tensor])
+
+# Of a set, at most: lengths of states, and what differs beside them.
+_SHAPES = 16
 
 
 class TrainingLoop(ABC, Generic[AnyModel]):
@@ -150,6 +154,10 @@ class TrainingLoop(ABC, Generic[AnyModel]):
             return known[0] if known else None
         sizes = torch.tensor([rung.below - rung.least for rung in known]).double()
         return known[int(torch.multinomial(sizes, 1, generator=self._host))]
+
+    def rungs_of(self, number: int) -> list[Rung] | list[None]:
+        """Give all parts that the states of a set come in; None for all of them."""
+        return self._rungs[number] or [None]
 
     def arcs_of_state(self, number: int, rung: Rung | None) -> int:
         """Give the arcs of a state of a set."""
@@ -401,16 +409,11 @@ def compiled_by_scale(function: Function, shapes: int) -> Function:
     return compiled  # type: ignore[no-any-return]
 
 
-def compile_parts(model: Daam, shapes: int) -> None:
-    """Compile a model for so many shapes, piece by piece: its layers share their graphs.
-
-    As one graph, a deep model would take minutes.
-    """
-    allow_graphs(2 * shapes)
-    for layer in model.encoder:
-        layer.compile(dynamic=False)
-    model.begin = torch.compile(model.begin, dynamic=False)  # type: ignore[method-assign]
-    model.point = torch.compile(model.point, dynamic=False)  # type: ignore[method-assign]
+def learning_form(model: Daam, config: PretrainConfig, sets: int) -> LearningForm:
+    """Give the form of a model to learn from so many sets, compiled if it shall be."""
+    if config.compile:
+        allow_graphs(_SHAPES * sets)
+    return LearningForm(model, compiled=config.compile)
 
 
 def allow_graphs(count: int) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch.nn import functional
 
-from arcfleet.neural.imitation import draw_moments
+from arcfleet.neural.imitation import draw_moments, moments_of
 from arcfleet.neural.labelled_plans import back_twin, of_arcs
 from arcfleet.neural.state import State
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from torch import Generator, Tensor
 
     from arcfleet.neural.arc_batch import ArcBatch
+    from arcfleet.neural.shrink import Rung
 
 
 def num_choices(arcs: Tensor) -> Tensor:
@@ -30,14 +31,40 @@ def num_choices(arcs: Tensor) -> Tensor:
     return ((arcs != 0) * number).amax(-1)
 
 
-def draw_choices(arcs: Tensor, moments: int, generator: Generator) -> Tensor:
-    """Draw moments of sampled plans, (batch, copies, moments).
+def draw_choices(
+    arcs: Tensor, moments: int, generator: Generator, rung: Rung | None = None
+) -> tuple[Tensor, Tensor]:
+    """Draw moments of sampled plans.
 
-    A sum over the moments, times `num_choices` / `moments`, is in the mean the sum over
-    all decisions.
+    Parameters
+    ----------
+    arcs
+        As those of `num_choices`.
+    moments
+        Of each plan.
+    generator
+        On the device of the plans.
+    rung
+        Which moments; None for any.
+
+    Returns
+    -------
+    drawn
+        (batch, copies, moments). Their mean, times `count`, is in the mean the sum over
+        all decisions of the rung.
+    count
+        Decisions of the rung, (batch, copies). A plan that has none is drawn from all
+        the same, and must not count.
     """
-    steps = num_choices(arcs).flatten() + 1  # with the way home, which is never drawn
-    return draw_moments(steps, moments, generator).view(*arcs.shape[:2], moments)
+    choices = num_choices(arcs)
+    first, stop = torch.zeros_like(choices), choices
+    if rung is not None:
+        first, stop = moments_of(arcs, choices, rung)
+    count = (stop - first).clamp(min=0)
+    # One more for the way home, which is never drawn.
+    within = draw_moments(count.flatten() + 1, moments, generator)
+    start = first.minimum((choices - 1).clamp(min=0))
+    return within.view(*arcs.shape[:2], moments) + start[..., None], count
 
 
 def states_at(batch: ArcBatch, arcs: Tensor, moments: Tensor) -> tuple[State, Tensor]:

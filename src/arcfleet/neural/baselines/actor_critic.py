@@ -85,7 +85,7 @@ class ActorCritic(TrainingLoop[VrpDl]):
 
     def _chosen(self, prepared: PreparedElements, batch: ArcBatch, arcs: Tensor) -> Tensor:
         """Give the log-probabilities of some choices of the plans, (batch, moments)."""
-        moments = draw_choices(arcs, self.config.moments, self.generator)
+        moments, _ = draw_choices(arcs, self.config.moments, self.generator)
         state, choice = states_at(batch, arcs, moments)
         outputs = self.model.remember_all(prepared, arcs[:, 0])  # (batch, steps, width)
         wide = moments[:, 0, :, None].expand(-1, -1, outputs.shape[-1])

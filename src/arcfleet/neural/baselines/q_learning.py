@@ -130,7 +130,7 @@ class QLearning(TrainingLoop[S2vDqn]):
         rows, arcs = replay.draw(count, self.generator)
         batch = instances_at(data, rows, self.generator, flip=config.flip_axes)
         arcs = arcs[:, None]  # (plans, 1, steps)
-        moments = draw_choices(arcs, config.moments, self.generator)
+        moments, _ = draw_choices(arcs, config.moments, self.generator)
         state, choice = states_at(batch, arcs, moments)
         gains = n_step_gains(batch, arcs, moments, config.n_steps)
         later, _ = states_at(batch, arcs, gains.later)
