@@ -20,6 +20,7 @@ from arcfleet.neural.imitation import (
     Sequences,
     draw_lesson,
     draw_moments,
+    moments_of,
     sequences,
     state_at,
 )
@@ -31,7 +32,7 @@ from arcfleet.neural.labelled_plans import (
     route_costs,
 )
 from arcfleet.neural.labelled_set import LabelledSet, open_labelled
-from arcfleet.neural.shrink import rungs
+from arcfleet.neural.shrink import Rung, rungs
 from arcfleet.neural.state import allowed_arcs, start, step
 from arcfleet.solution.plan import from_plan
 from tests.neural.labelled_towns import labelled_file
@@ -300,7 +301,7 @@ def test_lessons_of_a_rung_are_moments_of_it(labelled: LabelledSet) -> None:
     found = rungs(labelled.batch)
     assert len(found) == 2
     for rung in found:
-        small, state, choice = draw_lesson(
+        lesson = draw_lesson(
             labelled.batch,
             labelled.plans,
             route_order="farthest",
@@ -310,10 +311,24 @@ def test_lessons_of_a_rung_are_moments_of_it(labelled: LabelledSet) -> None:
             flip=True,
             generator=generator,
         )
+        small, state = lesson.batch, lesson.state
         assert small.num_arcs == rung.length
         assert len(small) == 5 * len(labelled)
         left = (state.unserved[:, 0] & (small.twin >= torch.arange(rung.length))).sum(1)
-        served = labelled.batch.num_tasks.repeat_interleave(5) - left
-        assert ((served >= rung.least) & (served < rung.below)).all()
-        assert len(set(served.tolist())) > 5
-        assert allowed_arcs(small, state).gather(2, choice[..., None]).all()
+        assert ((left > rung.above) & (left <= rung.most)).all()
+        assert len(set(left.tolist())) > 5
+        assert allowed_arcs(small, state).gather(2, lesson.choice[..., None]).all()
+        assert lesson.weight.shape == lesson.choice.shape
+        assert lesson.weight.mean().item() == pytest.approx(1)
+
+
+def test_small_instances_count_by_their_decisions() -> None:
+    """Beside larger ones they have no moments with many tasks left."""
+    arcs = torch.tensor([[1, 3, 0, 5, 7, 9, 0, 0], [1, 0, 3, 0, 0, 0, 0, 0]])
+    choices = torch.tensor([6, 3])
+    first, count = moments_of(arcs, choices, Rung(9, 2, 5))
+    assert first.tolist() == [0, 0]
+    assert count.tolist() == [4, 0]
+    first, count = moments_of(arcs, choices, Rung(9, 0, 2))
+    assert first.tolist() == [4, 0]
+    assert count.tolist() == [2, 3]

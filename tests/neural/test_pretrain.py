@@ -504,12 +504,12 @@ def test_compiled_run_makes_few_graphs(
         return compile_(function, backend="eager", **options)  # tracing alone is quick
 
     monkeypatch.setattr(torch, "compile", traced)
-    config = replace(QUICK, steps=12, model=replace(TINY, layers=2, served=served))
+    config = replace(QUICK, steps=30, model=replace(TINY, layers=2, served=served))
     plain = run(folder, tmp_path / "plain", config)
     reset()
     counters.clear()
     graphs = run(folder, tmp_path / "graphs", replace(config, compile=True))
-    # Of each scale: up to the encoder, its layers, and the pointer.
+    # Of each scale, or length of states: up to the encoder, its layers, and the pointer.
     assert counters["stats"]["unique_graphs"] == 6
     assert not counters["graph_break"]
     one, other = (load_file(result.model_file) for result in (plain, graphs))

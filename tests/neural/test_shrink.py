@@ -9,8 +9,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arcfleet.neural.shrink import as_instances, rungs, shrink
-from arcfleet.neural.state import allowed_arcs
+from arcfleet.neural.shrink import as_instances, present_arcs, rung_sizes, rungs, shrink
+from arcfleet.neural.state import State, allowed_arcs
 from tests.neural.batches import random_batch, random_rollout
 from tests.neural.test_daam import SMALL, exact, make_model
 
@@ -59,22 +59,31 @@ def test_gives_the_same_logits(tasks: list[int], mixed: bool, seed: int) -> None
 
 @pytest.mark.parametrize("mixed", [False, True])
 def test_every_state_has_one_rung_that_holds_it(mixed: bool) -> None:
-    batch = random_batch([90, 70], mixed=mixed, seed=3)
+    batch = random_batch([90, 30], mixed=mixed, seed=3)
     found = rungs(batch)
-    assert len(found) > 2
-    assert sorted(range(91)) == sorted(
-        served for rung in found for served in range(rung.least, rung.below)
+    assert [rung.length for rung in found] == [48, 88, 128, 168, 208]
+    assert list(range(1, 91)) == sorted(
+        left for rung in found for left in range(rung.above + 1, rung.most + 1)
     )
+    assert rung_sizes(batch, found).tolist() == [46, 27, 20, 20, 7]
     states, _ = random_rollout(
         batch, bound=True, generator=torch.Generator().manual_seed(1), copies=3
     )
-    arc = torch.arange(batch.num_arcs)
-    once = (batch.twin >= arc)[:, None]
-    total = batch.num_tasks[:, None]
+    once = (batch.twin >= torch.arange(batch.num_arcs))[:, None]
+    lengths: set[int] = set()
     for state in states:
-        served = total - (state.unserved & once).sum(-1)  # (batch, copies)
-        left = state.unserved | (arc == state.previous[..., None]) | (arc == 0)
-        for tasks, arcs in zip(served.flatten(), left.sum(-1).flatten(), strict=True):
-            # Those with fewer tasks than the largest may be on a longer rung than need be.
-            rung = next(rung for rung in found if rung.least <= tasks < rung.below)
-            assert arcs <= rung.length
+        alone, rows = as_instances(state)
+        left = (state.unserved & once).sum(-1).flatten()  # tasks of each plan
+        arcs = present_arcs(alone).sum(1)
+        for rung in found:
+            here = (left > rung.above) & (left <= rung.most)
+            if not here.any():
+                continue
+            assert int(arcs[here].max()) <= rung.length
+            lengths.add(rung.length)
+            small = shrink(
+                batch, State(*(part[here] for part in alone)), rung.length, rows[here]
+            )
+            assert small.batch.num_arcs == rung.length
+            assert torch.equal(small.batch.real.sum(1), arcs[here])  # nothing was cut off
+    assert len(lengths) == 5

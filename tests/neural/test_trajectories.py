@@ -7,7 +7,6 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch.nn import functional
 
 from arcfleet.errors import OptionError
 from arcfleet.network import Network
@@ -117,13 +116,13 @@ def test_choices_of_all_rungs_together_stand_for_all() -> None:
     arcs = torch.tensor([[[3, 0, 4, 2, 7, 0, 0], [5, 1, 0, 0, 0, 0, 0]]])
     worth = torch.tensor([3.0, -1.0, 4.0, 1.0, 5.0, 1e9, 1e9])
     plans = arcs.expand(40_000, -1, -1)
-    parts = [Rung(9, 3, 5), Rung(9, 1, 3), Rung(9, 0, 1)]
+    parts = [Rung(9, 3, 5), Rung(9, 1, 3), Rung(9, 0, 1)]  # of tasks left
     total = torch.zeros(2)
     for number, rung in enumerate(parts):
         drawn, count = draw_choices(plans, 2, seeded(number), rung)
         assert (drawn < num_choices(plans)[..., None]).all()
         total += (worth[drawn].clamp(max=9).mean(-1) * count).mean(0)
-        served = (functional.pad(plans, (1, 0))[..., :-1] != 0).cumsum(-1)
-        inside = served.gather(2, drawn)[count > 0]
-        assert ((inside >= rung.least) & (inside < rung.below)).all()
+        left = (plans != 0).flip(-1).cumsum(-1).flip(-1)
+        inside = left.gather(2, drawn)[count > 0]
+        assert ((inside > rung.above) & (inside <= rung.most)).all()
     torch.testing.assert_close(total, torch.tensor([12.0, 2.0]), atol=0.15, rtol=0)

@@ -74,7 +74,7 @@ def add_running(parser: ArgumentParser) -> None:
         type=positive_number,
         default=1,
         metavar="N",
-        help="of the path optimiser; default 1",
+        help="of the CPU, for torch and the path optimiser; default 1",
     )
     parser.add_argument("--quiet", action="store_true", help="no progress")
 
@@ -182,12 +182,17 @@ def usual_settings(
 
 @contextmanager
 def reporting(options: Namespace) -> Iterator[Callable[[TrainingProgress], None] | None]:
-    """Show how training goes while the block runs; of several processes the first does."""
+    """Show how training goes while the block runs; of several processes the first does.
+
+    Torch has `options.threads` then: its own choice, all cores, is many times slower
+    where something else needs one of them.
+    """
     from arcfleet.cli.training_bar import training_bar
+    from arcfleet.neural.device import torch_threads
     from arcfleet.neural.team import Team, leave_team
 
     hidden = options.quiet or not Team.of_environment().leads
-    with training_bar(hidden=hidden) as bar:
+    with torch_threads(options.threads), training_bar(hidden=hidden) as bar:
         yield bar
     # Not after an error: the others may wait for this process, and it would for them.
     leave_team()

@@ -52,6 +52,25 @@ class Sequences(NamedTuple):
     steps: Tensor
 
 
+class Lesson(NamedTuple):
+    """What to learn from.
+
+    Parameters
+    ----------
+    batch
+        The instances, one for each moment where served arcs are left out.
+    state, choice
+        As those of `state_at`.
+    weight
+        How much each choice counts, 1 in the mean, of the shape of `choice`.
+    """
+
+    batch: ArcBatch
+    state: State
+    choice: Tensor
+    weight: Tensor
+
+
 def sequences(
     batch: ArcBatch,
     plans: LabelledPlans,
@@ -113,7 +132,7 @@ def draw_lesson(
     rung: Rung | None,
     flip: bool,
     generator: Generator,
-) -> tuple[ArcBatch, State, Tensor]:
+) -> Lesson:
     """Draw moments of plans, each laid out and each instance looked at anew.
 
     Parameters
@@ -126,13 +145,6 @@ def draw_lesson(
         Which moments, their served arcs left out; None for any, with all arcs.
     flip
         Whether the MDS axes are flipped at random.
-
-    Returns
-    -------
-    batch
-        The instances, flipped or not; one for each moment if there is a rung.
-    state, choice
-        As those of `state_at`.
     """
     if flip:
         batch = flip_axes(batch, generator)
@@ -141,17 +153,22 @@ def draw_lesson(
     )
     if rung is None:
         drawn = draw_moments(laid_out.steps, moments, generator)
-        return (batch, *state_at(batch, laid_out, drawn))
+        state, choice = state_at(batch, laid_out, drawn)
+        return Lesson(batch, state, choice, torch.ones(choice.shape, device=choice.device))
     choices = laid_out.steps - 1  # but for the last return
-    first, stop = moments_of(laid_out.arcs, choices, rung)
-    # A plan may have too few tasks for the rung; its last moment has few arcs, too.
-    first = first.minimum((choices - 1).clamp(min=0))
-    count = (stop - first).clamp(min=1)
+    first, count = moments_of(laid_out.arcs, choices, rung)
     drawn = draw_moments(count + 1, moments, generator) + first[:, None]
     state, choice = state_at(batch, laid_out, drawn)
     state, rows = as_instances(state)
     small = shrink(batch, state, rung.length, rows)
-    return small.batch, small.state, small.slot.gather(1, choice.reshape(-1, 1))
+    # A plan counts by the decisions that it has on the rung, perhaps none.
+    weight = count.repeat_interleave(moments)[:, None].float()
+    return Lesson(
+        batch=small.batch,
+        state=small.state,
+        choice=small.slot.gather(1, choice.reshape(-1, 1)),
+        weight=weight / weight.mean().clamp(min=1e-9),
+    )
 
 
 def draw_moments(steps: Tensor, copies: int, generator: Generator) -> Tensor:
@@ -169,7 +186,7 @@ def draw_moments(steps: Tensor, copies: int, generator: Generator) -> Tensor:
 
 
 def moments_of(arcs: Tensor, choices: Tensor, rung: Rung) -> tuple[Tensor, Tensor]:
-    """Give the first moment of a rung in each plan, and the one after its last.
+    """Give the first moment of a rung in each plan, and how many there are.
 
     Parameters
     ----------
@@ -178,12 +195,13 @@ def moments_of(arcs: Tensor, choices: Tensor, rung: Rung) -> tuple[Tensor, Tenso
     choices
         How many of them count, (...).
     rung
-        Which moments.
+        Which moments. A plan that has none, having fewer tasks, gives its start and 0.
     """
     serves = arcs != 0
-    served = serves.cumsum(-1) - serves.long()  # before each decision, (..., steps)
-    first = (served < rung.least).sum(-1).minimum(choices)
-    return first, (served < rung.below).sum(-1).minimum(choices)
+    left = serves.flip(-1).cumsum(-1).flip(-1)  # tasks before each decision, (..., steps)
+    first = (left > rung.most).sum(-1)
+    stop = (left > rung.above).sum(-1).minimum(choices)
+    return first, (stop - first).clamp(min=0)
 
 
 def state_at(batch: ArcBatch, plans: Sequences, moments: Tensor) -> tuple[State, Tensor]:

@@ -29,12 +29,11 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
-    from arcfleet.neural.arc_batch import ArcBatch
+    from arcfleet.neural.imitation import Lesson
     from arcfleet.neural.labelled_set import LabelledSet
     from arcfleet.neural.learning_form import LearningForm
     from arcfleet.neural.pretrain_config import PretrainConfig
     from arcfleet.neural.shrink import Rung
-    from arcfleet.neural.state import State
     from arcfleet.neural.training_progress import Trained
 
 
@@ -153,7 +152,7 @@ class Pretraining(TrainingLoop[Daam]):
         rows = torch.randint(
             len(labelled), (count,), device=self.device, generator=generator
         )
-        batch, state, choice = draw_lesson(
+        lesson = draw_lesson(
             labelled.batch.select(rows),
             labelled.plans.select(rows),
             route_order=config.route_order,
@@ -163,9 +162,8 @@ class Pretraining(TrainingLoop[Daam]):
             flip=config.flip_axes,
             generator=generator,
         )
-        part = self.team.my_part(batch, state, choice)
-        padded = rung is not None or not labelled.full
-        return imitation_loss(self._form, *part, padded)
+        mine = self.team.my_lesson(lesson)
+        return imitation_loss(self._form, mine, rung is not None or not labelled.full)
 
     def learn(self, rate: float) -> None:
         """Imitate some decisions of one data set."""
@@ -182,23 +180,22 @@ def plans_of_step(config: PretrainConfig, arcs: int) -> int:
     return max(1, round(config.tokens / arcs / config.moments))
 
 
-def imitation_loss(
-    model: LearningForm, batch: ArcBatch, state: State, choice: Tensor, padded: bool
-) -> Tensor:
-    """Give the mean cross-entropy of the choices among the allowed arcs.
+def imitation_loss(model: LearningForm, lesson: Lesson, padded: bool) -> Tensor:
+    """Give the mean cross-entropy of the choices among the allowed arcs, as they count.
 
     Parameters
     ----------
     model
         What decides.
-    batch, state
-        The instances, and where plans of them stand, (batch, copies, ...).
-    choice
-        The arcs to choose, (batch, copies).
+    lesson
+        The choices to make.
     padded
         Whether there may be padding.
     """
+    batch, state, choice, weight = lesson
     allowed = allowed_arcs(batch, state)
-    logits = model.logits(batch, state, allowed, padded=padded)
-    # logits: (batch, copies, arcs)
-    return functional.cross_entropy(logits.flatten(0, 1), choice.flatten())
+    logits = model.logits(batch, state, allowed, padded=padded)  # (batch, copies, arcs)
+    losses = functional.cross_entropy(
+        logits.flatten(0, 1), choice.flatten(), reduction="none"
+    )
+    return (losses * weight.flatten()).mean()

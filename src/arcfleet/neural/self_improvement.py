@@ -92,7 +92,7 @@ class SelfImprovement(Finetuning):
             len(plans.known), (count,), device=self.device, generator=self.generator
         )
         rows = plans.known[drawn]
-        batch, state, choice = draw_lesson(
+        lesson = draw_lesson(
             data.batch.select(rows),
             plans.labels(rows),
             route_order=config.route_order,
@@ -102,8 +102,7 @@ class SelfImprovement(Finetuning):
             flip=config.flip_axes,
             generator=self.generator,
         )
-        batch, state, choice = self.team.my_part(batch, state, choice)
-        padded = rung is not None or not data.full
-        loss = imitation_loss(self.form, batch, state, choice, padded)
+        mine = self.team.my_lesson(lesson)
+        loss = imitation_loss(self.form, mine, rung is not None or not data.full)
         self.learner.update(loss, rate)
-        self.window.add(choice.numel(), loss=loss.detach())
+        self.window.add(mine.choice.numel(), loss=loss.detach())

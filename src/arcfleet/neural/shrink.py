@@ -14,6 +14,8 @@ from arcfleet.neural.arc_batch import ArcBatch
 from arcfleet.neural.state import State
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from torch import Tensor
 
 # Lengths are 48, 88, 128 and so on: multiples of 8 suit the GPU, and a state wastes some
@@ -29,36 +31,36 @@ class Rung(NamedTuple):
     ----------
     length
         Arcs that each of them has at most, the depot and the previous arc included.
-    least, below
-        Tasks served in them: at least, and fewer than.
+    above, most
+        Tasks left in them: more than the first, at most the second.
     """
 
     length: int
-    least: int
-    below: int
+    above: int
+    most: int
 
 
 def rungs(batch: ArcBatch) -> list[Rung]:
-    """Divide the states of plans by the arcs that they have left. Waits for the device."""
-    arcs = batch.num_arcs
-    number = torch.arange(arcs, device=batch.twin.device)
-    one_way = (batch.real & (batch.twin == number))[:, 1:].sum(1)
-    one_way_tasks = int(one_way.amax())
-    most_tasks = int(batch.num_tasks.amax())
-
-    def arcs_left(served: int) -> int:
-        # At worst the tasks with one arc come first; the previous arc is still there.
-        gone = served + max(0, served - one_way_tasks)
-        return arcs - gone + (served > 0)
-
+    """Divide the states of plans by the tasks that are left. Waits for the device."""
+    tasks = int(batch.num_tasks.amax())
     found: list[Rung] = []
-    below = most_tasks + 1
-    for length in range(_FIRST, arcs + _NEXT, _NEXT):
-        least = next((s for s in range(below) if arcs_left(s) <= length), below)
-        if least < below:
-            found.append(Rung(length, least, below))
-            below = least
+    above = 0
+    while above < tasks:
+        length = _FIRST + _NEXT * len(found)
+        # Two arcs of each task, the depot and the previous arc.
+        most = min(tasks, (length - 2) // 2)
+        found.append(Rung(length, above, most))
+        above = most
     return found
+
+
+def rung_sizes(batch: ArcBatch, known: Sequence[Rung]) -> Tensor:
+    """Count the services of all instances on each rung, float64, on the host."""
+    tasks = batch.num_tasks.cpu().double()
+    counts = [
+        (tasks.clamp(max=rung.most) - rung.above).clamp(min=0).sum() for rung in known
+    ]
+    return torch.stack(counts) if counts else torch.zeros(0, dtype=torch.float64)
 
 
 class Shrunk(NamedTuple):

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from arcfleet.neural.arc_batch import ArcBatch
+    from arcfleet.neural.imitation import Lesson
 
 # The others wait while the first one validates. Whoever has died is noticed at once.
 _PATIENCE = timedelta(days=1)
@@ -80,12 +81,16 @@ class Team:
             torch.arange(self.rank, len(batch), self.size, device=batch.real.device)
         )
 
-    def my_part(
-        self, batch: ArcBatch, state: State, choice: Tensor
-    ) -> tuple[ArcBatch, State, Tensor]:
+    def my_lesson(self, lesson: Lesson) -> Lesson:
         """Give the part of this process of a lesson that all have drawn alike."""
-        mine = State(*(self.mine(tensor) for tensor in state))
-        return self.my_rows(batch), mine, self.mine(choice)
+        if self.size == 1:
+            return lesson
+        return lesson._replace(
+            batch=self.my_rows(lesson.batch),
+            state=State(*(self.mine(tensor) for tensor in lesson.state)),
+            choice=self.mine(lesson.choice),
+            weight=self.mine(lesson.weight),
+        )
 
     def average(self, tensors: Sequence[Tensor]) -> None:
         """Put the mean over all processes in the place of every tensor."""

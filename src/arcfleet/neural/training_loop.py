@@ -25,7 +25,7 @@ from arcfleet.neural.kinds import AnyModel
 from arcfleet.neural.learner import Learner
 from arcfleet.neural.learning_form import LearningForm
 from arcfleet.neural.plan_pictures import draw_examples
-from arcfleet.neural.shrink import rungs
+from arcfleet.neural.shrink import rung_sizes, rungs
 from arcfleet.neural.team import Team
 from arcfleet.neural.training_progress import Trained, TrainingProgress, Window
 from arcfleet.neural.training_run import generator_on, stop_on_signals
@@ -113,6 +113,10 @@ class TrainingLoop(ABC, Generic[AnyModel]):
         self._weights = torch.tensor(weights, dtype=torch.float64)
         hidden = getattr(model, "hides_served", False)
         self._rungs = [rungs(each.batch) if hidden else [] for each in data]
+        self._rung_sizes = [
+            rung_sizes(each.batch, known)
+            for each, known in zip(data, self._rungs, strict=True)
+        ]
         self.step = 0
         self.gaps: dict[str, Gaps] = {}
         self._before = 0.0  # seconds of the parts of the run before this one
@@ -149,10 +153,9 @@ class TrainingLoop(ABC, Generic[AnyModel]):
 
         As often as it has decisions, so that all of them count alike.
         """
-        known = self._rungs[number]
+        known, sizes = self._rungs[number], self._rung_sizes[number]
         if len(known) <= 1:
             return known[0] if known else None
-        sizes = torch.tensor([rung.below - rung.least for rung in known]).double()
         return known[int(torch.multinomial(sizes, 1, generator=self._host))]
 
     def rungs_of(self, number: int) -> list[Rung] | list[None]:

@@ -56,15 +56,13 @@ def draw_choices(
         Decisions of the rung, (batch, copies). A plan that has none is drawn from all
         the same, and must not count.
     """
-    choices = num_choices(arcs)
-    first, stop = torch.zeros_like(choices), choices
+    count = num_choices(arcs)
+    first = torch.zeros_like(count)
     if rung is not None:
-        first, stop = moments_of(arcs, choices, rung)
-    count = (stop - first).clamp(min=0)
+        first, count = moments_of(arcs, count, rung)
     # One more for the way home, which is never drawn.
     within = draw_moments(count.flatten() + 1, moments, generator)
-    start = first.minimum((choices - 1).clamp(min=0))
-    return within.view(*arcs.shape[:2], moments) + start[..., None], count
+    return within.view(*arcs.shape[:2], moments) + first[..., None], count
 
 
 def states_at(batch: ArcBatch, arcs: Tensor, moments: Tensor) -> tuple[State, Tensor]:
