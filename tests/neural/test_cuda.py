@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,7 @@ from torch.nn.functional import scaled_dot_product_attention
 
 from arcfleet import Instance, Result, Stop, check, read, solve, solve_many
 from arcfleet.methods import DAAM_METHODS
-from arcfleet.neural import proposals
+from arcfleet.neural import narrow, proposals
 from arcfleet.neural.baselines.train import TRAININGS, train_baseline
 from arcfleet.neural.cuda_graph import graphed
 from arcfleet.neural.daam import Daam, DaamConfig
@@ -21,11 +22,13 @@ from arcfleet.neural.fast_policy import decoding_model
 from arcfleet.neural.kinds import KINDS
 from tests.neural.batches import MDS, random_batch
 from tests.neural.labelled_towns import labelled_file
+from tests.neural.test_narrow import LooksAtAll
 from tests.tiny_model import tiny_model_file
 
 if TYPE_CHECKING:
+    from arcfleet.neural.arc_batch import ArcBatch
     from arcfleet.neural.kinds import Model
-    from arcfleet.neural.rollout import Rollout, Wrap
+    from arcfleet.neural.rollout import Policy, Rollout, Wrap
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA GPU")
 
@@ -70,9 +73,14 @@ def make_baseline(kind: str, device: str) -> Model:
 
 
 def decoded(
-    model: Model, device: str, kind: str, bound: bool, wrap: Wrap | None
+    model: Policy,
+    device: str,
+    kind: str,
+    bound: bool,
+    wrap: Wrap | None,
+    batch: ArcBatch | None = None,
 ) -> Rollout:
-    batch = random_batch([9, 6, 9], mixed=True, seed=8).to(device)
+    batch = batch or random_batch([9, 6, 9], mixed=True, seed=8).to(device)
     options: dict[str, Any] = {"bound": bound, "wrap": wrap}
     if kind == "greedy":
         return greedy(model, batch, **options)
@@ -97,6 +105,19 @@ def assert_recorded_equals_eager(
 @pytest.mark.parametrize("bound", [True, False])
 def test_recorded_steps_equal_eager_ones(kind: str, bound: bool) -> None:
     assert_recorded_equals_eager("cuda", kind, bound)
+
+
+@pytest.mark.parametrize("kind", ["greedy", "beam", "sample"])
+def test_ever_fewer_arcs_change_nothing(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each narrower view is recorded anew."""
+    monkeypatch.setattr(narrow, "_LEAST_ON_GPU", 0)
+    hidden = replace(make_model("cpu").config, features="more+spare", served="hidden")
+    torch.manual_seed(4)
+    model = Daam(hidden).double().eval().to("cuda")
+    batch = random_batch([60, 45], mixed=True, seed=8).to("cuda")
+    narrowed = decoded(model, "cuda", kind, True, graphed, batch)
+    whole = decoded(LooksAtAll(model), "cuda", kind, True, graphed, batch)
+    assert torch.equal(narrowed.arcs, whole.arcs)
 
 
 @pytest.mark.parametrize("baseline", ["s2v-dqn", "vrp-dl"])
