@@ -28,7 +28,6 @@ _EXAMPLES = """\
 examples:
   arcfleet train pretrain --data task20-train.npz task50-train.npz \\
       --validation task20-validation.npz --minutes 20 --compile --out runs/first
-  arcfleet train pretrain --data task20-train.npz --out runs/first --resume
   arcfleet train finetune --init runs/first/model.safetensors --data task50-train.npz \\
       --validation task50-validation.npz --minutes 20 --compile --out runs/second
   arcfleet train curriculum --config curriculum.toml --out runs/third
@@ -37,8 +36,8 @@ examples:
   arcfleet train s2v-dqn --data task20-train.npz --minutes 20 --out runs/fifth
   arcfleet solve streets.dat --method daam --model runs/second/model.safetensors
 
-A run that was stopped by Ctrl-C, SIGTERM or a kill goes on with --resume, and so does one
-that ended if --minutes or --steps is larger than before.
+A run that was stopped by Ctrl-C, SIGTERM or a kill goes on with the same command and
+--resume, and so does one that ended if --minutes or --steps is larger than before.
 """
 
 

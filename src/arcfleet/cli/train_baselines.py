@@ -28,10 +28,10 @@ _EXAMPLES = """\
 examples:
   arcfleet train {kind} --data task20-train.npz task50-train.npz \\
       --validation task20-validation.npz --minutes 20 --out runs/{kind}
-  arcfleet train {kind} --data task20-train.npz --out runs/{kind} --resume
   arcfleet solve streets.dat --method {kind} --model runs/{kind}/model.safetensors
 
-A run that was stopped by Ctrl-C, SIGTERM or a kill goes on with --resume.
+A run that was stopped by Ctrl-C, SIGTERM or a kill goes on with the same command and
+--resume, and so does one that ended if --minutes or --steps is larger than before.
 """
 
 # Labelled plans and bfloat16 are not for the baselines.

@@ -171,7 +171,7 @@ def require_files(curriculum: Curriculum) -> None:
                 raise FileError(
                     path,
                     f"expected its labels in {beside} {where}, found no such file: make "
-                    f"them with `{MADE_BY} {path}`",
+                    f"them with `{MADE_BY} {path} --iterations N`",
                 )
 
 

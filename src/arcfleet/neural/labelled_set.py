@@ -139,7 +139,7 @@ def open_labelled(
         raise FileError(
             path,
             f"expected its labels in {beside}, found no such file: make them with "
-            f"`{MADE_BY} {path}`",
+            f"`{MADE_BY} {path} --iterations N`",
         )
     labels = open_labels(beside, dataset)
     count = len(dataset) if most is None else min(most, len(dataset))
