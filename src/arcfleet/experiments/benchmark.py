@@ -160,8 +160,8 @@ def run_benchmark(
                 keep(failed(run, instance))
                 continue
             started.append(run)
-            file = files.get(METHODS[run.key.method].kind or "")
-            yield _Job(run, instance, *here, file, device)
+            model_file = files.get(METHODS[run.key.method].kind or "")
+            yield _Job(run, instance, *here, model_file, device)
 
     def take(number: int, outcome: Record | TaskFailure | None) -> None:
         if isinstance(outcome, Record):

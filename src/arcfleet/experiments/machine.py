@@ -30,8 +30,7 @@ def machine() -> str:
 def commit() -> str:
     """Name the commit, with -dirty where files differ from it; else the release.
 
-    A copy of the files without their history, as on a machine that is lent for some runs,
-    cannot know it: there `ARCFLEET_COMMIT` names it.
+    Where the files were copied without their history, `ARCFLEET_COMMIT` names it.
     """
     told = os.environ.get("ARCFLEET_COMMIT")
     if told:
