@@ -108,9 +108,10 @@ def set_tables(series: Iterable[Series]) -> list[SetTable]:
         If a row was measured with several settings or models, or there is none.
     """
     by_set: dict[str, list[Series]] = {}
-    for each in series:
-        if not each.key.alone:
-            by_set.setdefault(each.key.data_sha256, []).append(each)
+    together = [each for each in series if not each.key.alone]
+    require_one_setting(together)
+    for each in together:
+        by_set.setdefault(each.key.data_sha256, []).append(each)
     tables = [_set_table(group) for group in by_set.values()]
     tables = [table for table in tables if table.rows]
     if not tables:
@@ -130,6 +131,22 @@ def set_tables(series: Iterable[Series]) -> list[SetTable]:
     return sorted(tables, key=lambda table: (scale_number(table.scale), table.name))
 
 
+def require_one_setting(series: Iterable[Series]) -> None:
+    """Raise OptionError if a row was measured on one set with several settings or models."""
+    found: dict[tuple[str, str], Series] = {}
+    for each in series:
+        key = each.key
+        other = found.setdefault((key.data_sha256, key.row), each).key
+        if key.row != LABELS and (key.settings, key.source_sha256) != (
+            other.settings,
+            other.source_sha256,
+        ):
+            raise OptionError(
+                f"expected one model and one setting of the row {key.row!r} on "
+                f"{key.set_name}, found several: report folders apart in which they differ"
+            )
+
+
 def _set_table(group: Sequence[Series]) -> SetTable:
     key = group[0].key
     rows: dict[str, Series] = {}
@@ -138,13 +155,7 @@ def _set_table(group: Sequence[Series]) -> SetTable:
         if each.key.row == LABELS:
             labels.append(each)
             continue
-        other = rows.setdefault(each.key.row, each)
-        same = (each.key.settings, each.key.source_sha256)
-        if same != (other.key.settings, other.key.source_sha256):
-            raise OptionError(
-                f"expected one model and one setting of the row {each.key.row!r} on "
-                f"{key.set_name}, found several: report folders apart in which they differ"
-            )
+        rows.setdefault(each.key.row, each)
     if len({each.key.source_sha256 for each in labels}) > 1:
         raise OptionError(
             f"expected one set of labels of {key.set_name}, found several: report folders "

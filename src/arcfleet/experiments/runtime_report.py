@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from arcfleet.errors import OptionError
-from arcfleet.experiments.comparison import row_order, scale_number
+from arcfleet.experiments.comparison import require_one_setting, row_order, scale_number
 from arcfleet.experiments.report_files import (
     Drawing,
     Report,
@@ -36,11 +36,12 @@ def runtime_report(series: Sequence[Series]) -> Report:
     Raises
     ------
     OptionError
-        If there is nothing to report.
+        If there is nothing to report, or rows were measured in several ways.
     """
     measured = [x for x in series if x.key.row != LABELS]
     if not measured:
         raise OptionError("expected measured rows to report, found none: run them first")
+    require_one_setting(measured)
     sets = sorted(
         {x.key.set_name: scale_number(x.key.scale) for x in measured}.items(),
         key=lambda item: (item[1], item[0]),
