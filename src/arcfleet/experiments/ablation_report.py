@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from arcfleet.experiments.comparison import gaps_to, set_tables
+from arcfleet.experiments.comparison import best_known_text, gaps_to, set_tables
 from arcfleet.experiments.report_files import (
     Drawing,
     Report,
@@ -64,9 +64,8 @@ def ablation_report(series: Sequence[Series]) -> Report:
         sections=(costs._replace(header=["inputs", *costs.header[1:]]), gaps),
         caption=(
             "Each model was pre-trained on the first scale and fine-tuned from there at "
-            f"each scale, all alike ({_training(used)}); plans are greedy, as decoded. The "
-            "best known is the cheapest of labels and all rows. "
-            f"{provenance(used)}"
+            f"each scale, all alike ({_training(used)}); plans are greedy, as decoded. "
+            f"{best_known_text(tables)}{provenance(used)}"
         ),
         details=checksums(used),
         records=tuple(records),

@@ -204,6 +204,25 @@ def scale_number(scale: str) -> int:
     return int(digits) if digits else 0
 
 
+def best_known_text(tables: Sequence[SetTable]) -> str:
+    """Say in sentences what the best known of test sets is."""
+    bare = [t.name for t in tables if t.labels is None and t.paper_reference is None]
+    text = ""
+    if len(bare) < len(tables):
+        text = (
+            "The best known is the cheapest of label and all rows, on instances that have "
+            "a label; without labels, on those that MAENS solved. "
+        )
+    if bare:
+        what = "which has" if len(bare) == 1 else "which have"
+        it = "it" if text else "the best known"
+        text += (
+            f"In {', '.join(bare)}, {what} neither labels nor MAENS, {it} is but the "
+            "cheapest of these rows, on instances that all of them solved. "
+        )
+    return text
+
+
 def _base(row: str) -> str:
     return row.partition("=")[0]
 

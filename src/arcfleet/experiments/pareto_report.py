@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from arcfleet.errors import OptionError
 from arcfleet.experiments.comparison import (
+    best_known_text,
     common_positions,
     gaps_to,
     row_order,
@@ -115,7 +116,7 @@ def pareto_report(series: Sequence[Series], scale: str | None = None) -> Report:
             f"interval, on the {len(best.positions):,} instances that all have solved, "
             "against the time per instance of many at once: searches "
             f"in {parallel} process{'es' if parallel > 1 else ''} with one thread each, "
-            f"models in batches. {provenance(used)}"
+            f"models in batches. {best_known_text(chosen)}{provenance(used)}"
         ),
         details=checksums(used),
         records=tuple(

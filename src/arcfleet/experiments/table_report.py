@@ -5,7 +5,13 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from arcfleet.experiments.comparison import SetTable, gaps_to, row_order, set_tables
+from arcfleet.experiments.comparison import (
+    SetTable,
+    best_known_text,
+    gaps_to,
+    row_order,
+    set_tables,
+)
 from arcfleet.experiments.report_files import (
     Drawing,
     Report,
@@ -84,9 +90,7 @@ def table_report(series: Sequence[Series]) -> Report:
         sections=tuple(section for section in sections if section.rows),
         caption=(
             "Gaps are means over the instances that both have (n) of 100 (cost / reference "
-            "- 1). The best known is the cheapest of label and all rows, on instances that "
-            "have a label; without labels, on those that MAENS solved. "
-            f"{provenance(used)}"
+            f"- 1). {best_known_text(tables)}{provenance(used)}"
         ),
         details=checksums(used),
         records=tuple(records),
