@@ -43,6 +43,6 @@ def run(options: Namespace) -> int:
     series = read_series(options.folders, options.name)
     make_folder(options.out)
     check_figures(options)
-    seen = tuple(name for name in options.seen.split(",") if name)
+    seen = tuple(name.strip() for name in options.seen.split(",") if name.strip())
     finish(options, report_of(options.name, series, scale=options.scale, seen=seen))
     return 0

@@ -179,6 +179,7 @@ def run_methods(options: Namespace) -> int:
 
 def run_generalise(options: Namespace) -> int:
     """Run `generalise`."""
+    from arcfleet.experiments.generalise_report import require_places
     from arcfleet.experiments.measurements import plan_measurements
     from arcfleet.experiments.model_files import parse_models
     from arcfleet.experiments.reports import report_of
@@ -193,9 +194,10 @@ def run_generalise(options: Namespace) -> int:
     alone = len(decodings) == 1
     rows = [with_model(row, name, alone=alone) for name in names for row in decodings]
     test_sets = open_test_sets(options.sets, options.labelled)
+    seen = tuple(name.strip() for name in options.seen.split(",") if name.strip())
+    require_places(seen, [test_set.place for test_set in test_sets])
     measurements = plan_measurements(test_sets, rows, models, count=options.count)
     series = measured_series(options, measurements, models)
-    seen = tuple(name for name in options.seen.split(",") if name)
     finish(options, report_of("generalise", series, seen=seen))
     return 0
 

@@ -19,7 +19,7 @@ from arcfleet.experiments.table_report import gap_text
 from arcfleet.report.heat_plot import draw_heat
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Iterable, Sequence
     from pathlib import Path
 
     from arcfleet.experiments.series import Series
@@ -38,9 +38,11 @@ def generalise_report(series: Sequence[Series], seen: Collection[str] = ()) -> R
     Raises
     ------
     OptionError
-        If a test set has no labels, or two are of the same city and scale.
+        If a test set has no labels, two are of the same city and scale, or none is of a
+        city that is said to be seen.
     """
     tables = set_tables(series)
+    require_places(seen, [t.place for t in tables])
     scales = sorted({t.scale for t in tables}, key=scale_number)
     places = list(dict.fromkeys(t.place for t in tables))
     models = list(dict.fromkeys(x.key.label for t in tables for x in t.rows.values()))
@@ -71,7 +73,7 @@ def generalise_report(series: Sequence[Series], seen: Collection[str] = ()) -> R
             records.append(
                 record_of(x)
                 | {
-                    "seen": None if not seen else t.place in seen,
+                    "seen": _mark(t.place, seen) or None,
                     "gap_percent": compared[0].gap_percent,
                     "half_width_percent": compared[0].half_width_percent,
                 }
@@ -114,6 +116,29 @@ def generalise_report(series: Sequence[Series], seen: Collection[str] = ()) -> R
     )
 
 
+def require_places(seen: Iterable[str], places: Iterable[str]) -> None:
+    """Raise OptionError unless all maps that were seen are those of some test set."""
+    known = list(dict.fromkeys(name for place in places for name in _maps(place)))
+    for name in seen:
+        if name not in known:
+            raise OptionError(
+                f"expected --seen to name maps of the test sets, {', '.join(known)}, got "
+                f"{name!r}"
+            )
+
+
+def _maps(place: str) -> list[str]:
+    return place.split(", ")
+
+
+def _mark(place: str, seen: Collection[str]) -> str:
+    """Say whether models were trained on the maps of a place; nothing if nobody knows."""
+    if not seen:
+        return ""
+    known = [name in seen for name in _maps(place)]
+    return "seen" if all(known) else "partly seen" if any(known) else "unseen"
+
+
 def _decodings(series: Sequence[Series]) -> str:
     names = (x.key.row.partition(":")[0] for x in series if x.key.row != LABELS)
     return ", ".join(dict.fromkeys(names))
@@ -122,8 +147,10 @@ def _decodings(series: Sequence[Series]) -> str:
 def _line_name(
     model: str, place: str, models: list[str], places: list[str], seen: Collection[str]
 ) -> str:
-    mark = "" if not seen else " (seen)" if place in seen else " (unseen)"
+    mark = _mark(place, seen)
     parts = [model] if len(models) > 1 or len(places) == 1 else []
     if len(places) > 1 or mark:
-        parts.append(f"{place}{mark}")
+        maps = _maps(place)
+        short = place if len(maps) <= 2 else f"{len(maps)} maps"
+        parts.append(f"{short} ({mark})" if mark else short)
     return ", ".join(parts)

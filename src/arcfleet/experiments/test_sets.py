@@ -50,7 +50,7 @@ class TestSet:
         maps = self.dataset.facts.get("maps") or ["synthetic"]
         if all(str(name).startswith("synthetic") for name in maps):
             return "synthetic"
-        return ", ".join(map(str, maps)) if len(maps) <= 2 else f"{len(maps)} maps"
+        return ", ".join(map(str, maps))
 
 
 def open_test_sets(paths: Sequence[Path], labelled: Sequence[Path] = ()) -> list[TestSet]:

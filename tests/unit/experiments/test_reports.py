@@ -57,6 +57,10 @@ def test_best_known_without_labels() -> None:
 def test_what_does_not_belong_together_is_refused() -> None:
     with pytest.raises(OptionError, match="one model and one setting of the row 'ps'"):
         set_tables(series(MEASURED[0], chunk("ps", [1], seed=1)))
+    with pytest.raises(OptionError, match="one model and one setting of the row 'ps'"):
+        report_of("runtime", series(MEASURED[0], chunk("ps", [1], seed=1)))
+    with pytest.raises(OptionError, match="one model and one setting of the row 'daam-po'"):
+        report_of("runtime", series(*MEASURED, chunk("daam-po", [1], model="n", alone=True)))
     with pytest.raises(OptionError, match="one set of labels"):
         set_tables(series(*MEASURED, chunk("labels", [1], model="others")))
     with pytest.raises(OptionError, match="found none: run them first"):
@@ -108,6 +112,18 @@ def test_times_alone_and_together() -> None:
     assert ["DAAM-PO, H200", "1 ms"] in together.rows
 
 
+def test_captions_say_what_the_best_known_is() -> None:
+    bare = chunk("ps", [7, 8], scale="task100", seed=0)
+    for name in ("table", "ablation", "pareto"):
+        assert "cheapest of label and all rows" in report_of(
+            name, series(*MEASURED), scale="task20" if name == "pareto" else None
+        ).caption
+        caption = report_of(name, series(bare)).caption
+        assert "In Task100, which has neither labels nor MAENS, the best known is but" in caption
+    assert "In Task100" in report_of("table", series(*MEASURED, bare)).caption
+    assert "In Task" not in report_of("table", series(*MEASURED)).caption
+
+
 def test_which_method_when() -> None:
     without, with_gpu, every = report_of("pareto", series(*MEASURED)).sections
     assert [row[1] for row in without.rows] == ["DAAM-PO", "MAENS"]
@@ -134,10 +150,28 @@ def test_scales_and_cities() -> None:
         *("task20, reno (unseen)", "task20, rome (seen)"),
         *("task100, reno (unseen)", "task100, rome (seen)"),
     ]
+    with pytest.raises(OptionError, match="maps of the test sets, reno, rome, got 'paris'"):
+        report_of("generalise", series(*measured), seen=("rome", "paris"))
     assert section.rows[0][1] == "15.00 ± 63.53 (n=2)"
     assert section.rows[0][2] is None
     with pytest.raises(OptionError, match="expected labels of Task20"):
         report_of("generalise", series(MEASURED[0]))
+
+
+def test_a_set_of_several_cities_is_seen_by_its_maps() -> None:
+    places = ("rome, reno", "rome, paris", "paris, reno, oslo")
+    measured = [
+        chunk(row, [100], place=place, model="m", scale=f"task{20 + 10 * i}")
+        for row in ("labels", "daam-po:daam")
+        for i, place in enumerate(places)
+    ]
+    report = report_of("generalise", series(*measured), seen=("rome", "reno"))
+    assert [row[0].partition("rome, ")[2] or row[0] for row in report.sections[0].rows] == [
+        "reno (seen)",
+        "paris (partly seen)",
+        "3 maps (partly seen)",
+    ]
+    assert [x["seen"] for x in report.records] == ["seen", "partly seen", "partly seen"]
 
 
 @pytest.mark.parametrize(
