@@ -15,7 +15,7 @@ from arcfleet.errors import OptionError
 from arcfleet.methods import METHODS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from arcfleet.experiments.series import Settings
 
@@ -158,7 +158,7 @@ class Row:
     settings
         In the order of their names.
     name, label
-        With the number, where it has one.
+        With the number, where it has one; the label only with one that is not usual.
     """
 
     kind: RowType
@@ -186,10 +186,29 @@ def parse_rows(
     OptionError
         If a row is unknown, or its number is of no use.
     """
-    rows = [_parse(text, seed, temperature) for text in dict.fromkeys(texts)]
+    rows = {row.name: row for row in (_parse(x, seed, temperature) for x in texts)}
     if not rows:
         raise OptionError("expected at least one row, got none")
-    return rows
+    return list(rows.values())
+
+
+def full_name(name: str, settings: Mapping[str, float]) -> str:
+    """Give the name of a row with all its numbers, by which series are told apart.
+
+    Parameters
+    ----------
+    name
+        Of the row, with numbers or without.
+    settings
+        Of the row.
+    """
+    given, colon, model = name.partition(":")
+    kind = ROW_TYPES.get(given.partition("=")[0])
+    if kind is None or not kind.unit:
+        return name
+    number = settings["samples" if kind.unit == "samples" else "iterations"]
+    heat = f"@{settings['temperature']:g}" if "temperature" in settings else ""
+    return f"{kind.name}={number}{heat}{colon}{model}"
 
 
 def _parse(text: str, seed: int, temperature: float | None) -> Row:
@@ -220,12 +239,14 @@ def _parse(text: str, seed: int, temperature: float | None) -> Row:
         }
     label = kind.label
     if kind.method == "sample":
-        at = f" at {settings['temperature']:g}" if heat else ""
-        label += f" (best of {count}{at})"
-    elif number:
+        label += f" (best of {count} at {settings['temperature']:g})"
+    elif count != kind.number:
         label += f" ({count:,} {kind.unit})"
     return Row(
-        kind=kind, settings=tuple(sorted(settings.items())), name=text.strip(), label=label
+        kind=kind,
+        settings=tuple(sorted(settings.items())),
+        name=full_name(kind.name, settings),
+        label=label,
     )
 
 

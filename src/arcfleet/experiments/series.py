@@ -15,6 +15,7 @@ import numpy as np
 
 from arcfleet.errors import FileError
 from arcfleet.experiments.line_file import LineFile
+from arcfleet.experiments.rows import full_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -294,6 +295,7 @@ def _parse(line: bytes) -> Chunk:
     if facts["first"] < 0 or facts["parallel"] < 1:
         raise ValueError
     facts["costs"] = tuple(costs)
+    facts["row"] = full_name(facts["row"], facts["settings"])
     facts["settings"] = tuple(sorted(facts["settings"].items()))
     key = SeriesKey(**{name: facts[name] for name in _KEY_FIELDS})
     return Chunk(key=key, **{name: facts[name] for name in _FACT_FIELDS})

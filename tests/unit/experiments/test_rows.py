@@ -4,7 +4,14 @@ import pytest
 
 from arcfleet.errors import OptionError
 from arcfleet.experiments.model_files import parse_models
-from arcfleet.experiments.rows import MODELS, ROW_TYPES, TABLE_ROWS, parse_rows, with_model
+from arcfleet.experiments.rows import (
+    MODELS,
+    ROW_TYPES,
+    TABLE_ROWS,
+    full_name,
+    parse_rows,
+    with_model,
+)
 
 
 def test_rows_with_numbers() -> None:
@@ -18,7 +25,7 @@ def test_rows_with_numbers() -> None:
         "PS-Alt1 (20 plans)",
         "DaAM + PO",
         "DaAM (best of 8 at 0.5)",
-        "DaAM (best of 4)",
+        "DaAM (best of 4 at 1.5)",
         "MAENS (700 iterations)",
     ]
     assert dict(rows[1].settings) == {"iterations": 20, "seed": 3}
@@ -27,6 +34,20 @@ def test_rows_with_numbers() -> None:
     assert dict(rows[4].settings)["temperature"] == 1.5
     assert [row.kind.is_slow for row in rows] == [False] * 5 + [True]
     assert rows[1].name == "ps-alt1=20"
+
+
+def test_a_row_has_one_name_however_it_is_asked_for() -> None:
+    texts = ["maens", "maens=90000", "sample=32", "sample", "sample=032@0.50", "ps", " ps"]
+    rows = parse_rows(texts, temperature=0.5)
+    assert [row.name for row in rows] == ["maens=90000", "sample=32@0.5", "ps"]
+    assert [row.label for row in rows] == ["MAENS", "DaAM (best of 32 at 0.5)", "PS"]
+    # So it is in files that were written by the names that were given.
+    old = {"samples": 32, "seed": 0, "temperature": 0.3}
+    assert full_name("sample", old) == "sample=32@0.3"
+    assert full_name("sample=32:big", old) == "sample=32@0.3:big"
+    assert full_name("hybrid", {"iterations": 7}) == "hybrid=7"
+    assert full_name("daam-sl-rl:gat", {"pretrain_steps": 3}) == "daam-sl-rl:gat"
+    assert full_name("ps", {"iterations": 5}) == "ps"
 
 
 @pytest.mark.parametrize(
