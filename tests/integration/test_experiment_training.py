@@ -110,6 +110,15 @@ def test_wrong_curves(
     assert "found none: train with --validation" in error(str(tmp_path))
     (tmp_path / "metrics.jsonl").write_text('{"gaps": {}}\n{"step": 1}\n')
     assert "metrics.jsonl:1: expected a line of metrics" in error(str(tmp_path))
+    for damaged in (
+        '{"step": 1, "seconds": 2, "gaps": 5}',
+        '{"step": 1, "seconds": 2, "gaps": {"a": 5}}',
+        '{"step": 1, "seconds": "2", "gaps": {"a": {"greedy": 5}}}',
+        '{"step": 1, "seconds": 2, "gaps": {"a": {"greedy": "5"}}}',
+        "5",
+    ):
+        (tmp_path / "metrics.jsonl").write_text(damaged + '\n{"step": 1}\n')
+        assert "metrics.jsonl:1: expected a line of metrics" in error(str(tmp_path))
     assert "different names" in error("a=b", "a=c")
 
 
@@ -141,6 +150,14 @@ def test_scenes_are_solved_once(
     (out / "scenes.jsonl").write_bytes(changed)
     assert main([*command, *methods]) == 1
     assert f"costs {cost + 1}, found {cost}" in capsys.readouterr().err
+    assert main([*command, "--methods", ","]) == 1
+    assert "expected at least one method" in capsys.readouterr().err
+    for name, value in (("seed", [0]), ("cost", "a"), ("routes", [["a"]]), ("routes", 5)):
+        damaged = json.loads(before.splitlines()[0]) | {name: value}
+        (out / "scenes.jsonl").write_text(json.dumps(damaged) + "\n")
+        assert main([*command, *methods]) == 1
+        assert "jsonl:1: expected a plan of" in capsys.readouterr().err
+    (out / "scenes.jsonl").unlink()
     assert main([*command, "--methods", "maens=many"]) == 1
     assert "NAME=ITERATIONS" in capsys.readouterr().err
     (out / "scenes.jsonl").write_text('{"format": "another"}\n')

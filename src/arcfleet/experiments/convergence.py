@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from arcfleet.errors import FileError, OptionError
 from arcfleet.experiments.machine import commit
@@ -54,20 +54,29 @@ def read_curves(runs: Sequence[tuple[str, Path]]) -> list[Curve]:
     """
     curves = []
     for name, folder in runs:
-        by_set: dict[str, list[tuple[int, float, float]]] = {}
-        for record in _validations(folder / "metrics.jsonl"):
-            for set_name, gaps in record["gaps"].items():
-                place = (record["step"], record["seconds"] / 60, gaps["greedy"])
-                by_set.setdefault(set_name, []).append(place)
-        for set_name, points in by_set.items():
-            steps, minutes, gaps = zip(*points, strict=True)
+        found = _validations(folder / "metrics.jsonl")
+        for set_name in dict.fromkeys(each.set_name for each in found):
+            points = [each for each in found if each.set_name == set_name]
             curves.append(
-                Curve(run=name, set_name=set_name, steps=steps, minutes=minutes, gaps=gaps)
+                Curve(
+                    run=name,
+                    set_name=set_name,
+                    steps=tuple(each.step for each in points),
+                    minutes=tuple(each.minutes for each in points),
+                    gaps=tuple(each.gap for each in points),
+                )
             )
     return curves
 
 
-def _validations(path: Path) -> list[dict[str, Any]]:
+class _Validation(NamedTuple):
+    set_name: str
+    step: int
+    minutes: float
+    gap: float
+
+
+def _validations(path: Path) -> list[_Validation]:
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except OSError as error:
@@ -75,13 +84,17 @@ def _validations(path: Path) -> list[dict[str, Any]]:
             path,
             f"expected the metrics of a training run, cannot be read ({error.strerror})",
         ) from error
-    found = []
+    found: list[_Validation] = []
     for number, line in enumerate(lines, start=1):
         try:
             record = json.loads(line)
             if "gaps" in record:
-                found.append({name: record[name] for name in ("step", "seconds", "gaps")})
-        except (ValueError, KeyError, TypeError) as error:
+                step, minutes = int(record["step"]), record["seconds"] / 60
+                found += [
+                    _Validation(name, step, minutes, 1.0 * gaps["greedy"])
+                    for name, gaps in record["gaps"].items()
+                ]
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
             if number == len(lines):  # cut short by a kill
                 continue
             raise FileError(

@@ -72,7 +72,7 @@ class SceneFile:
         for number, line in enumerate(self._file.lines, start=1):
             try:
                 plan = _parse(line)
-            except (ValueError, TypeError, KeyError, AttributeError) as error:
+            except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
                 self._file.refuse(number, error)
             self.plans[plan.key] = plan
         self._file.open()
@@ -89,11 +89,35 @@ class SceneFile:
         self._file.close()
 
 
+_KEY_FIELDS: dict[str, tuple[type, ...]] = {
+    "scene_sha256": (str,),
+    "method": (str,),
+    "iterations": (int, type(None)),
+    "seed": (int,),
+    "model_sha256": (str, type(None)),
+}
+_FACT_FIELDS: dict[str, tuple[type, ...]] = {
+    "scene": (str,),
+    "cost": (int,),
+    "seconds": (float, int),
+    "device": (str,),
+    "machine": (str,),
+    "commit": (str,),
+    "routes": (list,),
+}
+
+
 def _parse(line: bytes) -> ScenePlan:
     facts: dict[str, Any] = json.loads(line)
     if facts.pop("format") != _FORMAT:
         raise ValueError
-    names = ("scene_sha256", "method", "iterations", "seed", "model_sha256")
-    key = SceneKey(**{name: facts.pop(name) for name in names})
-    routes = tuple(tuple(int(x) for x in route) for route in facts.pop("routes"))
-    return ScenePlan(key=key, routes=routes, **facts)
+    known = _KEY_FIELDS | _FACT_FIELDS
+    if facts.keys() != known.keys() or not all(
+        type(facts[name]) in types for name, types in known.items()
+    ):
+        raise ValueError
+    facts["routes"] = tuple(tuple(route) for route in facts["routes"])
+    if not all(type(x) is int for route in facts["routes"] for x in route):
+        raise ValueError
+    key = SceneKey(**{name: facts[name] for name in _KEY_FIELDS})
+    return ScenePlan(key=key, **{name: facts[name] for name in _FACT_FIELDS})

@@ -82,10 +82,12 @@ def solve_scenes(
     Raises
     ------
     OptionError
-        If a method is unknown.
+        If a method is unknown, or there is none.
     SolutionError
         If the checker finds a fault in a plan.
     """
+    if not methods:
+        raise OptionError("expected at least one method, got none")
     scenes = [(read(path), hashlib.sha256(path.read_bytes()).hexdigest()) for path in paths]
     jobs = []
     for instance, checksum in scenes:
