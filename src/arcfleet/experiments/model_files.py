@@ -35,7 +35,7 @@ class ModelFiles:
     given: Mapping[tuple[str, str | None], Path]
     device: str = "auto"
     _sums: dict[Path, str] = field(default_factory=dict)
-    _loaded: dict[Path, LoadedModel] = field(default_factory=dict)
+    _loaded: dict[tuple[Path, str], LoadedModel] = field(default_factory=dict)
 
     def path(self, row: RowType, scale: str) -> Path:
         """Give the file that a row uses on a scale: a given one, or what is shipped.
@@ -69,15 +69,16 @@ class ModelFiles:
         return self._sums[path]
 
     def load(self, path: Path, row: RowType) -> LoadedModel:
-        """Load the model file of a row on to the device, once."""
-        if path not in self._loaded:
+        """Load the model file of a row on to the device, once for each kind."""
+        key = (path, row.model_kind)
+        if key not in self._loaded:
             from arcfleet.neural.packages import require_packages
 
             require_packages("decoding with a model")
             from arcfleet.neural.solver import load_for_solving
 
-            self._loaded[path] = load_for_solving(path, self.device, row.model_kind)
-        return self._loaded[path]
+            self._loaded[key] = load_for_solving(path, self.device, row.model_kind)
+        return self._loaded[key]
 
     def device_name(self) -> str:
         """Name the device that models work on."""

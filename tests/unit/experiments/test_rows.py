@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
-from arcfleet.errors import OptionError
+from arcfleet.errors import FileError, OptionError
 from arcfleet.experiments.model_files import parse_models
 from arcfleet.experiments.rows import (
     MODELS,
@@ -12,6 +14,10 @@ from arcfleet.experiments.rows import (
     parse_rows,
     with_model,
 )
+from tests.tiny_model import tiny_model_file
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def test_rows_with_numbers() -> None:
@@ -105,3 +111,12 @@ def test_models_by_name_and_scale() -> None:
         parse_models(["magic=a.st"], names=MODELS)
     with pytest.raises(OptionError, match="one model file for 'daam'"):
         parse_models(["a.st", "daam=b.st"])
+
+
+def test_a_file_is_loaded_once_for_each_kind(tmp_path: Path) -> None:
+    path = tiny_model_file(tmp_path)
+    files = parse_models([f"daam={path}", f"s2v-dqn={path}"], "cpu")
+    loaded = files.load(path, ROW_TYPES["daam-po"])
+    assert files.load(path, ROW_TYPES["sample"]) is loaded
+    with pytest.raises(FileError, match=r"kind 's2v-dqn', found kind 'daam'"):
+        files.load(path, ROW_TYPES["s2v-dqn"])
