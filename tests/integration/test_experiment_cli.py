@@ -172,6 +172,14 @@ def test_processes_change_no_cost(folder: Path, tmp_path: Path) -> None:
     assert costs[0] == costs[1]
 
 
+def test_times_are_those_of_the_processes_that_ran(folder: Path, tmp_path: Path) -> None:
+    command = ("--out", tmp_path, "--workers", 3, "--quiet", "--search-count", 2)
+    assert experiment("table", folder, *command, "--rows", "ps-ellipse=5,hybrid=5") == 0
+    parallel = {(x["row"], x["parallel"]) for x in lines(tmp_path / "runs.jsonl")}
+    # A chunk of each of the two test sets; two instances of the hybrid at a time.
+    assert parallel == {("labels", 1), ("ps-ellipse=5", 2), ("hybrid=5", 2)}
+
+
 def test_a_faulty_plan_ends_it(
     folder: Path,
     tmp_path: Path,

@@ -141,7 +141,12 @@ class _Work:
                         tell=self.tell,
                     )
                 warm_up = False
-                self.add(measurement, part, outcome)
+                self.add(measurement, part, outcome, self._at_once(measurement, part))
+
+    def _at_once(self, measurement: Measurement, part: range) -> int:
+        """Give how many instances of a learned row have clocks that run at once."""
+        one_clock = measurement.row.kind.kind == "decoding" or measurement.key.alone
+        return 1 if one_clock else min(self.workers, len(part))
 
     def _chunk_size(self, measurement: Measurement, device: str) -> int:
         if measurement.key.alone:
@@ -156,6 +161,7 @@ class _Work:
     def searches(self, measurements: Sequence[Measurement]) -> None:
         """Make what the series of searches lack, over processes."""
         jobs = sorted(self._jobs(measurements), key=lambda job: job[0])
+        workers = max(1, min(self.workers, len(jobs)))
         failures: list[TaskFailure] = []
 
         def take(number: int, outcome: Outcome | TaskFailure) -> None:
@@ -163,12 +169,12 @@ class _Work:
             if isinstance(outcome, TaskFailure):
                 failures.append(outcome)
             else:
-                self.add(measurement, range(job.first, job.last), outcome)
+                self.add(measurement, range(job.first, job.last), outcome, workers)
 
         run_tasks(
             search_chunk,
             (job for _, _, job in jobs),
-            workers=max(1, min(self.workers, len(jobs))),
+            workers=workers,
             finished=take,
         )
         for failure in failures:
@@ -199,16 +205,17 @@ class _Work:
                     )
                     yield part.start / measurement.count, measurement, job
 
-    def add(self, measurement: Measurement, part: range, outcome: Outcome) -> None:
+    def add(
+        self, measurement: Measurement, part: range, outcome: Outcome, parallel: int
+    ) -> None:
         """Keep a chunk."""
-        one_clock = measurement.row.kind.kind == "decoding" or measurement.key.alone
         self.file.add(
             Chunk(
                 key=measurement.key,
                 first=part.start,
                 costs=tuple(outcome.costs),
                 seconds=outcome.seconds,
-                parallel=1 if one_clock else self.workers,
+                parallel=parallel,
                 judged=outcome.judged,
                 machine=self.here[0],
                 commit=self.here[1],
