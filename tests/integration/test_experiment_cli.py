@@ -172,6 +172,23 @@ def test_processes_change_no_cost(folder: Path, tmp_path: Path) -> None:
     assert costs[0] == costs[1]
 
 
+def test_draws_do_not_depend_on_how_a_run_is_cut(folder: Path, tmp_path: Path) -> None:
+    rows = ("--rows", "sample=2@3,hybrid=40", "--quiet")
+    costs = []
+    for name, cuts in (
+        ("whole", [("--batch", 64)]),
+        ("cut", [("--batch", 1, "--count", 1), ("--batch", 1, "--count", 5), ()]),
+    ):
+        out = tmp_path / name
+        for cut in cuts:
+            assert experiment("table", folder, "--out", out, *rows, *cut) == 0
+        found: dict[tuple[str, str], list[int]] = {}
+        for chunk in lines(out / "runs.jsonl"):
+            found.setdefault((chunk["set_name"], chunk["row"]), []).extend(chunk["costs"])
+        costs.append(found)
+    assert costs[0] == costs[1]
+
+
 def test_times_are_those_of_the_processes_that_ran(folder: Path, tmp_path: Path) -> None:
     command = ("--out", tmp_path, "--workers", 3, "--quiet", "--search-count", 2)
     assert experiment("table", folder, *command, "--rows", "ps-ellipse=5,hybrid=5") == 0

@@ -6,15 +6,15 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple, cast
 
-from arcfleet.batch import BatchProgress, Failure, solve_many
 from arcfleet.datasets import Dataset
 from arcfleet.errors import FileError, SolutionError, UnsolvableError
 from arcfleet.methods import solve
 from arcfleet.network import Network
+from arcfleet.search.result import Result
 from arcfleet.search.stop import Stop
 from arcfleet.solution.checker import check
 from arcfleet.solution.plan import from_plan
-from arcfleet.workers import child_seed
+from arcfleet.workers import TaskFailure, child_seed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -50,7 +50,7 @@ def decode_chunk(
 ) -> Outcome:
     """Decode instances by a model, in batches or one by one.
 
-    Samples of a chunk are drawn by the child seed of its first instance.
+    Samples of each instance are drawn by its own child seed.
     """
     from arcfleet.neural.evaluation import decode_dataset
 
@@ -64,7 +64,7 @@ def decode_chunk(
         first=part.start,
         samples=int(settings.get("samples", 1)),
         temperature=settings.get("temperature", 1.0),
-        seed=child_seed(int(settings.get("seed", 0)), part.start),
+        seed=int(settings.get("seed", 0)),
         keep=judged,
         threads=threads,
         batch_size=1 if measurement.key.alone else batch_size,
@@ -89,43 +89,49 @@ def hybrid_chunk(
     workers: int,
     tell: Callable[[int], None],
 ) -> Outcome:
-    """Decode instances together and search on over processes; or one after the other."""
+    """Decode instances together and search on over processes; or one after the other.
+
+    Each has a child seed of its own, as those of `search_chunk`.
+    """
+    from arcfleet.neural.many import solve_in_batches
+
     settings = dict(measurement.row.settings)
     instances = measurement.test_set.dataset[part.start : part.stop]
-    size = 1 if measurement.key.alone else len(instances)
+    numbered = list(zip(part, instances, strict=True))
+    size = 1 if measurement.key.alone else len(part)
+    outcomes: dict[int, Result | TaskFailure] = {}
+
+    def finished(position: int, outcome: Result | TaskFailure) -> None:
+        outcomes[position] = outcome
+        tell(len(outcomes))
+
+    for start in range(0, len(part), size):
+        solve_in_batches(
+            numbered[start : start + size],
+            loaded=loaded,
+            method=measurement.row.kind.method,
+            stop=Stop(iterations=int(settings["iterations"])),
+            seed=int(settings["seed"]),
+            workers=1 if measurement.key.alone else workers,
+            finished=finished,
+        )
     costs: list[int] = []
     seconds = 0.0
-
-    def progress(where: BatchProgress) -> None:
-        tell(min(len(costs) + where.finished, len(part)))
-
-    for start in range(0, len(instances), size):
-        outcomes = solve_many(
-            instances[start : start + size],
-            measurement.row.kind.method,
-            stop=Stop(iterations=int(settings["iterations"])),
-            seed=child_seed(int(settings["seed"]), part.start + start),
-            workers=1 if measurement.key.alone else workers,
-            model=loaded,
-            progress=progress,
-        )
-        for position, outcome in enumerate(outcomes, start=part.start + start):
-            if isinstance(outcome, Failure):
-                if outcome.message.startswith("interrupted"):
-                    raise KeyboardInterrupt
-                raise UnsolvableError(
-                    f"expected a plan of {outcome.instance!r} by {measurement.row.name}, "
-                    f"found none: {outcome.message}"
-                )
-            if outcome.stopped_by == "interrupt":  # not what the seed stands for
-                raise KeyboardInterrupt
-            costs.append(outcome.cost)
-            seconds += outcome.seconds
-            if position in judged:
-                instance = instances[position - part.start]
-                require_valid(
-                    measurement.key, position, instance, outcome.solution, outcome.cost
-                )
+    for position, instance in numbered:
+        outcome = outcomes.get(position)
+        if isinstance(outcome, TaskFailure) and not outcome.interrupted:
+            raise UnsolvableError(
+                f"expected a plan of {instance.name!r} by {measurement.row.name}, found "
+                f"none: {outcome.message}"
+            )
+        # Not the plan that the seed stands for.
+        if not isinstance(outcome, Result) or outcome.stopped_by == "interrupt":
+            raise KeyboardInterrupt
+        costs.append(outcome.cost)
+        seconds += outcome.seconds
+        if position in judged:
+            plan = outcome.solution
+            require_valid(measurement.key, position, instance, plan, outcome.cost)
     return Outcome(costs, seconds, len(judged))
 
 

@@ -132,7 +132,7 @@ def set_tables(series: Iterable[Series]) -> list[SetTable]:
 
 
 def require_one_setting(series: Iterable[Series]) -> None:
-    """Raise OptionError if a row was measured on one set with several settings or models."""
+    """Raise OptionError if a row has several settings or models on one test set."""
     found: dict[tuple[str, str], Series] = {}
     for each in series:
         key = each.key

@@ -72,7 +72,13 @@ class SceneFile:
         for number, line in enumerate(self._file.lines, start=1):
             try:
                 plan = _parse(line)
-            except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+            except (
+                ValueError,
+                TypeError,
+                KeyError,
+                AttributeError,
+                RecursionError,
+            ) as error:
                 self._file.refuse(number, error)
             self.plans[plan.key] = plan
         self._file.open()

@@ -22,11 +22,13 @@ from arcfleet.neural.plans import (
     optimise,
     paper_recipe,
 )
+from arcfleet.workers import child_seed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
     from numpy.typing import NDArray
+    from torch import Tensor
 
     from arcfleet.datasets import Dataset
     from arcfleet.neural.arc_batch import ArcBatch
@@ -93,8 +95,8 @@ def decode_dataset(
     first
         Position of the first one.
     samples, temperature, seed
-        Of "sample": plans drawn of each instance, what divides the logits, and the seed
-        of all draws.
+        Of "sample": plans drawn of each instance, what divides the logits, and the seed,
+        of which the plans of instance i are drawn by the child number i.
     keep
         Positions of the instances whose plans are wanted.
     threads
@@ -129,30 +131,33 @@ def decode_dataset(
     if size < 1:
         raise OptionError(f"expected batches of at least 1 instance, got {size}")
 
-    def decode(start: int, generator: torch.Generator) -> Plans:
+    # Half of a child seed, since torch has no unsigned numbers.
+    drawn = range(first, end) if decoding == "sample" else range(0)
+    seeds = torch.tensor([child_seed(seed, i) >> 1 for i in drawn], dtype=torch.int64)
+
+    def decode(start: int) -> Plans:
+        last = min(start + size, end)
         batch = batch_from_dataset(
             dataset,
-            np.arange(start, min(start + size, end)),
+            np.arange(start, last),
             device=loaded.device,
             mds_dimensions=loaded.model.config.mds_dimensions,
         )
-        return best(
-            _plans(loaded, batch, decoding, samples, temperature, generator, threads)
-        )
+        part = seeds[start - first : last - first]
+        return best(_plans(loaded, batch, decoding, samples, temperature, part, threads))
 
     costs: list[NDArray[np.int64]] = []
     plans: dict[int, FlatPlan] = {}
     seconds = 0.0
-    generator = _generator(seed)
     try:
         with torch_threads(threads), torch.inference_mode():
             if loaded.device.type == "cuda" and warm_up:
                 _release_memory(loaded.device)
-                decode(first, _generator(seed))
+                decode(first)
             for start in range(first, end, size):
                 _release_memory(loaded.device)
                 started = time.perf_counter()
-                found = decode(start, generator)  # on the host: the device has finished
+                found = decode(start)  # on the host: the device has finished
                 seconds += time.perf_counter() - started
                 costs.append(_all_planned(found, dataset, start))
                 last = start + len(found.costs)
@@ -181,7 +186,7 @@ def _plans(
     decoding: Decoding,
     samples: int,
     temperature: float,
-    generator: torch.Generator,
+    seeds: Tensor,
     threads: int,
 ) -> Plans:
     wrap = fastest_wrap(loaded.device)
@@ -192,9 +197,10 @@ def _plans(
             loaded.model,
             batch,
             samples,
-            generator=generator,
+            generator=torch.Generator(),
             temperature=temperature,
             wrap=wrap,
+            seeds=seeds,
         )
     else:
         rollout = greedy(loaded.model, batch, wrap=wrap)
@@ -218,9 +224,3 @@ def _release_memory(device: torch.device) -> None:
     # What torch keeps of earlier batches looks taken when the next one's chunks are sized.
     if device.type == "cuda":
         torch.cuda.empty_cache()
-
-
-def _generator(seed: int) -> torch.Generator:
-    # torch takes 63 bits; numpy mixes all 64 of the seed into them.
-    mixed = np.random.SeedSequence(seed).generate_state(1, np.uint64)[0]
-    return torch.Generator().manual_seed(int(mixed) >> 1)

@@ -60,7 +60,9 @@ def test_what_does_not_belong_together_is_refused() -> None:
     with pytest.raises(OptionError, match="one model and one setting of the row 'ps'"):
         report_of("runtime", series(MEASURED[0], chunk("ps", [1], seed=1)))
     with pytest.raises(OptionError, match="one model and one setting of the row 'daam-po'"):
-        report_of("runtime", series(*MEASURED, chunk("daam-po", [1], model="n", alone=True)))
+        report_of(
+            "runtime", series(*MEASURED, chunk("daam-po", [1], model="n", alone=True))
+        )
     with pytest.raises(OptionError, match="one set of labels"):
         set_tables(series(*MEASURED, chunk("labels", [1], model="others")))
     with pytest.raises(OptionError, match="found none: run them first"):
@@ -115,11 +117,17 @@ def test_times_alone_and_together() -> None:
 def test_captions_say_what_the_best_known_is() -> None:
     bare = chunk("ps", [7, 8], scale="task100", seed=0)
     for name in ("table", "ablation", "pareto"):
-        assert "cheapest of label and all rows" in report_of(
-            name, series(*MEASURED), scale="task20" if name == "pareto" else None
-        ).caption
+        assert (
+            "cheapest of label and all rows"
+            in report_of(
+                name, series(*MEASURED), scale="task20" if name == "pareto" else None
+            ).caption
+        )
         caption = report_of(name, series(bare)).caption
-        assert "In Task100, which has neither labels nor MAENS, the best known is but" in caption
+        assert (
+            "In Task100, which has neither labels nor MAENS, the best known is but"
+            in caption
+        )
     assert "In Task100" in report_of("table", series(*MEASURED, bare)).caption
     assert "In Task" not in report_of("table", series(*MEASURED)).caption
 

@@ -12,7 +12,9 @@ from tests.unit.experiments.some_series import chunk
 if TYPE_CHECKING:
     from pathlib import Path
 
-CHUNK = chunk("sample=32@0.5", [110, 100, 60], model="m", samples=32, seed=0, temperature=0.5)
+CHUNK = chunk(
+    "sample=32@0.5", [110, 100, 60], model="m", samples=32, seed=0, temperature=0.5
+)
 
 
 def written(path: Path) -> bytes:
