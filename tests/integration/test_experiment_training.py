@@ -8,7 +8,9 @@ import pytest
 
 from arcfleet.cli.main import main
 from arcfleet.experiments.convergence import read_curves
+from arcfleet.experiments.quick import make_quick_files
 from arcfleet.neural import training_loop
+from arcfleet.neural.checkpoint import read_model_info
 from tests.neural.labelled_towns import labelled_file
 from tests.tiny_model import tiny_model_file
 
@@ -95,6 +97,67 @@ def test_wrong_ablations(
     assert "one data set of each scale" in capsys.readouterr().err
     assert ablation(folder, tmp_path, "--objective", "luck") == 1
     assert "objective" in capsys.readouterr().err
+    endless = tmp_path / "endless.toml"
+    endless.write_text(MORE + SIZES)
+    assert ablation(folder, tmp_path, "--finetune-config", str(endless)) == 1
+    assert "expected --finetune-minutes, or steps" in capsys.readouterr().err
+    endless.write_text("steps = 2\nmodel = 3\n")
+    assert ablation(folder, tmp_path, "--pretrain-config", str(endless)) == 1
+    assert "model to be a table of sizes, got 3" in capsys.readouterr().err
+    both = [str(folder / f"task{scale}-{{}}.npz") for scale in (20, 30)]
+    only = ("--data", both[0].format("train"), "--validation", both[0].format("validation"))
+    sets = [x.format("test") for x in both]
+    configs = ["--pretrain-config", str(folder / "pretrain.toml")]
+    configs += ["--finetune-config", str(folder / "finetune.toml"), "--no-figures"]
+    command = ["experiment", "ablation", *sets, *only, *configs, "--out", str(tmp_path)]
+    assert main(command) == 1
+    assert "scales of --data, task20, got task30" in capsys.readouterr().err
+    assert not (tmp_path / "ablation").exists()  # nothing was trained
+
+
+def test_an_ablation_does_not_pass_off_shorter_runs(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    inputs = ("--inputs", "gat")
+    assert ablation(folder, tmp_path, *inputs) == 0
+    model = tmp_path / "ablation" / "gat" / "task20" / "model.safetensors"
+    before = model.read_bytes()
+    assert ablation(folder, tmp_path, *inputs) == 0
+    assert model.read_bytes() == before
+    longer = tmp_path / "longer.toml"
+    more = SETTINGS.replace("steps = 2", "steps = 3")
+    longer.write_text(more + MORE + SIZES)
+    capsys.readouterr()
+    assert ablation(folder, tmp_path, *inputs, "--finetune-config", str(longer)) == 0
+    assert "finetune steps 3" in capsys.readouterr().out
+    assert read_model_info(model).facts["steps"] == 3
+    # The models that were fine-tuned would be those of another start.
+    longer.write_text(more + SIZES)
+    assert ablation(folder, tmp_path, *inputs, "--pretrain-config", str(longer)) == 1
+    assert "the same steps and minutes of pre-training" in capsys.readouterr().err
+    other = ("--objective", "self-critical")
+    assert ablation(folder, tmp_path, *inputs, *other) == 1
+    assert "the same objective" in capsys.readouterr().err
+
+
+def test_quick_models_go_on_after_a_stop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @contextmanager
+    def stop_at_once() -> Iterator[Callable[[], bool]]:
+        yield lambda: True
+
+    with monkeypatch.context() as patch:
+        patch.setattr(training_loop, "stop_on_signals", stop_at_once)
+        with pytest.raises(KeyboardInterrupt):
+            make_quick_files(tmp_path)
+    # A kill before the first checkpoint leaves no more than this.
+    for path in (tmp_path / "daam-sl").iterdir():
+        if path.is_file() and path.name != "config.json":
+            path.unlink()
+    files = make_quick_files(tmp_path)
+    for path in files.models.values():
+        assert read_model_info(path).facts["finished"]
 
 
 def test_wrong_curves(

@@ -123,6 +123,7 @@ def run_ablation(options: Namespace) -> int:
         validation=options.validation,
         pretraining=pretraining,
         finetuning=finetuning,
+        test_scales=[test_set.scale for test_set in test_sets],
         device=options.device,
         threads=options.workers,
         progress=lambda name: None if options.quiet else _lines(name),

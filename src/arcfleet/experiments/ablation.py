@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
-from arcfleet.datasets import Dataset
-from arcfleet.errors import OptionError
+from arcfleet.datasets import Dataset, open_labels
+from arcfleet.datasets.labels import labels_path
+from arcfleet.errors import FileError, OptionError
 from arcfleet.experiments.rows import parse_rows, with_model
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from arcfleet.experiments.rows import Row
+    from arcfleet.neural.daam import Inputs
+    from arcfleet.neural.pretrain_config import PretrainConfig
     from arcfleet.neural.training_progress import TrainingProgress
 
     Tell = Callable[[TrainingProgress], None]
@@ -59,6 +62,7 @@ def train_ablation(
     validation: Sequence[Path],
     pretraining: Mapping[str, Any],
     finetuning: Mapping[str, Any],
+    test_scales: Iterable[str] = (),
     device: str = "auto",
     threads: int = 1,
     progress: Callable[[str], Tell | None] = lambda _: None,
@@ -66,7 +70,8 @@ def train_ablation(
     """Pre-train each kind of model on the first data set, then fine-tune it on each.
 
     Runs lie in `folder/INPUTS/pretrain` and `folder/INPUTS/SCALE`. Those that are finished
-    are not made again, one that was stopped is resumed.
+    are not made again, one that was stopped is resumed, one of fine-tuning that is to end
+    later goes on.
 
     Parameters
     ----------
@@ -79,7 +84,9 @@ def train_ablation(
     validation
         Labelled data sets, one for each of these scales.
     pretraining, finetuning
-        Settings by name, the same for all.
+        Settings by name, the same for all; sizes of the model are those of pre-training.
+    test_scales
+        That models are wanted for.
     device, threads
         As `pretrain` takes them.
     progress
@@ -93,16 +100,19 @@ def train_ablation(
     Raises
     ------
     OptionError
-        If kinds are unknown, or scales do not match.
+        If kinds are unknown, scales do not match, or settings are wrong.
+    FileError
+        If a file is missing or damaged, or a run in the folder has other settings.
     """
     from arcfleet.neural.packages import require_packages
 
     require_packages("training")
-    from arcfleet.neural.finetune import finetune
+    from arcfleet.neural.finetune import finetune, require_one_process
     from arcfleet.neural.finetune_config import FinetuneConfig
     from arcfleet.neural.pretrain import pretrain
     from arcfleet.neural.pretrain_config import config_from, config_of
 
+    # All that can be wrong is found before the first of many runs.
     for name in inputs:
         if name not in INPUT_LABELS:
             raise OptionError(
@@ -115,38 +125,54 @@ def train_ablation(
             raise OptionError(
                 f"expected a set to validate {scale} on, found none: name one"
             )
+    for scale in test_scales:
+        if scale not in scales:
+            raise OptionError(
+                f"expected test sets of the scales of --data, {', '.join(scales)}, got "
+                f"{scale}: leave it out, or give sets of it to --data and --validation"
+            )
     first = next(iter(scales))
+    for path in (scales[first], *(checks[scale] for scale in scales)):
+        open_labels(labels_path(path), Dataset.open(path))
+    _require_end("pretrain", pretraining)
+    _require_end("finetune", finetuning)
+    first_config = config_from(pretraining)
+    later_config = config_of(FinetuneConfig, finetuning)
+    require_one_process(later_config)
+    sizes = {
+        name: replace(first_config.model, inputs=cast("Inputs", name)) for name in inputs
+    }
+    for name in inputs:
+        _require_same_start(folder / name, scales, first_config)
+
     models: dict[tuple[str, str | None], Path] = {}
     for name in inputs:
-        sizes = {"model": {**pretraining.get("model", {}), "inputs": name}}
         start = folder / name / "pretrain"
-        if not _is_finished(start):
-            trained = pretrain(
-                start,
-                config_from({**pretraining, **sizes}),
-                data=[scales[first]],
-                validation=[checks[first]],
-                device=device,
-                resume=(start / "config.json").exists(),
-                threads=threads,
-                progress=progress(f"{name}, pre-training on {first}"),
-            )
-            _require_finished(trained.finished)
+        trained = pretrain(
+            start,
+            replace(first_config, model=sizes[name]),
+            data=[scales[first]],
+            validation=[checks[first]],
+            device=device,
+            resume=(start / "config.json").exists(),
+            threads=threads,
+            progress=progress(f"{name}, pre-training on {first}"),
+        )
+        _require_finished(trained.finished)
         for scale, path in scales.items():
             out = folder / name / scale
-            if not _is_finished(out):
-                trained = finetune(
-                    out,
-                    config_of(FinetuneConfig, {**finetuning, **sizes}),
-                    init=start / "model.safetensors",
-                    data=[path],
-                    validation=[checks[scale]],
-                    device=device,
-                    resume=(out / "config.json").exists(),
-                    threads=threads,
-                    progress=progress(f"{name}, fine-tuning on {scale}"),
-                )
-                _require_finished(trained.finished)
+            trained = finetune(
+                out,
+                replace(later_config, model=sizes[name]),
+                init=start / "model.safetensors",
+                data=[path],
+                validation=[checks[scale]],
+                device=device,
+                resume=(out / "config.json").exists(),
+                threads=threads,
+                progress=progress(f"{name}, fine-tuning on {scale}"),
+            )
+            _require_finished(trained.finished)
             models[name, scale] = out / "model.safetensors"
     return models
 
@@ -172,11 +198,30 @@ def _by_scale(paths: Sequence[Path], what: str) -> dict[str, Path]:
     return found
 
 
-def _is_finished(folder: Path) -> bool:
-    from arcfleet.neural.checkpoint import read_model_info
+def _require_end(stage: str, settings: Mapping[str, Any]) -> None:
+    if settings.get("steps") is None and settings.get("minutes") is None:
+        raise OptionError(
+            f"expected --{stage}-minutes, or steps or minutes in --{stage}-config, got "
+            "neither"
+        )
 
-    model = folder / "model.safetensors"
-    return model.is_file() and bool(read_model_info(model).facts.get("finished"))
+
+def _require_same_start(
+    folder: Path, scales: Iterable[str], config: PretrainConfig
+) -> None:
+    """Refuse to train a model further that runs of fine-tuning began from."""
+    from arcfleet.neural.training_run import saved_settings
+
+    if not any((folder / scale / "config.json").exists() for scale in scales):
+        return
+    start = folder / "pretrain"
+    saved = saved_settings(start)
+    if (saved.get("steps"), saved.get("minutes")) != (config.steps, config.minutes):
+        raise FileError(
+            start,
+            "expected the same steps and minutes of pre-training as before, since runs of "
+            "fine-tuning began from it, got others: give the same, or another --out",
+        )
 
 
 def _require_finished(finished: bool) -> None:
