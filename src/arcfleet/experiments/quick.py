@@ -16,6 +16,7 @@ from arcfleet.streets.synthetic import SyntheticSettings, synthetic_streets
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from arcfleet.neural.training_progress import Trained
     from arcfleet.streets.street_arrays import Split
 
 _SCALES = ("task20", "task30")
@@ -98,7 +99,7 @@ def make_quick_files(folder: Path) -> QuickFiles:
 def _make_models(
     folder: Path, data: Path, pretrain_config: Path, finetune_config: Path
 ) -> dict[str, Path]:
-    """Train a model of each kind for a few steps."""
+    """Train a model of each kind for a few steps; a run that was stopped goes on."""
     import tomllib
 
     from arcfleet.neural.baselines.train import TRAININGS, train_baseline
@@ -107,25 +108,44 @@ def _make_models(
     from arcfleet.neural.pretrain import pretrain
     from arcfleet.neural.pretrain_config import config_from, config_of
 
+    def is_begun(name: str) -> bool:
+        return (folder / name / "config.json").exists()
+
     models = {}
-    for name in ("daam-sl", "daam"):
-        run = folder / name
-        models[name] = run / "model.safetensors"
-        if models[name].is_file():
-            continue
-        if name == "daam-sl":
-            settings = tomllib.loads(pretrain_config.read_text(encoding="utf-8"))
-            pretrain(run, config_from(settings), data=[data], device="cpu")
-        else:
-            settings = tomllib.loads(finetune_config.read_text(encoding="utf-8"))
-            config = config_of(FinetuneConfig, settings)
-            finetune(run, config, init=models["daam-sl"], data=[data], device="cpu")
+
+    def keep(name: str, trained: Trained) -> None:
+        if not trained.finished:
+            raise KeyboardInterrupt
+        models[name] = trained.model_file
+
+    settings = tomllib.loads(pretrain_config.read_text(encoding="utf-8"))
+    keep(
+        "daam-sl",
+        pretrain(
+            folder / "daam-sl",
+            config_from(settings),
+            data=[data],
+            device="cpu",
+            resume=is_begun("daam-sl"),
+        ),
+    )
+    settings = tomllib.loads(finetune_config.read_text(encoding="utf-8"))
+    keep(
+        "daam",
+        finetune(
+            folder / "daam",
+            config_of(FinetuneConfig, settings),
+            init=models["daam-sl"],
+            data=[data],
+            device="cpu",
+            resume=is_begun("daam"),
+        ),
+    )
+    settings = {"steps": 2, "tokens": 2000, "model": {"width": 16}}
     for name, training in TRAININGS.items():
-        run = folder / name
-        models[name] = run / "model.safetensors"
-        if not models[name].is_file():
-            settings = {"steps": 2, "tokens": 2000, "model": {"width": 16}}
-            train_baseline(run, config_of(training, settings), data=[data], device="cpu")
+        config = config_of(training, settings)
+        run, resume = folder / name, is_begun(name)
+        keep(name, train_baseline(run, config, data=[data], device="cpu", resume=resume))
     return models
 
 
