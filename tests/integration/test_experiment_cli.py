@@ -10,6 +10,7 @@ import pytest
 from arcfleet.cli.main import main
 from arcfleet.datasets import Dataset, open_labels
 from arcfleet.experiments import chunk_makers
+from arcfleet.experiments.rows import TABLE_ROWS
 from arcfleet.methods import solve
 from arcfleet.search.stop import Stop
 from arcfleet.workers import child_seed
@@ -229,7 +230,7 @@ def test_wrong_usage(
         return line
 
     assert "name of a row, got 'magic'" in error(*out, "--rows", "magic")
-    assert "'s2v-dqn' on task20, found none" in error(*out)
+    assert "'s2v-dqn' on task20, found none" in error(*out, "--rows", "ps,s2v-dqn")
     assert "CUDA devices" in error(*out, "--rows", "daam-po", "--device", "cuda:4000")
     assert "one model file" in error(*out, "--model", folder / "tiny.safetensors")
     (tmp_path / "file").write_text("")
@@ -244,6 +245,45 @@ def test_wrong_usage(
     assert "expected labels of Task20" in capsys.readouterr().err
     with pytest.raises(SystemExit):
         main(["experiment", "nothing-like-it"])
+
+
+def test_default_rows_are_those_with_a_model(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tiny_model_file(tmp_path, "vrp-dl")
+    some = ("--model", f"vrp-dl@task20={tmp_path / 'tiny-vrp-dl.safetensors'}")
+    command = ("--out", tmp_path, "--count", 1, "--quiet", *some)
+    assert experiment("table", folder, *command) == 0
+    shown = capsys.readouterr()
+    assert shown.err == "left out, without a model: s2v-dqn, vrp-dl, daam-sl\n"
+    rows = {x["row"].partition("=")[0] for x in lines(tmp_path / "runs.jsonl")}
+    assert rows == set(TABLE_ROWS) - {"s2v-dqn", "vrp-dl", "daam-sl"} | {"labels"}
+
+
+def test_labels_say_how_a_model_was_trained(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from arcfleet.neural.checkpoint import load_model, save_model
+
+    model, _ = load_model(folder / "tiny.safetensors")
+    for kind in ("pretrain", "finetune"):
+        save_model(model, tmp_path / f"{kind}.safetensors", {"kind": kind})
+    every = ["experiment", "table", folder / "task20-test.npz", *QUICK, "--quiet"]
+    every += ["--count", 2, "--rows", "daam-sl,daam-sl-rl,daam-po"]
+
+    def labels(sl: str, rl: str) -> list[str]:
+        files = [f"daam-sl={tmp_path / sl}.safetensors", tmp_path / f"{rl}.safetensors"]
+        given = ["--model", files[0], "--model", files[1], "--out", tmp_path / f"{sl}-{rl}"]
+        assert main([str(x) for x in (*every, *given)]) == 0
+        text = capsys.readouterr().out.partition("Mean gap")[0]
+        return [x.rpartition("  ")[0].strip() for x in text.splitlines() if "DaAM" in x]
+
+    assert labels("pretrain", "finetune") == ["DaAM SL", "DaAM SL+RL", "DaAM + PO"]
+    assert labels("pretrain", "pretrain") == [
+        "DaAM SL (daam-sl)",
+        "DaAM SL (daam-sl-rl)",
+        "DaAM + PO",
+    ]
 
 
 def test_the_whole_chain(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 _SEARCH_COUNT = 500
 _RUNTIME_COUNT = 100
 
+_DEFAULT_ROWS = "default: all but daam-directions whose models are there"
+
 _ROWS_HELP = """\
 rows: NAME, NAME=NUMBER (plans, iterations or samples), sample=NUMBER@TEMPERATURE
   ps ps-ellipse ps-efficiency ps-alt1 ps-alt2            path scanning
@@ -54,19 +56,19 @@ the best known. Gaps are taken on instances that both rows have.
 def add_parsers(names: Commands) -> None:
     """Describe the experiments."""
     table = _add(names, "table", "the paper's table: costs and gaps of all rows", _TABLE)
-    _add_rows(table, "default: all but daam-directions")
+    _add_rows(table, _DEFAULT_ROWS)
     _add_counts(table, search_count=_SEARCH_COUNT)
     table.set_defaults(run=run_methods)
 
     runtime = _add(names, "runtime", "time of one instance and of many at once", _ROWS_HELP)
-    _add_rows(runtime, "default: all but daam-directions")
+    _add_rows(runtime, _DEFAULT_ROWS)
     _add_counts(runtime, count=_RUNTIME_COUNT, search_count=_RUNTIME_COUNT)
     runtime.set_defaults(run=run_methods)
 
     pareto = _add(
         names, "pareto", "gap against time at one scale: which method when", _ROWS_HELP
     )
-    _add_rows(pareto, "default: all but daam-directions")
+    _add_rows(pareto, _DEFAULT_ROWS)
     _add_counts(pareto, search_count=_SEARCH_COUNT)
     pareto.add_argument("--scale", metavar="TASK", help="as in task60; default the largest")
     pareto.set_defaults(run=run_methods)
@@ -151,14 +153,17 @@ def run_methods(options: Namespace) -> int:
     from arcfleet.experiments.measurements import plan_measurements
     from arcfleet.experiments.model_files import parse_models
     from arcfleet.experiments.reports import report_of
-    from arcfleet.experiments.rows import MODELS, TABLE_ROWS, parse_rows
+    from arcfleet.experiments.rows import MODELS, parse_rows
     from arcfleet.experiments.test_sets import open_test_sets
 
     check_run_options(options)
-    texts = TABLE_ROWS if options.rows is None else tuple(options.rows.split(","))
-    rows = parse_rows(texts, seed=options.seed, temperature=options.temperature)
     models = parse_models(options.model, options.device, names=MODELS)
     test_sets = open_test_sets(options.sets, options.labelled)
+    if options.rows is None:
+        texts = _rows_with_models(models, [test_set.scale for test_set in test_sets])
+    else:
+        texts = options.rows.split(",")
+    rows = parse_rows(texts, seed=options.seed, temperature=options.temperature)
     measurements = [
         measurement
         for alone in ((False, True) if options.experiment == "runtime" else (False,))
@@ -175,6 +180,17 @@ def run_methods(options: Namespace) -> int:
     scale = options.scale if options.experiment == "pareto" else None
     finish(options, report_of(options.experiment, series, scale=scale))
     return 0
+
+
+def _rows_with_models(models: ModelFiles, scales: Sequence[str]) -> list[str]:
+    """Give the default rows whose models are there, and name the others."""
+    from arcfleet.experiments.rows import ROW_TYPES, TABLE_ROWS
+
+    there = [x for x in TABLE_ROWS if all(models.has(ROW_TYPES[x], s) for s in scales)]
+    left = [name for name in TABLE_ROWS if name not in there]
+    if left:
+        print(f"left out, without a model: {', '.join(left)}", file=sys.stderr, flush=True)
+    return there
 
 
 def run_generalise(options: Namespace) -> int:

@@ -45,18 +45,26 @@ class ModelFiles:
         OptionError
             If there is none.
         """
+        found = self._find(row, scale)
+        if found is None:
+            raise OptionError(
+                f"expected a model file for the row {row.name!r} on {scale}, found none, "
+                f"and none comes with this version: give --model {row.model}=FILE, or "
+                "leave the row out by --rows"
+            )
+        return found
+
+    def has(self, row: RowType, scale: str) -> bool:
+        """Say whether a row has what it needs on a scale."""
+        return row.model is None or self._find(row, scale) is not None
+
+    def _find(self, row: RowType, scale: str) -> Path | None:
         model = row.model or ""
         found = self.given.get((model, scale)) or self.given.get((model, None))
         if found is not None:
             return found
         shipped = shipped_model(model)
-        if not shipped.is_file():
-            raise OptionError(
-                f"expected a model file for the row {row.name!r} on {scale}, found none, "
-                f"and none comes with this version: give --model {model}=FILE, or leave "
-                "the row out by --rows"
-            )
-        return shipped
+        return shipped if shipped.is_file() else None
 
     def checksum(self, path: Path) -> str:
         """Give the SHA-256 of a model file."""
