@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from argparse import RawDescriptionHelpFormatter
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -253,14 +254,15 @@ def measured_series(
             )
     finally:
         file.close()
-    asked = {measurement.key for measurement in measurements}
+    # Names for people are those of this call, not of the one that filled the file.
+    asked = {measurement.key: measurement.key for measurement in measurements}
     labels = {
         (x.test_set.dataset.checksum, x.test_set.labels.checksum)
         for x in measurements
         if x.test_set.labels is not None
     }
     return [
-        series
+        replace(series, key=asked.get(series.key, series.key))
         for series in join(file.chunks)
         if series.key in asked
         or (

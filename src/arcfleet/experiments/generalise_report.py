@@ -150,7 +150,8 @@ def _line_name(
     mark = _mark(place, seen)
     parts = [model] if len(models) > 1 or len(places) == 1 else []
     if len(places) > 1 or mark:
-        maps = _maps(place)
-        short = place if len(maps) <= 2 else f"{len(maps)} maps"
+        count = len(_maps(place))
+        alike = sum(len(_maps(other)) == count for other in places) > 1
+        short = place if count <= 2 or alike else f"{count} maps"
         parts.append(f"{short} ({mark})" if mark else short)
     return ", ".join(parts)

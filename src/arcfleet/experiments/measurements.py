@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from arcfleet.experiments.rows import LABELS
+from arcfleet.experiments.rows import LABELS, trained_label
 from arcfleet.experiments.series import SeriesKey
 
 if TYPE_CHECKING:
@@ -85,7 +85,11 @@ def plan_measurements(
                 set_name=test_set.name,
                 scale=test_set.scale,
                 place=test_set.place,
-                label=row.label,
+                label=(
+                    row.label
+                    if model is None
+                    else trained_label(row, models.training(model))
+                ),
             )
             measurements.append(
                 Measurement(

@@ -35,6 +35,7 @@ class ModelFiles:
     given: Mapping[tuple[str, str | None], Path]
     device: str = "auto"
     _sums: dict[Path, str] = field(default_factory=dict)
+    _training: dict[Path, str] = field(default_factory=dict)
     _loaded: dict[tuple[Path, str], LoadedModel] = field(default_factory=dict)
 
     def path(self, row: RowType, scale: str) -> Path:
@@ -75,6 +76,17 @@ class ModelFiles:
                 raise FileError(path, f"cannot be read ({error.strerror})") from error
             self._sums[path] = hashlib.sha256(data).hexdigest()
         return self._sums[path]
+
+    def training(self, path: Path) -> str:
+        """Give the kind of training that a model file comes from; "" if it does not say."""
+        if path not in self._training:
+            from arcfleet.neural.packages import require_packages
+
+            require_packages("decoding with a model")
+            from arcfleet.neural.checkpoint import read_model_info
+
+            self._training[path] = str(read_model_info(path).facts.get("kind", ""))
+        return self._training[path]
 
     def load(self, path: Path, row: RowType) -> LoadedModel:
         """Load the model file of a row on to the device, once for each kind."""

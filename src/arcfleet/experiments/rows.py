@@ -143,6 +143,9 @@ ROW_TYPES: dict[str, RowType] = {
 #: The paper's table, and ours below it.
 TABLE_ROWS = tuple(name for name in ROW_TYPES if name != "daam-directions")
 
+#: What greedy plans of DaAM are called in the paper, by the last training of the model.
+_TRAINED_LABELS = {"pretrain": "DaAM SL", "finetune": "DaAM SL+RL"}
+
 #: Models that rows need.
 MODELS = tuple(dict.fromkeys(row.model for row in ROW_TYPES.values() if row.model))
 
@@ -248,6 +251,22 @@ def _parse(text: str, seed: int, temperature: float | None) -> Row:
         name=full_name(kind.name, settings),
         label=label,
     )
+
+
+def trained_label(row: Row, training: str) -> str:
+    """Give the label of a row that decodes by a model.
+
+    Parameters
+    ----------
+    row
+        The row; of one that bears the name of a model nothing changes.
+    training
+        The kind of training that the model comes from, as its file says.
+    """
+    usual = row.kind.label
+    if usual in _TRAINED_LABELS.values() and row.label.startswith(usual):
+        return _TRAINED_LABELS.get(training, usual) + row.label.removeprefix(usual)
+    return row.label
 
 
 def _whole(number: str, text: str) -> int:

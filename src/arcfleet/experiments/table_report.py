@@ -99,9 +99,17 @@ def table_report(series: Sequence[Series]) -> Report:
 
 
 def row_labels(tables: Sequence[SetTable]) -> dict[str, str]:
-    """Give the labels of all rows, in order."""
-    labels = {name: x.key.label for t in tables for name, x in t.rows.items()}
-    return {name: labels[name] for name in sorted(labels, key=row_order)}
+    """Give the labels of all rows, in order; two that are alike bear the rows' names."""
+    found: dict[str, list[str]] = {}
+    for t in tables:
+        for name, x in t.rows.items():
+            found.setdefault(name, []).append(x.key.label)
+    labels = {name: " / ".join(dict.fromkeys(found[name])) for name in found}
+    every = list(labels.values())
+    return {
+        name: labels[name] if every.count(labels[name]) == 1 else f"{labels[name]} ({name})"
+        for name in sorted(labels, key=row_order)
+    }
 
 
 def lay_out(
