@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from arcfleet.datasets import label_dataset, make_dataset
+from arcfleet.datasets import Dataset, label_dataset, make_dataset
+from arcfleet.datasets.dataset import pieces_to_arrays, write_dataset
 from tests.towns import town, write_csv_map
 
 if TYPE_CHECKING:
@@ -29,4 +30,15 @@ def labelled_file(
         path, task_set, count=count, maps=[streets], seed=seed, mixed=one_way > 0
     )
     label_dataset(dataset, iterations=iterations)
+    return path
+
+
+def joined_file(folder: Path, name: str, parts: list[Path]) -> Path:
+    """Make one labelled data set of several, whose instances then differ in size."""
+    sets = [Dataset.open(part) for part in parts]
+    largest = max(sets, key=lambda dataset: dataset.capacity)
+    pieces = [dataset.piece(number) for dataset in sets for number in range(len(dataset))]
+    path = folder / f"{name}.npz"
+    write_dataset(path, pieces_to_arrays(pieces), {**largest.facts, "name": name})
+    label_dataset(Dataset.open(path), iterations=1)
     return path

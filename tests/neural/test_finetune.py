@@ -29,7 +29,7 @@ from arcfleet.neural.reinforce import Reinforce
 from arcfleet.neural.state import State, step
 from arcfleet.neural.training_run import RunFolder
 from arcfleet.neural.trajectories import states_at
-from tests.neural.labelled_towns import labelled_file
+from tests.neural.labelled_towns import joined_file, labelled_file
 from tests.neural.toy_batches import MDS_DIMENSIONS, ring, toy_batch, toy_model
 
 if TYPE_CHECKING:
@@ -132,6 +132,17 @@ def test_a_resumed_run_comes_to_the_same_weights(
     first = load_file(start)
     last = load_file(whole.model_file)
     assert any(not torch.equal(first[name], last[name]) for name in first)
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_instances_of_a_set_may_differ_in_size(
+    folder: Path, tmp_path: Path, objective: Objective
+) -> None:
+    parts = [folder / "few.npz", folder / "mixed.npz"]
+    data = joined_file(tmp_path, "unequal", parts)
+    # One instance at a time: most are not among the largest.
+    config = replace(QUICK, objective=objective, rollout_tokens=1)
+    assert run(folder, tmp_path / "run", config, data=[data]).finished
 
 
 def expected_cost(folder: Path, model_file: Path) -> float:

@@ -19,7 +19,7 @@ from arcfleet.neural.finetune_config import FinetuneConfig
 from arcfleet.neural.pretrain import pretrain
 from arcfleet.neural.pretrain_config import config_from, config_of
 from arcfleet.neural.team import ALONE, Team, join_team
-from tests.neural.labelled_towns import labelled_file
+from tests.neural.labelled_towns import joined_file, labelled_file
 
 ROOT = Path(__file__).parents[2]
 SIZES = {
@@ -81,6 +81,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("data")
     labelled_file(folder, "few", "task20", count=8)
     labelled_file(folder, "mixed", "task30", count=8, one_way=0.3)
+    joined_file(folder, "unequal", [folder / "few.npz", folder / "mixed.npz"])
     start = pretrain(
         folder / "start",
         config_from({**QUICK, "steps": 2}),
@@ -157,6 +158,11 @@ def test_two_processes_are_one_with_a_doubled_batch(folder: Path, tmp_path: Path
         kind: job(folder, kind, tmp_path / f"{kind}-two")
         for kind in ("pretrain", *OBJECTIVES)
     }
+    # Instances of unequal sizes, one at a time.
+    unequal = job(folder, "imitate-best", tmp_path / "unequal-two")
+    unequal["data"] = [str(folder / "unequal.npz")]
+    unequal["settings"]["rollout_tokens"] = 61 * 3
+    jobs["unequal"] = unequal
     run_two(tmp_path, list(jobs.values()))
     for kind, each in jobs.items():
         run_alone(each, tmp_path / f"{kind}-one")

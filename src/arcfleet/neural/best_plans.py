@@ -34,10 +34,11 @@ class BestPlans:
 
     def __init__(self, batch: ArcBatch) -> None:
         self._batch = batch
-        self._most = max(1, int(batch.num_tasks.amax()))
+        #: Of any instance, at least 1.
+        self.most_tasks = max(1, int(batch.num_tasks.amax()))
         size = len(batch)
-        self._arcs = np.zeros((size, self._most), dtype=np.int32)
-        self._starts_route = np.zeros((size, self._most), dtype=np.bool_)
+        self._arcs = np.zeros((size, self.most_tasks), dtype=np.int32)
+        self._starts_route = np.zeros((size, self.most_tasks), dtype=np.bool_)
         self.costs = np.full(size, _NONE_YET, dtype=np.int64)
         device = batch.real.device
         self._routes = torch.zeros((size, 1, 1), dtype=torch.int32, device=device)
@@ -53,7 +54,7 @@ class BestPlans:
         rows
             The instances, each once.
         plans
-            One copy for each of them.
+            One copy for each of them, with room for `most_tasks`.
         """
         where = rows.cpu().numpy()
         costs = plans.costs[:, 0]
@@ -72,7 +73,7 @@ class BestPlans:
             reversible=self._reversible[rows],
             # Imitation asks for no costs.
             cost=torch.zeros_like(rows),
-            most_steps=2 * self._most,
+            most_steps=2 * self.most_tasks,
         )
 
     def tensors(self) -> dict[str, Tensor]:

@@ -127,6 +127,12 @@ def merge(first: Plans, second: Plans) -> Plans:
     return _joined([first, second], axis=1)
 
 
+def padded(plans: Plans, tasks: int) -> Plans:
+    """Give the same plans with room for so many tasks, at least as many as there are."""
+    more = ((0, 0), (0, 0), (0, tasks - plans.arcs.shape[2]))
+    return Plans(np.pad(plans.arcs, more), np.pad(plans.starts_route, more), plans.costs)
+
+
 def flat_plan(plans: Plans, instance: int) -> tuple[IntArray, IntArray]:
     """Give the cheapest plan of one instance as `solution.plan.from_plan` takes it.
 

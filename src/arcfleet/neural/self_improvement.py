@@ -9,7 +9,7 @@ import torch
 from arcfleet.neural.best_plans import BestPlans
 from arcfleet.neural.finetuning import Finetuning
 from arcfleet.neural.imitation import draw_lesson
-from arcfleet.neural.plans import Plans, best, merge, optimise
+from arcfleet.neural.plans import Plans, best, merge, optimise, padded
 from arcfleet.neural.pretrain import imitation_loss, plans_of_step
 
 if TYPE_CHECKING:
@@ -71,6 +71,8 @@ class SelfImprovement(Finetuning):
                 self._optimised(batch, self.greedily(self.policy, batch)),
             )
         )
+        # Those drawn may have fewer tasks than others, of this process or another.
+        found = padded(found, plans.most_tasks)
         improved = plans.improve(rows, self._of_all(found))
         self.window.add(0, improved=improved / len(rows))
 
