@@ -259,6 +259,18 @@ def test_wrong_use(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert Team.of_environment() == Team(rank=1, size=2)
     with pytest.raises(OptionError, match="a GPU of its own, got 'cuda:0'"):
         join_team("cuda:0")
+    for address, port, message in (
+        (None, "29500", "address of the first process .* MASTER_ADDR, got none"),
+        ("127.0.0.1", None, "number in the environment variable MASTER_PORT.* got ''"),
+        ("127.0.0.1", "-5", "number in the environment variable MASTER_PORT.* got '-5'"),
+        ("127.0.0.1", "65536", "port from 1 to 65535 .* MASTER_PORT, got 65536"),
+    ):
+        for name, value in (("MASTER_ADDR", address), ("MASTER_PORT", port)):
+            monkeypatch.delenv(name, raising=False)
+            if value is not None:
+                monkeypatch.setenv(name, value)
+        with pytest.raises(OptionError, match=message):
+            join_team("cpu")
     files: dict[str, Any] = {"data": [folder / "few.npz"], "device": "cpu"}
     start = folder / "start.safetensors"
     ppo = config_of(FinetuneConfig, {**TUNING, "objective": "ppo"})

@@ -166,12 +166,13 @@ def join_team(device: str) -> torch.device:
     Raises
     ------
     OptionError
-        If there is no such device, or too few GPUs.
+        If there is no such device, too few GPUs, or nothing says where to meet.
     """
     team = Team.of_environment()
     if team.size == 1:
         return choose_device(device)
     place = _own_device(device, team)
+    _require_meeting_place()
     if not distributed.is_available():
         raise OptionError(
             f"expected a torch that several processes can share, got {torch.__version__} "
@@ -214,6 +215,20 @@ def _own_device(name: str, team: Team) -> torch.device:
             f"{number + 1}: start fewer, or use --device cpu"
         )
     return torch.device("cuda", number)
+
+
+def _require_meeting_place() -> None:
+    if not os.environ.get("MASTER_ADDR"):
+        raise OptionError(
+            "expected the address of the first process in the environment variable "
+            "MASTER_ADDR, got none: start with torchrun, or unset RANK and WORLD_SIZE"
+        )
+    port = _number("MASTER_PORT")
+    if not 0 < port < 2**16:
+        raise OptionError(
+            "expected a port from 1 to 65535 in the environment variable MASTER_PORT, got "
+            f"{port}"
+        )
 
 
 def _number(name: str) -> int:
