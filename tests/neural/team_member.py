@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+from arcfleet.errors import OptionError
 from arcfleet.neural.finetune import finetune
 from arcfleet.neural.finetune_config import FinetuneConfig
 from arcfleet.neural.learner import Learner
@@ -38,11 +39,12 @@ def run(job: dict[str, Any]) -> None:
         "resume": job.get("resume", False),
         "device": "cpu",
     }
+    out = job["out"] if Team.of_environment().leads else job.get("others", job["out"])
     if job["kind"] == "pretrain":
-        result = pretrain(job["out"], config_from(job["settings"]), **files)
+        result = pretrain(out, config_from(job["settings"]), **files)
     else:
         config = config_of(FinetuneConfig, job["settings"])
-        result = finetune(job["out"], config, **files)
+        result = finetune(out, config, **files)
     Learner.update = update  # type: ignore[method-assign]
     assert result.finished == ("stopped" not in job)
     # What the first process has written is there for all.
@@ -52,7 +54,15 @@ def run(job: dict[str, Any]) -> None:
 if __name__ == "__main__":
     torch.set_num_threads(1)
     for job in json.loads(Path(sys.argv[1]).read_text()):
-        run(job)
+        if "refused" not in job:
+            run(job)
+            continue
+        try:
+            run(job)
+        except OptionError as error:
+            assert job["refused"] in str(error)
+        else:
+            raise AssertionError("expected a refusal")
     leave_team()
     # Threads that outlive the group bring the program down now and then as it ends.
     if Path("/proc/self/task").exists():

@@ -134,8 +134,16 @@ class Team:
             distributed.all_gather(parts, mine.contiguous())
         return torch.stack(parts, dim=1).flatten(0, 1)
 
-    def require_same(self, facts: object) -> None:
-        """Raise OptionError unless all processes have the same facts; waits for all."""
+    def require_same(self, facts: object, what: str) -> None:
+        """Raise OptionError unless all processes have the same facts; waits for all.
+
+        Parameters
+        ----------
+        facts
+            Anything JSON can hold.
+        what
+            They are, for the message.
+        """
         if self.size == 1:
             return
         text = json.dumps(facts, sort_keys=True).encode()
@@ -145,8 +153,8 @@ class Team:
         numbers = self.all_rows(number)
         if not bool((numbers == numbers[0]).all()):
             raise OptionError(
-                f"expected the same settings and data in all {self.size} processes, "
-                "found others: give them the same files"
+                f"expected the same {what} in all {self.size} processes, found others: "
+                "give them the same files"
             )
 
 

@@ -178,11 +178,12 @@ class TrainingLoop(ABC, Generic[AnyModel]):
         stop
             Asked before every step whether to stop, as by a signal.
         """
-        self.team.require_same(self._comparable())
+        self.team.require_same(self._comparable(), "settings and data")
         try:
             saved = self.folder.load() if resume else None
             if saved is not None:
                 self.restore(*saved)
+            self.team.require_same([self.step, self.learner.updates], "checkpoint")
             self._take_new_end()
             return self.go(stop or _never)
         finally:
