@@ -159,7 +159,9 @@ def curriculum_from(
 
 
 def require_files(curriculum: Curriculum) -> None:
-    """Raise FileError where a data set or its labels are missing, before hours of work."""
+    """Raise FileError where a file is missing, or `init` no model, before hours of work."""
+    if curriculum.init is not None:
+        load_model(curriculum.init)
     for phase in curriculum.phases:
         labelled = [*phase.validation, *(phase.data if phase.kind == "pretrain" else ())]
         for path in (*phase.data, *phase.validation):
