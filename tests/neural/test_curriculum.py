@@ -274,7 +274,43 @@ def test_missing_files_are_found_at_once(folder: Path, tmp_path: Path) -> None:
     plan = curriculum_from(changed(stage=[later]), tmp_path)
     with pytest.raises(FileError, match=r"its labels in .*`arcfleet dataset label"):
         require_files(plan)
+    content = changed(init="none.safetensors")
+    with pytest.raises(FileError, match=r"none\.safetensors: cannot be read"):
+        run(folder, tmp_path / "out", content)
     assert not (tmp_path / "out").exists()
+
+
+def test_what_failed_at_its_start_can_be_started_again(
+    folder: Path, tmp_path: Path
+) -> None:
+    out, data = tmp_path / "out", tmp_path / "data"
+    data.mkdir()
+    for name in ("few.npz", "few.labels.npz"):
+        (data / name).write_bytes((folder / name).read_bytes())
+    (data / "few.npz").write_bytes(b"damaged")
+    content = changed(stage=CONTENT["stage"][:1])
+    with pytest.raises(FileError, match=r"few\.npz"):
+        run(data, out, content)
+    (data / "few.npz").write_bytes((folder / "few.npz").read_bytes())
+    assert run(data, out, content).stopped_in is None
+
+
+def test_a_resumed_one_keeps_the_last_model(
+    folder: Path, whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "out"
+    run(folder, out, changed(stage=CONTENT["stage"][:2]))
+    kept: list[Path] = []
+    keep = curriculum_module._Record.keep_model  # noqa: SLF001
+
+    def note(record: Any, model: Path) -> None:
+        kept.append(model)
+        keep(record, model)
+
+    monkeypatch.setattr(curriculum_module._Record, "keep_model", note)  # noqa: SLF001
+    run(folder, out, resume=True)
+    assert kept == [out / name / "model.safetensors" for name in PHASES[2:]]
+    assert_same_weights(whole, out)
 
 
 def test_starting_from_a_model(folder: Path, whole: Path, tmp_path: Path) -> None:

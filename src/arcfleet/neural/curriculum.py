@@ -108,7 +108,7 @@ def run_curriculum(
 
     for number, phase in enumerate(curriculum.phases):
         folder = record.path / phase.folder
-        if not record.has_finished(number):
+        if number >= record.finished:
             # Asked of all processes, whose clocks are not quite the same.
             if any(team.most(over())):
                 return outcome(phase, True)
@@ -118,7 +118,9 @@ def run_curriculum(
                 return outcome(phase, any(team.most(over())))
             record.finish(number, last)
         model = folder / "model.safetensors"
-        record.keep_model(model)
+        # Not those of earlier phases, which it has taken the place of.
+        if number + 1 == record.finished:
+            record.keep_model(model)
     return outcome(None, False)
 
 
@@ -183,7 +185,7 @@ class _Record:
         self._facts = json.loads(json.dumps(self._facts))
         if resume:
             self._take_over(self._read())
-        elif writes and self._file.exists():
+        elif writes and self._has_begun():
             raise FileError(
                 path,
                 "expected a folder without a curriculum, found one: name another folder, "
@@ -198,8 +200,14 @@ class _Record:
                 ) from error
             self._write()
 
-    def has_finished(self, number: int) -> bool:
-        return self._facts["phases"][number]["finished"] is not None
+    @property
+    def finished(self) -> int:
+        """How many phases are finished; always the first ones."""
+        return sum(phase["finished"] is not None for phase in self._facts["phases"])
+
+    def _has_begun(self) -> bool:
+        # Where the first phase failed at its start, there is nothing to go on with.
+        return self._file.exists() and any(self.path.glob("*/*/config.json"))
 
     def finish(self, number: int, result: Trained) -> None:
         gaps = {name: gap._asdict() for name, gap in result.gaps.items()}
