@@ -32,6 +32,7 @@ from arcfleet.neural.pretrain import pretrain
 from arcfleet.neural.pretrain_config import PretrainConfig, config_from
 from arcfleet.report.layout import layout
 from arcfleet.report.scene_plot import draw_scenes
+from arcfleet.neural.validation import validate
 from tests.neural.labelled_towns import labelled_file
 
 if TYPE_CHECKING:
@@ -162,6 +163,25 @@ def test_pictures_without_coordinates(
     (scene,) = drawn
     places = layout(scene.instance)
     assert len({tuple(place) for place in places.round(6).tolist()}) > 10
+
+
+def test_a_label_that_costs_nothing(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    labelled = open_labelled(folder / "test.npz", "cpu", mds_dimensions=4, examples=1)
+    example = labelled.examples[0]
+    free = replace(
+        labelled,
+        examples=(example._replace(label=replace(example.label, cost=0)),),
+        plans=replace(labelled.plans, cost=torch.zeros_like(labelled.plans.cost)),
+    )
+    gaps, plans = validate(Daam(TINY), free)
+    assert gaps.greedy == pytest.approx(100 * plans.costs.mean())
+    drawn: list[ScenePlans] = []
+    monkeypatch.setattr(plan_pictures, "draw_scenes", lambda rows, _: drawn.extend(rows))
+    draw_examples(tmp_path / "plans" / "a.png", [(free, plans)])
+    titles = [title for title, _ in drawn[0].plans]
+    assert titles == ["label, cost 0", f"greedy, cost {plans.costs[0, 0]}"]
 
 
 def test_without_matplotlib_training_says_so_once(

@@ -50,7 +50,9 @@ def _row(example: Example, plans: Plans, number: int) -> ScenePlans:
     cost, best = int(plans.costs[number, 0]), example.label.cost
     shown = [(f"label, cost {best}", with_street_paths(network, example.label))]
     if cost != NO_PLAN:
-        title = f"greedy, cost {cost} ({100 * (cost / best - 1):+.1f} %)"
+        title = f"greedy, cost {cost}"
+        if best:
+            title += f" ({100 * (cost / best - 1):+.1f} %)"
         made = from_plan(network, *flat_plan(plans, number))
         shown.append((title, with_street_paths(network, made)))
     return ScenePlans(example.instance.name, _with_places(example.instance), shown)

@@ -42,6 +42,9 @@ def validate(
     decoded = as_decoded(labelled.batch, rollout)
     optimised = optimise(labelled.batch, rollout, choose_directions=True, threads=threads)
     costs = (torch.as_tensor(plans.costs).double().cpu() for plans in (decoded, optimised))
+    # To a label that costs nothing there is no gap in percent; it counts as one that
+    # costs 1, so that the mean stays a number.
+    unit = label.clamp(min=1)
     # (instances, 1): greedy has one copy
-    gaps = (100 * (cost[:, 0] / label - 1).mean().item() for cost in costs)
+    gaps = (100 * ((cost[:, 0] - label) / unit).mean().item() for cost in costs)
     return Gaps(*gaps), decoded
