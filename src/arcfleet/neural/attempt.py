@@ -101,10 +101,13 @@ class Attempt:
         """Give the best plan, or raise UnsolvableError where there is none."""
         instance = self.network.instance
         if self.plan is None:
+            remedy = "give it more time, try another method"
+            if method != "daam-sample":
+                remedy = "it makes no more, so try another method, such as ruin-recreate,"
             raise UnsolvableError(
                 f"found no plan with at most {instance.fleet_limit} routes for "
                 f"{instance.name!r} in {self.iterations} iterations of {method}: "
-                "give it more time, try another method or raise the fleet limit"
+                f"{remedy} or raise the fleet limit"
             )
         return Result(
             instance=instance.name,
