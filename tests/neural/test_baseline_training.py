@@ -50,6 +50,7 @@ QUICK: dict[str, Any] = {
         replay_plans=6,
         target_updates=3,
         validations=2,
+        pictures=0,
         log_steps=1,
     ),
     "vrp-dl": VrpDlTraining(
@@ -58,6 +59,7 @@ QUICK: dict[str, Any] = {
         tokens=ARCS * 4 * 4,
         moments=4,
         validations=2,
+        pictures=0,
         log_steps=1,
     ),
 }

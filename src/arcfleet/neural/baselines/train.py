@@ -91,9 +91,9 @@ def train_baseline(
         return path
 
     training = [open_instances(note(x), place, mds_dimensions=dimensions) for x in data]
-    most = config.validation_instances
+    most, shown = config.validation_instances, config.examples(len(validation))
     tests = [
-        open_labelled(note(x), place, mds_dimensions=dimensions, most=most)
+        open_labelled(note(x), place, mds_dimensions=dimensions, most=most, examples=shown)
         for x in validation
     ]
     identity = {
