@@ -238,7 +238,9 @@ def test_train_then_solve(
     alone.write_bytes(Path(data).read_bytes())
     command = ("train", kind, "--data", alone, "--out", out, "--device", "cpu")
     small = ("--width", 8, "--tokens", 400, "--moments", 2, "--steps", 2, "--quiet")
-    assert arcfleet(*command, *small, "--validation", data) == 0
+    pictures = ("--pictures", 1, "--validations", 1)
+    assert arcfleet(*command, *small, *pictures, "--validation", data) == 0
+    assert [path.name for path in (out / "plans").iterdir()] == ["step-2.png"]
     gap, done = capsys.readouterr().out.splitlines()
     assert gap.startswith("test: greedy ")
     assert done.startswith(f"{out / 'model.safetensors'}: 2 steps in ")
@@ -253,3 +255,6 @@ def test_train_then_solve(
     file.write_text("steps = 1\n[model]\nfeed_forward = 3\n")
     line = one_sentence(capsys, *again, "--device", "cpu")
     assert "expected a known setting, got model.feed_forward" in line
+    other = tiny_model_file(tmp_path)
+    line = one_sentence(capsys, *command[:-3], tmp_path / "c", "--init", other)
+    assert f"expected a model of kind {kind!r}, found kind 'daam'" in line

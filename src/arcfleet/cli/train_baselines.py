@@ -138,7 +138,7 @@ def run(kind: str, options: Namespace) -> int:
     from arcfleet.neural.pretrain_config import config_of
 
     names = [setting[0] for setting in (*_SETTINGS[kind], *_SIZES[kind])]
-    settings = gather_settings(options, names, on_cpu=_ON_CPU[kind])
+    settings = gather_settings(options, names, kind=kind, on_cpu=_ON_CPU[kind])
     config = config_of(TRAININGS[kind], settings)
     with reporting(options) as bar:
         result = train_baseline(

@@ -116,7 +116,11 @@ COMMON: tuple[Setting, ...] = (
 
 
 def gather_settings(
-    options: Namespace, names: Iterable[str], *, on_cpu: Mapping[str, Any] | None = None
+    options: Namespace,
+    names: Iterable[str],
+    *,
+    kind: str = "daam",
+    on_cpu: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Gather the settings: of the run to resume, over them the file's, then the options.
 
@@ -126,6 +130,8 @@ def gather_settings(
         As given.
     names
         Of the settings that have options.
+    kind
+        Of model that is trained.
     on_cpu
         What replaces the usual values where the command trains on a CPU; by default
         `tokens`.
@@ -154,9 +160,11 @@ def gather_settings(
     if options.init is not None:
         from dataclasses import asdict
 
-        from arcfleet.neural.checkpoint import read_model_info
+        from arcfleet.neural.checkpoint import load_model_of
+        from arcfleet.neural.kinds import KINDS
 
-        settings["model"] = {**asdict(read_model_info(options.init).config), **sizes}
+        first, _ = load_model_of(KINDS[kind].model, options.init)
+        settings["model"] = {**asdict(first.config), **sizes}
     return settings
 
 
