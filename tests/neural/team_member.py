@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
 import torch
 
 from arcfleet.errors import OptionError
@@ -57,12 +58,8 @@ if __name__ == "__main__":
         if "refused" not in job:
             run(job)
             continue
-        try:
+        with pytest.raises(OptionError, match=job["refused"]):
             run(job)
-        except OptionError as error:
-            assert job["refused"] in str(error)
-        else:
-            raise AssertionError("expected a refusal")
     leave_team()
     # Threads that outlive the group bring the program down now and then as it ends.
     if Path("/proc/self/task").exists():

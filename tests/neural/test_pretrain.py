@@ -30,9 +30,9 @@ from arcfleet.neural.plan_pictures import draw_examples
 from arcfleet.neural.plans import as_decoded
 from arcfleet.neural.pretrain import pretrain
 from arcfleet.neural.pretrain_config import PretrainConfig, config_from
+from arcfleet.neural.validation import validate
 from arcfleet.report.layout import layout
 from arcfleet.report.scene_plot import draw_scenes
-from arcfleet.neural.validation import validate
 from tests.neural.labelled_towns import labelled_file
 
 if TYPE_CHECKING:

@@ -196,9 +196,7 @@ def test_a_signal_to_any_process_stops_all_at_one_step(
     # One that finds another checkpoint, or none, would make other steps than the rest.
     elsewhere = {"resume": True, "others": str(tmp_path / "elsewhere")}
     refused = "expected the same checkpoint in all 2 processes, found others"
-    jobs.append(
-        job(folder, "pretrain", tmp_path / "whole", refused=refused, **elsewhere)
-    )
+    jobs.append(job(folder, "pretrain", tmp_path / "whole", refused=refused, **elsewhere))
     best = [
         job(folder, "imitate-best", tmp_path / "best"),
         job(folder, "imitate-best", tmp_path / "best-part", stopped=1),
