@@ -67,4 +67,4 @@ class WithoutPicturesWarning(UserWarning):
 
 
 class WithoutLearnedPlanWarning(UserWarning):
-    """A method had to do without the learned plan that it usually starts from."""
+    """A method had to do without the learned plan that it usually gives or starts from."""

@@ -12,7 +12,12 @@ import pytest
 from arcfleet import Stop, check, read, solve, solve_many
 from arcfleet.cli.main import main
 from arcfleet.datasets import Dataset
-from arcfleet.errors import FileError, OptionError, UnsolvableError
+from arcfleet.errors import (
+    FileError,
+    OptionError,
+    UnsolvableError,
+    WithoutLearnedPlanWarning,
+)
 from arcfleet.instance import Instance, Link
 from arcfleet.methods import METHODS, load_for_method, usable_methods
 from arcfleet.network import Network
@@ -68,9 +73,12 @@ def test_one_plan_whatever_the_stop_rule(
     first = solve(village, method, stop=Stop(iterations=3), seed=5, model=models[method])
     assert check(village, first.solution).ok
     assert (first.method, first.seed, first.iterations) == (method, 5, 1)
-    for stop in (None, Stop(seconds=0.0), Stop(stale_iterations=4)):
+    for stop in (None, Stop(seconds=600.0), Stop(stale_iterations=4)):
         again = solve(village, method, stop=stop, model=models[method], device="cpu")
         assert again.solution == first.solution
+    with pytest.warns(WithoutLearnedPlanWarning, match=f"{method} goes without"):
+        hurried = solve(village, method, stop=Stop(seconds=0.0), model=models[method])
+    assert check(village, hurried.solution).ok
     target = Stop(iterations=1, target_cost=first.cost)
     assert solve(village, method, stop=target, model=models[method]).stopped_by == (
         "target_cost"

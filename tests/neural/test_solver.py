@@ -30,6 +30,7 @@ from arcfleet.neural import proposals, shipped, solver
 from arcfleet.neural.plans import Plans
 from arcfleet.neural.shipped import SHIPPED_MODEL
 from arcfleet.neural.window import windowed_rollout
+from arcfleet.search import Result
 from tests.tiny_model import tiny_model_file
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 
     from arcfleet.neural.daam import Daam
     from arcfleet.neural.rollout import OnStep
-    from arcfleet.search import Progress, Result
+    from arcfleet.search import Progress
 
 # Whether a short limit leaves time for a learned plan is the machine's business; the tests
 # of the warning ask for it.
@@ -45,6 +46,7 @@ pytestmark = pytest.mark.filterwarnings(
     "default::arcfleet.errors.WithoutLearnedPlanWarning"
 )
 
+SHORT_TIME = "the time limit was too short"
 VILLAGE = Path(__file__).parents[2] / "examples" / "village.json"
 SMALL = Path(__file__).parents[1] / "data" / "small.dat"
 SHORT = {
@@ -138,7 +140,7 @@ def test_large_instances_go_through_windows(
     assert seen == rounds.get(method, [1])
     again = solve(instance, method, stop=stop, seed=3, model=model)
     assert again.solution == first.solution
-    with without_learned_plan(method, "a fifth of the time limit"):
+    with without_learned_plan(method, SHORT_TIME):
         hurried = solve(instance, method, stop=Stop(seconds=0.0), model=model)
     require_sound(instance, hurried)
     assert hurried.iterations == (2 if method == "hybrid" else 1)
@@ -265,20 +267,90 @@ def test_target_cost_stops(method: str, village: Instance, model: Path) -> None:
 
 
 def without_learned_plan(method: str, why: str) -> AbstractContextManager[object]:
-    """Expect the hybrid to say that it has no learned plan; the others have no search."""
-    if method != "hybrid":
-        return nullcontext()
+    """Expect a method to say that it has no learned plan."""
+    if method != "hybrid" and why != SHORT_TIME:
+        return nullcontext()  # they have no search that goes on by itself
+    if method == "hybrid" and why == SHORT_TIME:
+        why = "a fifth of the time limit"
     return pytest.warns(WithoutLearnedPlanWarning, match=f"learned plan for .*: {why}")
 
 
 @pytest.mark.parametrize("method", DAAM_METHODS)
 def test_no_time_still_gives_a_plan(method: str, village: Instance, model: Path) -> None:
-    with without_learned_plan(method, "a fifth of the time limit"):
+    with without_learned_plan(method, SHORT_TIME):
         result = solve(village, method, stop=Stop(seconds=0.0), model=model)
     require_sound(village, result)
-    # The hybrid gives up its learned plan, and its search makes one.
+    # The hybrid gives up its learned plan, and its search makes one; for the others path
+    # scanning does.
     assert result.iterations == (2 if method == "hybrid" else 1)
     assert result.stopped_by == "seconds"
+    if method != "hybrid":
+        assert result.cost == solve(village, "ps").cost
+
+
+@pytest.fixture
+def slow(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Let every step of decoding take as many seconds as the list says at first."""
+    seconds = [0.0, 0.0]  # of a step, and on the clock
+    look = solver._Watch.look  # noqa: SLF001
+
+    def later(watch: Any, done: int = 0, total: int = 0) -> None:
+        seconds[1] += seconds[0] if total else 0.0
+        look(watch, done, total)
+
+    monkeypatch.setattr(solver._Watch, "look", later)  # noqa: SLF001
+    monkeypatch.setattr(time, "perf_counter", lambda: seconds[1])
+    return seconds
+
+
+@pytest.mark.parametrize("method", ["daam", "daam-greedy", "daam-sample"])
+def test_a_time_limit_is_kept_to_within_a_step(
+    method: str, village: Instance, model: Path, slow: list[float]
+) -> None:
+    uncut = solve(village, method, stop=SHORT[method], model=model)
+    slow[:] = [1.0, 0.0]
+    stop = replace(SHORT[method], seconds=10.0)
+    with without_learned_plan(method, SHORT_TIME):
+        result = solve(village, method, stop=stop, model=model)
+    require_sound(village, result)
+    assert (result.seconds, result.stopped_by) == (10.0, "seconds")
+    assert result.cost == solve(village, "ps").cost
+    # A limit that is not met changes nothing.
+    slow[:] = [0.001, 0.0]
+    again = solve(village, method, stop=stop, model=model)
+    assert replace(again, seconds=0.0, history=()) == replace(
+        uncut, seconds=0.0, history=()
+    )
+    costs = [[(x.iteration, x.cost) for x in y.history] for y in (again, uncut)]
+    assert costs[0] == costs[1]
+
+
+def test_a_recipe_that_takes_too_long_leaves_the_greedy_plan(
+    village: Instance, model: Path, slow: list[float]
+) -> None:
+    greedy = solve(village, "daam-greedy", model=model)
+    slow[:] = [1.0, 0.0]
+    limit = 2.0 * len(village.required)  # a greedy plan takes fewer steps than that
+    result = solve(village, "daam", stop=Stop(seconds=limit), model=model)
+    assert (result.seconds, result.stopped_by) == (limit, "seconds")
+    assert (result.solution, result.iterations) == (greedy.solution, 1)
+
+
+def test_a_batch_has_the_time_of_its_instances(
+    village: Instance, model: Path, slow: list[float]
+) -> None:
+    greedy = solve(village, "daam-greedy", model=model)
+    slow[:] = [1.0, 0.0]
+    stop = Stop(seconds=float(len(village.required)))
+    outcomes = solve_many([village] * 2, "daam-greedy", stop=stop, model=model)
+    assert [x.cost for x in outcomes if isinstance(x, Result)] == [greedy.cost] * 2
+    slow[:] = [1.0, 0.0]
+    with pytest.warns(WithoutLearnedPlanWarning, match=SHORT_TIME):
+        outcomes = solve_many(
+            [village] * 2, "daam-greedy", stop=Stop(seconds=1.0), model=model
+        )
+    scanned = solve(village, "ps").cost
+    assert [x.cost for x in outcomes if isinstance(x, Result)] == [scanned] * 2
 
 
 @pytest.mark.parametrize("method", ["daam-sample", "hybrid"])
@@ -404,6 +476,10 @@ def test_no_plan_within_the_fleet_is_one_sentence(method: str, model: Path) -> N
         ),
     ):
         solve(instance, method, stop=Stop(iterations=20), model=model)
+    if method != "hybrid":
+        # Path scanning has none, either.
+        with pytest.raises(UnsolvableError, match=f"0 iterations of {method}: give"):
+            solve(instance, method, stop=Stop(seconds=0.0), model=model)
     enough = replace(instance, fleet_limit=3)
     require_sound(enough, solve(enough, method, stop=Stop(iterations=20), model=model))
 

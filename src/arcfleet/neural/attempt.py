@@ -8,14 +8,15 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from arcfleet.errors import UnsolvableError, WithoutLearnedPlanWarning
+from arcfleet.search.path_scanning import PATH_SCANNING_VARIANTS, path_scanning
 from arcfleet.search.result import Improvement, Result, StoppedBy
-from arcfleet.solution.plan import from_plan
+from arcfleet.search.stop import Stop
+from arcfleet.solution.plan import from_plan, to_plan
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from arcfleet.network import Network
-    from arcfleet.search import Stop
     from arcfleet.solution.plan import IntArray
 
     FlatPlan = tuple[IntArray, IntArray]
@@ -85,6 +86,31 @@ class Attempt:
             if self.stopped_by is not None:
                 return
 
+    def scan_paths(self, method: str) -> None:
+        """Take a plan of path scanning, since time was too short for any other; say so.
+
+        There is none still where the fleet limit does not allow it.
+        """
+        try:
+            found = path_scanning(
+                self.network,
+                method="ps",
+                stop=Stop(iterations=PATH_SCANNING_VARIANTS["ps"].plans),
+                seed=0,
+                threads=1,
+                started=time.perf_counter(),
+                progress=None,
+            )
+        except UnsolvableError:
+            return
+        warnings.warn(
+            f"{method} goes without a learned plan for {self.network.instance.name!r}, "
+            "with one of path scanning: the time limit was too short",
+            WithoutLearnedPlanWarning,
+            stacklevel=2,
+        )
+        self.offer([found.cost], lambda _: to_plan(self.network, found.solution))
+
     def warn_without_plan(self) -> None:
         """Say that the search has to do without a learned plan, and why."""
         name = self.network.instance.name
@@ -102,7 +128,7 @@ class Attempt:
         instance = self.network.instance
         if self.plan is None:
             remedy = "give it more time, try another method"
-            if method != "daam-sample":
+            if method != "daam-sample" and self.iterations > 0:
                 remedy = "it makes no more, so try another method, such as ruin-recreate,"
             raise UnsolvableError(
                 f"found no plan with at most {instance.fleet_limit} routes for "

@@ -1,13 +1,15 @@
 """Learned solvers as methods: they keep the stop rule, report and give Results.
 
-Every method makes its first plan whatever the clock says, so that a plan is always
-returned. `daam` (the paper's recipe) and `daam-greedy` make just that one, `daam-sample`
-goes on drawing plans, and `hybrid` hands its greedy plan to ruin and recreate. The
-baselines `s2v-dqn` and `vrp-dl` make one greedy plan and take it as decoded. One iteration
-is one such plan; the recipe, which takes the cheapest of four, counts as one.
+`daam` (the paper's recipe) and `daam-greedy` make one plan, `daam-sample` goes on drawing
+plans, and `hybrid` hands its greedy plan to ruin and recreate. The baselines `s2v-dqn` and
+`vrp-dl` make one greedy plan and take it as decoded. One iteration is one such plan; the
+recipe, which takes the cheapest of four, counts as one.
 
-Of a large instance the greedy plan may take longer than it is worth: `hybrid` gives it up
-when a fifth of the time limit is gone, and ruin and recreate begins by itself.
+A time limit is looked at after every step of decoding. Under one, `daam` makes the greedy
+plan first, for the case that the recipe takes too long. Where time is over before any plan
+is ready, there is a warning and a plan of path scanning, so that a plan is always returned.
+`hybrid` gives its greedy plan up when a fifth of the time limit is gone, and ruin and
+recreate begins by itself.
 
 The same seed, device and number of threads give the same plan, as far as the stop rule
 does not depend on the clock.
@@ -31,6 +33,7 @@ from arcfleet.neural.device import choose_device, torch_threads, working_on
 from arcfleet.neural.fast_policy import decoding_model
 from arcfleet.neural.hybrid import improve
 from arcfleet.neural.kinds import KINDS, kind_of
+from arcfleet.neural.plans import NO_PLAN
 from arcfleet.neural.proposals import Proposer, one_plan
 from arcfleet.neural.shipped import model_path
 from arcfleet.search.progress import Progress
@@ -185,8 +188,10 @@ def attempt_together(
 ) -> list[Attempt]:
     """Make the plans of some instances side by side; of `hybrid` the learned part.
 
-    That has a fifth of the time limit of all instances together; if it takes longer there
-    are no plans. Ctrl-C ends it: attempts that it cut short say so and keep what they have.
+    The first plans have the time limits of all instances together, those of `hybrid` a
+    fifth of it. If they take longer there are none for `hybrid`, and those of path scanning
+    for the others. Ctrl-C ends it: attempts that it cut short say so and keep what they
+    have.
 
     Parameters
     ----------
@@ -197,7 +202,7 @@ def attempt_together(
     method
         One of the learned methods.
     stop
-        For each instance; seconds count for all together.
+        For each instance; after the first plans, seconds count for all together.
     seed
         Of the draws for all.
     threads
@@ -218,6 +223,9 @@ def attempt_together(
         ):
             _attempt(attempts, watch, loaded, method, seed, threads)
     except _TimeIsUp:
+        for attempt in attempts:
+            if attempt.iterations == 0 and method != "hybrid":
+                attempt.scan_paths(method)
         _end(attempts, "seconds")
     except KeyboardInterrupt:
         _end(attempts, "interrupt")
@@ -239,6 +247,7 @@ def _attempt(
         for attempt in attempts:
             attempt.offer([0], _empty_plan)
         return
+    watch.look()
     generator = torch.Generator()
     # torch takes 63 bits; numpy mixes all 64 of the seed into them.
     mixed = np.random.SeedSequence(seed).generate_state(1, np.uint64)[0]
@@ -253,9 +262,19 @@ def _attempt(
     first = proposer.recipe if method == "daam" else proposer.greedy
     if loaded.kind != "daam":
         first = proposer.decoded
+    watch.look()
+    in_need = None
+    if method == "daam" and watch.limit is not None:
+        in_need = proposer.greedy(watch.look)
     began = time.perf_counter()
-    _offer(attempts, range(len(attempts)), first(watch.look))
-    watch.may_end = True
+    try:
+        plans = first(watch.look)
+    except (_TimeIsUp, KeyboardInterrupt):
+        if in_need is not None:
+            _offer_legal(attempts, in_need)
+        raise
+    _offer(attempts, range(len(attempts)), plans)
+    watch.limit = watch.stop.seconds
     # A round that would not be finished in time is lost: better a smaller one.
     in_time = watch.number_in_time(time.perf_counter() - began)
     size, most = max(1, min(_FIRST_ROUND, in_time)), _LARGEST_ROUND[loaded.device.type]
@@ -275,6 +294,13 @@ def _attempt(
 def _offer(attempts: Sequence[Attempt], rows: Sequence[int], plans: Plans) -> None:
     for place, row in enumerate(rows):
         attempts[row].offer(plans.costs[place].tolist(), partial(one_plan, plans, place))
+
+
+def _offer_legal(attempts: Sequence[Attempt], plans: Plans) -> None:
+    """Offer one plan of each attempt that has one."""
+    for row, attempt in enumerate(attempts):
+        if plans.costs[row, 0] != NO_PLAN:
+            attempt.offer(plans.costs[row].tolist(), partial(one_plan, plans, row))
 
 
 def _empty_plan(_: int) -> tuple[IntArray, IntArray]:
@@ -303,12 +329,12 @@ class _Watch:
         progress: ProgressCallback | None,
     ) -> None:
         self.attempts = attempts
+        self.stop = stop
+        #: Seconds, of what is made now.
         self.limit = stop.seconds
-        self.may_end = False
-        if method == "hybrid":
-            self.may_end = True  # the search makes a plan, if need be
-            if self.limit is not None:
-                self.limit *= _HYBRID_SHARE * len(attempts)
+        if self.limit is not None:
+            share = _HYBRID_SHARE if method == "hybrid" else 1.0
+            self.limit *= share * len(attempts)
         self.started = started
         self.progress = progress
         self.reported = started
@@ -321,13 +347,13 @@ class _Watch:
         return int(min(_ANY_NUMBER, left / max(seconds_each, 1e-9)))
 
     def look(self, done: int = 0, total: int = 0) -> None:
-        """Report now and then; raise _TimeIsUp, but not before a plan that is needed."""
+        """Report now and then; raise _TimeIsUp when it is."""
         now = time.perf_counter()
         if self.progress is not None and now - self.reported >= _PROGRESS_SECONDS:
             self.reported = now
             first = self.attempts[0]
             self.progress(Progress(now - self.started, first.iterations, first.cost))
-        if self.may_end and self.limit is not None and now - self.started >= self.limit:
+        if self.limit is not None and now - self.started >= self.limit:
             raise _TimeIsUp
 
 
