@@ -5,6 +5,7 @@ import os
 import socket
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,8 @@ import torch
 from safetensors.torch import load_file
 
 from arcfleet.errors import FileError, OptionError
-from arcfleet.neural.checkpoint import load_model
+from arcfleet.neural.checkpoint import load_model, save_model
+from arcfleet.neural.daam import Daam
 from arcfleet.neural.finetune import finetune
 from arcfleet.neural.finetune_config import FinetuneConfig
 from arcfleet.neural.pretrain import pretrain
@@ -89,6 +91,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         device="cpu",
     )
     start.model_file.rename(folder / "start.safetensors")
+    # The same weights, for a model that looks away from served arcs.
+    model, _ = load_model(folder / "start.safetensors")
+    hidden = Daam(replace(model.config, served="hidden"))
+    hidden.load_state_dict(model.state_dict())
+    save_model(hidden, folder / "hidden.safetensors", {})
     return folder
 
 
@@ -158,6 +165,13 @@ def test_two_processes_are_one_with_a_doubled_batch(folder: Path, tmp_path: Path
         kind: job(folder, kind, tmp_path / f"{kind}-two")
         for kind in ("pretrain", *OBJECTIVES)
     }
+    for kind in ("pretrain", "samples"):
+        hidden = job(folder, kind, tmp_path / f"{kind}-hidden-two")
+        hidden["settings"]["model"] = {**SIZES, "served": "hidden"}
+        # States have 48 or 88 arcs then.
+        hidden["settings"]["tokens"] = 48 * 11 * 2 * 14
+        hidden["init"] = str(folder / "hidden.safetensors")
+        jobs[f"{kind}-hidden"] = hidden
     # Instances of unequal sizes, one at a time.
     unequal = job(folder, "imitate-best", tmp_path / "unequal-two")
     unequal["data"] = [str(folder / "unequal.npz")]
