@@ -21,17 +21,19 @@ from arcfleet.neural.baselines.replay import Replay
 from arcfleet.neural.baselines.s2v_dqn import S2vDqn, S2vDqnConfig
 from arcfleet.neural.baselines.targets import n_step_gains
 from arcfleet.neural.baselines.train import train_baseline
-from arcfleet.neural.baselines.vrp_dl import VrpDl, VrpDlConfig
+from arcfleet.neural.baselines.vrp_dl import VrpDlConfig
 from arcfleet.neural.checkpoint import load_model_of
 from arcfleet.neural.decode import greedy
 from arcfleet.neural.kinds import KINDS
 from arcfleet.neural.labelled_set import open_instances
+from benchmarks.simple_policies import Nearest
 from tests.neural.batches import MDS, random_batch, random_rollout
 from tests.neural.labelled_towns import labelled_file
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from arcfleet.neural.rollout import Policy
     from arcfleet.neural.training_progress import Trained, TrainingProgress
 
     Training = S2vDqnTraining | VrpDlTraining
@@ -117,7 +119,7 @@ def test_a_resumed_run_comes_to_the_same_weights(
     assert set(whole.gaps) == {"few"}
 
 
-def cost(model: S2vDqn | VrpDl | None, folder: Path) -> float:
+def cost(model: Policy | None, folder: Path) -> float:
     """Mean deadhead of greedy plans, of random ones without a model."""
     batch = open_instances(folder / "few.npz", "cpu", mds_dimensions=4).batch
     if model is None:
@@ -130,7 +132,7 @@ def cost(model: S2vDqn | VrpDl | None, folder: Path) -> float:
 
 LONGER: dict[str, dict[str, Any]] = {
     "s2v-dqn": {
-        "steps": 50,
+        "steps": 100,
         "rollout_tokens": ARCS * 16,
         "tokens": ARCS * 64,
         "moments": 4,
@@ -145,13 +147,17 @@ LONGER: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("kind", LONGER)
-def test_it_learns_to_beat_random_plans(folder: Path, tmp_path: Path, kind: str) -> None:
+def test_it_learns_to_beat_random_plans_and_the_nearest_arc(
+    folder: Path, tmp_path: Path, kind: str
+) -> None:
     of_model: Any = KINDS[kind].config
     settings = {"model": of_model(width=32, mds_dimensions=4), **LONGER[kind]}
     config = replace(QUICK[kind], validations=0, **settings)
     trained = run(folder, tmp_path / "run", config, data=[folder / "few.npz"])
     model, _ = load_model_of(KINDS[kind].model, trained.model_file)
-    assert cost(model, folder) < 0.6 * cost(None, folder)
+    found = cost(model, folder)
+    assert found < 0.4 * cost(None, folder)
+    assert found < cost(Nearest(), folder)
 
 
 def test_gains_are_the_driving_of_the_next_choices() -> None:
