@@ -247,6 +247,20 @@ def test_wrong_usage(
         main(["experiment", "nothing-like-it"])
 
 
+def test_folders_and_labels_are_looked_for_first(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").touch()
+    assert main(["experiment", "all", "--quick", "--out", str(tmp_path / "file/x")]) == 1
+    assert "cannot be made" in capsys.readouterr().err
+    bare = tmp_path / "bare.npz"
+    shutil.copy(folder / "task20-test.npz", bare)
+    out = tmp_path / "out"
+    assert main(["experiment", "generalise", str(bare), "--out", str(out)]) == 1
+    assert "expected labels to compare with, found none" in capsys.readouterr().err
+    assert not list(out.glob("*.jsonl"))
+
+
 def test_default_rows_are_those_with_a_model(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -226,3 +226,11 @@ def test_scenes_are_solved_once(
     (out / "scenes.jsonl").write_text('{"format": "another"}\n')
     assert main([*command, *methods]) == 1
     assert "expected a plan of `arcfleet experiment scenes`" in capsys.readouterr().err
+
+
+def test_examples_are_scenes_too(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["experiment", "scenes", "example:denver", "--methods", "ps", "--no-figures"]
+    assert main([*command, "--out", str(tmp_path)]) == 0
+    assert "Plans of" in capsys.readouterr().out

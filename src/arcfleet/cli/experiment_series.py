@@ -201,7 +201,7 @@ def run_generalise(options: Namespace) -> int:
     from arcfleet.experiments.model_files import parse_models
     from arcfleet.experiments.reports import report_of
     from arcfleet.experiments.rows import parse_rows, with_model
-    from arcfleet.experiments.test_sets import open_test_sets
+    from arcfleet.experiments.test_sets import open_test_sets, require_labels
 
     check_run_options(options)
     texts = ("daam-po",) if options.rows is None else tuple(options.rows.split(","))
@@ -213,6 +213,7 @@ def run_generalise(options: Namespace) -> int:
     test_sets = open_test_sets(options.sets, options.labelled)
     seen = tuple(name.strip() for name in options.seen.split(",") if name.strip())
     require_places(seen, [test_set.place for test_set in test_sets])
+    require_labels(test_sets)
     measurements = plan_measurements(test_sets, rows, models, count=options.count)
     series = measured_series(options, measurements, models)
     finish(options, report_of("generalise", series, seen=seen))

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from arcfleet.datasets import label_dataset, make_dataset
+from arcfleet.experiments.report_files import make_folder
 from arcfleet.instance.files import write
 from arcfleet.streets.scene import make_scene
 from arcfleet.streets.scene_rules import SceneRules
@@ -69,7 +70,7 @@ class QuickFiles(NamedTuple):
 
 def make_quick_files(folder: Path) -> QuickFiles:
     """Make small data sets, models and scenes in a folder; what is there is kept."""
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     sets: dict[Split, list[Path]] = {}
     for split, count in _COUNTS.items():
         for scale in _SCALES:

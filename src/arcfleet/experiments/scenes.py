@@ -88,7 +88,7 @@ def solve_scenes(
     """
     if not methods:
         raise OptionError("expected at least one method, got none")
-    scenes = [(read(path), hashlib.sha256(path.read_bytes()).hexdigest()) for path in paths]
+    scenes = [(instance, _checksum(instance)) for instance in map(read, paths)]
     jobs = []
     for instance, checksum in scenes:
         for text in methods:
@@ -273,3 +273,8 @@ def _solution(instance: Instance, plan: ScenePlan) -> Solution:
             f"{solution.cost}: name another folder"
         )
     return with_street_paths(network, solution)
+
+
+def _checksum(instance: Instance) -> str:
+    """Tell scenes apart by what they hold, whatever file or example it came from."""
+    return hashlib.sha256(repr(instance).encode()).hexdigest()

@@ -9,7 +9,7 @@ import numpy as np
 
 from arcfleet.datasets import Dataset, open_labels
 from arcfleet.datasets.dataset import PER_INSTANCE, PER_LINK, PER_NODE
-from arcfleet.datasets.labels import labels_path
+from arcfleet.datasets.labels import MADE_BY, labels_path
 from arcfleet.errors import FileError, OptionError
 
 if TYPE_CHECKING:
@@ -121,3 +121,16 @@ def _nodes(dataset: Dataset) -> int:
 
 def _links(dataset: Dataset) -> int:
     return int(dataset.link_starts[-1])
+
+
+def require_labels(test_sets: Sequence[TestSet]) -> None:
+    """Raise FileError where a test set has no labels, before anything is measured."""
+    for test_set in test_sets:
+        if test_set.labels is None:
+            path = test_set.dataset.path
+            raise FileError(
+                path,
+                "expected labels to compare with, found none: make them with "
+                f"`{MADE_BY} {path} --iterations N`, or give a labelled beginning of it "
+                "by --labelled",
+            )
