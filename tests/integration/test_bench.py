@@ -175,7 +175,8 @@ def test_bench_takes_a_model_for_learned_methods(suite: Path, tmp_path: Path) ->
     pytest.importorskip("torch")
     model = tiny_model_file(tmp_path)
     out = tmp_path / "runs.jsonl"
-    command = ["bench", suite, "--time", 0.05, "--out", out, "--model", model]
+    # Long enough for a learned plan: without one there would be a warning.
+    command = ["bench", suite, "--time", 1, "--out", out, "--model", model]
     line = one_sentence(arcfleet(*command, "--methods", "ps"))
     assert line.startswith("arcfleet: expected --model for learned methods only")
     assert not out.exists()
