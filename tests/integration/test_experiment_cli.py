@@ -239,10 +239,6 @@ def test_wrong_usage(
     model = ["--model", str(folder / "task20-test.npz")]
     assert main([*bad, *model, *map(str, out)]) == 1
     assert "model file" in capsys.readouterr().err
-    bare = tmp_path / "bare.npz"
-    shutil.copy(folder / "task20-test.npz", bare)
-    assert main(["experiment", "generalise", str(bare), *map(str, (*QUICK, *out))]) == 1
-    assert "expected labels of Task20" in capsys.readouterr().err
     with pytest.raises(SystemExit):
         main(["experiment", "nothing-like-it"])
 
