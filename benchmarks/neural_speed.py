@@ -19,7 +19,8 @@ import torch
 from arcfleet.datasets import make_dataset
 from arcfleet.neural.checkpoint import load_model
 from arcfleet.neural.cuda_graph import fastest_wrap, record
-from arcfleet.neural.daam import Daam, DaamConfig
+from arcfleet.neural.daam import Daam
+from arcfleet.neural.daam_config import DaamConfig
 from arcfleet.neural.decode import greedy, sample
 from arcfleet.neural.device import choose_device, has_bfloat16, working_on
 from arcfleet.neural.fast_policy import fast_policy

@@ -15,7 +15,7 @@ def tiny_model_file(folder: Path, kind: str = "daam") -> Path:
     from arcfleet.neural.baselines.s2v_dqn import S2vDqnConfig
     from arcfleet.neural.baselines.vrp_dl import VrpDlConfig
     from arcfleet.neural.checkpoint import save_model
-    from arcfleet.neural.daam import DaamConfig
+    from arcfleet.neural.daam_config import DaamConfig
     from arcfleet.neural.kinds import KINDS, Model
 
     sizes = {

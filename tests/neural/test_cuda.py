@@ -15,7 +15,8 @@ from arcfleet.methods import DAAM_METHODS
 from arcfleet.neural import narrow, proposals
 from arcfleet.neural.baselines.train import TRAININGS, train_baseline
 from arcfleet.neural.cuda_graph import graphed
-from arcfleet.neural.daam import Daam, DaamConfig
+from arcfleet.neural.daam import Daam
+from arcfleet.neural.daam_config import DaamConfig
 from arcfleet.neural.decode import beam, greedy, sample
 from arcfleet.neural.device import has_bfloat16
 from arcfleet.neural.fast_policy import decoding_model

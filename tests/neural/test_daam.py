@@ -14,15 +14,8 @@ from torch.nn import functional
 
 from arcfleet.errors import OptionError
 from arcfleet.neural import state as process
-from arcfleet.neural.daam import (
-    INPUTS,
-    SERVED,
-    Daam,
-    DaamConfig,
-    Features,
-    Inputs,
-    Served,
-)
+from arcfleet.neural.daam import Daam
+from arcfleet.neural.daam_config import INPUTS, SERVED, DaamConfig, Features, Inputs, Served
 from arcfleet.neural.norms import NORMS, NormName
 from arcfleet.neural.state import State
 from arcfleet.neural.widen import can_widen, widened

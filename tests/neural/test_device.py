@@ -9,7 +9,8 @@ import pytest
 import torch
 
 from arcfleet.neural import fast_policy
-from arcfleet.neural.daam import Daam, DaamConfig
+from arcfleet.neural.daam import Daam
+from arcfleet.neural.daam_config import DaamConfig
 from arcfleet.neural.device import has_bfloat16, working_on
 
 if TYPE_CHECKING:

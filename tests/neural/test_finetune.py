@@ -15,7 +15,8 @@ from arcfleet.errors import FileError, OptionError
 from arcfleet.network import Network
 from arcfleet.neural.best_plans import BestPlans
 from arcfleet.neural.checkpoint import load_model, save_model
-from arcfleet.neural.daam import Daam, DaamConfig
+from arcfleet.neural.daam import Daam
+from arcfleet.neural.daam_config import DaamConfig
 from arcfleet.neural.decode import greedy, sample
 from arcfleet.neural.finetune import finetune
 from arcfleet.neural.finetune_config import OBJECTIVES, FinetuneConfig

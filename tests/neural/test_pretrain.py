@@ -23,7 +23,8 @@ from arcfleet.errors import (
 from arcfleet.neural import plan_pictures
 from arcfleet.neural import pretrain as pretrain_module
 from arcfleet.neural.checkpoint import load_model, save_model
-from arcfleet.neural.daam import SERVED, Daam, DaamConfig, Served
+from arcfleet.neural.daam import Daam
+from arcfleet.neural.daam_config import SERVED, DaamConfig, Served
 from arcfleet.neural.decode import greedy
 from arcfleet.neural.labelled_set import open_labelled
 from arcfleet.neural.plan_pictures import draw_examples

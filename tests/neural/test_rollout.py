@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from arcfleet.neural import rollout
-from arcfleet.neural.daam import Daam, DaamConfig
+from arcfleet.neural.daam import Daam
+from arcfleet.neural.daam_config import DaamConfig
 from arcfleet.neural.fast_policy import fast_policy
 from arcfleet.neural.rollout import default_chunk
 from tests.neural.batches import MDS, random_batch

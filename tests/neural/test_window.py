@@ -15,7 +15,8 @@ import arcfleet
 from arcfleet.errors import OptionError
 from arcfleet.network import Network
 from arcfleet.neural import state as process
-from arcfleet.neural.daam import Daam, DaamConfig
+from arcfleet.neural.daam import Daam
+from arcfleet.neural.daam_config import DaamConfig
 from arcfleet.neural.proposals import MOST_TASKS_AT_ONCE
 from arcfleet.neural.window import look, window_scale, windowed_rollout, with_scale
 from tests.neural.batches import (

@@ -9,7 +9,8 @@ import torch
 
 from arcfleet.instance.instance import Instance, Link
 from arcfleet.neural.arc_batch import ArcBatch
-from arcfleet.neural.daam import Daam, DaamConfig
+from arcfleet.neural.daam import Daam
+from arcfleet.neural.daam_config import DaamConfig
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

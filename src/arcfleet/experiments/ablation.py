@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from arcfleet.experiments.rows import Row
-    from arcfleet.neural.daam import Inputs
+    from arcfleet.neural.daam_config import Inputs
     from arcfleet.neural.pretrain_config import PretrainConfig
     from arcfleet.neural.training_progress import TrainingProgress
 

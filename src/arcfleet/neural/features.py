@@ -17,7 +17,7 @@ from arcfleet.neural.arc_arrays import (
     pad_arrays,
 )
 from arcfleet.neural.arc_batch import ArcBatch, take_rows
-from arcfleet.neural.daam import NUM_PLAIN
+from arcfleet.neural.daam_config import NUM_PLAIN
 from arcfleet.neural.mds import (
     MOST_LANDMARKS,
     classical_mds,

@@ -6,7 +6,8 @@ from typing import Any, NamedTuple, TypeVar
 
 from arcfleet.neural.baselines.s2v_dqn import S2vDqn, S2vDqnConfig
 from arcfleet.neural.baselines.vrp_dl import VrpDl, VrpDlConfig
-from arcfleet.neural.daam import Daam, DaamConfig
+from arcfleet.neural.daam import Daam
+from arcfleet.neural.daam_config import DaamConfig
 
 Model = Daam | S2vDqn | VrpDl
 ModelConfig = DaamConfig | S2vDqnConfig | VrpDlConfig

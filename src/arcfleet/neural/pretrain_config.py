@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from arcfleet.errors import OptionError
-from arcfleet.neural.daam import DaamConfig
+from arcfleet.neural.daam_config import DaamConfig
 from arcfleet.neural.imitation import DIRECTIONS, ROUTE_ORDERS, Directions, RouteOrder
 
 if TYPE_CHECKING:

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 import torch
 from torch.nn import functional
 
-from arcfleet.neural.daam import FEATURES, Daam
+from arcfleet.neural.daam import Daam
+from arcfleet.neural.daam_config import FEATURES
 
 if TYPE_CHECKING:
-    from arcfleet.neural.daam import DaamConfig
+    from arcfleet.neural.daam_config import DaamConfig
 
 
 def can_widen(found: DaamConfig, wanted: DaamConfig) -> bool:

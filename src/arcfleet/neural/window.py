@@ -17,7 +17,7 @@ import torch
 from arcfleet.errors import OptionError
 from arcfleet.neural import state as process
 from arcfleet.neural.arc_batch import ArcBatch
-from arcfleet.neural.daam import NUM_PLAIN
+from arcfleet.neural.daam_config import NUM_PLAIN
 from arcfleet.neural.features import mean_service_cost
 from arcfleet.neural.memory import first_memory, recall
 from arcfleet.neural.state import State

@@ -13,17 +13,16 @@ from typing import TYPE_CHECKING, NamedTuple
 from torch import nn
 from torch.nn import functional
 
-from arcfleet.errors import OptionError
 from arcfleet.neural.baselines.gat import GraphAttention
 from arcfleet.neural.baselines.seen import (
     NUM_CHANGING,
     NUM_ROOM,
     changing_features,
     num_static,
-    require_sizes,
     room_features,
 )
 from arcfleet.neural.rollout import StepNumbers
+from arcfleet.neural.sizes import require_divisors, require_sizes
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -60,11 +59,7 @@ class S2vDqnConfig:
     def __post_init__(self) -> None:
         """Check every number."""
         require_sizes(self, width=1, layers=1, heads=1, mds_dimensions=0)
-        if self.width % self.heads:
-            raise OptionError(
-                f"expected a width that heads divides, got width {self.width} and "
-                f"{self.heads} heads"
-            )
+        require_divisors(self.width, heads=self.heads)
 
 
 class PreparedGraph(NamedTuple):

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from arcfleet.errors import OptionError
-from arcfleet.neural.daam import NUM_PLAIN
+from arcfleet.neural.daam_config import NUM_PLAIN
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -56,13 +55,3 @@ def room_features(capacity: Tensor, state: State, like: Tensor) -> Tensor:
     share = state.remaining.to(like) / capacity
     half = state.remaining > capacity - state.remaining
     return torch.stack([share, half.to(share)], dim=-1)
-
-
-def require_sizes(config: object, **least: int) -> None:
-    """Raise OptionError unless sizes of a model are whole numbers, and large enough."""
-    for name, smallest in least.items():
-        value = getattr(config, name)
-        if type(value) is not int:  # a bool is an int, but no size
-            raise OptionError(f"expected {name} to be a whole number, got {value!r:.40}")
-        if value < smallest:
-            raise OptionError(f"expected {name} to be at least {smallest}, got {value}")

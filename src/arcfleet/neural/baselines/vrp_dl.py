@@ -20,10 +20,10 @@ from arcfleet.neural.baselines.seen import (
     NUM_ROOM,
     changing_features,
     num_static,
-    require_sizes,
     room_features,
 )
 from arcfleet.neural.rollout import StepNumbers
+from arcfleet.neural.sizes import require_sizes
 
 if TYPE_CHECKING:
     from torch import Tensor
