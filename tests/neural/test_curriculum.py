@@ -22,6 +22,7 @@ from arcfleet.neural.curriculum import CurriculumOutcome, run_curriculum
 from arcfleet.neural.curriculum_config import curriculum_from, require_files
 from arcfleet.neural.training_loop import checksum
 from arcfleet.neural.training_progress import TrainingProgress
+from tests.neural.curriculum_file import TOML
 from tests.neural.labelled_towns import labelled_file
 
 ROOT = Path(__file__).parents[2]
@@ -335,29 +336,6 @@ def test_the_example_is_the_papers() -> None:
     assert pretrained == scales[:3]
     assert [phase.stage for phase in phases if phase.kind == "finetune"] == scales
     assert phases[-1].config.minutes == 30
-
-
-TOML = """
-[model]
-width = 16
-layers = 1
-heads = 2
-feed_forward = 16
-[settings]
-steps = 2
-tokens = 400
-moments = 2
-log_steps = 1
-pictures = 0
-[finetune]
-copies = 2
-rollout_tokens = 400
-lessons = 1
-[[stage]]
-name = "task20"
-data = ["few.npz"]
-validation = ["few.npz"]
-"""
 
 
 def test_by_the_command(

@@ -21,6 +21,7 @@ from arcfleet.neural.finetune_config import FinetuneConfig
 from arcfleet.neural.pretrain import pretrain
 from arcfleet.neural.pretrain_config import config_from, config_of
 from arcfleet.neural.team import ALONE, Team, join_team
+from tests.neural.curriculum_file import TOML
 from tests.neural.labelled_towns import joined_file, labelled_file
 
 ROOT = Path(__file__).parents[2]
@@ -53,29 +54,6 @@ TUNING = {
     "lessons": 2,
 }
 OBJECTIVES = ("samples", "self-critical", "imitate-best")
-
-
-CURRICULUM = """
-[model]
-width = 16
-layers = 1
-heads = 2
-feed_forward = 16
-[settings]
-steps = 2
-tokens = 400
-moments = 2
-log_steps = 1
-pictures = 0
-[finetune]
-copies = 2
-rollout_tokens = 400
-lessons = 1
-[[stage]]
-name = "task20"
-data = ["few.npz"]
-validation = ["few.npz"]
-"""
 
 
 @pytest.fixture(scope="module")
@@ -242,7 +220,7 @@ def test_a_signal_to_any_process_stops_all_at_one_step(
 
 def test_torchrun_and_a_curriculum(folder: Path, tmp_path: Path) -> None:
     out, file = tmp_path / "out", tmp_path / "x.toml"
-    file.write_text(CURRICULUM)
+    file.write_text(TOML)
     command = [
         *(sys.executable, "-m", "torch.distributed.run", "--standalone"),
         *("--nproc-per-node", "2", "-m", "arcfleet.cli.main", "train", "curriculum"),

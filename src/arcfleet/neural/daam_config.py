@@ -91,7 +91,8 @@ class DaamConfig:
         for name, known in words.items():
             if getattr(self, name) not in known:
                 raise OptionError(
-                    f"expected {name} to be one of {known}, got {getattr(self, name)!r:.40}"
+                    f"expected {name} to be one of {', '.join(known)}, got "
+                    f"{getattr(self, name)!r:.40}"
                 )
 
     @property
