@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import signal
-import subprocess
-import sys
 import time
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
@@ -13,28 +11,25 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pytest
-import torch
 
-import arcfleet
 from arcfleet import Instance, Link, Stop, check, read, solve, solve_many
 from arcfleet.errors import (
-    FileError,
-    OptionError,
     UnsolvableError,
     WithoutLearnedPlanWarning,
 )
-from arcfleet.methods import DAAM_METHODS, METHODS, has_model, load_for_method
+from arcfleet.methods import DAAM_METHODS
 from arcfleet.network import Network
 from arcfleet.neural import plans as plans_module
-from arcfleet.neural import proposals, shipped, solver
+from arcfleet.neural import proposals, solver
 from arcfleet.neural.plans import Plans
-from arcfleet.neural.shipped import SHIPPED_MODEL
 from arcfleet.neural.window import windowed_rollout
 from arcfleet.search import Result
 from tests.tiny_model import tiny_model_file
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    import torch
 
     from arcfleet.neural.daam import Daam
     from arcfleet.neural.rollout import OnStep
@@ -482,121 +477,3 @@ def test_no_plan_within_the_fleet_is_one_sentence(method: str, model: Path) -> N
             solve(instance, method, stop=Stop(seconds=0.0), model=model)
     enough = replace(instance, fleet_limit=3)
     require_sound(enough, solve(enough, method, stop=Stop(iterations=20), model=model))
-
-
-@pytest.mark.parametrize("method", DAAM_METHODS)
-def test_a_start_is_refused(method: str, small: Instance, model: Path) -> None:
-    plan = solve(small, "ps").solution
-    with pytest.raises(OptionError, match="goes on from a plan"):
-        solve(small, method, start=plan, model=model)
-
-
-def test_the_threads_of_torch_stay_as_they_were(small: Instance, model: Path) -> None:
-    before = torch.get_num_threads()
-    result = solve(small, "daam-greedy", model=model, threads=before + 1)
-    assert (result.threads, torch.get_num_threads()) == (before + 1, before)
-
-
-def test_a_model_is_for_learned_methods_only(small: Instance, model: Path) -> None:
-    with pytest.raises(OptionError, match="model for a learned method only, got it for"):
-        solve(small, "ps", model=model)
-    with pytest.raises(OptionError, match="expected device for a learned method only"):
-        solve(small, device="cpu")
-
-
-def test_the_shipped_model_solves_the_shipped_example() -> None:
-    assert SHIPPED_MODEL.is_relative_to(Path(arcfleet.__file__).parent)
-    denver = read("example:denver")
-    result = solve(denver, "daam-greedy", device="cpu")
-    require_sound(denver, result)
-
-
-def test_without_a_model_one_sentence_says_so(
-    small: Instance, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(shipped, "SHIPPED_MODEL", tmp_path / "none.safetensors")
-    assert not has_model()
-    for method in DAAM_METHODS:
-        with pytest.raises(OptionError, match="none comes with this version"):
-            solve(small, method)
-    stop = Stop(iterations=1)
-    with pytest.raises(OptionError, match="none comes with this version"):
-        METHODS["daam"].run(
-            Network(small),
-            method="daam",
-            stop=stop,
-            seed=0,
-            threads=1,
-            started=0.0,
-            progress=None,
-            start=None,
-        )
-
-
-def test_a_loaded_model_is_used_as_it_is(
-    small: Instance, model: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    expected = solve(small, "daam", model=model, device="cpu")
-    loaded = load_for_method(METHODS["daam"], model, "cpu")
-    assert loaded is not None
-    monkeypatch.setattr(solver, "load_model_of", None)  # must not be called
-    for device in ("auto", "cpu"):
-        again = solve(small, "daam", model=loaded, device=device)
-        assert again.solution == expected.solution
-    (one,) = solve_many([small], "daam-greedy", model=loaded)
-    assert isinstance(one, arcfleet.Result)
-    elsewhere = replace(loaded, device=torch.device("meta"))
-    with pytest.raises(OptionError, match="on device 'cpu', got one on 'meta'"):
-        solve(small, "daam", model=elsewhere, device="cpu")
-    with pytest.raises(OptionError, match="model for a learned method only"):
-        solve(small, "ps", model=loaded)
-
-
-def test_loading_takes_no_time_of_the_search(
-    small: Instance, model: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    loaded = solver.load_for_solving(model, "cpu")
-    clock = time.perf_counter
-
-    def slow(*_: object) -> solver.LoadedModel:
-        monkeypatch.setattr(time, "perf_counter", lambda: clock() + 1000)
-        return loaded
-
-    monkeypatch.setattr(solver, "load_for_solving", slow)
-    assert solve(small, "daam-greedy", model=model).seconds < 1000
-
-
-def test_wrong_models_and_devices(small: Instance, model: Path, tmp_path: Path) -> None:
-    with pytest.raises(FileError, match=r"none\.safetensors: cannot be read"):
-        solve(small, "daam", model=tmp_path / "none.safetensors")
-    with pytest.raises(FileError, match="another kind of file"):
-        solve(small, "daam", model=VILLAGE)
-    with pytest.raises(OptionError, match="path of a model file, got int"):
-        solve(small, "daam", model=3)  # type: ignore[arg-type]
-    for device in ("gpu", "cuda:x", "", "cuda:-1", 0):
-        with pytest.raises(OptionError, match="device to be 'auto', 'cpu'"):
-            solve(small, "daam", model=model, device=device)  # type: ignore[arg-type]
-    with pytest.raises(OptionError, match=r"'cuda:4321' to be there, found \d+ CUDA"):
-        solve(small, "daam", model=model, device="cuda:4321")
-
-
-def test_without_torch_one_sentence_says_what_to_install(model: Path) -> None:
-    # A package that is None in sys.modules counts as not there.
-    code = "import sys\nsys.modules['torch'] = None\n"
-    code += (
-        "from arcfleet.cli.main import main\n"
-        "assert main(['methods']) == 0\n"
-        f"assert main(['solve', {str(SMALL)!r}, '--method', 'ps']) == 0\n"
-        f"assert main(['solve', {str(SMALL)!r}, '--method', 'daam']) == 1\n"
-        f"sys.exit(main(['model', 'info', {str(model)!r}]))\n"
-    )
-    ran = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=False
-    )
-    assert ran.returncode == 1
-    assert ran.stderr.splitlines() == [
-        "arcfleet: method 'daam' needs torch, which is not installed: "
-        "install arcfleet[neural]",
-        "arcfleet: reading a model needs torch, which is not installed: "
-        "install arcfleet[neural]",
-    ]
