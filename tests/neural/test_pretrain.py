@@ -4,7 +4,6 @@ import json
 import math
 import os
 import signal
-import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -12,13 +11,10 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from arcfleet import check
-from arcfleet.datasets import Dataset
 from arcfleet.errors import (
     ArcfleetError,
     FileError,
     OptionError,
-    WithoutPicturesWarning,
 )
 from arcfleet.neural import plan_pictures
 from arcfleet.neural import pretrain as pretrain_module
@@ -32,8 +28,6 @@ from arcfleet.neural.plans import as_decoded
 from arcfleet.neural.pretrain import pretrain
 from arcfleet.neural.pretrain_config import PretrainConfig, config_from
 from arcfleet.neural.validation import validate
-from arcfleet.report.layout import layout
-from arcfleet.report.scene_plot import draw_scenes
 from tests.neural.labelled_towns import labelled_file
 
 if TYPE_CHECKING:
@@ -121,51 +115,6 @@ def test_a_run_leaves_a_model_with_its_history(folder: Path, tmp_path: Path) -> 
     assert told[-1].gaps.keys() == {"test"}
 
 
-def test_plans_are_drawn_at_every_validation(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    drawn: list[ScenePlans] = []
-
-    def note(rows: Any, path: Path) -> None:
-        drawn.extend(rows)
-        draw_scenes(rows, path)
-
-    monkeypatch.setattr(plan_pictures, "draw_scenes", note)
-    files = {"validation": [folder / "test.npz", folder / "mixed.npz"]}
-    result = run(folder, tmp_path / "run", replace(QUICK, pictures=2), **files)
-    pictures = sorted((tmp_path / "run" / "plans").iterdir())
-    assert [picture.name for picture in pictures] == ["step-3.png", "step-6.png"]
-    assert all(picture.read_bytes().startswith(b"\x89PNG") for picture in pictures)
-    assert len(drawn) == 4  # one of each set, twice
-    model, _ = load_model(result.model_file)
-    for scene, name in zip(drawn[2:], ("test", "mixed"), strict=True):
-        labelled = open_labelled(folder / f"{name}.npz", "cpu", mds_dimensions=4)
-        costs = as_decoded(labelled.batch, greedy(model, labelled.batch)).costs
-        instance = Dataset.open(folder / f"{name}.npz")[0]
-        expected = (labelled.plans.cost[0], costs[0, 0])
-        for (title, plan), cost in zip(scene.plans, expected, strict=True):
-            verdict = check(instance, plan)
-            assert verdict.ok
-            assert verdict.cost == cost
-            assert f"cost {cost}" in title
-
-
-def test_pictures_without_coordinates(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    example = open_labelled(folder / "test.npz", "cpu", mds_dimensions=4, examples=1)
-    instance = example.examples[0].instance
-    nowhere = replace(instance, coordinates=((0.0, 0.0),) * len(instance.nodes))
-    bare = replace(example, examples=(example.examples[0]._replace(instance=nowhere),))
-    plans = as_decoded(bare.batch, greedy(Daam(TINY), bare.batch))
-    drawn: list[ScenePlans] = []
-    monkeypatch.setattr(plan_pictures, "draw_scenes", lambda rows, _: drawn.extend(rows))
-    draw_examples(tmp_path / "plans" / "a.png", [(bare, plans)])
-    (scene,) = drawn
-    places = layout(scene.instance)
-    assert len({tuple(place) for place in places.round(6).tolist()}) > 10
-
-
 def test_a_label_that_costs_nothing(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -183,17 +132,6 @@ def test_a_label_that_costs_nothing(
     draw_examples(tmp_path / "plans" / "a.png", [(free, plans)])
     titles = [title for title, _ in drawn[0].plans]
     assert titles == ["label, cost 0", f"greedy, cost {plans.costs[0, 0]}"]
-
-
-def test_without_matplotlib_training_says_so_once(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.warns(WithoutPicturesWarning, match="install arcfleet.plot") as told:
-        result = run(folder, tmp_path / "run", replace(QUICK, pictures=1))
-    assert len(told) == 1
-    assert result.finished
-    assert not list((tmp_path / "run").glob("plans/*"))
 
 
 def test_the_gap_is_that_of_the_models_plans(folder: Path, tmp_path: Path) -> None:
