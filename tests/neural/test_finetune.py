@@ -289,7 +289,7 @@ def test_wrong_arguments(folder: Path, tmp_path: Path) -> None:
     for settings, message in (
         ({"objective": "best"}, "objective to be one of imitate-best, samples"),
         ({"objective": "samples", "copies": 1}, "at least 2 copies for the objective"),
-        ({"objective": "ppo", "temperature": 0.5}, "temperature 1 for the objective ppo"),
+        ({"temperature": 0}, "temperature to be a number from"),
         ({"standardise": 1}, "standardise to be true or false"),
         ({"copies": 0}, "copies to be a whole number from 1 to"),
         ({"learning_rate": 2}, "learning_rate to be a number from 0 to 1"),

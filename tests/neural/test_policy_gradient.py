@@ -20,13 +20,17 @@ from arcfleet.neural.trajectories import num_choices, states_at
 from tests.neural.toy_batches import ring, toy_batch, toy_model
 
 
-def test_log_probabilities_add_up_to_the_plans() -> None:
+@pytest.mark.parametrize("temperature", [1.0, 0.3])
+def test_log_probabilities_add_up_to_the_plans(temperature: float) -> None:
     batch = toy_batch([Network(ring([2, 3, 1, 1])), Network(ring([1, 1]))])
     model = toy_model()
-    plans = sample(model, batch, 3, generator=torch.Generator().manual_seed(0))
+    generator = torch.Generator().manual_seed(0)
+    plans = sample(model, batch, 3, generator=generator, temperature=temperature)
     every = torch.arange(plans.arcs.shape[-1]).expand(*plans.arcs.shape)
     state, choice = states_at(batch, plans.arcs, every)
-    chosen = log_probabilities(LearningForm(model), batch, state, choice, padded=True)
+    chosen = log_probabilities(
+        LearningForm(model), batch, state, choice, padded=True, temperature=temperature
+    )
     total = chosen.double().view(plans.arcs.shape).sum(-1)
     torch.testing.assert_close(total, plans.log_probability, atol=1e-5, rtol=0)
     # After the last service nothing is left to choose.

@@ -47,8 +47,8 @@ class FinetuneConfig(PretrainConfig):
         Arcs of all plans that are built side by side: a scale with more arcs has fewer
         instances in a step.
     temperature
-        Of the sampling; other than 1 only for "imitate-best", since the others learn
-        from the policy's own choices.
+        Of the sampling. All but "imitate-best" improve the policy at this temperature,
+        so that a low one learns from plans about as good as the greedy one.
     moments, tokens
         States drawn of each plan, and arcs of all states of an update.
     route_order, directions
@@ -100,11 +100,6 @@ class FinetuneConfig(PretrainConfig):
             raise OptionError(
                 "expected at least 2 copies for the objective samples, which compares "
                 f"them, got {self.copies}"
-            )
-        if self.objective != "imitate-best" and self.temperature != 1:
-            raise OptionError(
-                f"expected temperature 1 for the objective {self.objective}, got "
-                f"{self.temperature}: only imitate-best takes another"
             )
 
     def instances(self, arcs: int, rows: int, available: int) -> tuple[int, int]:

@@ -17,7 +17,13 @@ if TYPE_CHECKING:
 
 
 def log_probabilities(
-    model: LearningForm, batch: ArcBatch, state: State, choice: Tensor, padded: bool
+    model: LearningForm,
+    batch: ArcBatch,
+    state: State,
+    choice: Tensor,
+    *,
+    padded: bool,
+    temperature: float = 1.0,
 ) -> Tensor:
     """Give the log-probability of each choice, (batch, copies).
 
@@ -31,10 +37,12 @@ def log_probabilities(
         Arcs, (batch, copies).
     padded
         Whether there may be padding.
+    temperature
+        By which logits are divided, as where the choices were sampled.
     """
     logits = model.logits(batch, state, allowed_arcs(batch, state), padded=padded)
     # logits: (batch, copies, arcs)
-    chosen: Tensor = logits.log_softmax(-1).gather(-1, choice[..., None])
+    chosen: Tensor = (logits / temperature).log_softmax(-1).gather(-1, choice[..., None])
     return chosen[..., 0]
 
 

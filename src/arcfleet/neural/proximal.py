@@ -90,7 +90,12 @@ class Proximal(Finetuning):
             for rows in order.view(-1, part):
                 state, choice, old, advantage, weight = decisions.rows(rows)
                 chosen = log_probabilities(
-                    self.form, batch.select(rows), state, choice, not data.full
+                    self.form,
+                    batch.select(rows),
+                    state,
+                    choice,
+                    padded=not data.full,
+                    temperature=config.temperature,
                 )
                 loss = clipped_loss(chosen, old, advantage, weight, config.ratio_clip)
                 self.learner.update(loss, rate)
@@ -146,7 +151,8 @@ class Proximal(Finetuning):
                 batch.select(rows),
                 State(*(tensor[rows] for tensor in state)),
                 choice[rows],
-                not data.full,
+                padded=not data.full,
+                temperature=self.config.temperature,
             )
 
     def _challenge(self) -> None:

@@ -77,7 +77,14 @@ class Reinforce(Finetuning):
             batch, state = small.batch, small.state
             choice = small.slot.gather(1, choice.reshape(-1, 1))
             worth = worth.reshape(-1, 1)
-        chosen = log_probabilities(self.form, batch, state, choice, padded or bool(rung))
+        chosen = log_probabilities(
+            self.form,
+            batch,
+            state,
+            choice,
+            padded=padded or bool(rung),
+            temperature=self.config.temperature,
+        )
         loss = reinforce_loss(chosen, worth)
         self.window.add(choice.numel(), loss=loss.detach())
         return loss
