@@ -191,6 +191,30 @@ def test_a_weak_model_gets_better(
         assert all(test["gain"] > 0 for test in tests if test["replaced"])
 
 
+def test_an_anchor_holds_the_policy(folder: Path, tmp_path: Path) -> None:
+    learning: dict[str, Any] = {
+        "objective": "samples",
+        "steps": 10,
+        "learning_rate": 5e-3,
+        "copies": 8,
+        "rollout_tokens": 41 * 64,
+        "tokens": 41 * 128,
+        "average_decay": 0.5,
+    }
+    costs, left = [], []
+    for anchor in (1e-9, 3.0):
+        config = replace(QUICK, **learning, anchor=anchor)
+        out = tmp_path / f"run{anchor}"
+        result = run(folder, out, config, data=[folder / "few.npz"])
+        costs.append(expected_cost(folder, result.model_file))
+        left.append([line["left"] for line in metrics(out) if "left" in line])
+    for nats in left:
+        assert len(nats) == 10
+        assert min(nats) >= 0
+    assert sum(left[1]) < 0.5 * sum(left[0])
+    assert costs[0] < costs[1] < expected_cost(folder, folder / "start.safetensors")
+
+
 def toy_run(kind: Any, tmp_path: Path, **settings: Any) -> tuple[Any, InstanceSet]:
     """A run on two rings with a model in float64, whose parts can be looked at."""
     batch = toy_batch([Network(ring([2, 3, 1, 1, 2])), Network(ring([1, 1, 2]))])
@@ -290,6 +314,8 @@ def test_wrong_arguments(folder: Path, tmp_path: Path) -> None:
         ({"objective": "best"}, "objective to be one of imitate-best, samples"),
         ({"objective": "samples", "copies": 1}, "at least 2 copies for the objective"),
         ({"temperature": 0}, "temperature to be a number from"),
+        ({"anchor": -1}, "anchor to be a number from 0"),
+        ({"objective": "ppo", "anchor": 0.1}, "no anchor for the objective ppo, got 0.1"),
         ({"standardise": 1}, "standardise to be true or false"),
         ({"copies": 0}, "copies to be a whole number from 1 to"),
         ({"learning_rate": 2}, "learning_rate to be a number from 0 to 1"),

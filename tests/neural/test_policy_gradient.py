@@ -12,8 +12,10 @@ from arcfleet.neural.learning_form import LearningForm
 from arcfleet.neural.paired_test import LEAST_PAIRS, compare_costs, t_quantile
 from arcfleet.neural.policy_gradient import (
     clipped_loss,
+    divergence,
     leave_one_out,
     log_probabilities,
+    logits_of,
     reinforce_loss,
 )
 from arcfleet.neural.trajectories import num_choices, states_at
@@ -28,14 +30,26 @@ def test_log_probabilities_add_up_to_the_plans(temperature: float) -> None:
     plans = sample(model, batch, 3, generator=generator, temperature=temperature)
     every = torch.arange(plans.arcs.shape[-1]).expand(*plans.arcs.shape)
     state, choice = states_at(batch, plans.arcs, every)
-    chosen = log_probabilities(
-        LearningForm(model), batch, state, choice, padded=True, temperature=temperature
-    )
+    logits = logits_of(LearningForm(model), batch, state, padded=True)
+    chosen = log_probabilities(logits, choice, temperature)
     total = chosen.double().view(plans.arcs.shape).sum(-1)
     torch.testing.assert_close(total, plans.log_probability, atol=1e-5, rtol=0)
     # After the last service nothing is left to choose.
     late = every >= num_choices(plans.arcs)[..., None]
     assert chosen.view(plans.arcs.shape)[late].abs().max() == 0
+
+
+def test_divergence_by_hand() -> None:
+    now = torch.tensor([[[0.0, math.log(3.0), -math.inf], [1.0, -math.inf, -math.inf]]])
+    first = torch.tensor([[[0.0, 0.0, -math.inf], [7.0, -math.inf, -math.inf]]])
+    now.requires_grad_()
+    found = divergence(now, first)  # of 1/4, 3/4 from 1/2, 1/2; and of what is no choice
+    expected = 0.25 * math.log(0.5) + 0.75 * math.log(1.5)
+    torch.testing.assert_close(found, torch.tensor([[expected, 0.0]]))
+    assert divergence(first, first).abs().max() == 0
+    found.sum().backward()  # type: ignore[no-untyped-call]
+    assert now.grad is not None
+    assert now.grad.isfinite().all()
 
 
 def test_clipping_by_hand() -> None:

@@ -20,6 +20,7 @@ _LIMITS: dict[str, Limits] = {
     "copies": (int, 1, 10**5),
     "rollout_tokens": (int, 1, 10**9),
     "temperature": (float, 1e-3, 10**3),
+    "anchor": (float, 0, 10**3),
     "lessons": (int, 1, 10**6),
     "epochs": (int, 1, 10**4),
     "ratio_clip": (float, 1e-6, 1),
@@ -49,6 +50,10 @@ class FinetuneConfig(PretrainConfig):
     temperature
         Of the sampling. All but "imitate-best" improve the policy at this temperature,
         so that a low one learns from plans about as good as the greedy one.
+    anchor
+        What a plan of "samples" or "self-critical" pays for each nat by which its decisions
+        have left those of the first model, in the unit of the instance. Without it
+        reinforcement makes a policy so sure that all its samples are the same.
     moments, tokens
         States drawn of each plan, and arcs of all states of an update.
     route_order, directions
@@ -71,6 +76,7 @@ class FinetuneConfig(PretrainConfig):
     copies: int = 16
     rollout_tokens: int = 800_000
     temperature: float = 1.0
+    anchor: float = 0.0
     lessons: int = 20
     epochs: int = 3
     ratio_clip: float = 0.1
@@ -100,6 +106,11 @@ class FinetuneConfig(PretrainConfig):
             raise OptionError(
                 "expected at least 2 copies for the objective samples, which compares "
                 f"them, got {self.copies}"
+            )
+        if self.anchor and self.objective not in ("samples", "self-critical"):
+            raise OptionError(
+                f"expected no anchor for the objective {self.objective}, got "
+                f"{self.anchor}: only samples and self-critical have one"
             )
 
     def instances(self, arcs: int, rows: int, available: int) -> tuple[int, int]:

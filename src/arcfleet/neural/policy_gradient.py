@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import torch
@@ -16,16 +17,10 @@ if TYPE_CHECKING:
     from arcfleet.neural.state import State
 
 
-def log_probabilities(
-    model: LearningForm,
-    batch: ArcBatch,
-    state: State,
-    choice: Tensor,
-    *,
-    padded: bool,
-    temperature: float = 1.0,
+def logits_of(
+    model: LearningForm, batch: ArcBatch, state: State, *, padded: bool
 ) -> Tensor:
-    """Give the log-probability of each choice, (batch, copies).
+    """Give the logits of all arcs, (batch, copies, arcs), -inf where not allowed.
 
     Parameters
     ----------
@@ -33,17 +28,37 @@ def log_probabilities(
         What decides.
     batch, state
         The instances, and where plans of them stand, (batch, copies, ...).
-    choice
-        Arcs, (batch, copies).
     padded
         Whether there may be padding.
+    """
+    return model.logits(batch, state, allowed_arcs(batch, state), padded=padded)
+
+
+def log_probabilities(logits: Tensor, choice: Tensor, temperature: float = 1.0) -> Tensor:
+    """Give the log-probability of each choice, (batch, copies).
+
+    Parameters
+    ----------
+    logits
+        As `logits_of` gives them.
+    choice
+        Arcs, (batch, copies).
     temperature
         By which logits are divided, as where the choices were sampled.
     """
-    logits = model.logits(batch, state, allowed_arcs(batch, state), padded=padded)
-    # logits: (batch, copies, arcs)
-    chosen: Tensor = (logits / temperature).log_softmax(-1).gather(-1, choice[..., None])
+    chosen = (logits / temperature).log_softmax(-1).gather(-1, choice[..., None])
     return chosen[..., 0]
+
+
+def divergence(logits: Tensor, first: Tensor) -> Tensor:
+    """Say how far a policy has left another, in nats, (batch, copies).
+
+    The Kullback-Leibler divergence of each decision, from the logits of both.
+    """
+    now = logits.log_softmax(-1)
+    # Where neither may choose, both have -inf: no difference.
+    apart = (now - first.log_softmax(-1)).masked_fill(now == -math.inf, 0)
+    return (now.exp() * apart).sum(-1)
 
 
 def reinforce_loss(log_probability: Tensor, worth: Tensor) -> Tensor:

@@ -17,7 +17,7 @@ from arcfleet.errors import OptionError
 from arcfleet.neural.finetuning import Finetuning, scaled
 from arcfleet.neural.learning_form import LearningForm
 from arcfleet.neural.paired_test import LEAST_PAIRS, compare_costs
-from arcfleet.neural.policy_gradient import clipped_loss, log_probabilities
+from arcfleet.neural.policy_gradient import clipped_loss, log_probabilities, logits_of
 from arcfleet.neural.state import State, step
 from arcfleet.neural.trajectories import draw_choices, states_at
 
@@ -89,14 +89,9 @@ class Proximal(Finetuning):
             order = torch.randperm(count, device=self.device, generator=self.generator)
             for rows in order.view(-1, part):
                 state, choice, old, advantage, weight = decisions.rows(rows)
-                chosen = log_probabilities(
-                    self.form,
-                    batch.select(rows),
-                    state,
-                    choice,
-                    padded=not data.full,
-                    temperature=config.temperature,
-                )
+                some = batch.select(rows)
+                logits = logits_of(self.form, some, state, padded=not data.full)
+                chosen = log_probabilities(logits, choice, config.temperature)
                 loss = clipped_loss(chosen, old, advantage, weight, config.ratio_clip)
                 self.learner.update(loss, rate)
                 self.window.add(choice.numel(), loss=loss.detach())
@@ -146,14 +141,13 @@ class Proximal(Finetuning):
         self, batch: ArcBatch, state: State, choice: Tensor, data: InstanceSet, part: int
     ) -> Iterator[Tensor]:
         for rows in torch.arange(len(batch), device=self.device).view(-1, part):
-            yield log_probabilities(
+            logits = logits_of(
                 LearningForm(self.baseline.model),
                 batch.select(rows),
                 State(*(tensor[rows] for tensor in state)),
-                choice[rows],
                 padded=not data.full,
-                temperature=self.config.temperature,
             )
+            yield log_probabilities(logits, choice[rows], self.config.temperature)
 
     def _challenge(self) -> None:
         """Put the policy in the baseline's place if it is better on the validation sets."""

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import copy
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from arcfleet.neural.finetuning import Finetuning, scaled
+from arcfleet.neural.learning_form import LearningForm
 from arcfleet.neural.policy_gradient import (
+    divergence,
     leave_one_out,
     log_probabilities,
+    logits_of,
     reinforce_loss,
 )
 from arcfleet.neural.shrink import as_instances, shrink
@@ -28,19 +32,26 @@ class Reinforce(Finetuning):
     Each plan's advantage is that over the mean of the other samples (Kool et al. 2019,
     "Buy 4 REINFORCE samples, get a baseline for free") or over the greedy plan (Rennie
     et al. 2017). Gradients come from some moments of each plan, which bounds the memory.
+    An anchor holds the policy near the first one, whose samples differ from each other.
     """
 
     works_in_team = True
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        # Before a run is resumed, so that it is the first model then, too.
+        first = copy.deepcopy(self.learner.working).requires_grad_(False).eval()
+        self.first = LearningForm(first)
 
     def learn(self, rate: float) -> None:
         """Sample plans of some instances and raise the chance of the better ones."""
         config = self.config
         number = self.draw_set()
         data = self.sets[number]
-        count, part = config.instances(
+        size, part = config.instances(
             data.batch.num_arcs, config.copies, self.available(data)
         )
-        _, batch = self.draw_instances(data, count)
+        _, batch = self.draw_instances(data, size)
         rollout = self.sampled(self.policy, batch, config.copies)
         costs = scaled(batch, batch.deadheads(rollout.arcs))  # (batch, copies)
         self.window.add(0, sampled=costs.mean())
@@ -48,13 +59,14 @@ class Reinforce(Finetuning):
         rungs = self.rungs_of(number)
         moments = max(1, round(config.moments / len(rungs)))
         drawn = [self.draw_choices(rollout.arcs, moments, rung) for rung in rungs]
-        for rows in torch.arange(count, device=self.device).view(-1, part):
+        for rows in torch.arange(size, device=self.device).view(-1, part):
             some, arcs = batch.select(rows), rollout.arcs[rows]
             for place, (when, decisions) in enumerate(drawn, start=1):
-                worth = advantages[rows] * decisions[rows]  # (batch, copies)
-                worth = worth.repeat_interleave(moments, dim=1)
+                # Of the rung, (batch, copies); each moment stands for all of them.
+                count = decisions[rows].repeat_interleave(moments, dim=1)
+                worth = advantages[rows].repeat_interleave(moments, dim=1)
                 rung = rungs[place - 1]
-                loss = self._loss(some, arcs, when[rows], worth, rung, not data.full)
+                loss = self._loss(some, arcs, when[rows], worth, count, rung, not data.full)
                 # The sum over all rungs has the gradient of whole plans.
                 if place < len(rungs):
                     self.learner.add(loss)
@@ -67,6 +79,7 @@ class Reinforce(Finetuning):
         arcs: Tensor,
         moments: Tensor,
         worth: Tensor,
+        count: Tensor,
         rung: Rung | None,
         padded: bool,
     ) -> Tensor:
@@ -76,17 +89,18 @@ class Reinforce(Finetuning):
             small = shrink(batch, alone, rung.length, rows)
             batch, state = small.batch, small.state
             choice = small.slot.gather(1, choice.reshape(-1, 1))
-            worth = worth.reshape(-1, 1)
-        chosen = log_probabilities(
-            self.form,
-            batch,
-            state,
-            choice,
-            padded=padded or bool(rung),
-            temperature=self.config.temperature,
-        )
-        loss = reinforce_loss(chosen, worth)
+            worth, count = worth.reshape(-1, 1), count.reshape(-1, 1)
+        padded = padded or bool(rung)
+        logits = logits_of(self.form, batch, state, padded=padded)
+        chosen = log_probabilities(logits, choice, self.config.temperature)
+        loss = reinforce_loss(chosen, worth * count)
         self.window.add(choice.numel(), loss=loss.detach())
+        if self.config.anchor:
+            with torch.no_grad():
+                first = logits_of(self.first, batch, state, padded=padded)
+            left = (divergence(logits, first) * count).mean()
+            self.window.add(0, left=left.detach())
+            loss = loss + self.config.anchor * left
         return loss
 
     def advantages(self, batch: ArcBatch, costs: Tensor) -> Tensor:
