@@ -183,6 +183,11 @@ def test_wrong_curves(
         (tmp_path / "metrics.jsonl").write_text(damaged + '\n{"step": 1}\n')
         assert "metrics.jsonl:1: expected a line of metrics" in error(str(tmp_path))
     assert "different names" in error("a=b", "a=c")
+    good = '{"step": 1, "seconds": 2, "gaps": {"a": {"greedy": 5}}}\n'
+    (tmp_path / "metrics.jsonl").write_text(good)
+    tiny_model_file(tmp_path).rename(tmp_path / "model.safetensors")
+    found = error(str(tmp_path))
+    assert "model.safetensors: expected the facts of a training run" in found
 
 
 def test_scenes_are_solved_once(

@@ -189,10 +189,18 @@ def _caption(runs: Sequence[tuple[str, Path]]) -> str:
     instances: set[int] = set()
     devices: dict[str, None] = {}
     for _, folder in runs:
-        facts: dict[str, Any] = dict(read_model_info(folder / "model.safetensors").facts)
-        seeds.add(facts["config"]["seed"])
-        instances |= {each["instances"] for each in facts["validation"]}
-        devices[f"{facts['device']} (torch {facts['torch']})"] = None
+        path = folder / "model.safetensors"
+        facts: dict[str, Any] = dict(read_model_info(path).facts)
+        try:
+            seeds.add(facts["config"]["seed"])
+            instances |= {each["instances"] for each in facts["validation"]}
+            devices[f"{facts['device']} (torch {facts['torch']})"] = None
+        except (KeyError, TypeError):
+            raise FileError(
+                path,
+                "expected the facts of a training run in the model, found none: name "
+                "folders that `arcfleet train` has made",
+            ) from None
     numbers = ", ".join(str(x) for x in sorted(seeds))
     counts = ", ".join(f"{x:,}" for x in sorted(instances))
     return (

@@ -15,8 +15,8 @@ from arcfleet.neural.finetune import finetune
 from arcfleet.neural.finetune_config import FinetuneConfig
 from arcfleet.neural.pretrain import pretrain
 from arcfleet.neural.team import Team, join_team
-from arcfleet.neural.training_loop import checksum
 from arcfleet.neural.training_run import difference
+from arcfleet.neural.training_start import checksum
 
 if TYPE_CHECKING:
     from collections.abc import Callable

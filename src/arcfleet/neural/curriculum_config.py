@@ -13,7 +13,7 @@ from arcfleet.neural.finetune import require_one_process
 from arcfleet.neural.finetune_config import FinetuneConfig
 from arcfleet.neural.labelled_set import require_distinct
 from arcfleet.neural.pretrain_config import PretrainConfig, config_of, require_known
-from arcfleet.neural.training_loop import require_teamwork, require_weights
+from arcfleet.neural.training_start import require_teamwork, require_weights
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

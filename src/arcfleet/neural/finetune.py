@@ -12,14 +12,14 @@ from arcfleet.neural.proximal import Proximal
 from arcfleet.neural.reinforce import Reinforce
 from arcfleet.neural.self_improvement import SelfImprovement
 from arcfleet.neural.team import Team, join_team
-from arcfleet.neural.training_loop import (
+from arcfleet.neural.training_progress import TrainingProgress
+from arcfleet.neural.training_run import RunFolder
+from arcfleet.neural.training_start import (
     checksum,
     first_model,
     require_teamwork,
     require_weights,
 )
-from arcfleet.neural.training_progress import TrainingProgress
-from arcfleet.neural.training_run import RunFolder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -13,7 +13,8 @@ from arcfleet.neural.decode import greedy, sample
 from arcfleet.neural.fast_policy import FastPolicy
 from arcfleet.neural.features import flip_axes
 from arcfleet.neural.gumbel import draw_seeds
-from arcfleet.neural.training_loop import TrainingLoop, allow_graphs, learning_form
+from arcfleet.neural.learning_form import allow_graphs, learning_form
+from arcfleet.neural.training_loop import TrainingLoop
 from arcfleet.neural.trajectories import draw_choices
 
 if TYPE_CHECKING:

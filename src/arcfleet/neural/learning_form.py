@@ -6,7 +6,7 @@ alike and share their graphs. Decoding, whose shapes are many, uses the model it
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 
@@ -17,7 +17,13 @@ if TYPE_CHECKING:
 
     from arcfleet.neural.arc_batch import ArcBatch
     from arcfleet.neural.daam import Daam
+    from arcfleet.neural.pretrain_config import PretrainConfig
     from arcfleet.neural.state import State
+
+    Function = TypeVar("Function", bound=Callable[..., Tensor])
+
+# Of a set, at most: lengths of states, and what differs beside them.
+_SHAPES = 16
 
 
 class LearningForm:
@@ -59,3 +65,28 @@ class LearningForm:
         for layer in self._layers:
             flat = layer(flat, real)
         return self._point(flat.view(embedding.shape), prepared, state, allowed)
+
+
+def learning_form(model: Daam, config: PretrainConfig, sets: int) -> LearningForm:
+    """Give the form of a model to learn from so many sets, compiled if it shall be."""
+    if config.compile:
+        allow_graphs(_SHAPES * sets)
+    return LearningForm(model, compiled=config.compile)
+
+
+def compiled_by_scale(function: Function, shapes: int) -> Function:
+    """Compile what is called with so many kinds of shapes, each a graph of its own."""
+    allow_graphs(2 * shapes)
+    compiled: Any = torch.compile(function, dynamic=False)
+    return compiled  # type: ignore[no-any-return]
+
+
+def allow_graphs(count: int) -> None:
+    """Let torch.compile make so many graphs of one function.
+
+    Sizes that vary within a graph would make it slower, and giving up after some graphs
+    would be silent.
+    """
+    from torch._dynamo import config as compiler
+
+    compiler.recompile_limit = max(compiler.recompile_limit, count)

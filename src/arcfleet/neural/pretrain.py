@@ -11,18 +11,18 @@ from torch.nn import functional
 from arcfleet.neural.daam import Daam
 from arcfleet.neural.imitation import draw_lesson
 from arcfleet.neural.labelled_set import open_labelled, require_distinct
+from arcfleet.neural.learning_form import learning_form
 from arcfleet.neural.state import allowed_arcs
 from arcfleet.neural.team import join_team
-from arcfleet.neural.training_loop import (
-    TrainingLoop,
+from arcfleet.neural.training_loop import TrainingLoop
+from arcfleet.neural.training_progress import TrainingProgress
+from arcfleet.neural.training_run import RunFolder
+from arcfleet.neural.training_start import (
     checksum,
     first_model,
-    learning_form,
     require_teamwork,
     require_weights,
 )
-from arcfleet.neural.training_progress import TrainingProgress
-from arcfleet.neural.training_run import RunFolder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

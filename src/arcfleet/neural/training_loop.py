@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 import time
 import warnings
 from abc import ABC, abstractmethod
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic
 
 import torch
 
@@ -18,19 +16,16 @@ from arcfleet.errors import (
     OptionError,
     WithoutPicturesWarning,
 )
-from arcfleet.neural.checkpoint import load_model_of, save_model
-from arcfleet.neural.daam import Daam
+from arcfleet.neural.checkpoint import save_model
 from arcfleet.neural.device import has_bfloat16, working_on
 from arcfleet.neural.kinds import AnyModel
 from arcfleet.neural.learner import Learner
-from arcfleet.neural.learning_form import LearningForm
 from arcfleet.neural.plan_pictures import draw_examples
 from arcfleet.neural.shrink import rung_sizes, rungs
 from arcfleet.neural.team import Team
 from arcfleet.neural.training_progress import Trained, TrainingProgress, Window
 from arcfleet.neural.training_run import generator_on, stop_on_signals
 from arcfleet.neural.validation import Gaps, validate
-from arcfleet.neural.widen import can_widen, widened
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -42,11 +37,6 @@ if TYPE_CHECKING:
     from arcfleet.neural.pretrain_config import PretrainConfig
     from arcfleet.neural.shrink import Rung
     from arcfleet.neural.training_run import RunFolder
-
-    Function = TypeVar("Function", bound=Callable[..., Tensor])
-
-# Of a set, at most: lengths of states, and what differs beside them.
-_SHAPES = 16
 
 
 class TrainingLoop(ABC, Generic[AnyModel]):
@@ -404,84 +394,6 @@ def _never() -> bool:
 
 def _tell_nobody(_: TrainingProgress) -> None:
     pass
-
-
-def compiled_by_scale(function: Function, shapes: int) -> Function:
-    """Compile what is called with so many kinds of shapes, each a graph of its own."""
-    allow_graphs(2 * shapes)
-    compiled: Any = torch.compile(function, dynamic=False)
-    return compiled  # type: ignore[no-any-return]
-
-
-def learning_form(model: Daam, config: PretrainConfig, sets: int) -> LearningForm:
-    """Give the form of a model to learn from so many sets, compiled if it shall be."""
-    if config.compile:
-        allow_graphs(_SHAPES * sets)
-    return LearningForm(model, compiled=config.compile)
-
-
-def allow_graphs(count: int) -> None:
-    """Let torch.compile make so many graphs of one function.
-
-    Sizes that vary within a graph would make it slower, and giving up after some graphs
-    would be silent.
-    """
-    from torch._dynamo import config as compiler
-
-    compiler.recompile_limit = max(compiler.recompile_limit, count)
-
-
-def first_model(
-    kind: type[AnyModel], config: PretrainConfig, init: Path | str | None
-) -> AnyModel:
-    """Give the weights to start from: those of a file, else random ones.
-
-    Raises
-    ------
-    OptionError
-        If the model of the file has other sizes than the config, fewer features of DaAM
-        excepted.
-    """
-    if init is not None:
-        model, _ = load_model_of(kind, init, "cpu")
-        wanted: Any = config.model
-        if isinstance(model, Daam) and can_widen(model.config, wanted):
-            return widened(model, wanted)
-        if model.config != config.model:
-            raise OptionError(
-                f"expected the model to start from to have the sizes {config.model}, "
-                f"found {model.config} in {init}: give its sizes, or start from nothing"
-            )
-        return model
-    # The start depends on the seed alone, and the caller's generator is left as it was.
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(config.seed)
-        sizes: Any = config.model
-        return kind(sizes)
-
-
-def require_weights(config: PretrainConfig, count: int) -> None:
-    """Raise OptionError unless every data set has a weight, or none has."""
-    if config.weights and len(config.weights) != count:
-        raise OptionError(
-            f"expected a weight for each of {count} data sets, got "
-            f"{len(config.weights)} weights"
-        )
-
-
-def require_teamwork(config: PretrainConfig) -> None:
-    """Raise OptionError where several processes cannot train such a model together."""
-    size = Team.of_environment().size
-    if size > 1 and config.model.norm == "batch":
-        raise OptionError(
-            f"expected another norm than batch for {size} processes, each of which would "
-            "take the statistics of its own part: choose rms, or start one process"
-        )
-
-
-def checksum(path: Path | str) -> str:
-    """Give the SHA-256 of a file, which tells models apart."""
-    return hashlib.sha256(Path(path).read_bytes()).hexdigest()
 
 
 def _working_type(config: PretrainConfig, device: torch.device) -> torch.dtype:

@@ -8,9 +8,10 @@ import torch
 
 from arcfleet.neural.baselines.rollouts import draw_rows, instances_at, sampled_plans
 from arcfleet.neural.baselines.vrp_dl import VrpDl
+from arcfleet.neural.learning_form import compiled_by_scale
 from arcfleet.neural.policy_gradient import reinforce_loss
 from arcfleet.neural.state import allowed_arcs, start
-from arcfleet.neural.training_loop import TrainingLoop, compiled_by_scale
+from arcfleet.neural.training_loop import TrainingLoop
 from arcfleet.neural.trajectories import draw_choices, num_choices, states_at
 
 if TYPE_CHECKING:

@@ -12,8 +12,9 @@ from arcfleet.neural.baselines.replay import Replay
 from arcfleet.neural.baselines.rollouts import draw_rows, instances_at, sampled_plans
 from arcfleet.neural.baselines.s2v_dqn import S2vDqn
 from arcfleet.neural.baselines.targets import best_values, n_step_gains
+from arcfleet.neural.learning_form import compiled_by_scale
 from arcfleet.neural.state import State, allowed_arcs
-from arcfleet.neural.training_loop import TrainingLoop, compiled_by_scale
+from arcfleet.neural.training_loop import TrainingLoop
 from arcfleet.neural.trajectories import draw_choices, states_at
 
 if TYPE_CHECKING:

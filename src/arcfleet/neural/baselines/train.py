@@ -12,9 +12,9 @@ from arcfleet.neural.baselines.s2v_dqn import S2vDqn
 from arcfleet.neural.baselines.vrp_dl import VrpDl
 from arcfleet.neural.device import choose_device
 from arcfleet.neural.labelled_set import open_instances, open_labelled, require_distinct
-from arcfleet.neural.training_loop import checksum, first_model, require_weights
 from arcfleet.neural.training_progress import TrainingProgress
 from arcfleet.neural.training_run import RunFolder
+from arcfleet.neural.training_start import checksum, first_model, require_weights
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
