@@ -315,6 +315,7 @@ def test_wrong_arguments(folder: Path, tmp_path: Path) -> None:
         ({"objective": "samples", "copies": 1}, "at least 2 copies for the objective"),
         ({"temperature": 0}, "temperature to be a number from"),
         ({"anchor": -1}, "anchor to be a number from 0"),
+        ({"objective": "ppo", "unbound": 0.5}, "unbound to be 0 for the objective ppo"),
         ({"objective": "ppo", "anchor": 0.1}, "no anchor for the objective ppo, got 0.1"),
         ({"standardise": 1}, "standardise to be true or false"),
         ({"copies": 0}, "copies to be a whole number from 1 to"),

@@ -23,6 +23,7 @@ from arcfleet.neural.imitation import (
     moments_of,
     sequences,
     state_at,
+    without_returns,
 )
 from arcfleet.neural.labelled_plans import (
     backwards,
@@ -135,6 +136,50 @@ def test_states_are_those_of_stepping_through(labelled: LabelledSet) -> None:
         assert torch.equal(choice[there, now], drawn.arcs[there, now])
         walked = step(batch, walked, drawn.arcs[:, now : now + 1])
     assert not walked.unserved.any()
+
+
+def test_tours_are_those_of_stepping_through_without_the_capacity(
+    labelled: LabelledSet,
+) -> None:
+    drawn = draw(labelled, "random")
+    batch = labelled.batch
+    tour = without_returns(batch, drawn)
+    for row in range(len(batch)):
+        services = [arc for route in routes_of(drawn, row) for arc in route]
+        assert tour.arcs[row, : int(tour.steps[row])].tolist() == [*services, 0]
+    most = int(tour.steps.max())
+    moments = torch.arange(most).expand(len(batch), -1).minimum(tour.steps[:, None] - 1)
+    state, choice = state_at(batch, tour, moments)
+    assert allowed_arcs(batch, state, bound=False).gather(2, choice[..., None]).all()
+    walked = start(batch)
+    for now in range(most):
+        there = now < tour.steps
+        for drawn_part, walked_part in zip(state, walked, strict=True):
+            assert drawn_part.dtype == walked_part.dtype
+            assert torch.equal(drawn_part[there, now], walked_part[there, 0])
+        walked = step(batch, walked, tour.arcs[:, now : now + 1], bound=False)
+    assert not walked.unserved.any()
+
+
+@pytest.mark.parametrize("shrunk", [False, True])
+def test_lessons_without_the_capacity(labelled: LabelledSet, shrunk: bool) -> None:
+    rung = rungs(labelled.batch)[0] if shrunk else None
+    lesson = draw_lesson(
+        labelled.batch,
+        labelled.plans,
+        route_order="farthest",
+        directions="random",
+        moments=6,
+        rung=rung,
+        flip=False,
+        generator=torch.Generator().manual_seed(3),
+        bound=False,
+    )
+    assert not lesson.bound
+    assert (lesson.choice > 0).all()  # no returns
+    assert (lesson.state.remaining == lesson.batch.capacity[:, None]).all()
+    allowed = allowed_arcs(lesson.batch, lesson.state, bound=False)
+    assert allowed.gather(2, lesson.choice[..., None]).all()
 
 
 def test_moments_are_uniform_and_leave_out_the_forced_return() -> None:

@@ -33,6 +33,8 @@ from tests.neural.labelled_towns import labelled_file
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from arcfleet.neural.imitation import Lesson
+    from arcfleet.neural.learning_form import LearningForm
     from arcfleet.neural.shrink import Rung
     from arcfleet.neural.training_progress import Trained, TrainingProgress
     from arcfleet.report.scene_plot import ScenePlans
@@ -376,6 +378,28 @@ def test_weights_choose_the_data_set(
     monkeypatch.setattr(pretrain_module.Pretraining, "lesson", note)
     run(folder, tmp_path / "run", replace(QUICK, steps=60, weights=(1.0, 5.0)))
     assert 40 <= seen.count("mixed") <= 58
+
+
+@pytest.mark.parametrize(("unbound", "least", "most"), [(0.0, 60, 60), (0.5, 15, 45)])
+def test_some_steps_ignore_the_capacity(
+    folder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    unbound: float,
+    least: int,
+    most: int,
+) -> None:
+    seen: list[bool] = []
+    loss = pretrain_module.imitation_loss
+
+    def note(model: LearningForm, lesson: Lesson, padded: bool) -> torch.Tensor:
+        seen.append(lesson.bound)
+        return loss(model, lesson, padded)
+
+    monkeypatch.setattr(pretrain_module, "imitation_loss", note)
+    run(folder, tmp_path / "run", replace(QUICK, steps=60, unbound=unbound))
+    assert len(seen) == 60
+    assert least <= seen.count(True) <= most
 
 
 def test_wrong_arguments(folder: Path, tmp_path: Path) -> None:

@@ -56,7 +56,7 @@ class FinetuneConfig(PretrainConfig):
         reinforcement makes a policy so sure that all its samples are the same.
     moments, tokens
         States drawn of each plan, and arcs of all states of an update.
-    route_order, directions
+    route_order, directions, unbound
         Of the plans that "imitate-best" imitates.
     lessons
         Updates of a step of "imitate-best".
@@ -106,6 +106,11 @@ class FinetuneConfig(PretrainConfig):
             raise OptionError(
                 "expected at least 2 copies for the objective samples, which compares "
                 f"them, got {self.copies}"
+            )
+        if self.unbound and self.objective != "imitate-best":
+            raise OptionError(
+                f"expected unbound to be 0 for the objective {self.objective}, got "
+                f"{self.unbound}: only imitate-best shows plans as one tour"
             )
         if self.anchor and self.objective not in ("samples", "self-critical"):
             raise OptionError(

@@ -63,12 +63,15 @@ class Lesson(NamedTuple):
         As those of `state_at`.
     weight
         How much each choice counts, 1 in the mean, of the shape of `choice`.
+    bound
+        Whether the capacity counts, as `allowed_arcs` takes it.
     """
 
     batch: ArcBatch
     state: State
     choice: Tensor
     weight: Tensor
+    bound: bool = True
 
 
 def sequences(
@@ -122,6 +125,22 @@ def sequences(
     )
 
 
+def without_returns(batch: ArcBatch, plans: Sequences) -> Sequences:
+    """Give the same services as one tour, which goes home only at the end.
+
+    So plans are built where the capacity does not count: the vehicle is always empty.
+    """
+    serves = plans.arcs != 0
+    tasks = serves.sum(1)
+    most = plans.arcs.shape[1]
+    slot = torch.where(serves, serves.cumsum(1) - 1, most)
+    return Sequences(
+        arcs=_into_slots(plans.arcs[:, None], slot, most),
+        remaining=batch.capacity[:, None].expand(-1, most),
+        steps=tasks + 1,
+    )
+
+
 def draw_lesson(
     batch: ArcBatch,
     plans: LabelledPlans,
@@ -132,6 +151,7 @@ def draw_lesson(
     rung: Rung | None,
     flip: bool,
     generator: Generator,
+    bound: bool = True,
 ) -> Lesson:
     """Draw moments of plans, each laid out and each instance looked at anew.
 
@@ -145,16 +165,22 @@ def draw_lesson(
         Which moments, their served arcs left out; None for any, with all arcs.
     flip
         Whether the MDS axes are flipped at random.
+    bound
+        Whether plans are built under the capacity; else as one tour, by
+        `without_returns`.
     """
     if flip:
         batch = flip_axes(batch, generator)
     laid_out = sequences(
         batch, plans, route_order=route_order, directions=directions, generator=generator
     )
+    if not bound:
+        laid_out = without_returns(batch, laid_out)
     if rung is None:
         drawn = draw_moments(laid_out.steps, moments, generator)
         state, choice = state_at(batch, laid_out, drawn)
-        return Lesson(batch, state, choice, torch.ones(choice.shape, device=choice.device))
+        weight = torch.ones(choice.shape, device=choice.device)
+        return Lesson(batch, state, choice, weight, bound)
     choices = laid_out.steps - 1  # but for the last return
     first, count = moments_of(laid_out.arcs, choices, rung)
     drawn = draw_moments(count + 1, moments, generator) + first[:, None]
@@ -168,6 +194,7 @@ def draw_lesson(
         state=small.state,
         choice=small.slot.gather(1, choice.reshape(-1, 1)),
         weight=weight / weight.mean().clamp(min=1e-9),
+        bound=bound,
     )
 
 

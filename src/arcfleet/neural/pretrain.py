@@ -161,6 +161,7 @@ class Pretraining(TrainingLoop[Daam]):
             rung=rung,
             flip=config.flip_axes,
             generator=generator,
+            bound=self.draw_bound(),
         )
         mine = self.team.my_lesson(lesson)
         return imitation_loss(self._form, mine, rung is not None or not labelled.full)
@@ -192,8 +193,8 @@ def imitation_loss(model: LearningForm, lesson: Lesson, padded: bool) -> Tensor:
     padded
         Whether there may be padding.
     """
-    batch, state, choice, weight = lesson
-    allowed = allowed_arcs(batch, state)
+    batch, state, choice, weight, bound = lesson
+    allowed = allowed_arcs(batch, state, bound=bound)
     logits = model.logits(batch, state, allowed, padded=padded)  # (batch, copies, arcs)
     losses = functional.cross_entropy(
         logits.flatten(0, 1), choice.flatten(), reduction="none"

@@ -24,6 +24,7 @@ Config = TypeVar("Config", bound="PretrainConfig")
 _LIMITS: dict[str, Limits] = {
     "steps": (int, 1, 10**9),
     "minutes": (float, 1e-3, 10**6),
+    "unbound": (float, 0, 1),
     "moments": (int, 1, 10**4),
     "tokens": (int, 1, 10**9),
     "learning_rate": (float, 0, 1),
@@ -56,6 +57,9 @@ class PretrainConfig:
         does not count.
     route_order, directions
         Of the labelled plans, as `imitation.sequences` takes them.
+    unbound
+        Share of the steps that show plans as one tour without returns, which decoding
+        without the capacity goes by.
     flip_axes
         Whether the MDS axes, whose signs mean nothing, are flipped at random.
     moments
@@ -95,6 +99,7 @@ class PretrainConfig:
     minutes: float | None = None
     route_order: RouteOrder = "farthest"
     directions: Directions = "random"
+    unbound: float = 0.0
     flip_axes: bool = True
     moments: int = 8
     tokens: int = 200_000

@@ -103,6 +103,7 @@ class SelfImprovement(Finetuning):
             rung=rung,
             flip=config.flip_axes,
             generator=self.generator,
+            bound=self.draw_bound(),
         )
         mine = self.team.my_lesson(lesson)
         loss = imitation_loss(self.form, mine, rung is not None or not data.full)

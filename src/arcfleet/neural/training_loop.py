@@ -148,6 +148,11 @@ class TrainingLoop(ABC, Generic[AnyModel]):
             return known[0] if known else None
         return known[int(torch.multinomial(sizes, 1, generator=self._host))]
 
+    def draw_bound(self) -> bool:
+        """Choose whether the capacity counts in the next lesson."""
+        unbound = self.settings.unbound
+        return not unbound or float(torch.rand((), generator=self._host)) >= unbound
+
     def rungs_of(self, number: int) -> list[Rung] | list[None]:
         """Give all parts that the states of a set come in; None for all of them."""
         return self._rungs[number] or [None]
