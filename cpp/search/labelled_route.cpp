@@ -5,7 +5,7 @@
 namespace arcfleet {
 
 TaskTable::TaskTable(const Network &network)
-    : network_(&network), removal_never_costs_(true) {
+    : network_(&network), reversible_(true), removal_never_costs_(true) {
     const auto size = static_cast<size_t>(network.num_terminals());
     const std::vector<int32_t> &distances = network.distances();
     bool symmetric = true;
@@ -23,6 +23,7 @@ TaskTable::TaskTable(const Network &network)
         }
     }
     to_ = symmetric ? distances.data() : transposed_.data();
+    reversible_ = symmetric;
 
     int64_t all_alone = 0;
     for (int32_t task = 0; task < network.num_tasks(); ++task) {
@@ -50,6 +51,7 @@ TaskTable::TaskTable(const Network &network)
             throw std::overflow_error("plan costs exceed 2^29 - 1");
         }
         ends.alone = static_cast<int32_t>(alone);
+        reversible_ = reversible_ && ends.forward_cost == ends.reverse_cost;
         ends_.push_back(ends);
     }
 }

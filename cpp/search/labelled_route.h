@@ -59,6 +59,8 @@ class TaskTable {
         return to_ + static_cast<size_t>(terminal) *
                          static_cast<size_t>(network_->num_terminals());
     }
+    // Whether every route costs the same when driven the other way round.
+    bool reversible() const { return reversible_; }
     // Whether taking a task out of a route never makes the route dearer.
     bool removal_never_costs() const { return removal_never_costs_; }
 
@@ -67,6 +69,7 @@ class TaskTable {
     std::vector<TaskEnds> ends_;
     std::vector<int32_t> transposed_; // empty where the matrix is symmetric
     const int32_t *to_;
+    bool reversible_;
     bool removal_never_costs_;
 };
 
@@ -104,6 +107,39 @@ struct LabelledRoute {
     void refresh_forward(const TaskTable &tasks, size_t first);
     void refresh_backward(const TaskTable &tasks, size_t last);
 };
+
+// Where a part of a route may be joined to another: the ends of its outermost task, and
+// what the part costs from the depot up to there, or from there to the depot.
+struct Joint {
+    int32_t u;
+    int32_t v;
+    int32_t cost_at_u;
+    int32_t cost_at_v;
+};
+
+// The part of a route up to a visit.
+inline Joint head(const Visit &last) {
+    return {last.u, last.v, last.done_at_u, last.done_at_v};
+}
+
+// The part of a route from a visit on.
+inline Joint tail(const Visit &first) {
+    return {first.u, first.v, first.from_u, first.from_v};
+}
+
+// Cost of a route made of two parts. Where routes are reversible, a head may stand for
+// a tail and a tail for a head: the same tasks the other way round.
+inline int32_t joined_cost(const TaskTable &tasks, const Joint &left,
+                           const Joint &right) {
+    const int32_t *from_u = tasks.from(left.u);
+    const int32_t *from_v = tasks.from(left.v);
+    // One direction of each task is allowed, so the minima on the left stay in range.
+    const int32_t at_u =
+        std::min(left.cost_at_u + from_u[right.u], left.cost_at_v + from_v[right.u]);
+    const int32_t at_v =
+        std::min(left.cost_at_u + from_u[right.v], left.cost_at_v + from_v[right.v]);
+    return std::min(at_u + right.cost_at_u, at_v + right.cost_at_v);
+}
 
 // Evaluates putting one task into the gaps of routes. Both directions of the task and
 // of all others in the route are considered.

@@ -21,6 +21,10 @@ constexpr size_t kNearTerminals = 3;
 constexpr int32_t kPriceWindow = 200;
 constexpr double kPriceStep = 1.05;
 
+// Tries to exchange tails per iteration. A try costs about a fiftieth of taking tasks
+// out and putting them back.
+constexpr int kTailExchanges = 5;
+
 } // namespace
 
 RuinRecreateTables::RuinRecreateTables(const Network &network,
@@ -422,8 +426,30 @@ bool Chain::recreate(double limit) {
     return true;
 }
 
+// Notes the current plan if it is the best so far.
+bool Chain::keep_if_best() {
+    const int64_t true_cost = current_true_cost();
+    if (excess_ > 0 || true_cost >= best_cost_) {
+        return false;
+    }
+    best_cost_ = true_cost;
+    best_ = routes_;
+    const int32_t fleet = tasks_.network().rules().fleet_limit;
+    best_fits_fleet_ = fleet == 0 || num_routes_ <= fleet;
+    return true;
+}
+
 bool Chain::step(double temperature) {
     ++iterations_;
+    bool improved = ruin_and_recreate(temperature);
+    for (int i = 0; i < kTailExchanges; ++i) {
+        improved = exchange_tails(temperature) || improved;
+    }
+    adapt_excess_price();
+    return improved;
+}
+
+bool Chain::ruin_and_recreate(double temperature) {
     removed_.clear();
     touched_.clear();
     num_saved_ = 0;
@@ -437,14 +463,7 @@ bool Chain::step(double temperature) {
     bool improved = false;
     if (complete && penalised_cost() < limit) {
         cost_ = penalised_cost();
-        const int64_t true_cost = route_costs_ + fixed_cost(num_routes_);
-        if (excess_ == 0 && true_cost < best_cost_) {
-            best_cost_ = true_cost;
-            best_ = routes_;
-            const int32_t fleet = tasks_.network().rules().fleet_limit;
-            best_fits_fleet_ = fleet == 0 || num_routes_ <= fleet;
-            improved = true;
-        }
+        improved = keep_if_best();
     } else {
         roll_back();
     }
@@ -452,7 +471,6 @@ bool Chain::step(double temperature) {
         is_touched_[idx(slot)] = 0;
     }
     tidy_slots();
-    adapt_excess_price();
     return improved;
 }
 

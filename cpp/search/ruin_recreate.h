@@ -55,7 +55,8 @@ class Chain {
     // Goes on from a plan, keeping the best.
     void continue_from(const Plan &plan);
 
-    // One iteration; true if it found a new best.
+    // One iteration: tasks taken out and put back, then a few tries to exchange tails
+    // of routes. True if it found a new best.
     bool step(double temperature);
 
     int64_t iterations() const { return iterations_; }
@@ -74,6 +75,10 @@ class Chain {
     void remove_string(int32_t slot, int32_t first, int32_t last);
     void sort_removed();
     bool recreate(double limit);
+    bool ruin_and_recreate(double temperature);
+    bool exchange_tails(double temperature);
+    void replace_route(int32_t slot, std::vector<Visit> &visits);
+    bool keep_if_best();
     // Where a task may go in a route, and what the route then costs.
     struct Gap {
         int64_t cost;
@@ -123,6 +128,9 @@ class Chain {
     int64_t saved_excess_ = 0;
     std::vector<int32_t> with_room_;  // slots that have room for the task at hand
     std::vector<int32_t> full_slots_; // that would carry a little too much with it
+    // Two routes in the making, while tails are exchanged.
+    std::vector<Visit> first_visits_;
+    std::vector<Visit> second_visits_;
     // The best.
     std::vector<LabelledRoute> best_;
     int64_t best_cost_ = -1;

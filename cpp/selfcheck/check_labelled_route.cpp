@@ -59,6 +59,16 @@ void check_labelled_route() {
             route.insert(tasks, task, static_cast<int32_t>(gap) + 1);
             ARCFLEET_EQUAL(int64_t{route.cost}, cheapest(*network, order));
         }
+        for (size_t i = 0; i <= order.size(); ++i) {
+            ARCFLEET_EQUAL(
+                joined_cost(tasks, head(route.visits[i]), tail(route.visits[i + 1])),
+                route.cost);
+            if (tasks.reversible()) {
+                ARCFLEET_EQUAL(joined_cost(tasks, tail(route.visits[i + 1]),
+                                           head(route.visits[i])),
+                               route.cost);
+            }
+        }
         if (order.size() > 3) {
             route.erase(2, 4);
             order.erase(order.begin() + 1, order.begin() + 3);
