@@ -21,9 +21,12 @@ constexpr size_t kNearTerminals = 3;
 constexpr int32_t kPriceWindow = 200;
 constexpr double kPriceStep = 1.05;
 
-// Tries to exchange tails per iteration. A try costs about a fiftieth of taking tasks
-// out and putting them back.
-constexpr int kTailExchanges = 5;
+// In place of the load of an empty slot that is not to be used.
+constexpr int32_t kClosed = std::numeric_limits<int32_t>::max();
+
+// Small moves tried per iteration. A try costs about a fiftieth of taking tasks out and
+// putting them back.
+constexpr int kSmallMoves = 10;
 
 } // namespace
 
@@ -128,7 +131,6 @@ void Chain::start(const Plan &plan) {
 void Chain::continue_from(const Plan &plan) {
     routes_.clear();
     loads_.clear();
-    slots_.clear();
     route_costs_ = 0;
     excess_ = 0;
     num_routes_ = static_cast<int32_t>(plan.num_routes());
@@ -141,37 +143,41 @@ void Chain::continue_from(const Plan &plan) {
         }
         route_costs_ += route.cost;
         excess_ += excess(route);
-        slots_.push_back(static_cast<int32_t>(r));
         loads_.push_back(route.load);
         routes_.push_back(std::move(route));
     }
     is_touched_.assign(routes_.size(), 0);
-    tidy_slots();
+    open_one_empty_slot();
     cost_ = penalised_cost();
 }
 
-// Keeps exactly one empty slot in use, the last one.
-void Chain::tidy_slots() {
-    size_t kept = 0;
-    int32_t empty = -1;
-    for (const int32_t slot : slots_) {
-        if (!routes_[idx(slot)].empty()) {
-            slots_[kept++] = slot;
-        }
-    }
-    slots_.resize(kept);
-    for (size_t slot = 0; slot < routes_.size() && empty < 0; ++slot) {
+void Chain::open_one_empty_slot() {
+    bool found = false;
+    for (size_t slot = 0; slot < routes_.size(); ++slot) {
         if (routes_[slot].empty()) {
-            empty = static_cast<int32_t>(slot);
+            loads_[slot] = found ? kClosed : 0;
+            found = true;
         }
     }
-    if (empty < 0) {
-        empty = static_cast<int32_t>(routes_.size());
+    if (!found) {
         routes_.emplace_back();
         is_touched_.push_back(0);
         loads_.push_back(0);
     }
-    slots_.push_back(empty);
+    found_slots_.resize(routes_.size());
+    routes_opened_or_closed_ = false;
+}
+
+size_t Chain::find_slots(int32_t least, int32_t most) {
+    const auto size = static_cast<int32_t>(loads_.size());
+    const int32_t *loads = loads_.data();
+    int32_t *found = found_slots_.data();
+    size_t number = 0;
+    for (int32_t slot = 0; slot < size; ++slot) {
+        found[number] = slot;
+        number += (loads[slot] >= least) & (loads[slot] <= most);
+    }
+    return number;
 }
 
 void Chain::touch(int32_t slot) {
@@ -251,6 +257,7 @@ void Chain::ruin_route(int32_t slot, int32_t task, double longest) {
     if (route.empty()) {
         route.clear();
         --num_routes_;
+        routes_opened_or_closed_ = true;
     } else {
         route.refresh(tasks_);
         route_costs_ += route.cost;
@@ -317,7 +324,8 @@ void Chain::put_back(int32_t slot, int32_t task, int32_t place) {
     slot_of_[idx(task)] = slot;
     if (was_empty) {
         ++num_routes_;
-        tidy_slots();
+        open_one_empty_slot();
+        routes_opened_or_closed_ = true; // it may be taken back
     }
 }
 
@@ -363,23 +371,12 @@ bool Chain::recreate(double limit) {
         const Insertion insertion(tasks_, task);
         const int32_t room = capacity_ - ends.demand;
         // Slots with room first, then those that would carry a little too much.
-        with_room_.resize(slots_.size());
-        full_slots_.resize(slots_.size());
-        size_t num_with_room = 0;
-        size_t num_full = 0;
-        for (size_t i = 0; i < slots_.size(); ++i) {
-            const int32_t slot = slots_[i];
-            const int32_t load = loads_[idx(slot)];
-            with_room_[num_with_room] = slot;
-            num_with_room += load <= room;
-            full_slots_[num_full] = slot;
-            num_full += (load > room) & (load - room <= most_excess_);
-        }
+        const size_t num_with_room = find_slots(0, room);
         int64_t best_delta = std::numeric_limits<int64_t>::max();
         int32_t best_slot = -1;
         int32_t best_place = -1;
         for (size_t i = 0; i < num_with_room; ++i) {
-            const int32_t slot = with_room_[i];
+            const int32_t slot = found_slots_[i];
             const LabelledRoute &route = routes_[idx(slot)];
             if (route.empty()) {
                 const int64_t delta =
@@ -402,8 +399,14 @@ bool Chain::recreate(double limit) {
         // Last, because most are ruled out by the price of the excess alone: putting a
         // task in hardly ever makes a route cheaper.
         auto best_priced = static_cast<double>(best_delta);
+        int32_t worthwhile = most_excess_;
+        if (excess_price_ > 0.0 &&
+            excess_price_ * std::min(worthwhile, ends.demand) >= best_priced) {
+            worthwhile = static_cast<int32_t>(best_priced / excess_price_);
+        }
+        const size_t num_full = find_slots(room + 1, room + worthwhile);
         for (size_t i = 0; i < num_full; ++i) {
-            const int32_t slot = full_slots_[i];
+            const int32_t slot = found_slots_[i];
             const LabelledRoute &route = routes_[idx(slot)];
             const double price =
                 excess_price_ * std::min(route.load - room, ends.demand);
@@ -442,8 +445,8 @@ bool Chain::keep_if_best() {
 bool Chain::step(double temperature) {
     ++iterations_;
     bool improved = ruin_and_recreate(temperature);
-    for (int i = 0; i < kTailExchanges; ++i) {
-        improved = exchange_tails(temperature) || improved;
+    for (int i = 0; i < kSmallMoves; ++i) {
+        improved = small_move(temperature) || improved;
     }
     adapt_excess_price();
     return improved;
@@ -470,7 +473,9 @@ bool Chain::ruin_and_recreate(double temperature) {
     for (const int32_t slot : touched_) {
         is_touched_[idx(slot)] = 0;
     }
-    tidy_slots();
+    if (routes_opened_or_closed_) {
+        open_one_empty_slot();
+    }
     return improved;
 }
 

@@ -55,8 +55,8 @@ class Chain {
     // Goes on from a plan, keeping the best.
     void continue_from(const Plan &plan);
 
-    // One iteration: tasks taken out and put back, then a few tries to exchange tails
-    // of routes. True if it found a new best.
+    // One iteration: tasks are taken out and put back, then a few small moves are
+    // tried. True if it found a new best.
     bool step(double temperature);
 
     int64_t iterations() const { return iterations_; }
@@ -76,7 +76,28 @@ class Chain {
     void sort_removed();
     bool recreate(double limit);
     bool ruin_and_recreate(double temperature);
-    bool exchange_tails(double temperature);
+    // Of two routes after a small move.
+    struct Loads {
+        int64_t first;
+        int64_t second;
+    };
+    bool small_move(double temperature);
+    // Each makes two routes, in first_visits_ and second_visits_, out of two at which
+    // the task and the other are, if the move is accepted.
+    bool exchange_tails(const LabelledRoute &first_route, int32_t task,
+                        const LabelledRoute &second_route, int32_t other,
+                        double temperature);
+    bool swap_tasks(const LabelledRoute &first_route, int32_t task,
+                    const LabelledRoute &second_route, int32_t other,
+                    double temperature);
+    bool move_task(const LabelledRoute &first_route, int32_t task,
+                   const LabelledRoute &second_route, int32_t other,
+                   double temperature);
+    bool too_full(const Loads &loads) const {
+        return std::max(loads.first, loads.second) > int64_t{capacity_} + most_excess_;
+    }
+    bool accepts(const LabelledRoute &first, const LabelledRoute &second, int64_t cost,
+                 const Loads &loads, double temperature);
     void replace_route(int32_t slot, std::vector<Visit> &visits);
     bool keep_if_best();
     // Where a task may go in a route, and what the route then costs.
@@ -88,7 +109,9 @@ class Chain {
     void put_back(int32_t slot, int32_t task, int32_t place);
     void touch(int32_t slot);
     void roll_back();
-    void tidy_slots();
+    void open_one_empty_slot();
+    // Lists the slots with a load from `least` to `most`; how many there are.
+    size_t find_slots(int32_t least, int32_t most);
     int64_t fixed_cost(int32_t routes) const;
     int32_t excess(const LabelledRoute &route) const {
         return std::max(0, route.load - capacity_);
@@ -104,13 +127,15 @@ class Chain {
     Random random_;
     int64_t overfleet_cost_;            // of each route beyond the fleet limit
     std::vector<LabelledRoute> routes_; // by slot; a few are empty
-    std::vector<int32_t> slots_;        // slots in use, and at least one empty one
-    std::vector<int32_t> loads_;        // by slot: all of them in a cache line or two
-    std::vector<int32_t> slot_of_;      // by task; -1 while it is out of the plan
-    int32_t num_routes_ = 0;            // routes that are not empty
-    int64_t route_costs_ = 0;           // sum over routes, fixed costs apart
-    int64_t excess_ = 0;                // load above capacity, sum over routes
-    double cost_ = 0.0; // of the current plan, with the price of its excess
+    // By slot, beyond any limit where an empty slot is not to be used: all of them in a
+    // cache line or two.
+    std::vector<int32_t> loads_;
+    std::vector<int32_t> slot_of_; // by task; -1 while it is out of the plan
+    int32_t num_routes_ = 0;       // routes that are not empty
+    int64_t route_costs_ = 0;      // sum over routes, fixed costs apart
+    int64_t excess_ = 0;           // load above capacity, sum over routes
+    double cost_ = 0.0;            // of the current plan, with the price of its excess
+    bool routes_opened_or_closed_ = false; // since one empty slot was opened
     double excess_price_ = 0.0;
     int32_t most_excess_ = 0; // of one route
     int32_t window_ = 0;      // iterations since the price was last adapted
@@ -126,9 +151,8 @@ class Chain {
     int32_t saved_num_routes_ = 0;
     int64_t saved_route_costs_ = 0;
     int64_t saved_excess_ = 0;
-    std::vector<int32_t> with_room_;  // slots that have room for the task at hand
-    std::vector<int32_t> full_slots_; // that would carry a little too much with it
-    // Two routes in the making, while tails are exchanged.
+    std::vector<int32_t> found_slots_; // into which the task at hand may go
+    // Two routes in the making.
     std::vector<Visit> first_visits_;
     std::vector<Visit> second_visits_;
     // The best.
