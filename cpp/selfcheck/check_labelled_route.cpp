@@ -39,7 +39,10 @@ int64_t cheapest(const Network &network, const std::vector<int32_t> &order) {
 void check_labelled_route() {
     for (uint64_t round = 0; round < 300; ++round) {
         Random random(3, round);
-        const RandomStreets streets(random);
+        RandomStreets streets(random);
+        if (round % 2 == 1) {
+            streets.make_reversible();
+        }
         const auto network = streets.network();
         const TaskTable tasks(*network);
         LabelledRoute route;

@@ -78,8 +78,7 @@ void check_ruin_recreate() {
         RandomStreets streets(random);
         if (round % 2 == 1) {
             // Routes may be driven backwards, and parts of them are.
-            streets.reverse_cost = streets.cost;
-            streets.reverse_service_cost = streets.service_cost;
+            streets.make_reversible();
         }
         const auto network = streets.network();
         if (network->num_tasks() == 0) {

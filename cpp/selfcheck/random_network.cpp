@@ -30,6 +30,11 @@ RandomStreets::RandomStreets(Random &random) {
     rules = {draw(0, num_nodes - 1), draw(12, 60), draw(0, 1) * draw(0, 20), 0};
 }
 
+void RandomStreets::make_reversible() {
+    reverse_cost = cost;
+    reverse_service_cost = service_cost;
+}
+
 std::unique_ptr<Network> RandomStreets::network(int threads) const {
     const ServiceArrays services{required, demand, service_cost, reverse_service_cost};
     return std::make_unique<Network>(num_nodes, links(), services, rules, threads);

@@ -34,6 +34,8 @@ struct RandomStreets {
     VehicleRules rules;
 
     explicit RandomStreets(Random &random);
+    // Every link two-way, at the same cost either way.
+    void make_reversible();
     LinkArrays links() const { return {tail, head, cost, reverse_cost}; }
     std::unique_ptr<Network> network(int threads = 1) const;
 };
