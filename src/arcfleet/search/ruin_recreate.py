@@ -59,8 +59,8 @@ class RuinRecreateSettings:
     split_rate: float = 0.8
     split_growth: float = 0.99
     blink_rate: float = 0.01
-    first_temperature: float = 1.3
-    last_temperature: float = 0.13
+    first_temperature: float = 1.0
+    last_temperature: float = 0.1
     most_excess: float = 0.15
     target_fit: float = 0.3
 
