@@ -1,7 +1,7 @@
 // Small moves between two routes that come near each other: tails are exchanged, two
-// tasks are swapped, or one is moved. Taking tasks out and putting them back greedily
-// seldom gets to these, and a try costs next to nothing: the labels on both sides of a
-// cut give the cost of the new routes.
+// tasks are swapped, or one is moved. Most often tasks that were taken out go back to
+// where they were; a small move always changes the plan, and a try costs next to
+// nothing: the labels on both sides of a cut give the cost of the new routes.
 #include "search/ruin_recreate.h"
 
 #include <cmath>
