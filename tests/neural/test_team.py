@@ -164,7 +164,9 @@ def test_two_processes_are_one_with_a_doubled_batch(folder: Path, tmp_path: Path
             for name in ("step", "loss", "sampled", "greedy", "improved", "learning_rate"):
                 assert (name in together) == (name in alone)
                 if name in alone:
-                    assert together[name] == pytest.approx(alone[name], rel=1e-4), kind
+                    # A loss of reinforcement is a small difference of large numbers.
+                    expected = pytest.approx(alone[name], rel=1e-4, abs=1e-5)
+                    assert together[name] == expected, kind
         weights, others = (
             load_file(tmp_path / f"{kind}-{number}" / "model.safetensors")
             for number in ("one", "two")
