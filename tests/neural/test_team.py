@@ -52,6 +52,8 @@ TUNING = {
     "rollout_tokens": 41 * 61 * 3 * 2,
     "tokens": 41 * 61 * 3 * 2,
     "lessons": 2,
+    # By which no loss of reinforcement, a difference of large numbers, is nearly 0.
+    "seed": 1,
 }
 OBJECTIVES = ("samples", "self-critical", "imitate-best")
 
@@ -164,9 +166,7 @@ def test_two_processes_are_one_with_a_doubled_batch(folder: Path, tmp_path: Path
             for name in ("step", "loss", "sampled", "greedy", "improved", "learning_rate"):
                 assert (name in together) == (name in alone)
                 if name in alone:
-                    # A loss of reinforcement is a small difference of large numbers.
-                    expected = pytest.approx(alone[name], rel=1e-4, abs=1e-5)
-                    assert together[name] == expected, kind
+                    assert together[name] == pytest.approx(alone[name], rel=1e-4), kind
         weights, others = (
             load_file(tmp_path / f"{kind}-{number}" / "model.safetensors")
             for number in ("one", "two")
