@@ -46,6 +46,9 @@ HIDDEN = replace(TINY, served="hidden")
 #: Steps that take milliseconds.
 QUICK = FinetuneConfig(
     model=TINY,
+    objective="imitate-best",
+    temperature=1.0,
+    learning_rate=1e-4,
     steps=4,
     tokens=2000,
     rollout_tokens=1000,

@@ -59,10 +59,11 @@ def test_a_model_is_for_learned_methods_only(small: Instance, model: Path) -> No
         solve(small, device="cpu")
 
 
-def test_the_shipped_model_solves_the_shipped_example() -> None:
+@pytest.mark.parametrize("method", ["daam-greedy", "s2v-dqn", "vrp-dl"])
+def test_the_shipped_models_solve_the_shipped_example(method: str) -> None:
     assert SHIPPED_MODEL.is_relative_to(Path(arcfleet.__file__).parent)
     denver = read("example:denver")
-    result = solve(denver, "daam-greedy", device="cpu")
+    result = solve(denver, method, device="cpu")
     require_sound(denver, result)
 
 

@@ -48,6 +48,8 @@ QUICK = {
 #: Two instances of three copies each at a time, in two updates.
 TUNING = {
     **QUICK,
+    "temperature": 1.0,
+    "anchor": 0.0,
     "copies": 3,
     "rollout_tokens": 41 * 61 * 3 * 2,
     "tokens": 41 * 61 * 3 * 2,

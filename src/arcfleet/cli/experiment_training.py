@@ -113,9 +113,12 @@ def run_ablation(options: Namespace) -> int:
     folder = options.out / "ablation"
     test_sets = open_test_sets(options.sets)
     pretraining = _settings(options, "pretrain")
-    finetuning = {"objective": "ppo"} | _settings(options, "finetune")
+    finetuning = _settings(options, "finetune")
     if options.objective is not None:
         finetuning["objective"] = options.objective
+    if finetuning.setdefault("objective", "ppo") == "ppo":
+        # The paper's, which are not the usual ones of fine-tuning.
+        finetuning = {"learning_rate": 1e-4, "temperature": 1.0} | finetuning
     files = train_ablation(
         folder,
         inputs=inputs,

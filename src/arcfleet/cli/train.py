@@ -115,11 +115,11 @@ _SIZES: tuple[Setting, ...] = (
     ("model.served", str, "NAME", "seen (default), hidden"),
 )
 _FINETUNE: tuple[Setting, ...] = (
-    ("objective", str, "NAME", "imitate-best (default), samples, self-critical, ppo"),
+    ("objective", str, "NAME", "samples (default), imitate-best, self-critical, ppo"),
     ("copies", positive_number, "N", "plans sampled of each instance; default 16"),
     ("rollout_tokens", positive_number, "N", "plans of a step times arcs; default 800000"),
-    ("temperature", number, "T", "of the samples; default 1"),
-    ("anchor", number, "A", "cost of leaving the first model, per nat; default 0"),
+    ("temperature", number, "T", "of the samples; default 0.5"),
+    ("anchor", number, "A", "cost of leaving the first model, per nat; default 0.02"),
     ("lessons", positive_number, "N", "updates of a step of imitate-best; default 20"),
     ("epochs", positive_number, "N", "passes over the states of ppo; default 3"),
     ("standardise", None, "", "bring the advantages of ppo to mean 0, deviation 1"),
@@ -127,7 +127,7 @@ _FINETUNE: tuple[Setting, ...] = (
     *COMMON,
     ("moments", positive_number, "N", "states drawn of each plan; default 4"),
     ("tokens", positive_number, "N", "states of an update times arcs; default 400000"),
-    ("learning_rate", number, "R", "default 1e-4"),
+    ("learning_rate", number, "R", "default 3e-5"),
     ("warm_up_steps", whole_number, "N", "default 5"),
     ("average_decay", number, "D", "of the mean of the weights; default 0.99"),
     ("validations", whole_number, "N", "over the whole run; default 4"),

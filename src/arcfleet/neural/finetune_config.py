@@ -16,6 +16,9 @@ from arcfleet.neural.pretrain_config import (
 Objective = Literal["imitate-best", "samples", "self-critical", "ppo"]
 OBJECTIVES: tuple[Objective, ...] = ("imitate-best", "samples", "self-critical", "ppo")
 
+# Held the greedy gains of `samples` and the variety of its samples (docs/training-log.md).
+USUAL_ANCHOR = 0.02
+
 _LIMITS: dict[str, Limits] = {
     "copies": (int, 1, 10**5),
     "rollout_tokens": (int, 1, 10**9),
@@ -52,8 +55,9 @@ class FinetuneConfig(PretrainConfig):
         so that a low one learns from plans about as good as the greedy one.
     anchor
         What a plan of "samples" or "self-critical" pays for each nat by which its decisions
-        have left those of the first model, in the unit of the instance. Without it
-        reinforcement makes a policy so sure that all its samples are the same.
+        have left those of the first model, in the unit of the instance; None for
+        USUAL_ANCHOR. Without it reinforcement makes a policy so sure that all its samples
+        are the same.
     moments, tokens
         States drawn of each plan, and arcs of all states of an update.
     route_order, directions, unbound
@@ -72,11 +76,11 @@ class FinetuneConfig(PretrainConfig):
         Steps of "ppo" between two tests of whether the policy beats the baseline.
     """
 
-    objective: Objective = "imitate-best"
+    objective: Objective = "samples"
     copies: int = 16
     rollout_tokens: int = 800_000
-    temperature: float = 1.0
-    anchor: float = 0.0
+    temperature: float = 0.5
+    anchor: float | None = None
     lessons: int = 20
     epochs: int = 3
     ratio_clip: float = 0.1
@@ -84,7 +88,7 @@ class FinetuneConfig(PretrainConfig):
     baseline_steps: int = 10
     moments: int = 4
     tokens: int = 400_000
-    learning_rate: float = 1e-4
+    learning_rate: float = 3e-5
     warm_up_steps: int = 5
     weight_decay: float = 0.0
     average_decay: float = 0.99
@@ -96,7 +100,9 @@ class FinetuneConfig(PretrainConfig):
         # By name: a class with slots is made twice, and super() finds the wrong one.
         PretrainConfig.__post_init__(self)
         for name, limits in _LIMITS.items():
-            require_number(name, getattr(self, name), limits)
+            value = getattr(self, name)
+            if name != "anchor" or value is not None:
+                require_number(name, value, limits)
         if type(self.standardise) is not bool:
             raise OptionError(
                 f"expected standardise to be true or false, got {self.standardise!r:.40}"
@@ -117,6 +123,11 @@ class FinetuneConfig(PretrainConfig):
                 f"expected no anchor for the objective {self.objective}, got "
                 f"{self.anchor}: only samples and self-critical have one"
             )
+
+    @property
+    def price_of_leaving(self) -> float:
+        """The anchor, or what is usual where it is not given."""
+        return USUAL_ANCHOR if self.anchor is None else self.anchor
 
     def instances(self, arcs: int, rows: int, available: int) -> tuple[int, int]:
         """Give the instances of a step, and of an update; the first in whole updates.

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 MOST_TASKS_AT_ONCE = 300
 #: Divides the logits where plans are drawn: below 1 the likely arcs become likelier. What
 #: was tried for the shipped model: docs/training-log.md.
-SAMPLING_TEMPERATURE = 0.3
+SAMPLING_TEMPERATURE = 0.6
 
 
 def stands_alone(network: Network) -> bool:

@@ -104,9 +104,11 @@ def test_models_by_name_and_scale() -> None:
     assert str(files.path(po, "task20")) == "a.st"
     assert str(files.path(po, "task50")) == "d.st"
     assert str(files.path(sl, "task50")) == "b=c.st"
-    with pytest.raises(OptionError, match=r"'s2v-dqn' on task20, found none.*--rows"):
-        files.path(s2v, "task20")
-    assert parse_models([]).path(po, "task20").name == "daam.safetensors"
+    shipped = parse_models([])
+    assert shipped.path(po, "task20").name == "daam.safetensors"
+    assert shipped.path(s2v, "task20").name == "s2v-dqn.safetensors"
+    with pytest.raises(OptionError, match=r"'daam-sl' on task20, found none.*--rows"):
+        shipped.path(sl, "task20")
     with pytest.raises(OptionError, match="name among s2v-dqn"):
         parse_models(["magic=a.st"], names=MODELS)
     with pytest.raises(OptionError, match="one model file for 'daam'"):
