@@ -1,0 +1,235 @@
+"""Ruin and recreate beside PyVRP: same instances, seeds and seconds, one thread, by turns.
+
+`python -m benchmarks.side_by_side egl --time 0.5 5 --seeds 3 --out out/side-by-side` adds
+one JSON line per run to DIR/runs.jsonl, as `arcfleet bench` writes it, and goes on after a
+kill. All runs of the file, and those of other programs on the same instances as published
+in reference_runs.csv, make the tables of DIR/side-by-side.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from arcfleet import check, read, solve
+from arcfleet.cli.options import positive_number, seconds
+from arcfleet.cli.progress import benchmark_bar
+from arcfleet.errors import ArcfleetError, SolutionError
+from arcfleet.experiments.benchmark import Run, runs_left
+from arcfleet.experiments.machine import commit, machine
+from arcfleet.experiments.records import Record, RecordFile, RunKey, gap_percent
+from arcfleet.experiments.report_files import make_folder, write_report
+from arcfleet.experiments.suite import read_suite
+from arcfleet.search import Stop
+from benchmarks.pyvrp_solver import pyvrp_name, solve_by_pyvrp
+from benchmarks.side_by_side_report import OURS, read_reference_runs, side_by_side_report
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from arcfleet.experiments.suite import SuiteInstance
+    from arcfleet.instance import Instance
+    from arcfleet.search import Result
+
+#: In the folder of `--out`.
+RUNS = "runs.jsonl"
+
+
+def plan_pairs(
+    sources: Iterable[SuiteInstance],
+    time_limits: Iterable[float],
+    seeds: int,
+    other: str,
+    *,
+    stop_at_reference: bool,
+) -> list[Run]:
+    """List both solvers' runs in pairs, each first in every other pair.
+
+    Parameters
+    ----------
+    sources
+        The instances.
+    time_limits
+        Seconds of a run; the short ones come first.
+    seeds
+        How many, from 0.
+    other
+        Name of the solver beside ours, with its version.
+    stop_at_reference
+        Whether a reference that is proven optimal ends a run.
+    """
+    pairs = [
+        (source, seed, limit)
+        for limit in sorted({float(limit) for limit in time_limits})
+        for source in sources
+        for seed in range(seeds)
+    ]
+    return [
+        Run(
+            key=RunKey(
+                set_name=source.set_name,
+                instance=source.name,
+                method=method,
+                seed=seed,
+                time_limit=limit,
+                stop_at_reference=stop_at_reference,
+            ),
+            source=source,
+        )
+        for number, (source, seed, limit) in enumerate(pairs)
+        for method in ((OURS, other) if number % 2 == 0 else (other, OURS))
+    ]
+
+
+def make_run(run: Run, here: tuple[str, str]) -> Record:
+    """Solve and judge; whatever a user can mend becomes a record with an error.
+
+    Parameters
+    ----------
+    run
+        Which solver, on what.
+    here
+        The machine and the commit.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        If Ctrl-C cut the search short: such a run is not recorded.
+    """
+    key, reference = run.key, run.source.reference
+    try:
+        result = _solve(run)
+    except ArcfleetError as error:
+        return Record(
+            key=key,
+            machine=here[0],
+            commit=here[1],
+            reference=reference,
+            error=str(error),
+        )
+    if result.stopped_by == "interrupt":
+        raise KeyboardInterrupt
+    # The history is left out: it would make the file ten times as long.
+    return Record(
+        key=key,
+        machine=here[0],
+        commit=here[1],
+        reference=reference,
+        cost=result.cost,
+        gap_percent=gap_percent(result.cost, reference),
+        seconds=result.seconds,
+        seconds_to_best=result.history[-1].seconds if result.history else 0.0,
+        iterations=result.iterations,
+        routes=result.solution.num_routes,
+        stopped_by=result.stopped_by,
+    )
+
+
+def _solve(run: Run) -> Result:
+    """Give a result that the checker approves of, or raise ArcfleetError."""
+    key, source = run.key, run.source
+    instance = _read(source.path)
+    at_reference = key.stop_at_reference and source.proven
+    stop = Stop(
+        seconds=key.time_limit, target_cost=source.reference if at_reference else None
+    )
+    if key.method == OURS:
+        result = solve(instance, OURS, stop=stop, seed=key.seed)
+    else:
+        result = solve_by_pyvrp(instance, stop=stop, seed=key.seed)
+    report = check(instance, result.solution)
+    if not report.ok:
+        raise SolutionError(f"faulty plan: {report.faults[0]}")
+    return result
+
+
+@cache
+def _read(path: Path) -> Instance:
+    return read(path)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Make the runs that are missing, then write and print the tables."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.side_by_side",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "suites", nargs="+", metavar="SUITE", help="of benchmarks/suites, or a .toml file"
+    )
+    parser.add_argument(
+        "--time",
+        type=seconds,
+        nargs="+",
+        default=[0.5],
+        metavar="S",
+        help="time limits of a run in seconds; default 0.5",
+    )
+    parser.add_argument(
+        "--seeds", type=positive_number, default=1, metavar="N", help="0 to N-1; default 1"
+    )
+    parser.add_argument(
+        "--stop-at-reference",
+        action="store_true",
+        help="end a run at the reference cost where that is proven optimal",
+    )
+    parser.add_argument(
+        "--out", type=Path, required=True, metavar="DIR", help="for runs and tables"
+    )
+    options = parser.parse_args(arguments)
+    try:
+        return _run(options)
+    except ArcfleetError as error:
+        print(f"side_by_side: {error}", file=sys.stderr)
+    except KeyboardInterrupt:
+        print(
+            "side_by_side: interrupted; the same command goes on with "
+            f"{options.out / RUNS}",
+            file=sys.stderr,
+        )
+    return 1
+
+
+def _run(options: argparse.Namespace) -> int:
+    runs = plan_pairs(
+        [x for name in options.suites for x in read_suite(name).instances],
+        options.time,
+        options.seeds,
+        pyvrp_name(),
+        stop_at_reference=options.stop_at_reference,
+    )
+    make_folder(options.out)
+    file = RecordFile(options.out / RUNS)
+    try:
+        left = runs_left(runs, file)
+        here = (machine(), commit())
+        with benchmark_bar(left, kept=len(runs) - len(left), hidden=False) as show:
+            for run in left:
+                record = make_run(run, here)
+                file.add(record)
+                if show is not None:
+                    show(record)
+    finally:
+        file.close()
+    report = side_by_side_report(list(file.finished()), read_reference_runs())
+    write_report(report, options.out, figures=False)
+    print(report.text())
+    print(f"\n{report.caption}")
+    failed = [file.records[run.key] for run in runs]
+    failed = [record for record in failed if record.error is not None]
+    for record in failed:
+        key = record.key
+        print(
+            f"side_by_side: {key.set_name} {key.instance}, {key.method}, seed {key.seed}, "
+            f"{key.time_limit:g} s: {record.error}",
+            file=sys.stderr,
+        )
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
