@@ -183,6 +183,6 @@ def _caption(records: Sequence[Record]) -> str:
     places = "; ".join(dict.fromkeys(record.machine for record in records))
     commits = ", ".join(dict.fromkeys(record.commit for record in records))
     return (
-        "Gaps are means over the seeds of an instance first (from 0 on), over the instances "
-        f"then. One thread each, one run at a time. Measured on {places}. Commit {commits}."
+        "Gaps are means over the seeds of an instance, from 0 on, then over the instances. "
+        f"One thread each, one run at a time. Measured on {places}. Commit {commits}."
     )
