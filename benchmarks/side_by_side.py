@@ -215,7 +215,13 @@ def _run(options: argparse.Namespace) -> int:
                     show(record)
     finally:
         file.close()
-    report = side_by_side_report(list(file.finished()), read_reference_runs())
+    # Runs of earlier commands, too, where they end by the same rule.
+    finished = [
+        record
+        for record in file.finished()
+        if record.key.stop_at_reference == options.stop_at_reference
+    ]
+    report = side_by_side_report(finished, read_reference_runs())
     write_report(report, options.out, figures=False)
     print(report.text())
     print(f"\n{report.caption}")

@@ -90,7 +90,7 @@ def side_by_side_report(
             *("set", "instances", "program", "gap %", "mean s"),
             *("limit s", "solver run here", "gap % on the same instances"),
         ],
-        list(_published_lines(records, reference_runs)),
+        list(_published_lines(sets, records, reference_runs)),
     )
     sections = (measured, published) if published.rows else (measured,)
     return Report(name="side-by-side", sections=sections, caption=_caption(records))
@@ -143,14 +143,15 @@ def _measured_line(row: SummaryRow, records: Sequence[Record]) -> list[str | Non
 
 
 def _published_lines(
-    records: Sequence[Record], reference_runs: Iterable[ReferenceRun]
+    sets: list[str], records: Sequence[Record], reference_runs: Iterable[ReferenceRun]
 ) -> Iterable[list[str | None]]:
     references = {(x.key.set_name, x.key.instance): x.reference for x in records}
     groups: dict[tuple[str, str], list[ReferenceRun]] = defaultdict(list)
     for run in reference_runs:
         if references.get((run.set_name, run.instance)) is not None:
             groups[run.set_name, run.solver].append(run)
-    for (set_name, solver), runs in groups.items():
+    for set_name, solver in sorted(groups, key=lambda group: sets.index(group[0])):
+        runs = groups[set_name, solver]
         names = {run.instance for run in runs}
         gaps = [gap_percent(x.cost, references[set_name, x.instance]) for x in runs]
         same = [
