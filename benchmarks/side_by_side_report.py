@@ -73,9 +73,7 @@ def side_by_side_report(
         Those of other programs; instances that have no records are left out.
     """
     sets = list(dict.fromkeys(record.key.set_name for record in records))
-    rows = sorted(
-        summarise(records), key=lambda row: (sets.index(row.set_name), row.time_limit)
-    )
+    rows = sorted(_rows(records), key=lambda row: sets.index(row.set_name))
     measured = Section(
         "Run here, by turns",
         [
@@ -159,7 +157,7 @@ def _published_lines(
             for record in records
             if record.key.set_name == set_name and record.key.instance in names
         ]
-        for row in sorted(summarise(same), key=lambda row: row.time_limit):
+        for row in _rows(same):
             yield [
                 set_name,
                 str(len(runs)),
@@ -170,6 +168,11 @@ def _published_lines(
                 row.method,
                 _percent(row.gap_percent),
             ]
+
+
+def _rows(records: Sequence[Record]) -> list[SummaryRow]:
+    """Give the short limits first, and ours before the others."""
+    return sorted(summarise(records), key=lambda row: (row.time_limit, row.method != OURS))
 
 
 def _group(record: Record) -> tuple[str, float, str]:

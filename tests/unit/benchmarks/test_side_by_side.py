@@ -47,7 +47,7 @@ def record(instance: str, method: str, seed: int, cost: int, limit: float = 1.0)
 
 
 RECORDS = [
-    *(record("a", OURS, 0, 100), record("a", OTHER, 0, 102)),
+    *(record("a", OTHER, 0, 102), record("a", OURS, 0, 100)),
     *(record("a", OURS, 1, 104), record("a", OTHER, 1, 101)),
     *(record("b", OURS, 0, 100), record("b", OTHER, 0, 100)),
     *(record("d", OURS, 0, 100), record("d", OTHER, 0, 110)),
