@@ -335,7 +335,10 @@ def test_the_example_is_the_papers() -> None:
     pretrained = [phase.stage for phase in phases if phase.kind == "pretrain"]
     assert pretrained == scales[:3]
     assert [phase.stage for phase in phases if phase.kind == "finetune"] == scales
-    assert phases[-1].config.minutes == 30
+    config = phases[-1].config
+    assert isinstance(config, FinetuneConfig)
+    assert (config.minutes, config.objective) == (30, "ppo")
+    assert (config.temperature, config.learning_rate) == (1.0, 1e-4)
 
 
 def test_by_the_command(

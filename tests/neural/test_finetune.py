@@ -218,6 +218,23 @@ def test_an_anchor_holds_the_policy(folder: Path, tmp_path: Path) -> None:
     assert costs[0] < costs[1] < expected_cost(folder, folder / "start.safetensors")
 
 
+def test_by_default_samples_are_anchored(folder: Path, tmp_path: Path) -> None:
+    usual = FinetuneConfig(steps=1)
+    assert (usual.objective, usual.temperature, usual.learning_rate) == (
+        "samples",
+        0.5,
+        3e-5,
+    )
+    assert usual.cost_per_nat == 0.02
+    assert FinetuneConfig(steps=1, objective="ppo").cost_per_nat == 0
+    for anchor, anchored in ((None, True), (0.0, False)):
+        config = replace(QUICK, objective="samples", steps=1, anchor=anchor)
+        run(folder, tmp_path / f"{anchor}", config, data=[folder / "few.npz"])
+        lines = [line for line in metrics(tmp_path / f"{anchor}") if "loss" in line]
+        assert lines
+        assert all(("left" in line) is anchored for line in lines)
+
+
 def toy_run(kind: Any, tmp_path: Path, **settings: Any) -> tuple[Any, InstanceSet]:
     """A run on two rings with a model in float64, whose parts can be looked at."""
     batch = toy_batch([Network(ring([2, 3, 1, 1, 2])), Network(ring([1, 1, 2]))])

@@ -49,7 +49,6 @@ QUICK = {
 TUNING = {
     **QUICK,
     "temperature": 1.0,
-    "anchor": 0.0,
     "copies": 3,
     "rollout_tokens": 41 * 61 * 3 * 2,
     "tokens": 41 * 61 * 3 * 2,
@@ -165,7 +164,15 @@ def test_two_processes_are_one_with_a_doubled_batch(folder: Path, tmp_path: Path
         one, two = (metrics(tmp_path / f"{kind}-{number}") for number in ("one", "two"))
         assert len(one) == len(two) >= 5  # every line is written once
         for alone, together in zip(one, two, strict=True):
-            for name in ("step", "loss", "sampled", "greedy", "improved", "learning_rate"):
+            for name in (
+                "step",
+                "loss",
+                "sampled",
+                "greedy",
+                "left",
+                "improved",
+                "learning_rate",
+            ):
                 assert (name in together) == (name in alone)
                 if name in alone:
                     assert together[name] == pytest.approx(alone[name], rel=1e-4), kind

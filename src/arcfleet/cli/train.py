@@ -119,7 +119,7 @@ _FINETUNE: tuple[Setting, ...] = (
     ("copies", positive_number, "N", "plans sampled of each instance; default 16"),
     ("rollout_tokens", positive_number, "N", "plans of a step times arcs; default 800000"),
     ("temperature", number, "T", "of the samples; default 0.5"),
-    ("anchor", number, "A", "cost of leaving the first model, per nat; default 0.02"),
+    ("anchor", number, "A", "price of samples for leaving the first model; default 0.02"),
     ("lessons", positive_number, "N", "updates of a step of imitate-best; default 20"),
     ("epochs", positive_number, "N", "passes over the states of ppo; default 3"),
     ("standardise", None, "", "bring the advantages of ppo to mean 0, deviation 1"),

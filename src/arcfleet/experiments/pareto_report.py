@@ -107,7 +107,8 @@ def pareto_report(series: Sequence[Series], scale: str | None = None) -> Report:
     def draw(path: Path, caption: str) -> None:
         draw_pareto(points, path, title=table.name, caption=caption)
 
-    parallel = max(x.parallel for x in used)
+    counts = sorted({x.parallel for x in used if x.key.device == "cpu"} or {1})
+    parallel = " to ".join(str(count) for count in dict.fromkeys((counts[0], counts[-1])))
     return Report(
         name="pareto",
         sections=tuple(sections),
@@ -115,7 +116,7 @@ def pareto_report(series: Sequence[Series], scale: str | None = None) -> Report:
             f"{table.name}: mean gap of total cost to the best known, with 95 % confidence "
             f"interval, on the {len(best.positions):,} instances that all have solved, "
             "against the time per instance of many at once: searches "
-            f"in {parallel} process{'es' if parallel > 1 else ''} with one thread each, "
+            f"in {parallel} process{'es' if counts[-1] > 1 else ''} with one thread each, "
             f"models in batches. {best_known_text(chosen)}{provenance(used)}"
         ),
         details=checksums(used),

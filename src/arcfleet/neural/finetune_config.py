@@ -16,6 +16,7 @@ from arcfleet.neural.pretrain_config import (
 Objective = Literal["imitate-best", "samples", "self-critical", "ppo"]
 OBJECTIVES: tuple[Objective, ...] = ("imitate-best", "samples", "self-critical", "ppo")
 
+ANCHORED: tuple[Objective, ...] = ("samples", "self-critical")
 # Held the greedy gains of `samples` and the variety of its samples (docs/training-log.md).
 USUAL_ANCHOR = 0.02
 
@@ -118,15 +119,17 @@ class FinetuneConfig(PretrainConfig):
                 f"expected unbound to be 0 for the objective {self.objective}, got "
                 f"{self.unbound}: only imitate-best shows plans as one tour"
             )
-        if self.anchor and self.objective not in ("samples", "self-critical"):
+        if self.anchor and self.objective not in ANCHORED:
             raise OptionError(
                 f"expected no anchor for the objective {self.objective}, got "
                 f"{self.anchor}: only samples and self-critical have one"
             )
 
     @property
-    def price_of_leaving(self) -> float:
-        """The anchor, or what is usual where it is not given."""
+    def cost_per_nat(self) -> float:
+        """What leaving the first model costs: the anchor, or what is usual."""
+        if self.objective not in ANCHORED:
+            return 0.0
         return USUAL_ANCHOR if self.anchor is None else self.anchor
 
     def instances(self, arcs: int, rows: int, available: int) -> tuple[int, int]:

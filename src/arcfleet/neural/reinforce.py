@@ -95,12 +95,12 @@ class Reinforce(Finetuning):
         chosen = log_probabilities(logits, choice, self.config.temperature)
         loss = reinforce_loss(chosen, worth * count)
         self.window.add(choice.numel(), loss=loss.detach())
-        if self.config.price_of_leaving:
+        if self.config.cost_per_nat:
             with torch.no_grad():
                 first = logits_of(self.first, batch, state, padded=padded)
             left = (divergence(logits, first) * count).mean()
             self.window.add(0, left=left.detach())
-            loss = loss + self.config.price_of_leaving * left
+            loss = loss + self.config.cost_per_nat * left
         return loss
 
     def advantages(self, batch: ArcBatch, costs: Tensor) -> Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, NamedTuple
 
 from arcfleet.report.colours import route_colours
@@ -20,6 +21,12 @@ _DOTS_PER_INCH = 200
 _LEGEND_COLUMNS = 3
 _MARKERS = {False: "o", True: "^"}
 _FRONT = "#4a5560"
+# Of the fronts.
+_LINES = {False: "solid line:", True: "dashed line:"}
+# Marks nearer than by this logarithm of time and gap get one text; gaps below the least
+# are all but on the axis.
+_NEAR = 0.3
+_LEAST = 0.05
 
 
 class Point(NamedTuple):
@@ -91,9 +98,11 @@ def draw_pareto(
             linestyle="",
             elinewidth=0.9,
         )
+    for group in _neighbours(points):
+        first = group[0]
         axes.annotate(
-            str(numbers[point.label]),
-            (point.seconds, point.gap_percent),
+            " ".join(str(numbers[point.label]) for point in group),
+            (first.seconds, first.gap_percent),
             xytext=(6, 4),
             textcoords="offset points",
             fontsize=6.5,
@@ -126,12 +135,33 @@ def draw_pareto(
     save_picture(figure, path, dots_per_inch=_DOTS_PER_INCH)
 
 
+def _neighbours(points: Sequence[Point]) -> list[list[Point]]:
+    """Give points in groups whose marks overlap, so that one text names them all."""
+    groups: list[list[Point]] = []
+    for point in sorted(points, key=lambda point: point.seconds, reverse=True):
+        for group in groups:
+            first = group[0]
+            near = math.log(first.seconds / point.seconds) < _NEAR
+            ratio = max(first.gap_percent, _LEAST) / max(point.gap_percent, _LEAST)
+            if near and abs(math.log(ratio)) < _NEAR:
+                group.append(point)
+                break
+        else:
+            groups.append([point])
+    return [sorted(group, key=points.index) for group in groups]
+
+
 def _shapes(points: Sequence[Point]) -> list[Line2D]:
-    """Explain what the shapes of the marks mean."""
+    """Explain what shapes and lines mean."""
     names = {False: "CPU", True: "GPU"}
     used = [on_gpu for on_gpu in names if any(p.on_gpu == on_gpu for p in points)]
     return [
-        *(_mark(names[gpu], _FRONT, _MARKERS[gpu], filled=True) for gpu in used),
+        *(
+            _mark(
+                f"{names[gpu]}, {_LINES[gpu]} the best", _FRONT, _MARKERS[gpu], filled=True
+            )
+            for gpu in used
+        ),
         _mark("another is faster and better", _FRONT, "o", filled=False),
     ]
 
