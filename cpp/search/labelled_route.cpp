@@ -69,10 +69,12 @@ void LabelledRoute::refresh_forward(const TaskTable &tasks, size_t first) {
         if (here.task < 0) {
             here.done_at_u = here.done_at_v = at_u;
             cost = at_u;
+            load = here.load = left.load;
         } else {
             const TaskEnds &ends = tasks.ends(here.task);
             here.done_at_v = at_u + ends.forward_cost;
             here.done_at_u = std::min(at_v + ends.reverse_cost, kForbidden);
+            here.load = left.load + ends.demand;
         }
     }
 }
@@ -93,24 +95,13 @@ void LabelledRoute::refresh_backward(const TaskTable &tasks, size_t last) {
     }
 }
 
-void LabelledRoute::refresh(const TaskTable &tasks) {
-    refresh_forward(tasks, 1);
-    refresh_backward(tasks, visits.size() - 2);
-}
-
 void LabelledRoute::insert(const TaskTable &tasks, int32_t task, int32_t place) {
     const TaskEnds &ends = tasks.ends(task);
-    visits.insert(visits.begin() + place,
-                  Visit{task, ends.u, ends.v, 0, 0, 0, 0, ends.demand});
-    load += ends.demand;
-    refresh_forward(tasks, static_cast<size_t>(place));
-    refresh_backward(tasks, static_cast<size_t>(place));
+    visits.insert(visits.begin() + place, Visit{task, ends.u, ends.v, 0, 0, 0, 0, 0});
+    refresh(tasks, place, place);
 }
 
 void LabelledRoute::erase(int32_t first, int32_t last) {
-    for (int32_t i = first; i < last; ++i) {
-        load -= visits[static_cast<size_t>(i)].demand;
-    }
     visits.erase(visits.begin() + first, visits.begin() + last);
 }
 

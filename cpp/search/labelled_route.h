@@ -31,12 +31,12 @@ struct Visit {
     int32_t task;
     int32_t u;
     int32_t v;
+    int32_t load; // of the route up to here, this task included
     int32_t
         done_at_u; // cheapest way from the depot to having served this task, now at u
     int32_t done_at_v;
     int32_t from_u; // cheapest way from u, this task unserved, to the end of the route
     int32_t from_v;
-    int32_t demand;
 };
 
 // What labels are computed from: the ends of all tasks and the distances both ways.
@@ -97,8 +97,14 @@ struct LabelledRoute {
     // Takes out visits[first] .. visits[last - 1]; the labels are then to be refreshed.
     void erase(int32_t first, int32_t last);
 
-    // Recomputes all labels and the cost.
-    void refresh(const TaskTable &tasks);
+    // Recomputes all labels, the load and the cost.
+    void refresh(const TaskTable &tasks) { refresh(tasks, 1, num_tasks()); }
+
+    // The same where nothing changed in front of visits[first] nor behind visits[last].
+    void refresh(const TaskTable &tasks, int32_t first, int32_t last) {
+        refresh_forward(tasks, static_cast<size_t>(first));
+        refresh_backward(tasks, static_cast<size_t>(last));
+    }
 
     // Appends the arcs of the best directions.
     void append_arcs(const TaskTable &tasks, std::vector<int32_t> &arcs) const;

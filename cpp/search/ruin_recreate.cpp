@@ -1,7 +1,9 @@
 #include "search/ruin_recreate.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <numeric>
 
@@ -26,13 +28,40 @@ constexpr int32_t kClosed = std::numeric_limits<int32_t>::max();
 
 // Small moves tried per iteration. A try costs about a fiftieth of taking tasks out and
 // putting them back.
-constexpr int kSmallMoves = 10;
+constexpr uint32_t kSmallMoves = 10;
+
+// Loads are compared in blocks of so many, which compilers turn into few instructions.
+constexpr size_t kSlotBlock = 16;
+
+size_t padded(size_t slots) {
+    return (slots + kSlotBlock - 1) / kSlotBlock * kSlotBlock;
+}
+
+// One bit for each of a block of loads, set where it is from `least` to `most`.
+uint32_t slots_within(const int32_t *loads, int32_t least, int32_t most) {
+    uint8_t within[kSlotBlock];
+    for (size_t i = 0; i < kSlotBlock; ++i) {
+        within[i] = (loads[i] >= least) & (loads[i] <= most);
+    }
+    uint32_t bits = 0;
+    for (size_t half = 0; half < 2; ++half) {
+        // Gathers the lowest bits of eight bytes in the highest byte, the first of them
+        // lowest.
+        constexpr uint64_t kGather = std::endian::native == std::endian::little
+                                         ? 0x0102040810204080
+                                         : 0x8040201008040201;
+        uint64_t bytes = 0;
+        std::memcpy(&bytes, within + 8 * half, 8);
+        bits |= static_cast<uint32_t>(bytes * kGather >> 56) << 8 * half;
+    }
+    return bits;
+}
 
 } // namespace
 
 RuinRecreateTables::RuinRecreateTables(const Network &network,
                                        const RuinRecreateSettings &given)
-    : tasks(network), settings(given) {
+    : tasks(network), settings(given), log_open(std::log1p(-given.blink_rate)) {
     const auto size = static_cast<size_t>(network.num_terminals());
     std::vector<int32_t> near(std::min(size, kNearTerminals + 1)); // itself first
     near_distance = 0.0;
@@ -78,7 +107,7 @@ RuinRecreateTables::RuinRecreateTables(const Network &network,
 Chain::Chain(const RuinRecreateTables &tables, uint64_t seed, uint64_t stream)
     : tables_(tables), tasks_(tables.tasks),
       capacity_(tables.tasks.network().rules().capacity), random_(seed, stream),
-      slot_of_(idx(tables.tasks.num_tasks()), -1) {
+      spots_(idx(tables.tasks.num_tasks())) {
     // Dear enough that one route less always pays, whatever driving it takes.
     overfleet_cost_ = 0;
     double demand = 1.0;
@@ -130,7 +159,6 @@ void Chain::start(const Plan &plan) {
 
 void Chain::continue_from(const Plan &plan) {
     routes_.clear();
-    loads_.clear();
     route_costs_ = 0;
     excess_ = 0;
     num_routes_ = static_cast<int32_t>(plan.num_routes());
@@ -139,12 +167,15 @@ void Chain::continue_from(const Plan &plan) {
         for (int32_t i = plan.route_starts[r]; i < plan.route_starts[r + 1]; ++i) {
             const int32_t task = tasks_.network().arc(plan.arcs[idx(i)]).task;
             route.insert(tasks_, task, static_cast<int32_t>(route.visits.size()) - 1);
-            slot_of_[idx(task)] = static_cast<int32_t>(r);
         }
         route_costs_ += route.cost;
         excess_ += excess(route);
-        loads_.push_back(route.load);
         routes_.push_back(std::move(route));
+        note_spots(static_cast<int32_t>(r));
+    }
+    loads_.assign(padded(routes_.size()), kClosed);
+    for (size_t slot = 0; slot < routes_.size(); ++slot) {
+        loads_[slot] = routes_[slot].load;
     }
     is_touched_.assign(routes_.size(), 0);
     open_one_empty_slot();
@@ -162,22 +193,29 @@ void Chain::open_one_empty_slot() {
     if (!found) {
         routes_.emplace_back();
         is_touched_.push_back(0);
-        loads_.push_back(0);
+        loads_.resize(padded(routes_.size()), kClosed);
+        loads_[routes_.size() - 1] = 0;
     }
-    found_slots_.resize(routes_.size());
     routes_opened_or_closed_ = false;
 }
 
-size_t Chain::find_slots(int32_t least, int32_t most) {
-    const auto size = static_cast<int32_t>(loads_.size());
-    const int32_t *loads = loads_.data();
-    int32_t *found = found_slots_.data();
-    size_t number = 0;
-    for (int32_t slot = 0; slot < size; ++slot) {
-        found[number] = slot;
-        number += (loads[slot] >= least) & (loads[slot] <= most);
+template <typename Look>
+void Chain::for_slots(int32_t least, int32_t most, const Look &look) const {
+    for (size_t block = 0; block < loads_.size(); block += kSlotBlock) {
+        uint32_t found = slots_within(loads_.data() + block, least, most);
+        while (found != 0) {
+            look(block + static_cast<size_t>(std::countr_zero(found)));
+            found &= found - 1;
+        }
     }
-    return number;
+}
+
+void Chain::note_spots(int32_t slot) {
+    const std::vector<Visit> &visits = routes_[idx(slot)].visits;
+    const auto end = static_cast<int32_t>(visits.size()) - 1;
+    for (int32_t place = 1; place < end; ++place) {
+        spots_[idx(visits[idx(place)].task)] = {slot, place};
+    }
 }
 
 void Chain::touch(int32_t slot) {
@@ -197,26 +235,20 @@ void Chain::roll_back() {
         LabelledRoute &route = routes_[idx(touched_[i])];
         std::swap(route, saved_[i]);
         loads_[idx(touched_[i])] = route.load;
-        for (size_t k = 1; k + 1 < route.visits.size(); ++k) {
-            slot_of_[idx(route.visits[k].task)] = touched_[i];
-        }
     }
     num_routes_ = saved_num_routes_;
     route_costs_ = saved_route_costs_;
     excess_ = saved_excess_;
 }
 
-void Chain::remove_string(int32_t slot, int32_t first, int32_t last) {
-    LabelledRoute &route = routes_[idx(slot)];
+void Chain::remove_string(LabelledRoute &route, int32_t first, int32_t last) {
     for (int32_t i = first; i < last; ++i) {
-        const int32_t task = route.visits[idx(i)].task;
-        slot_of_[idx(task)] = -1;
-        removed_.push_back(task);
+        removed_.push_back(route.visits[idx(i)].task);
     }
     route.erase(first, last);
 }
 
-void Chain::ruin_route(int32_t slot, int32_t task, double longest) {
+void Chain::ruin_route(int32_t slot, int32_t place, double longest) {
     LabelledRoute &route = routes_[idx(slot)];
     touch(slot);
     excess_ -= excess(route);
@@ -233,10 +265,6 @@ void Chain::ruin_route(int32_t slot, int32_t task, double longest) {
         }
     }
     const int32_t window = taken + kept;
-    int32_t place = 1;
-    while (route.visits[idx(place)].task != task) {
-        ++place;
-    }
     // The window holds the task and lies within the route.
     const int32_t least = std::max(1, place - window + 1);
     const int32_t last = std::min(place, length - window + 1);
@@ -244,24 +272,24 @@ void Chain::ruin_route(int32_t slot, int32_t task, double longest) {
         least +
         static_cast<int32_t>(random_.below(static_cast<uint32_t>(last - least + 1)));
     if (kept == 0) {
-        remove_string(slot, first, first + window);
+        remove_string(route, first, first + window);
     } else {
         const int32_t before =
             1 + static_cast<int32_t>(random_.below(static_cast<uint32_t>(taken - 1)));
-        remove_string(slot, first + before + kept, first + window);
-        remove_string(slot, first, first + before);
+        remove_string(route, first + before + kept, first + window);
+        remove_string(route, first, first + before);
     }
-    loads_[idx(slot)] = route.load;
-    excess_ += excess(route);
     route_costs_ -= route.cost;
     if (route.empty()) {
         route.clear();
         --num_routes_;
         routes_opened_or_closed_ = true;
     } else {
-        route.refresh(tasks_);
+        route.refresh(tasks_, first, first + kept - 1);
         route_costs_ += route.cost;
     }
+    loads_[idx(slot)] = route.load;
+    excess_ += excess(route);
 }
 
 void Chain::ruin() {
@@ -275,9 +303,10 @@ void Chain::ruin() {
     const int32_t *row = tables_.nearest.data() + seed * idx(tables_.row);
     int32_t ruined = 0;
     for (int32_t i = 0; i < tables_.row && ruined < strings; ++i) {
-        const int32_t slot = slot_of_[idx(row[i])];
-        if (slot >= 0 && !is_touched_[idx(slot)]) {
-            ruin_route(slot, row[i], longest);
+        // A task that was taken out is still noted at a route that is touched.
+        const Spot spot = spots_[idx(row[i])];
+        if (!is_touched_[idx(spot.slot)]) {
+            ruin_route(spot.slot, spot.place, longest);
             ++ruined;
         }
     }
@@ -321,7 +350,6 @@ void Chain::put_back(int32_t slot, int32_t task, int32_t place) {
     loads_[idx(slot)] = route.load;
     excess_ += excess(route);
     route_costs_ += route.cost;
-    slot_of_[idx(task)] = slot;
     if (was_empty) {
         ++num_routes_;
         open_one_empty_slot();
@@ -348,9 +376,8 @@ Chain::Gap Chain::cheapest_gap(const LabelledRoute &route, const Insertion &inse
     } else {
         for (int32_t place = 1; place < end; ++place) {
             if (gaps_to_blink_-- == 0) {
-                const double log_open = std::log1p(-tables_.settings.blink_rate);
-                gaps_to_blink_ =
-                    static_cast<int64_t>(std::log(1.0 - random_.unit()) / log_open);
+                gaps_to_blink_ = static_cast<int64_t>(std::log(1.0 - random_.unit()) /
+                                                      tables_.log_open);
                 continue;
             }
             const int64_t cost = insertion.cost(visits[place - 1], visits[place]);
@@ -371,31 +398,29 @@ bool Chain::recreate(double limit) {
         const Insertion insertion(tasks_, task);
         const int32_t room = capacity_ - ends.demand;
         // Slots with room first, then those that would carry a little too much.
-        const size_t num_with_room = find_slots(0, room);
         int64_t best_delta = std::numeric_limits<int64_t>::max();
         int32_t best_slot = -1;
         int32_t best_place = -1;
-        for (size_t i = 0; i < num_with_room; ++i) {
-            const int32_t slot = found_slots_[i];
-            const LabelledRoute &route = routes_[idx(slot)];
+        for_slots(0, room, [&](size_t slot) {
+            const LabelledRoute &route = routes_[slot];
             if (route.empty()) {
                 const int64_t delta =
                     ends.alone + fixed_cost(num_routes_ + 1) - fixed_cost(num_routes_);
                 if (delta < best_delta) {
                     best_delta = delta;
-                    best_slot = slot;
+                    best_slot = static_cast<int32_t>(slot);
                     best_place = 1;
                 }
-                continue;
+                return;
             }
             const Gap gap = cheapest_gap(route, insertion);
             const int64_t delta = gap.cost - route.cost;
             if (delta < best_delta) {
                 best_delta = delta;
-                best_slot = slot;
+                best_slot = static_cast<int32_t>(slot);
                 best_place = gap.place;
             }
-        }
+        });
         // Last, because most are ruled out by the price of the excess alone: putting a
         // task in hardly ever makes a route cheaper.
         auto best_priced = static_cast<double>(best_delta);
@@ -404,23 +429,21 @@ bool Chain::recreate(double limit) {
             excess_price_ * std::min(worthwhile, ends.demand) >= best_priced) {
             worthwhile = static_cast<int32_t>(best_priced / excess_price_);
         }
-        const size_t num_full = find_slots(room + 1, room + worthwhile);
-        for (size_t i = 0; i < num_full; ++i) {
-            const int32_t slot = found_slots_[i];
-            const LabelledRoute &route = routes_[idx(slot)];
+        for_slots(room + 1, room + worthwhile, [&](size_t slot) {
+            const LabelledRoute &route = routes_[slot];
             const double price =
                 excess_price_ * std::min(route.load - room, ends.demand);
             if (price >= best_priced) {
-                continue;
+                return;
             }
             const Gap gap = cheapest_gap(route, insertion);
             const double delta = price + static_cast<double>(gap.cost - route.cost);
             if (delta < best_priced) {
                 best_priced = delta;
-                best_slot = slot;
+                best_slot = static_cast<int32_t>(slot);
                 best_place = gap.place;
             }
-        }
+        });
         put_back(best_slot, task, best_place);
         if (tasks_.removal_never_costs() && penalised_cost() >= limit) {
             return false;
@@ -445,8 +468,10 @@ bool Chain::keep_if_best() {
 bool Chain::step(double temperature) {
     ++iterations_;
     bool improved = ruin_and_recreate(temperature);
-    for (int i = 0; i < kSmallMoves; ++i) {
-        improved = small_move(temperature) || improved;
+    // Kinds take turns, which costs less than drawing them.
+    const auto turn = static_cast<uint32_t>(iterations_) * kSmallMoves;
+    for (uint32_t i = 0; i < kSmallMoves; ++i) {
+        improved = small_move((turn + i) % 4, temperature) || improved;
     }
     adapt_excess_price();
     return improved;
@@ -466,6 +491,9 @@ bool Chain::ruin_and_recreate(double temperature) {
     bool improved = false;
     if (complete && penalised_cost() < limit) {
         cost_ = penalised_cost();
+        for (const int32_t slot : touched_) {
+            note_spots(slot);
+        }
         improved = keep_if_best();
     } else {
         roll_back();

@@ -37,6 +37,7 @@ struct RuinRecreateTables {
 
     TaskTable tasks;
     RuinRecreateSettings settings;
+    double log_open;      // logarithm of the share of gaps not overlooked
     double near_distance; // between a terminal and the nearest few others
     // For each task the others in order of distance, itself first, cut at `row`
     // entries.
@@ -71,8 +72,8 @@ class Chain {
 
   private:
     void ruin();
-    void ruin_route(int32_t slot, int32_t task, double longest);
-    void remove_string(int32_t slot, int32_t first, int32_t last);
+    void ruin_route(int32_t slot, int32_t place, double longest);
+    void remove_string(LabelledRoute &route, int32_t first, int32_t last);
     void sort_removed();
     bool recreate(double limit);
     bool ruin_and_recreate(double temperature);
@@ -81,17 +82,19 @@ class Chain {
         int64_t first;
         int64_t second;
     };
-    bool small_move(double temperature);
-    // Each makes two routes, in first_visits_ and second_visits_, out of two at which
-    // the task and the other are, if the move is accepted.
-    bool exchange_tails(const LabelledRoute &first_route, int32_t task,
-                        const LabelledRoute &second_route, int32_t other,
+    bool small_move(uint32_t kind, double temperature);
+    // Where a task is.
+    struct Spot {
+        int32_t slot;
+        int32_t place; // in the visits of the route
+    };
+    // Each makes two routes, in first_visits_ and second_visits_, out of two, if the
+    // move of what is at these spots is accepted; `draw` is a random number below 4.
+    bool exchange_tails(const Spot &first, const Spot &second, uint32_t draw,
                         double temperature);
-    bool swap_tasks(const LabelledRoute &first_route, int32_t task,
-                    const LabelledRoute &second_route, int32_t other,
+    bool swap_tasks(const Spot &first, const Spot &second, uint32_t draw,
                     double temperature);
-    bool move_task(const LabelledRoute &first_route, int32_t task,
-                   const LabelledRoute &second_route, int32_t other,
+    bool move_task(const Spot &first, const Spot &second, uint32_t draw,
                    double temperature);
     bool too_full(const Loads &loads) const {
         return std::max(loads.first, loads.second) > int64_t{capacity_} + most_excess_;
@@ -109,9 +112,11 @@ class Chain {
     void put_back(int32_t slot, int32_t task, int32_t place);
     void touch(int32_t slot);
     void roll_back();
+    void note_spots(int32_t slot);
     void open_one_empty_slot();
-    // Lists the slots with a load from `least` to `most`; how many there are.
-    size_t find_slots(int32_t least, int32_t most);
+    // Calls `look` with each slot with a load from `least` to `most`, in order.
+    template <typename Look>
+    void for_slots(int32_t least, int32_t most, const Look &look) const;
     int64_t fixed_cost(int32_t routes) const;
     int32_t excess(const LabelledRoute &route) const {
         return std::max(0, route.load - capacity_);
@@ -127,14 +132,15 @@ class Chain {
     Random random_;
     int64_t overfleet_cost_;            // of each route beyond the fleet limit
     std::vector<LabelledRoute> routes_; // by slot; a few are empty
-    // By slot, beyond any limit where an empty slot is not to be used: all of them in a
-    // cache line or two.
+    // By slot, beyond any limit where an empty slot is not to be used, and up to a
+    // multiple of kSlotBlock: all of them in a few cache lines.
     std::vector<int32_t> loads_;
-    std::vector<int32_t> slot_of_; // by task; -1 while it is out of the plan
-    int32_t num_routes_ = 0;       // routes that are not empty
-    int64_t route_costs_ = 0;      // sum over routes, fixed costs apart
-    int64_t excess_ = 0;           // load above capacity, sum over routes
-    double cost_ = 0.0;            // of the current plan, with the price of its excess
+    // By task, in the current plan: where it was while an iteration is under way.
+    std::vector<Spot> spots_;
+    int32_t num_routes_ = 0;  // routes that are not empty
+    int64_t route_costs_ = 0; // sum over routes, fixed costs apart
+    int64_t excess_ = 0;      // load above capacity, sum over routes
+    double cost_ = 0.0;       // of the current plan, with the price of its excess
     bool routes_opened_or_closed_ = false; // since one empty slot was opened
     double excess_price_ = 0.0;
     int32_t most_excess_ = 0; // of one route
@@ -151,7 +157,6 @@ class Chain {
     int32_t saved_num_routes_ = 0;
     int64_t saved_route_costs_ = 0;
     int64_t saved_excess_ = 0;
-    std::vector<int32_t> found_slots_; // into which the task at hand may go
     // Two routes in the making.
     std::vector<Visit> first_visits_;
     std::vector<Visit> second_visits_;

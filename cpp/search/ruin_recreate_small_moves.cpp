@@ -22,11 +22,11 @@ constexpr double kLongestDraw = 36.75;
 struct Cut {
     const LabelledRoute &route;
     size_t place;
-    int64_t head_load;
 
     const Visit &before() const { return route.visits[place - 1]; }
     const Visit &after() const { return route.visits[place]; }
-    int64_t tail_load() const { return route.load - head_load; }
+    int64_t head_load() const { return before().load; }
+    int64_t tail_load() const { return route.load - before().load; }
     bool has_head() const { return place > 1; }
     bool has_tail() const { return place + 1 < route.visits.size(); }
     auto middle() const {
@@ -34,77 +34,53 @@ struct Cut {
     }
 };
 
-Cut cut_at(const LabelledRoute &route, int32_t task, bool behind) {
-    Cut cut{route, 1, 0};
-    while (route.visits[cut.place].task != task) {
-        cut.head_load += route.visits[cut.place++].demand;
-    }
-    if (behind) {
-        cut.head_load += route.visits[cut.place++].demand;
-    }
-    return cut;
-}
-
-size_t place_of(const LabelledRoute &route, int32_t task) {
-    size_t place = 1;
-    while (route.visits[place].task != task) {
-        ++place;
-    }
-    return place;
-}
-
 } // namespace
 
-// One try; true if it found a new best.
-bool Chain::small_move(double temperature) {
+// One try; true if it found a new best. Half of the four kinds exchange tails.
+bool Chain::small_move(uint32_t kind, double temperature) {
     const int32_t near = std::min(kNearTasks, tables_.row - 1);
     if (near < 1) {
         return false;
     }
-    const uint32_t seed = random_.below(static_cast<uint32_t>(tasks_.num_tasks()));
+    // One draw serves all choices: its high half, its low half and the lowest bits.
+    const uint64_t draw = random_.bits();
+    const uint64_t seed = (draw >> 32) * idx(tasks_.num_tasks()) >> 32;
+    const uint64_t nearness = (draw & 0xFFFFFFFF) * idx(near) >> 32;
+    const auto rest = static_cast<uint32_t>(draw % 4);
     const int32_t *row = tables_.nearest.data() + seed * idx(tables_.row);
-    const int32_t task = row[0];
-    const int32_t other = row[1 + random_.below(static_cast<uint32_t>(near))];
-    const int32_t first = slot_of_[idx(task)];
-    const int32_t second = slot_of_[idx(other)];
-    if (first == second) {
+    const Spot first = spots_[seed];
+    const Spot second = spots_[idx(row[1 + nearness])];
+    if (first.slot == second.slot) {
         return false;
     }
-    const LabelledRoute &first_route = routes_[idx(first)];
-    const LabelledRoute &second_route = routes_[idx(second)];
-    const uint32_t draw = random_.below(4);
-    bool accepted = false;
-    if (draw < 2) {
-        accepted = exchange_tails(first_route, task, second_route, other, temperature);
-    } else if (draw == 2) {
-        accepted = swap_tasks(first_route, task, second_route, other, temperature);
-    } else {
-        accepted = move_task(first_route, task, second_route, other, temperature);
-    }
+    const bool accepted = kind < 2    ? exchange_tails(first, second, rest, temperature)
+                          : kind == 2 ? swap_tasks(first, second, rest, temperature)
+                                      : move_task(first, second, rest, temperature);
     if (!accepted) {
         return false;
     }
-    replace_route(first, first_visits_);
-    replace_route(second, second_visits_);
-    if (first_route.empty() || second_route.empty()) {
+    replace_route(first.slot, first_visits_);
+    replace_route(second.slot, second_visits_);
+    if (routes_[idx(first.slot)].empty() || routes_[idx(second.slot)].empty()) {
         open_one_empty_slot();
     }
     cost_ = penalised_cost();
     return keep_if_best();
 }
 
-bool Chain::exchange_tails(const LabelledRoute &first_route, int32_t task,
-                           const LabelledRoute &second_route, int32_t other,
-                           double temperature) {
+bool Chain::exchange_tails(const Spot &first_spot, const Spot &second_spot,
+                           uint32_t draw, double temperature) {
     // Either the first head goes on with the second tail and the second head with the
     // first tail, or both heads are joined and both tails, one of each driven
     // backwards.
-    const bool backwards = tasks_.reversible() && random_.below(2) == 1;
-    const Cut first = cut_at(first_route, task, true);
-    const Cut second = cut_at(second_route, other, backwards);
-    Loads loads{first.head_load, first.tail_load()};
-    loads.first += backwards ? second.head_load : second.tail_load();
-    loads.second += backwards ? second.tail_load() : second.head_load;
+    const bool backwards = tasks_.reversible() && draw % 2 == 1;
+    const LabelledRoute &first_route = routes_[idx(first_spot.slot)];
+    const LabelledRoute &second_route = routes_[idx(second_spot.slot)];
+    const Cut first{first_route, idx(first_spot.place) + 1};
+    const Cut second{second_route, idx(second_spot.place) + (backwards ? 1 : 0)};
+    Loads loads{first.head_load(), first.tail_load()};
+    loads.first += backwards ? second.head_load() : second.tail_load();
+    loads.second += backwards ? second.tail_load() : second.head_load();
     if (too_full(loads)) {
         return false;
     }
@@ -144,12 +120,12 @@ bool Chain::exchange_tails(const LabelledRoute &first_route, int32_t task,
 
 // Swaps the task with the other, or with the one before or after the other: each takes
 // the place of the other.
-bool Chain::swap_tasks(const LabelledRoute &first_route, int32_t task,
-                       const LabelledRoute &second_route, int32_t other,
+bool Chain::swap_tasks(const Spot &first, const Spot &second, uint32_t draw,
                        double temperature) {
-    const size_t place = place_of(first_route, task);
-    size_t other_place = place_of(second_route, other);
-    const uint32_t draw = random_.below(4);
+    const LabelledRoute &first_route = routes_[idx(first.slot)];
+    const LabelledRoute &second_route = routes_[idx(second.slot)];
+    const size_t place = idx(first.place);
+    size_t other_place = idx(second.place);
     if (draw == 0 && other_place + 2 < second_route.visits.size()) {
         ++other_place;
     } else if (draw == 1 && other_place > 1) {
@@ -157,7 +133,8 @@ bool Chain::swap_tasks(const LabelledRoute &first_route, int32_t task,
     }
     const Visit *here = &first_route.visits[place];
     const Visit *there = &second_route.visits[other_place];
-    const int64_t more = int64_t{there->demand} - here->demand;
+    const int64_t more =
+        int64_t{tasks_.ends(there->task).demand} - tasks_.ends(here->task).demand;
     const Loads loads{first_route.load + more, second_route.load - more};
     if (too_full(loads)) {
         return false;
@@ -174,20 +151,21 @@ bool Chain::swap_tasks(const LabelledRoute &first_route, int32_t task,
 }
 
 // Moves the task in front of the other or behind it.
-bool Chain::move_task(const LabelledRoute &first_route, int32_t task,
-                      const LabelledRoute &second_route, int32_t other,
+bool Chain::move_task(const Spot &first, const Spot &second, uint32_t draw,
                       double temperature) {
-    const size_t gap = place_of(second_route, other) + random_.below(2);
-    const size_t place = place_of(first_route, task);
+    const LabelledRoute &first_route = routes_[idx(first.slot)];
+    const LabelledRoute &second_route = routes_[idx(second.slot)];
+    const size_t place = idx(first.place);
+    const size_t gap = idx(second.place) + draw % 2;
     const Visit *here = &first_route.visits[place];
     const Visit *there = &second_route.visits[gap];
-    const Loads loads{first_route.load - here->demand,
-                      int64_t{second_route.load} + here->demand};
+    const int64_t demand = tasks_.ends(here->task).demand;
+    const Loads loads{first_route.load - demand, second_route.load + demand};
     if (too_full(loads)) {
         return false;
     }
     int64_t cost = joined_cost(tasks_, head(here[-1]), tail(here[1])) +
-                   Insertion(tasks_, task).cost(there[-1], there[0]);
+                   Insertion(tasks_, here->task).cost(there[-1], there[0]);
     if (first_route.num_tasks() == 1) {
         cost += fixed_cost(num_routes_ - 1) - fixed_cost(num_routes_);
     }
@@ -224,12 +202,8 @@ void Chain::replace_route(int32_t slot, std::vector<Visit> &visits) {
         route.clear();
         --num_routes_;
     } else {
-        route.load = 0;
-        for (size_t i = 1; i + 1 < route.visits.size(); ++i) {
-            route.load += route.visits[i].demand;
-            slot_of_[idx(route.visits[i].task)] = slot;
-        }
         route.refresh(tasks_);
+        note_spots(slot);
     }
     route_costs_ += route.cost;
     excess_ += excess(route);
