@@ -4,6 +4,13 @@
 
 namespace arcfleet {
 
+namespace {
+
+// Entries, eight bytes each.
+constexpr size_t kMostEndDistances = 4'000'000;
+
+} // namespace
+
 TaskTable::TaskTable(const Network &network)
     : network_(&network), reversible_(true), removal_never_costs_(true) {
     const auto size = static_cast<size_t>(network.num_terminals());
@@ -53,6 +60,14 @@ TaskTable::TaskTable(const Network &network)
         ends.alone = static_cast<int32_t>(alone);
         reversible_ = reversible_ && ends.forward_cost == ends.reverse_cost;
         ends_.push_back(ends);
+    }
+    if (symmetric && ends_.size() * size <= kMostEndDistances) {
+        end_distances_.reserve(ends_.size() * size);
+        for (const TaskEnds &ends : ends_) {
+            for (size_t i = 0; i < size; ++i) {
+                end_distances_.push_back({from(ends.u)[i], from(ends.v)[i]});
+            }
+        }
     }
 }
 

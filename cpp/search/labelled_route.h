@@ -39,6 +39,12 @@ struct Visit {
     int32_t from_v;
 };
 
+// Between a terminal and both ends of a task, either way.
+struct EndDistances {
+    int32_t u;
+    int32_t v;
+};
+
 // What labels are computed from: the ends of all tasks and the distances both ways.
 class TaskTable {
   public:
@@ -59,6 +65,15 @@ class TaskTable {
         return to_ + static_cast<size_t>(terminal) *
                          static_cast<size_t>(network_->num_terminals());
     }
+    // By terminal, side by side; null unless distances are the same both ways and the
+    // table is not too large.
+    const EndDistances *end_distances(int32_t task) const {
+        return end_distances_.empty()
+                   ? nullptr
+                   : end_distances_.data() +
+                         static_cast<size_t>(task) *
+                             static_cast<size_t>(network_->num_terminals());
+    }
     // Whether every route costs the same when driven the other way round.
     bool reversible() const { return reversible_; }
     // Whether taking a task out of a route never makes the route dearer.
@@ -69,6 +84,7 @@ class TaskTable {
     std::vector<TaskEnds> ends_;
     std::vector<int32_t> transposed_; // empty where the matrix is symmetric
     const int32_t *to_;
+    std::vector<EndDistances> end_distances_;
     bool reversible_;
     bool removal_never_costs_;
 };

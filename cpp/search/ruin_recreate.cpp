@@ -328,15 +328,21 @@ void Chain::sort_removed() {
         const int32_t far = std::min(tasks_.from(0)[ends.u], tasks_.from(0)[ends.v]);
         return draw < 10 ? -far : far;
     };
-    // Insertion sort: about ten tasks, and no allocation.
-    for (size_t i = 1; i < removed_.size(); ++i) {
-        const int32_t task = removed_[i];
-        const int32_t task_key = key(task);
-        size_t hole = i;
-        for (; hole > 0 && key(removed_[hole - 1]) > task_key; --hole) {
-            removed_[hole] = removed_[hole - 1];
+    // By rank: about ten tasks, so that counting those in front costs less than
+    // branches that cannot be foretold.
+    const size_t size = removed_.size();
+    shuffled_ = removed_;
+    sort_keys_.resize(size);
+    for (size_t i = 0; i < size; ++i) {
+        sort_keys_[i] =
+            int64_t{key(shuffled_[i])} * (int64_t{1} << 32) + static_cast<int64_t>(i);
+    }
+    for (size_t i = 0; i < size; ++i) {
+        size_t rank = 0;
+        for (size_t j = 0; j < size; ++j) {
+            rank += sort_keys_[j] < sort_keys_[i];
         }
-        removed_[hole] = task;
+        removed_[rank] = shuffled_[i];
     }
 }
 
@@ -360,34 +366,27 @@ void Chain::put_back(int32_t slot, int32_t task, int32_t place) {
 // The cheapest gap of a route for a task. Blinks are drawn by the number of gaps
 // between them, so that most routes are looked through without asking. A route whose
 // gaps were all overlooked gives a cost beyond any other.
-Chain::Gap Chain::cheapest_gap(const LabelledRoute &route, const Insertion &insertion) {
-    const Visit *visits = route.visits.data();
+Gap Chain::cheapest_gap(const LabelledRoute &route, int32_t task) {
     const auto end = static_cast<int32_t>(route.visits.size());
-    // Cost in the high half, place in the low half: the least is found without
-    // branches.
-    constexpr int64_t kNone = std::numeric_limits<int64_t>::max();
-    int64_t least = kNone;
     if (gaps_to_blink_ >= end - 1) {
         gaps_to_blink_ -= end - 1;
-        for (int32_t place = 1; place < end; ++place) {
-            const int64_t cost = insertion.cost(visits[place - 1], visits[place]);
-            least = std::min(least, cost << 32 | place);
+        return cheapest_of_all_gaps(tasks_, task, route);
+    }
+    const Insertion insertion(tasks_, task);
+    const Visit *visits = route.visits.data();
+    Gap cheapest{std::numeric_limits<int64_t>::max() / 2, -1};
+    for (int32_t place = 1; place < end; ++place) {
+        if (gaps_to_blink_-- == 0) {
+            gaps_to_blink_ =
+                static_cast<int64_t>(std::log(1.0 - random_.unit()) / tables_.log_open);
+            continue;
         }
-    } else {
-        for (int32_t place = 1; place < end; ++place) {
-            if (gaps_to_blink_-- == 0) {
-                gaps_to_blink_ = static_cast<int64_t>(std::log(1.0 - random_.unit()) /
-                                                      tables_.log_open);
-                continue;
-            }
-            const int64_t cost = insertion.cost(visits[place - 1], visits[place]);
-            least = std::min(least, cost << 32 | place);
+        const int64_t cost = insertion.cost(visits[place - 1], visits[place]);
+        if (cost < cheapest.cost) {
+            cheapest = {cost, place};
         }
     }
-    if (least == kNone) {
-        return {kNone / 2, -1};
-    }
-    return {least >> 32, static_cast<int32_t>(least & 0xFFFFFFFF)};
+    return cheapest;
 }
 
 // Puts all removed tasks back, each where it costs least. Gives up, with false, once
@@ -395,7 +394,6 @@ Chain::Gap Chain::cheapest_gap(const LabelledRoute &route, const Insertion &inse
 bool Chain::recreate(double limit) {
     for (const int32_t task : removed_) {
         const TaskEnds &ends = tasks_.ends(task);
-        const Insertion insertion(tasks_, task);
         const int32_t room = capacity_ - ends.demand;
         // Slots with room first, then those that would carry a little too much.
         int64_t best_delta = std::numeric_limits<int64_t>::max();
@@ -413,7 +411,7 @@ bool Chain::recreate(double limit) {
                 }
                 return;
             }
-            const Gap gap = cheapest_gap(route, insertion);
+            const Gap gap = cheapest_gap(route, task);
             const int64_t delta = gap.cost - route.cost;
             if (delta < best_delta) {
                 best_delta = delta;
@@ -436,7 +434,7 @@ bool Chain::recreate(double limit) {
             if (price >= best_priced) {
                 return;
             }
-            const Gap gap = cheapest_gap(route, insertion);
+            const Gap gap = cheapest_gap(route, task);
             const double delta = price + static_cast<double>(gap.cost - route.cost);
             if (delta < best_priced) {
                 best_priced = delta;

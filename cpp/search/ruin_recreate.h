@@ -7,6 +7,7 @@
 #pragma once
 
 #include "base/random.h"
+#include "search/gap_scan.h"
 #include "search/improvement.h"
 #include "search/labelled_route.h"
 
@@ -103,12 +104,7 @@ class Chain {
                  const Loads &loads, double temperature);
     void replace_route(int32_t slot, std::vector<Visit> &visits);
     bool keep_if_best();
-    // Where a task may go in a route, and what the route then costs.
-    struct Gap {
-        int64_t cost;
-        int32_t place;
-    };
-    Gap cheapest_gap(const LabelledRoute &route, const Insertion &insertion);
+    Gap cheapest_gap(const LabelledRoute &route, int32_t task);
     void put_back(int32_t slot, int32_t task, int32_t place);
     void touch(int32_t slot);
     void roll_back();
@@ -150,6 +146,8 @@ class Chain {
     int64_t gaps_to_blink_ = 0;
     // This iteration.
     std::vector<int32_t> removed_;
+    std::vector<int32_t> shuffled_;
+    std::vector<int64_t> sort_keys_; // of these
     std::vector<int32_t> touched_;
     std::vector<uint8_t> is_touched_; // by slot
     std::vector<LabelledRoute> saved_;

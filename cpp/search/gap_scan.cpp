@@ -1,0 +1,81 @@
+#include "search/gap_scan.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+namespace arcfleet {
+
+namespace {
+
+// Cost in the high half, place in the low half: the least is found without branches.
+Gap unpack(int64_t packed) {
+    return {packed >> 32, static_cast<int32_t>(packed & 0xFFFFFFFF)};
+}
+
+Gap scan(const TaskTable &tasks, int32_t task, const LabelledRoute &route) {
+    const Insertion insertion(tasks, task);
+    const Visit *visits = route.visits.data();
+    const auto end = static_cast<int32_t>(route.visits.size());
+    int64_t least = std::numeric_limits<int64_t>::max();
+    for (int32_t place = 1; place < end; ++place) {
+        const int64_t cost = insertion.cost(visits[place - 1], visits[place]);
+        least = std::min(least, cost << 32 | place);
+    }
+    return unpack(least);
+}
+
+using Lanes = int32_t __attribute__((vector_size(16)));
+
+Lanes twice(const EndDistances &distances) {
+    using Halves = int64_t __attribute__((vector_size(16)));
+    int64_t both = 0;
+    std::memcpy(&both, &distances, sizeof both);
+    return reinterpret_cast<Lanes>(Halves{both, both});
+}
+
+// Before AVX there is no least of two vectors of integers. The program picks the clone
+// for its processor when it is loaded, before the sanitizer is ready for it.
+#if defined(__x86_64__) && defined(__GLIBC__) && !defined(__clang__) &&                \
+    !defined(__SANITIZE_ADDRESS__)
+__attribute__((target_clones("default", "avx")))
+#endif
+Gap scan_in_lanes(const TaskEnds &ends, const EndDistances *distances,
+                  const LabelledRoute &route) {
+    const Visit *visits = route.visits.data();
+    const auto end = static_cast<int32_t>(route.visits.size());
+    const Lanes service{ends.forward_cost, ends.reverse_cost, 0, 0};
+    // With the task served, at v and at u, after the visit before.
+    Lanes done = twice(distances[0]) + service;
+    Lanes least{INT32_MAX, INT32_MAX, 0, 0};
+    Lanes least_place{};
+    Lanes place{1, 1, 1, 1};
+    for (const Visit *visit = visits + 1; visit < visits + end; ++visit) {
+        Lanes labels;
+        std::memcpy(&labels, &visit->done_at_u, sizeof labels);
+        const Lanes by_u = __builtin_shufflevector(labels, labels, 0, 0, 2, 2) +
+                           twice(distances[visit->u]);
+        const Lanes by_v = __builtin_shufflevector(labels, labels, 1, 1, 3, 3) +
+                           twice(distances[visit->v]);
+        const Lanes nearer = by_u < by_v ? by_u : by_v;
+        const Lanes cost = done + __builtin_shufflevector(nearer, nearer, 3, 2, 3, 2);
+        const auto less = cost < least;
+        least = less ? cost : least;
+        least_place = less ? place : least_place;
+        done = nearer + service;
+        place += 1;
+    }
+    return unpack(std::min(int64_t{least[0]} << 32 | least_place[0],
+                           int64_t{least[1]} << 32 | least_place[1]));
+}
+
+} // namespace
+
+Gap cheapest_of_all_gaps(const TaskTable &tasks, int32_t task,
+                         const LabelledRoute &route) {
+    const EndDistances *distances = tasks.end_distances(task);
+    return distances == nullptr ? scan(tasks, task, route)
+                                : scan_in_lanes(tasks.ends(task), distances, route);
+}
+
+} // namespace arcfleet

@@ -1,0 +1,21 @@
+// Looks through all gaps of a route for the one where a task costs least.
+#pragma once
+
+#include "search/labelled_route.h"
+
+#include <cstdint>
+
+namespace arcfleet {
+
+// A gap of a route, in front of visits[place], and what the route costs with the task
+// put there.
+struct Gap {
+    int64_t cost;
+    int32_t place;
+};
+
+// The cheapest gap of a route, the first of them where several are.
+Gap cheapest_of_all_gaps(const TaskTable &tasks, int32_t task,
+                         const LabelledRoute &route);
+
+} // namespace arcfleet
