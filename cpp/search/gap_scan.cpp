@@ -25,6 +25,13 @@ Gap scan(const TaskTable &tasks, int32_t task, const LabelledRoute &route) {
     return unpack(least);
 }
 
+#if defined(__has_builtin)
+#if __has_builtin(__builtin_shufflevector)
+#define ARCFLEET_LANES
+#endif
+#endif
+
+#ifdef ARCFLEET_LANES
 using Lanes = int32_t __attribute__((vector_size(16)));
 
 Lanes twice(const EndDistances &distances) {
@@ -34,6 +41,10 @@ Lanes twice(const EndDistances &distances) {
     return reinterpret_cast<Lanes>(Halves{both, both});
 }
 
+// The same where distances are the same both ways, so that each serves twice: on the
+// way to a visit and on the way from it. Four numbers at a time: the task reached from
+// the visit at u and at v, the way home by the visit from u and from v.
+//
 // Before AVX there is no least of two vectors of integers. The program picks the clone
 // for its processor when it is loaded, before the sanitizer is ready for it.
 #if defined(__x86_64__) && defined(__GLIBC__) && !defined(__clang__) &&                \
@@ -68,14 +79,38 @@ Gap scan_in_lanes(const TaskEnds &ends, const EndDistances *distances,
     return unpack(std::min(int64_t{least[0]} << 32 | least_place[0],
                            int64_t{least[1]} << 32 | least_place[1]));
 }
+#endif
 
 } // namespace
 
+Gap cheapest_other_gap(const TaskTable &tasks, int32_t task, const LabelledRoute &route,
+                       const std::vector<int32_t> &places) {
+    const Insertion insertion(tasks, task);
+    const Visit *visits = route.visits.data();
+    const auto end = static_cast<int32_t>(route.visits.size());
+    Gap cheapest{std::numeric_limits<int64_t>::max() / 2, -1};
+    auto skipped = places.begin();
+    for (int32_t place = 1; place < end; ++place) {
+        if (skipped != places.end() && *skipped == place) {
+            ++skipped;
+            continue;
+        }
+        const int64_t cost = insertion.cost(visits[place - 1], visits[place]);
+        if (cost < cheapest.cost) {
+            cheapest = {cost, place};
+        }
+    }
+    return cheapest;
+}
+
 Gap cheapest_of_all_gaps(const TaskTable &tasks, int32_t task,
                          const LabelledRoute &route) {
-    const EndDistances *distances = tasks.end_distances(task);
-    return distances == nullptr ? scan(tasks, task, route)
-                                : scan_in_lanes(tasks.ends(task), distances, route);
+#ifdef ARCFLEET_LANES
+    if (const EndDistances *distances = tasks.end_distances(task)) {
+        return scan_in_lanes(tasks.ends(task), distances, route);
+    }
+#endif
+    return scan(tasks, task, route);
 }
 
 } // namespace arcfleet

@@ -18,4 +18,9 @@ struct Gap {
 Gap cheapest_of_all_gaps(const TaskTable &tasks, int32_t task,
                          const LabelledRoute &route);
 
+// The same over gaps at other places than these, which rise. Where there is none, a
+// cost beyond any other.
+Gap cheapest_other_gap(const TaskTable &tasks, int32_t task, const LabelledRoute &route,
+                       const std::vector<int32_t> &places);
+
 } // namespace arcfleet

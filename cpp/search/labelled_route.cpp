@@ -36,20 +36,20 @@ TaskTable::TaskTable(const Network &network)
     for (int32_t task = 0; task < network.num_tasks(); ++task) {
         const Arc &arc = network.arc(network.task_arc(task));
         const bool two_way = arc.twin >= 0;
-        TaskEnds ends{arc.start, arc.end, arc.service_cost, kForbidden, arc.demand, 0};
+        TaskEnds ends{arc.start, arc.end, arc.service_cost, kForbidden, arc.demand,
+                      0,         0};
         int64_t alone =
             int64_t{from(0)[ends.u]} + ends.forward_cost + int64_t{from(ends.v)[0]};
-        if (ends.forward_cost < from(ends.u)[ends.v]) {
-            removal_never_costs_ = false;
-        }
+        // Without the task one can drive the shortest way between its ends.
+        ends.least_extra = ends.forward_cost - from(ends.u)[ends.v];
         if (two_way) {
             ends.reverse_cost = network.arc(arc.twin).service_cost;
             alone = std::min(alone, int64_t{from(0)[ends.v]} + ends.reverse_cost +
                                         int64_t{from(ends.u)[0]});
-            if (ends.reverse_cost < from(ends.v)[ends.u]) {
-                removal_never_costs_ = false;
-            }
+            ends.least_extra =
+                std::min(ends.least_extra, ends.reverse_cost - from(ends.v)[ends.u]);
         }
+        removal_never_costs_ = removal_never_costs_ && ends.least_extra >= 0;
         // In the dearer direction too, sums must stay in range.
         const int64_t dearest = two_way ? std::max(ends.forward_cost, ends.reverse_cost)
                                         : ends.forward_cost;
@@ -71,42 +71,57 @@ TaskTable::TaskTable(const Network &network)
     }
 }
 
+// Labels are carried from visit to visit in variables: read back from memory they would
+// be waited for.
 void LabelledRoute::refresh_forward(const TaskTable &tasks, size_t first) {
-    for (size_t i = first; i < visits.size(); ++i) {
-        const Visit &left = visits[i - 1];
-        Visit &here = visits[i];
-        const int32_t *from_u = tasks.from(left.u);
-        const int32_t *from_v = tasks.from(left.v);
+    Visit *here = visits.data() + first;
+    Visit *const end = visits.data() + visits.size() - 1;
+    const int32_t *from_u = tasks.from(here[-1].u);
+    const int32_t *from_v = tasks.from(here[-1].v);
+    int32_t done_at_u = here[-1].done_at_u;
+    int32_t done_at_v = here[-1].done_at_v;
+    int32_t sum = here[-1].load;
+    for (; here < end; ++here) {
+        const TaskEnds &ends = tasks.ends(here->task);
         const int32_t at_u =
-            std::min(left.done_at_u + from_u[here.u], left.done_at_v + from_v[here.u]);
+            std::min(done_at_u + from_u[ends.u], done_at_v + from_v[ends.u]);
         const int32_t at_v =
-            std::min(left.done_at_u + from_u[here.v], left.done_at_v + from_v[here.v]);
-        if (here.task < 0) {
-            here.done_at_u = here.done_at_v = at_u;
-            cost = at_u;
-            load = here.load = left.load;
-        } else {
-            const TaskEnds &ends = tasks.ends(here.task);
-            here.done_at_v = at_u + ends.forward_cost;
-            here.done_at_u = std::min(at_v + ends.reverse_cost, kForbidden);
-            here.load = left.load + ends.demand;
-        }
+            std::min(done_at_u + from_u[ends.v], done_at_v + from_v[ends.v]);
+        done_at_v = at_u + ends.forward_cost;
+        done_at_u = std::min(at_v + ends.reverse_cost, kForbidden);
+        sum += ends.demand;
+        from_u = tasks.from(ends.u);
+        from_v = tasks.from(ends.v);
+        here->done_at_u = done_at_u;
+        here->done_at_v = done_at_v;
+        here->load = sum;
     }
+    cost = std::min(done_at_u + from_u[0], done_at_v + from_v[0]);
+    load = sum;
+    end->done_at_u = end->done_at_v = cost;
+    end->load = load;
 }
 
 void LabelledRoute::refresh_backward(const TaskTable &tasks, size_t last) {
-    for (size_t i = last + 1; i-- > 1;) {
-        const Visit &right = visits[i + 1];
-        Visit &here = visits[i];
-        const TaskEnds &ends = tasks.ends(here.task);
-        const int32_t *from_u = tasks.from(here.u);
-        const int32_t *from_v = tasks.from(here.v);
+    const Visit *right = visits.data() + last + 1;
+    int32_t right_u = right->u;
+    int32_t right_v = right->v;
+    int32_t right_from_u = right->from_u;
+    int32_t right_from_v = right->from_v;
+    for (Visit *here = visits.data() + last; here > visits.data(); --here) {
+        const TaskEnds &ends = tasks.ends(here->task);
+        const int32_t *from_u = tasks.from(ends.u);
+        const int32_t *from_v = tasks.from(ends.v);
         const int32_t home_from_u =
-            std::min(from_u[right.u] + right.from_u, from_u[right.v] + right.from_v);
+            std::min(from_u[right_u] + right_from_u, from_u[right_v] + right_from_v);
         const int32_t home_from_v =
-            std::min(from_v[right.u] + right.from_u, from_v[right.v] + right.from_v);
-        here.from_u = ends.forward_cost + home_from_v;
-        here.from_v = std::min(ends.reverse_cost + home_from_u, kForbidden);
+            std::min(from_v[right_u] + right_from_u, from_v[right_v] + right_from_v);
+        right_u = ends.u;
+        right_v = ends.v;
+        right_from_u = ends.forward_cost + home_from_v;
+        right_from_v = std::min(ends.reverse_cost + home_from_u, kForbidden);
+        here->from_u = right_from_u;
+        here->from_v = right_from_v;
     }
 }
 

@@ -23,7 +23,8 @@ struct TaskEnds {
     int32_t forward_cost; // serving from u to v
     int32_t reverse_cost; // serving from v to u; kForbidden if one-way
     int32_t demand;
-    int32_t alone; // cost of a route that serves nothing else, fixed cost apart
+    int32_t alone;       // cost of a route that serves nothing else, fixed cost apart
+    int32_t least_extra; // no route gets dearer by less when the task is put in
 };
 
 // One task on a route, with its labels.

@@ -1,9 +1,7 @@
 #include "search/ruin_recreate.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <numeric>
 
@@ -26,35 +24,13 @@ constexpr double kPriceStep = 1.05;
 // In place of the load of an empty slot that is not to be used.
 constexpr int32_t kClosed = std::numeric_limits<int32_t>::max();
 
-// Small moves tried per iteration. A try costs about a fiftieth of taking tasks out and
-// putting them back.
+// Small moves tried per iteration. A try costs about a seventieth of taking tasks out
+// and putting them back.
 constexpr uint32_t kSmallMoves = 10;
 
-// Loads are compared in blocks of so many, which compilers turn into few instructions.
-constexpr size_t kSlotBlock = 16;
-
+// The next multiple of a block.
 size_t padded(size_t slots) {
-    return (slots + kSlotBlock - 1) / kSlotBlock * kSlotBlock;
-}
-
-// One bit for each of a block of loads, set where it is from `least` to `most`.
-uint32_t slots_within(const int32_t *loads, int32_t least, int32_t most) {
-    uint8_t within[kSlotBlock];
-    for (size_t i = 0; i < kSlotBlock; ++i) {
-        within[i] = (loads[i] >= least) & (loads[i] <= most);
-    }
-    uint32_t bits = 0;
-    for (size_t half = 0; half < 2; ++half) {
-        // Gathers the lowest bits of eight bytes in the highest byte, the first of them
-        // lowest.
-        constexpr uint64_t kGather = std::endian::native == std::endian::little
-                                         ? 0x0102040810204080
-                                         : 0x8040201008040201;
-        uint64_t bytes = 0;
-        std::memcpy(&bytes, within + 8 * half, 8);
-        bits |= static_cast<uint32_t>(bytes * kGather >> 56) << 8 * half;
-    }
-    return bits;
+    return (slots + Chain::kSlotBlock - 1) / Chain::kSlotBlock * Chain::kSlotBlock;
 }
 
 } // namespace
@@ -199,17 +175,6 @@ void Chain::open_one_empty_slot() {
     routes_opened_or_closed_ = false;
 }
 
-template <typename Look>
-void Chain::for_slots(int32_t least, int32_t most, const Look &look) const {
-    for (size_t block = 0; block < loads_.size(); block += kSlotBlock) {
-        uint32_t found = slots_within(loads_.data() + block, least, most);
-        while (found != 0) {
-            look(block + static_cast<size_t>(std::countr_zero(found)));
-            found &= found - 1;
-        }
-    }
-}
-
 void Chain::note_spots(int32_t slot) {
     const std::vector<Visit> &visits = routes_[idx(slot)].visits;
     const auto end = static_cast<int32_t>(visits.size()) - 1;
@@ -328,126 +293,24 @@ void Chain::sort_removed() {
         const int32_t far = std::min(tasks_.from(0)[ends.u], tasks_.from(0)[ends.v]);
         return draw < 10 ? -far : far;
     };
-    // By rank: about ten tasks, so that counting those in front costs less than
-    // branches that cannot be foretold.
+    // By rank: about ten tasks, so that comparing all pairs costs less than branches
+    // that cannot be foretold. Of equal ones the first stays first.
     const size_t size = removed_.size();
     shuffled_ = removed_;
     sort_keys_.resize(size);
+    ranks_.assign(size, 0);
     for (size_t i = 0; i < size; ++i) {
-        sort_keys_[i] =
-            int64_t{key(shuffled_[i])} * (int64_t{1} << 32) + static_cast<int64_t>(i);
+        sort_keys_[i] = key(shuffled_[i]);
     }
     for (size_t i = 0; i < size; ++i) {
-        size_t rank = 0;
-        for (size_t j = 0; j < size; ++j) {
-            rank += sort_keys_[j] < sort_keys_[i];
+        int32_t rank = ranks_[i];
+        for (size_t j = i + 1; j < size; ++j) {
+            const int32_t swapped = sort_keys_[j] < sort_keys_[i];
+            rank += swapped;
+            ranks_[j] += 1 - swapped;
         }
-        removed_[rank] = shuffled_[i];
+        removed_[idx(rank)] = shuffled_[i];
     }
-}
-
-void Chain::put_back(int32_t slot, int32_t task, int32_t place) {
-    touch(slot);
-    LabelledRoute &route = routes_[idx(slot)];
-    const bool was_empty = route.empty();
-    route_costs_ -= route.cost;
-    excess_ -= excess(route);
-    route.insert(tasks_, task, place);
-    loads_[idx(slot)] = route.load;
-    excess_ += excess(route);
-    route_costs_ += route.cost;
-    if (was_empty) {
-        ++num_routes_;
-        open_one_empty_slot();
-        routes_opened_or_closed_ = true; // it may be taken back
-    }
-}
-
-// The cheapest gap of a route for a task. Blinks are drawn by the number of gaps
-// between them, so that most routes are looked through without asking. A route whose
-// gaps were all overlooked gives a cost beyond any other.
-Gap Chain::cheapest_gap(const LabelledRoute &route, int32_t task) {
-    const auto end = static_cast<int32_t>(route.visits.size());
-    if (gaps_to_blink_ >= end - 1) {
-        gaps_to_blink_ -= end - 1;
-        return cheapest_of_all_gaps(tasks_, task, route);
-    }
-    const Insertion insertion(tasks_, task);
-    const Visit *visits = route.visits.data();
-    Gap cheapest{std::numeric_limits<int64_t>::max() / 2, -1};
-    for (int32_t place = 1; place < end; ++place) {
-        if (gaps_to_blink_-- == 0) {
-            gaps_to_blink_ =
-                static_cast<int64_t>(std::log(1.0 - random_.unit()) / tables_.log_open);
-            continue;
-        }
-        const int64_t cost = insertion.cost(visits[place - 1], visits[place]);
-        if (cost < cheapest.cost) {
-            cheapest = {cost, place};
-        }
-    }
-    return cheapest;
-}
-
-// Puts all removed tasks back, each where it costs least. Gives up, with false, once
-// the plan is certain to cost more than `limit`.
-bool Chain::recreate(double limit) {
-    for (const int32_t task : removed_) {
-        const TaskEnds &ends = tasks_.ends(task);
-        const int32_t room = capacity_ - ends.demand;
-        // Slots with room first, then those that would carry a little too much.
-        int64_t best_delta = std::numeric_limits<int64_t>::max();
-        int32_t best_slot = -1;
-        int32_t best_place = -1;
-        for_slots(0, room, [&](size_t slot) {
-            const LabelledRoute &route = routes_[slot];
-            if (route.empty()) {
-                const int64_t delta =
-                    ends.alone + fixed_cost(num_routes_ + 1) - fixed_cost(num_routes_);
-                if (delta < best_delta) {
-                    best_delta = delta;
-                    best_slot = static_cast<int32_t>(slot);
-                    best_place = 1;
-                }
-                return;
-            }
-            const Gap gap = cheapest_gap(route, task);
-            const int64_t delta = gap.cost - route.cost;
-            if (delta < best_delta) {
-                best_delta = delta;
-                best_slot = static_cast<int32_t>(slot);
-                best_place = gap.place;
-            }
-        });
-        // Last, because most are ruled out by the price of the excess alone: putting a
-        // task in hardly ever makes a route cheaper.
-        auto best_priced = static_cast<double>(best_delta);
-        int32_t worthwhile = most_excess_;
-        if (excess_price_ > 0.0 &&
-            excess_price_ * std::min(worthwhile, ends.demand) >= best_priced) {
-            worthwhile = static_cast<int32_t>(best_priced / excess_price_);
-        }
-        for_slots(room + 1, room + worthwhile, [&](size_t slot) {
-            const LabelledRoute &route = routes_[slot];
-            const double price =
-                excess_price_ * std::min(route.load - room, ends.demand);
-            if (price >= best_priced) {
-                return;
-            }
-            const Gap gap = cheapest_gap(route, task);
-            const double delta = price + static_cast<double>(gap.cost - route.cost);
-            if (delta < best_priced) {
-                best_priced = delta;
-                best_slot = static_cast<int32_t>(slot);
-                best_place = gap.place;
-            }
-        });
-        put_back(best_slot, task, best_place);
-        if (tasks_.removal_never_costs() && penalised_cost() >= limit) {
-            return false;
-        }
-    }
-    return true;
 }
 
 // Notes the current plan if it is the best so far.
@@ -520,5 +383,22 @@ Plan Chain::plan_of(const TaskTable &tasks, const std::vector<LabelledRoute> &ro
 Plan Chain::best_plan() const { return plan_of(tasks_, best_); }
 
 Plan Chain::current_plan() const { return plan_of(tasks_, routes_); }
+
+bool Chain::notes_hold() const {
+    for (size_t slot = 0; slot < routes_.size(); ++slot) {
+        const LabelledRoute &route = routes_[slot];
+        if (loads_[slot] != route.load && !(route.empty() && loads_[slot] == kClosed)) {
+            return false;
+        }
+        for (size_t place = 1; place + 1 < route.visits.size(); ++place) {
+            const Spot &spot = spots_[idx(route.visits[place].task)];
+            if (idx(spot.slot) != slot || idx(spot.place) != place) {
+                return false;
+            }
+        }
+    }
+    return std::all_of(loads_.begin() + static_cast<std::ptrdiff_t>(routes_.size()),
+                       loads_.end(), [](int32_t load) { return load == kClosed; });
+}
 
 } // namespace arcfleet

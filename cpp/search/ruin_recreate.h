@@ -49,6 +49,10 @@ struct RuinRecreateTables {
 // One chain of annealing: a current plan and the best plan so far.
 class Chain {
   public:
+    // Loads are compared in blocks of so many, which compilers turn into few
+    // instructions.
+    static constexpr size_t kSlotBlock = 16;
+
     Chain(const RuinRecreateTables &tables, uint64_t seed, uint64_t stream);
 
     // Starts from a plan given as arcs; directions are chosen anew.
@@ -70,6 +74,8 @@ class Chain {
     bool best_fits_fleet() const { return best_fits_fleet_; }
     Plan best_plan() const;
     Plan current_plan() const;
+    // Whether what is noted of tasks and slots beside the routes agrees with them.
+    bool notes_hold() const;
 
   private:
     void ruin();
@@ -105,12 +111,14 @@ class Chain {
     void replace_route(int32_t slot, std::vector<Visit> &visits);
     bool keep_if_best();
     Gap cheapest_gap(const LabelledRoute &route, int32_t task);
+    int64_t draw_gaps_to_blink();
     void put_back(int32_t slot, int32_t task, int32_t place);
     void touch(int32_t slot);
     void roll_back();
     void note_spots(int32_t slot);
     void open_one_empty_slot();
-    // Calls `look` with each slot with a load from `least` to `most`, in order.
+    // Calls `look` with each slot with a load from `least` to `most`, in order, until
+    // it gives false.
     template <typename Look>
     void for_slots(int32_t least, int32_t most, const Look &look) const;
     int64_t fixed_cost(int32_t routes) const;
@@ -147,7 +155,9 @@ class Chain {
     // This iteration.
     std::vector<int32_t> removed_;
     std::vector<int32_t> shuffled_;
-    std::vector<int64_t> sort_keys_; // of these
+    std::vector<int32_t> sort_keys_;  // of these
+    std::vector<int32_t> ranks_;      // likewise
+    std::vector<int32_t> overlooked_; // places in the route at hand
     std::vector<int32_t> touched_;
     std::vector<uint8_t> is_touched_; // by slot
     std::vector<LabelledRoute> saved_;

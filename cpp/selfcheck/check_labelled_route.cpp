@@ -1,8 +1,10 @@
+#include "search/gap_scan.h"
 #include "search/labelled_route.h"
 
 #include "selfcheck/selfcheck.h"
 
 #include <algorithm>
+#include <limits>
 
 namespace arcfleet {
 
@@ -34,6 +36,43 @@ int64_t cheapest(const Network &network, const std::vector<int32_t> &order) {
     return best;
 }
 
+// The scan of a route finds the first of the cheapest gaps, with and without one that
+// is overlooked, and no gap is cheaper than the bound of the task.
+void check_scan(const TaskTable &tasks, int32_t task, const LabelledRoute &route,
+                int32_t overlooked) {
+    const Insertion insertion(tasks, task);
+    const Gap none{std::numeric_limits<int64_t>::max() / 2, -1};
+    Gap all = none;
+    Gap other = none;
+    for (int32_t place = 1; place < static_cast<int32_t>(route.visits.size());
+         ++place) {
+        const Visit *right = route.visits.data() + place;
+        const int64_t cost = insertion.cost(right[-1], right[0]);
+        if (cost < all.cost) {
+            all = {cost, place};
+        }
+        if (place != overlooked && cost < other.cost) {
+            other = {cost, place};
+        }
+    }
+    const Gap found = cheapest_of_all_gaps(tasks, task, route);
+    ARCFLEET_EQUAL(found.cost, all.cost);
+    ARCFLEET_EQUAL(found.place, all.place);
+    const Gap found_other = cheapest_other_gap(tasks, task, route, {overlooked});
+    ARCFLEET_EQUAL(found_other.cost, other.cost);
+    ARCFLEET_EQUAL(found_other.place, other.place);
+    ARCFLEET_EQUAL(all.cost - route.cost >= tasks.ends(task).least_extra, true);
+}
+
+void check_loads(const TaskTable &tasks, const LabelledRoute &route) {
+    int32_t load = 0;
+    for (size_t i = 1; i + 1 < route.visits.size(); ++i) {
+        load += tasks.ends(route.visits[i].task).demand;
+        ARCFLEET_EQUAL(route.visits[i].load, load);
+    }
+    ARCFLEET_EQUAL(route.load, load);
+}
+
 } // namespace
 
 void check_labelled_route() {
@@ -51,6 +90,7 @@ void check_labelled_route() {
             const auto gap = random.below(static_cast<uint32_t>(order.size()) + 1);
             // Every gap's cost as evaluated is the cost after trying all directions.
             const Insertion insertion(tasks, task);
+            check_scan(tasks, task, route, static_cast<int32_t>(gap) + 1);
             for (size_t i = 0; i <= order.size(); ++i) {
                 std::vector<int32_t> longer = order;
                 longer.insert(longer.begin() + static_cast<int64_t>(i), task);
@@ -61,6 +101,7 @@ void check_labelled_route() {
             order.insert(order.begin() + gap, task);
             route.insert(tasks, task, static_cast<int32_t>(gap) + 1);
             ARCFLEET_EQUAL(int64_t{route.cost}, cheapest(*network, order));
+            check_loads(tasks, route);
         }
         for (size_t i = 0; i <= order.size(); ++i) {
             ARCFLEET_EQUAL(
@@ -75,7 +116,9 @@ void check_labelled_route() {
         if (order.size() > 3) {
             route.erase(2, 4);
             order.erase(order.begin() + 1, order.begin() + 3);
-            route.refresh(tasks);
+            // The labels behind the gap are still right, as are those in front of it.
+            route.refresh(tasks, 2, 1);
+            check_loads(tasks, route);
         }
         Plan plan;
         route.append_arcs(tasks, plan.arcs);

@@ -47,6 +47,7 @@ void check_chain(const Network &network, uint64_t seed) {
         ARCFLEET_EQUAL(plan.arcs.size(), static_cast<size_t>(network.num_tasks()));
         ARCFLEET_EQUAL(chain.current_true_cost(), network.cost(plan));
         ARCFLEET_EQUAL(chain.current_excess(), excess_of(network, plan));
+        ARCFLEET_EQUAL(chain.notes_hold(), true);
         ARCFLEET_EQUAL(improved, chain.best_cost() < best);
         best = chain.best_cost();
     }
