@@ -12,7 +12,7 @@ from arcfleet.methods import LEARNED
 VILLAGE = Path(__file__).parents[2] / "examples" / "village.json"
 
 PINNED = {
-    "ruin-recreate": 21238,
+    "ruin-recreate": 21521,
     "maens": 21621,
     "ps": 23474,
     "ps-random-rule": 22974,
