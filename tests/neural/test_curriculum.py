@@ -20,6 +20,7 @@ from arcfleet.neural import curriculum as curriculum_module
 from arcfleet.neural.checkpoint import load_model
 from arcfleet.neural.curriculum import CurriculumOutcome, run_curriculum
 from arcfleet.neural.curriculum_config import curriculum_from, require_files
+from arcfleet.neural.finetune_config import FinetuneConfig
 from arcfleet.neural.training_progress import TrainingProgress
 from arcfleet.neural.training_start import checksum
 from tests.neural.curriculum_file import TOML

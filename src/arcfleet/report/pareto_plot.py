@@ -155,13 +155,9 @@ def _shapes(points: Sequence[Point]) -> list[Line2D]:
     """Explain what shapes and lines mean."""
     names = {False: "CPU", True: "GPU"}
     used = [on_gpu for on_gpu in names if any(p.on_gpu == on_gpu for p in points)]
+    texts = {gpu: f"{names[gpu]}, {_LINES[gpu]} the best" for gpu in used}
     return [
-        *(
-            _mark(
-                f"{names[gpu]}, {_LINES[gpu]} the best", _FRONT, _MARKERS[gpu], filled=True
-            )
-            for gpu in used
-        ),
+        *(_mark(texts[gpu], _FRONT, _MARKERS[gpu], filled=True) for gpu in used),
         _mark("another is faster and better", _FRONT, "o", filled=False),
     ]
 
