@@ -278,12 +278,12 @@ def test_overfitting_a_few_plans(folder: Path, tmp_path: Path) -> None:
     config = PretrainConfig(
         # Without the graph attention, which takes many more steps to tell arcs apart.
         model=DaamConfig(width=32, layers=2, heads=4, feed_forward=64, inputs="mds"),
-        steps=250,
+        steps=600,
         tokens=41 * 24,
         moments=8,
         directions="as-labelled",
         flip_axes=False,
-        learning_rate=5e-3,
+        learning_rate=3e-3,
         warm_up_steps=20,
         average_decay=0.9,
         log_steps=20,
