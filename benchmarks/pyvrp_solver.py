@@ -107,7 +107,8 @@ def pyvrp_name() -> str:
     """Give PyVRP's name with its version, or raise OptionError where it is missing."""
     if find_spec("pyvrp") is None:
         raise OptionError(
-            "the side-by-side run needs pyvrp, which is not installed: pip install pyvrp"
+            "the side-by-side run needs pyvrp, which is not installed: pip install "
+            "pyvrp==0.14.1"
         )
     return f"PyVRP {version('pyvrp')}"
 
@@ -128,11 +129,19 @@ def solve_by_pyvrp(instance: Instance, *, stop: Stop, seed: int) -> Result:
 
     Raises
     ------
+    InstanceError
+        If the instance cannot be said in PyVRP's numbers.
     OptionError
-        If PyVRP is not installed.
+        If the stop rule has no time limit or counts iterations, or PyVRP is not installed.
     UnsolvableError
         If no plan can exist, or none was found.
     """
+    counted = (stop.iterations, stop.stale_iterations) != (None, None)
+    if stop.seconds is None or counted:
+        raise OptionError(
+            "expected PyVRP to be stopped by seconds, perhaps with a target cost, got "
+            f"{stop}: give seconds, and no iterations"
+        )
     method = pyvrp_name()
     import pyvrp
     from pyvrp.IteratedLocalSearch import (
@@ -166,7 +175,7 @@ def solve_by_pyvrp(instance: Instance, *, stop: Stop, seed: int) -> Result:
         iterations += 1
         if history and history[-1].cost <= target:
             return True
-        return stop.seconds is not None and time.perf_counter() - started > stop.seconds
+        return time.perf_counter() - started > stop.seconds
 
     result = pyvrp.solve(
         _problem_data(problem),

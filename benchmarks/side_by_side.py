@@ -196,7 +196,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(options: argparse.Namespace) -> int:
     runs = plan_pairs(
-        [x for name in options.suites for x in read_suite(name).instances],
+        [x for name in dict.fromkeys(options.suites) for x in read_suite(name).instances],
         options.time,
         options.seeds,
         pyvrp_name(),

@@ -1,6 +1,7 @@
 #include "search/gap_scan.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
 #include <limits>
 
@@ -34,6 +35,10 @@ Gap scan(const TaskTable &tasks, int32_t task, const LabelledRoute &route) {
 #ifdef ARCFLEET_LANES
 using Lanes = int32_t __attribute__((vector_size(16)));
 
+// What is copied into lanes as a whole.
+static_assert(sizeof(EndDistances) == 8);
+static_assert(offsetof(Visit, from_v) == offsetof(Visit, done_at_u) + 12);
+
 Lanes twice(const EndDistances &distances) {
     using Halves = int64_t __attribute__((vector_size(16)));
     int64_t both = 0;
@@ -41,14 +46,14 @@ Lanes twice(const EndDistances &distances) {
     return reinterpret_cast<Lanes>(Halves{both, both});
 }
 
-// The same where distances are the same both ways, so that each serves twice: on the
+// `scan` where distances are the same both ways, so that each serves twice: on the
 // way to a visit and on the way from it. Four numbers at a time: the task reached from
 // the visit at u and at v, the way home by the visit from u and from v.
 //
 // Before AVX there is no least of two vectors of integers. The program picks the clone
 // for its processor when it is loaded, before the sanitizer is ready for it.
 #if defined(__x86_64__) && defined(__GLIBC__) && !defined(__clang__) &&                \
-    !defined(__SANITIZE_ADDRESS__)
+    !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 __attribute__((target_clones("default", "avx")))
 #endif
 Gap scan_in_lanes(const TaskEnds &ends, const EndDistances *distances,

@@ -4,6 +4,7 @@
 #include "search/labelled_route.h"
 
 #include <cstdint>
+#include <vector>
 
 namespace arcfleet {
 

@@ -21,11 +21,11 @@ constexpr size_t kNearTerminals = 3;
 constexpr int32_t kPriceWindow = 200;
 constexpr double kPriceStep = 1.05;
 
-// In place of the load of an empty slot that is not to be used.
-constexpr int32_t kClosed = std::numeric_limits<int32_t>::max();
+// In place of the load of an empty slot that is not to be used, and of one that is not
+// there: no load, however large the capacity.
+constexpr int32_t kClosed = -1;
 
-// Small moves tried per iteration. A try costs about a seventieth of taking tasks out
-// and putting them back.
+// Small moves tried per iteration.
 constexpr uint32_t kSmallMoves = 10;
 
 // The next multiple of a block.

@@ -136,7 +136,7 @@ class Chain {
     Random random_;
     int64_t overfleet_cost_;            // of each route beyond the fleet limit
     std::vector<LabelledRoute> routes_; // by slot; a few are empty
-    // By slot, beyond any limit where an empty slot is not to be used, and up to a
+    // By slot, below 0 where an empty slot is not to be used, and up to a
     // multiple of kSlotBlock: all of them in a few cache lines.
     std::vector<int32_t> loads_;
     // By task, in the current plan: where it was while an iteration is under way.

@@ -135,7 +135,8 @@ bool Chain::recreate(double limit) {
         int32_t worthwhile = most_excess_;
         if (excess_price_ > 0.0 &&
             excess_price_ * std::min(worthwhile, ends.demand) >= best_priced) {
-            worthwhile = static_cast<int32_t>(best_priced / excess_price_);
+            worthwhile =
+                static_cast<int32_t>(std::max(0.0, best_priced) / excess_price_);
         }
         const auto look_at_full = [&](size_t slot) {
             const LabelledRoute &route = routes_[slot];

@@ -145,3 +145,9 @@ def test_pyvrp_says_when_it_finds_no_plan() -> None:
     )
     with pytest.raises(UnsolvableError, match="tight"):
         solve_by_pyvrp(instance, stop=Stop(seconds=0), seed=0)
+
+
+@pytest.mark.parametrize("stop", [Stop(iterations=9), Stop(target_cost=1)])
+def test_it_must_be_stopped_by_seconds(stop: Stop) -> None:
+    with pytest.raises(OptionError, match="expected PyVRP to be stopped by seconds"):
+        solve_by_pyvrp(MIXED, seed=0, stop=stop)

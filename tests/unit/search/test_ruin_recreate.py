@@ -93,3 +93,25 @@ def test_costs_beyond_the_range_are_refused() -> None:
     )
     with pytest.raises(InstanceError, match="coarser unit"):
         solve(instance)
+
+
+@pytest.mark.parametrize("capacity", [40, 2_000_000_000, 2**31 - 1])
+def test_any_capacity_with_tasks_of_no_demand(capacity: int) -> None:
+    """A capacity as large as numbers go, the usual way to say that there is none."""
+    ring = range(12)
+    links = tuple(
+        Link(
+            tail=1 + i,
+            head=1 + (i + 1) % len(ring),
+            cost=3 + i % 5,
+            required=True,
+            demand=0 if i % 2 else 5,
+        )
+        for i in ring
+    )
+    nodes = tuple(1 + i for i in ring)
+    town = Instance(name="ring", nodes=nodes, links=links, depot=1, capacity=capacity)
+    result = solve(town, stop=Stop(iterations=20_000), seed=1)
+    assert check(town, result.solution).ok
+    # All the way round, once.
+    assert result.cost == sum(link.cost for link in links)
