@@ -136,8 +136,8 @@ def solve_by_pyvrp(instance: Instance, *, stop: Stop, seed: int) -> Result:
     UnsolvableError
         If no plan can exist, or none was found.
     """
-    counted = (stop.iterations, stop.stale_iterations) != (None, None)
-    if stop.seconds is None or counted:
+    seconds = stop.seconds
+    if seconds is None or (stop.iterations, stop.stale_iterations) != (None, None):
         raise OptionError(
             "expected PyVRP to be stopped by seconds, perhaps with a target cost, got "
             f"{stop}: give seconds, and no iterations"
@@ -175,7 +175,7 @@ def solve_by_pyvrp(instance: Instance, *, stop: Stop, seed: int) -> Result:
         iterations += 1
         if history and history[-1].cost <= target:
             return True
-        return time.perf_counter() - started > stop.seconds
+        return time.perf_counter() - started > seconds
 
     result = pyvrp.solve(
         _problem_data(problem),

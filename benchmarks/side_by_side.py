@@ -195,11 +195,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
+    other = pyvrp_name()
     runs = plan_pairs(
         [x for name in dict.fromkeys(options.suites) for x in read_suite(name).instances],
         options.time,
         options.seeds,
-        pyvrp_name(),
+        other,
         stop_at_reference=options.stop_at_reference,
     )
     make_folder(options.out)

@@ -329,3 +329,16 @@ def _demo_steps() -> list[list[str]]:
 def test_unknown_example() -> None:
     line = one_sentence(arcfleet("info", "example:dever"))
     assert line == "arcfleet: expected example:denver, got 'example:dever'"
+
+
+@pytest.mark.parametrize(("given", "kept"), [(None, "PASSIVE"), ("ACTIVE", "ACTIVE")])
+def test_threads_of_torch_do_not_spin_unless_asked_to(
+    given: str | None, kept: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OMP_WAIT_POLICY", "to be restored")
+    if given is None:
+        monkeypatch.delenv("OMP_WAIT_POLICY")
+    else:
+        monkeypatch.setenv("OMP_WAIT_POLICY", given)
+    assert main(["methods"]) == 0
+    assert os.environ["OMP_WAIT_POLICY"] == kept

@@ -7,6 +7,7 @@ faulty plan, 2 wrong usage.
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import warnings
 from typing import TYPE_CHECKING
@@ -51,6 +52,9 @@ _COMMANDS = (
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
+    # Before torch is imported: its threads would wait for each other by spinning, and where
+    # others want the cores, too, a plan of a second takes half a minute so.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     parser = _parser()
     options = parser.parse_args(
         attach_coordinates(sys.argv[1:] if arguments is None else arguments)

@@ -165,5 +165,5 @@ def test_without_pyvrp_the_command_says_one_sentence(
     monkeypatch.setattr("benchmarks.pyvrp_solver.find_spec", lambda name: None)
     assert main([str(suite), "--out", str(tmp_path / "out")]) == 1
     (line,) = capsys.readouterr().err.splitlines()
-    assert line.endswith("needs pyvrp, which is not installed: pip install pyvrp")
+    assert line.endswith("needs pyvrp, which is not installed: pip install pyvrp==0.14.1")
     assert not (tmp_path / "out").exists()
