@@ -76,11 +76,13 @@ void check_loads(const TaskTable &tasks, const LabelledRoute &route) {
 } // namespace
 
 void check_labelled_route() {
-    for (uint64_t round = 0; round < 300; ++round) {
+    for (uint64_t round = 0; round < 450; ++round) {
         Random random(3, round);
         RandomStreets streets(random);
-        if (round % 2 == 1) {
+        if (round % 3 == 1) {
             streets.make_reversible();
+        } else if (round % 3 == 2) {
+            streets.make_symmetric();
         }
         const auto network = streets.network();
         const TaskTable tasks(*network);

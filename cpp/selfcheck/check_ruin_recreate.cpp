@@ -3,6 +3,7 @@
 #include "selfcheck/selfcheck.h"
 
 #include <cmath>
+#include <limits>
 
 namespace arcfleet {
 
@@ -74,12 +75,20 @@ void check_slices(const Network &network, uint64_t seed, int chains) {
 } // namespace
 
 void check_ruin_recreate() {
-    for (uint64_t round = 0; round < 60; ++round) {
+    for (uint64_t round = 0; round < 90; ++round) {
         Random random(4, round);
         RandomStreets streets(random);
-        if (round % 2 == 1) {
+        if (round % 3 == 1) {
             // Routes may be driven backwards, and parts of them are.
             streets.make_reversible();
+        } else if (round % 3 == 2) {
+            streets.make_symmetric();
+        }
+        // As large as numbers go, and so large that the most excess is what is left.
+        if (round % 10 == 4) {
+            streets.rules.capacity = std::numeric_limits<int32_t>::max();
+        } else if (round % 10 == 9) {
+            streets.rules.capacity = 2'000'000'000;
         }
         const auto network = streets.network();
         if (network->num_tasks() == 0) {

@@ -35,6 +35,24 @@ void RandomStreets::make_reversible() {
     reverse_service_cost = service_cost;
 }
 
+void RandomStreets::make_symmetric() {
+    const size_t links = cost.size();
+    for (size_t link = 0; link < links; ++link) {
+        if (reverse_cost[link] >= 0) {
+            reverse_cost[link] = cost[link];
+            continue;
+        }
+        tail.push_back(tail[link]);
+        head.push_back(head[link]);
+        cost.push_back(cost[link]);
+        reverse_cost.push_back(cost[link]);
+        required.push_back(0);
+        demand.push_back(0);
+        service_cost.push_back(0);
+        reverse_service_cost.push_back(0);
+    }
+}
+
 std::unique_ptr<Network> RandomStreets::network(int threads) const {
     const ServiceArrays services{required, demand, service_cost, reverse_service_cost};
     return std::make_unique<Network>(num_nodes, links(), services, rules, threads);

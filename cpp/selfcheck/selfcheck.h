@@ -36,6 +36,9 @@ struct RandomStreets {
     explicit RandomStreets(Random &random);
     // Every link two-way, at the same cost either way.
     void make_reversible();
+    // Distances the same both ways, while tasks may still be one-way or cost more to
+    // serve in one direction: beside every one-way link there is one to drive back.
+    void make_symmetric();
     LinkArrays links() const { return {tail, head, cost, reverse_cost}; }
     std::unique_ptr<Network> network(int threads = 1) const;
 };

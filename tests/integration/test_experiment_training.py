@@ -84,6 +84,13 @@ def test_a_stopped_ablation_goes_on(
     assert "| MDS | " in (tmp_path / "ablation.md").read_text()
 
 
+def test_ppo_has_the_settings_of_the_paper(folder: Path, tmp_path: Path) -> None:
+    assert ablation(folder, tmp_path, "--inputs", "mds", "--objective", "ppo") == 0
+    run = tmp_path / "ablation" / "mds" / "task20"
+    config = json.loads((run / "config.json").read_text())["config"]
+    assert (config["learning_rate"], config["temperature"]) == (1e-4, 1.0)
+
+
 def test_wrong_ablations(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
