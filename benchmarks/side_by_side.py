@@ -18,9 +18,9 @@ from arcfleet import check, read, solve
 from arcfleet.cli.options import positive_number, seconds
 from arcfleet.cli.progress import benchmark_bar
 from arcfleet.errors import ArcfleetError, SolutionError
-from arcfleet.experiments.benchmark import Run, runs_left
+from arcfleet.experiments.benchmark import Run, run_of, runs_left
 from arcfleet.experiments.machine import commit, machine
-from arcfleet.experiments.records import Record, RecordFile, RunKey, gap_percent
+from arcfleet.experiments.records import Record, RecordFile, gap_percent
 from arcfleet.experiments.report_files import make_folder, write_report
 from arcfleet.experiments.suite import read_suite
 from arcfleet.search import Stop
@@ -68,17 +68,7 @@ def plan_pairs(
         for seed in range(seeds)
     ]
     return [
-        Run(
-            key=RunKey(
-                set_name=source.set_name,
-                instance=source.name,
-                method=method,
-                seed=seed,
-                time_limit=limit,
-                stop_at_reference=stop_at_reference,
-            ),
-            source=source,
-        )
+        run_of(source, method, seed, limit, stop_at_reference=stop_at_reference)
         for number, (source, seed, limit) in enumerate(pairs)
         for method in ((OURS, other) if number % 2 == 0 else (other, OURS))
     ]

@@ -42,6 +42,26 @@ class Run:
     source: SuiteInstance
 
 
+def run_of(
+    source: SuiteInstance,
+    method: str,
+    seed: int,
+    time_limit: float,
+    *,
+    stop_at_reference: bool,
+) -> Run:
+    """Describe one run of a method on an instance of a suite."""
+    key = RunKey(
+        set_name=source.set_name,
+        instance=source.name,
+        method=method,
+        seed=seed,
+        time_limit=time_limit,
+        stop_at_reference=stop_at_reference,
+    )
+    return Run(key=key, source=source)
+
+
 def plan_runs(
     suite: Suite,
     methods: Iterable[str],
@@ -59,17 +79,7 @@ def plan_runs(
     """
     names = dict.fromkeys(find_method(name).name for name in methods)
     return [
-        Run(
-            key=RunKey(
-                set_name=source.set_name,
-                instance=source.name,
-                method=method,
-                seed=seed,
-                time_limit=time_limit,
-                stop_at_reference=stop_at_reference,
-            ),
-            source=source,
-        )
+        run_of(source, method, seed, time_limit, stop_at_reference=stop_at_reference)
         for time_limit in sorted({float(limit) for limit in time_limits})
         for source in suite.instances
         for method in names
