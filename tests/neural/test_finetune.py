@@ -149,12 +149,42 @@ def test_instances_of_a_set_may_differ_in_size(
     assert run(folder, tmp_path / "run", config, data=[data]).finished
 
 
-def expected_cost(folder: Path, model_file: Path) -> float:
+def expected_cost(folder: Path, model_file: Path, *, bound: bool = True) -> float:
     """Mean cost of sampled plans: what reinforcement is to lower."""
     batch = open_instances(folder / "few.npz", "cpu", mds_dimensions=4).batch
     model, _ = load_model(model_file)
-    arcs = sample(model, batch, 16, generator=torch.Generator().manual_seed(0)).arcs
-    return float((batch.deadheads(arcs) / batch.scale[:, None]).mean())
+    generator = torch.Generator().manual_seed(0)
+    rollout = sample(model, batch, 16, generator=generator, bound=bound)
+    if bound:
+        return float((batch.deadheads(rollout.arcs) / batch.scale[:, None]).mean())
+    costs = optimise(batch, rollout, choose_directions=False).costs
+    return float((costs / batch.scale[:, None].numpy()).mean())
+
+
+@pytest.mark.parametrize(
+    ("settings", "factor"),
+    [({"objective": "samples"}, 0.93), ({"objective": "self-critical"}, 0.95)],
+)
+def test_tours_of_a_weak_model_get_better(
+    folder: Path, tmp_path: Path, settings: dict[str, Any], factor: float
+) -> None:
+    """What is not learned, serving, is most of the cost."""
+    config = replace(
+        QUICK,
+        steps=10,
+        unbound=1.0,
+        learning_rate=5e-3,
+        copies=8,
+        rollout_tokens=41 * 64,
+        tokens=41 * 128,
+        flip_axes=False,
+        average_decay=0.5,
+        **settings,
+    )
+    result = run(folder, tmp_path / "run", config, data=[folder / "few.npz"])
+    first = expected_cost(folder, folder / "start.safetensors", bound=False)
+    last = expected_cost(folder, result.model_file, bound=False)
+    assert last < factor * first
 
 
 @pytest.mark.parametrize(

@@ -47,7 +47,13 @@ def test_random_plans_are_legal_at_every_step_and_the_checker_takes_them(
                 assert report.deadhead == deadheads[b, copy]
             else:
                 assert 0 not in plan[: network.num_tasks]
-                assert states[-1].remaining[b, copy] == network.instance.capacity
+                remaining = capacity = network.instance.capacity
+                for number, arc in enumerate(plan):
+                    assert states[number].remaining[b, copy] == remaining
+                    demand = int(network.arc_demand[arc])
+                    if arc == 0 or demand > remaining:
+                        remaining = capacity
+                    remaining -= demand
 
 
 def _assert_legal(

@@ -28,22 +28,22 @@ def seeded(seed: int) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
 
 
-def walked(batch: ArcBatch, arcs: torch.Tensor) -> list[State]:
+def walked(batch: ArcBatch, arcs: torch.Tensor, bound: bool) -> list[State]:
     """The states before each decision, stepped through."""
     states = [start(batch, arcs.shape[1])]
     for chosen in arcs.unbind(-1):
-        states.append(step(batch, states[-1], chosen))
+        states.append(step(batch, states[-1], chosen, bound=bound))
     return states
 
 
 @settings(max_examples=25)
-@given(BATCHES)
-def test_states_are_those_of_the_walk(instances: list[Instance]) -> None:
+@given(BATCHES, st.booleans())
+def test_states_are_those_of_the_walk(instances: list[Instance], bound: bool) -> None:
     batch = toy_batch([Network(instance) for instance in instances])
-    arcs = sample(toy_model(), batch, 3, generator=seeded(0)).arcs
-    states = walked(batch, arcs)
+    arcs = sample(toy_model(), batch, 3, generator=seeded(0), bound=bound).arcs
+    states = walked(batch, arcs, bound)
     every = torch.arange(arcs.shape[-1]).expand(*arcs.shape)
-    state, choice = states_at(batch, arcs, every)
+    state, choice = states_at(batch, arcs, every, bound=bound)
     assert torch.equal(choice, arcs.flatten(1))
     for got, expected in zip(state, zip(*states[:-1], strict=True), strict=True):
         assert torch.equal(got, torch.stack(expected, dim=2).flatten(1, 2))

@@ -61,8 +61,10 @@ class FinetuneConfig(PretrainConfig):
         are the same.
     moments, tokens
         States drawn of each plan, and arcs of all states of an update.
-    route_order, directions, unbound
+    route_order, directions
         Of the plans that "imitate-best" imitates.
+    unbound
+        Share of steps whose plans are tours, split by the path optimiser; not for "ppo".
     lessons
         Updates of a step of "imitate-best".
     epochs
@@ -114,10 +116,10 @@ class FinetuneConfig(PretrainConfig):
                 "expected at least 2 copies for the objective samples, which compares "
                 f"them, got {self.copies}"
             )
-        if self.unbound and self.objective != "imitate-best":
+        if self.unbound and self.objective == "ppo":
             raise OptionError(
-                f"expected unbound to be 0 for the objective {self.objective}, got "
-                f"{self.unbound}: only imitate-best shows plans as one tour"
+                f"expected unbound to be 0 for the objective ppo, got {self.unbound}: it "
+                "builds plans under the capacity only"
             )
         if self.anchor and self.objective not in ANCHORED:
             raise OptionError(

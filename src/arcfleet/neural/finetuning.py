@@ -111,7 +111,13 @@ class Finetuning(TrainingLoop[Daam]):
         return team.mine(drawn), team.mine(count)
 
     def sampled(
-        self, policy: FastPolicy, batch: ArcBatch, copies: int, first: State | None = None
+        self,
+        policy: FastPolicy,
+        batch: ArcBatch,
+        copies: int,
+        first: State | None = None,
+        *,
+        bound: bool = True,
     ) -> Rollout:
         """Sample plans, from the empty one or from where they stand."""
         seeds = draw_seeds(self.team.size * len(batch), self.generator)
@@ -122,6 +128,7 @@ class Finetuning(TrainingLoop[Daam]):
                 copies,
                 generator=self.generator,
                 temperature=self.config.temperature,
+                bound=bound,
                 chunk=self._chunk(batch),
                 wrap=fastest_wrap(self.device),
                 first=first,
@@ -129,13 +136,19 @@ class Finetuning(TrainingLoop[Daam]):
             )
 
     def greedily(
-        self, policy: FastPolicy, batch: ArcBatch, first: State | None = None
+        self,
+        policy: FastPolicy,
+        batch: ArcBatch,
+        first: State | None = None,
+        *,
+        bound: bool = True,
     ) -> Rollout:
         """Build plans greedily, from the empty one or from where they stand."""
         with deciding(policy.model):
             return greedy(
                 policy,
                 batch,
+                bound=bound,
                 chunk=self._chunk(batch),
                 wrap=fastest_wrap(self.device),
                 first=first,

@@ -125,19 +125,23 @@ def sequences(
     )
 
 
-def without_returns(batch: ArcBatch, plans: Sequences) -> Sequences:
+def without_returns(plans: Sequences) -> Sequences:
     """Give the same services as one tour, which goes home only at the end.
 
-    So plans are built where the capacity does not count: the vehicle is always empty.
+    So plans are built where the capacity does not count. What is left of it is that of the
+    routes, so that the same states are shown as with the capacity: where a plan goes home,
+    its tour goes on to the next route as full as it is.
     """
     serves = plans.arcs != 0
-    tasks = serves.sum(1)
     most = plans.arcs.shape[1]
     slot = torch.where(serves, serves.cumsum(1) - 1, most)
+    returned = torch.nn.functional.pad(~serves, (1, 0))[:, :-1]
+    at_return = torch.nn.functional.pad(plans.remaining, (1, 0))[:, :-1]
+    remaining = torch.where(returned, at_return, plans.remaining)
     return Sequences(
         arcs=_into_slots(plans.arcs[:, None], slot, most),
-        remaining=batch.capacity[:, None].expand(-1, most),
-        steps=tasks + 1,
+        remaining=_into_slots(remaining[:, None], slot, most),
+        steps=serves.sum(1) + 1,
     )
 
 
@@ -175,7 +179,7 @@ def draw_lesson(
         batch, plans, route_order=route_order, directions=directions, generator=generator
     )
     if not bound:
-        laid_out = without_returns(batch, laid_out)
+        laid_out = without_returns(laid_out)
     if rung is None:
         drawn = draw_moments(laid_out.steps, moments, generator)
         state, choice = state_at(batch, laid_out, drawn)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def logits_of(
-    model: LearningForm, batch: ArcBatch, state: State, *, padded: bool
+    model: LearningForm, batch: ArcBatch, state: State, *, padded: bool, bound: bool = True
 ) -> Tensor:
     """Give the logits of all arcs, (batch, copies, arcs), -inf where not allowed.
 
@@ -30,8 +30,11 @@ def logits_of(
         The instances, and where plans of them stand, (batch, copies, ...).
     padded
         Whether there may be padding.
+    bound
+        Whether the capacity counts.
     """
-    return model.logits(batch, state, allowed_arcs(batch, state), padded=padded)
+    allowed = allowed_arcs(batch, state, bound=bound)
+    return model.logits(batch, state, allowed, padded=padded)
 
 
 def log_probabilities(logits: Tensor, choice: Tensor, temperature: float = 1.0) -> Tensor:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 from arcfleet.neural.finetuning import Finetuning, scaled
 from arcfleet.neural.learning_form import LearningForm
+from arcfleet.neural.plans import optimise
 from arcfleet.neural.policy_gradient import (
     divergence,
     leave_one_out,
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from arcfleet.neural.arc_batch import ArcBatch
+    from arcfleet.neural.rollout import Rollout
     from arcfleet.neural.shrink import Rung
 
 
@@ -52,10 +55,11 @@ class Reinforce(Finetuning):
             data.batch.num_arcs, config.copies, self.available(data)
         )
         _, batch = self.draw_instances(data, size)
-        rollout = self.sampled(self.policy, batch, config.copies)
-        costs = scaled(batch, batch.deadheads(rollout.arcs))  # (batch, copies)
+        bound = self.draw_bound()
+        rollout = self.sampled(self.policy, batch, config.copies, bound=bound)
+        costs = self._costs(batch, rollout, bound)
         self.window.add(0, sampled=costs.mean())
-        advantages = self.advantages(batch, costs)
+        advantages = self.advantages(batch, costs, bound)
         rungs = self.rungs_of(number)
         moments = max(1, round(config.moments / len(rungs)))
         drawn = [self.draw_choices(rollout.arcs, moments, rung) for rung in rungs]
@@ -66,7 +70,9 @@ class Reinforce(Finetuning):
                 count = decisions[rows].repeat_interleave(moments, dim=1)
                 worth = advantages[rows].repeat_interleave(moments, dim=1)
                 rung = rungs[place - 1]
-                loss = self._loss(some, arcs, when[rows], worth, count, rung, not data.full)
+                loss = self._loss(
+                    some, arcs, when[rows], worth, count, rung, not data.full, bound
+                )
                 # The sum over all rungs has the gradient of whole plans.
                 if place < len(rungs):
                     self.learner.add(loss)
@@ -82,8 +88,9 @@ class Reinforce(Finetuning):
         count: Tensor,
         rung: Rung | None,
         padded: bool,
+        bound: bool,
     ) -> Tensor:
-        state, choice = states_at(batch, arcs, moments)
+        state, choice = states_at(batch, arcs, moments, bound=bound)
         if rung is not None:
             alone, rows = as_instances(state)
             small = shrink(batch, alone, rung.length, rows)
@@ -91,23 +98,37 @@ class Reinforce(Finetuning):
             choice = small.slot.gather(1, choice.reshape(-1, 1))
             worth, count = worth.reshape(-1, 1), count.reshape(-1, 1)
         padded = padded or bool(rung)
-        logits = logits_of(self.form, batch, state, padded=padded)
+        logits = logits_of(self.form, batch, state, padded=padded, bound=bound)
         chosen = log_probabilities(logits, choice, self.config.temperature)
         loss = reinforce_loss(chosen, worth * count)
         self.window.add(choice.numel(), loss=loss.detach())
         if self.config.cost_per_nat:
             with torch.no_grad():
-                first = logits_of(self.first, batch, state, padded=padded)
+                first = logits_of(self.first, batch, state, padded=padded, bound=bound)
             left = (divergence(logits, first) * count).mean()
             self.window.add(0, left=left.detach())
             loss = loss + self.config.cost_per_nat * left
         return loss
 
-    def advantages(self, batch: ArcBatch, costs: Tensor) -> Tensor:
+    def advantages(self, batch: ArcBatch, costs: Tensor, bound: bool = True) -> Tensor:
         """Say how much cheaper each sample is than what it is compared with."""
         if self.config.objective == "samples":
             return leave_one_out(costs)
-        plans = self.greedily(self.policy, batch)
-        usual = scaled(batch, batch.deadheads(plans.arcs))  # (batch, 1)
+        plans = self.greedily(self.policy, batch, bound=bound)
+        usual = self._costs(batch, plans, bound)  # (batch, 1)
         self.window.add(0, greedy=usual.mean())
         return usual - costs
+
+    def _costs(self, batch: ArcBatch, rollout: Rollout, bound: bool) -> Tensor:
+        """Give what plans cost, in the instances' scale, (batch, copies).
+
+        Tours are split by the path optimiser first. Fleet limits do not count.
+        """
+        if bound:
+            return scaled(batch, batch.deadheads(rollout.arcs))
+        boundless = replace(batch, fleet_limit=torch.zeros_like(batch.fleet_limit))
+        plans = optimise(boundless, rollout, choose_directions=False, threads=self.threads)
+        costs = torch.from_numpy(plans.costs).to(self.device)
+        # Without what serving costs, as above; a fixed cost per route stays in.
+        service = batch.service_cost.long().gather(1, rollout.arcs.flatten(1))
+        return scaled(batch, costs - service.view(rollout.arcs.shape).sum(-1))

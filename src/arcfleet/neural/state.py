@@ -26,7 +26,8 @@ class State(NamedTuple):
     previous
         The arc chosen last, (batch, copies); the depot at the start.
     remaining
-        Capacity that is left, (batch, copies).
+        Capacity that is left, (batch, copies); in unbound plans as if the vehicle were
+        emptied on its way to every arc that does not fit.
     """
 
     unserved: Tensor
@@ -73,14 +74,35 @@ def step(batch: ArcBatch, state: State, arcs: Tensor, *, bound: bool = True) -> 
     twins = batch.twin.gather(1, arcs)
     served = torch.stack([arcs, twins], dim=-1)
     unserved = state.unserved.scatter(-1, served, False)
-    remaining = state.remaining
-    if bound:
-        remaining = torch.where(
-            arcs == 0,
-            batch.capacity[:, None],
-            state.remaining - batch.demand.gather(1, arcs),
-        )
+    demand = batch.demand.gather(1, arcs)
+    emptied = arcs == 0
+    if not bound:
+        emptied = emptied | (demand > state.remaining)
+    remaining = torch.where(emptied, batch.capacity[:, None], state.remaining) - demand
     return State(unserved=unserved, previous=arcs, remaining=remaining)
+
+
+def room_of_tours(batch: ArcBatch, arcs: Tensor) -> Tensor:
+    """Give what is left of the capacity before each arc of unbound plans, as `step` does.
+
+    Parameters
+    ----------
+    batch
+        The instances.
+    arcs
+        As they were chosen, (batch, ..., steps).
+    """
+    demand = batch.demand.gather(1, arcs.flatten(1)).view(arcs.shape)
+    capacity = batch.capacity.view(-1, *[1] * (arcs.dim() - 1))
+    left = capacity.expand((*arcs.shape[:-1], 1))
+    before = []
+    # One arc after the other: where the vehicle is emptied depends on where it was before.
+    for place in range(arcs.shape[-1]):
+        here = slice(place, place + 1)
+        before.append(left)
+        emptied = (arcs[..., here] == 0) | (demand[..., here] > left)
+        left = torch.where(emptied, capacity, left) - demand[..., here]
+    return torch.cat(before, -1)
 
 
 def finished(state: State) -> Tensor:

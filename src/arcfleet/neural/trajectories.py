@@ -9,7 +9,7 @@ from torch.nn import functional
 
 from arcfleet.neural.imitation import draw_moments, moments_of
 from arcfleet.neural.labelled_plans import back_twin, of_arcs
-from arcfleet.neural.state import State
+from arcfleet.neural.state import State, room_of_tours
 
 if TYPE_CHECKING:
     from torch import Generator, Tensor
@@ -65,7 +65,9 @@ def draw_choices(
     return within.view(*arcs.shape[:2], moments) + first[..., None], count
 
 
-def states_at(batch: ArcBatch, arcs: Tensor, moments: Tensor) -> tuple[State, Tensor]:
+def states_at(
+    batch: ArcBatch, arcs: Tensor, moments: Tensor, *, bound: bool = True
+) -> tuple[State, Tensor]:
     """Give where sampled plans stood, and what they chose.
 
     Parameters
@@ -76,6 +78,8 @@ def states_at(batch: ArcBatch, arcs: Tensor, moments: Tensor) -> tuple[State, Te
         As in a rollout from the empty plan, (batch, copies, steps).
     moments
         Decisions made before, (batch, copies, moments).
+    bound
+        Whether the plans were built under the capacity.
 
     Returns
     -------
@@ -94,7 +98,7 @@ def states_at(batch: ArcBatch, arcs: Tensor, moments: Tensor) -> tuple[State, Te
     unserved = (when[:, :, None] >= moments[..., None]) & batch.real[:, None, None]
     unserved[..., 0] = False
     before = functional.pad(arcs, (1, 0))[..., :-1]
-    room = _room(batch, arcs)
+    room = _room(batch, arcs) if bound else room_of_tours(batch, arcs)
     state = State(
         unserved=unserved.flatten(1, 2),
         previous=before.gather(2, moments).flatten(1),
