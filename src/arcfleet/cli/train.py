@@ -88,7 +88,6 @@ def _add_finetune(actions: Commands) -> None:
 # file.
 _PRETRAIN: tuple[Setting, ...] = (
     *COMMON,
-    ("unbound", number, "SHARE", "of steps that ignore the capacity; default 0"),
     ("moments", positive_number, "N", "states drawn of each plan; default 8"),
     (
         "tokens",

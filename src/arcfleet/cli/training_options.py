@@ -106,6 +106,7 @@ COMMON: tuple[Setting, ...] = (
     ("seed", whole_number, "N", "of all random choices; default 0"),
     ("route_order", str, "NAME", "order of a plan's routes; default farthest"),
     ("directions", str, "NAME", "directions of the routes; default random"),
+    ("unbound", number, "SHARE", "of steps that ignore the capacity; default 0"),
     ("weights", number, "W", "how often each of --data is drawn; default all alike"),
     ("validation_instances", positive_number, "N", "of each set; default 500"),
     ("pictures", whole_number, "N", "instances drawn at validations; default 3"),
