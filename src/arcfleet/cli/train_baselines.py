@@ -34,8 +34,8 @@ A run that was stopped by Ctrl-C, SIGTERM or a kill goes on with the same comman
 --resume, and so does one that ended if --minutes or --steps is larger than before.
 """
 
-# Labelled plans and bfloat16 are not for the baselines.
-_NOT_THEIRS = ("route_order", "directions", "precision")
+# Labelled plans, tours and bfloat16 are not for the baselines.
+_NOT_THEIRS = ("route_order", "directions", "unbound", "precision")
 _SHARED: tuple[Setting, ...] = (
     *(setting for setting in COMMON if setting[0] not in _NOT_THEIRS),
     ("learning_rate", number, "R", "default 1e-3"),
