@@ -289,7 +289,7 @@ def _usual_temperature() -> float:
     from arcfleet.neural.packages import require_packages
 
     require_packages("the row 'sample'")
-    from arcfleet.neural.proposals import SAMPLING_TEMPERATURE
+    from arcfleet.neural.draws import SAMPLING_TEMPERATURE
 
     return SAMPLING_TEMPERATURE
 

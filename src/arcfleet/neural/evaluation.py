@@ -10,8 +10,9 @@ import torch
 
 from arcfleet.errors import OptionError, UnsolvableError
 from arcfleet.neural.cuda_graph import fastest_wrap
-from arcfleet.neural.decode import greedy, sample
+from arcfleet.neural.decode import greedy
 from arcfleet.neural.device import choose_device, torch_threads
+from arcfleet.neural.draws import draw_plans
 from arcfleet.neural.features import batch_from_dataset
 from arcfleet.neural.plans import (
     NO_PLAN,
@@ -193,17 +194,16 @@ def _plans(
     if decoding == "recipe":
         return paper_recipe(loaded.model, batch, threads=threads, wrap=wrap)
     if decoding == "sample":
-        rollout = sample(
+        return draw_plans(
             loaded.model,
             batch,
             samples,
-            generator=torch.Generator(),
+            seeds,
             temperature=temperature,
+            threads=threads,
             wrap=wrap,
-            seeds=seeds,
         )
-    else:
-        rollout = greedy(loaded.model, batch, wrap=wrap)
+    rollout = greedy(loaded.model, batch, wrap=wrap)
     if decoding == "greedy":
         return as_decoded(batch, rollout)
     return optimise(batch, rollout, choose_directions=True, threads=threads)

@@ -46,14 +46,17 @@ def gumbel_noise(seeds: Tensor, copies: int, steps: Tensor, arcs: int) -> Tensor
     """
     copy = torch.arange(copies, device=seeds.device)
     arc = torch.arange(arcs, device=seeds.device)
-    plans = _mix(_mix(seeds[:, None] + copy * _GOLDEN) + steps * _GOLDEN)  # (batch, copies)
-    bits = _mix(plans[..., None] + arc * _GOLDEN)  # (batch, copies, arcs)
+    plans = mixed_bits(
+        mixed_bits(seeds[:, None] + copy * _GOLDEN) + steps * _GOLDEN
+    )  # (batch, copies)
+    bits = mixed_bits(plans[..., None] + arc * _GOLDEN)  # (batch, copies, arcs)
     # 23 bits and a half are exact in float32, and so never 0 or 1.
     uniform = (_shift_right(bits, 41).float() + 0.5) * 2.0**-23
     return -torch.log(-torch.log(uniform))
 
 
-def _mix(values: Tensor) -> Tensor:
+def mixed_bits(values: Tensor) -> Tensor:
+    """Hash whole numbers of 64 bits to others that look random."""
     values = (values ^ _shift_right(values, 30)) * _FIRST
     values = (values ^ _shift_right(values, 27)) * _SECOND
     return values ^ _shift_right(values, 31)

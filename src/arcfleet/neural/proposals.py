@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 import torch
 
 from arcfleet.neural.cuda_graph import fastest_wrap
-from arcfleet.neural.decode import greedy, sample
+from arcfleet.neural.decode import greedy
+from arcfleet.neural.draws import SAMPLING_TEMPERATURE, draw_plans
 from arcfleet.neural.features import batch_from_networks
 from arcfleet.neural.gumbel import draw_seeds, gumbel_noise
 from arcfleet.neural.plans import (
@@ -41,9 +42,6 @@ if TYPE_CHECKING:
 
 #: Beyond so many tasks the model sees a window of the nearest ones.
 MOST_TASKS_AT_ONCE = 300
-#: Divides the logits where plans are drawn: below 1 the likely arcs become likelier. What
-#: was tried for the shipped model: docs/training-log.md.
-SAMPLING_TEMPERATURE = 0.6
 
 
 def stands_alone(network: Network) -> bool:
@@ -131,19 +129,18 @@ class Proposer:
         batch = self.batch
         if self.windowed:
             rollout = self._windows(copies, self._drawing(), on_step)
-        else:
-            if len(rows) < len(batch):
-                batch = batch.select(torch.tensor(rows, device=batch.real.device))
-            rollout = sample(
-                self.model,
-                batch,
-                copies,
-                generator=self.generator,
-                temperature=SAMPLING_TEMPERATURE,
-                on_step=on_step,
-                wrap=self.wrap,
-            )
-        return optimise(batch, rollout, choose_directions=True, threads=self.threads)
+            return optimise(batch, rollout, choose_directions=True, threads=self.threads)
+        if len(rows) < len(batch):
+            batch = batch.select(torch.tensor(rows, device=batch.real.device))
+        return draw_plans(
+            self.model,
+            batch,
+            copies,
+            draw_seeds(len(batch), self.generator),
+            threads=self.threads,
+            on_step=on_step,
+            wrap=self.wrap,
+        )
 
     def _greedily(self, on_step: OnStep) -> Rollout:
         if self.windowed:

@@ -1,0 +1,125 @@
+"""Some plans of each instance, drawn by chance and put through the path optimiser.
+
+They shall differ from each other and still be good. So not all come from one look at an
+instance: the signs of the MDS axes mean nothing, and the model sees several views that
+differ in them; and some are drawn without the capacity, as tours.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import torch
+
+from arcfleet.neural.daam_config import NUM_PLAIN
+from arcfleet.neural.decode import sample
+from arcfleet.neural.gumbel import mixed_bits
+from arcfleet.neural.plans import Plans, merge, optimise
+from arcfleet.neural.rollout import Rollout
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from arcfleet.neural.arc_batch import ArcBatch
+    from arcfleet.neural.rollout import OnStep, Policy, Wrap
+
+#: Divides the logits where plans are drawn: below 1 the likely arcs become likelier. What
+#: was tried for the shipped model: docs/training-log.md.
+SAMPLING_TEMPERATURE = 0.6
+#: Views of an instance, at most, and the share of plans that are tours.
+VIEWS = 1
+TOUR_SHARE = 0.0
+
+# Between the seeds of views, and from plans under the capacity to tours: far beyond what
+# `gumbel_noise` adds for plans and steps.
+_NEXT_VIEW = 0x2545F4914F6CDD1D
+_TOURS = 0x1D872B41
+
+
+def draw_plans(
+    policy: Policy,
+    batch: ArcBatch,
+    copies: int,
+    seeds: Tensor,
+    *,
+    temperature: float = SAMPLING_TEMPERATURE,
+    views: int = VIEWS,
+    tour_share: float = TOUR_SHARE,
+    threads: int = 1,
+    on_step: OnStep | None = None,
+    wrap: Wrap | None = None,
+) -> Plans:
+    """Draw plans of each instance; the path optimiser also chooses directions.
+
+    Parameters
+    ----------
+    policy, batch, on_step, wrap
+        As `decode.sample` takes them; steps of tours are counted anew.
+    copies
+        Plans of each instance.
+    seeds
+        Of the instances, as `draw_seeds` gives them.
+    temperature
+        Divides the logits.
+    views
+        How many there are of an instance, unless it has fewer plans.
+    tour_share
+        Of the plans, rounded down.
+    threads
+        Of the path optimiser.
+    """
+    tours = int(copies * tour_share)
+    parts = []
+    for count, bound in ((copies - tours, True), (tours, False)):
+        if count == 0:
+            continue
+        here = seeds.to(batch.real.device) + (0 if bound else _TOURS)
+        each = -(-count // min(views, count))  # copies of a view
+        used = -(-count // each)
+        rollout = sample(
+            policy,
+            views_of(batch, here, used),
+            each,
+            generator=torch.Generator(),
+            temperature=temperature,
+            bound=bound,
+            on_step=on_step,
+            wrap=wrap,
+            seeds=_seeds_of_views(here, used).flatten(),
+        )
+        arcs = rollout.arcs.view(len(batch), used * each, -1)[:, :count]
+        chances = rollout.log_probability.view(len(batch), used * each)[:, :count]
+        drawn = Rollout(arcs, chances)
+        parts.append(optimise(batch, drawn, choose_directions=True, threads=threads))
+    return parts[0] if len(parts) == 1 else merge(*parts)
+
+
+def views_of(batch: ArcBatch, seeds: Tensor, views: int) -> ArcBatch:
+    """Give views of each instance, one after the other; the first is the instance itself.
+
+    Parameters
+    ----------
+    batch
+        The instances.
+    seeds
+        Of the instances, on their device, (batch,).
+    views
+        Of each instance.
+    """
+    if views == 1:
+        return batch
+    rows = torch.arange(len(batch), device=seeds.device).repeat_interleave(views)
+    wide = batch.select(rows)
+    axes = (batch.features.shape[2] - NUM_PLAIN) // 2
+    bits = mixed_bits(_seeds_of_views(seeds, views))  # (batch, views)
+    flipped = (bits[..., None] >> torch.arange(axes, device=seeds.device)) & 1
+    flipped[:, 0] = 0
+    sign = (1 - 2 * flipped).to(batch.features).view(len(rows), 1, axes)
+    plain = torch.ones_like(wide.features[:, :1, :NUM_PLAIN])
+    return replace(wide, features=wide.features * torch.cat([plain, sign, sign], dim=2))
+
+
+def _seeds_of_views(seeds: Tensor, views: int) -> Tensor:
+    """Give a seed for each view, (batch, views); the first is that of the instance."""
+    return seeds[:, None] + torch.arange(views, device=seeds.device) * _NEXT_VIEW
