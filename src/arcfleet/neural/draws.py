@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
 #: Divides the logits where plans are drawn: below 1 the likely arcs become likelier. What
 #: was tried for the shipped model: docs/training-log.md.
-SAMPLING_TEMPERATURE = 0.6
+SAMPLING_TEMPERATURE = 0.5
 #: Views of an instance, at most, and the share of plans that are tours.
-VIEWS = 1
-TOUR_SHARE = 0.0
+VIEWS = 8
+TOUR_SHARE = 0.25
 
 # Between the seeds of views, and from plans under the capacity to tours: far beyond what
 # `gumbel_noise` adds for plans and steps.
