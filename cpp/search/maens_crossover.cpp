@@ -95,7 +95,7 @@ void Crossover::list_places(int32_t arc) {
         for (size_t g = 0; g + 1 < route.size(); ++g) {
             const int32_t before = tables_.arc(route[g]).end;
             const int32_t after = tables_.arc(route[g + 1]).start;
-            const int64_t gap = tables_.network().distances_from(before)[after];
+            const int64_t gap = tables_.distances_from(before)[after];
             for (int k = 0; k < count; ++k) {
                 const int32_t a = directions[k];
                 const int64_t cost = int64_t{tables_.to(a)[before]} +

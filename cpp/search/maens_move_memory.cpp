@@ -26,16 +26,20 @@ void MoveMemory::find(int32_t slot1, int32_t slot2, MoveFront &front) {
     }
     // A route with itself is no pair: the sum tells these apart as well.
     const uint64_t key =
-        (word1 + 0x9E3779B97F4A7C15ULL * (slot1 == slot2)) * 0xD1342543DE82EF95ULL +
-        word2;
-    Remembered &known = memory_[(key >> 32) % kSize];
+        ((word1 + 0x9E3779B97F4A7C15ULL * (slot1 == slot2)) * 0xD1342543DE82EF95ULL +
+         word2) |
+        kHasMoves;
+    const size_t place = (key >> 32) % kSize;
     const auto rename = [](int32_t slot, int32_t from1, int32_t from2, int32_t to1,
                            int32_t to2) {
         return slot == from1 ? to1 : slot == from2 ? to2 : slot;
     };
-    if (known.key == key) {
+    if ((keys_[place] | kHasMoves) == key) {
         front.clear();
-        for (MaensMove move : known.moves) {
+        if (keys_[place] != key) {
+            return;
+        }
+        for (MaensMove move : memory_[place]) {
             move.from = rename(move.from, 0, 1, slot1, slot2);
             move.to = rename(move.to, 0, 1, slot1, slot2);
             front.keep(move);
@@ -43,9 +47,12 @@ void MoveMemory::find(int32_t slot1, int32_t slot2, MoveFront &front) {
         return;
     }
     find_anew(slot1, slot2, front);
-    known.key = key;
-    known.moves = front.moves();
-    for (MaensMove &move : known.moves) {
+    keys_[place] = front.moves().empty() ? key ^ kHasMoves : key;
+    if (front.moves().empty()) {
+        return;
+    }
+    memory_[place] = front.moves();
+    for (MaensMove &move : memory_[place]) {
         move.from = rename(move.from, slot1, slot2, 0, 1);
         move.to = rename(move.to, slot1, slot2, 0, 1);
     }

@@ -12,22 +12,24 @@ namespace arcfleet {
 class MoveMemory {
   public:
     explicit MoveMemory(const MaensPlan &plan)
-        : plan_(plan), moves_(plan), memory_(kSize) {}
+        : plan_(plan), moves_(plan), keys_(kSize), memory_(kSize) {}
 
     // The moves between two routes, or of one alone if the slots are the same.
     void find(int32_t slot1, int32_t slot2, MoveFront &front);
     void find_anew(int32_t slot1, int32_t slot2, MoveFront &front) const;
 
   private:
-    static constexpr size_t kSize = size_t{1} << 17;
-    struct Remembered {
-        uint64_t key = 0;
-        std::vector<MaensMove> moves; // with 0 and 1 for the slots
-    };
+    static constexpr size_t kSize = size_t{1} << 15;
+    // Last bit of a key: most pairs of routes have no move of use, and need no look at
+    // the moves.
+    static constexpr uint64_t kHasMoves = 1;
 
     const MaensPlan &plan_;
     MaensMoves moves_;
-    std::vector<Remembered> memory_;
+    // Apart, and few enough that most looks find the key in the cache: a memory four
+    // times as large spares hardly any search.
+    std::vector<uint64_t> keys_;
+    std::vector<std::vector<MaensMove>> memory_; // with 0 and 1 for the slots
 };
 
 } // namespace arcfleet

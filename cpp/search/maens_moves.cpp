@@ -15,8 +15,8 @@ void find_gap_both(const MaensRoute &route, const MaensTables &tables, int32_t a
     const int32_t end = tables.arc(arc).end;
     const int32_t *to_start = tables.distances_to(start);
     const int32_t *to_end = tables.distances_to(end);
-    const int32_t *from_start = tables.network().distances_from(start);
-    const int32_t *from_end = tables.network().distances_from(end);
+    const int32_t *from_start = tables.distances_from(start);
+    const int32_t *from_end = tables.distances_from(end);
     for (int32_t g = 0; g <= route.size(); ++g) {
         const int32_t before = route.end[at(g)];
         const int32_t after = route.start[at(g + 1)];
@@ -52,16 +52,6 @@ void MoveFront::offer(const MaensMove &move) {
     moves_.push_back(move);
 }
 
-// What is saved if the arcs at a position and the next go.
-int64_t MaensMoves::gain_of_two(const MaensRoute &route, int32_t position) const {
-    const auto i = at(position);
-    return int64_t{route.gap[i - 1]} + tables_.arc(route.arcs[i]).service_cost +
-           route.gap[i] + tables_.arc(route.arcs[i + 1]).service_cost +
-           route.gap[i + 1] -
-           tables_.network().distances_from(route.end[i - 1])[route.start[i + 2]] +
-           (route.size() == 2 ? tables_.route_cost() : 0);
-}
-
 void MaensMoves::insertions(int32_t from, int32_t to, MoveFront &front) const {
     const MaensRoute &source = plan_.route(from);
     const MaensRoute &target = plan_.route(to);
@@ -71,12 +61,16 @@ void MaensMoves::insertions(int32_t from, int32_t to, MoveFront &front) const {
         return tables_.excess(source.load - moved) +
                tables_.excess(target.load + moved) - excess_before;
     };
+    const bool fits = excess_before == 0; // then no move lowers the excess
+    const auto useless = [&](int64_t least, int64_t moved) {
+        return least >= front.limit() && (fits || excess_change(moved) >= 0);
+    };
     const int32_t gaps = target.size() + 1;
     for (int32_t i = 1; i <= source.size(); ++i) {
         const int32_t arc = source.arcs[at(i)];
         const int64_t gain = source.gain[at(i)];
-        const int64_t excess = excess_change(tables_.arc(arc).demand);
-        if (excess < 0 || source.floor[at(i)] - gain < front.limit()) {
+        if (!useless(source.least[at(i)], source.demand[at(i)])) {
+            const int64_t excess = excess_change(source.demand[at(i)]);
             MaensMove best{INT64_MAX, excess, MoveKind::insert_one, from, to, i, 0,
                            arc,       0};
             BestGap given, turned;
@@ -95,21 +89,22 @@ void MaensMoves::insertions(int32_t from, int32_t to, MoveFront &front) const {
         if (i == source.size()) {
             break;
         }
+        const int64_t both_demand =
+            int64_t{source.demand[at(i)]} + source.demand[at(i + 1)];
+        if (useless(source.least_of_two[at(i)], both_demand)) {
+            continue;
+        }
         const int32_t next = source.arcs[at(i + 1)];
-        const int64_t both_gain = gain_of_two(source, i);
-        const int64_t both_excess =
-            excess_change(int64_t{tables_.arc(arc).demand} + tables_.arc(next).demand);
+        const int64_t both_gain = source.gain_of_two[at(i)];
+        const int64_t both_excess = excess_change(both_demand);
         MaensMove best{INT64_MAX, both_excess, MoveKind::insert_two, from, to, i, 0, 0,
                        0};
         for (const int32_t a : TaskDirections(tables_, arc)) {
             for (const int32_t b : TaskDirections(tables_, next)) {
                 const int64_t inner = int64_t{tables_.arc(a).service_cost} +
-                                      tables_.network().deadhead(a, b) +
+                                      tables_.deadhead(a, b) +
                                       tables_.arc(b).service_cost - both_gain;
-                // By the triangle inequality no detour is less than minus this way.
-                const int32_t way = tables_.network().distances_from(
-                    tables_.arc(a).start)[tables_.arc(b).end];
-                const int64_t least = inner - way;
+                const int64_t least = tables_.floor_of_two(a, b) - both_gain;
                 if (both_excess >= 0 && least >= std::min(front.limit(), best.cost)) {
                     continue;
                 }
@@ -136,27 +131,36 @@ void MaensMoves::swaps(int32_t slot1, int32_t slot2, MoveFront &front) const {
     // A swap empties no route: the fixed cost, part of the gain there, stays.
     const int64_t fixed = (one.size() == 1 ? tables_.route_cost() : 0) +
                           (two.size() == 1 ? tables_.route_cost() : 0);
+    const bool fits = excess_before == 0; // then no swap lowers the excess
     for (int32_t i = 1; i <= one.size(); ++i) {
         const auto k = at(i);
+        const int64_t least_here = fixed + one.least[k];
+        if (fits && least_here + two.least_of_all >= front.limit()) {
+            continue;
+        }
         const int32_t demand = one.demand[k];
         const int64_t loss = fixed - one.gain[k];
         const TaskPlace here(tables_, one, i);
         const int32_t *to_start = tables_.distances_to(one.start[k]);
         const int32_t *to_end = tables_.distances_to(one.end[k]);
-        const int32_t *from_start = tables_.network().distances_from(one.start[k]);
-        const int32_t *from_end = tables_.network().distances_from(one.end[k]);
+        const int32_t *from_start = tables_.distances_from(one.start[k]);
+        const int32_t *from_end = tables_.distances_from(one.end[k]);
         for (int32_t j = 1; j <= two.size(); ++j) {
             const auto m = at(j);
+            const int64_t least = least_here + two.least[m];
+            if (fits && least >= front.limit()) {
+                continue;
+            }
             const int64_t moved = int64_t{two.demand[m]} - demand;
             const int64_t excess = tables_.excess(one.load + moved) +
                                    tables_.excess(two.load - moved) - excess_before;
             const int64_t limit = excess >= 0 ? front.limit() : INT64_MAX;
-            const int64_t losses = loss - two.gain[m];
-            if (losses + one.floor[k] + two.floor[m] >= limit) {
+            if (least >= limit) {
                 continue;
             }
+            const int64_t losses = loss - two.gain[m];
             const int64_t second = here.cheapest(two, m);
-            if (losses + one.floor[k] + second >= limit) {
+            if (least_here - two.gain[m] + second >= limit) {
                 continue;
             }
             const int32_t before = two.end[m - 1];

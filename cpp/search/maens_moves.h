@@ -46,7 +46,6 @@ class MaensMoves {
     void inner_insertions(int32_t slot, int32_t length, MoveFront &front) const;
     void inner_swaps(int32_t slot, MoveFront &front) const;
     void to_new_route(int32_t slot, MoveFront &front) const;
-    int64_t gain_of_two(const MaensRoute &route, int32_t position) const;
 
     const MaensPlan &plan_;
     const MaensTables &tables_;

@@ -12,26 +12,27 @@ void MaensMoves::inner_insertions(int32_t slot, int32_t length,
     const int64_t fixed = route.size() == length ? tables_.route_cost() : 0;
     for (int32_t i = 1; i + length - 1 <= route.size(); ++i) {
         const int32_t last = i + length - 1;
-        const int64_t gain =
-            (length == 1 ? route.gain[at(i)] : gain_of_two(route, i)) - fixed;
-        if (length == 1 && route.floor[at(i)] - gain >= front.limit()) {
+        if (fixed + (length == 1 ? route.least : route.least_of_two)[at(i)] >=
+            front.limit()) {
             continue;
         }
+        const int64_t gain =
+            (length == 1 ? route.gain : route.gain_of_two)[at(i)] - fixed;
         const int32_t before = route.end[at(i - 1)];
         const int32_t after = route.start[at(last + 1)];
-        const int32_t closed = tables_.network().distances_from(before)[after];
+        const int32_t closed = tables_.distances_from(before)[after];
         const TaskDirections seconds(tables_, route.arcs[at(last)]);
         for (const int32_t a : TaskDirections(tables_, route.arcs[at(i)])) {
             for (int k = 0; k < (length == 1 ? 1 : seconds.count); ++k) {
                 const int32_t b = length == 1 ? a : seconds.arcs[k];
                 int64_t inner = tables_.arc(a).service_cost;
                 if (length == 2) {
-                    inner += int64_t{tables_.network().deadhead(a, b)} +
-                             tables_.arc(b).service_cost;
+                    inner +=
+                        int64_t{tables_.deadhead(a, b)} + tables_.arc(b).service_cost;
                 }
                 // By the triangle inequality no detour is less than minus this way.
-                const int32_t way = tables_.network().distances_from(
-                    tables_.arc(a).start)[tables_.arc(b).end];
+                const int32_t way =
+                    tables_.distances_from(tables_.arc(a).start)[tables_.arc(b).end];
                 if (inner - way - gain >= front.limit()) {
                     continue;
                 }
@@ -50,7 +51,6 @@ void MaensMoves::inner_insertions(int32_t slot, int32_t length,
 
 void MaensMoves::inner_swaps(int32_t slot, MoveFront &front) const {
     const MaensRoute &route = plan_.route(slot);
-    const Network &network = tables_.network();
     for (int32_t i = 1; i < route.size(); ++i) {
         const int32_t a = route.arcs[at(i)];
         // Neighbours share a gap, so their directions depend on each other.
@@ -62,7 +62,7 @@ void MaensMoves::inner_swaps(int32_t slot, MoveFront &front) const {
             for (const int32_t second : TaskDirections(tables_, b)) {
                 const int64_t then = int64_t{tables_.to(second)[route.end[at(i - 1)]]} +
                                      tables_.arc(second).service_cost +
-                                     network.deadhead(second, first) +
+                                     tables_.deadhead(second, first) +
                                      tables_.arc(first).service_cost +
                                      tables_.from(first)[route.start[at(i + 2)]];
                 front.offer({then - now, 0, MoveKind::swap, slot, slot, i, i + 1, first,
@@ -71,10 +71,10 @@ void MaensMoves::inner_swaps(int32_t slot, MoveFront &front) const {
         }
         const TaskPlace here(tables_, route, i);
         for (int32_t j = i + 2; j <= route.size(); ++j) {
-            const int64_t gain = route.gain[at(i)] + route.gain[at(j)];
-            if (route.floor[at(i)] + route.floor[at(j)] - gain >= front.limit()) {
+            if (route.least[at(i)] + route.least[at(j)] >= front.limit()) {
                 continue;
             }
+            const int64_t gain = route.gain[at(i)] + route.gain[at(j)];
             const TaskPlace there(tables_, route, j);
             const int64_t cost =
                 there.cheapest(route, at(i)) + here.cheapest(route, at(j)) - gain;
@@ -109,14 +109,14 @@ void MaensMoves::to_new_route(int32_t slot, MoveFront &front) const {
             continue;
         }
         const int32_t next = route.arcs[at(i + 1)];
-        const int64_t gain = gain_of_two(route, i);
+        const int64_t gain = route.gain_of_two[at(i)];
         const int64_t both_excess =
             excess_change(int64_t{tables_.arc(arc).demand} + tables_.arc(next).demand);
         for (const int32_t a : TaskDirections(tables_, arc)) {
             for (const int32_t b : TaskDirections(tables_, next)) {
                 const int64_t alone =
                     int64_t{tables_.to(a)[0]} + tables_.arc(a).service_cost +
-                    tables_.network().deadhead(a, b) + tables_.arc(b).service_cost +
+                    tables_.deadhead(a, b) + tables_.arc(b).service_cost +
                     tables_.from(b)[0] + tables_.route_cost();
                 front.offer({alone - gain, both_excess, MoveKind::insert_two, slot,
                              kNewRoute, i, 0, a, b});

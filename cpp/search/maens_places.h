@@ -8,16 +8,6 @@
 
 namespace arcfleet {
 
-// The directions of a task: the one given, then the other if there is one.
-struct TaskDirections {
-    TaskDirections(const MaensTables &tables, int32_t arc)
-        : arcs{arc, tables.arc(arc).twin}, count(arcs[1] >= 0 ? 2 : 1) {}
-    const int32_t *begin() const { return arcs; }
-    const int32_t *end() const { return arcs + count; }
-    int32_t arcs[2];
-    int count;
-};
-
 struct BestGap {
     int32_t detour = INT32_MAX;
     int32_t at = -1;
@@ -42,7 +32,7 @@ inline void find_gap(const MaensRoute &route, const int32_t *to, const int32_t *
 // of a task in another, counted as if that one had left a gap.
 struct TaskPlace {
     TaskPlace(const MaensTables &tables, const MaensRoute &route, int32_t position)
-        : before(tables.network().distances_from(route.end[at(position - 1)])),
+        : before(tables.distances_from(route.end[at(position - 1)])),
           after(tables.distances_to(route.start[at(position + 1)])),
           closed(route.closed[at(position)]) {}
 

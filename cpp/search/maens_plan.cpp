@@ -80,7 +80,7 @@ void MaensPlan::rebuild(int32_t slot) {
     r.gain.resize(positions);
     r.service_cost.resize(positions);
     r.turned_service_cost.resize(positions);
-    r.floor.resize(positions);
+    r.least.resize(positions);
     r.word = 0;
     r.load = 0;
     r.cost = tables_.route_cost();
@@ -94,22 +94,43 @@ void MaensPlan::rebuild(int32_t slot) {
         r.service_cost[i] = arc.service_cost;
         r.turned_service_cost[i] =
             arc.twin >= 0 ? tables_.arc(arc.twin).service_cost : kNoWay;
-        r.floor[i] = tables_.task_floor(r.arcs[i]);
         r.word = (r.word + tables_.arc_word(r.arcs[i])) * 0x9E3779B97F4A7C15ULL;
         r.word ^= r.word >> 29;
     }
-    const Network &network = tables_.network();
     for (size_t i = 0; i + 1 < positions; ++i) {
-        r.gap[i] = network.distances_from(r.end[i])[r.start[i + 1]];
+        r.gap[i] = tables_.distances_from(r.end[i])[r.start[i + 1]];
         r.cost += r.gap[i];
     }
     const int64_t fixed = positions == 3 ? tables_.route_cost() : 0;
+    r.least_of_all = kNoWay;
     for (size_t i = 1; i + 1 < positions; ++i) {
-        r.closed[i] = network.distances_from(r.end[i - 1])[r.start[i + 1]];
+        r.closed[i] = tables_.distances_from(r.end[i - 1])[r.start[i + 1]];
         r.gain[i] = r.gap[i - 1] + r.service_cost[i] + r.gap[i] - r.closed[i] + fixed;
+        r.least[i] = tables_.task_floor(r.arcs[i]) - r.gain[i];
+        r.least_of_all = std::min(r.least_of_all, r.least[i]);
     }
+    rebuild_twos(r);
     cost_ += r.cost;
     excess_ += tables_.excess(r.load);
+}
+
+void MaensPlan::rebuild_twos(MaensRoute &r) const {
+    const size_t positions = r.arcs.size();
+    r.gain_of_two.resize(positions);
+    r.least_of_two.resize(positions);
+    const int64_t fixed = positions == 4 ? tables_.route_cost() : 0;
+    for (size_t i = 1; i + 2 < positions; ++i) {
+        r.gain_of_two[i] = r.gap[i - 1] + r.service_cost[i] + r.gap[i] +
+                           r.service_cost[i + 1] + r.gap[i + 1] -
+                           tables_.distances_from(r.end[i - 1])[r.start[i + 2]] + fixed;
+        int64_t least = kNoWay;
+        for (const int32_t a : TaskDirections(tables_, r.arcs[i])) {
+            for (const int32_t b : TaskDirections(tables_, r.arcs[i + 1])) {
+                least = std::min(least, tables_.floor_of_two(a, b));
+            }
+        }
+        r.least_of_two[i] = least - r.gain_of_two[i];
+    }
 }
 
 int32_t MaensPlan::apply(const MaensMove &move) {

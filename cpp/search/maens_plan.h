@@ -24,7 +24,12 @@ struct MaensRoute {
     std::vector<int64_t> gain;   // what is saved if the arc at a position goes
     std::vector<int64_t> service_cost;
     std::vector<int64_t> turned_service_cost; // in the other direction, or kNoWay
-    std::vector<int64_t> floor;               // the task's, as in MaensTables
+    // By the triangle inequality no move of the arc at a position, or of that and the
+    // next, changes the cost of the plan by less.
+    std::vector<int64_t> least;
+    std::vector<int64_t> least_of_two;
+    std::vector<int64_t> gain_of_two;
+    int64_t least_of_all = 0; // of `least`
     int64_t load = 0;
     int64_t cost = 0;  // service, deadhead and the fixed cost
     uint64_t word = 0; // tells sequences of arcs apart
@@ -80,6 +85,7 @@ class MaensPlan {
     void close_slot(int32_t slot);
     void set_arcs(int32_t slot, const int32_t *first, const int32_t *last);
     void rebuild(int32_t slot);
+    void rebuild_twos(MaensRoute &route) const;
     void forget(int32_t slot);
 
     const MaensTables &tables_;

@@ -6,8 +6,12 @@
 
 namespace arcfleet {
 
-MaensTables::MaensTables(const Network &network) : network_(network) {
-    const size_t size = at(network.num_terminals());
+MaensTables::MaensTables(const Network &network)
+    : network_(network), arcs_(network.arcs().data()),
+      distances_(network.distances().data()),
+      num_terminals_(at(network.num_terminals())), capacity_(network.rules().capacity),
+      route_cost_(network.rules().route_cost) {
+    const size_t size = num_terminals_;
     transposed_.resize(size * size);
     for (size_t from = 0; from < size; ++from) {
         for (size_t to = 0; to < size; ++to) {

@@ -15,38 +15,66 @@ class MaensTables {
     explicit MaensTables(const Network &network);
 
     const Network &network() const { return network_; }
-    const Arc &arc(int32_t a) const { return network_.arc(a); }
+    const Arc &arc(int32_t a) const { return arcs_[a]; }
     int32_t num_tasks() const { return network_.num_tasks(); }
-    int64_t capacity() const { return network_.rules().capacity; }
-    int64_t route_cost() const { return network_.rules().route_cost; }
+    int64_t capacity() const { return capacity_; }
+    int64_t route_cost() const { return route_cost_; }
     int64_t excess(int64_t load) const {
-        return load > capacity() ? load - capacity() : 0;
+        return load > capacity_ ? load - capacity_ : 0;
     }
 
+    // Distances from a terminal and to one, by terminal.
+    const int32_t *distances_from(int32_t terminal) const {
+        return distances_ + at(terminal) * num_terminals_;
+    }
+    const int32_t *distances_to(int32_t terminal) const {
+        return transposed_.data() + at(terminal) * num_terminals_;
+    }
+    // From the end of one arc to the start of another.
+    int32_t deadhead(int32_t a, int32_t b) const {
+        return distances_from(arc(a).end)[arc(b).start];
+    }
     // Distances from an arc's end, by terminal, and to its start, by terminal.
-    const int32_t *from(int32_t a) const { return network_.distances_from(arc(a).end); }
+    const int32_t *from(int32_t a) const { return distances_from(arc(a).end); }
     const int32_t *to(int32_t a) const { return distances_to(arc(a).start); }
 
     // No place in any route takes the arc, or the task in either direction, for less.
     // It follows from the triangle inequality, and spares most scans of routes.
     int64_t arc_floor(int32_t a) const { return arc_floor_[at(a)]; }
     int64_t task_floor(int32_t a) const { return task_floor_[at(a)]; }
+    // The same for two arcs one after the other.
+    int64_t floor_of_two(int32_t a, int32_t b) const {
+        return int64_t{arc(a).service_cost} + deadhead(a, b) + arc(b).service_cost -
+               distances_from(arc(a).start)[arc(b).end];
+    }
 
     // A random word per task: sets of tasks are told apart by the sum of their words.
     uint64_t task_word(int32_t task) const { return task_words_[at(task)]; }
     uint64_t arc_word(int32_t a) const { return arc_words_[at(a)]; }
-    // Distances to a terminal, by terminal.
-    const int32_t *distances_to(int32_t terminal) const {
-        return transposed_.data() + at(terminal) * at(network_.num_terminals());
-    }
 
   private:
     const Network &network_;
+    // Copied from the network: one look less each time.
+    const Arc *arcs_;
+    const int32_t *distances_;
+    size_t num_terminals_;
+    int64_t capacity_;
+    int64_t route_cost_;
     std::vector<int32_t> transposed_;
     std::vector<int64_t> arc_floor_;
     std::vector<int64_t> task_floor_; // by arc
     std::vector<uint64_t> task_words_;
     std::vector<uint64_t> arc_words_;
+};
+
+// The directions of a task: the one given, then the other if there is one.
+struct TaskDirections {
+    TaskDirections(const MaensTables &tables, int32_t arc)
+        : arcs{arc, tables.arc(arc).twin}, count(arcs[1] >= 0 ? 2 : 1) {}
+    const int32_t *begin() const { return arcs; }
+    const int32_t *end() const { return arcs + count; }
+    int32_t arcs[2];
+    int count;
 };
 
 } // namespace arcfleet
