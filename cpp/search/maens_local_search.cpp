@@ -171,6 +171,13 @@ void MaensLocalSearch::collect_tasks(int32_t slot1, int32_t slot2) {
     }
 }
 
+// More than anyone would pay to be rid of so much excess.
+int64_t MaensLocalSearch::worth(int64_t excess) const {
+    constexpr double kMost = 1e15; // far above any cost, and whole numbers are exact
+    return static_cast<int64_t>(std::min(kMost, price_ * static_cast<double>(excess))) +
+           (excess > 0 ? 2 : 0);
+}
+
 // Goes through the pairs; false if the time is up before the end.
 bool MaensLocalSearch::best_merge(const Deadline &deadline) {
     for (; next_pair_ < pairs_.size(); ++next_pair_) {
@@ -184,8 +191,9 @@ bool MaensLocalSearch::best_merge(const Deadline &deadline) {
             continue;
         }
         collect_tasks(slot1, slot2);
-        const int64_t cost = merge_split_.cost(tasks_) - one.cost - two.cost;
         const int64_t excess = -tables_.excess(one.load) - tables_.excess(two.load);
+        const int64_t now = one.cost + two.cost;
+        const int64_t cost = merge_split_.cost(tasks_, now + worth(-excess)) - now;
         if (priced(cost, excess) < best_change_) {
             best_change_ = priced(cost, excess);
             best_pair_ = pairs_[next_pair_];
@@ -244,7 +252,7 @@ MaensLocalSearch::Outcome MaensLocalSearch::step(Random &random,
     }
     const auto [slot1, slot2] = best_pair_;
     collect_tasks(slot1, slot2);
-    merge_split_.plan(tasks_);
+    merge_split_.plan(tasks_, INT64_MAX);
     std::vector<int32_t> &changed = tasks_; // no longer needed
     changed.clear();
     plan_.replace(slot1, slot2, merge_split_.routes(), changed);

@@ -41,6 +41,7 @@ class MaensLocalSearch {
     double priced(int64_t cost, int64_t excess) const {
         return static_cast<double>(cost) + price_ * static_cast<double>(excess);
     }
+    int64_t worth(int64_t excess) const;
     MoveFront &front(int32_t slot1, int32_t slot2);
     void touch(int32_t slot);
     bool refresh(const Deadline &deadline);

@@ -13,83 +13,46 @@ constexpr ScanRule kRules[] = {
 
 } // namespace
 
-MergeSplit::MergeSplit(const MaensTables &tables)
-    : tables_(tables), scanner_(tables), memory_(kMemory) {
-    const size_t tasks = at(tables.num_tasks());
-    for (Plan *plan : {&trial_, &best_}) {
-        plan->arcs.reserve(tasks);
-        plan->route_starts.reserve(tasks + 1);
+MergeSplit::Scanner MergeSplit::make_scanner(const MaensTables &tables) {
+    if (RuleScanner<int16_t>::fits(tables)) {
+        return Scanner(std::in_place_type<RuleScanner<int16_t>>, tables);
     }
-    value_.resize(tasks + 1);
-    cut_.resize(tasks + 1);
-    steps_.resize(tasks);
+    return Scanner(std::in_place_type<RuleScanner<int32_t>>, tables);
 }
 
-int64_t MergeSplit::cost(const std::vector<int32_t> &tasks) {
+MergeSplit::MergeSplit(const MaensTables &tables)
+    : tables_(tables), scanner_(make_scanner(tables)), memory_(kMemory) {
+    best_.arcs.reserve(at(tables.num_tasks()));
+    best_.route_starts.reserve(at(tables.num_tasks()) + 1);
+}
+
+int64_t MergeSplit::cost(const std::vector<int32_t> &tasks, int64_t limit) {
     uint64_t key = 0;
     for (const int32_t task : tasks) {
         key += tables_.task_word(task);
     }
     Remembered &known = memory_[key % kMemory];
-    if (known.cost < 0 || known.key != key) {
-        known = {key, plan(tasks)};
+    if (known.key != key || !(known.exact || known.cost >= limit)) {
+        const int64_t found = plan(tasks, limit);
+        known = {key, std::min(found, limit), found < limit};
     }
     return known.cost;
 }
 
-int64_t MergeSplit::plan(const std::vector<int32_t> &tasks) {
-    sorted_ = tasks;
-    std::sort(sorted_.begin(), sorted_.end());
-    int64_t best = INT64_MAX;
-    for (const ScanRule rule : kRules) {
-        trial_.arcs.clear();
-        trial_.route_starts.assign(1, 0);
-        scanner_.scan(sorted_, rule, trial_);
-        const int64_t cost = split(trial_);
-        if (cost < best) {
-            best = cost;
-            std::swap(best_, trial_);
-        }
-    }
-    return best;
-}
-
-int64_t MergeSplit::split(Plan &order) {
-    const std::vector<int32_t> &arcs = order.arcs;
-    const size_t size = arcs.size();
-    int32_t last = 0;
-    for (size_t i = 0; i < size; ++i) {
-        const Arc &arc = tables_.arc(arcs[i]);
-        steps_[i] = {arc.demand, tables_.from(arcs[i])[0],
-                     int64_t{tables_.to(arcs[i])[0]} + arc.service_cost,
-                     int64_t{tables_.network().deadhead(last, arcs[i])} +
-                         arc.service_cost};
-        last = arcs[i];
-    }
-    value_[0] = 0;
-    std::fill_n(value_.begin() + 1, size, INT64_MAX);
-    for (size_t i = 0; i < size; ++i) {
-        int64_t room = tables_.capacity() - steps_[i].demand;
-        int64_t driven = value_[i] + tables_.route_cost() + steps_[i].from_depot;
-        for (size_t j = i;;) {
-            const int64_t whole = driven + steps_[j].home;
-            if (whole < value_[j + 1]) {
-                value_[j + 1] = whole;
-                cut_[j + 1] = static_cast<int32_t>(i);
+int64_t MergeSplit::plan(const std::vector<int32_t> &tasks, int64_t limit) {
+    const auto scan_all = [&](auto &scanner) {
+        scanner.take(tasks);
+        int64_t best = INT64_MAX;
+        for (const ScanRule rule : kRules) {
+            const int64_t cost = scanner.scan(rule, std::min(best, limit));
+            if (cost < INT64_MAX) { // less than all before
+                best = cost;
+                scanner.write(best_);
             }
-            if (++j == size || (room -= steps_[j].demand) < 0) {
-                break;
-            }
-            driven += steps_[j].from_last;
         }
-    }
-    order.route_starts.clear();
-    for (auto end = static_cast<int32_t>(size); end > 0; end = cut_[at(end)]) {
-        order.route_starts.push_back(end);
-    }
-    order.route_starts.push_back(0);
-    std::reverse(order.route_starts.begin(), order.route_starts.end());
-    return value_[size];
+        return best;
+    };
+    return std::visit(scan_all, scanner_);
 }
 
 } // namespace arcfleet

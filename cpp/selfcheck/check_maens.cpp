@@ -1,5 +1,6 @@
 #include "search/maens.h"
 
+#include "selfcheck/check_merge_split.h"
 #include "selfcheck/selfcheck.h"
 
 #include <algorithm>
@@ -229,49 +230,6 @@ void check_local_search(const MaensTables &tables, const Individual &individual,
         ARCFLEET_EQUAL(search.plan().excess(), paused.plan().excess());
         ARCFLEET_EQUAL(outcome == other, true);
     } while (outcome != MaensLocalSearch::Outcome::finished);
-}
-
-// A remembered merge equals a fresh one, keeps the capacity, and no cut is cheaper.
-void check_merge_split(const MaensTables &tables, Random &random) {
-    MergeSplit merge_split(tables), fresh(tables);
-    for (int round = 0; round < 10; ++round) {
-        std::vector<int32_t> tasks;
-        for (int32_t task = 0; task < tables.num_tasks(); ++task) {
-            if (random.below(3) == 0) {
-                tasks.push_back(task);
-            }
-        }
-        if (tasks.empty()) {
-            continue;
-        }
-        const int64_t cost = merge_split.cost(tasks);
-        std::reverse(tasks.begin(), tasks.end());
-        ARCFLEET_EQUAL(merge_split.cost(tasks), cost);
-        ARCFLEET_EQUAL(fresh.plan(tasks), cost);
-        Individual found;
-        found.plan = fresh.routes();
-        found.evaluate(tables);
-        ARCFLEET_EQUAL(found.cost, cost);
-        ARCFLEET_EQUAL(found.excess, 0);
-        ARCFLEET_EQUAL(found.plan.arcs.size(), tasks.size());
-        if (tasks.size() > 10) {
-            continue;
-        }
-        int64_t cheapest = INT64_MAX;
-        for (uint32_t cuts = 0; cuts < 1U << (tasks.size() - 1); ++cuts) {
-            Individual cut;
-            cut.plan.arcs = found.plan.arcs;
-            cut.plan.route_starts.push_back(0);
-            for (size_t i = 1; i <= tasks.size(); ++i) {
-                if (i == tasks.size() || (cuts >> (i - 1) & 1) != 0) {
-                    cut.plan.route_starts.push_back(static_cast<int32_t>(i));
-                }
-            }
-            cut.evaluate(tables);
-            cheapest = cut.excess > 0 ? cheapest : std::min(cheapest, cut.cost);
-        }
-        ARCFLEET_EQUAL(cost, cheapest);
-    }
 }
 
 void check_crossover(const MaensTables &tables, Random &random) {

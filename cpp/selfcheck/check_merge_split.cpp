@@ -1,0 +1,148 @@
+#include "selfcheck/check_merge_split.h"
+
+#include "search/maens_merge_split.h"
+#include "search/split.h"
+#include "selfcheck/selfcheck.h"
+
+#include <algorithm>
+#include <tuple>
+
+namespace arcfleet {
+
+namespace {
+
+constexpr ScanRule kRules[] = {
+    ScanRule::far_from_depot, ScanRule::near_to_depot, ScanRule::most_demand_per_cost,
+    ScanRule::least_demand_per_cost, ScanRule::out_then_home};
+
+// What a rule prefers is less.
+double value(const MaensTables &tables, ScanRule rule, int32_t a, int64_t load) {
+    const Arc &arc = tables.arc(a);
+    const double home = tables.from(a)[0];
+    const double per_cost = arc.demand == 0 ? 0.0
+                            : arc.service_cost == 0
+                                ? 1e9
+                                : double(arc.demand) / double(arc.service_cost);
+    switch (rule) {
+    case ScanRule::far_from_depot:
+        return -home;
+    case ScanRule::near_to_depot:
+        return home;
+    case ScanRule::most_demand_per_cost:
+        return -per_cost;
+    case ScanRule::least_demand_per_cost:
+        return per_cost;
+    default:
+        return 2 * load < tables.capacity() ? -home : home;
+    }
+}
+
+// Path scanning written down as it is defined.
+std::vector<int32_t> plain_scan(const MaensTables &tables, std::vector<int32_t> left,
+                                ScanRule rule) {
+    std::vector<int32_t> order;
+    int64_t load = 0;
+    int32_t here = 0;
+    while (!left.empty()) {
+        using Choice = std::tuple<int32_t, bool, double, int32_t>;
+        Choice best{INT32_MAX, false, 0.0, 0};
+        for (const int32_t task : left) {
+            const int32_t first = tables.network().task_arc(task);
+            for (const int32_t a : TaskDirections(tables, first)) {
+                if (load + tables.arc(a).demand <= tables.capacity()) {
+                    best = std::min(best, Choice{tables.deadhead(here, a),
+                                                 tables.arc(a).end == 0,
+                                                 value(tables, rule, a, load), a});
+                }
+            }
+        }
+        here = std::get<3>(best);
+        if (here == 0) { // nothing fits: home
+            load = 0;
+            continue;
+        }
+        order.push_back(here);
+        load += tables.arc(here).demand;
+        std::erase(left, tables.arc(here).task);
+    }
+    return order;
+}
+
+// Every scan equals the plain one, whatever is known from the scans before it, and ends
+// early only where it may.
+template <typename Cell>
+void check_scanner(const MaensTables &tables, const std::vector<int32_t> &tasks,
+                   RuleScanner<Cell> &scanner, Random &random) {
+    scanner.take(tasks);
+    Splitter splitter;
+    Plan plan;
+    for (int scan = 0; scan < 12; ++scan) {
+        const ScanRule rule = kRules[scan < 5 ? scan : int(random.below(5))];
+        std::vector<int32_t> order = plain_scan(tables, tasks, rule);
+        std::vector<uint8_t> starts(order.size());
+        const int64_t cost = splitter.split(tables.network(), order, starts, false);
+        const int64_t limit = cost + int64_t{random.below(3)} - 1;
+        ARCFLEET_EQUAL(scanner.scan(rule, limit), cost < limit ? cost : INT64_MAX);
+        ARCFLEET_EQUAL(scanner.scan(rule, INT64_MAX), cost);
+        scanner.write(plan);
+        ARCFLEET_EQUAL(plan.arcs == order, true);
+        ARCFLEET_EQUAL(tables.network().cost(plan), cost);
+        for (size_t r = 0; r < plan.num_routes(); ++r) {
+            int64_t load = 0;
+            for (int32_t i = plan.route_starts[r]; i < plan.route_starts[r + 1]; ++i) {
+                load += tables.arc(plan.arcs[at(i)]).demand;
+            }
+            ARCFLEET_EQUAL(load <= tables.capacity(), true);
+        }
+    }
+}
+
+// A remembered merge equals a fresh one, and the best of the five scans.
+void check_memory(const MaensTables &tables, const std::vector<int32_t> &tasks,
+                  MergeSplit &merge_split) {
+    int64_t cheapest = INT64_MAX;
+    std::vector<int32_t> best;
+    Splitter splitter;
+    for (const ScanRule rule : kRules) {
+        std::vector<int32_t> order = plain_scan(tables, tasks, rule);
+        std::vector<uint8_t> starts(order.size());
+        const int64_t cost = splitter.split(tables.network(), order, starts, false);
+        if (cost < cheapest) {
+            cheapest = cost;
+            best = order;
+        }
+    }
+    std::vector<int32_t> turned(tasks.rbegin(), tasks.rend());
+    ARCFLEET_EQUAL(merge_split.cost(tasks, cheapest) >= cheapest, true);
+    ARCFLEET_EQUAL(merge_split.cost(turned, cheapest) >= cheapest, true);
+    ARCFLEET_EQUAL(merge_split.cost(tasks, cheapest + 1), cheapest);
+    ARCFLEET_EQUAL(merge_split.cost(turned, INT64_MAX), cheapest);
+    ARCFLEET_EQUAL(merge_split.plan(turned, cheapest), INT64_MAX);
+    ARCFLEET_EQUAL(merge_split.plan(turned, INT64_MAX), cheapest);
+    ARCFLEET_EQUAL(merge_split.routes().arcs == best, true);
+    ARCFLEET_EQUAL(tables.network().cost(merge_split.routes()), cheapest);
+}
+
+} // namespace
+
+void check_merge_split(const MaensTables &tables, Random &random) {
+    MergeSplit merge_split(tables);
+    RuleScanner<int16_t> narrow(tables);
+    RuleScanner<int32_t> wide(tables);
+    ARCFLEET_EQUAL(narrow.fits(tables), true);
+    for (int round = 0; round < 10; ++round) {
+        std::vector<int32_t> tasks;
+        for (int32_t task = 0; task < tables.num_tasks(); ++task) {
+            if (random.below(3) == 0) {
+                tasks.push_back(task);
+            }
+        }
+        if (!tasks.empty()) {
+            check_scanner(tables, tasks, narrow, random);
+            check_scanner(tables, tasks, wide, random);
+            check_memory(tables, tasks, merge_split);
+        }
+    }
+}
+
+} // namespace arcfleet

@@ -1,0 +1,11 @@
+// The part of the checks of MAENS that is about merge-split.
+#pragma once
+
+#include "base/random.h"
+#include "search/maens_tables.h"
+
+namespace arcfleet {
+
+void check_merge_split(const MaensTables &tables, Random &random);
+
+} // namespace arcfleet
