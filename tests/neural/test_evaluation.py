@@ -93,10 +93,10 @@ def test_samples_depend_on_seed_and_temperature_but_not_on_batches(
     assert costs(batch_size=2) == first
     assert costs(seed=6) != first
     assert costs(temperature=30.0) != first
-    # More samples hold the same first ones.
+    # More samples hold the same first ones, as long as each is of another view.
     assert all(x <= y for x, y in zip(costs(samples=6), first, strict=True))
-    # Next to no chance: all samples are the greedy plan.
-    cold = costs(temperature=1e-4)
+    # Next to no chance: the first sample, of the instance as it is, is the greedy plan.
+    cold = costs(temperature=1e-4, samples=1)
     assert cold == decode_dataset(loaded, dataset, COUNT, "greedy-optimised").costs.tolist()
 
 

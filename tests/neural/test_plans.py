@@ -9,7 +9,6 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from arcfleet import check
 from arcfleet.errors import UnsolvableError
 from arcfleet.network import Network
 from arcfleet.neural import plans as plans_module
@@ -27,6 +26,7 @@ from arcfleet.neural.plans import (
 from arcfleet.neural.rollout import Rollout
 from arcfleet.search.split import optimise_path
 from arcfleet.solution.plan import from_plan
+from tests.neural.judge import judge
 from tests.neural.toy_batches import ring, toy_batch, toy_model
 from tests.strategies import connected_instances
 
@@ -36,21 +36,6 @@ if TYPE_CHECKING:
 
 def instance_lists() -> st.SearchStrategy[list[Instance]]:
     return st.lists(connected_instances(max_extra_links=4), min_size=1, max_size=3)
-
-
-def judge(networks: list[Network], plans: Plans) -> None:
-    """Every copy that is a plan must be legal and cost what it says."""
-    for row, network in enumerate(networks):
-        for copy in range(plans.costs.shape[1]):
-            if plans.costs[row, copy] == NO_PLAN:
-                continue
-            one = slice(copy, copy + 1)
-            single = Plans(
-                plans.arcs[:, one], plans.starts_route[:, one], plans.costs[:, one]
-            )
-            solution = from_plan(network, *flat_plan(single, row))
-            assert solution.cost == plans.costs[row, copy]
-            assert check(network.instance, solution).faults == ()
 
 
 @settings(max_examples=40)

@@ -6,6 +6,7 @@ import signal
 import time
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -19,8 +20,8 @@ from arcfleet.errors import (
 )
 from arcfleet.methods import DAAM_METHODS
 from arcfleet.network import Network
+from arcfleet.neural import draws, proposals, solver
 from arcfleet.neural import plans as plans_module
-from arcfleet.neural import proposals, solver
 from arcfleet.neural.plans import Plans
 from arcfleet.neural.window import windowed_rollout
 from arcfleet.search import Result
@@ -151,7 +152,11 @@ def test_the_temperature_holds_with_and_without_windows(
         costs.extend(plans.costs.flatten().tolist())
         return plans
 
-    monkeypatch.setattr(proposals, "optimise", optimise)
+    for module in (proposals, draws):
+        monkeypatch.setattr(module, "optimise", optimise)
+    # Of one view under the capacity, as through windows.
+    alike = partial(draws.draw_plans, views=1, tour_share=0)
+    monkeypatch.setattr(proposals, "draw_plans", alike)
     for most_tasks in (300, 10):
         monkeypatch.setattr(proposals, "MOST_TASKS_AT_ONCE", most_tasks)
         for temperature, different in ((1e-6, False), (1.0, True)):

@@ -137,6 +137,7 @@ class Proposer:
             batch,
             copies,
             draw_seeds(len(batch), self.generator),
+            temperature=SAMPLING_TEMPERATURE,
             threads=self.threads,
             on_step=on_step,
             wrap=self.wrap,

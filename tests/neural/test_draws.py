@@ -1,0 +1,118 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from arcfleet.network import Network
+from arcfleet.neural import draws
+from arcfleet.neural.daam_config import NUM_PLAIN
+from arcfleet.neural.decode import sample
+from arcfleet.neural.draws import draw_plans, views_of
+from arcfleet.neural.gumbel import draw_seeds
+from arcfleet.neural.plans import NO_PLAN, optimise
+from tests.neural.judge import judge
+from tests.neural.toy_batches import ring, toy_batch, toy_model
+from tests.strategies import connected_instances
+
+if TYPE_CHECKING:
+    import pytest
+
+    from arcfleet.instance.instance import Instance
+    from arcfleet.neural.rollout import Rollout
+
+
+def seeds_of(count: int, seed: int = 0) -> torch.Tensor:
+    return draw_seeds(count, torch.Generator().manual_seed(seed))
+
+
+@settings(max_examples=25)
+@given(
+    st.lists(connected_instances(max_extra_links=4), min_size=1, max_size=3),
+    st.integers(1, 11),
+    st.integers(1, 5),
+    st.sampled_from([0.0, 0.25, 0.5, 1.0]),
+)
+def test_every_draw_is_a_plan(
+    instances: list[Instance], copies: int, views: int, tour_share: float
+) -> None:
+    networks = [Network(instance) for instance in instances]
+    batch = toy_batch(networks)
+    plans = draw_plans(
+        toy_model(1),
+        batch,
+        copies,
+        seeds_of(len(batch)),
+        views=views,
+        tour_share=tour_share,
+    )
+    assert plans.costs.shape == (len(batch), copies)
+    assert (plans.costs != NO_PLAN).all()
+    judge(networks, plans)
+
+
+def test_one_view_under_the_capacity_is_plain_sampling() -> None:
+    batch = toy_batch([Network(ring([2] * 9)), Network(ring([2] * 5))])
+    model, seeds = toy_model(2), seeds_of(2)
+    plans = draw_plans(model, batch, 6, seeds, temperature=0.7, views=1, tour_share=0)
+    rollout = sample(
+        model, batch, 6, generator=torch.Generator(), temperature=0.7, seeds=seeds
+    )
+    same = optimise(batch, rollout, choose_directions=True)
+    assert np.array_equal(plans.costs, same.costs)
+
+
+def test_how_many_are_tours_and_of_how_many_views(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[bool, int, int]] = []
+
+    def noting(policy: Daam, batch: ArcBatch, copies: int, **options: Any) -> Rollout:
+        asked.append((options["bound"], len(batch), copies))
+        return sample(policy, batch, copies, **options)
+
+    monkeypatch.setattr(draws, "sample", noting)
+    batch = toy_batch([Network(ring([2] * 7))])
+    for copies, expected in (
+        (1, [(True, 1, 1)]),
+        (4, [(True, 3, 1), (False, 1, 1)]),
+        (32, [(True, 8, 3), (False, 8, 1)]),
+        (40, [(True, 8, 4), (False, 5, 2)]),
+    ):
+        asked.clear()
+        plans = draw_plans(
+            toy_model(3), batch, copies, seeds_of(1), views=8, tour_share=0.25
+        )
+        assert plans.costs.shape == (1, copies)
+        assert asked == expected
+
+
+def test_an_instance_draws_the_same_alone_and_beside_others() -> None:
+    networks = [Network(ring([2] * 9)), Network(ring([2] * 5)), Network(ring([2] * 7))]
+    model, seeds = toy_model(4), seeds_of(3)
+    together = draw_plans(model, toy_batch(networks), 8, seeds, views=3, tour_share=0.5)
+    for row, network in enumerate(networks):
+        one = seeds[row : row + 1]
+        alone = draw_plans(model, toy_batch([network]), 8, one, views=3, tour_share=0.5)
+        assert np.array_equal(alone.costs[0], together.costs[row])
+
+
+def test_views_flip_axes_and_nothing_else() -> None:
+    batch = toy_batch([Network(ring([2] * 9)), Network(ring([2] * 5))])
+    seeds = seeds_of(2)
+    views = views_of(batch, seeds, 16)
+    features = views.features.view(2, 16, *batch.features.shape[1:])
+    assert torch.equal(features[:, 0], batch.features)
+    assert torch.equal(features.abs(), batch.features[:, None].abs().expand_as(features))
+    plain = features[..., :NUM_PLAIN]
+    assert torch.equal(plain, plain[:, :1].expand_as(plain))
+    assert torch.equal(views.distance.view(2, 16, -1)[:, 5], batch.distance.view(2, -1))
+    # An axis is flipped for starts and ends of all arcs alike, and in half of the views.
+    axes = (features.shape[-1] - NUM_PLAIN) // 2
+    here = slice(NUM_PLAIN, NUM_PLAIN + axes)
+    sign = features[:, :, 0, here] / batch.features[:, None, 0, here]  # (2, views, axes)
+    both = torch.cat([sign, sign], dim=-1)[:, :, None]
+    coordinates = batch.features[:, None, :, NUM_PLAIN:]
+    assert torch.equal(features[..., NUM_PLAIN:], coordinates * both)
+    assert 0.3 < float((sign[:, 1:] < 0).double().mean()) < 0.7
