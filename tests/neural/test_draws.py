@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     import pytest
 
     from arcfleet.instance.instance import Instance
+    from arcfleet.neural.arc_batch import ArcBatch
+    from arcfleet.neural.daam import Daam
     from arcfleet.neural.rollout import Rollout
 
 
