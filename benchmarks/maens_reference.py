@@ -70,8 +70,9 @@ def measure(known: dict[str, str], reference: dict[str, str], cap: float, seed: 
 def line(name: str, runs: list[Run]) -> tuple[object, ...]:
     """Means over instances; times to the reference's cost where some run reached it.
 
-    First of the runs that reached it, then with the time of those that did not, as if each
-    were followed by another until one does.
+    There are two of them: of the runs that reached it, and with misses, as if a run that
+    did not were followed by others until one does. Instances that no run reached it on
+    count for neither.
     """
     reached = [run for run in runs if run.seconds_to_reference is not None]
     by_instance = {run.name: [x for x in runs if x.name == run.name] for run in reached}

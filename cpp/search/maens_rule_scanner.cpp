@@ -10,6 +10,9 @@ namespace {
 
 // Rows are a multiple of this long: no rest that vector instructions cannot take.
 constexpr size_t kStep = 8;
+// Rows are kept for so many cells; beyond it two routes have thousands of arcs, and
+// each row is made anew.
+constexpr size_t kMostCells = size_t{1} << 21;
 
 } // namespace
 
@@ -86,7 +89,7 @@ void RuleScanner<Cell>::take(const std::vector<int32_t> &tasks) {
         demand_.resize(most);
         open_.resize(most);
         has_row_.resize(most);
-        rows_.resize(most * most);
+        rows_.resize(std::min(most * most, std::max(most, kMostCells)));
         nodes_.resize(5 * most); // one for each step of each rule
         for (Preference &preference : preferences_) {
             preference.here.resize(most);
@@ -120,6 +123,7 @@ void RuleScanner<Cell>::take(const std::vector<int32_t> &tasks) {
         demand_[i] = kServed; // fits nowhere
     }
     end_[num_arcs_] = 0;
+    keeps_rows_ = width_ * (num_arcs_ + 1) <= rows_.size();
     std::fill_n(has_row_.begin(), num_arcs_ + 1, uint8_t{0});
     Node &root = nodes_[0];
     root = {};
@@ -131,8 +135,8 @@ void RuleScanner<Cell>::take(const std::vector<int32_t> &tasks) {
 }
 
 template <typename Cell> const Cell *RuleScanner<Cell>::row(size_t place) {
-    Cell *row = rows_.data() + place * width_;
-    if (!has_row_[place]) {
+    Cell *row = rows_.data() + (keeps_rows_ ? place * width_ : 0);
+    if (!keeps_rows_ || !has_row_[place]) {
         has_row_[place] = 1;
         const int32_t *distances = tables_.distances_from(end_[place]);
         for (size_t i = 0; i < width_; ++i) {

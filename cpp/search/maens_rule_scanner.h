@@ -100,6 +100,7 @@ template <typename Cell> class RuleScanner {
     // Distances from the end of an arc to the start of each; made when first needed.
     std::vector<Cell> rows_;
     std::vector<uint8_t> has_row_;
+    bool keeps_rows_ = true; // else there is room for one
 };
 
 } // namespace arcfleet

@@ -40,7 +40,6 @@ class MaensTables {
 
     // No place in any route takes the arc, or the task in either direction, for less.
     // It follows from the triangle inequality, and spares most scans of routes.
-    int64_t arc_floor(int32_t a) const { return arc_floor_[at(a)]; }
     int64_t task_floor(int32_t a) const { return task_floor_[at(a)]; }
     // The same for two arcs one after the other.
     int64_t floor_of_two(int32_t a, int32_t b) const {

@@ -282,9 +282,88 @@ void check_slices(const Network &network, uint64_t seed) {
     ARCFLEET_EQUAL(started.best_cost() <= whole.best_cost(), true);
 }
 
+// Streets at the limits of what numbers hold.
+enum class Extreme {
+    load_of_16_bits,
+    load_of_32_bits,
+    far,
+    nearly_far,
+    no_demand,
+    one_task
+};
+
+void make_extreme(RandomStreets &streets, Extreme extreme) {
+    const auto stretch = [](std::vector<int32_t> &values, int64_t by) {
+        for (int32_t &value : values) { // -1 for no way stays
+            value =
+                value <= 0 ? value : int32_t(std::min(value * by, int64_t{2000000000}));
+        }
+    };
+    const auto most = [](const std::vector<int32_t> &values) {
+        return std::max(1, *std::max_element(values.begin(), values.end()));
+    };
+    switch (extreme) {
+    case Extreme::load_of_16_bits:
+    case Extreme::load_of_32_bits: {
+        const int32_t capacity =
+            extreme == Extreme::load_of_16_bits ? INT16_MAX : INT32_MAX;
+        stretch(streets.demand, capacity / most(streets.demand));
+        streets.rules.capacity = capacity;
+        break;
+    }
+    case Extreme::far:
+        stretch(streets.cost, 700000);
+        stretch(streets.reverse_cost, 700000);
+        stretch(streets.service_cost, 50000000);
+        stretch(streets.reverse_service_cost, 50000000);
+        streets.rules.route_cost = INT32_MAX;
+        break;
+    case Extreme::nearly_far: {
+        const int32_t by = (INT16_MAX - 1) / most(streets.network()->distances());
+        stretch(streets.cost, by);
+        stretch(streets.reverse_cost, by);
+        break;
+    }
+    case Extreme::no_demand:
+        std::fill(streets.demand.begin(), streets.demand.end(), 0);
+        for (size_t i = 0; i < streets.service_cost.size(); i += 2) {
+            streets.service_cost[i] = 0;
+        }
+        break;
+    case Extreme::one_task:
+        for (size_t i = 0, seen = 0; i < streets.required.size(); ++i) {
+            streets.required[i] = streets.required[i] && seen++ == 0;
+            streets.demand[i] = streets.required[i] ? streets.demand[i] : 0;
+        }
+        break;
+    }
+}
+
+void check_extremes() {
+    for (const Extreme extreme :
+         {Extreme::load_of_16_bits, Extreme::load_of_32_bits, Extreme::far,
+          Extreme::nearly_far, Extreme::no_demand, Extreme::one_task}) {
+        for (uint64_t round = 0; round < 8; ++round) {
+            Random random(11, round);
+            RandomStreets streets(random);
+            make_extreme(streets, extreme);
+            const auto network = streets.network();
+            if (network->num_tasks() == 0) {
+                continue;
+            }
+            check_merge_split(MaensTables(*network), random);
+            Maens maens(*network, kSettings, round, Plan{});
+            maens.run(100, kForever, -1, 1);
+            ARCFLEET_EQUAL(maens.best_cost(), network->cost(maens.best_plan()));
+            check_plan(*network, maens.best_plan());
+        }
+    }
+}
+
 } // namespace
 
 void check_maens() {
+    check_extremes();
     for (uint64_t round = 0; round < 60; ++round) {
         Random random(5, round);
         const RandomStreets streets(random);

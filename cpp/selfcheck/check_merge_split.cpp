@@ -129,7 +129,10 @@ void check_merge_split(const MaensTables &tables, Random &random) {
     MergeSplit merge_split(tables);
     RuleScanner<int16_t> narrow(tables);
     RuleScanner<int32_t> wide(tables);
-    ARCFLEET_EQUAL(narrow.fits(tables), true);
+    const std::vector<int32_t> &ways = tables.network().distances();
+    const bool fits = tables.capacity() <= INT16_MAX &&
+                      *std::max_element(ways.begin(), ways.end()) < INT16_MAX;
+    ARCFLEET_EQUAL(narrow.fits(tables), fits);
     for (int round = 0; round < 10; ++round) {
         std::vector<int32_t> tasks;
         for (int32_t task = 0; task < tables.num_tasks(); ++task) {
@@ -138,7 +141,9 @@ void check_merge_split(const MaensTables &tables, Random &random) {
             }
         }
         if (!tasks.empty()) {
-            check_scanner(tables, tasks, narrow, random);
+            if (fits) {
+                check_scanner(tables, tasks, narrow, random);
+            }
             check_scanner(tables, tasks, wide, random);
             check_memory(tables, tasks, merge_split);
         }

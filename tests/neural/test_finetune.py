@@ -26,7 +26,8 @@ from arcfleet.neural.plans import NO_PLAN, Plans, best, optimise
 from arcfleet.neural.pretrain import pretrain
 from arcfleet.neural.pretrain_config import PretrainConfig, config_of
 from arcfleet.neural.proximal import Proximal
-from arcfleet.neural.reinforce import Reinforce
+from arcfleet.neural.reinforce import Reinforce, rollout_costs
+from arcfleet.neural.rollout import Rollout
 from arcfleet.neural.state import State, step
 from arcfleet.neural.training_run import RunFolder
 from arcfleet.neural.trajectories import states_at
@@ -419,3 +420,25 @@ def test_a_compiled_run_learns_the_same(
     one, other = (load_file(result.model_file) for result in (plain, graphs))
     for name in one:
         torch.testing.assert_close(one[name], other[name], atol=1e-5, rtol=1e-4)
+
+
+def test_tours_cost_what_the_same_routes_do() -> None:
+    """One that is best cut where a plan returns costs the same, whatever a route costs."""
+    for route_cost in (0, 1000):
+        # Two streets fill a vehicle: with dear routes it is never sent home earlier.
+        network = Network(ring([2] * 6, capacity=4, route_cost=route_cost))
+        batch = toy_batch([network])
+        first = [a for a in range(1, network.num_arcs) if network.arc_twin[a] > a]
+        returning = [first[0], first[1], 0, first[2], first[3], 0, first[4], first[5], 0]
+        tour = [*first, 0]
+        costs = [
+            rollout_costs(
+                batch,
+                Rollout(torch.tensor([[arcs]]), torch.zeros((1, 1))),
+                bound=bound,
+            )
+            for arcs, bound in ((returning, True), (tour, False))
+        ]
+        assert float(costs[1]) <= float(costs[0])
+        if route_cost:
+            assert float(costs[1]) == pytest.approx(float(costs[0]))

@@ -28,7 +28,7 @@ from arcfleet.search import Result
 from tests.tiny_model import tiny_model_file
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     import torch
 
@@ -155,8 +155,8 @@ def test_the_temperature_holds_with_and_without_windows(
     for module in (proposals, draws):
         monkeypatch.setattr(module, "optimise", optimise)
     # Of one view under the capacity, as through windows.
-    alike = partial(draws.draw_plans, views=1, tour_share=0)
-    monkeypatch.setattr(proposals, "draw_plans", alike)
+    alike = partial(draws.draw_parts, views=1, tour_share=0)
+    monkeypatch.setattr(proposals, "draw_parts", alike)
     for most_tasks in (300, 10):
         monkeypatch.setattr(proposals, "MOST_TASKS_AT_ONCE", most_tasks)
         for temperature, different in ((1e-6, False), (1.0, True)):
@@ -188,9 +188,12 @@ class _Paced:
         self.count = len(networks)
 
     def greedy(self, on_step: OnStep) -> Plans:
-        return self.sample(range(self.count), 1, on_step)
+        return self._plans(range(self.count), 1, on_step)
 
-    def sample(self, rows: Sequence[int], copies: int, on_step: OnStep) -> Plans:
+    def sample(self, rows: Sequence[int], copies: int, on_step: OnStep) -> Iterator[Plans]:
+        yield self._plans(rows, copies, on_step)
+
+    def _plans(self, rows: Sequence[int], copies: int, on_step: OnStep) -> Plans:
         self.drawn.append(copies)
         for _ in range(copies):
             _Paced.clock += self.seconds_each
@@ -383,7 +386,7 @@ def test_the_hybrid_leaves_most_of_the_time_to_the_search(
         for _ in range(steps):
             paced.clock += 0.5
             on_step(0, 0)
-        return self.sample(range(self.count), 1, on_step)
+        return self._plans(range(self.count), 1, on_step)
 
     monkeypatch.setattr(paced, "greedy", slow)
     for instances in (1, 2):
@@ -482,3 +485,28 @@ def test_no_plan_within_the_fleet_is_one_sentence(method: str, model: Path) -> N
             solve(instance, method, stop=Stop(seconds=0.0), model=model)
     enough = replace(instance, fleet_limit=3)
     require_sound(enough, solve(enough, method, stop=Stop(iterations=20), model=model))
+
+
+def test_a_round_that_is_cut_keeps_what_was_ready(
+    small: Instance, model: Path, paced: type[_Paced], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def in_two_parts(
+        self: _Paced, rows: Sequence[int], copies: int, on_step: OnStep
+    ) -> Iterator[Plans]:
+        yield self._plans(rows, 1, on_step)
+        paced.clock += 100.0
+        yield self._plans(rows, copies - 1, on_step)
+
+    monkeypatch.setattr(paced, "sample", in_two_parts)
+    monkeypatch.setattr(paced, "costs", [[50, 40, 30, 20, 10]])
+    (attempt,) = solver.attempt_together(
+        [Network(small)],
+        loaded=solver.load_for_solving(model, "cpu"),
+        method="daam-sample",
+        stop=Stop(seconds=60.0),
+        seed=0,
+        threads=1,
+        started=0.0,
+    )
+    assert (attempt.cost, attempt.iterations) == (40, 2)
+    assert attempt.stopped_by == "seconds"

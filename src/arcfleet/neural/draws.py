@@ -7,18 +7,22 @@ differ in them; and some are drawn without the capacity, as tours.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from functools import reduce
 from typing import TYPE_CHECKING
 
 import torch
 
+from arcfleet.errors import OptionError
 from arcfleet.neural.daam_config import NUM_PLAIN
 from arcfleet.neural.decode import sample
+from arcfleet.neural.features import with_signs
 from arcfleet.neural.gumbel import mixed_bits
 from arcfleet.neural.plans import Plans, merge, optimise
 from arcfleet.neural.rollout import Rollout
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from torch import Tensor
 
     from arcfleet.neural.arc_batch import ArcBatch
@@ -31,8 +35,8 @@ SAMPLING_TEMPERATURE = 0.5
 VIEWS = 8
 TOUR_SHARE = 0.25
 
-# Between the seeds of views, and from plans under the capacity to tours: far beyond what
-# `gumbel_noise` adds for plans and steps.
+# Seeds differ by these from view to view, and from plans under the capacity to tours; no
+# multiples of what `gumbel_noise` adds for plans and steps.
 _NEXT_VIEW = 0x2545F4914F6CDD1D
 _TOURS = 0x1D872B41
 
@@ -47,10 +51,39 @@ def draw_plans(
     views: int = VIEWS,
     tour_share: float = TOUR_SHARE,
     threads: int = 1,
-    on_step: OnStep | None = None,
     wrap: Wrap | None = None,
 ) -> Plans:
-    """Draw plans of each instance; the path optimiser also chooses directions.
+    """Draw plans of each instance; all parts of `draw_parts` side by side."""
+    parts = draw_parts(
+        policy,
+        batch,
+        copies,
+        seeds,
+        temperature=temperature,
+        views=views,
+        tour_share=tour_share,
+        threads=threads,
+        wrap=wrap,
+    )
+    return reduce(merge, parts)
+
+
+def draw_parts(
+    policy: Policy,
+    batch: ArcBatch,
+    copies: int,
+    seeds: Tensor,
+    *,
+    temperature: float = SAMPLING_TEMPERATURE,
+    views: int = VIEWS,
+    tour_share: float = TOUR_SHARE,
+    threads: int = 1,
+    on_step: OnStep | None = None,
+    wrap: Wrap | None = None,
+) -> Iterator[Plans]:
+    """Draw plans of each instance; give those under the capacity, then the tours.
+
+    The path optimiser also chooses directions.
 
     Parameters
     ----------
@@ -65,12 +98,16 @@ def draw_plans(
     views
         How many there are of an instance, unless it has fewer plans.
     tour_share
-        Of the plans, rounded down.
+        Of the plans, from 0 to 1, rounded down.
     threads
         Of the path optimiser.
     """
+    if views < 1 or not 0 <= tour_share <= 1:
+        raise OptionError(
+            "expected at least 1 view and a share of tours from 0 to 1, got "
+            f"{views} and {tour_share}"
+        )
     tours = int(copies * tour_share)
-    parts = []
     for count, bound in ((copies - tours, True), (tours, False)):
         if count == 0:
             continue
@@ -91,8 +128,7 @@ def draw_plans(
         arcs = rollout.arcs.view(len(batch), used * each, -1)[:, :count]
         chances = rollout.log_probability.view(len(batch), used * each)[:, :count]
         drawn = Rollout(arcs, chances)
-        parts.append(optimise(batch, drawn, choose_directions=True, threads=threads))
-    return parts[0] if len(parts) == 1 else merge(*parts)
+        yield optimise(batch, drawn, choose_directions=True, threads=threads)
 
 
 def views_of(batch: ArcBatch, seeds: Tensor, views: int) -> ArcBatch:
@@ -110,14 +146,11 @@ def views_of(batch: ArcBatch, seeds: Tensor, views: int) -> ArcBatch:
     if views == 1:
         return batch
     rows = torch.arange(len(batch), device=seeds.device).repeat_interleave(views)
-    wide = batch.select(rows)
     axes = (batch.features.shape[2] - NUM_PLAIN) // 2
     bits = mixed_bits(_seeds_of_views(seeds, views))  # (batch, views)
     flipped = (bits[..., None] >> torch.arange(axes, device=seeds.device)) & 1
     flipped[:, 0] = 0
-    sign = (1 - 2 * flipped).to(batch.features).view(len(rows), 1, axes)
-    plain = torch.ones_like(wide.features[:, :1, :NUM_PLAIN])
-    return replace(wide, features=wide.features * torch.cat([plain, sign, sign], dim=2))
+    return with_signs(batch.select(rows), (1 - 2 * flipped).flatten(0, 1))
 
 
 def _seeds_of_views(seeds: Tensor, views: int) -> Tensor:

@@ -218,7 +218,12 @@ def flip_axes(batch: ArcBatch, generator: torch.Generator) -> ArcBatch:
     heads = torch.randint(
         2, (len(batch), 1, axes), generator=generator, device=generator.device
     )
-    sign = (2 * heads - 1).to(batch.features)
+    return with_signs(batch, 2 * heads[:, 0] - 1)
+
+
+def with_signs(batch: ArcBatch, signs: Tensor) -> ArcBatch:
+    """Give the same instances with their MDS axes times `signs`, (batch, axes)."""
+    sign = signs[:, None].to(batch.features)
     plain = torch.ones_like(batch.features[:, :1, :NUM_PLAIN])
     factor = torch.cat([plain, sign, sign], dim=2)  # (batch, 1, 3 + 2 d)
     return replace(batch, features=batch.features * factor)

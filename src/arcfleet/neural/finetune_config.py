@@ -64,7 +64,9 @@ class FinetuneConfig(PretrainConfig):
     route_order, directions
         Of the plans that "imitate-best" imitates.
     unbound
-        Share of steps whose plans are tours, split by the path optimiser; not for "ppo".
+        Share of steps of "samples" and "self-critical" whose plans are tours, split by the
+        path optimiser, and of lessons of "imitate-best" that show plans as tours; not for
+        "ppo".
     lessons
         Updates of a step of "imitate-best".
     epochs

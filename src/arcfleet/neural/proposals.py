@@ -13,7 +13,7 @@ import torch
 
 from arcfleet.neural.cuda_graph import fastest_wrap
 from arcfleet.neural.decode import greedy
-from arcfleet.neural.draws import SAMPLING_TEMPERATURE, draw_plans
+from arcfleet.neural.draws import SAMPLING_TEMPERATURE, draw_parts
 from arcfleet.neural.features import batch_from_networks
 from arcfleet.neural.gumbel import draw_seeds, gumbel_noise
 from arcfleet.neural.plans import (
@@ -29,7 +29,7 @@ from arcfleet.neural.rollout import Rollout
 from arcfleet.neural.window import windowed_rollout
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from torch import Tensor
 
@@ -124,15 +124,16 @@ class Proposer:
         ]
         return best(merge(*both))
 
-    def sample(self, rows: Sequence[int], copies: int, on_step: OnStep) -> Plans:
-        """Draw some plans of each of some instances."""
+    def sample(self, rows: Sequence[int], copies: int, on_step: OnStep) -> Iterator[Plans]:
+        """Draw some plans of each of some instances; give them as they are ready."""
         batch = self.batch
         if self.windowed:
             rollout = self._windows(copies, self._drawing(), on_step)
-            return optimise(batch, rollout, choose_directions=True, threads=self.threads)
+            yield optimise(batch, rollout, choose_directions=True, threads=self.threads)
+            return
         if len(rows) < len(batch):
             batch = batch.select(torch.tensor(rows, device=batch.real.device))
-        return draw_plans(
+        yield from draw_parts(
             self.model,
             batch,
             copies,

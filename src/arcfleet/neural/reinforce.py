@@ -57,7 +57,7 @@ class Reinforce(Finetuning):
         _, batch = self.draw_instances(data, size)
         bound = self.draw_bound()
         rollout = self.sampled(self.policy, batch, config.copies, bound=bound)
-        costs = self._costs(batch, rollout, bound)
+        costs = rollout_costs(batch, rollout, bound=bound, threads=self.threads)
         self.window.add(0, sampled=costs.mean())
         advantages = self.advantages(batch, costs, bound)
         rungs = self.rungs_of(number)
@@ -115,20 +115,40 @@ class Reinforce(Finetuning):
         if self.config.objective == "samples":
             return leave_one_out(costs)
         plans = self.greedily(self.policy, batch, bound=bound)
-        usual = self._costs(batch, plans, bound)  # (batch, 1)
+        usual = rollout_costs(batch, plans, bound=bound, threads=self.threads)  # (batch, 1)
         self.window.add(0, greedy=usual.mean())
         return usual - costs
 
-    def _costs(self, batch: ArcBatch, rollout: Rollout, bound: bool) -> Tensor:
-        """Give what plans cost, in the instances' scale, (batch, copies).
 
-        Tours are split by the path optimiser first. Fleet limits do not count.
-        """
-        if bound:
-            return scaled(batch, batch.deadheads(rollout.arcs))
-        boundless = replace(batch, fleet_limit=torch.zeros_like(batch.fleet_limit))
-        plans = optimise(boundless, rollout, choose_directions=False, threads=self.threads)
-        costs = torch.from_numpy(plans.costs).to(self.device)
-        # Without what serving costs, as above; a fixed cost per route stays in.
-        service = batch.service_cost.long().gather(1, rollout.arcs.flatten(1))
-        return scaled(batch, costs - service.view(rollout.arcs.shape).sum(-1))
+def rollout_costs(
+    batch: ArcBatch, rollout: Rollout, *, bound: bool, threads: int = 1
+) -> Tensor:
+    """Give what plans cost beside services and routes, in the instances' scale.
+
+    Parameters
+    ----------
+    batch
+        The instances.
+    rollout
+        Their plans.
+    bound
+        Whether they were built under the capacity; else they are tours, which the path
+        optimiser splits first. Fleet limits do not count.
+    threads
+        Of the path optimiser.
+
+    Returns
+    -------
+    costs
+        (batch, copies).
+    """
+    if bound:
+        return scaled(batch, batch.deadheads(rollout.arcs))
+    boundless = replace(batch, fleet_limit=torch.zeros_like(batch.fleet_limit))
+    plans = optimise(boundless, rollout, choose_directions=False, threads=threads)
+    device = batch.real.device
+    costs = torch.from_numpy(plans.costs).to(device)
+    routes = torch.from_numpy(plans.starts_route.sum(-1)).to(device)
+    services = batch.service_cost.long().gather(1, rollout.arcs.flatten(1))
+    fixed = services.view(rollout.arcs.shape).sum(-1) + routes * batch.route_cost[:, None]
+    return scaled(batch, costs - fixed)

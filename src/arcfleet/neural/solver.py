@@ -286,14 +286,17 @@ def _attempt(
         # One that is near its limit leaves some unused, and does not slow the others.
         copies = min(size, max(attempts[i].iterations_left for i in rows))
         began = time.perf_counter()
-        _offer(attempts, rows, proposer.sample(rows, copies, watch.look))
+        for plans in proposer.sample(rows, copies, watch.look):
+            _offer(attempts, rows, plans)
         each = (time.perf_counter() - began) / copies
         size = max(1, min(most, size * _GROWTH, watch.number_in_time(each)))
 
 
 def _offer(attempts: Sequence[Attempt], rows: Sequence[int], plans: Plans) -> None:
     for place, row in enumerate(rows):
-        attempts[row].offer(plans.costs[place].tolist(), partial(one_plan, plans, place))
+        if attempts[row].stopped_by is None:
+            plan = partial(one_plan, plans, place)
+            attempts[row].offer(plans.costs[place].tolist(), plan)
 
 
 def _offer_legal(attempts: Sequence[Attempt], plans: Plans) -> None:
