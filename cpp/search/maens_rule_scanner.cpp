@@ -10,9 +10,6 @@ namespace {
 
 // Rows are a multiple of this long: no rest that vector instructions cannot take.
 constexpr size_t kStep = 8;
-// Rows are kept for so many cells; beyond it two routes have thousands of arcs, and
-// each row is made anew.
-constexpr size_t kMostCells = size_t{1} << 21;
 
 } // namespace
 
@@ -26,7 +23,8 @@ template <typename Cell> bool RuleScanner<Cell>::fits(const MaensTables &tables)
 }
 
 template <typename Cell>
-RuleScanner<Cell>::RuleScanner(const MaensTables &tables) : tables_(tables) {
+RuleScanner<Cell>::RuleScanner(const MaensTables &tables, size_t most_cells)
+    : tables_(tables), most_cells_(most_cells) {
     order_.reserve(at(tables.num_tasks()));
     const size_t arcs = tables.network().arcs().size();
     place_.resize(arcs);
@@ -89,7 +87,7 @@ void RuleScanner<Cell>::take(const std::vector<int32_t> &tasks) {
         demand_.resize(most);
         open_.resize(most);
         has_row_.resize(most);
-        rows_.resize(std::min(most * most, std::max(most, kMostCells)));
+        rows_.resize(std::min(most * most, std::max(most, most_cells_)));
         nodes_.resize(5 * most); // one for each step of each rule
         for (Preference &preference : preferences_) {
             preference.here.resize(most);

@@ -25,7 +25,10 @@ enum class ScanRule : int32_t {
 template <typename Cell> class RuleScanner {
   public:
     static bool fits(const MaensTables &tables);
-    explicit RuleScanner(const MaensTables &tables);
+    // Rows of distances are kept for so many cells. Beyond it two routes have over a
+    // thousand arcs, and each row is made anew.
+    explicit RuleScanner(const MaensTables &tables,
+                         size_t most_cells = size_t{1} << 21);
 
     // The tasks that the scans from now on are about.
     void take(const std::vector<int32_t> &tasks);
@@ -79,6 +82,7 @@ template <typename Cell> class RuleScanner {
     const Cell *row(size_t place);
 
     const MaensTables &tables_;
+    size_t most_cells_;
     std::array<Preference, kOrders> preferences_;
     std::vector<int32_t> order_;
     size_t num_marked_ = 0; // arcs of the order that open_ knows of

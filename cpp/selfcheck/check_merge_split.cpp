@@ -129,6 +129,7 @@ void check_merge_split(const MaensTables &tables, Random &random) {
     MergeSplit merge_split(tables);
     RuleScanner<int16_t> narrow(tables);
     RuleScanner<int32_t> wide(tables);
+    RuleScanner<int32_t> frugal(tables, 0);
     const std::vector<int32_t> &ways = tables.network().distances();
     const bool fits = tables.capacity() <= INT16_MAX &&
                       *std::max_element(ways.begin(), ways.end()) < INT16_MAX;
@@ -145,6 +146,7 @@ void check_merge_split(const MaensTables &tables, Random &random) {
                 check_scanner(tables, tasks, narrow, random);
             }
             check_scanner(tables, tasks, wide, random);
+            check_scanner(tables, tasks, frugal, random);
             check_memory(tables, tasks, merge_split);
         }
     }
