@@ -103,32 +103,12 @@ def test_beams_differ_and_carry_their_probability(bound: bool, width: int) -> No
 )
 def test_a_beam_of_one_is_greedy(instances: list[Instance], bound: bool) -> None:
     batch = toy_batch([Network(instance) for instance in instances])
-    model = Watched(toy_model())
+    model = Watched(toy_model(), 1.0)
     first, second = greedy(model, batch, bound=bound), beam(model, batch, 1, bound=bound)
     # Of arcs that are equally good, such as both ways round a loop, either may be taken.
     assume(model.least_margin > 1e-9)
     assert torch.equal(first.arcs, second.arcs)
     assert torch.equal(first.log_probability, second.log_probability)
-
-
-class Watched:
-    """A policy that remembers how close its closest decision was."""
-
-    def __init__(self, model: Daam) -> None:
-        self.model = model
-        self.least_margin = math.inf
-
-    def prepare(self, batch: ArcBatch) -> Prepared:
-        return self.model.prepare(batch)
-
-    def __call__(
-        self, prepared: Prepared, state: State, allowed: torch.Tensor
-    ) -> torch.Tensor:
-        logits: torch.Tensor = self.model(prepared, state, allowed)
-        if logits.shape[-1] > 1:
-            best, second = logits.topk(2, dim=-1).values.unbind(-1)
-            self.least_margin = min(self.least_margin, float((best - second).min()))
-        return logits
 
 
 class Tempered:
@@ -146,6 +126,21 @@ class Tempered:
     ) -> torch.Tensor:
         logits: torch.Tensor = self.model(prepared, state, allowed)
         return logits / self.temperature
+
+
+class Watched(Tempered):
+    """One that remembers how close its closest decision was."""
+
+    least_margin = math.inf
+
+    def __call__(
+        self, prepared: Prepared, state: State, allowed: torch.Tensor
+    ) -> torch.Tensor:
+        logits = super().__call__(prepared, state, allowed)
+        if logits.shape[-1] > 1:
+            best, second = logits.topk(2, dim=-1).values.unbind(-1)
+            self.least_margin = min(self.least_margin, float((best - second).min()))
+        return logits
 
 
 @pytest.mark.parametrize("temperature", [1.0, 2.5])

@@ -11,9 +11,9 @@ from arcfleet.network import Network
 from arcfleet.neural import draws
 from arcfleet.neural.daam_config import NUM_PLAIN
 from arcfleet.neural.decode import sample
-from arcfleet.neural.draws import draw_plans, views_of
+from arcfleet.neural.draws import draw_parts, views_of
 from arcfleet.neural.gumbel import draw_seeds
-from arcfleet.neural.plans import NO_PLAN, optimise
+from arcfleet.neural.plans import NO_PLAN, Plans, merge, optimise
 from tests.neural.judge import judge
 from tests.neural.toy_batches import ring, toy_batch, toy_model
 from tests.strategies import connected_instances
@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from arcfleet.neural.arc_batch import ArcBatch
     from arcfleet.neural.daam import Daam
     from arcfleet.neural.rollout import Rollout
+
+
+def draw_plans(*arguments: Any, **options: Any) -> Plans:
+    return merge(*draw_parts(*arguments, **options))
 
 
 def seeds_of(count: int, seed: int = 0) -> torch.Tensor:

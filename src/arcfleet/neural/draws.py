@@ -7,7 +7,6 @@ differ in them; and some are drawn without the capacity, as tours.
 
 from __future__ import annotations
 
-from functools import reduce
 from typing import TYPE_CHECKING
 
 import torch
@@ -17,7 +16,7 @@ from arcfleet.neural.daam_config import NUM_PLAIN
 from arcfleet.neural.decode import sample
 from arcfleet.neural.features import with_signs
 from arcfleet.neural.gumbel import mixed_bits
-from arcfleet.neural.plans import Plans, merge, optimise
+from arcfleet.neural.plans import optimise
 from arcfleet.neural.rollout import Rollout
 
 if TYPE_CHECKING:
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from arcfleet.neural.arc_batch import ArcBatch
+    from arcfleet.neural.plans import Plans
     from arcfleet.neural.rollout import OnStep, Policy, Wrap
 
 #: Divides the logits where plans are drawn: below 1 the likely arcs become likelier. What
@@ -39,33 +39,6 @@ TOUR_SHARE = 0.25
 # multiples of what `gumbel_noise` adds for plans and steps.
 _NEXT_VIEW = 0x2545F4914F6CDD1D
 _TOURS = 0x1D872B41
-
-
-def draw_plans(
-    policy: Policy,
-    batch: ArcBatch,
-    copies: int,
-    seeds: Tensor,
-    *,
-    temperature: float = SAMPLING_TEMPERATURE,
-    views: int = VIEWS,
-    tour_share: float = TOUR_SHARE,
-    threads: int = 1,
-    wrap: Wrap | None = None,
-) -> Plans:
-    """Draw plans of each instance; all parts of `draw_parts` side by side."""
-    parts = draw_parts(
-        policy,
-        batch,
-        copies,
-        seeds,
-        temperature=temperature,
-        views=views,
-        tour_share=tour_share,
-        threads=threads,
-        wrap=wrap,
-    )
-    return reduce(merge, parts)
 
 
 def draw_parts(

@@ -12,7 +12,7 @@ from arcfleet.errors import OptionError, UnsolvableError
 from arcfleet.neural.cuda_graph import fastest_wrap
 from arcfleet.neural.decode import greedy
 from arcfleet.neural.device import choose_device, torch_threads
-from arcfleet.neural.draws import draw_plans
+from arcfleet.neural.draws import draw_parts
 from arcfleet.neural.features import batch_from_dataset
 from arcfleet.neural.plans import (
     NO_PLAN,
@@ -20,6 +20,7 @@ from arcfleet.neural.plans import (
     as_decoded,
     best,
     flat_plan,
+    merge,
     optimise,
     paper_recipe,
 )
@@ -194,7 +195,7 @@ def _plans(
     if decoding == "recipe":
         return paper_recipe(loaded.model, batch, threads=threads, wrap=wrap)
     if decoding == "sample":
-        return draw_plans(
+        drawn = draw_parts(
             loaded.model,
             batch,
             samples,
@@ -203,6 +204,7 @@ def _plans(
             threads=threads,
             wrap=wrap,
         )
+        return merge(*drawn)
     rollout = greedy(loaded.model, batch, wrap=wrap)
     if decoding == "greedy":
         return as_decoded(batch, rollout)

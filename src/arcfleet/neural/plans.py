@@ -17,6 +17,8 @@ from arcfleet.neural.orders import gather_costs, without_depot
 from arcfleet.search.split import split_gathered
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
     from torch import Tensor
 
@@ -122,9 +124,9 @@ def best(plans: Plans) -> Plans:
     )
 
 
-def merge(first: Plans, second: Plans) -> Plans:
-    """Put the copies of two sets of plans for the same batch side by side."""
-    return _joined([first, second], axis=1)
+def merge(*parts: Plans) -> Plans:
+    """Put the copies of several sets of plans for the same batch side by side."""
+    return _joined(parts, axis=1)
 
 
 def padded(plans: Plans, tasks: int) -> Plans:
@@ -198,7 +200,7 @@ def _optimise(
     )
 
 
-def _joined(parts: list[Plans], *, axis: int) -> Plans:
+def _joined(parts: Sequence[Plans], *, axis: int) -> Plans:
     return Plans(
         np.concatenate([part.arcs for part in parts], axis=axis),
         np.concatenate([part.starts_route for part in parts], axis=axis),
