@@ -8,9 +8,8 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pytest
 
 from arcfleet import Instance, Link, Stop, check, read, solve, solve_many
@@ -19,21 +18,16 @@ from arcfleet.errors import (
     WithoutLearnedPlanWarning,
 )
 from arcfleet.methods import DAAM_METHODS
-from arcfleet.network import Network
 from arcfleet.neural import draws, proposals, solver
 from arcfleet.neural import plans as plans_module
-from arcfleet.neural.plans import Plans
 from arcfleet.neural.window import windowed_rollout
 from arcfleet.search import Result
 from tests.tiny_model import tiny_model_file
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     import torch
 
-    from arcfleet.neural.daam import Daam
-    from arcfleet.neural.rollout import OnStep
+    from arcfleet.neural.plans import Plans
     from arcfleet.search import Progress
 
 # Whether a short limit leaves time for a learned plan is the machine's business; the tests
@@ -176,80 +170,6 @@ def test_samples_are_counted_exactly(small: Instance, model: Path) -> None:
     assert solve(small, "daam-sample", model=model).iterations == 32
 
 
-class _Paced:
-    """Makes plans of given costs at a given pace, and notes how many are asked for."""
-
-    seconds_each = 0.0
-    clock = 0.0
-    drawn: ClassVar[list[int]] = []
-    costs: ClassVar[list[list[int]]] = []
-
-    def __init__(self, model: Daam, networks: Sequence[Network], *_: Any, **__: Any):
-        self.count = len(networks)
-
-    def greedy(self, on_step: OnStep) -> Plans:
-        return self._plans(range(self.count), 1, on_step)
-
-    def sample(self, rows: Sequence[int], copies: int, on_step: OnStep) -> Iterator[Plans]:
-        yield self._plans(rows, copies, on_step)
-
-    def _plans(self, rows: Sequence[int], copies: int, on_step: OnStep) -> Plans:
-        self.drawn.append(copies)
-        for _ in range(copies):
-            _Paced.clock += self.seconds_each
-            on_step(0, 0)
-        drawn = [[self.costs[row].pop(0) for _ in range(copies)] for row in rows]
-        none = np.zeros((len(rows), copies, 0), dtype=np.int32)
-        return Plans(none, none.astype(np.bool_), np.array(drawn, dtype=np.int64))
-
-
-@pytest.fixture
-def paced(monkeypatch: pytest.MonkeyPatch) -> type[_Paced]:
-    monkeypatch.setattr(solver, "Proposer", _Paced)
-    monkeypatch.setattr(_Paced, "drawn", [])
-    monkeypatch.setattr(_Paced, "clock", 0.0)
-    monkeypatch.setattr(time, "perf_counter", lambda: _Paced.clock)
-    return _Paced
-
-
-def test_the_first_round_fits_the_time(
-    small: Instance, model: Path, paced: type[_Paced], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(paced, "seconds_each", 0.3)
-    monkeypatch.setattr(paced, "costs", [list(range(100, 0, -1))])
-    (attempt,) = solver.attempt_together(
-        [Network(small)],
-        loaded=solver.load_for_solving(model, "cpu"),
-        method="daam-sample",
-        stop=Stop(seconds=1.0),
-        seed=0,
-        threads=1,
-        started=0.0,
-    )
-    # Four would take longer than the time left, and all of them would be lost.
-    assert paced.drawn[:2] == [1, 2]
-    assert (attempt.iterations, attempt.stopped_by) == (3, "seconds")
-
-
-def test_one_instance_near_its_limit_does_not_slow_the_others(
-    small: Instance, model: Path, paced: type[_Paced], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # The first finds nothing better after its first plan, the second one until its 21st.
-    costs = [[50] * 200, list(range(50, 30, -1)) + [30] * 200]
-    monkeypatch.setattr(paced, "costs", costs)
-    attempts = solver.attempt_together(
-        [Network(small)] * 2,
-        loaded=solver.load_for_solving(model, "cpu"),
-        method="daam-sample",
-        stop=Stop(stale_iterations=5),
-        seed=0,
-        threads=1,
-        started=0.0,
-    )
-    assert [(x.iterations, x.cost) for x in attempts] == [(6, 50), (26, 30)]
-    assert paced.drawn[:3] == [1, 4, 5]
-
-
 @pytest.mark.parametrize("method", ["daam-sample", "hybrid"])
 def test_stale_iterations_stop(method: str, village: Instance, model: Path) -> None:
     stale = 11 if method == "daam-sample" else 300
@@ -373,38 +293,6 @@ def test_the_time_is_used_and_progress_told(
     assert all(p.cost is None or p.cost >= result.cost for p in seen)
 
 
-@pytest.mark.parametrize(("steps", "has_learned"), [(3, True), (5, False)])
-def test_the_hybrid_leaves_most_of_the_time_to_the_search(
-    steps: int,
-    has_learned: bool,
-    small: Instance,
-    model: Path,
-    paced: type[_Paced],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def slow(self: _Paced, on_step: OnStep) -> Plans:
-        for _ in range(steps):
-            paced.clock += 0.5
-            on_step(0, 0)
-        return self._plans(range(self.count), 1, on_step)
-
-    monkeypatch.setattr(paced, "greedy", slow)
-    for instances in (1, 2):
-        paced.clock = 0.0
-        monkeypatch.setattr(paced, "costs", [[50] for _ in range(instances)])
-        attempts = solver.attempt_together(
-            [Network(small)] * instances,
-            loaded=solver.load_for_solving(model, "cpu"),
-            method="hybrid",
-            stop=Stop(seconds=10.0 / instances),  # each has its share of the time
-            seed=0,
-            threads=1,
-            started=0.0,
-        )
-        assert all((x.plan is not None) == has_learned for x in attempts)
-        assert attempts[0].seconds == min(0.5 * steps, 2.0)
-
-
 @pytest.mark.parametrize("method", ["daam-sample", "hybrid"])
 def test_interrupt_returns_the_best_so_far(
     method: str, small: Instance, model: Path
@@ -485,28 +373,3 @@ def test_no_plan_within_the_fleet_is_one_sentence(method: str, model: Path) -> N
             solve(instance, method, stop=Stop(seconds=0.0), model=model)
     enough = replace(instance, fleet_limit=3)
     require_sound(enough, solve(enough, method, stop=Stop(iterations=20), model=model))
-
-
-def test_a_round_that_is_cut_keeps_what_was_ready(
-    small: Instance, model: Path, paced: type[_Paced], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def in_two_parts(
-        self: _Paced, rows: Sequence[int], copies: int, on_step: OnStep
-    ) -> Iterator[Plans]:
-        yield self._plans(rows, 1, on_step)
-        paced.clock += 100.0
-        yield self._plans(rows, copies - 1, on_step)
-
-    monkeypatch.setattr(paced, "sample", in_two_parts)
-    monkeypatch.setattr(paced, "costs", [[50, 40, 30, 20, 10]])
-    (attempt,) = solver.attempt_together(
-        [Network(small)],
-        loaded=solver.load_for_solving(model, "cpu"),
-        method="daam-sample",
-        stop=Stop(seconds=60.0),
-        seed=0,
-        threads=1,
-        started=0.0,
-    )
-    assert (attempt.cost, attempt.iterations) == (40, 2)
-    assert attempt.stopped_by == "seconds"
