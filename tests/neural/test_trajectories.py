@@ -12,7 +12,7 @@ from arcfleet.errors import OptionError
 from arcfleet.network import Network
 from arcfleet.neural.decode import greedy, sample
 from arcfleet.neural.shrink import Rung
-from arcfleet.neural.state import State, finished, start, step
+from arcfleet.neural.state import State, finished, room_of_tours, start, step
 from arcfleet.neural.trajectories import draw_choices, num_choices, states_at
 from tests.neural.toy_batches import ring, toy_batch, toy_model
 from tests.strategies import connected_instances
@@ -43,7 +43,8 @@ def test_states_are_those_of_the_walk(instances: list[Instance], bound: bool) ->
     arcs = sample(toy_model(), batch, 3, generator=seeded(0), bound=bound).arcs
     states = walked(batch, arcs, bound)
     every = torch.arange(arcs.shape[-1]).expand(*arcs.shape)
-    state, choice = states_at(batch, arcs, every, bound=bound)
+    room = None if bound else room_of_tours(batch, arcs)
+    state, choice = states_at(batch, arcs, every, room)
     assert torch.equal(choice, arcs.flatten(1))
     for got, expected in zip(state, zip(*states[:-1], strict=True), strict=True):
         assert torch.equal(got, torch.stack(expected, dim=2).flatten(1, 2))

@@ -19,6 +19,7 @@ from arcfleet.neural.policy_gradient import (
     reinforce_loss,
 )
 from arcfleet.neural.shrink import as_instances, shrink
+from arcfleet.neural.state import room_of_tours
 from arcfleet.neural.trajectories import states_at
 
 if TYPE_CHECKING:
@@ -60,18 +61,21 @@ class Reinforce(Finetuning):
         costs = rollout_costs(batch, rollout, bound=bound, threads=self.threads)
         self.window.add(0, sampled=costs.mean())
         advantages = self.advantages(batch, costs, bound)
+        # Found arc by arc, so once for all moments.
+        room = None if bound else room_of_tours(batch, rollout.arcs)
         rungs = self.rungs_of(number)
         moments = max(1, round(config.moments / len(rungs)))
         drawn = [self.draw_choices(rollout.arcs, moments, rung) for rung in rungs]
         for rows in torch.arange(size, device=self.device).view(-1, part):
             some, arcs = batch.select(rows), rollout.arcs[rows]
+            room_here = None if room is None else room[rows]
             for place, (when, decisions) in enumerate(drawn, start=1):
                 # Of the rung, (batch, copies); each moment stands for all of them.
                 count = decisions[rows].repeat_interleave(moments, dim=1)
                 worth = advantages[rows].repeat_interleave(moments, dim=1)
                 rung = rungs[place - 1]
                 loss = self._loss(
-                    some, arcs, when[rows], worth, count, rung, not data.full, bound
+                    some, arcs, when[rows], worth, count, rung, not data.full, room_here
                 )
                 # The sum over all rungs has the gradient of whole plans.
                 if place < len(rungs):
@@ -88,9 +92,10 @@ class Reinforce(Finetuning):
         count: Tensor,
         rung: Rung | None,
         padded: bool,
-        bound: bool,
+        room: Tensor | None,
     ) -> Tensor:
-        state, choice = states_at(batch, arcs, moments, bound=bound)
+        bound = room is None
+        state, choice = states_at(batch, arcs, moments, room)
         if rung is not None:
             alone, rows = as_instances(state)
             small = shrink(batch, alone, rung.length, rows)

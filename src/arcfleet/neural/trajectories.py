@@ -9,7 +9,7 @@ from torch.nn import functional
 
 from arcfleet.neural.imitation import draw_moments, moments_of
 from arcfleet.neural.labelled_plans import back_twin, of_arcs
-from arcfleet.neural.state import State, room_of_tours
+from arcfleet.neural.state import State
 
 if TYPE_CHECKING:
     from torch import Generator, Tensor
@@ -66,7 +66,7 @@ def draw_choices(
 
 
 def states_at(
-    batch: ArcBatch, arcs: Tensor, moments: Tensor, *, bound: bool = True
+    batch: ArcBatch, arcs: Tensor, moments: Tensor, room: Tensor | None = None
 ) -> tuple[State, Tensor]:
     """Give where sampled plans stood, and what they chose.
 
@@ -78,8 +78,9 @@ def states_at(
         As in a rollout from the empty plan, (batch, copies, steps).
     moments
         Decisions made before, (batch, copies, moments).
-    bound
-        Whether the plans were built under the capacity.
+    room
+        What was left of the capacity before each decision, (batch, copies, steps), as
+        `room_of_tours` gives it; None for plans that were built under the capacity.
 
     Returns
     -------
@@ -98,7 +99,8 @@ def states_at(
     unserved = (when[:, :, None] >= moments[..., None]) & batch.real[:, None, None]
     unserved[..., 0] = False
     before = functional.pad(arcs, (1, 0))[..., :-1]
-    room = _room(batch, arcs) if bound else room_of_tours(batch, arcs)
+    if room is None:
+        room = _room(batch, arcs)
     state = State(
         unserved=unserved.flatten(1, 2),
         previous=before.gather(2, moments).flatten(1),
