@@ -22,6 +22,7 @@ from arcfleet.neural.features import (
     batch_from_dataset,
     batch_from_networks,
     flip_axes,
+    mirrored,
 )
 from arcfleet.neural.mds import MOST_LANDMARKS, classical_mds, landmark_nodes
 from arcfleet.streets.files import read_map
@@ -287,6 +288,15 @@ def test_axes_flip_alike_at_both_ends(dataset: Dataset) -> None:
     assert len({tuple(row) for row in start.tolist()}) > 6  # each instance for itself
     again = flip_axes(batch, torch.Generator().manual_seed(1))
     assert torch.equal(again.features, flipped.features)
+
+
+def test_a_mirror_flips_every_axis_and_nothing_else(dataset: Dataset) -> None:
+    batch = batch_from_dataset(dataset, range(3), device="cpu")
+    view = mirrored(batch)
+    assert torch.equal(view.features[..., :3], batch.features[..., :3])
+    assert torch.equal(view.features[..., 3:], -batch.features[..., 3:])
+    assert torch.equal(mirrored(view).features, batch.features)
+    assert view.distance is batch.distance
 
 
 def test_no_instances_make_an_empty_batch(dataset: Dataset) -> None:

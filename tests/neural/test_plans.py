@@ -13,6 +13,7 @@ from arcfleet.errors import UnsolvableError
 from arcfleet.network import Network
 from arcfleet.neural import plans as plans_module
 from arcfleet.neural.decode import beam, greedy, sample
+from arcfleet.neural.features import mirrored
 from arcfleet.neural.plans import (
     NO_PLAN,
     Plans,
@@ -88,8 +89,8 @@ def test_the_recipe_is_never_worse_than_its_parts(choose: bool) -> None:
     judge(networks, recipe)
     assert recipe.costs.shape == (len(networks), 1)
     parts = [
-        optimise(batch, beam(model, batch, 2, bound=bound), choose_directions=choose)
-        for bound in (True, False)
+        optimise(batch, beam(model, view, 2, bound=bound), choose_directions=choose)
+        for view, bound in ((batch, True), (mirrored(batch), False))
     ]
     decoded = as_decoded(batch, beam(model, batch, 2))
     for plans in (*parts, decoded):

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING
 import torch
 
 from arcfleet.errors import OptionError
-from arcfleet.neural.daam_config import NUM_PLAIN
 from arcfleet.neural.decode import sample
-from arcfleet.neural.features import with_signs
+from arcfleet.neural.features import num_axes, with_signs
 from arcfleet.neural.gumbel import mixed_bits
 from arcfleet.neural.plans import optimise
 from arcfleet.neural.rollout import Rollout
@@ -119,7 +118,7 @@ def views_of(batch: ArcBatch, seeds: Tensor, views: int) -> ArcBatch:
     if views == 1:
         return batch
     rows = torch.arange(len(batch), device=seeds.device).repeat_interleave(views)
-    axes = (batch.features.shape[2] - NUM_PLAIN) // 2
+    axes = num_axes(batch)
     bits = mixed_bits(_seeds_of_views(seeds, views))  # (batch, views)
     flipped = (bits[..., None] >> torch.arange(axes, device=seeds.device)) & 1
     flipped[:, 0] = 0

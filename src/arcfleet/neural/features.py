@@ -214,11 +214,21 @@ def flip_axes(batch: ArcBatch, generator: torch.Generator) -> ArcBatch:
 
     The generator may live on another device than the batch.
     """
-    axes = (batch.features.shape[2] - NUM_PLAIN) // 2
+    axes = num_axes(batch)
     heads = torch.randint(
         2, (len(batch), 1, axes), generator=generator, device=generator.device
     )
     return with_signs(batch, 2 * heads[:, 0] - 1)
+
+
+def mirrored(batch: ArcBatch) -> ArcBatch:
+    """Flip all MDS axes, which means nothing, but may lead a model to other plans."""
+    return with_signs(batch, batch.features.new_full((len(batch), num_axes(batch)), -1))
+
+
+def num_axes(batch: ArcBatch) -> int:
+    """Count the MDS axes."""
+    return (batch.features.shape[2] - NUM_PLAIN) // 2
 
 
 def with_signs(batch: ArcBatch, signs: Tensor) -> ArcBatch:

@@ -13,6 +13,7 @@ import torch
 
 from arcfleet.errors import UnsolvableError
 from arcfleet.neural.decode import beam
+from arcfleet.neural.features import mirrored
 from arcfleet.neural.orders import gather_costs, without_depot
 from arcfleet.search.split import split_gathered
 
@@ -166,6 +167,9 @@ def paper_recipe(
 ) -> Plans:
     """Decode by a bound and an unbound beam, optimise both, and take the cheapest plans.
 
+    The second beam sees the instances mirrored, so that it errs elsewhere than the first:
+    the signs of the MDS axes mean nothing. What that brings: docs/training-log.md.
+
     Parameters
     ----------
     policy, batch, chunk, on_step, wrap
@@ -176,9 +180,9 @@ def paper_recipe(
         As in `optimise`; the paper keeps directions.
     """
     both = []
-    for bound in (True, False):
+    for view, bound in ((batch, True), (mirrored(batch), False)):
         rollout = beam(
-            policy, batch, width, bound=bound, chunk=chunk, on_step=on_step, wrap=wrap
+            policy, view, width, bound=bound, chunk=chunk, on_step=on_step, wrap=wrap
         )
         both.append(
             optimise(batch, rollout, choose_directions=choose_directions, threads=threads)
