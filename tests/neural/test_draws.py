@@ -11,7 +11,7 @@ from arcfleet.network import Network
 from arcfleet.neural import draws
 from arcfleet.neural.daam_config import NUM_PLAIN
 from arcfleet.neural.decode import sample
-from arcfleet.neural.draws import draw_parts, views_of
+from arcfleet.neural.draws import draw_parts, usual_temperature, views_of
 from arcfleet.neural.gumbel import draw_seeds
 from arcfleet.neural.plans import NO_PLAN, Plans, merge, optimise
 from tests.neural.judge import judge
@@ -92,6 +92,20 @@ def test_how_many_are_tours_and_of_how_many_views(monkeypatch: pytest.MonkeyPatc
         )
         assert plans.costs.shape == (1, copies)
         assert asked == expected
+
+
+def test_small_instances_are_drawn_with_more_heat() -> None:
+    tasks = torch.tensor([1, 20, 50, 55, 60, 70, 300])
+    expected = torch.tensor([0.7, 0.7, 0.7, 0.65, 0.6, 0.5, 0.5])
+    torch.testing.assert_close(usual_temperature(tasks), expected)
+    # The draws take it, for each instance its own.
+    model, seeds = toy_model(2), seeds_of(2)
+    batch = toy_batch([Network(ring([2] * 64)), Network(ring([2] * 5))])
+    usual = draw_plans(model, batch, 6, seeds)
+    for row, temperature in ((0, 0.56), (1, 0.7)):
+        given = draw_plans(model, batch, 6, seeds, temperature=temperature)
+        assert np.array_equal(usual.costs[row], given.costs[row])
+        assert not np.array_equal(usual.costs[1 - row], given.costs[1 - row])
 
 
 def test_an_instance_draws_the_same_alone_and_beside_others() -> None:

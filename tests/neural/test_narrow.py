@@ -40,7 +40,8 @@ class LooksAtAll:
 
 def _sampled(policy: Policy, batch: ArcBatch) -> Rollout:
     generator = torch.Generator().manual_seed(5)
-    return sample(policy, batch, 3, generator=generator, temperature=2.0)
+    heat = torch.linspace(0.5, 2.0, len(batch))
+    return sample(policy, batch, 3, generator=generator, temperature=heat)
 
 
 DECODINGS: dict[str, Decode] = {

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import torch
 
 from arcfleet import Instance, Link, Stop, check, read, solve, solve_many
 from arcfleet.errors import (
@@ -25,7 +26,7 @@ from arcfleet.search import Result
 from tests.tiny_model import tiny_model_file
 
 if TYPE_CHECKING:
-    import torch
+    from torch import Tensor
 
     from arcfleet.neural.plans import Plans
     from arcfleet.search import Progress
@@ -136,6 +137,10 @@ def test_large_instances_go_through_windows(
     assert hurried.iterations == (2 if method == "hybrid" else 1)
 
 
+def all_at(temperature: float, tasks: Tensor) -> Tensor:
+    return torch.full(tasks.shape, temperature)
+
+
 def test_the_temperature_holds_with_and_without_windows(
     village: Instance, model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -155,7 +160,10 @@ def test_the_temperature_holds_with_and_without_windows(
         monkeypatch.setattr(proposals, "MOST_TASKS_AT_ONCE", most_tasks)
         for temperature, different in ((1e-6, False), (1.0, True)):
             costs.clear()
-            monkeypatch.setattr(proposals, "SAMPLING_TEMPERATURE", temperature)
+            for module in (proposals, draws):
+                monkeypatch.setattr(
+                    module, "usual_temperature", partial(all_at, temperature)
+                )
             solve(village, "daam-sample", stop=Stop(iterations=4), model=model)
             # Near 0 every draw is the likeliest arc, and so the greedy plan.
             assert len(costs) == 4

@@ -63,7 +63,7 @@ def decode_chunk(
         cast("Decoding", measurement.row.kind.method),
         first=part.start,
         samples=int(settings.get("samples", 1)),
-        temperature=settings.get("temperature", 1.0),
+        temperature=settings.get("temperature"),
         seed=int(settings.get("seed", 0)),
         keep=judged,
         threads=threads,

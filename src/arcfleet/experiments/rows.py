@@ -235,14 +235,13 @@ def _parse(text: str, seed: int, temperature: float | None) -> Row:
         settings = {"iterations": count, "seed": seed}
     elif kind.method == "sample":
         given = _temperature(heat, text) if heat else temperature
-        settings = {
-            "samples": count,
-            "seed": seed,
-            "temperature": _usual_temperature() if given is None else given,
-        }
+        settings = {"samples": count, "seed": seed}
+        if given is not None:
+            settings["temperature"] = given
     label = kind.label
     if kind.method == "sample":
-        label += f" (best of {count} at {settings['temperature']:g})"
+        heat = f" at {settings['temperature']:g}" if "temperature" in settings else ""
+        label += f" (best of {count}{heat})"
     elif count != kind.number:
         label += f" ({count:,} {kind.unit})"
     return Row(
@@ -283,15 +282,6 @@ def _temperature(heat: str, text: str) -> float:
     if not 0 < value <= 1e6:
         raise OptionError(f"expected a temperature above 0, got {text!r}")
     return value
-
-
-def _usual_temperature() -> float:
-    from arcfleet.neural.packages import require_packages
-
-    require_packages("the row 'sample'")
-    from arcfleet.neural.draws import SAMPLING_TEMPERATURE
-
-    return SAMPLING_TEMPERATURE
 
 
 def with_model(row: Row, model: str, *, alone: bool) -> Row:

@@ -115,7 +115,7 @@ def sample(
     copies: int,
     *,
     generator: torch.Generator,
-    temperature: float = 1.0,
+    temperature: float | Tensor = 1.0,
     bound: bool = True,
     chunk: int | None = None,
     on_step: OnStep | None = None,
@@ -138,13 +138,16 @@ def sample(
     generator
         Gives the seed of each instance.
     temperature
-        Divides the logits.
+        Divides the logits: one number, or one for each instance, (batch,).
     seeds
         Of the instances, as `draw_seeds` gives them; the generator is not used then.
     """
     _check_count("copies", copies)
-    if not 0 < temperature < math.inf:
+    device = batch.real.device
+    heat = torch.as_tensor(temperature, dtype=torch.float32, device=device)
+    if not bool(((heat > 0) & (heat < math.inf)).all()):
         raise OptionError(f"expected a temperature above 0, got {temperature}")
+    heat = heat.expand(len(batch))
     if first is not None and first.previous.shape[1] != copies:
         raise OptionError(
             f"expected {first.previous.shape[1]} copies, one for each plan to go on with, "
@@ -152,7 +155,7 @@ def sample(
         )
     if seeds is None:
         seeds = draw_seeds(len(batch), generator)
-    seeds_here = seeds.to(batch.real.device)
+    seeds_here = seeds.to(device)
 
     def decode(
         piece: ArcBatch, part: slice, limits: Limits, tell: Callable[[int], None]
@@ -161,8 +164,11 @@ def sample(
 
         def begin(view: View) -> Stage:
             prepared = policy.prepare(view.batch)
+            # With arcs left out, each plan is an instance of its own.
+            plans = len(view.batch) // len(piece)
+            divisor = heat[part].repeat_interleave(plans)[:, None, None]
             chances = _chances(
-                policy, prepared, view.batch, bound=bound, temperature=temperature
+                policy, prepared, view.batch, bound=bound, temperature=divisor
             )
 
             def advance(carry: Carry) -> Carry:
@@ -283,7 +289,7 @@ def _chances(
     batch: ArcBatch,
     *,
     bound: bool,
-    temperature: float = 1.0,
+    temperature: float | Tensor = 1.0,
 ) -> Chances:
     def chances(carry: Carry) -> tuple[Tensor, Tensor | None]:
         state = carry.state

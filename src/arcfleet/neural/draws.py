@@ -27,12 +27,10 @@ if TYPE_CHECKING:
     from arcfleet.neural.plans import Plans
     from arcfleet.neural.rollout import OnStep, Policy, Wrap
 
-#: Divides the logits where plans are drawn: below 1 the likely arcs become likelier. What
-#: was tried for the shipped model: docs/training-log.md.
-SAMPLING_TEMPERATURE = 0.5
-#: Views of an instance, at most, and the share of plans that are tours.
+#: Views of an instance, at most, and the share of plans that are tours. What was tried for
+#: the shipped model, here and for the temperature: docs/training-log.md.
 VIEWS = 8
-TOUR_SHARE = 0.25
+TOUR_SHARE = 0.5
 
 # Seeds differ by these from view to view, and from plans under the capacity to tours; no
 # multiples of what `gumbel_noise` adds for plans and steps.
@@ -46,7 +44,7 @@ def draw_parts(
     copies: int,
     seeds: Tensor,
     *,
-    temperature: float = SAMPLING_TEMPERATURE,
+    temperature: float | None = None,
     views: int = VIEWS,
     tour_share: float = TOUR_SHARE,
     threads: int = 1,
@@ -66,7 +64,7 @@ def draw_parts(
     seeds
         Of the instances, as `draw_seeds` gives them.
     temperature
-        Divides the logits.
+        Divides the logits; None for what `usual_temperature` gives.
     views
         How many there are of an instance, unless it has fewer plans.
     tour_share
@@ -79,6 +77,10 @@ def draw_parts(
             "expected at least 1 view and a share of tours from 0 to 1, got "
             f"{views} and {tour_share}"
         )
+    if temperature is None:
+        heat = usual_temperature(batch.num_tasks)
+    else:
+        heat = torch.full((len(batch),), temperature, device=batch.real.device)
     tours = int(copies * tour_share)
     for count, bound in ((copies - tours, True), (tours, False)):
         if count == 0:
@@ -91,7 +93,7 @@ def draw_parts(
             views_of(batch, here, used),
             each,
             generator=torch.Generator(),
-            temperature=temperature,
+            temperature=heat.repeat_interleave(used),
             bound=bound,
             on_step=on_step,
             wrap=wrap,
@@ -101,6 +103,15 @@ def draw_parts(
         chances = rollout.log_probability.view(len(batch), used * each)[:, :count]
         drawn = Rollout(arcs, chances)
         yield optimise(batch, drawn, choose_directions=True, threads=threads)
+
+
+def usual_temperature(tasks: Tensor) -> Tensor:
+    """Give what divides the logits where plans of so many tasks are drawn.
+
+    Below 1 likely arcs become likelier. Small instances have few likely plans, of which
+    more heat finds more; in large ones it adds up to mistakes.
+    """
+    return (1.2 - tasks / 100).clamp(0.5, 0.7)
 
 
 def views_of(batch: ArcBatch, seeds: Tensor, views: int) -> ArcBatch:

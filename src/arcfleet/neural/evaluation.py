@@ -74,7 +74,7 @@ def decode_dataset(
     *,
     first: int = 0,
     samples: int = 1,
-    temperature: float = 1.0,
+    temperature: float | None = None,
     seed: int = 0,
     keep: Collection[int] = (),
     threads: int = 1,
@@ -97,8 +97,9 @@ def decode_dataset(
     first
         Position of the first one.
     samples, temperature, seed
-        Of "sample": plans drawn of each instance, what divides the logits, and the seed,
-        of which the plans of instance i are drawn by the child number i.
+        Of "sample": plans drawn of each instance, what divides the logits (None for what
+        is usual), and the seed, of which the plans of instance i are drawn by the child
+        number i.
     keep
         Positions of the instances whose plans are wanted.
     threads
@@ -187,7 +188,7 @@ def _plans(
     batch: ArcBatch,
     decoding: Decoding,
     samples: int,
-    temperature: float,
+    temperature: float | None,
     seeds: Tensor,
     threads: int,
 ) -> Plans:

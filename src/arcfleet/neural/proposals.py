@@ -13,7 +13,7 @@ import torch
 
 from arcfleet.neural.cuda_graph import fastest_wrap
 from arcfleet.neural.decode import greedy
-from arcfleet.neural.draws import SAMPLING_TEMPERATURE, draw_parts
+from arcfleet.neural.draws import draw_parts, usual_temperature
 from arcfleet.neural.features import batch_from_networks
 from arcfleet.neural.gumbel import draw_seeds, gumbel_noise
 from arcfleet.neural.plans import (
@@ -138,7 +138,6 @@ class Proposer:
             batch,
             copies,
             draw_seeds(len(batch), self.generator),
-            temperature=SAMPLING_TEMPERATURE,
             threads=self.threads,
             on_step=on_step,
             wrap=self.wrap,
@@ -166,12 +165,13 @@ class Proposer:
         device = self.batch.real.device
         seeds = draw_seeds(1, self.generator).to(device)
         steps = torch.zeros((), dtype=torch.int64, device=device)
+        temperature = usual_temperature(self.batch.num_tasks)[:, None, None]
 
         def choose(logits: Tensor) -> Tensor:
             _, copies, arcs = logits.shape
             noise = gumbel_noise(seeds, copies, steps, arcs)
             steps.add_(1)
-            return (logits.float() / SAMPLING_TEMPERATURE + noise).argmax(-1)
+            return (logits.float() / temperature + noise).argmax(-1)
 
         return choose
 

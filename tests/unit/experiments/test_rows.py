@@ -47,6 +47,9 @@ def test_a_row_has_one_name_however_it_is_asked_for() -> None:
     rows = parse_rows(texts, temperature=0.5)
     assert [row.name for row in rows] == ["maens=90000", "sample=32@0.5", "ps"]
     assert [row.label for row in rows] == ["MAENS", "DaAM (best of 32 at 0.5)", "PS"]
+    (usual,) = parse_rows(["sample", "sample=32"])
+    assert (usual.name, usual.label) == ("sample=32", "DaAM (best of 32)")
+    assert dict(usual.settings) == {"samples": 32, "seed": 0}
     # So it is in files that were written by the names that were given.
     old = {"samples": 32, "seed": 0, "temperature": 0.3}
     assert full_name("sample", old) == "sample=32@0.3"
