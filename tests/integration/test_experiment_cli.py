@@ -190,6 +190,17 @@ def test_draws_do_not_depend_on_how_a_run_is_cut(folder: Path, tmp_path: Path) -
     assert costs[0] == costs[1]
 
 
+def test_samples_without_a_temperature_have_the_usual_one(
+    folder: Path, tmp_path: Path
+) -> None:
+    rows = ("--rows", "sample=4,sample=4@0.7,sample=4@30", "--quiet")
+    assert experiment("table", folder, "--out", tmp_path, *rows) == 0
+    costs: dict[str, list[int]] = {}
+    for chunk in lines(tmp_path / "runs.jsonl"):
+        costs.setdefault(chunk["row"], []).extend(chunk["costs"])
+    assert costs["sample=4"] == costs["sample=4@0.7"] != costs["sample=4@30"]
+
+
 def test_times_are_those_of_the_processes_that_ran(folder: Path, tmp_path: Path) -> None:
     command = ("--out", tmp_path, "--workers", 3, "--quiet", "--search-count", 2)
     assert experiment("table", folder, *command, "--rows", "ps-ellipse=5,hybrid=5") == 0

@@ -194,6 +194,7 @@ def decoded(
             batch,
             3,
             generator=torch.Generator().manual_seed(5),
+            temperature=0.5 + batch.num_tasks / 5,
             bound=bound,
             chunk=chunk,
         ),

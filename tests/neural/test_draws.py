@@ -92,6 +92,9 @@ def test_how_many_are_tours_and_of_how_many_views(monkeypatch: pytest.MonkeyPatc
         )
         assert plans.costs.shape == (1, copies)
         assert asked == expected
+    asked.clear()
+    draw_plans(toy_model(3), batch, 32, seeds_of(1))
+    assert asked == [(True, 8, 2), (False, 8, 2)]  # half of them, usually
 
 
 def test_small_instances_are_drawn_with_more_heat() -> None:

@@ -145,8 +145,13 @@ def sample(
     _check_count("copies", copies)
     device = batch.real.device
     heat = torch.as_tensor(temperature, dtype=torch.float32, device=device)
+    if heat.shape not in ((), (len(batch),)):
+        raise OptionError(
+            f"expected one temperature, or one for each of {len(batch)} instances, got "
+            f"{heat.numel()}"
+        )
     if not bool(((heat > 0) & (heat < math.inf)).all()):
-        raise OptionError(f"expected a temperature above 0, got {temperature}")
+        raise OptionError(f"expected a temperature above 0, got {heat.min().item():g}")
     heat = heat.expand(len(batch))
     if first is not None and first.previous.shape[1] != copies:
         raise OptionError(
