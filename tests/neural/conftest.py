@@ -1,8 +1,24 @@
 from __future__ import annotations
 
+from pathlib import Path
+
+import pytest
 import torch
+
+from arcfleet import Instance, read
+from tests.tiny_model import tiny_model_file
 
 
 def pytest_configure() -> None:
     # The models are tiny; several workers would only take each other's cores.
     torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny_model_file(tmp_path_factory.mktemp("model"))
+
+
+@pytest.fixture(scope="module")
+def small() -> Instance:
+    return read(Path(__file__).parents[1] / "data" / "small.dat")

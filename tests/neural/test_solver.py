@@ -23,7 +23,6 @@ from arcfleet.neural import draws, proposals, solver
 from arcfleet.neural import plans as plans_module
 from arcfleet.neural.window import windowed_rollout
 from arcfleet.search import Result
-from tests.tiny_model import tiny_model_file
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -39,23 +38,12 @@ pytestmark = pytest.mark.filterwarnings(
 
 SHORT_TIME = "the time limit was too short"
 VILLAGE = Path(__file__).parents[2] / "examples" / "village.json"
-SMALL = Path(__file__).parents[1] / "data" / "small.dat"
 SHORT = {
     "daam": Stop(iterations=3),
     "daam-greedy": Stop(iterations=3),
     "daam-sample": Stop(iterations=9),
     "hybrid": Stop(iterations=200),
 }
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tiny_model_file(tmp_path_factory.mktemp("model"))
-
-
-@pytest.fixture(scope="module")
-def small() -> Instance:
-    return read(SMALL)
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,6 @@ from arcfleet.methods import DAAM_METHODS, METHODS, has_model, load_for_method
 from arcfleet.network import Network
 from arcfleet.neural import shipped, solver
 from tests.neural.test_solver import VILLAGE, require_sound
-from tests.tiny_model import tiny_model_file
 
 # As in test_solver.py: the machine decides whether a short limit leaves time for a plan.
 pytestmark = pytest.mark.filterwarnings(
@@ -26,16 +25,6 @@ pytestmark = pytest.mark.filterwarnings(
 )
 
 SMALL = Path(__file__).parents[1] / "data" / "small.dat"
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tiny_model_file(tmp_path_factory.mktemp("model"))
-
-
-@pytest.fixture(scope="module")
-def small() -> Instance:
-    return read(SMALL)
 
 
 @pytest.mark.parametrize("method", DAAM_METHODS)

@@ -3,36 +3,23 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pytest
 
-from arcfleet import Instance, Stop, read
+from arcfleet import Instance, Stop
 from arcfleet.network import Network
 from arcfleet.neural import solver
 from arcfleet.neural.plans import Plans
-from tests.tiny_model import tiny_model_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
     from arcfleet.neural.attempt import Attempt
     from arcfleet.neural.daam import Daam
     from arcfleet.neural.rollout import OnStep
-
-SMALL = Path(__file__).parents[1] / "data" / "small.dat"
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tiny_model_file(tmp_path_factory.mktemp("model"))
-
-
-@pytest.fixture(scope="module")
-def small() -> Instance:
-    return read(SMALL)
 
 
 class Paced:
