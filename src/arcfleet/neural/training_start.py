@@ -11,8 +11,8 @@ import torch
 from arcfleet.errors import OptionError
 from arcfleet.neural.checkpoint import load_model_of
 from arcfleet.neural.daam import Daam
+from arcfleet.neural.grow import can_grow, grown
 from arcfleet.neural.team import Team
-from arcfleet.neural.widen import can_widen, widened
 
 if TYPE_CHECKING:
     from arcfleet.neural.kinds import AnyModel
@@ -27,14 +27,14 @@ def first_model(
     Raises
     ------
     OptionError
-        If the model of the file has other sizes than the config, fewer features of DaAM
-        excepted.
+        If the model of the file has other sizes than the config, fewer features or layers
+        of DaAM excepted.
     """
     if init is not None:
         model, _ = load_model_of(kind, init, "cpu")
         wanted: Any = config.model
-        if isinstance(model, Daam) and can_widen(model.config, wanted):
-            return widened(model, wanted)
+        if isinstance(model, Daam) and can_grow(model.config, wanted):
+            return grown(model, wanted, config.seed)
         if model.config != config.model:
             raise OptionError(
                 f"expected the model to start from to have the sizes {config.model}, "
