@@ -243,7 +243,7 @@ def _learned(
 _LEARNED_METHODS = (
     Method(
         name="daam",
-        summary="learned: the DaAM paper's recipe, two beams and the path optimiser",
+        summary="learned: DaAM's likeliest plans of four views, and the path optimiser",
         default_stop=Stop(iterations=1),
         run=_learned,
         kind="daam",

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA GPU")
 
 ROOT = Path(__file__).parents[2]
+DECODINGS = ["greedy", "beam", "sample", "distinct"]
 STOPS = {
     "daam": Stop(iterations=1),
     "daam-greedy": Stop(iterations=1),
@@ -89,6 +90,7 @@ def decoded(
         return beam(model, batch, 3, **options)
     generator = torch.Generator().manual_seed(5)
     heat = 0.5 + batch.num_tasks / 10
+    options["distinct_starts"] = kind == "distinct"
     return sample(model, batch, 4, generator=generator, temperature=heat, **options)
 
 
@@ -103,13 +105,13 @@ def assert_recorded_equals_eager(
     torch.testing.assert_close(found.log_probability, expected.log_probability)
 
 
-@pytest.mark.parametrize("kind", ["greedy", "beam", "sample"])
+@pytest.mark.parametrize("kind", DECODINGS)
 @pytest.mark.parametrize("bound", [True, False])
 def test_recorded_steps_equal_eager_ones(kind: str, bound: bool) -> None:
     assert_recorded_equals_eager("cuda", kind, bound)
 
 
-@pytest.mark.parametrize("kind", ["greedy", "beam", "sample"])
+@pytest.mark.parametrize("kind", DECODINGS)
 def test_ever_fewer_arcs_change_nothing(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each narrower view is recorded anew."""
     monkeypatch.setattr(narrow, "_LEAST_ON_GPU", 0)
@@ -123,7 +125,7 @@ def test_ever_fewer_arcs_change_nothing(kind: str, monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize("baseline", ["s2v-dqn", "vrp-dl"])
-@pytest.mark.parametrize("kind", ["greedy", "beam", "sample"])
+@pytest.mark.parametrize("kind", DECODINGS)
 def test_recorded_steps_of_baselines_equal_eager_ones(kind: str, baseline: str) -> None:
     model = make_baseline(baseline, "cuda")
     assert_recorded_equals_eager("cuda", kind, bound=True, model=model)
@@ -147,7 +149,7 @@ def test_baselines_learn_and_solve(
     assert one.solution == other.solution
 
 
-@pytest.mark.parametrize("kind", ["greedy", "beam", "sample"])
+@pytest.mark.parametrize("kind", DECODINGS)
 def test_the_gpu_decodes_as_the_cpu(kind: str) -> None:
     on_cpu = decoded(make_model("cpu"), "cpu", kind, True, None)
     on_gpu = decoded(make_model("cpu").to("cuda"), "cuda", kind, True, graphed)
@@ -257,7 +259,7 @@ def test_many_instances_get_sound_plans(
 @pytest.mark.skipif(torch.cuda.device_count() < 2, reason="needs a second CUDA GPU")
 def test_the_second_gpu_works_alone(village: Instance, model_file: Path) -> None:
     for device in ("cuda:0", "cuda:1"):  # in one process, one after the other
-        for kind in ("greedy", "beam", "sample"):
+        for kind in DECODINGS:
             assert_recorded_equals_eager(device, kind, bound=True)
         assert_kernel_equals_general(device, 70, 8, 16, masked=True)
         for method in DAAM_METHODS:

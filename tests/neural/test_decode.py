@@ -7,12 +7,15 @@ import pytest
 import torch
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from torch.nn import functional
 
 from arcfleet.errors import OptionError
 from arcfleet.network import Network
 from arcfleet.neural.decode import beam, greedy, sample
 from arcfleet.neural.gumbel import gumbel_noise
+from arcfleet.neural.plans import as_decoded
 from arcfleet.neural.state import State, allowed_arcs, finished, start, step
+from tests.neural.judge import judge
 from tests.neural.toy_batches import ring, toy_batch, toy_model
 from tests.strategies import connected_instances
 
@@ -171,6 +174,56 @@ def test_samples_come_as_often_as_the_policy_says(temperature: float) -> None:
         assert value == pytest.approx(expected[plan], abs=1e-5)
 
 
+def test_distinct_starts_are_drawn_without_replacement() -> None:
+    batch = toy_batch(networks_of(8, 5))
+    model = toy_model(3)
+    first = start(batch)
+    chance = model(model.prepare(batch), first, allowed_arcs(batch, first))[:, 0].softmax(
+        -1
+    )
+    times = torch.zeros_like(chance)
+    second = torch.zeros_like(chance)
+    draws = 1_500
+    for seed in range(draws):
+        generator = torch.Generator().manual_seed(seed)
+        drawn = sample(model, batch, 4, generator=generator, distinct_starts=True)
+        starts = drawn.arcs[:, :, 0]
+        assert all(len(set(row)) == 4 for row in starts.tolist())
+        times += functional.one_hot(starts[:, 0], batch.num_arcs)
+        second += functional.one_hot(starts[:, 1], batch.num_arcs)
+    # The first as the policy says; the second so among the others.
+    after = (chance[:, :, None] * chance[:, None] / (1 - chance[:, :, None])).masked_fill(
+        torch.eye(batch.num_arcs, dtype=torch.bool), 0
+    )
+    for found, expected in ((times, chance), (second, after.sum(1))):
+        spread = (draws * expected * (1 - expected)).sqrt()
+        assert ((found - draws * expected).abs() < 4.5 * spread + 1).all()
+
+
+def test_where_starts_are_too_few_some_are_drawn_twice() -> None:
+    networks = [Network(ring([2])), *networks_of(4)]
+    batch = toy_batch(networks)
+    generator = torch.Generator().manual_seed(1)
+    drawn = sample(toy_model(3), batch, 11, generator=generator, distinct_starts=True)
+    starts = drawn.arcs[:, :, 0].tolist()
+    assert len(set(starts[0])) == int((batch.demand[0] > 0).sum())
+    assert len(set(starts[1])) == 8
+    judge(networks, as_decoded(batch, drawn))
+
+
+def test_distinct_starts_want_empty_plans() -> None:
+    batch = toy_batch(networks_of(3))
+    with pytest.raises(OptionError, match="expected empty plans for distinct starts"):
+        sample(
+            toy_model(),
+            batch,
+            1,
+            generator=torch.Generator(),
+            first=start(batch),
+            distinct_starts=True,
+        )
+
+
 def test_a_seed_gives_the_same_plans_and_another_gives_others() -> None:
     batch = toy_batch(networks_of(5, 8))
     model = toy_model()
@@ -199,6 +252,15 @@ def decoded(
             chunk=chunk,
         ),
         beam(policy, batch, 3, bound=bound, chunk=chunk),
+        sample(
+            policy,
+            batch,
+            3,
+            generator=torch.Generator().manual_seed(5),
+            bound=bound,
+            chunk=chunk,
+            distinct_starts=True,
+        ),
     ]
 
 

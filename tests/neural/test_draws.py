@@ -10,8 +10,14 @@ from hypothesis import strategies as st
 from arcfleet.network import Network
 from arcfleet.neural import draws
 from arcfleet.neural.daam_config import NUM_PLAIN
-from arcfleet.neural.decode import sample
-from arcfleet.neural.draws import draw_parts, usual_temperature, views_of
+from arcfleet.neural.decode import greedy, sample
+from arcfleet.neural.draws import (
+    draw_parts,
+    likeliest_of_views,
+    usual_temperature,
+    views_of,
+)
+from arcfleet.neural.features import num_axes, with_signs
 from arcfleet.neural.gumbel import draw_seeds
 from arcfleet.neural.plans import NO_PLAN, Plans, merge, optimise
 from tests.neural.judge import judge
@@ -60,15 +66,42 @@ def test_every_draw_is_a_plan(
     judge(networks, plans)
 
 
-def test_one_view_under_the_capacity_is_plain_sampling() -> None:
+def test_one_view_under_the_capacity_is_sampling_from_distinct_starts() -> None:
     batch = toy_batch([Network(ring([2] * 9)), Network(ring([2] * 5))])
     model, seeds = toy_model(2), seeds_of(2)
     plans = draw_plans(model, batch, 6, seeds, temperature=0.7, views=1, tour_share=0)
     rollout = sample(
-        model, batch, 6, generator=torch.Generator(), temperature=0.7, seeds=seeds
+        model,
+        batch,
+        6,
+        generator=torch.Generator(),
+        temperature=0.7,
+        seeds=seeds,
+        distinct_starts=True,
     )
     same = optimise(batch, rollout, choose_directions=True)
     assert np.array_equal(plans.costs, same.costs)
+
+
+@settings(max_examples=25)
+@given(st.lists(connected_instances(max_extra_links=4), min_size=1, max_size=3))
+def test_the_likeliest_of_four_views(instances: list[Instance]) -> None:
+    networks = [Network(instance) for instance in instances]
+    batch, model = toy_batch(networks), toy_model(1)
+    found = likeliest_of_views(model, batch)
+    judge(networks, found)
+    plain = torch.ones(len(batch), num_axes(batch))
+    odd = plain.clone()
+    odd[:, 1::2] = -1
+    four = [
+        optimise(
+            batch,
+            greedy(model, with_signs(batch, signs), bound=bound),
+            choose_directions=True,
+        ).costs
+        for signs, bound in ((plain, True), (-plain, True), (odd, False), (-odd, False))
+    ]
+    assert found.costs.tolist() == np.hstack(four).min(1, keepdims=True).tolist()
 
 
 def test_how_many_are_tours_and_of_how_many_views(monkeypatch: pytest.MonkeyPatch) -> None:

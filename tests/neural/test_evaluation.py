@@ -11,6 +11,7 @@ from arcfleet.datasets import Dataset
 from arcfleet.errors import OptionError
 from arcfleet.network import Network
 from arcfleet.neural.decode import greedy
+from arcfleet.neural.draws import likeliest_of_views
 from arcfleet.neural.evaluation import decode_dataset, device_name
 from arcfleet.neural.features import batch_from_dataset
 from arcfleet.neural.plans import as_decoded, optimise, paper_recipe
@@ -68,10 +69,12 @@ def test_each_decoding_is_what_it_is_called(loaded: LoadedModel, dataset: Datase
     with torch.inference_mode():
         rollout = greedy(loaded.model, batch)
         recipe = paper_recipe(loaded.model, batch)
+        views = likeliest_of_views(loaded.model, batch)
     expected = {
         "greedy": as_decoded(batch, rollout),
         "greedy-optimised": optimise(batch, rollout, choose_directions=True),
         "recipe": recipe,
+        "views": views,
     }
     for decoding, plans in expected.items():
         found = decode_dataset(loaded, dataset, COUNT, decoding)  # type: ignore[arg-type]

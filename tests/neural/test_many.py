@@ -334,7 +334,7 @@ def test_an_interrupt_ends_the_decoding_at_once(
         steps.append(1)
 
     monkeypatch.setattr(proposals.Proposer, "greedy", greedy)
-    monkeypatch.setattr(proposals.Proposer, "recipe", greedy)
+    monkeypatch.setattr(proposals.Proposer, "of_views", greedy)
     first, second, other = solve_many([SMALL, SMALL, VILLAGE], method, model=model)
     assert steps == [0]
     for outcome in (first, second):

@@ -21,6 +21,7 @@ from arcfleet.errors import (
 from arcfleet.methods import DAAM_METHODS
 from arcfleet.neural import draws, proposals, solver
 from arcfleet.neural import plans as plans_module
+from arcfleet.neural.decode import sample
 from arcfleet.neural.window import windowed_rollout
 from arcfleet.search import Result
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from arcfleet.neural.plans import Plans
+    from arcfleet.neural.rollout import Rollout
     from arcfleet.search import Progress
 
 # Whether a short limit leaves time for a learned plan is the machine's business; the tests
@@ -141,9 +143,15 @@ def test_the_temperature_holds_with_and_without_windows(
 
     for module in (proposals, draws):
         monkeypatch.setattr(module, "optimise", optimise)
-    # Of one view under the capacity, as through windows.
+    # Of one view under the capacity with any starts, as through windows.
     alike = partial(draws.draw_parts, views=1, tour_share=0)
     monkeypatch.setattr(proposals, "draw_parts", alike)
+
+    def any_starts(*arguments: Any, distinct_starts: bool, **options: Any) -> Rollout:
+        assert distinct_starts
+        return sample(*arguments, **options)
+
+    monkeypatch.setattr(draws, "sample", any_starts)
     for most_tasks in (300, 10):
         monkeypatch.setattr(proposals, "MOST_TASKS_AT_ONCE", most_tasks)
         for temperature, different in ((1e-6, False), (1.0, True)):

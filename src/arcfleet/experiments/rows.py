@@ -124,6 +124,7 @@ ROW_TYPES: dict[str, RowType] = {
         _decoding(
             "daam-directions", "DaAM (PO with directions)", "daam", "greedy-optimised"
         ),
+        _decoding("daam-views", "DaAM (four views)", "daam", "views"),
         _decoding("sample", "DaAM", "daam", "sample", samples=32),
         _search("ruin-recreate", "ruin and recreate", 10_000, 10),
         RowType(

@@ -16,6 +16,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch.nn import functional
 
 from arcfleet.errors import OptionError
 from arcfleet.neural.gumbel import draw_seeds, gumbel_noise
@@ -122,6 +123,7 @@ def sample(
     wrap: Wrap | None = None,
     first: State | None = None,
     seeds: Tensor | None = None,
+    distinct_starts: bool = False,
 ) -> Rollout:
     """Draw `copies` plans of each instance, independently, as probable as the policy says.
 
@@ -141,6 +143,10 @@ def sample(
         Divides the logits: one number, or one for each instance, (batch,).
     seeds
         Of the instances, as `draw_seeds` gives them; the generator is not used then.
+    distinct_starts
+        Whether the first arcs of the copies are drawn without replacement, as long as
+        there are others; the log-probabilities count them as if drawn alone. Not with
+        `first`.
     """
     _check_count("copies", copies)
     device = batch.real.device
@@ -157,6 +163,10 @@ def sample(
         raise OptionError(
             f"expected {first.previous.shape[1]} copies, one for each plan to go on with, "
             f"got {copies}"
+        )
+    if first is not None and distinct_starts:
+        raise OptionError(
+            "expected empty plans for distinct starts, got plans to go on with"
         )
     if seeds is None:
         seeds = draw_seeds(len(batch), generator)
@@ -183,7 +193,12 @@ def sample(
                     # An arc draws the same, whether or not others are left out.
                     noise = noise.flatten(0, 1).gather(1, view.kept)[:, None]
                 # The largest of log-probabilities with Gumbel noise is a fair draw.
-                chosen = (log_probability + noise).argmax(-1)
+                scores = log_probability + noise
+                chosen = scores.argmax(-1)
+                # In a narrower view some arc is served already.
+                if distinct_starts and view.kept is None:
+                    starts = _without_replacement(scores[:, 0], chosen)
+                    chosen = torch.where(carry.steps == 0, starts, chosen)
                 return _choose(view.batch, carry, chosen, log_probability, memory, bound)
 
             return Stage(view, prepared, _wrapped(advance, wrap))
@@ -324,6 +339,23 @@ def _choose(
         steps=carry.steps + 1,
         memory=memory,
     )
+
+
+def _without_replacement(scores: Tensor, alone: Tensor) -> Tensor:
+    """Draw an arc for each copy, none twice, by Gumbel's top k (Kool et al. 2019).
+
+    Parameters
+    ----------
+    scores
+        Log-probabilities of the arcs with Gumbel noise, (batch, arcs).
+    alone
+        What copies choose where there are too few arcs, (batch, copies).
+    """
+    copies = alone.shape[1]
+    drawn = scores.topk(min(copies, scores.shape[1]), dim=1)
+    missing = (0, copies - drawn.values.shape[1])
+    value = functional.pad(drawn.values, missing, value=-math.inf)
+    return torch.where(value > -math.inf, functional.pad(drawn.indices, missing), alone)
 
 
 def _extend(batch: ArcBatch, carry: Carry, chances: Chances, bound: bool) -> Carry:

@@ -1,8 +1,8 @@
-"""Some plans of each instance, drawn by chance and put through the path optimiser.
+"""Some plans of each instance, likely or drawn by chance, through the path optimiser.
 
 They shall differ from each other and still be good. So not all come from one look at an
 instance: the signs of the MDS axes mean nothing, and the model sees several views that
-differ in them; and some are drawn without the capacity, as tours.
+differ in them; and some are built without the capacity, as tours.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 import torch
 
 from arcfleet.errors import OptionError
-from arcfleet.neural.decode import sample
+from arcfleet.neural.decode import greedy, sample
 from arcfleet.neural.features import num_axes, with_signs
 from arcfleet.neural.gumbel import mixed_bits
-from arcfleet.neural.plans import optimise
+from arcfleet.neural.plans import best, merge, optimise
 from arcfleet.neural.rollout import Rollout
 
 if TYPE_CHECKING:
@@ -38,6 +38,41 @@ _NEXT_VIEW = 0x2545F4914F6CDD1D
 _TOURS = 0x1D872B41
 
 
+def likeliest_of_views(
+    policy: Policy,
+    batch: ArcBatch,
+    *,
+    threads: int = 1,
+    on_step: OnStep | None = None,
+    wrap: Wrap | None = None,
+) -> Plans:
+    """Give the cheapest of four plans: the likeliest of four views, two of them tours.
+
+    It takes as many steps of as many plans as the paper's two beams of two, whose plans are
+    nearly always the same. The path optimiser also chooses directions.
+
+    Parameters
+    ----------
+    policy, batch, on_step, wrap
+        As `decode.greedy` takes them; steps of tours are counted anew.
+    threads
+        Of the path optimiser.
+    """
+    size, axes = len(batch), num_axes(batch)
+    two_of_each = torch.arange(size, device=batch.real.device).repeat_interleave(2)
+    odd = 1 - 2 * (torch.arange(axes, device=batch.real.device) % 2)  # +1, -1, +1 ...
+    plain = torch.ones_like(odd)
+    both = []
+    for signs, bound in (((plain, -plain), True), ((odd, -odd), False)):
+        views = with_signs(batch.select(two_of_each), torch.stack(signs).repeat(size, 1))
+        rollout = greedy(policy, views, bound=bound, on_step=on_step, wrap=wrap)
+        plans = Rollout(
+            rollout.arcs.view(size, 2, -1), rollout.log_probability.view(size, 2)
+        )
+        both.append(optimise(batch, plans, choose_directions=True, threads=threads))
+    return best(merge(*both))
+
+
 def draw_parts(
     policy: Policy,
     batch: ArcBatch,
@@ -53,7 +88,8 @@ def draw_parts(
 ) -> Iterator[Plans]:
     """Draw plans of each instance; give those under the capacity, then the tours.
 
-    The path optimiser also chooses directions.
+    The path optimiser also chooses directions. The plans of a view start with different
+    arcs, as far as there are some.
 
     Parameters
     ----------
@@ -98,6 +134,7 @@ def draw_parts(
             on_step=on_step,
             wrap=wrap,
             seeds=_seeds_of_views(here, used).flatten(),
+            distinct_starts=True,
         )
         arcs = rollout.arcs.view(len(batch), used * each, -1)[:, :count]
         chances = rollout.log_probability.view(len(batch), used * each)[:, :count]

@@ -12,7 +12,7 @@ from arcfleet.errors import OptionError, UnsolvableError
 from arcfleet.neural.cuda_graph import fastest_wrap
 from arcfleet.neural.decode import greedy
 from arcfleet.neural.device import choose_device, torch_threads
-from arcfleet.neural.draws import draw_parts
+from arcfleet.neural.draws import draw_parts, likeliest_of_views
 from arcfleet.neural.features import batch_from_dataset
 from arcfleet.neural.plans import (
     NO_PLAN,
@@ -40,8 +40,9 @@ if TYPE_CHECKING:
     FlatPlan = tuple[IntArray, IntArray]
 
 # The likeliest arc at each step as decoded, the same through the path optimiser with
-# directions, the paper's recipe, and the best of some samples through that optimiser.
-Decoding = Literal["greedy", "greedy-optimised", "recipe", "sample"]
+# directions, the paper's recipe, and the best of four views or of some samples through that
+# optimiser.
+Decoding = Literal["greedy", "greedy-optimised", "recipe", "views", "sample"]
 
 #: Instances decoded at a time, unless told otherwise.
 USUAL_BATCH = {"cpu": 64, "cuda": 1024}
@@ -195,6 +196,8 @@ def _plans(
     wrap = fastest_wrap(loaded.device)
     if decoding == "recipe":
         return paper_recipe(loaded.model, batch, threads=threads, wrap=wrap)
+    if decoding == "views":
+        return likeliest_of_views(loaded.model, batch, threads=threads, wrap=wrap)
     if decoding == "sample":
         drawn = draw_parts(
             loaded.model,

@@ -1,8 +1,7 @@
 """Plans of some instances by the model and the path optimiser.
 
 Instances of more tasks than models are trained on go through windows of the nearest tasks,
-one instance at a time. There is no beam over windows: the two orders of the recipe, with
-the capacity and without it, are then greedy ones.
+one instance at a time. They have one view only.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ import torch
 
 from arcfleet.neural.cuda_graph import fastest_wrap
 from arcfleet.neural.decode import greedy
-from arcfleet.neural.draws import draw_parts, usual_temperature
+from arcfleet.neural.draws import draw_parts, likeliest_of_views, usual_temperature
 from arcfleet.neural.features import batch_from_networks
 from arcfleet.neural.gumbel import draw_seeds, gumbel_noise
 from arcfleet.neural.plans import (
@@ -23,7 +22,6 @@ from arcfleet.neural.plans import (
     flat_plan,
     merge,
     optimise,
-    paper_recipe,
 )
 from arcfleet.neural.rollout import Rollout
 from arcfleet.neural.window import windowed_rollout
@@ -103,10 +101,10 @@ class Proposer:
         """Give the plans of `greedy` without the path optimiser."""
         return as_decoded(self.batch, self._greedily(on_step))
 
-    def recipe(self, on_step: OnStep) -> Plans:
-        """Give one plan of each instance: the paper's cheapest of four, directions kept."""
+    def of_views(self, on_step: OnStep) -> Plans:
+        """Give one plan of each instance: the cheapest of four views, or of two orders."""
         if not self.windowed:
-            return paper_recipe(
+            return likeliest_of_views(
                 self.model,
                 self.batch,
                 threads=self.threads,
@@ -117,7 +115,7 @@ class Proposer:
             optimise(
                 self.batch,
                 self._windows(1, _likeliest, on_step, bound=bound),
-                choose_directions=False,
+                choose_directions=True,
                 threads=self.threads,
             )
             for bound in (True, False)

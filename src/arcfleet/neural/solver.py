@@ -1,12 +1,12 @@
 """Learned solvers as methods: they keep the stop rule, report and give Results.
 
-`daam` (the paper's recipe) and `daam-greedy` make one plan, `daam-sample` goes on drawing
+`daam` (four views) and `daam-greedy` make one plan, `daam-sample` goes on drawing
 plans, and `hybrid` hands its greedy plan to ruin and recreate. The baselines `s2v-dqn` and
 `vrp-dl` make one greedy plan and take it as decoded. One iteration is one such plan; the
-recipe, which takes the cheapest of four, counts as one.
+cheapest of four views counts as one.
 
 A time limit is looked at after every step of decoding. Under one, `daam` makes the greedy
-plan first, for the case that the recipe takes too long. Where time is over before any plan
+plan first, for the case that four take too long. Where time is over before any plan
 is ready, there is a warning and a plan of path scanning, so that a plan is always returned.
 `hybrid` gives its greedy plan up when a fifth of the time limit is gone, and ruin and
 recreate begins by itself.
@@ -259,7 +259,7 @@ def _attempt(
         threads=threads,
         generator=generator,
     )
-    first = proposer.recipe if method == "daam" else proposer.greedy
+    first = proposer.of_views if method == "daam" else proposer.greedy
     if loaded.kind != "daam":
         first = proposer.decoded
     watch.look()
