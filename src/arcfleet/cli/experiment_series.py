@@ -35,7 +35,7 @@ _ROWS_HELP = """\
 rows: NAME, NAME=NUMBER (plans, iterations or samples), sample=NUMBER@TEMPERATURE
   ps ps-ellipse ps-efficiency ps-alt1 ps-alt2            path scanning
   s2v-dqn vrp-dl daam-sl daam-sl-rl daam-po              learned, as in the paper
-  daam-directions sample hybrid                          learned, ours
+  daam-directions daam-views sample hybrid               learned, ours
   maens ruin-recreate                                    searches
 """
 
