@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from arcfleet.neural.arc_batch import ArcBatch
-    from arcfleet.neural.rollout import OnStep, Policy, Rollout, Wrap
+    from arcfleet.neural.rollout import Policy, Rollout, Wrap
     from arcfleet.solution.plan import IntArray
 
 #: Cost of a copy that is no plan: not all tasks served, or a limit broken. As in `split`.
@@ -161,8 +161,6 @@ def paper_recipe(
     width: int = 2,
     choose_directions: bool = False,
     threads: int = 1,
-    chunk: int | None = None,
-    on_step: OnStep | None = None,
     wrap: Wrap | None = None,
 ) -> Plans:
     """Decode by a bound and an unbound beam, optimise both, and take the cheapest plans.
@@ -172,8 +170,8 @@ def paper_recipe(
 
     Parameters
     ----------
-    policy, batch, chunk, on_step, wrap
-        As in `decode.greedy`; the steps are counted anew for the second beam.
+    policy, batch, wrap
+        As in `decode.greedy`.
     width
         Of each beam; 2 is the paper's.
     choose_directions, threads
@@ -181,9 +179,7 @@ def paper_recipe(
     """
     both = []
     for view, bound in ((batch, True), (mirrored(batch), False)):
-        rollout = beam(
-            policy, view, width, bound=bound, chunk=chunk, on_step=on_step, wrap=wrap
-        )
+        rollout = beam(policy, view, width, bound=bound, wrap=wrap)
         both.append(
             optimise(batch, rollout, choose_directions=choose_directions, threads=threads)
         )
