@@ -108,6 +108,13 @@ def test_a_grown_model_decides_as_before(
         # channels that hardly vary, that number is not small.
         atol=1e-12 if not more_layers else 1e-4 if norm in ("rms", "layer") else 1e-2,
     )
+    if norm == "batch":  # by the statistics of the batch
+        torch.testing.assert_close(
+            logits_of(larger.train(), batch, state),
+            logits_of(model.train(), batch, state),
+            rtol=0,
+            atol=1e-2,
+        )
 
 
 def test_a_model_grows_either_more_or_not_at_all() -> None:

@@ -181,16 +181,20 @@ def test_distinct_starts_are_drawn_without_replacement() -> None:
     chance = model(model.prepare(batch), first, allowed_arcs(batch, first))[:, 0].softmax(
         -1
     )
-    times = torch.zeros_like(chance)
-    second = torch.zeros_like(chance)
-    draws = 1_500
-    for seed in range(draws):
-        generator = torch.Generator().manual_seed(seed)
-        drawn = sample(model, batch, 4, generator=generator, distinct_starts=True)
-        starts = drawn.arcs[:, :, 0]
-        assert all(len(set(row)) == 4 for row in starts.tolist())
-        times += functional.one_hot(starts[:, 0], batch.num_arcs)
-        second += functional.one_hot(starts[:, 1], batch.num_arcs)
+    draws = 600
+    drawn = sample(
+        model,
+        batch.select(torch.arange(2).repeat(draws)),
+        4,
+        generator=torch.Generator().manual_seed(1),
+        distinct_starts=True,
+    )
+    starts = drawn.arcs[:, :, 0]
+    assert all(len(set(row)) == 4 for row in starts.tolist())
+    times, second = (
+        functional.one_hot(starts[:, place], batch.num_arcs).view(draws, 2, -1).sum(0)
+        for place in (0, 1)
+    )
     # The first as the policy says; the second so among the others.
     after = (chance[:, :, None] * chance[:, None] / (1 - chance[:, :, None])).masked_fill(
         torch.eye(batch.num_arcs, dtype=torch.bool), 0
@@ -289,6 +293,27 @@ def test_padding_changes_nothing(bound: bool) -> None:
         torch.testing.assert_close(
             beams.log_probability[0], together[2].log_probability[row], atol=1e-5, rtol=0
         )
+
+
+@pytest.mark.parametrize("copies", [3, 12])
+def test_padding_does_not_change_distinct_starts(copies: int) -> None:
+    networks = networks_of(3, 8, 5)
+    model, seeds = toy_model(), torch.tensor([3, 14, 15])
+
+    def draw(networks: list[Network], seeds: torch.Tensor) -> Rollout:
+        return sample(
+            model,
+            toy_batch(networks),
+            copies,
+            generator=torch.Generator(),
+            seeds=seeds,
+            distinct_starts=True,
+        )
+
+    together = draw(networks, seeds)
+    for row, network in enumerate(networks):
+        alone = draw([network], seeds[row : row + 1])
+        assert sequences(alone) == sequences(together, row)
 
 
 def test_steps_are_told_and_may_be_ended() -> None:

@@ -104,6 +104,30 @@ def test_the_likeliest_of_four_views(instances: list[Instance]) -> None:
     assert found.costs.tolist() == np.hstack(four).min(1, keepdims=True).tolist()
 
 
+def test_the_four_views_are_those_they_are_said_to_be(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seen: list[tuple[ArcBatch, bool]] = []
+
+    def noting(policy: Daam, batch: ArcBatch, *, bound: bool, **options: Any) -> Rollout:
+        seen.append((batch, bound))
+        return greedy(policy, batch, bound=bound, **options)
+
+    monkeypatch.setattr(draws, "greedy", noting)
+    batch = toy_batch([Network(ring([2] * 9)), Network(ring([2] * 5))])
+    likeliest_of_views(toy_model(1), batch)
+    assert [bound for _, bound in seen] == [True, False]
+    # Two MDS axes, for starts and ends of arcs; the two views of an instance side by side.
+    for (views, _), signs in zip(
+        seen, ([[1, 1], [-1, -1]], [[1, -1], [-1, 1]]), strict=True
+    ):
+        features = views.features.view(2, 2, *batch.features.shape[1:])
+        for place, sign in enumerate(signs):
+            expected = batch.features.clone()
+            expected[..., NUM_PLAIN:] *= torch.tensor(sign * 2)
+            assert torch.equal(features[:, place], expected)
+
+
 def test_how_many_are_tours_and_of_how_many_views(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[tuple[bool, int, int]] = []
 

@@ -44,10 +44,16 @@ def _sampled(policy: Policy, batch: ArcBatch) -> Rollout:
     return sample(policy, batch, 3, generator=generator, temperature=heat)
 
 
+def _sampled_from_distinct_starts(policy: Policy, batch: ArcBatch) -> Rollout:
+    generator = torch.Generator().manual_seed(5)
+    return sample(policy, batch, 3, generator=generator, distinct_starts=True)
+
+
 DECODINGS: dict[str, Decode] = {
     "greedy": lambda policy, batch: greedy(policy, batch),
     "unbound": lambda policy, batch: greedy(policy, batch, bound=False),
     "sample": _sampled,
+    "distinct starts": _sampled_from_distinct_starts,
     "beam": lambda policy, batch: beam(policy, batch, 3),
     "beam, unbound": lambda policy, batch: beam(policy, batch, 2, bound=False),
 }

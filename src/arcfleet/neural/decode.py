@@ -127,6 +127,8 @@ def sample(
 ) -> Rollout:
     """Draw `copies` plans of each instance, independently, as probable as the policy says.
 
+    With distinct starts only what follows them is independent.
+
     A seed of the generator gives the same draws on every device and in chunks of any
     size; the plans are the same as far as the logits are. The log-probabilities are those
     of the draw, temperature included.

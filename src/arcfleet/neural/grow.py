@@ -32,6 +32,8 @@ def can_grow(found: DaamConfig, wanted: DaamConfig) -> bool:
 def grown(model: Daam, config: DaamConfig, seed: int) -> Daam:
     """Give a model of a config that `can_grow` allows, with the same logits.
 
+    The same up to what norms add to what they divide by.
+
     Weights of new features are 0, and so are those by which new layers, the last ones,
     add to what they get; their other weights are drawn by the seed. Training goes on there.
     """
@@ -59,4 +61,4 @@ def _move_scale(weights: dict[str, Tensor], first: int, last: int) -> None:
     scaled, plain = (f"encoder.{layer}.feed_forward_norm." for layer in (first, last))
     for name in [name for name in weights if name.startswith(scaled)]:
         other = plain + name.removeprefix(scaled)
-        weights[name], weights[other] = weights[other], weights[name]
+        weights[name], weights[other] = weights[other].clone(), weights[name]
