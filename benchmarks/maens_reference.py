@@ -98,14 +98,14 @@ def line(name: str, runs: list[Run]) -> tuple[object, ...]:
         mean(seconds_to_reference(x, count_misses) for x in by_instance.values())
         for count_misses in (False, True)
     ]
-    to_best = mean(run.reference_seconds_to_best for run in runs)
+    to_best = statistics.mean(run.reference_seconds_to_best for run in runs)
     to_gap = seconds_to_mean_gap(runs)
     return (
         name,
-        f"{mean(run.gap for run in runs):.3f}",
-        f"{mean(run.seconds for run in runs):.2f}",
-        f"{mean(run.reference_gap for run in runs):.3f}",
-        f"{mean(run.reference_seconds for run in runs):.2f}",
+        f"{statistics.mean(run.gap for run in runs):.3f}",
+        f"{statistics.mean(run.seconds for run in runs):.2f}",
+        f"{statistics.mean(run.reference_gap for run in runs):.3f}",
+        f"{statistics.mean(run.reference_seconds for run in runs):.2f}",
         f"{to_best:.3f}",
         *ratio(to_best, to_gap),
         f"{len(reached)} of {len(runs)}",

@@ -22,7 +22,6 @@ from arcfleet.neural.checkpoint import load_model, save_model
 from arcfleet.neural.daam import Daam
 from arcfleet.neural.daam_config import SERVED, DaamConfig, Served
 from arcfleet.neural.decode import greedy
-from arcfleet.neural.grow import grown
 from arcfleet.neural.labelled_set import open_labelled
 from arcfleet.neural.plan_pictures import draw_examples
 from arcfleet.neural.plans import as_decoded
@@ -335,21 +334,6 @@ def test_starting_from_a_model(folder: Path, tmp_path: Path) -> None:
     wide = replace(QUICK, model=replace(TINY, mds_dimensions=8))
     with pytest.raises(OptionError, match=r"mds_dimensions=8.*mds_dimensions=4"):
         run(folder, tmp_path / "other", wide, init=start)
-
-
-def test_starting_from_a_model_with_fewer_layers(folder: Path, tmp_path: Path) -> None:
-    start = tmp_path / "start.safetensors"
-    torch.manual_seed(5)
-    save_model(Daam(TINY), start, {})
-    deeper = replace(TINY, layers=TINY.layers + 1)
-    still = replace(QUICK, learning_rate=0.0, weight_decay=0.0, model=deeper)
-    result = run(folder, tmp_path / "run", still, init=start)
-    kept, wanted = load_file(result.model_file), grown(Daam(TINY), deeper, still.seed)
-    assert load_model(result.model_file)[0].config == deeper
-    for name in ("context.weight", "encoder.0.query_key_value.weight"):
-        assert torch.allclose(kept[name], load_file(start)[name])
-    new = "encoder.1.query_key_value.weight"
-    assert torch.allclose(kept[new], wanted.state_dict()[new])
 
 
 def test_minutes_end_a_run(folder: Path, tmp_path: Path) -> None:

@@ -59,12 +59,13 @@ def likeliest_of_views(
         Of the path optimiser.
     """
     size, axes = len(batch), num_axes(batch)
-    two_of_each = torch.arange(size, device=batch.real.device).repeat_interleave(2)
+    twice = torch.arange(size, device=batch.real.device).repeat_interleave(2)
+    pairs = batch.select(twice)
     odd = 1 - 2 * (torch.arange(axes, device=batch.real.device) % 2)  # +1, -1, +1 ...
     plain = torch.ones_like(odd)
     both = []
     for signs, bound in (((plain, -plain), True), ((odd, -odd), False)):
-        views = with_signs(batch.select(two_of_each), torch.stack(signs).repeat(size, 1))
+        views = with_signs(pairs, torch.stack(signs).repeat(size, 1))
         rollout = greedy(policy, views, bound=bound, on_step=on_step, wrap=wrap)
         plans = Rollout(
             rollout.arcs.view(size, 2, -1), rollout.log_probability.view(size, 2)

@@ -32,10 +32,9 @@ def can_grow(found: DaamConfig, wanted: DaamConfig) -> bool:
 def grown(model: Daam, config: DaamConfig, seed: int) -> Daam:
     """Give a model of a config that `can_grow` allows, with the same logits.
 
-    The same up to what norms add to what they divide by.
-
-    Weights of new features are 0, and so are those by which new layers, the last ones,
-    add to what they get; their other weights are drawn by the seed. Training goes on there.
+    They are the same up to the small number that norms add to what they divide by. Weights
+    of new features are 0, and so are those by which new layers, the last ones, add to what
+    they get; their other weights are drawn by the seed. Training goes on there.
     """
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
