@@ -250,6 +250,7 @@ def test_wrong_usage(
     model = ["--model", str(folder / "task20-test.npz")]
     assert main([*bad, *model, *map(str, out)]) == 1
     assert "model file" in capsys.readouterr().err
+    assert not (tmp_path / "results").exists()
     with pytest.raises(SystemExit):
         main(["experiment", "nothing-like-it"])
 
@@ -265,7 +266,7 @@ def test_folders_and_labels_are_looked_for_first(
     out = tmp_path / "out"
     assert main(["experiment", "generalise", str(bare), "--out", str(out)]) == 1
     assert "expected labels to compare with, found none" in capsys.readouterr().err
-    assert not list(out.glob("*.jsonl"))
+    assert not out.exists()
 
 
 def test_default_rows_are_those_with_a_model(

@@ -65,9 +65,9 @@ def run(options: Namespace) -> int:
     from arcfleet.methods import find_method, load_for_methods, model_files
     from arcfleet.neural.shipped import model_path
 
-    check_run_options(options)
     texts = [text for text in options.methods.split(",") if text.strip()]
     methods = [find_method(text.strip().partition("=")[0]) for text in texts]
+    check_run_options(options)
     loaded = load_for_methods(methods, options.model, options.device)
     checksums, device = {}, "cpu"
     if loaded:

@@ -157,7 +157,6 @@ def run_methods(options: Namespace) -> int:
     from arcfleet.experiments.rows import MODELS, parse_rows
     from arcfleet.experiments.test_sets import open_test_sets
 
-    check_run_options(options)
     models = parse_models(options.model, options.device, names=MODELS)
     test_sets = open_test_sets(options.sets, options.labelled)
     if options.rows is None:
@@ -177,6 +176,7 @@ def run_methods(options: Namespace) -> int:
             alone=alone,
         )
     ]
+    check_run_options(options)
     series = measured_series(options, measurements, models)
     scale = options.scale if options.experiment == "pareto" else None
     finish(options, report_of(options.experiment, series, scale=scale))
@@ -203,7 +203,6 @@ def run_generalise(options: Namespace) -> int:
     from arcfleet.experiments.rows import parse_rows, with_model
     from arcfleet.experiments.test_sets import open_test_sets, require_labels
 
-    check_run_options(options)
     texts = ("daam-po",) if options.rows is None else tuple(options.rows.split(","))
     decodings = parse_rows(texts, seed=options.seed, temperature=options.temperature)
     models = parse_models(options.model, options.device)
@@ -215,6 +214,7 @@ def run_generalise(options: Namespace) -> int:
     require_places(seen, [test_set.place for test_set in test_sets])
     require_labels(test_sets)
     measurements = plan_measurements(test_sets, rows, models, count=options.count)
+    check_run_options(options)
     series = measured_series(options, measurements, models)
     finish(options, report_of("generalise", series, seen=seen))
     return 0
