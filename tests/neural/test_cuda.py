@@ -1,4 +1,4 @@
-"""What only a GPU can show: recordings, the Triton kernel, whole solvers, several GPUs."""
+"""What only a GPU can show: recordings, the Triton kernels, whole solvers, several GPUs."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from arcfleet.neural.daam import Daam
 from arcfleet.neural.daam_config import DaamConfig
 from arcfleet.neural.decode import beam, greedy, sample
 from arcfleet.neural.device import has_bfloat16
+from arcfleet.neural.encoder import EncoderLayer
 from arcfleet.neural.fast_policy import decoding_model
 from arcfleet.neural.kinds import KINDS
 from tests.neural.batches import MDS, random_batch
@@ -199,6 +200,44 @@ def test_kernel_equals_the_general_attention(
     arcs: int, heads: int, dim: int, masked: bool
 ) -> None:
     assert_kernel_equals_general("cuda", arcs, heads, dim, masked)
+
+
+@pytest.mark.parametrize(
+    ("rows", "arcs", "width", "spread"), [(3, 7, 128, 512), (60, 201, 64, 192)]
+)
+def test_a_layer_in_one_pass_equals_the_layer(
+    rows: int, arcs: int, width: int, spread: int
+) -> None:
+    pytest.importorskip("triton", reason="this torch brings no Triton")
+    from arcfleet.neural import layer_kernels
+
+    torch.manual_seed(arcs)
+    layer = EncoderLayer(width, 4, spread, "rms").to("cuda", torch.bfloat16)
+    exact = EncoderLayer(width, 4, spread, "rms").to("cuda")
+    exact.load_state_dict(layer.state_dict())
+    hidden = torch.randn(rows, arcs, width, device="cuda", dtype=torch.bfloat16)
+    if not has_bfloat16(hidden.device):
+        pytest.skip("needs a GPU of compute capability 8.0 or more")
+    assert layer_kernels.fits(hidden, spread)
+    real = torch.rand(rows, arcs, device="cuda") < 0.6
+    real[:, 0] = True
+    hidden.requires_grad_()
+    wide = hidden.detach().float().requires_grad_()
+    wanted = exact(wide, real)
+    with torch.no_grad():
+        torch.testing.assert_close(
+            layer(hidden, real).float(), wanted, rtol=5e-2, atol=5e-2
+        )
+    learning = layer(hidden, real)
+    torch.testing.assert_close(learning.float(), wanted, rtol=5e-2, atol=5e-2)
+    pull = torch.randn_like(learning)
+    inner = layer.attention_norm.get_parameter("norm.weight")
+    outer = exact.attention_norm.get_parameter("norm.weight")
+    ours = torch.autograd.grad(learning, [hidden, inner], pull)
+    theirs = torch.autograd.grad(wanted, [wide, outer], pull.float())
+    for found, expected in zip(ours, theirs, strict=True):
+        away = (found.float() - expected).norm() / expected.norm()
+        assert away < 0.03
 
 
 def test_models_are_decoded_in_what_the_gpu_is_made_for() -> None:

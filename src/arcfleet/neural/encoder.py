@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import nn
@@ -12,9 +12,10 @@ from torch.nn import functional
 from arcfleet.neural.norms import make_norm
 
 try:
+    from arcfleet.neural import layer_kernels as kernels
     from arcfleet.neural import short_attention as short
 except ImportError:  # not every torch brings Triton; the general kernels do the same
-    short = None  # type: ignore[assignment]
+    kernels = short = None  # type: ignore[assignment]
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -36,6 +37,7 @@ class EncoderLayer(nn.Module):
     def __init__(self, width: int, heads: int, feed_forward: int, norm: NormName) -> None:
         super().__init__()
         self.heads = heads
+        self.norm = norm
         self.query_key_value = nn.Linear(width, 3 * width, bias=False)
         self.out = nn.Linear(width, width, bias=False)
         self.attention_norm = make_norm(norm, width)
@@ -53,11 +55,38 @@ class EncoderLayer(nn.Module):
         real
             Which arcs are no padding, (rows, arcs), or None where all are.
         """
-        attended = self.out(self._attend(self.query_key_value(hidden), real))
-        hidden = self.attention_norm(hidden + attended, real)
+        mixed = self._attend(self.query_key_value(hidden), real)
+        if self._in_one_pass(hidden) and not torch.is_grad_enabled():
+            return kernels.after_attention(
+                hidden,
+                mixed,
+                self.out.weight,
+                _of_norm(self.attention_norm),
+                (self.widen.weight, self.widen.bias),
+                (self.narrow.weight, self.narrow.bias),
+                _of_norm(self.feed_forward_norm),
+            )
+        hidden = self._add(hidden, self.out(mixed), self.attention_norm, real)
         spread = functional.relu(self.widen(hidden), inplace=True)
-        result: Tensor = self.feed_forward_norm(hidden + self.narrow(spread), real)
+        return self._add(hidden, self.narrow(spread), self.feed_forward_norm, real)
+
+    def _add(
+        self, hidden: Tensor, change: Tensor, norm: nn.Module, real: Tensor | None
+    ) -> Tensor:
+        if self._in_one_pass(hidden):
+            return kernels.add_and_norm(hidden, change, *_of_norm(norm))
+        result: Tensor = norm(hidden + change, real)
         return result
+
+    def _in_one_pass(self, hidden: Tensor) -> bool:
+        """Say whether the kernels of ours can be used; torch.compile makes its own."""
+        return (
+            hidden.is_cuda
+            and kernels is not None
+            and self.norm == "rms"
+            and kernels.fits(hidden, self.widen.out_features)
+            and not torch.compiler.is_compiling()
+        )
 
     def _attend(self, joined: Tensor, real: Tensor | None) -> Tensor:
         # joined: (rows, arcs, 3 width)
@@ -74,3 +103,9 @@ class EncoderLayer(nn.Module):
             mask = mask.masked_fill(~real, -math.inf)[:, None, None]
         mixed = functional.scaled_dot_product_attention(query, key, value, attn_mask=mask)
         return mixed.transpose(1, 2).flatten(2)
+
+
+def _of_norm(norm: nn.Module) -> tuple[Tensor, float]:
+    """Give the weight and the epsilon of a root-mean-square norm."""
+    inner: Any = norm.norm
+    return inner.weight, inner.eps

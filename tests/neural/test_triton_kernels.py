@@ -1,0 +1,94 @@
+"""The Triton kernels against torch, in the interpreter: without a GPU."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import sys
+
+import pytest
+
+_ATTENTION = """
+import torch
+from torch.nn.functional import scaled_dot_product_attention
+from arcfleet.neural.short_attention import short_attention
+
+generator = torch.Generator().manual_seed(0)
+for arcs, heads, dim, masked in ((5, 2, 16, False), (70, 1, 16, True), (41, 2, 32, True)):
+    joined = torch.randn(2, arcs, 3 * heads * dim, generator=generator, requires_grad=True)
+    real = None
+    if masked:
+        real = torch.rand(2, arcs, generator=generator) < 0.6
+        real[:, 0] = True
+    query, key, value = joined.view(2, arcs, 3, heads, dim).permute(2, 0, 3, 1, 4)
+    mask = None if real is None else real[:, None, None]
+    wanted = scaled_dot_product_attention(query, key, value, attn_mask=mask)
+    wanted = wanted.transpose(1, 2).flatten(2)
+    got = short_attention(joined, real, heads)
+    torch.testing.assert_close(got, wanted, atol=1e-5, rtol=1e-5)
+    pull = torch.randn(got.shape, generator=generator)
+    ours, = torch.autograd.grad(got, joined, pull)
+    theirs, = torch.autograd.grad(wanted, joined, pull)
+    torch.testing.assert_close(ours, theirs, atol=1e-5, rtol=1e-5)
+print("equal")
+"""
+
+
+_LAYER = """
+import torch
+from arcfleet.neural.encoder import EncoderLayer, _of_norm
+from arcfleet.neural.layer_kernels import add_and_norm, after_attention
+
+generator = torch.Generator().manual_seed(0)
+
+def drawn(*shape):
+    return torch.randn(shape, generator=generator)
+
+for rows, arcs, width, spread in ((2, 5, 32, 64), (3, 70, 64, 192), (1, 41, 128, 512)):
+    layer = EncoderLayer(width, 2, spread, "rms")
+    with torch.no_grad():
+        for weight in layer.parameters():
+            weight.copy_(drawn(*weight.shape) / width**0.5)
+    hidden, mixed = drawn(rows, arcs, width), drawn(rows, arcs, width)
+    # The attention is another kernel's.
+    layer._attend = lambda joined, real: mixed
+    with torch.no_grad():
+        got = after_attention(
+            hidden,
+            mixed,
+            layer.out.weight,
+            _of_norm(layer.attention_norm),
+            (layer.widen.weight, layer.widen.bias),
+            (layer.narrow.weight, layer.narrow.bias),
+            _of_norm(layer.feed_forward_norm),
+        )
+        torch.testing.assert_close(got, layer(hidden, None), atol=1e-5, rtol=1e-5)
+    change, weight = drawn(rows, arcs, width), drawn(width)
+    parts = [x.requires_grad_() for x in (hidden, change, weight)]
+    got = add_and_norm(*parts, 1e-6)
+    wanted = torch.nn.functional.rms_norm(hidden + change, (width,), weight, 1e-6)
+    torch.testing.assert_close(got, wanted, atol=1e-5, rtol=1e-5)
+    pull = drawn(*got.shape)
+    ours = torch.autograd.grad(got, parts, pull)
+    theirs = torch.autograd.grad(wanted, parts, pull)
+    torch.testing.assert_close(ours, theirs, atol=1e-5, rtol=1e-5)
+print("equal")
+"""
+
+
+@pytest.mark.skipif(
+    importlib.util.find_spec("triton") is None,
+    reason="torch for CPUs brings no Triton; install triton to test its kernels",
+)
+@pytest.mark.parametrize("code", [_ATTENTION, _LAYER], ids=["attention", "layer"])
+def test_kernels_equal_torch(code: str) -> None:
+    # Triton reads the variable when it is first imported, hence another process.
+    ran = subprocess.run(
+        [sys.executable, "-c", code],
+        env=os.environ | {"TRITON_INTERPRET": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.stdout.strip() == "equal", ran.stderr
