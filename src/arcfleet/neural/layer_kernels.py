@@ -19,9 +19,9 @@ from torch import Tensor
 from arcfleet.neural.device import working_on
 
 #: Best of a few on an H200: arcs of a tile, hidden numbers at a time, warps, stages.
-_AFTER_SHAPE = (128, 64, 8, 3)
+_AFTER_SHAPE = (64, 64, 4, 3)
 #: Arcs of a tile and warps.
-_NORM_SHAPE = (32, 4)
+_NORM_SHAPE = (64, 8)
 # Programs of the backward pass, each of which sums the weight's gradient of its tiles.
 _PROGRAMS = 1024
 
