@@ -37,8 +37,16 @@ print("equal")
 
 _LAYER = """
 import torch
+from arcfleet.neural import layer_kernels
 from arcfleet.neural.encoder import EncoderLayer, _of_norm
-from arcfleet.neural.layer_kernels import add_and_norm, after_attention
+from arcfleet.neural.layer_kernels import add_and_norm, after_attention, fits
+
+half = torch.zeros(1, 1, 128, dtype=torch.bfloat16)
+assert fits(half, 512) and fits(half[..., :32], 64)
+assert not fits(half[..., :16], 64) and not fits(half.repeat(1, 1, 2), 512)
+assert not fits(half, 500) and not fits(half.float(), 512)
+# So that a program has several tiles.
+layer_kernels._PROGRAMS = 2
 
 generator = torch.Generator().manual_seed(0)
 

@@ -85,6 +85,7 @@ class EncoderLayer(nn.Module):
             and kernels is not None
             and self.norm == "rms"
             and kernels.fits(hidden, self.widen.out_features)
+            and self.out.weight.dtype == hidden.dtype
             and not torch.compiler.is_compiling()
         )
 

@@ -15,6 +15,7 @@ import torch
 import triton
 import triton.language as tl
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from arcfleet.neural.device import working_on
 
@@ -213,6 +214,7 @@ class _AddAndNorm(torch.autograd.Function):
         return result
 
     @staticmethod
+    @once_differentiable
     def backward(ctx, d_result):
         hidden, change, weight = ctx.saved_tensors
         width, tokens = hidden.shape[-1], hidden.numel() // hidden.shape[-1]
