@@ -9,6 +9,8 @@ namespace {
 // Changes of the priced cost nearer to zero than this are rounding.
 constexpr double kNothing = 1e-6;
 constexpr int32_t kPriceWindow = 5;
+// Pairs of routes between two looks at the clock.
+constexpr size_t kLookEvery = 8;
 
 } // namespace
 
@@ -88,6 +90,7 @@ bool MaensLocalSearch::refresh(const Deadline &deadline) {
                 if (slot <= other &&
                     (is_touched_[at(slot)] || is_touched_[at(other)])) {
                     stale_.emplace_back(slot, other);
+                    moves_.expect(slot, other);
                 }
             }
         }
@@ -97,7 +100,7 @@ bool MaensLocalSearch::refresh(const Deadline &deadline) {
         touched_.clear();
     }
     while (!stale_.empty()) {
-        if (deadline.passed()) {
+        if (stale_.size() % kLookEvery == 0 && deadline.passed()) {
             return false;
         }
         const auto [slot1, slot2] = stale_.back();
@@ -156,6 +159,10 @@ void MaensLocalSearch::draw_pairs(Random &random) {
         }
         pairs_.resize(wanted);
     }
+    for (const auto &[slot1, slot2] : pairs_) {
+        merge_split_.expect(plan_.route(slot1).task_words +
+                            plan_.route(slot2).task_words);
+    }
     next_pair_ = 0;
     best_change_ = -kNothing;
     best_pair_ = {kNewRoute, kNewRoute};
@@ -181,7 +188,7 @@ int64_t MaensLocalSearch::worth(int64_t excess) const {
 // Goes through the pairs; false if the time is up before the end.
 bool MaensLocalSearch::best_merge(const Deadline &deadline) {
     for (; next_pair_ < pairs_.size(); ++next_pair_) {
-        if (deadline.passed()) {
+        if (next_pair_ % kLookEvery == 0 && deadline.passed()) {
             return false;
         }
         const auto [slot1, slot2] = pairs_[next_pair_];
@@ -190,10 +197,15 @@ bool MaensLocalSearch::best_merge(const Deadline &deadline) {
         if (one.load + two.load > 2 * tables_.capacity()) {
             continue;
         }
-        collect_tasks(slot1, slot2);
         const int64_t excess = -tables_.excess(one.load) - tables_.excess(two.load);
         const int64_t now = one.cost + two.cost;
-        const int64_t cost = merge_split_.cost(tasks_, now + worth(-excess)) - now;
+        const int64_t limit = now + worth(-excess);
+        int64_t cost = merge_split_.remembered(one.task_words + two.task_words, limit);
+        if (cost < 0) {
+            collect_tasks(slot1, slot2);
+            cost = merge_split_.cost(tasks_, limit);
+        }
+        cost -= now;
         if (priced(cost, excess) < best_change_) {
             best_change_ = priced(cost, excess);
             best_pair_ = pairs_[next_pair_];

@@ -6,7 +6,6 @@ namespace arcfleet {
 
 namespace {
 
-constexpr size_t kMemory = size_t{1} << 17;
 constexpr ScanRule kRules[] = {
     ScanRule::far_from_depot, ScanRule::near_to_depot, ScanRule::most_demand_per_cost,
     ScanRule::least_demand_per_cost, ScanRule::out_then_home};
@@ -27,16 +26,24 @@ MergeSplit::MergeSplit(const MaensTables &tables)
 }
 
 int64_t MergeSplit::cost(const std::vector<int32_t> &tasks, int64_t limit) {
-    uint64_t key = 0;
+    uint64_t words = 0;
     for (const int32_t task : tasks) {
-        key += tables_.task_word(task);
+        words += tables_.task_word(task);
     }
-    Remembered &known = memory_[key % kMemory];
-    if (known.key != key || !(known.exact || known.cost >= limit)) {
-        const int64_t found = plan(tasks, limit);
-        known = {key, std::min(found, limit), found < limit};
+    const int64_t known = remembered(words, limit);
+    if (known >= 0) {
+        return known;
     }
-    return known.cost;
+    const int64_t found = plan(tasks, limit);
+    // INT64_MAX, where there is no limit, has no double, and needs none.
+    const int64_t cost = std::min({found, limit, INT64_MAX / 2});
+    memory_[words % kMemory] = {words, 2 * cost + (found < limit ? 0 : 1)};
+    return cost;
+}
+
+int64_t MergeSplit::remembered(uint64_t words, int64_t limit) const {
+    const Remembered &known = memory_[words % kMemory];
+    return known.words == words && known.answers(limit) ? known.twice_cost / 2 : -1;
 }
 
 int64_t MergeSplit::plan(const std::vector<int32_t> &tasks, int64_t limit) {

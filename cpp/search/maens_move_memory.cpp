@@ -1,5 +1,6 @@
 #include "search/maens_move_memory.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace arcfleet {
@@ -17,19 +18,20 @@ void MoveMemory::find_anew(int32_t slot1, int32_t slot2, MoveFront &front) const
     moves_.between(slot1, slot2, front);
 }
 
-void MoveMemory::find(int32_t slot1, int32_t slot2, MoveFront &front) {
-    uint64_t word1 = plan_.route(slot1).word;
-    uint64_t word2 = plan_.route(slot2).word;
-    if (word1 > word2) {
-        std::swap(slot1, slot2);
-        std::swap(word1, word2);
-    }
+uint64_t MoveMemory::key_of(int32_t slot1, int32_t slot2) const {
+    const auto [low, high] =
+        std::minmax(plan_.route(slot1).word, plan_.route(slot2).word);
     // A route with itself is no pair: the sum tells these apart as well.
-    const uint64_t key =
-        ((word1 + 0x9E3779B97F4A7C15ULL * (slot1 == slot2)) * 0xD1342543DE82EF95ULL +
-         word2) |
-        kHasMoves;
-    const size_t place = (key >> 32) % kSize;
+    const uint64_t alone = slot1 == slot2 ? 0x9E3779B97F4A7C15ULL : 0;
+    return ((low + alone) * 0xD1342543DE82EF95ULL + high) | kHasMoves;
+}
+
+void MoveMemory::find(int32_t slot1, int32_t slot2, MoveFront &front) {
+    if (plan_.route(slot1).word > plan_.route(slot2).word) {
+        std::swap(slot1, slot2);
+    }
+    const uint64_t key = key_of(slot1, slot2);
+    const size_t place = place_of(key);
     const auto rename = [](int32_t slot, int32_t from1, int32_t from2, int32_t to1,
                            int32_t to2) {
         return slot == from1 ? to1 : slot == from2 ? to2 : slot;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "search/maens_moves.h"
+#include "search/prefetch.h"
 
 #include <cstdint>
 #include <vector>
@@ -17,12 +18,19 @@ class MoveMemory {
     // The moves between two routes, or of one alone if the slots are the same.
     void find(int32_t slot1, int32_t slot2, MoveFront &front);
     void find_anew(int32_t slot1, int32_t slot2, MoveFront &front) const;
+    // Says that `find` will soon be asked for these routes.
+    void expect(int32_t slot1, int32_t slot2) const {
+        prefetch(&keys_[place_of(key_of(slot1, slot2))]);
+    }
 
   private:
     static constexpr size_t kSize = size_t{1} << 15;
     // Last bit of a key: most pairs of routes have no move of use, and need no look at
     // the moves.
     static constexpr uint64_t kHasMoves = 1;
+
+    static size_t place_of(uint64_t key) { return (key >> 32) % kSize; }
+    uint64_t key_of(int32_t slot1, int32_t slot2) const;
 
     const MaensPlan &plan_;
     MaensMoves moves_;

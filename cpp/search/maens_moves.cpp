@@ -94,28 +94,25 @@ void MaensMoves::insertions(int32_t from, int32_t to, MoveFront &front) const {
         if (useless(source.least_of_two[at(i)], both_demand)) {
             continue;
         }
-        const int32_t next = source.arcs[at(i + 1)];
         const int64_t both_gain = source.gain_of_two[at(i)];
         const int64_t both_excess = excess_change(both_demand);
         MaensMove best{INT64_MAX, both_excess, MoveKind::insert_two, from, to, i, 0, 0,
                        0};
-        for (const int32_t a : TaskDirections(tables_, arc)) {
-            for (const int32_t b : TaskDirections(tables_, next)) {
-                const int64_t inner = int64_t{tables_.arc(a).service_cost} +
-                                      tables_.deadhead(a, b) +
-                                      tables_.arc(b).service_cost - both_gain;
-                const int64_t least = tables_.floor_of_two(a, b) - both_gain;
-                if (both_excess >= 0 && least >= std::min(front.limit(), best.cost)) {
-                    continue;
-                }
-                BestGap gap;
-                find_gap(target, tables_.to(a), tables_.from(b), 0, gaps, gap);
-                if (gap.detour + inner < best.cost) {
-                    best.cost = gap.detour + inner;
-                    best.gap = gap.at;
-                    best.first = a;
-                    best.second = b;
-                }
+        const ArcPair *pair = &source.pairs[4 * at(i)];
+        for (const ArcPair *end = pair + source.num_pairs[at(i)]; pair < end; ++pair) {
+            const int64_t inner = pair->inner - both_gain;
+            const int64_t least = pair->floor - both_gain;
+            if (both_excess >= 0 && least >= std::min(front.limit(), best.cost)) {
+                continue;
+            }
+            BestGap gap;
+            find_gap(target, tables_.to(pair->first), tables_.from(pair->second), 0,
+                     gaps, gap);
+            if (gap.detour + inner < best.cost) {
+                best.cost = gap.detour + inner;
+                best.gap = gap.at;
+                best.first = pair->first;
+                best.second = pair->second;
             }
         }
         if (best.cost < INT64_MAX) {

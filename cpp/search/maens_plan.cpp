@@ -82,6 +82,7 @@ void MaensPlan::rebuild(int32_t slot) {
     r.turned_service_cost.resize(positions);
     r.least.resize(positions);
     r.word = 0;
+    r.task_words = 0;
     r.load = 0;
     r.cost = tables_.route_cost();
     for (size_t i = 0; i < positions; ++i) {
@@ -104,6 +105,7 @@ void MaensPlan::rebuild(int32_t slot) {
     const int64_t fixed = positions == 3 ? tables_.route_cost() : 0;
     r.least_of_all = kNoWay;
     for (size_t i = 1; i + 1 < positions; ++i) {
+        r.task_words += tables_.task_word(tables_.arc(r.arcs[i]).task);
         r.closed[i] = tables_.distances_from(r.end[i - 1])[r.start[i + 1]];
         r.gain[i] = r.gap[i - 1] + r.service_cost[i] + r.gap[i] - r.closed[i] + fixed;
         r.least[i] = tables_.task_floor(r.arcs[i]) - r.gain[i];
@@ -118,17 +120,27 @@ void MaensPlan::rebuild_twos(MaensRoute &r) const {
     const size_t positions = r.arcs.size();
     r.gain_of_two.resize(positions);
     r.least_of_two.resize(positions);
+    r.pairs.resize(4 * positions);
+    r.num_pairs.resize(positions);
     const int64_t fixed = positions == 4 ? tables_.route_cost() : 0;
     for (size_t i = 1; i + 2 < positions; ++i) {
         r.gain_of_two[i] = r.gap[i - 1] + r.service_cost[i] + r.gap[i] +
                            r.service_cost[i + 1] + r.gap[i + 1] -
                            tables_.distances_from(r.end[i - 1])[r.start[i + 2]] + fixed;
         int64_t least = kNoWay;
+        ArcPair *pair = &r.pairs[4 * i];
         for (const int32_t a : TaskDirections(tables_, r.arcs[i])) {
             for (const int32_t b : TaskDirections(tables_, r.arcs[i + 1])) {
-                least = std::min(least, tables_.floor_of_two(a, b));
+                const int64_t inner = int64_t{tables_.arc(a).service_cost} +
+                                      tables_.deadhead(a, b) +
+                                      tables_.arc(b).service_cost;
+                const int64_t way =
+                    tables_.distances_from(tables_.arc(a).start)[tables_.arc(b).end];
+                *pair++ = {a, b, inner, inner - way};
+                least = std::min(least, inner - way);
             }
         }
+        r.num_pairs[i] = static_cast<int32_t>(pair - &r.pairs[4 * i]);
         r.least_of_two[i] = least - r.gain_of_two[i];
     }
 }

@@ -12,6 +12,15 @@ namespace arcfleet {
 // Above any cost, and far enough from overflow.
 constexpr int64_t kNoWay = INT64_MAX / 4;
 
+// Two arcs one after the other, in directions of their own.
+struct ArcPair {
+    int32_t first;
+    int32_t second;
+    int64_t inner; // from the start of the first to the end of the second, served
+    // No place in any route takes them for less, by the triangle inequality.
+    int64_t floor;
+};
+
 // A route with the depot (arc 0) before its first and after its last arc; the other
 // arrays spare the scans a look at each arc.
 struct MaensRoute {
@@ -29,10 +38,15 @@ struct MaensRoute {
     std::vector<int64_t> least;
     std::vector<int64_t> least_of_two;
     std::vector<int64_t> gain_of_two;
+    // The task at a position and the next one in all directions, those that are not
+    // there left out: from `4 * position` on.
+    std::vector<ArcPair> pairs;
+    std::vector<int32_t> num_pairs;
     int64_t least_of_all = 0; // of `least`
     int64_t load = 0;
-    int64_t cost = 0;  // service, deadhead and the fixed cost
-    uint64_t word = 0; // tells sequences of arcs apart
+    int64_t cost = 0;        // service, deadhead and the fixed cost
+    uint64_t word = 0;       // tells sequences of arcs apart
+    uint64_t task_words = 0; // sum over the tasks: tells sets of tasks apart
 
     int32_t size() const { return static_cast<int32_t>(arcs.size()) - 2; }
 };

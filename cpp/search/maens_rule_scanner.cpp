@@ -1,8 +1,13 @@
 #include "search/maens_rule_scanner.h"
 
 #include <algorithm>
+#include <bit>
 #include <limits>
 #include <numeric>
+
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
 
 namespace arcfleet {
 
@@ -10,6 +15,35 @@ namespace {
 
 // Rows are a multiple of this long: no rest that vector instructions cannot take.
 constexpr size_t kStep = 8;
+constexpr size_t kBits = 64;
+
+// A bit for each of the cells, at most 64, that fit and are as near as that.
+template <typename Cell>
+uint64_t nearest_cells(const Cell *distance, const Cell *open, size_t width, Cell room,
+                       Cell nearest) {
+    uint64_t bits = 0;
+#if defined(__SSE2__)
+    if constexpr (sizeof(Cell) == 2) {
+        const __m128i rooms = _mm_set1_epi16(room);
+        const __m128i wanted = _mm_set1_epi16(nearest);
+        for (size_t i = 0; i < width; i += kStep) {
+            const auto load = [&](const Cell *cells) {
+                return _mm_loadu_si128(reinterpret_cast<const __m128i *>(cells + i));
+            };
+            const __m128i both = _mm_and_si128(_mm_cmplt_epi16(load(open), rooms),
+                                               _mm_cmpeq_epi16(load(distance), wanted));
+            const auto eight = static_cast<uint64_t>(
+                _mm_movemask_epi8(_mm_packs_epi16(both, _mm_setzero_si128())));
+            bits |= eight << i;
+        }
+        return bits;
+    }
+#endif
+    for (size_t i = 0; i < width; ++i) {
+        bits |= uint64_t{open[i] < room && distance[i] == nearest} << i;
+    }
+    return bits;
+}
 
 } // namespace
 
@@ -84,6 +118,7 @@ void RuleScanner<Cell>::take(const std::vector<int32_t> &tasks) {
     if (demand_.size() < most) {
         start_.resize(most);
         end_.resize(most);
+        arc_.resize(most);
         demand_.resize(most);
         open_.resize(most);
         has_row_.resize(most);
@@ -105,6 +140,7 @@ void RuleScanner<Cell>::take(const std::vector<int32_t> &tasks) {
             }
             const Arc &arc = tables_.arc(a);
             place_[at(a)] = num_arcs_;
+            arc_[num_arcs_] = a;
             start_[num_arcs_] = arc.start;
             end_[num_arcs_] = arc.end;
             demand_[num_arcs_] = static_cast<Cell>(arc.demand - 1);
@@ -226,6 +262,9 @@ template <typename Cell> void RuleScanner<Cell>::find_nearest(Node &node) {
         }
         if (nearest < kServed) {
             node.nearest = nearest;
+            if (width_ <= kBits) {
+                node.ties = nearest_cells(distance, open, width_, room, nearest);
+            }
             return;
         }
         node.at_depot = true; // no demand is above the capacity: something fits now
@@ -235,6 +274,10 @@ template <typename Cell> void RuleScanner<Cell>::find_nearest(Node &node) {
 
 // The first of the nearest arcs in an order of preference, or in all if it is alone.
 template <typename Cell> void RuleScanner<Cell>::choose(Node &node, size_t number) {
+    if (width_ <= kBits) {
+        choose_of_ties(node, number);
+        return;
+    }
     mark_served();
     const Preference &preference = preferences_[number];
     const Cell *rank = preference.here.data();
@@ -256,6 +299,22 @@ template <typename Cell> void RuleScanner<Cell>::choose(Node &node, size_t numbe
     } else {
         node.arc[number] = arc;
     }
+}
+
+template <typename Cell>
+void RuleScanner<Cell>::choose_of_ties(Node &node, size_t number) const {
+    const Cell *rank = preferences_[number].here.data();
+    auto first = static_cast<size_t>(std::countr_zero(node.ties));
+    uint64_t others = node.ties & (node.ties - 1);
+    if (others == 0) {
+        node.arc.fill(arc_[first]);
+        return;
+    }
+    for (; others != 0; others &= others - 1) {
+        const auto other = static_cast<size_t>(std::countr_zero(others));
+        first = rank[other] < rank[first] ? other : first;
+    }
+    node.arc[number] = arc_[first];
 }
 
 template <typename Cell> int64_t RuleScanner<Cell>::scan(ScanRule rule, int64_t limit) {

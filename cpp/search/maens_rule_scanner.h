@@ -58,6 +58,7 @@ template <typename Cell> class RuleScanner {
         bool at_depot;
         int64_t load;                      // of the route so far
         int32_t nearest;                   // distance; negative while not known
+        uint64_t ties;                     // places of the nearest, where 64 suffice
         std::array<int32_t, kOrders> arc;  // chosen by each order; -1 while not known
         std::array<int32_t, kOrders> next; // the node after it, 0 while there is none
         // The arcs so far cut into routes at least cost, wherever the scan cut them.
@@ -76,6 +77,7 @@ template <typename Cell> class RuleScanner {
     void mark_served();
     void find_nearest(Node &node);
     void choose(Node &node, size_t number);
+    void choose_of_ties(Node &node, size_t number) const;
     const Cell *row_at(const Node &node);
     bool better(ScanRule rule, int32_t a, int32_t b) const;
     int32_t least_service_cost(int32_t a) const;
@@ -96,6 +98,7 @@ template <typename Cell> class RuleScanner {
     std::vector<Cell> demand_;  // less one
     std::vector<Cell> open_;    // the same, a large number where served
     std::vector<size_t> place_; // by arc
+    std::vector<int32_t> arc_;  // by place
     size_t num_arcs_ = 0;
     size_t num_tasks_ = 0;
     int64_t service_cost_ = 0; // of all tasks, in the cheaper direction each

@@ -41,11 +41,6 @@ class MaensTables {
     // No place in any route takes the arc, or the task in either direction, for less.
     // It follows from the triangle inequality, and spares most scans of routes.
     int64_t task_floor(int32_t a) const { return task_floor_[at(a)]; }
-    // The same for two arcs one after the other.
-    int64_t floor_of_two(int32_t a, int32_t b) const {
-        return int64_t{arc(a).service_cost} + deadhead(a, b) + arc(b).service_cost -
-               distances_from(arc(a).start)[arc(b).end];
-    }
 
     // A random word per task: sets of tasks are told apart by the sum of their words.
     uint64_t task_word(int32_t task) const { return task_words_[at(task)]; }
