@@ -39,7 +39,7 @@ class MergeSplit {
     // Four of them fill a line of the cache.
     struct Remembered {
         uint64_t words = 0;
-        int64_t twice_cost = -1; // and one more where the cost is that or above
+        int64_t twice_cost = 1; // and one more where the cost is that or above
         bool answers(int64_t limit) const {
             return twice_cost % 2 == 0 || twice_cost / 2 >= limit;
         }
