@@ -174,7 +174,8 @@ class ArrayFile:
                     raise self._foreign()
                 stream = io.BytesIO(archive.read(name))
                 return np.lib.format.read_array(stream, allow_pickle=False)
-        except (zipfile.BadZipFile, EOFError, ValueError, NotImplementedError) as error:
+        # RuntimeError: a flag that says encrypted, or a method of packing that is unknown.
+        except (zipfile.BadZipFile, EOFError, ValueError, RuntimeError) as error:
             raise self._damaged() from error
         except OSError as error:
             raise FileError(
