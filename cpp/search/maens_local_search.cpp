@@ -9,8 +9,9 @@ namespace {
 // Changes of the priced cost nearer to zero than this are rounding.
 constexpr double kNothing = 1e-6;
 constexpr int32_t kPriceWindow = 5;
-// Pairs of routes between two looks at the clock.
-constexpr size_t kLookEvery = 8;
+// Pairs of tasks between two looks at the clock: some pairs of routes, or one if they
+// are long.
+constexpr int64_t kWorkBetweenLooks = 512;
 
 } // namespace
 
@@ -74,6 +75,17 @@ bool MaensLocalSearch::remembers_truly() const {
     return true;
 }
 
+// Whether the time is up before a pair of routes; looks at the clock after some work.
+bool MaensLocalSearch::too_late(int32_t slot1, int32_t slot2,
+                                const Deadline &deadline) {
+    work_ += int64_t{plan_.route(slot1).size()} * plan_.route(slot2).size();
+    if (work_ < kWorkBetweenLooks) {
+        return false;
+    }
+    work_ = 0;
+    return deadline.passed();
+}
+
 // Looks again at all pairs with a touched route; false if the time is up before the
 // end.
 bool MaensLocalSearch::refresh(const Deadline &deadline) {
@@ -100,10 +112,10 @@ bool MaensLocalSearch::refresh(const Deadline &deadline) {
         touched_.clear();
     }
     while (!stale_.empty()) {
-        if (stale_.size() % kLookEvery == 0 && deadline.passed()) {
+        const auto [slot1, slot2] = stale_.back();
+        if (too_late(slot1, slot2, deadline)) {
             return false;
         }
-        const auto [slot1, slot2] = stale_.back();
         stale_.pop_back();
         moves_.find(slot1, slot2, front(slot1, slot2));
     }
@@ -188,10 +200,10 @@ int64_t MaensLocalSearch::worth(int64_t excess) const {
 // Goes through the pairs; false if the time is up before the end.
 bool MaensLocalSearch::best_merge(const Deadline &deadline) {
     for (; next_pair_ < pairs_.size(); ++next_pair_) {
-        if (next_pair_ % kLookEvery == 0 && deadline.passed()) {
+        const auto [slot1, slot2] = pairs_[next_pair_];
+        if (too_late(slot1, slot2, deadline)) {
             return false;
         }
-        const auto [slot1, slot2] = pairs_[next_pair_];
         const MaensRoute &one = plan_.route(slot1);
         const MaensRoute &two = plan_.route(slot2);
         if (one.load + two.load > 2 * tables_.capacity()) {

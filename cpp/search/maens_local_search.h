@@ -44,6 +44,7 @@ class MaensLocalSearch {
     int64_t worth(int64_t excess) const;
     MoveFront &front(int32_t slot1, int32_t slot2);
     void touch(int32_t slot);
+    bool too_late(int32_t slot1, int32_t slot2, const Deadline &deadline);
     bool refresh(const Deadline &deadline);
     bool best_move();
     void draw_pairs(Random &random);
@@ -59,6 +60,7 @@ class MaensLocalSearch {
     MergeSplit merge_split_;
     Phase phase_ = Phase::done;
     int32_t steps_ = 0; // of this phase
+    int64_t work_ = 0;  // since the last look at the clock
     double price_ = 0.0;
     int32_t steps_fitting_ = 0; // step starts within capacity, of the last five
     int32_t steps_counted_ = 0;

@@ -232,6 +232,24 @@ void check_local_search(const MaensTables &tables, const Individual &individual,
     } while (outcome != MaensLocalSearch::Outcome::finished);
 }
 
+// The clock is looked at however few the routes are, if they are long.
+void check_clock(const MaensTables &tables) {
+    const Deadline past{std::chrono::steady_clock::now() - std::chrono::hours(1)};
+    Individual individual;
+    for (int32_t task = 0; task < tables.num_tasks(); ++task) {
+        individual.plan.arcs.push_back(tables.network().task_arc(task));
+    }
+    individual.plan.route_starts = {0, tables.num_tasks()};
+    individual.evaluate(tables);
+    MaensLocalSearch search(tables, 6);
+    search.start(individual, individual.cost);
+    Random random(1);
+    const auto outcome = search.step(random, past);
+    if (tables.num_tasks() >= 30) {
+        ARCFLEET_EQUAL(outcome == MaensLocalSearch::Outcome::out_of_time, true);
+    }
+}
+
 void check_crossover(const MaensTables &tables, Random &random) {
     Crossover crossover(tables);
     Individual child;
@@ -378,6 +396,7 @@ void check_maens() {
             check_local_search(tables, individual, round);
         }
         check_merge_split(tables, random);
+        check_clock(tables);
         check_crossover(tables, random);
         check_ranking(random);
         check_slices(*network, round);

@@ -115,10 +115,9 @@ def test_a_flipped_bit_is_found_or_harmless(file: Path, share: float, bit: int) 
 
 def test_an_array_that_claims_to_be_encrypted_is_damaged(file: Path) -> None:
     data = bytearray(file.read_bytes())
-    entry = data.index(
-        b"PK\x01\x02", data.index(b"PK\x01\x02") + 1
-    )  # the second of the list
-    data[entry + 8] ^= 1  # the flags come eight bytes after the mark
+    mark = b"PK\x01\x02"
+    second = data.index(mark, data.index(mark) + 1)
+    data[second + 8] ^= 1  # the flags come eight bytes after the mark
     flipped = file.with_name("encrypted.npz")
     flipped.write_bytes(data)
     with pytest.raises(FileError, match="cut short or damaged"):
