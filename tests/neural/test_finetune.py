@@ -365,6 +365,8 @@ def test_wrong_arguments(folder: Path, tmp_path: Path) -> None:
         ({"objective": "best"}, "objective to be one of imitate-best, samples"),
         ({"objective": "samples", "copies": 1}, "at least 2 copies for the objective"),
         ({"temperature": 0}, "temperature to be a number from"),
+        ({"copies": 4, "best_of": 4}, "best_of to be below the 4 copies"),
+        ({"objective": "ppo", "best_of": 2}, "best_of to be 1 for the objective ppo"),
         ({"anchor": -1}, "anchor to be a number from 0"),
         ({"objective": "ppo", "unbound": 0.5}, "unbound to be 0 for the objective ppo"),
         ({"objective": "ppo", "anchor": 0.1}, "no anchor for the objective ppo, got 0.1"),

@@ -1,9 +1,13 @@
 from __future__ import annotations
 
 import math
+from itertools import combinations, product
+from statistics import mean
 
 import pytest
 import torch
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
 from scipy import stats
 
 from arcfleet.network import Network
@@ -78,6 +82,42 @@ def test_clipping_by_hand() -> None:
 def test_samples_are_compared_with_the_others() -> None:
     costs = torch.tensor([[1.0, 4.0, 7.0], [2.0, 2.0, 2.0]])
     assert leave_one_out(costs).tolist() == [[4.5, 0.0, -4.5], [0.0, 0.0, 0.0]]
+
+
+@settings(max_examples=50, deadline=None)
+@given(costs=st.lists(st.integers(0, 9), min_size=3, max_size=7), best_of=st.integers(1, 6))
+def test_what_a_sample_adds_to_the_best_of_some(costs: list[int], best_of: int) -> None:
+    """Against all choices of so many samples, with and without each."""
+    assume(best_of < len(costs))
+    expected = []
+    for copy, cost in enumerate(costs):
+        others = costs[:copy] + costs[copy + 1 :]
+        within = [min((cost, *some)) for some in combinations(others, best_of - 1)]
+        without = [min(some) for some in combinations(others, best_of)]
+        expected.append(best_of * (mean(without) - mean(within)))
+    found = leave_one_out(torch.tensor([costs], dtype=torch.float64), best_of)
+    assert found[0].tolist() == pytest.approx(expected, abs=1e-9)
+
+
+def test_samples_raise_the_expected_best_of_some() -> None:
+    """Summed over all draws of a toy policy, by their probability."""
+    logits = torch.tensor([0.3, -0.2, 0.9], dtype=torch.float64, requires_grad=True)
+    costs = torch.tensor([1.0, -2.0, 0.5], dtype=torch.float64)
+    copies, best_of = 4, 3
+
+    chances = logits.softmax(0)
+    goal = torch.zeros((), dtype=torch.float64)
+    for draw in product(range(3), repeat=best_of):
+        goal = goal + chances[list(draw)].prod() * costs[list(draw)].min()
+    (expected,) = torch.autograd.grad(goal, logits)
+
+    found = torch.zeros_like(expected)
+    for draw in product(range(3), repeat=copies):
+        chosen = logits.log_softmax(0)[list(draw)]
+        worth = leave_one_out(costs[list(draw)][None], best_of)[0]
+        (slope,) = torch.autograd.grad(reinforce_loss(chosen, worth), logits)
+        found = found + chosen.sum().exp().detach() * slope
+    torch.testing.assert_close(found, expected)
 
 
 def test_reinforce_is_the_gradient_of_the_expected_return() -> None:

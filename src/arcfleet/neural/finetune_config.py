@@ -22,6 +22,7 @@ USUAL_ANCHOR = 0.02
 
 _LIMITS: dict[str, Limits] = {
     "copies": (int, 1, 10**5),
+    "best_of": (int, 1, 10**5),
     "rollout_tokens": (int, 1, 10**9),
     "temperature": (float, 1e-3, 10**3),
     "anchor": (float, 0, 10**3),
@@ -48,6 +49,9 @@ class FinetuneConfig(PretrainConfig):
         replaced now and then.
     copies
         Plans sampled of each instance.
+    best_of
+        How many samples of "samples" are made to have one good among them: each plan is
+        worth what it adds to the best of so many. 1 for plans that are good in the mean.
     rollout_tokens
         Arcs of all plans that are built side by side: a scale with more arcs has fewer
         instances in a step.
@@ -83,6 +87,7 @@ class FinetuneConfig(PretrainConfig):
 
     objective: Objective = "samples"
     copies: int = 16
+    best_of: int = 1
     rollout_tokens: int = 800_000
     temperature: float = 0.5
     anchor: float | None = None
@@ -117,6 +122,16 @@ class FinetuneConfig(PretrainConfig):
             raise OptionError(
                 "expected at least 2 copies for the objective samples, which compares "
                 f"them, got {self.copies}"
+            )
+        if self.best_of > 1 and self.objective != "samples":
+            raise OptionError(
+                f"expected best_of to be 1 for the objective {self.objective}, got "
+                f"{self.best_of}: only samples has it"
+            )
+        if self.best_of > 1 and self.best_of >= self.copies:
+            raise OptionError(
+                f"expected best_of to be below the {self.copies} copies, with some of "
+                f"which it is compared, got {self.best_of}"
             )
         if self.unbound and self.objective == "ppo":
             raise OptionError(

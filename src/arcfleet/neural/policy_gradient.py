@@ -98,7 +98,35 @@ def clipped_loss(
     return -(weight * torch.minimum(ratio * advantage, bounded * advantage)).mean()
 
 
-def leave_one_out(costs: Tensor) -> Tensor:
-    """Say how much cheaper each copy is than the mean of the others, (batch, copies)."""
+def leave_one_out(costs: Tensor, best_of: int = 1) -> Tensor:
+    """Say what each copy is worth beside the others, (batch, copies).
+
+    Times `best_of`, how much cheaper the best of so many copies is in the mean, if the copy
+    is one of them, than if it is not. For one this is how much cheaper it is than the mean
+    of the others; with more of them, what counts is to be better than most. It makes
+    REINFORCE follow the gradient of the expected cost of the best of so many samples.
+
+    Parameters
+    ----------
+    costs
+        Of the copies, (batch, copies), more than `best_of`.
+    best_of
+        Copies of which only the best counts.
+    """
     copies = costs.shape[1]
-    return (costs.mean(1, keepdim=True) - costs) * (copies / (copies - 1))
+    # The others of each copy, cheapest first, (batch, copies, copies - 1).
+    numbers = torch.arange(copies, device=costs.device)
+    others = torch.stack([costs[:, numbers != copy] for copy in range(copies)], 1)
+    others = others.sort(-1).values
+    without = (others * _chances_to_lead(copies - 1, best_of).to(others)).sum(-1)
+    if best_of == 1:
+        return without - costs
+    best = torch.minimum(others, costs[..., None])
+    within = (best * _chances_to_lead(copies - 1, best_of - 1).to(others)).sum(-1)
+    return best_of * (without - within)
+
+
+def _chances_to_lead(count: int, drawn: int) -> Tensor:
+    """Give the chance of each of `count` ranks to be the first of so many drawn ones."""
+    below = [math.comb(count - 1 - rank, drawn - 1) for rank in range(count)]
+    return torch.tensor(below, dtype=torch.float64) / math.comb(count, drawn)

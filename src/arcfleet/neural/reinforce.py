@@ -34,9 +34,10 @@ class Reinforce(Finetuning):
     """The objectives "samples" and "self-critical".
 
     Each plan's advantage is that over the mean of the other samples (Kool et al. 2019,
-    "Buy 4 REINFORCE samples, get a baseline for free") or over the greedy plan (Rennie
-    et al. 2017). Gradients come from some moments of each plan, which bounds the memory.
-    An anchor holds the policy near the first one, whose samples differ from each other.
+    "Buy 4 REINFORCE samples, get a baseline for free"), what it adds to the best of some
+    of them, or that over the greedy plan (Rennie et al. 2017). Gradients
+    come from some moments of each plan, which bounds the memory. An anchor
+    holds the policy near the first one, whose samples differ from each other.
     """
 
     works_in_team = True
@@ -118,7 +119,7 @@ class Reinforce(Finetuning):
     def advantages(self, batch: ArcBatch, costs: Tensor, bound: bool = True) -> Tensor:
         """Say how much cheaper each sample is than what it is compared with."""
         if self.config.objective == "samples":
-            return leave_one_out(costs)
+            return leave_one_out(costs, self.config.best_of)
         plans = self.greedily(self.policy, batch, bound=bound)
         usual = rollout_costs(batch, plans, bound=bound, threads=self.threads)  # (batch, 1)
         self.window.add(0, greedy=usual.mean())
