@@ -193,6 +193,7 @@ def test_tours_of_a_weak_model_get_better(
     [
         ({"objective": "imitate-best", "steps": 5, "lessons": 8}, 0.85),
         ({"objective": "samples", "steps": 10}, 0.75),
+        ({"objective": "samples", "steps": 10, "best_of": 4}, 0.8),
         ({"objective": "self-critical", "steps": 10}, 0.85),
         ({"objective": "ppo", "steps": 10, "standardise": True, "moments": 4}, 0.92),
     ],
