@@ -23,6 +23,7 @@ from arcfleet.neural.finetune_config import OBJECTIVES, FinetuneConfig
 from arcfleet.neural.labelled_plans import plan_costs
 from arcfleet.neural.labelled_set import InstanceSet, open_instances
 from arcfleet.neural.plans import NO_PLAN, Plans, best, optimise
+from arcfleet.neural.policy_gradient import leave_one_out
 from arcfleet.neural.pretrain import pretrain
 from arcfleet.neural.pretrain_config import PretrainConfig, config_of
 from arcfleet.neural.proximal import Proximal
@@ -226,6 +227,32 @@ def test_a_weak_model_gets_better(
         assert all(test["gain"] > 0 for test in tests if test["replaced"])
 
 
+def test_samples_are_worth_what_they_add_to_the_best_of_some(
+    folder: Path, tmp_path: Path
+) -> None:
+    costs: list[list[float]] = [[3.0, 1.0, 2.0, 7.0]]
+    worth = []
+
+    def stop(told: TrainingProgress) -> None:
+        if told.doing == "training":
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    with pytest.MonkeyPatch.context() as patch:
+        learn = Reinforce.learn
+
+        def asked(self: Reinforce, rate: float) -> None:
+            worth.append(self.advantages(self.sets[0].batch, torch.tensor(costs)))
+            learn(self, rate)
+
+        patch.setattr(Reinforce, "learn", asked)
+        for best_of in (1, 3):
+            config = replace(QUICK, objective="samples", best_of=best_of, copies=4)
+            run(folder, tmp_path / f"{best_of}", config, progress=stop)
+    for best_of, found in zip((1, 3), worth, strict=True):
+        assert torch.equal(found, leave_one_out(torch.tensor(costs), best_of))
+    assert not torch.equal(*worth)
+
+
 def test_an_anchor_holds_the_policy(folder: Path, tmp_path: Path) -> None:
     learning: dict[str, Any] = {
         "objective": "samples",
@@ -366,7 +393,7 @@ def test_wrong_arguments(folder: Path, tmp_path: Path) -> None:
         ({"objective": "best"}, "objective to be one of imitate-best, samples"),
         ({"objective": "samples", "copies": 1}, "at least 2 copies for the objective"),
         ({"temperature": 0}, "temperature to be a number from"),
-        ({"copies": 4, "best_of": 4}, "best_of to be below the 4 copies"),
+        ({"copies": 4, "best_of": 4}, r"best_of to be below copies \(4\), got 4"),
         ({"objective": "ppo", "best_of": 2}, "best_of to be 1 for the objective ppo"),
         ({"anchor": -1}, "anchor to be a number from 0"),
         ({"objective": "ppo", "unbound": 0.5}, "unbound to be 0 for the objective ppo"),

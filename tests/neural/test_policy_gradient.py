@@ -99,6 +99,15 @@ def test_what_a_sample_adds_to_the_best_of_some(costs: list[int], best_of: int) 
     assert found[0].tolist() == pytest.approx(expected, abs=1e-9)
 
 
+def test_the_best_of_many() -> None:
+    """Of so many that counts of choices are no floats any more."""
+    copies, best_of = 1500, 750
+    worth = leave_one_out(torch.arange(copies, dtype=torch.float64)[None], best_of)[0]
+    # The least of K of the numbers from 1 to N is (N + 1) / (K + 1) in the mean.
+    assert worth[0].item() == pytest.approx(best_of * copies / (best_of + 1))
+    assert (worth[:-1] > worth[1:] - 1e-9).all()
+
+
 def test_samples_raise_the_expected_best_of_some() -> None:
     """Summed over all draws of a toy policy, by their probability."""
     logits = torch.tensor([0.3, -0.2, 0.9], dtype=torch.float64, requires_grad=True)

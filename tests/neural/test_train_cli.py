@@ -109,7 +109,7 @@ def test_finetune_by_the_command(data: Path, tmp_path: Path, capsys: Capture) ->
     model = first / "model.safetensors"
     command = ("train", "finetune", "--data", unlabelled, "--init", model, "--out", out)
     device = ("--device", "cpu")
-    settings = ("--objective", "samples", "--copies", 2, "--moments", 2, "--tokens", 400)
+    settings = ("--best-of", 2, "--copies", 3, "--moments", 2, "--tokens", 400)
     small = (*settings, "--rollout-tokens", 400, "--steps", 2, *device)
     capsys.readouterr()
     assert arcfleet(*command, "--validation", data, *small) == 0
@@ -120,6 +120,7 @@ def test_finetune_by_the_command(data: Path, tmp_path: Path, capsys: Capture) ->
     tuned, facts = load_model(out / "model.safetensors")
     assert tuned.config.width == 16
     assert facts["config"]["objective"] == "samples"  # type: ignore[index]
+    assert facts["config"]["best_of"] == 2  # type: ignore[index]
     # A finished run has nothing left to do.
     assert arcfleet(*command, "--validation", data, *device, "--resume") == 0
     line = one_sentence(capsys, *command, "--steps", 2, "--objective", "best", *device)

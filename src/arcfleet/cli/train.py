@@ -116,7 +116,12 @@ _SIZES: tuple[Setting, ...] = (
 _FINETUNE: tuple[Setting, ...] = (
     ("objective", str, "NAME", "samples (default), imitate-best, self-critical, ppo"),
     ("copies", positive_number, "N", "plans sampled of each instance; default 16"),
-    ("best_of", positive_number, "N", "of which samples shall have one good; default 1"),
+    (
+        "best_of",
+        positive_number,
+        "N",
+        "aim samples at the best of N plans, not the mean; default 1",
+    ),
     ("rollout_tokens", positive_number, "N", "plans of a step times arcs; default 800000"),
     ("temperature", number, "T", "of the samples; default 0.5"),
     ("anchor", number, "A", "price of samples for leaving the first model; default 0.02"),

@@ -50,7 +50,7 @@ class FinetuneConfig(PretrainConfig):
     copies
         Plans sampled of each instance.
     best_of
-        How many samples of "samples" are made to have one good among them: each plan is
+        Plans of which only the best counts for "samples", fewer than `copies`: each plan is
         worth what it adds to the best of so many. 1 for plans that are good in the mean.
     rollout_tokens
         Arcs of all plans that are built side by side: a scale with more arcs has fewer
@@ -130,8 +130,7 @@ class FinetuneConfig(PretrainConfig):
             )
         if self.best_of > 1 and self.best_of >= self.copies:
             raise OptionError(
-                f"expected best_of to be below the {self.copies} copies, with some of "
-                f"which it is compared, got {self.best_of}"
+                f"expected best_of to be below copies ({self.copies}), got {self.best_of}"
             )
         if self.unbound and self.objective == "ppo":
             raise OptionError(

@@ -114,13 +114,13 @@ def leave_one_out(costs: Tensor, best_of: int = 1) -> Tensor:
         Copies of which only the best counts.
     """
     copies = costs.shape[1]
-    # The others of each copy, cheapest first, (batch, copies, copies - 1).
-    numbers = torch.arange(copies, device=costs.device)
-    others = torch.stack([costs[:, numbers != copy] for copy in range(copies)], 1)
-    others = others.sort(-1).values
-    without = (others * _chances_to_lead(copies - 1, best_of).to(others)).sum(-1)
     if best_of == 1:
-        return without - costs
+        return (costs.mean(1, keepdim=True) - costs) * (copies / (copies - 1))
+    # The others of each copy, cheapest first, (batch, copies, copies - 1).
+    is_other = ~torch.eye(copies, dtype=torch.bool, device=costs.device)
+    others = costs[:, None].expand(-1, copies, -1)[:, is_other]
+    others = others.view(-1, copies, copies - 1).sort(-1).values
+    without = (others * _chances_to_lead(copies - 1, best_of).to(others)).sum(-1)
     best = torch.minimum(others, costs[..., None])
     within = (best * _chances_to_lead(copies - 1, best_of - 1).to(others)).sum(-1)
     return best_of * (without - within)
@@ -128,5 +128,7 @@ def leave_one_out(costs: Tensor, best_of: int = 1) -> Tensor:
 
 def _chances_to_lead(count: int, drawn: int) -> Tensor:
     """Give the chance of each of `count` ranks to be the first of so many drawn ones."""
-    below = [math.comb(count - 1 - rank, drawn - 1) for rank in range(count)]
-    return torch.tensor(below, dtype=torch.float64) / math.comb(count, drawn)
+    choices = math.comb(count, drawn)
+    # Whole numbers of any length: only their quotients are sure to be floats.
+    chances = [math.comb(count - 1 - rank, drawn - 1) / choices for rank in range(count)]
+    return torch.tensor(chances, dtype=torch.float64)

@@ -117,7 +117,7 @@ class Reinforce(Finetuning):
         return loss
 
     def advantages(self, batch: ArcBatch, costs: Tensor, bound: bool = True) -> Tensor:
-        """Say how much cheaper each sample is than what it is compared with."""
+        """Say what each sample is worth beside what it is compared with."""
         if self.config.objective == "samples":
             return leave_one_out(costs, self.config.best_of)
         plans = self.greedily(self.policy, batch, bound=bound)
