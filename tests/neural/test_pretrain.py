@@ -367,15 +367,13 @@ def test_weights_choose_the_data_set(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[str] = []
-    lesson = pretrain_module.Pretraining.lesson
+    draw = pretrain_module.Pretraining.draw
 
-    def note(
-        self: pretrain_module.Pretraining, number: int, rung: Rung | None
-    ) -> torch.Tensor:
+    def note(self: pretrain_module.Pretraining, number: int, rung: Rung | None) -> Lesson:
         seen.append(self.data[number].name)
-        return lesson(self, number, rung)
+        return draw(self, number, rung)
 
-    monkeypatch.setattr(pretrain_module.Pretraining, "lesson", note)
+    monkeypatch.setattr(pretrain_module.Pretraining, "draw", note)
     run(folder, tmp_path / "run", replace(QUICK, steps=60, weights=(1.0, 5.0)))
     assert 40 <= seen.count("mixed") <= 58
 

@@ -143,8 +143,8 @@ class Pretraining(TrainingLoop[Daam]):
         self.data = data
         self._form = learning_form(self.learner.working, config, len(data))
 
-    def lesson(self, number: int, rung: Rung | None) -> Tensor:
-        """Draw states of some plans of a set and give the loss on what came next."""
+    def draw(self, number: int, rung: Rung | None) -> Lesson:
+        """Draw states of some plans of a set, and what came next."""
         config, generator = self.settings, self.generator
         labelled = self.data[number]
         each = plans_of_step(config, self.arcs_of_state(number, rung))
@@ -163,14 +163,18 @@ class Pretraining(TrainingLoop[Daam]):
             generator=generator,
             bound=self.draw_bound(),
         )
-        mine = self.team.my_lesson(lesson)
-        return imitation_loss(self._form, mine, rung is not None or not labelled.full)
+        return self.team.my_lesson(lesson)
+
+    def loss(self, lesson: Lesson, number: int, rung: Rung | None) -> Tensor:
+        """Give the loss on a lesson that `draw` gave for the same set and rung."""
+        padded = rung is not None or not self.data[number].full
+        return imitation_loss(self._form, lesson, padded)
 
     def learn(self, rate: float) -> None:
         """Imitate some decisions of one data set."""
         number = self.draw_set()
         rung = self.draw_rung(number)
-        loss = self.lesson(number, rung)
+        loss = self.loss(self.draw(number, rung), number, rung)
         self.learner.update(loss, rate)
         states = plans_of_step(self.settings, self.arcs_of_state(number, rung))
         self.window.add(states * self.settings.moments, loss=loss.detach())
