@@ -59,6 +59,20 @@ def matrix_rate(device: torch.device, kind: torch.dtype) -> float:
     return size**3 / seconds(lambda: factor @ factor, device, rounds=5)
 
 
+def introduce(device: torch.device, *, compiled: bool) -> float:
+    """Print what is measured on; give its multiply-adds per second."""
+    kind = torch.bfloat16 if has_bfloat16(device) else torch.float32
+    rate = matrix_rate(device, kind)
+    name = torch.cuda.get_device_name(device) if device.type == "cuda" else "CPU"
+    print(describe())
+    print(
+        f"{name}, torch {torch.__version__}, {torch.get_num_threads()} threads, "
+        f"{'compiled' if compiled else 'eager'}; matrix product in {kind}: "
+        f"{rate / 1e12:,.3f} T multiply-adds/s"
+    )
+    return rate
+
+
 def seconds(call: Callable[[], object], device: torch.device, rounds: int) -> float:
     """Give the median time of a call, after one that warms up."""
     call()
@@ -195,15 +209,7 @@ def main() -> None:
 
 def run(device: torch.device, options: argparse.Namespace) -> None:
     """Measure all and print it."""
-    kind = torch.bfloat16 if has_bfloat16(device) else torch.float32
-    rate = matrix_rate(device, kind)
-    name = torch.cuda.get_device_name(device) if device.type == "cuda" else "CPU"
-    print(describe())
-    print(
-        f"{name}, torch {torch.__version__}, {torch.get_num_threads()} threads, "
-        f"{'compiled' if options.compile else 'eager'}; matrix product in {kind}: "
-        f"{rate / 1e12:,.3f} T multiply-adds/s"
-    )
+    rate = introduce(device, compiled=options.compile)
     rows = []
     quality = []
     with tempfile.TemporaryDirectory() as folder:

@@ -5,8 +5,9 @@ r"""States that DaAM learns from per second in pre-training, and what a step's t
 A model of the default sizes and random weights, on synthetic streets. Two floors: the
 multiply-adds of a step over the rate of a large matrix product, and the bytes that its
 matrix products and attentions must read and write over the rate of a large copy, as if all
-else were free. A step is also timed in parts: drawing states, forward, backward, and the
-rest, which is the optimiser and what launching costs.
+else were free. Parts of a step are also timed alone: drawing states, forward, backward. The
+rest is what the whole takes beyond them, the optimiser above all; where the parts overlap in
+the whole it may be below 0.
 """
 
 from __future__ import annotations
@@ -21,14 +22,13 @@ import torch
 from arcfleet.datasets import label_dataset, make_dataset
 from arcfleet.neural.daam import Daam
 from arcfleet.neural.daam_config import DaamConfig
-from arcfleet.neural.device import choose_device, has_bfloat16, working_on
+from arcfleet.neural.device import choose_device, working_on
 from arcfleet.neural.labelled_set import open_labelled
 from arcfleet.neural.pretrain import Pretraining, plans_of_step
 from arcfleet.neural.pretrain_config import PretrainConfig
 from arcfleet.neural.training_run import RunFolder
 from arcfleet.report.tables import table
-from benchmarks.machine import describe
-from benchmarks.neural_speed import matrix_rate, multiply_adds, seconds
+from benchmarks.neural_speed import introduce, multiply_adds, seconds
 
 if TYPE_CHECKING:
     from arcfleet.neural.labelled_set import LabelledSet
@@ -87,7 +87,7 @@ def measure(
     size = next(run.learner.working.parameters()).element_size()
     sums = states * 3 * multiply_adds(config.model, arcs) / rates[0]
     moved = states * least_bytes(config.model, arcs, size) / rates[1]
-    parts = (drawing, forward, both - forward, max(0.0, whole - drawing - both))
+    parts = (drawing, forward, both - forward, whole - drawing - both)
     return (
         labelled.name,
         f"{config.tokens:,}",
@@ -118,15 +118,8 @@ def main() -> None:
 
 def run(device: torch.device, options: argparse.Namespace) -> None:
     """Measure all and print it."""
-    kind = torch.bfloat16 if has_bfloat16(device) else torch.float32
-    rates = matrix_rate(device, kind), copy_rate(device)
-    name = torch.cuda.get_device_name(device) if device.type == "cuda" else "CPU"
-    print(describe())
-    print(
-        f"{name}, torch {torch.__version__}, {'compiled' if options.compile else 'eager'}; "
-        f"matrix product in {kind}: {rates[0] / 1e12:,.3f} T multiply-adds/s; copy: "
-        f"{rates[1] / 1e12:,.3f} TB/s"
-    )
+    rates = introduce(device, compiled=options.compile), copy_rate(device)
+    print(f"copy: {rates[1] / 1e12:,.3f} TB/s")
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         for scale in options.scales:

@@ -35,9 +35,9 @@ class Reinforce(Finetuning):
 
     Each plan's advantage is that over the mean of the other samples (Kool et al. 2019,
     "Buy 4 REINFORCE samples, get a baseline for free"), what it adds to the best of some
-    of them, or that over the greedy plan (Rennie et al. 2017). Gradients
-    come from some moments of each plan, which bounds the memory. An anchor
-    holds the policy near the first one, whose samples differ from each other.
+    of them, or that over the greedy plan (Rennie et al. 2017). Gradients come from some
+    moments of each plan, which bounds the memory. An anchor holds the policy near the
+    first one, whose samples differ from each other.
     """
 
     works_in_team = True
