@@ -6,8 +6,8 @@ A model of the default sizes and random weights, on synthetic streets. Two floor
 multiply-adds of a step over the rate of a large matrix product, and the bytes that its
 matrix products and attentions must read and write over the rate of a large copy, as if all
 else were free. Parts of a step are also timed alone: drawing states, forward, backward. The
-rest is what the whole takes beyond them, the optimiser above all; where the parts overlap in
-the whole it may be below 0.
+rest is what the whole takes beyond them, the optimiser above all; where the parts overlap
+in the whole it may be below 0.
 """
 
 from __future__ import annotations
