@@ -22,12 +22,16 @@ from arcfleet.neural.device import has_bfloat16
 from arcfleet.neural.encoder import EncoderLayer
 from arcfleet.neural.fast_policy import decoding_model
 from arcfleet.neural.kinds import KINDS
+from arcfleet.neural.learning_form import LearningForm
+from arcfleet.neural.state import allowed_arcs, start
 from tests.neural.batches import MDS, random_batch
 from tests.neural.labelled_towns import labelled_file
 from tests.neural.test_narrow import LooksAtAll
 from tests.tiny_model import tiny_model_file
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from arcfleet.neural.arc_batch import ArcBatch
     from arcfleet.neural.kinds import Model
     from arcfleet.neural.rollout import Policy, Rollout, Wrap
@@ -194,7 +198,10 @@ def assert_kernel_equals_general(
 
 @pytest.mark.parametrize(
     ("arcs", "heads", "dim", "masked"),
-    [(5, 2, 16, False), (70, 8, 16, True), (201, 8, 16, False), (256, 2, 32, True)],
+    [
+        *((5, 2, 16, False), (70, 8, 16, True), (100, 2, 16, True), (140, 8, 16, True)),
+        *((201, 8, 16, False), (256, 2, 32, True)),
+    ],
 )
 def test_kernel_equals_the_general_attention(
     arcs: int, heads: int, dim: int, masked: bool
@@ -240,14 +247,44 @@ def assert_layer_equals_exact(
     learning = layer(hidden, real)
     torch.testing.assert_close(learning.float(), wanted, rtol=5e-2, atol=5e-2)
     pull = torch.randn_like(learning)
-    # Not of `widen`: rounding opens and shuts its numbers near zero.
-    names = [name for name, _ in layer.named_parameters() if "widen" not in name]
-    inner, outer = ([x.get_parameter(name) for name in names] for x in (layer, exact))
-    ours = torch.autograd.grad(learning, [hidden, *inner], pull)
-    theirs = torch.autograd.grad(wanted, [wide, *outer], pull.float())
-    for found, expected in zip(ours, theirs, strict=True):
+    ours = torch.autograd.grad(learning, [hidden, *layer.parameters()], pull)
+    theirs = torch.autograd.grad(wanted, [wide, *exact.parameters()], pull.float())
+    names = ["hidden", *(name for name, _ in layer.named_parameters())]
+    for name, found, expected in zip(names, ours, theirs, strict=True):
         away = (found.float() - expected).norm() / expected.norm()
-        assert away < 0.03
+        # Rounding opens and shuts the numbers of `widen` near zero.
+        assert away < (0.1 if "widen" in name else 0.03), name
+
+
+def gradient(model: Daam, batch: ArcBatch, *, compiled: bool = False) -> Tensor:
+    """Of the sum of some log-probabilities, all of it in one row, on the CPU."""
+    batch = batch.to(next(model.parameters()).device)
+    where = start(batch, copies=2)
+    form = LearningForm(model, compiled=compiled)
+    logits = form.logits(batch, where, allowed_arcs(batch, where), padded=True)
+    parts = torch.autograd.grad(
+        logits.log_softmax(-1)[..., 1].sum(), list(model.parameters())
+    )
+    return torch.cat([part.float().cpu().flatten() for part in parts])
+
+
+def test_the_gpu_learns_as_the_cpu() -> None:
+    batch = random_batch([7, 5, 6])
+    assert batch.num_arcs % 8
+    wanted = gradient(make_model("cpu"), batch)
+    found = gradient(make_model("cuda"), batch)
+    assert (found - wanted).norm() < 1e-3 * wanted.norm()
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_kernels_learn_as_torch_does(compiled: bool) -> None:
+    batch = random_batch([7, 5, 6])
+    model = make_model("cuda", feed_forward=64)
+    wanted = gradient(model, batch)
+    if not has_bfloat16(next(model.parameters()).device):
+        pytest.skip("needs a GPU of compute capability 8.0 or more")
+    found = gradient(model.bfloat16(), batch, compiled=compiled)
+    assert (found - wanted).norm() < 0.15 * wanted.norm()
 
 
 @pytest.mark.parametrize("kind", DECODINGS)

@@ -15,7 +15,10 @@ from torch.nn.functional import scaled_dot_product_attention
 from arcfleet.neural.short_attention import short_attention
 
 generator = torch.Generator().manual_seed(0)
-for arcs, heads, dim, masked in ((5, 2, 16, False), (70, 1, 16, True), (41, 2, 32, True)):
+for arcs, heads, dim, masked in (
+    *((5, 2, 16, False), (70, 1, 16, True), (41, 2, 32, True)),
+    *((130, 1, 16, True), (201, 1, 16, False)),
+):
     joined = torch.randn(2, arcs, 3 * heads * dim, generator=generator, requires_grad=True)
     real = None
     if masked:
@@ -39,6 +42,7 @@ _LAYER = """
 import torch
 from arcfleet.neural import layer_kernels
 from arcfleet.neural.encoder import EncoderLayer, _of_norm
+from arcfleet.neural.feed_forward_kernels import feed_forward
 from arcfleet.neural.layer_kernels import add_and_norm, after_attention, fits
 
 half = torch.zeros(1, 1, 128, dtype=torch.bfloat16)
@@ -81,6 +85,20 @@ for rows, arcs, width, spread in ((2, 5, 32, 64), (3, 70, 64, 192), (1, 41, 128,
     ours = torch.autograd.grad(got, parts, pull)
     theirs = torch.autograd.grad(wanted, parts, pull)
     torch.testing.assert_close(ours, theirs, atol=1e-5, rtol=1e-5)
+    parts = [hidden, *layer.widen.parameters(), *layer.narrow.parameters()]
+    parts.append(layer.feed_forward_norm.norm.weight)
+    got = feed_forward(
+        hidden,
+        (layer.widen.weight, layer.widen.bias),
+        (layer.narrow.weight, layer.narrow.bias),
+        _of_norm(layer.feed_forward_norm),
+    )
+    wide = torch.relu(layer.widen(hidden))
+    wanted = layer.feed_forward_norm(hidden + layer.narrow(wide), None)
+    torch.testing.assert_close(got, wanted, atol=1e-5, rtol=1e-5)
+    ours = torch.autograd.grad(got, parts, pull)
+    theirs = torch.autograd.grad(wanted, parts, pull)
+    torch.testing.assert_close(ours, theirs, atol=1e-4, rtol=1e-4)
 print("equal")
 """
 

@@ -243,13 +243,20 @@ class Daam(nn.Module):
         to, source = ends.unbind(2)  # (batch, copies, heads, arcs)
         if present is not None:
             source = source.masked_fill(~present[:, :, None], -math.inf)
-        pairs = to[..., None] + source[..., None, :]
-        edge = self.attend_edge[:, None, None].to(pairs.dtype)
-        score = torch.addcmul(pairs, prepared.incoming[:, :, None].to(pairs.dtype), edge)
-        score = functional.leaky_relu(score, 0.2, inplace=True)
-        # score: (batch, copies, heads, arcs i, arcs j)
         parts = hidden.view(*hidden.shape[:-1], heads, -1).transpose(2, 3)
         # parts: (batch, copies, heads, arcs, width / heads)
+        incoming = prepared.incoming[:, :, None]
+        if torch.is_grad_enabled() and hidden.is_cuda and arcs % 8:
+            # The product below and its gradients are slow unless rows have whole words.
+            over = -arcs % 8
+            source = functional.pad(source, (0, over), value=-math.inf)
+            incoming = functional.pad(incoming, (0, over))
+            parts = functional.pad(parts, (0, 0, 0, over))
+        pairs = to[..., None] + source[..., None, :]
+        edge = self.attend_edge[:, None, None].to(pairs.dtype)
+        score = torch.addcmul(pairs, incoming.to(pairs.dtype), edge)
+        score = functional.leaky_relu(score, 0.2, inplace=True)
+        # score: (batch, copies, heads, arcs i, arcs j)
         mixed = score.softmax(-1).to(kind) @ parts
         gathered = functional.elu(mixed.transpose(2, 3).flatten(-2))
         return gathered + hidden if self.config.inputs == "mds+gat+skip" else gathered

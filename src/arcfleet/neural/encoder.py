@@ -12,10 +12,11 @@ from torch.nn import functional
 from arcfleet.neural.norms import make_norm
 
 try:
+    from arcfleet.neural import feed_forward_kernels as learning
     from arcfleet.neural import layer_kernels as kernels
     from arcfleet.neural import short_attention as short
 except ImportError:  # not every torch brings Triton; the general kernels do the same
-    kernels = short = None  # type: ignore[assignment]
+    kernels = learning = short = None  # type: ignore[assignment]
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -56,37 +57,42 @@ class EncoderLayer(nn.Module):
             Which arcs are no padding, (rows, arcs), or None where all are.
         """
         mixed = self._attend(self.query_key_value(hidden), real)
-        if self._in_one_pass(hidden) and not torch.is_grad_enabled():
+        widen = self.widen.weight, self.widen.bias
+        narrow = self.narrow.weight, self.narrow.bias
+        ours, compiling = self._fits_kernels(hidden), torch.compiler.is_compiling()
+        if ours and not compiling and not torch.is_grad_enabled():
             return kernels.after_attention(
                 hidden,
                 mixed,
                 self.out.weight,
                 _of_norm(self.attention_norm),
-                (self.widen.weight, self.widen.bias),
-                (self.narrow.weight, self.narrow.bias),
+                widen,
+                narrow,
                 _of_norm(self.feed_forward_norm),
             )
-        hidden = self._add(hidden, self.out(mixed), self.attention_norm, real)
-        spread = functional.relu(self.widen(hidden), inplace=True)
-        return self._add(hidden, self.narrow(spread), self.feed_forward_norm, real)
-
-    def _add(
-        self, hidden: Tensor, change: Tensor, norm: nn.Module, real: Tensor | None
-    ) -> Tensor:
-        if self._in_one_pass(hidden):
-            return kernels.add_and_norm(hidden, change, *_of_norm(norm))
-        result: Tensor = norm(hidden + change, real)
+        change = self.out(mixed)
+        if ours and not compiling:  # torch.compile makes one of its own
+            hidden = kernels.add_and_norm(hidden, change, *_of_norm(self.attention_norm))
+        else:
+            hidden = self.attention_norm(hidden + change, real)
+        if ours:
+            return learning.feed_forward(
+                hidden, widen, narrow, _of_norm(self.feed_forward_norm)
+            )
+        # In place it would be a change of a view, whose gradient is copied several times.
+        wide = functional.relu(self.widen(hidden), inplace=not torch.is_grad_enabled())
+        change = self.narrow(wide)
+        result: Tensor = self.feed_forward_norm(hidden + change, real)
         return result
 
-    def _in_one_pass(self, hidden: Tensor) -> bool:
-        """Say whether the kernels of ours can be used; torch.compile makes its own."""
+    def _fits_kernels(self, hidden: Tensor) -> bool:
+        """Say whether the kernels of ours can be used."""
         return (
             hidden.is_cuda
             and kernels is not None
             and self.norm == "rms"
             and kernels.fits(hidden, self.widen.out_features)
             and self.out.weight.dtype == hidden.dtype
-            and not torch.compiler.is_compiling()
         )
 
     def _attend(self, joined: Tensor, real: Tensor | None) -> Tensor:

@@ -2,8 +2,8 @@
 
 With embeddings of some hundred numbers a layer waits for memory, not for arithmetic: torch
 writes and reads them a dozen times. `after_attention` does all of it at once, for plans
-that are only built. `add_and_norm` is what a layer that learns can have: the hidden layer
-must be kept for the gradients anyway.
+that are only built. `add_and_norm` and `feed_forward_kernels` are what a layer that learns
+can have: the hidden layer must be kept for the gradients anyway.
 """
 
 # Triton reads the source of its kernels and knows no types of ours.
@@ -198,20 +198,25 @@ def after_attention(
     return result
 
 
+def sum_and_norm(hidden: Tensor, change: Tensor, weight: Tensor, eps: float) -> Tensor:
+    """Give what `add_and_norm` does, of tensors without gaps and without gradients."""
+    width, tokens = hidden.shape[-1], hidden.numel() // hidden.shape[-1]
+    result = torch.empty_like(hidden)
+    tile, warps = _NORM_SHAPE
+    with working_on(hidden.device):
+        _norm_kernel[(triton.cdiv(tokens, tile),)](
+            hidden, change, weight, result, tokens, eps, width, tile, num_warps=warps
+        )
+    return result
+
+
 class _AddAndNorm(torch.autograd.Function):
     @staticmethod
     def forward(ctx, hidden, change, weight, eps):
-        width, tokens = hidden.shape[-1], hidden.numel() // hidden.shape[-1]
         hidden, change = hidden.contiguous(), change.contiguous()
-        result = torch.empty_like(hidden)
-        tile, warps = _NORM_SHAPE
-        with working_on(hidden.device):
-            _norm_kernel[(triton.cdiv(tokens, tile),)](
-                hidden, change, weight, result, tokens, eps, width, tile, num_warps=warps
-            )
         ctx.save_for_backward(hidden, change, weight)
         ctx.eps = eps
-        return result
+        return sum_and_norm(hidden, change, weight, eps)
 
     @staticmethod
     @once_differentiable

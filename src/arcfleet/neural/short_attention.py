@@ -22,20 +22,22 @@ from arcfleet.neural.device import working_on
 
 #: Beyond this the keys of a head no longer fit into registers.
 MOST_ARCS = 256
-#: Best of a few on an H200: rows of a tile and warps, by the number of keys (padded).
-_FORWARD_SHAPE = {64: (64, 4), 128: (64, 4), 256: (32, 2)}
-_BACKWARD_SHAPE = {64: (64, 4), 128: (32, 2), 256: (64, 4)}
+#: Best of a few on an H200: rows of a tile, warps and stages, up to so many arcs.
+_FORWARD_SHAPE = {64: (16, 1, 1), 128: (32, 2, 3), 256: (16, 1, 3)}
+_BACKWARD_SHAPE = {64: (16, 1, 2), 96: (32, 2, 2), 128: (64, 2, 2), 192: (64, 4, 2)}
+_BACKWARD_SHAPE |= {256: (64, 4, 1)}
 
 
 def fits(parts: Tensor, heads: int) -> bool:
     """Say whether queries, keys and values, (rows, arcs, 3 width), can be handled.
 
-    In single precision Triton would round more than the general kernels do. GPUs too old
-    for it see no bfloat16: `device.has_bfloat16` keeps that from them.
+    In single precision Triton would round more than the general kernels do, and wide heads
+    they handle well. GPUs too old for it see no bfloat16: `device.has_bfloat16` keeps that
+    from them.
     """
     dim = parts.shape[-1] // 3 // heads
     half = parts.dtype == torch.bfloat16
-    return half and parts.shape[1] <= MOST_ARCS and dim in (16, 32, 64)
+    return half and parts.shape[1] <= MOST_ARCS and dim in (16, 32)
 
 
 @triton.jit
@@ -81,6 +83,71 @@ def _forward_kernel(
 
 
 @triton.jit
+def _keys(
+    parts,
+    real,
+    offset,
+    row,
+    first,
+    arcs: tl.constexpr,
+    width: tl.constexpr,
+    masked: tl.constexpr,
+    dim: tl.constexpr,
+    count: tl.constexpr,
+):
+    """Give some keys to score, the same with zeros for none, values, and which are some."""
+    d = tl.arange(0, dim)
+    k = first + tl.arange(0, count)
+    inside = k < arcs
+    if masked:
+        inside = inside & (tl.load(real + row * arcs + k, mask=inside, other=0) != 0)
+    # In place of none stands the depot: with its score no weight is above 1, and a bias of
+    # minus infinity for every pair would take longer.
+    cell = offset + tl.where(inside, k, 0)[:, None] * 3 * width + d[None, :]
+    scored = tl.load(parts + width + cell)
+    value = tl.load(parts + 2 * width + cell)
+    return scored, tl.where(inside[:, None], scored, 0.0), value, inside
+
+
+@triton.jit
+def _pull_on_keys(
+    scored, key, value, query, d_mixed, log_sum, along, d_key, d_value, scale
+):
+    """Add what a tile of queries gives to keys and values; give what it gets from them.
+
+    Pairs are laid out with keys down: so they need no turning for two products of three.
+    """
+    weight = tl.exp2(tl.dot(scored, tl.trans(query)) * scale - log_sum[None, :])
+    d_value = tl.dot(weight.to(value.dtype), d_mixed, d_value)
+    d_weight = tl.dot(value, tl.trans(d_mixed))
+    d_score = (weight * (d_weight - along[None, :])).to(value.dtype)
+    d_key = tl.dot(d_score, query, d_key)
+    return d_key, d_value, tl.dot(tl.trans(d_score), key)
+
+
+@triton.jit
+def _store_keys(
+    d_parts,
+    offset,
+    first,
+    d_key,
+    d_value,
+    inside,
+    arcs: tl.constexpr,
+    width: tl.constexpr,
+    dim: tl.constexpr,
+    count: tl.constexpr,
+):
+    k = first + tl.arange(0, count)
+    target = d_parts + offset + k[:, None] * 3 * width + tl.arange(0, dim)[None, :]
+    kind = d_parts.dtype.element_ty
+    some = inside[:, None]
+    kept = (k < arcs)[:, None]
+    tl.store(target + width, tl.where(some, d_key, 0.0).to(kind), mask=kept)
+    tl.store(target + 2 * width, tl.where(some, d_value, 0.0).to(kind), mask=kept)
+
+
+@triton.jit
 def _backward_kernel(
     parts,
     real,
@@ -95,24 +162,25 @@ def _backward_kernel(
     masked: tl.constexpr,
     dim: tl.constexpr,
     keys: tl.constexpr,
+    more: tl.constexpr,
     tile: tl.constexpr,
 ):
     row = (tl.program_id(0) // heads).to(tl.int64)
     head = tl.program_id(0) % heads
     width: tl.constexpr = heads * dim
     d = tl.arange(0, dim)
-    k = tl.arange(0, keys)
     offset = row * arcs * 3 * width + head * dim
-    cell = k[:, None] * 3 * width + d[None, :]
-    kept = k < arcs
-    key = tl.load(parts + offset + width + cell, mask=kept[:, None], other=0.0)
-    value = tl.load(parts + offset + 2 * width + cell, mask=kept[:, None], other=0.0)
-    inside = kept
-    if masked:
-        inside = inside & (tl.load(real + row * arcs + k, mask=inside, other=0) != 0)
-    bias = tl.where(inside, 0.0, float("-inf"))
+    scored, key, value, inside = _keys(
+        parts, real, offset, row, 0, arcs, width, masked, dim, keys
+    )
     d_key = tl.zeros((keys, dim), tl.float32)
     d_value = tl.zeros((keys, dim), tl.float32)
+    if more:
+        scored2, key2, value2, inside2 = _keys(
+            parts, real, offset, row, keys, arcs, width, masked, dim, more
+        )
+        d_key2 = tl.zeros((more, dim), tl.float32)
+        d_value2 = tl.zeros((more, dim), tl.float32)
     for first in range(0, arcs, tile):
         q = first + tl.arange(0, tile)
         here = (q < arcs)[:, None]
@@ -123,19 +191,33 @@ def _backward_kernel(
         d_mixed = tl.load(d_out + place, mask=here, other=0.0)
         sums = log_sums + tl.program_id(0).to(tl.int64) * arcs + q
         log_sum = tl.load(sums, mask=q < arcs, other=float("inf"))
-        score = tl.dot(query, tl.trans(key)) * scale + bias[None, :]
-        weight = tl.exp2(score - log_sum[:, None])
-        d_value += tl.dot(tl.trans(weight.to(value.dtype)), d_mixed)
-        d_weight = tl.dot(d_mixed, tl.trans(value))
         along = tl.sum(mixed.to(tl.float32) * d_mixed.to(tl.float32), 1)
-        d_score = (weight * (d_weight - along[:, None])).to(value.dtype)
-        d_key += tl.dot(tl.trans(d_score), query)
-        d_query = tl.dot(d_score, key) * plain_scale
-        tl.store(d_parts + query_cell, d_query.to(d_parts.dtype.element_ty), mask=here)
-    target = d_parts + offset + cell
-    kind = d_parts.dtype.element_ty
-    tl.store(target + width, (d_key * plain_scale).to(kind), mask=kept[:, None])
-    tl.store(target + 2 * width, d_value.to(kind), mask=kept[:, None])
+        d_key, d_value, d_query = _pull_on_keys(
+            scored, key, value, query, d_mixed, log_sum, along, d_key, d_value, scale
+        )
+        if more:
+            d_key2, d_value2, d_query2 = _pull_on_keys(
+                scored2,
+                key2,
+                value2,
+                query,
+                d_mixed,
+                log_sum,
+                along,
+                d_key2,
+                d_value2,
+                scale,
+            )
+            d_query += d_query2
+        d_query = (d_query * plain_scale).to(d_parts.dtype.element_ty)
+        tl.store(d_parts + query_cell, d_query, mask=here)
+    d_key *= plain_scale
+    _store_keys(d_parts, offset, 0, d_key, d_value, inside, arcs, width, dim, keys)
+    if more:
+        d_key2 *= plain_scale
+        _store_keys(
+            d_parts, offset, keys, d_key2, d_value2, inside2, arcs, width, dim, more
+        )
 
 
 def short_attention(parts: Tensor, real: Optional[Tensor], heads: int) -> Tensor:  # noqa: UP045
@@ -146,7 +228,8 @@ def short_attention(parts: Tensor, real: Optional[Tensor], heads: int) -> Tensor
     parts
         Queries, keys and values side by side, (rows, arcs, 3 width), heads within each.
     real
-        Which arcs may be attended to, (rows, arcs), or None for all.
+        Which arcs may be attended to, (rows, arcs), or None for all; the depot, arc 0, is
+        always one of them.
     heads
         Number of heads.
 
@@ -169,7 +252,7 @@ def _attend(
     out = parts.new_empty(rows, arcs, width)
     log_sums = parts.new_empty(rows * heads, arcs, dtype=torch.float32)
     dim, keys = width // heads, _padded(arcs)
-    tile, warps = _FORWARD_SHAPE[keys]
+    tile, warps, stages = _shape(_FORWARD_SHAPE, arcs)
     with working_on(parts.device):
         _forward_kernel[(rows * heads,)](
             parts,
@@ -184,6 +267,7 @@ def _attend(
             keys,
             tile,
             num_warps=warps,
+            num_stages=stages,
         )
     return out, log_sums
 
@@ -207,8 +291,11 @@ def _attend_backward(
     rows, arcs, width = out.shape
     parts = parts.contiguous()
     d_parts = torch.empty_like(parts)
-    dim, keys = width // heads, _padded(arcs)
-    tile, warps = _BACKWARD_SHAPE[keys]
+    dim = width // heads
+    # In two parts, since the number of each must be a power of 2.
+    keys = min(_padded(arcs), 128)
+    more = _padded(arcs - keys) if arcs > keys else 0
+    tile, warps, stages = _shape(_BACKWARD_SHAPE, arcs)
     with working_on(parts.device):
         _backward_kernel[(rows * heads,)](
             parts,
@@ -224,8 +311,10 @@ def _attend_backward(
             real is not None,
             dim,
             keys,
+            more,
             tile,
             num_warps=warps,
+            num_stages=stages,
         )
     return d_parts
 
@@ -251,3 +340,7 @@ _attend.register_autograd(_pull_back, setup_context=_keep)
 
 def _padded(arcs: int) -> int:
     return max(64, triton.next_power_of_2(arcs))
+
+
+def _shape(shapes: dict[int, tuple[int, int, int]], arcs: int) -> tuple[int, int, int]:
+    return next(shape for most, shape in shapes.items() if arcs <= most)
