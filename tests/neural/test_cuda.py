@@ -276,6 +276,8 @@ def test_the_gpu_learns_as_the_cpu() -> None:
     assert (found - wanted).norm() < 1e-3 * wanted.norm()
 
 
+# What torch imports to compile says of itself that it is old.
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning")
 @pytest.mark.parametrize("compiled", [False, True])
 def test_kernels_learn_as_torch_does(compiled: bool) -> None:
     batch = random_batch([7, 5, 6])
