@@ -280,11 +280,16 @@ def test_the_gpu_learns_as_the_cpu() -> None:
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning")
 @pytest.mark.parametrize("compiled", [False, True])
 def test_kernels_learn_as_torch_does(compiled: bool) -> None:
+    pytest.importorskip("triton", reason="this torch brings no Triton")
+    from arcfleet.neural import layer_kernels
+
     batch = random_batch([7, 5, 6])
     model = make_model("cuda", feed_forward=64)
     wanted = gradient(model, batch)
     if not has_bfloat16(next(model.parameters()).device):
         pytest.skip("needs a GPU of compute capability 8.0 or more")
+    hidden = torch.zeros(1, 1, 32, device="cuda", dtype=torch.bfloat16)
+    assert layer_kernels.fits(hidden, 64)
     found = gradient(model.bfloat16(), batch, compiled=compiled)
     assert (found - wanted).norm() < 0.15 * wanted.norm()
 

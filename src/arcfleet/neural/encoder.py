@@ -54,7 +54,8 @@ class EncoderLayer(nn.Module):
         hidden
             The embeddings, (rows, arcs, width).
         real
-            Which arcs are no padding, (rows, arcs), or None where all are.
+            Which arcs may be looked at, (rows, arcs), or None for all; the depot, arc 0, is
+            always one of them.
         """
         mixed = self._attend(self.query_key_value(hidden), real)
         widen = self.widen.weight, self.widen.bias

@@ -19,8 +19,10 @@ from torch.autograd.function import once_differentiable
 
 from arcfleet.neural.device import working_on
 
-#: Best of a few on an H200: arcs of a tile, hidden numbers at a time, warps, stages.
-_AFTER_SHAPE = (64, 64, 4, 3)
+#: Hidden numbers that a kernel takes at a time.
+CHUNK = 64
+#: Best of a few on an H200: arcs of a tile, warps, stages.
+_AFTER_SHAPE = (64, 4, 3)
 #: Arcs of a tile and warps.
 _NORM_SHAPE = (64, 8)
 # Programs of the backward pass, each of which sums the weight's gradient of its tiles.
@@ -32,11 +34,10 @@ def fits(hidden: Tensor, feed_forward: int) -> bool:
 
     In single precision Triton would round more than torch does.
     """
-    chunk = _AFTER_SHAPE[1]
     return (
         hidden.dtype == torch.bfloat16
         and hidden.shape[-1] in (32, 64, 128)
-        and feed_forward % chunk == 0
+        and feed_forward % CHUNK == 0
     )
 
 
@@ -173,7 +174,7 @@ def after_attention(
         Weights and biases of the feed-forward net.
     """
     width, tokens = hidden.shape[-1], hidden.numel() // hidden.shape[-1]
-    tile, chunk, warps, stages = _AFTER_SHAPE
+    tile, warps, stages = _AFTER_SHAPE
     result = torch.empty_like(hidden, memory_format=torch.contiguous_format)
     with working_on(hidden.device):
         _after_kernel[(triton.cdiv(tokens, tile),)](
@@ -191,7 +192,7 @@ def after_attention(
             width,
             len(widen[0]),
             tile,
-            chunk,
+            CHUNK,
             num_warps=warps,
             num_stages=stages,
         )

@@ -321,13 +321,14 @@ def _attend_backward(
 
 @_attend_backward.register_fake
 def _(parts, real, out, log_sums, d_out, heads):
-    return torch.empty_like(parts)
+    return parts.new_empty(parts.shape)
 
 
 def _keep(ctx, inputs, output):
     parts, real, heads = inputs
     ctx.save_for_backward(parts, real, *output)
     ctx.heads = heads
+    ctx.set_materialize_grads(False)  # none for the sums
 
 
 def _pull_back(ctx, d_out, _):

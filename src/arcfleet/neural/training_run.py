@@ -138,7 +138,7 @@ class RunFolder:
         with self._metrics.open("a", encoding="utf-8") as stream:
             stream.write(json.dumps(record) + "\n")
         if self._board is None:
-            self._board = _tensorboard(self.path / "tensorboard")
+            self._board = _tensorboard(self.path / "tensorboard", record["step"])
         if self._board is not False:
             for name, value in _numbers(record):
                 if name != "step":
@@ -234,12 +234,13 @@ def _read_config(folder: Path) -> dict[str, Any]:
     return found
 
 
-def _tensorboard(path: Path) -> Any:
+def _tensorboard(path: Path, step: object) -> Any:
+    """Open what TensorBoard shows, without what an earlier part tells from `step` on."""
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError:  # an extra view of the same metrics, no part of the run
         return False
-    return SummaryWriter(str(path))
+    return SummaryWriter(str(path), purge_step=step)
 
 
 def _numbers(record: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, float]]:
