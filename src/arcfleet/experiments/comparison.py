@@ -1,4 +1,4 @@
-"""Series side by side on the same instances: gaps to MAENS and to the best known."""
+"""Series side by side on the same instances: gaps to MAENS, labels and the best known."""
 
 from __future__ import annotations
 
@@ -73,6 +73,14 @@ class SetTable:
             return None
         longest = max(found, key=lambda x: dict(x.key.settings).get("iterations", 0))
         return Reference(positions=longest.positions, costs=longest.costs)
+
+    @property
+    def label_reference(self) -> Reference | None:
+        """Give the costs of the labels."""
+        labels = self.labels
+        if labels is None:
+            return None
+        return Reference(positions=labels.positions, costs=labels.costs)
 
     @property
     def best_known(self) -> Reference:

@@ -46,6 +46,7 @@ def table_report(series: Sequence[Series]) -> Report:
         x for t in tables for x in (*t.rows.values(), *([t.labels] if t.labels else []))
     ]
     paper = {t.name: t.paper_reference for t in tables}
+    labels = {t.name: t.label_reference for t in tables}
     best = {t.name: t.best_known for t in tables}
     sections = [
         cost_section(tables),
@@ -53,6 +54,11 @@ def table_report(series: Sequence[Series]) -> Report:
             tables,
             "Mean gap of total cost to MAENS in percent, 95 % confidence interval",
             lambda t, x: gaps_to(x, paper[t.name]),
+        ),
+        _gap_section(
+            tables,
+            "Mean gap of total cost to the labels in percent, 95 % confidence interval",
+            lambda t, x: gaps_to(x, labels[t.name]),
         ),
         _gap_section(
             tables,
@@ -70,6 +76,7 @@ def table_report(series: Sequence[Series]) -> Report:
         for x in t.rows.values():
             record = record_of(x)
             record |= _gap_facts("to_maens", gaps_to(x, paper[t.name]))
+            record |= _gap_facts("to_labels", gaps_to(x, labels[t.name]))
             record |= _gap_facts("to_best_known", gaps_to(x, best[t.name]))
             records.append(record)
     curves = gap_lines(tables, lambda t, x: gaps_to(x, best[t.name]))

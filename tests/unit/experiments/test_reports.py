@@ -92,7 +92,7 @@ def test_the_table_as_files(tmp_path: Path) -> None:
     assert "4 for DAAM-PO; 3 for MAENS" in text
     assert "- model of DAAM-PO: m" in text
     latex = files[1].read_text()
-    assert latex.count(r"\begin{tabular}{@{}lrr@{}}") == 4
+    assert latex.count(r"\begin{tabular}{@{}lrr@{}}") == 5
     assert r"$\pm$" in latex
     assert "95 \\% confidence" in latex
     with files[2].open() as stream:
@@ -100,6 +100,9 @@ def test_the_table_as_files(tmp_path: Path) -> None:
     maens = next(record for record in records if record["row"] == "maens")
     assert (maens["instances"], maens["instances_to_best_known"]) == ("3", "2")
     assert float(maens["gap_percent_to_best_known"]) == pytest.approx(0)
+    scanned = next(record for record in records if record["row"] == "ps")
+    assert scanned["instances_to_labels"] == "2"
+    assert float(scanned["gap_percent_to_labels"]) == pytest.approx((10 + 20) / 2)
 
 
 def test_times_alone_and_together() -> None:
