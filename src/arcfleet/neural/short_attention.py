@@ -24,8 +24,13 @@ from arcfleet.neural.device import working_on
 MOST_ARCS = 256
 #: Best of a few on an H200: rows of a tile, warps and stages, up to so many arcs.
 _FORWARD_SHAPE = {64: (16, 1, 1), 128: (32, 2, 3), 256: (16, 1, 3)}
-_BACKWARD_SHAPE = {64: (16, 1, 2), 96: (32, 2, 2), 128: (64, 2, 2), 192: (64, 4, 2)}
-_BACKWARD_SHAPE |= {256: (64, 4, 1)}
+_BACKWARD_SHAPE = {
+    64: (16, 1, 2),
+    96: (32, 2, 2),
+    128: (64, 2, 2),
+    192: (64, 4, 2),
+    256: (64, 4, 1),
+}
 
 
 def fits(parts: Tensor, heads: int) -> bool:
