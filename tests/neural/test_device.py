@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 import pytest
 import torch
 
+from arcfleet.errors import OptionError
 from arcfleet.neural import fast_policy
 from arcfleet.neural.daam import Daam
 from arcfleet.neural.daam_config import DaamConfig
-from arcfleet.neural.device import has_bfloat16, working_on
+from arcfleet.neural.device import has_bfloat16, working_on, working_type
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,6 +35,19 @@ def test_bfloat16_needs_a_recent_gpu(
     assert asked == [torch.device("cuda:3")]
     assert not has_bfloat16(torch.device("cpu"))
     assert len(asked) == 1
+
+
+def test_training_in_bfloat16_needs_a_recent_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    old, recent = torch.device("cuda:0"), torch.device("cuda:1")
+    capabilities = {old: (7, 5), recent: (9, 0)}
+    monkeypatch.setattr(torch.cuda, "get_device_capability", capabilities.__getitem__)
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: "Tesla T4")
+    assert working_type("auto", old) == working_type("float32", recent) == torch.float32
+    assert working_type("auto", recent) == torch.bfloat16
+    assert working_type("bfloat16", recent) == torch.bfloat16
+    assert working_type("bfloat16", torch.device("cpu")) == torch.bfloat16
+    with pytest.raises(OptionError, match="found Tesla T4: use precision 'auto'"):
+        working_type("bfloat16", old)
 
 
 @pytest.mark.parametrize("recent", [True, False])

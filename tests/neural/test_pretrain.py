@@ -363,6 +363,60 @@ def test_no_number_ends_a_run(
     assert not (tmp_path / "run" / "checkpoint.safetensors").exists()
 
 
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        (MemoryError, ""),
+        (RuntimeError, "DefaultCPUAllocator: can't allocate memory: you tried to allocate"),
+        (torch.OutOfMemoryError, "CUDA out of memory."),
+    ],
+)
+def test_too_little_memory_ends_a_run(
+    folder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    kind: type[Exception],
+    text: str,
+) -> None:
+    loss = pretrain_module.imitation_loss
+    calls = 0
+
+    def large(*arguments: Any) -> torch.Tensor:
+        nonlocal calls
+        calls += 1
+        if calls == 3:
+            raise kind(text)
+        return loss(*arguments)
+
+    monkeypatch.setattr(pretrain_module, "imitation_loss", large)
+    message = (
+        f"expected step 3 to fit in the memory of device 'cpu', found too little for "
+        f"tokens {QUICK.tokens}: start a run with smaller ones in another folder"
+    )
+    with pytest.raises(OptionError) as without:
+        run(folder, tmp_path / "run", replace(QUICK, validations=0))
+    assert str(without.value) == message
+    # A checkpoint after every step: what was learned until then is named.
+    calls = 0
+    always = replace(QUICK, validations=0, checkpoint_minutes=1e-9)
+    with pytest.raises(OptionError) as kept_some:
+        run(folder, tmp_path / "again", always)
+    model = tmp_path / "again" / "model.safetensors"
+    assert str(kept_some.value) == f"{message}, from {model}, where the last checkpoint is"
+    load_model(model)
+
+
+def test_other_mistakes_are_not_taken_for_too_little_memory(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> torch.Tensor:
+        raise RuntimeError("a mistake")
+
+    monkeypatch.setattr(pretrain_module, "imitation_loss", broken)
+    with pytest.raises(RuntimeError, match="a mistake"):
+        run(folder, tmp_path / "run", replace(QUICK, validations=0))
+
+
 def test_weights_choose_the_data_set(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,6 +13,11 @@ from arcfleet.errors import OptionError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from arcfleet.neural.pretrain_config import Precision
+
+# What says so where torch has no class of its own for it.
+_OUT_OF_MEMORY = ("can't allocate memory", "not enough memory", "out of memory")
+
 _NAMES = re.compile(r"auto|cpu|cuda(:(0|[1-9]\d{0,3}))?")
 
 
@@ -58,6 +63,34 @@ def has_bfloat16(device: torch.device) -> bool:
     if device.type != "cuda":
         return False
     return torch.cuda.get_device_capability(device) >= (8, 0)
+
+
+def working_type(precision: Precision, device: torch.device) -> torch.dtype:
+    """Give the type that training works in.
+
+    Raises
+    ------
+    OptionError
+        If it is to be bfloat16 on a GPU that is not made for it.
+    """
+    if precision == "auto":
+        return torch.bfloat16 if has_bfloat16(device) else torch.float32
+    if precision == "float32":
+        return torch.float32
+    if device.type == "cuda" and not has_bfloat16(device):
+        raise OptionError(
+            "expected a GPU of compute capability 8.0 or more for precision 'bfloat16', "
+            f"found {torch.cuda.get_device_name(device)}: use precision 'auto'"
+        )
+    return torch.bfloat16
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Say whether an error means that the memory of a device did not suffice."""
+    if isinstance(error, MemoryError | torch.OutOfMemoryError):
+        return True
+    signs = any(sign in str(error) for sign in _OUT_OF_MEMORY)
+    return isinstance(error, RuntimeError) and signs
 
 
 @contextmanager

@@ -11,7 +11,7 @@ import torch
 from arcfleet.errors import OptionError, UnsolvableError
 from arcfleet.neural.cuda_graph import fastest_wrap
 from arcfleet.neural.decode import greedy
-from arcfleet.neural.device import choose_device, torch_threads
+from arcfleet.neural.device import choose_device, is_out_of_memory, torch_threads
 from arcfleet.neural.draws import draw_parts, likeliest_of_views
 from arcfleet.neural.features import batch_from_dataset
 from arcfleet.neural.plans import (
@@ -168,7 +168,9 @@ def decode_dataset(
                 plans |= {i: flat_plan(found, i - start) for i in keep if start <= i < last}
                 if progress is not None:
                     progress(last - first)
-    except torch.OutOfMemoryError:
+    except (MemoryError, RuntimeError) as error:
+        if not is_out_of_memory(error):
+            raise
         raise OptionError(
             f"expected batches of {size} instances to fit in the device's memory, found "
             "too little: take smaller batches"

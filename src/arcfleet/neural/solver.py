@@ -29,7 +29,12 @@ import torch
 from arcfleet.errors import OptionError
 from arcfleet.neural.attempt import Attempt
 from arcfleet.neural.checkpoint import load_model_of
-from arcfleet.neural.device import choose_device, torch_threads, working_on
+from arcfleet.neural.device import (
+    choose_device,
+    is_out_of_memory,
+    torch_threads,
+    working_on,
+)
 from arcfleet.neural.fast_policy import decoding_model
 from arcfleet.neural.hybrid import improve
 from arcfleet.neural.kinds import KINDS, kind_of
@@ -58,7 +63,6 @@ _LARGEST_ROUND = {"cpu": 64, "cuda": 1024}
 _ANY_NUMBER = 2**62
 # Of the time limit of `hybrid`, the most that its learned plan may take.
 _HYBRID_SHARE = 0.2
-_OUT_OF_MEMORY = ("can't allocate memory", "not enough memory", "out of memory")
 
 
 class OutOfMemoryError(OptionError):
@@ -365,9 +369,7 @@ def _out_of_memory(device: torch.device) -> Iterator[None]:
     try:
         yield
     except (MemoryError, RuntimeError) as error:
-        # torch has a class of its own for some of them only.
-        is_ours = isinstance(error, MemoryError | torch.OutOfMemoryError)
-        if not is_ours and not any(sign in str(error) for sign in _OUT_OF_MEMORY):
+        if not is_out_of_memory(error):
             raise
         raise OutOfMemoryError(
             f"expected the instance to fit in the memory of device {str(device)!r}, found "

@@ -17,7 +17,7 @@ from arcfleet.errors import (
     WithoutPicturesWarning,
 )
 from arcfleet.neural.checkpoint import save_model
-from arcfleet.neural.device import has_bfloat16, working_on
+from arcfleet.neural.device import is_out_of_memory, working_on, working_type
 from arcfleet.neural.kinds import AnyModel
 from arcfleet.neural.learner import Learner
 from arcfleet.neural.plan_pictures import draw_examples
@@ -88,7 +88,7 @@ class TrainingLoop(ABC, Generic[AnyModel]):
         self._tell = tell if self.team.leads else _tell_nobody
         self.learner: Learner[AnyModel] = Learner(
             model,
-            dtype=_working_type(config, self.device),
+            dtype=working_type(config.precision, self.device),
             weight_decay=config.weight_decay,
             beta1=config.beta1,
             beta2=config.beta2,
@@ -181,6 +181,10 @@ class TrainingLoop(ABC, Generic[AnyModel]):
             self.team.require_same([self.step, self.learner.updates], "checkpoint")
             self._take_new_end()
             return self.go(stop or _never)
+        except (MemoryError, RuntimeError) as error:
+            if not is_out_of_memory(error):
+                raise
+            raise OptionError(self._what_to_do_for_memory()) from None
         finally:
             self.folder.close()
 
@@ -245,6 +249,19 @@ class TrainingLoop(ABC, Generic[AnyModel]):
         # What the first process has read in the folder is not known to the others.
         facts = self.folder.identity
         return {name: facts[name] for name in facts if name != "earlier_ends"}
+
+    def _what_to_do_for_memory(self) -> str:
+        config, names = self.settings, ("tokens", "rollout_tokens")
+        sizes = {n: getattr(config, n) for n in names if hasattr(config, n)}
+        now = " and ".join(f"{name} {size}" for name, size in sizes.items())
+        text = (
+            f"expected step {self.step + 1} to fit in the memory of device "
+            f"{str(self.device)!r}, found too little for {now}: start a run with smaller "
+            "ones in another folder"
+        )
+        if self.folder.model_file.exists():
+            text += f", from {self.folder.model_file}, where the last checkpoint is"
+        return text
 
     def _take_new_end(self) -> None:
         """Go on to another end than before, the schedules being those of the new one."""
@@ -399,9 +416,3 @@ def _never() -> bool:
 
 def _tell_nobody(_: TrainingProgress) -> None:
     pass
-
-
-def _working_type(config: PretrainConfig, device: torch.device) -> torch.dtype:
-    half = config.precision == "bfloat16"
-    half |= config.precision == "auto" and has_bfloat16(device)
-    return torch.bfloat16 if half else torch.float32
