@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from arcfleet.errors import ArcfleetError
 from arcfleet.experiments.line_file import LineFile
 from arcfleet.neural.checkpoint import load_model
 from arcfleet.neural.device import choose_device, torch_threads, working_on
@@ -37,7 +36,7 @@ from arcfleet.neural.training_start import checksum
 from arcfleet.neural.validation import validate
 from arcfleet.report.tables import table
 from benchmarks.draw_settings import gap
-from benchmarks.machine import describe
+from benchmarks.machine import describe, finish
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -244,13 +243,9 @@ def main() -> int:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
-    try:
-        with torch_threads(options.threads), working_on(choose_device(options.device)):
-            comparison = Comparison(options)
-            complete = comparison.go()
-    except ArcfleetError as error:
-        print(f"finetune_objectives: {error}", file=sys.stderr)
-        return 1
+    with torch_threads(options.threads), working_on(choose_device(options.device)):
+        comparison = Comparison(options)
+        complete = comparison.go()
     print(describe())
     end_of_runs = (
         f"{options.steps} steps"
@@ -265,4 +260,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    finish(main)

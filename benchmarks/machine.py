@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from arcfleet.errors import ArcfleetError
 from arcfleet.experiments.machine import commit, machine
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 ROOT = Path(__file__).parents[1]
 
@@ -21,3 +27,11 @@ def shared_dir() -> Path:
 def describe() -> str:
     """Name the processor, the number of cores, the Python and the commit."""
     return f"{machine()}, commit {commit()}"
+
+
+def finish(main: Callable[[], int | None]) -> None:
+    """Run a benchmark and exit; what is wrong with a file or setting is one sentence."""
+    try:
+        sys.exit(main())
+    except ArcfleetError as error:
+        sys.exit(f"{Path(sys.argv[0]).stem}: {error}")

@@ -28,6 +28,7 @@ from arcfleet.neural.pretrain import Pretraining, plans_of_step
 from arcfleet.neural.pretrain_config import PretrainConfig
 from arcfleet.neural.training_run import RunFolder
 from arcfleet.report.tables import table
+from benchmarks.machine import finish
 from benchmarks.neural_speed import introduce, multiply_adds, seconds
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ def measure(
     return (
         labelled.name,
         f"{config.tokens:,}",
-        f"{states / whole:,.0f}",
+        f"{states / whole:,.1f}",  # a busy CPU makes but a few
         f"{1e3 * whole:.2f}",
         *(f"{1e3 * part:.2f}" for part in parts),
         f"{1e3 * sums:.2f}",
@@ -139,4 +140,4 @@ def run(device: torch.device, options: argparse.Namespace) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    finish(main)

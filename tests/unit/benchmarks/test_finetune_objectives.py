@@ -12,6 +12,7 @@ pytest.importorskip("torch", reason="needs the extra neural")
 
 from arcfleet.neural.finetune import finetune
 from benchmarks import finetune_objectives
+from benchmarks.machine import finish
 from tests.neural.labelled_towns import labelled_file
 from tests.tiny_model import tiny_model_file
 
@@ -30,7 +31,13 @@ def arguments(tmp_path: Path) -> list[str | Path]:
 
 def run(monkeypatch: pytest.MonkeyPatch, *arguments: str | Path) -> int:
     monkeypatch.setattr(sys, "argv", ["finetune_objectives", *map(str, arguments)])
-    return finetune_objectives.main()
+    with pytest.raises(SystemExit) as ended:
+        finish(finetune_objectives.main)
+    if isinstance(ended.value.code, str):
+        print(ended.value.code, file=sys.stderr)
+        return 1
+    assert isinstance(ended.value.code, int)
+    return ended.value.code
 
 
 def cells(text: str) -> list[list[str]]:
