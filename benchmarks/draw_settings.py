@@ -25,7 +25,7 @@ from arcfleet.neural.labelled_set import open_labelled
 from arcfleet.neural.plans import best, merge
 from arcfleet.neural.shipped import shipped_model
 from arcfleet.report.tables import table
-from benchmarks.machine import describe, finish
+from benchmarks.machine import describe, run_and_exit
 
 if TYPE_CHECKING:
     from arcfleet.neural.fast_policy import FastPolicy
@@ -107,4 +107,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    finish(main)
+    run_and_exit(main)

@@ -5,9 +5,12 @@ r"""Objectives of fine-tuning at equal time, from one model, over several seeds.
         --learning-rates 3e-5 1e-4 --device cuda --out objectives
 
 One run after the other, so that each has the device for itself; all objectives of a seed
-come before the next seed. Finished runs stand as lines in the folder and are not made
-again: what was stopped goes on with the same command, and the table has all lines of the
-folder. Validation sets have their labels beside them.
+come before the next seed. On a GPU a step of each is made before any is timed, since the
+first compiles kernels. Finished runs stand as lines in the folder and are not made again:
+what was stopped goes on with the same command, and the table has all lines of the folder.
+
+Validation sets have their labels beside them. Validating once before the first step is part
+of the minutes, the last time is not. "ppo" tests its baseline on the same sets.
 """
 
 from __future__ import annotations
@@ -16,6 +19,8 @@ import argparse
 import json
 import statistics
 import sys
+import tempfile
+from contextlib import suppress
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -32,36 +37,40 @@ from arcfleet.neural.fast_policy import decoding_model, fast_policy
 from arcfleet.neural.finetune import finetune
 from arcfleet.neural.finetune_config import FinetuneConfig
 from arcfleet.neural.labelled_set import open_labelled
+from arcfleet.neural.out_of_memory import OutOfMemoryError
+from arcfleet.neural.training_progress import Trained
 from arcfleet.neural.training_start import checksum
 from arcfleet.neural.validation import validate
 from arcfleet.report.tables import table
 from benchmarks.draw_settings import gap
-from benchmarks.machine import describe, finish
+from benchmarks.machine import describe, run_and_exit
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from arcfleet.neural.daam import Daam
     from arcfleet.neural.labelled_set import LabelledSet
 
-Line = dict[str, Any]
+    Gaps = dict[str, float]
+    Line = dict[str, Any]
 
 _FORMAT = "arcfleet-objectives-1"
 BEFORE = "before"
 COPIES = 32
-#: As the shipped model was fine-tuned, and what suited the others in trials.
-_MANY = FinetuneConfig(copies=16, moments=24, tokens=2_500_000, steps=1, pictures=0)
+# Of steps like those of the shipped model's last runs, but always under the capacity.
+_SAMPLES = FinetuneConfig(copies=16, moments=24, tokens=2_500_000, steps=1, pictures=0)
+# These and "imitate-best" as in the first comparison of the training log.
 _PPO = replace(
-    _MANY, objective="ppo", temperature=0.3, copies=4, moments=4, tokens=1_000_000
+    _SAMPLES, objective="ppo", temperature=0.3, copies=4, moments=4, tokens=1_000_000
 )
-OBJECTIVES: dict[str, FinetuneConfig] = {
-    "samples": _MANY,
-    "best-of-4": replace(_MANY, best_of=4),
-    "self-critical": replace(_MANY, objective="self-critical", temperature=0.3),
+COMPARED: dict[str, FinetuneConfig] = {
+    "samples": _SAMPLES,
+    "best-of-4": replace(_SAMPLES, best_of=4),
+    "self-critical": replace(_SAMPLES, objective="self-critical", temperature=0.3),
     "ppo": _PPO,
     "ppo-standardised": replace(_PPO, standardise=True),
     "imitate-best": replace(
-        _MANY,
+        _SAMPLES,
         objective="imitate-best",
         temperature=0.3,
         moments=8,
@@ -71,17 +80,14 @@ OBJECTIVES: dict[str, FinetuneConfig] = {
 }
 
 
-def measure(
-    model: Daam, validation: Sequence[LabelledSet], threads: int
-) -> dict[str, list[float]]:
-    """Give the gaps of each set: greedy, after the path optimiser, best of 32."""
-    policy = fast_policy(model)
-    found = {}
-    for labelled in validation:
-        gaps, _ = validate(decoding_model(model), labelled, threads=threads)
-        drawn = gap(policy, labelled, (None, VIEWS, TOUR_SHARE), COPIES, 0, threads)
-        found[labelled.name] = [*gaps, drawn]
-    return found
+def best_of_drawn(model: Daam, validation: Sequence[LabelledSet], threads: int) -> Gaps:
+    """Give the gap of the best of 32 samples, by the name of the set."""
+    setting, policy = (None, VIEWS, TOUR_SHARE), fast_policy(model)
+    with torch.inference_mode():
+        return {
+            labelled.name: gap(policy, labelled, setting, COPIES, 0, threads)
+            for labelled in validation
+        }
 
 
 def rows_of(lines: Sequence[Line]) -> tuple[list[tuple[object, ...]], list[str]]:
@@ -128,9 +134,19 @@ class Comparison:
             )
             for path in options.validation
         ]
-        ends = {"minutes": options.minutes, "steps": options.steps, "size": options.size}
-        files = [str(path) for path in (*options.data, *options.validation)]
-        self._of = {"init": checksum(options.init), "files": files, **ends}
+        files = (options.init, *options.data, *options.validation)
+        self._of = {
+            "files": {str(path): checksum(path) for path in files},
+            "device": device_name(self.device),
+            "validation_instances": options.validation_instances,
+            "minutes": options.minutes,
+            "steps": options.steps,
+            "size": options.size,
+            "settings": {
+                name: json.loads(json.dumps(config.as_facts()))
+                for name, config in COMPARED.items()
+            },
+        }
         options.out.mkdir(parents=True, exist_ok=True)
         path = options.out / "objectives.jsonl"
         self._file = LineFile(path, _FORMAT, "a run of this comparison")
@@ -150,17 +166,46 @@ class Comparison:
     def _make_all(self) -> bool:
         options = self.options
         if not self._has(BEFORE, 0.0, 0):
-            self._add(BEFORE, 0.0, 0, steps=0, seconds=0.0, model=self.first)
-        for seed, rate, name in product(
-            options.seeds, options.learning_rates, options.objectives
-        ):
-            if not self._has(name, rate, seed) and not self._run(name, rate, seed):
+            gaps = {
+                each.name: validate(decoding_model(self.first), each)[0]
+                for each in self.validation
+            }
+            first = Trained(
+                model_file=options.init, finished=True, steps=0, seconds=0.0, gaps=gaps
+            )
+            self._add((BEFORE, 0.0, 0), first)
+        wanted = product(options.seeds, options.learning_rates, options.objectives)
+        missing = [run for run in wanted if not self._has(run[2], run[1], run[0])]
+        if self.device.type == "cuda":
+            self._warm_up({name for _, _, name in missing})
+        complete = True
+        for seed, rate, name in missing:
+            try:
+                result = self._run(name, rate, seed)
+            except OutOfMemoryError as error:
+                print(f"{name} was left out: {error}; or a smaller --size", file=sys.stderr)
+                complete = False
+                continue
+            if not result.finished:
                 return False
-        return True
+            self._add((name, rate, seed), result)
+        return complete
 
-    def _run(self, name: str, rate: float, seed: int) -> bool:
-        options, usual = self.options, OBJECTIVES[name]
-        config = replace(
+    def _warm_up(self, names: Collection[str]) -> None:
+        """Make one step of each objective and scale, so that all kernels are there."""
+        for name, path in product(sorted(names), self.options.data):
+            with tempfile.TemporaryDirectory() as folder, suppress(OutOfMemoryError):
+                config = replace(self._config(name, 1e-9, 0), steps=1, minutes=None)
+                self._finetune(Path(folder) / "run", config, [path], most_sets=1)
+
+    def _run(self, name: str, rate: float, seed: int) -> Trained:
+        config = self._config(name, rate, seed)
+        folder = self.options.out / f"{name}-{rate:g}-{seed}"
+        return self._finetune(folder, config, self.options.data)
+
+    def _config(self, name: str, rate: float, seed: int) -> FinetuneConfig:
+        options, usual = self.options, COMPARED[name]
+        return replace(
             usual,
             model=self.first.config,
             learning_rate=rate,
@@ -172,25 +217,26 @@ class Comparison:
             validation_instances=options.validation_instances,
             validations=0,
         )
-        folder = options.out / f"{name}-{rate:g}-{seed}"
-        # "ppo" tests its baseline on the validation sets.
-        result = finetune(
+
+    def _finetune(
+        self,
+        folder: Path,
+        config: FinetuneConfig,
+        data: Sequence[Path],
+        most_sets: int | None = None,
+    ) -> Trained:
+        if self.device.type == "cuda":
+            torch.cuda.empty_cache()  # the run before had other shapes
+        return finetune(
             folder,
             config,
-            init=options.init,
-            data=options.data,
-            validation=options.validation,
-            device=options.device,
+            init=self.options.init,
+            data=data,
+            validation=self.options.validation[:most_sets],
+            device=self.options.device,
             resume=(folder / "config.json").exists(),
-            threads=options.threads,
+            threads=self.options.threads,
         )
-        if not result.finished:
-            return False
-        model, _ = load_model(result.model_file, self.device)
-        self._add(name, rate, seed, result.steps, result.seconds, model)
-        if self.device.type == "cuda":
-            torch.cuda.empty_cache()  # the next run has other shapes
-        return True
 
     def _has(self, name: str, rate: float, seed: int) -> bool:
         wanted = [name, rate, seed]
@@ -199,26 +245,27 @@ class Comparison:
             for line in self.lines
         )
 
-    def _add(
-        self, name: str, rate: float, seed: int, steps: int, seconds: float, model: Daam
-    ) -> None:
-        with torch.inference_mode():
-            gaps = measure(model, self.validation, self.options.threads)
+    def _add(self, run: tuple[str, float, int], result: Trained) -> None:
+        model, _ = load_model(result.model_file, self.device)
+        drawn = best_of_drawn(model, self.validation, self.options.threads)
+        name, rate, seed = run
         line = {
             "format": _FORMAT,
             "of": self._of,
             "objective": name,
             "learning_rate": rate,
             "seed": seed,
-            "steps": steps,
-            "seconds": round(seconds, 1),
-            "gaps": gaps,
-            "device": device_name(self.device),
+            "steps": result.steps,
+            "seconds": round(result.seconds, 1),
+            "gaps": {each: [*result.gaps[each], drawn[each]] for each in drawn},
             "where": describe(),
         }
         self.lines.append(line)
         self._file.add(f"{json.dumps(line)}\n".encode())
-        print(f"{name} {rate:g} seed {seed}: {steps} steps, {gaps}", file=sys.stderr)
+        print(
+            f"{name} {rate:g} seed {seed}: {result.steps} steps, {line['gaps']}",
+            file=sys.stderr,
+        )
 
 
 def main() -> int:
@@ -231,14 +278,16 @@ def main() -> int:
     parser.add_argument("--validation", type=Path, nargs="+", required=True)
     parser.add_argument("--validation-instances", type=int, default=256)
     parser.add_argument(
-        "--objectives", choices=list(OBJECTIVES), nargs="+", default=list(OBJECTIVES)
+        "--objectives", choices=list(COMPARED), nargs="+", default=list(COMPARED)
     )
     parser.add_argument("--learning-rates", type=float, nargs="+", default=[3e-5])
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
     end = parser.add_mutually_exclusive_group(required=True)
     end.add_argument("--minutes", type=float, help="of each run")
     end.add_argument("--steps", type=int, help="of each run")
-    parser.add_argument("--size", type=float, default=1.0, help="of steps, as a share")
+    parser.add_argument(
+        "--size", type=float, default=1.0, help="share of a step's usual arcs; default 1"
+    )
     parser.add_argument("--device", default="auto")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--out", type=Path, required=True)
@@ -247,17 +296,14 @@ def main() -> int:
         comparison = Comparison(options)
         complete = comparison.go()
     print(describe())
-    end_of_runs = (
-        f"{options.steps} steps"
-        if options.minutes is None
-        else (f"{options.minutes:g} minutes")
-    )
-    print(f"mean gaps to the labels in percent after {end_of_runs}: of all seeds, of each")
+    minutes, steps = options.minutes, options.steps
+    length = f"{steps} steps" if minutes is None else f"{minutes:g} minutes"
+    print(f"mean gaps to the labels in percent after {length}: of all seeds, of each")
     print(table(*rows_of(comparison.lines)))
     if not complete:
-        print("stopped; the same command goes on", file=sys.stderr)
+        print("some runs are missing; the same command goes on", file=sys.stderr)
     return 0 if complete else 1
 
 
 if __name__ == "__main__":
-    finish(main)
+    run_and_exit(main)

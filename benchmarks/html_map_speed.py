@@ -13,7 +13,7 @@ from pathlib import Path
 from arcfleet import Stop, read, solve
 from arcfleet.report.html_map import write_html
 from arcfleet.report.tables import table
-from benchmarks.machine import ROOT, describe, finish, shared_dir
+from benchmarks.machine import ROOT, describe, run_and_exit, shared_dir
 from tests.integration.browser import Browser
 
 # Moves the map a little on every frame; gives the milliseconds between frames, sorted.
@@ -70,4 +70,4 @@ def _measure(browser: Browser, path: Path, page: Path) -> tuple[str, ...]:
 
 
 if __name__ == "__main__":
-    finish(main)
+    run_and_exit(main)

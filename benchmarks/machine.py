@@ -29,7 +29,7 @@ def describe() -> str:
     return f"{machine()}, commit {commit()}"
 
 
-def finish(main: Callable[[], int | None]) -> None:
+def run_and_exit(main: Callable[[], int | None]) -> None:
     """Run a benchmark and exit; what is wrong with a file or setting is one sentence."""
     try:
         sys.exit(main())

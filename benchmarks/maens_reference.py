@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from arcfleet import METHODS, check, read, solve
 from arcfleet.report.tables import table
 from arcfleet.search import Stop
-from benchmarks.machine import describe, finish, shared_dir
+from benchmarks.machine import describe, run_and_exit, shared_dir
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -188,4 +188,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    finish(main)
+    run_and_exit(main)

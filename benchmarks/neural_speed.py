@@ -28,7 +28,7 @@ from arcfleet.neural.features import batch_from_dataset
 from arcfleet.neural.plans import as_decoded, optimise, paper_recipe
 from arcfleet.neural.state import allowed_arcs, start, step
 from arcfleet.report.tables import table
-from benchmarks.machine import describe, finish
+from benchmarks.machine import describe, run_and_exit
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -249,4 +249,4 @@ def _wait(device: torch.device) -> None:
 
 
 if __name__ == "__main__":
-    finish(main)
+    run_and_exit(main)

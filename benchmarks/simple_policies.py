@@ -19,7 +19,7 @@ from arcfleet.neural.decode import greedy, sample
 from arcfleet.neural.labelled_set import open_labelled
 from arcfleet.neural.plans import as_decoded
 from arcfleet.report.tables import table
-from benchmarks.machine import describe, finish
+from benchmarks.machine import describe, run_and_exit
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -81,4 +81,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    finish(main)
+    run_and_exit(main)

@@ -17,7 +17,7 @@ from arcfleet.report.tables import table
 from arcfleet.streets.chains import merge_chains
 from arcfleet.streets.files import read_map
 from arcfleet.streets.simplify import largest_strong_part, merge_close_junctions
-from benchmarks.machine import describe, shared_dir
+from benchmarks.machine import describe, run_and_exit, shared_dir
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -126,4 +126,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_and_exit(main)

@@ -28,7 +28,7 @@ from arcfleet.neural.pretrain import Pretraining, plans_of_step
 from arcfleet.neural.pretrain_config import PretrainConfig
 from arcfleet.neural.training_run import RunFolder
 from arcfleet.report.tables import table
-from benchmarks.machine import finish
+from benchmarks.machine import run_and_exit
 from benchmarks.neural_speed import introduce, multiply_adds, seconds
 
 if TYPE_CHECKING:
@@ -140,4 +140,4 @@ def run(device: torch.device, options: argparse.Namespace) -> None:
 
 
 if __name__ == "__main__":
-    finish(main)
+    run_and_exit(main)

@@ -10,6 +10,7 @@ from arcfleet import check
 from arcfleet.datasets import Dataset
 from arcfleet.errors import OptionError
 from arcfleet.network import Network
+from arcfleet.neural import evaluation
 from arcfleet.neural.decode import greedy
 from arcfleet.neural.draws import likeliest_of_views
 from arcfleet.neural.evaluation import decode_dataset, device_name
@@ -114,6 +115,17 @@ def test_a_part_is_decoded_as_in_the_whole(loaded: LoadedModel, dataset: Dataset
     assert part.costs.tolist() == whole.costs[3:6].tolist()
     assert part.plans[4][0].tolist() == whole.plans[4][0].tolist()
     assert told == [2, 3]
+
+
+def test_batches_too_large_for_the_memory(
+    loaded: LoadedModel, dataset: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def large(*_: object, **__: object) -> None:
+        raise RuntimeError("DefaultCPUAllocator: can't allocate memory")
+
+    monkeypatch.setattr(evaluation, "batch_from_dataset", large)
+    with pytest.raises(OptionError, match=r"batches of 3 instances .* smaller batches"):
+        decode_dataset(loaded, dataset, COUNT, "greedy", batch_size=3)
 
 
 def test_wrong_arguments(loaded: LoadedModel, dataset: Dataset) -> None:

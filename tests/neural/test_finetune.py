@@ -22,6 +22,7 @@ from arcfleet.neural.finetune import finetune
 from arcfleet.neural.finetune_config import OBJECTIVES, FinetuneConfig
 from arcfleet.neural.labelled_plans import plan_costs
 from arcfleet.neural.labelled_set import InstanceSet, open_instances
+from arcfleet.neural.out_of_memory import OutOfMemoryError
 from arcfleet.neural.plans import NO_PLAN, Plans, best, optimise
 from arcfleet.neural.policy_gradient import leave_one_out
 from arcfleet.neural.pretrain import pretrain
@@ -406,6 +407,17 @@ def test_wrong_arguments(folder: Path, tmp_path: Path) -> None:
     ):
         with pytest.raises(OptionError, match=message):
             config_of(FinetuneConfig, {"steps": 1, **settings})
+
+
+def test_too_little_memory_for_a_step(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def large(*_: object) -> None:
+        raise torch.OutOfMemoryError("CUDA out of memory.")
+
+    monkeypatch.setattr(Reinforce, "learn", large)
+    with pytest.raises(OutOfMemoryError, match="for tokens 2000 and rollout_tokens 1000: "):
+        run(folder, tmp_path / "run", replace(QUICK, objective="samples"))
 
 
 def test_a_step_holds_whole_updates() -> None:

@@ -16,13 +16,15 @@ from arcfleet.errors import (
     FileError,
     OptionError,
 )
-from arcfleet.neural import plan_pictures
+from arcfleet.neural import plan_pictures, training_loop, training_start
 from arcfleet.neural import pretrain as pretrain_module
 from arcfleet.neural.checkpoint import load_model, save_model
 from arcfleet.neural.daam import Daam
 from arcfleet.neural.daam_config import SERVED, DaamConfig, Served
 from arcfleet.neural.decode import greedy
 from arcfleet.neural.labelled_set import open_labelled
+from arcfleet.neural.learner import Learner
+from arcfleet.neural.out_of_memory import OutOfMemoryError
 from arcfleet.neural.plan_pictures import draw_examples
 from arcfleet.neural.plans import as_decoded
 from arcfleet.neural.pretrain import pretrain
@@ -368,10 +370,14 @@ def test_no_number_ends_a_run(
     [
         (MemoryError, ""),
         (RuntimeError, "DefaultCPUAllocator: can't allocate memory: you tried to allocate"),
+        (
+            RuntimeError,
+            "CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling",
+        ),
         (torch.OutOfMemoryError, "CUDA out of memory."),
     ],
 )
-def test_too_little_memory_ends_a_run(
+def test_too_little_memory_for_a_step(
     folder: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -391,19 +397,66 @@ def test_too_little_memory_ends_a_run(
     monkeypatch.setattr(pretrain_module, "imitation_loss", large)
     message = (
         f"expected step 3 to fit in the memory of device 'cpu', found too little for "
-        f"tokens {QUICK.tokens}: start a run with smaller ones in another folder"
+        f"tokens {QUICK.tokens}: start a run with fewer in another folder"
     )
-    with pytest.raises(OptionError) as without:
+    with pytest.raises(OutOfMemoryError) as without:
         run(folder, tmp_path / "run", replace(QUICK, validations=0))
     assert str(without.value) == message
     # A checkpoint after every step: what was learned until then is named.
     calls = 0
     always = replace(QUICK, validations=0, checkpoint_minutes=1e-9)
-    with pytest.raises(OptionError) as kept_some:
+    with pytest.raises(OutOfMemoryError) as kept_some:
         run(folder, tmp_path / "again", always)
     model = tmp_path / "again" / "model.safetensors"
-    assert str(kept_some.value) == f"{message}, from {model}, where the last checkpoint is"
+    assert str(kept_some.value) == f"{message}; the model of the last checkpoint is {model}"
     load_model(model)
+
+
+def test_too_little_memory_for_a_validation(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def large(*_: object, **__: object) -> None:
+        raise torch.OutOfMemoryError("CUDA out of memory.")
+
+    monkeypatch.setattr(training_loop, "validate", large)
+    out = tmp_path / "run"
+    config = replace(QUICK, validations=1)
+    with pytest.raises(
+        OutOfMemoryError, match=r"the plans of .* fewer validation_instances"
+    ):
+        run(folder, out, config)
+    # At the end all steps were kept before it, so that only the validation is made anew.
+    monkeypatch.undo()
+    monkeypatch.setattr(pretrain_module.Pretraining, "learn", large)
+    result = run(folder, out, config, resume=True)
+    assert result.finished
+    assert result.steps == QUICK.steps
+    assert result.gaps
+
+
+def test_too_little_memory_for_a_checkpoint(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(folder, tmp_path / "run")
+
+    def large(*_: object) -> None:
+        raise torch.OutOfMemoryError("CUDA out of memory.")
+
+    monkeypatch.setattr(Learner, "restore", large)
+    with pytest.raises(OutOfMemoryError, match="too little to resume: use another device"):
+        run(folder, tmp_path / "run", resume=True)
+
+
+def test_a_precision_that_the_device_has_not_leaves_no_folder(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OptionError("expected another precision")
+
+    monkeypatch.setattr(training_start, "working_type", refuse)
+    with pytest.raises(OptionError, match="expected another precision"):
+        run(folder, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
 
 
 def test_other_mistakes_are_not_taken_for_too_little_memory(

@@ -15,9 +15,6 @@ if TYPE_CHECKING:
 
     from arcfleet.neural.pretrain_config import Precision
 
-# What says so where torch has no class of its own for it.
-_OUT_OF_MEMORY = ("can't allocate memory", "not enough memory", "out of memory")
-
 _NAMES = re.compile(r"auto|cpu|cuda(:(0|[1-9]\d{0,3}))?")
 
 
@@ -83,14 +80,6 @@ def working_type(precision: Precision, device: torch.device) -> torch.dtype:
             f"found {torch.cuda.get_device_name(device)}: use precision 'auto'"
         )
     return torch.bfloat16
-
-
-def is_out_of_memory(error: BaseException) -> bool:
-    """Say whether an error means that the memory of a device did not suffice."""
-    if isinstance(error, MemoryError | torch.OutOfMemoryError):
-        return True
-    signs = any(sign in str(error) for sign in _OUT_OF_MEMORY)
-    return isinstance(error, RuntimeError) and signs
 
 
 @contextmanager

@@ -11,9 +11,10 @@ import torch
 from arcfleet.errors import OptionError, UnsolvableError
 from arcfleet.neural.cuda_graph import fastest_wrap
 from arcfleet.neural.decode import greedy
-from arcfleet.neural.device import choose_device, is_out_of_memory, torch_threads
+from arcfleet.neural.device import choose_device, torch_threads
 from arcfleet.neural.draws import draw_parts, likeliest_of_views
 from arcfleet.neural.features import batch_from_dataset
+from arcfleet.neural.out_of_memory import expected_to_fit
 from arcfleet.neural.plans import (
     NO_PLAN,
     Plans,
@@ -153,28 +154,27 @@ def decode_dataset(
     costs: list[NDArray[np.int64]] = []
     plans: dict[int, FlatPlan] = {}
     seconds = 0.0
-    try:
-        with torch_threads(threads), torch.inference_mode():
-            if loaded.device.type == "cuda" and warm_up:
-                _release_memory(loaded.device)
-                decode(first)
-            for start in range(first, end, size):
-                _release_memory(loaded.device)
-                started = time.perf_counter()
-                found = decode(start)  # on the host: the device has finished
-                seconds += time.perf_counter() - started
-                costs.append(_all_planned(found, dataset, start))
-                last = start + len(found.costs)
-                plans |= {i: flat_plan(found, i - start) for i in keep if start <= i < last}
-                if progress is not None:
-                    progress(last - first)
-    except (MemoryError, RuntimeError) as error:
-        if not is_out_of_memory(error):
-            raise
-        raise OptionError(
+
+    def too_large() -> str:
+        return (
             f"expected batches of {size} instances to fit in the device's memory, found "
             "too little: take smaller batches"
-        ) from None
+        )
+
+    with torch_threads(threads), torch.inference_mode(), expected_to_fit(too_large):
+        if loaded.device.type == "cuda" and warm_up:
+            _release_memory(loaded.device)
+            decode(first)
+        for start in range(first, end, size):
+            _release_memory(loaded.device)
+            started = time.perf_counter()
+            found = decode(start)  # on the host: the device has finished
+            seconds += time.perf_counter() - started
+            costs.append(_all_planned(found, dataset, start))
+            last = start + len(found.costs)
+            plans |= {i: flat_plan(found, i - start) for i in keep if start <= i < last}
+            if progress is not None:
+                progress(last - first)
     return DecodedSet(np.concatenate(costs), plans, seconds)
 
 

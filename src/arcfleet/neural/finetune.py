@@ -17,6 +17,7 @@ from arcfleet.neural.training_run import RunFolder
 from arcfleet.neural.training_start import (
     checksum,
     first_model,
+    require_precision,
     require_teamwork,
     require_weights,
 )
@@ -91,6 +92,7 @@ def finetune(
     if validation:
         require_distinct(validation, "to validate on")
     place = join_team(device)
+    require_precision(config, place)
     model = first_model(Daam, config, init)
     tell = progress or (lambda _: None)
     dimensions = config.model.mds_dimensions

@@ -14,8 +14,9 @@ from arcfleet.errors import ArcfleetError
 from arcfleet.instance.diagnose import require_solvable
 from arcfleet.network import Network
 from arcfleet.neural.hybrid import HybridJob, improve_job
+from arcfleet.neural.out_of_memory import OutOfMemoryError
 from arcfleet.neural.proposals import stands_alone
-from arcfleet.neural.solver import OutOfMemoryError, attempt_together
+from arcfleet.neural.solver import attempt_together
 from arcfleet.workers import TaskFailure, child_seed, run_tasks
 
 if TYPE_CHECKING:

@@ -20,6 +20,7 @@ from arcfleet.neural.training_run import RunFolder
 from arcfleet.neural.training_start import (
     checksum,
     first_model,
+    require_precision,
     require_teamwork,
     require_weights,
 )
@@ -93,6 +94,7 @@ def pretrain(
     if validation:
         require_distinct(validation, "to validate on")
     place = join_team(device)
+    require_precision(config, place)
     model = first_model(Daam, config, init)
     tell = progress or (lambda _: None)
 

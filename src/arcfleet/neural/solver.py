@@ -18,7 +18,6 @@ does not depend on the clock.
 from __future__ import annotations
 
 import time
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -29,22 +28,18 @@ import torch
 from arcfleet.errors import OptionError
 from arcfleet.neural.attempt import Attempt
 from arcfleet.neural.checkpoint import load_model_of
-from arcfleet.neural.device import (
-    choose_device,
-    is_out_of_memory,
-    torch_threads,
-    working_on,
-)
+from arcfleet.neural.device import choose_device, torch_threads, working_on
 from arcfleet.neural.fast_policy import decoding_model
 from arcfleet.neural.hybrid import improve
 from arcfleet.neural.kinds import KINDS, kind_of
+from arcfleet.neural.out_of_memory import expected_to_fit
 from arcfleet.neural.plans import NO_PLAN
 from arcfleet.neural.proposals import Proposer, one_plan
 from arcfleet.neural.shipped import model_path
 from arcfleet.search.progress import Progress
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
     from arcfleet.network import Network
@@ -63,10 +58,6 @@ _LARGEST_ROUND = {"cpu": 64, "cuda": 1024}
 _ANY_NUMBER = 2**62
 # Of the time limit of `hybrid`, the most that its learned plan may take.
 _HYBRID_SHARE = 0.2
-
-
-class OutOfMemoryError(OptionError):
-    """The instances do not fit in the memory of the device, all together."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -223,7 +214,7 @@ def attempt_together(
             torch_threads(threads),
             working_on(loaded.device),
             torch.inference_mode(),
-            _out_of_memory(loaded.device),
+            expected_to_fit(partial(_too_large, loaded.device)),
         ):
             _attempt(attempts, watch, loaded, method, seed, threads)
     except _TimeIsUp:
@@ -364,14 +355,8 @@ class _Watch:
             raise _TimeIsUp
 
 
-@contextmanager
-def _out_of_memory(device: torch.device) -> Iterator[None]:
-    try:
-        yield
-    except (MemoryError, RuntimeError) as error:
-        if not is_out_of_memory(error):
-            raise
-        raise OutOfMemoryError(
-            f"expected the instance to fit in the memory of device {str(device)!r}, found "
-            "too little: use another device or split it into smaller areas"
-        ) from None
+def _too_large(device: torch.device) -> str:
+    return (
+        f"expected the instance to fit in the memory of device {str(device)!r}, found "
+        "too little: use another device or split it into smaller areas"
+    )

@@ -6,6 +6,7 @@ import math
 import time
 import warnings
 from abc import ABC, abstractmethod
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Generic
 
 import torch
@@ -17,9 +18,10 @@ from arcfleet.errors import (
     WithoutPicturesWarning,
 )
 from arcfleet.neural.checkpoint import save_model
-from arcfleet.neural.device import is_out_of_memory, working_on, working_type
+from arcfleet.neural.device import working_on, working_type
 from arcfleet.neural.kinds import AnyModel
 from arcfleet.neural.learner import Learner
+from arcfleet.neural.out_of_memory import expected_to_fit, is_out_of_memory
 from arcfleet.neural.plan_pictures import draw_examples
 from arcfleet.neural.shrink import rung_sizes, rungs
 from arcfleet.neural.team import Team
@@ -177,14 +179,11 @@ class TrainingLoop(ABC, Generic[AnyModel]):
         try:
             saved = self.folder.load() if resume else None
             if saved is not None:
-                self.restore(*saved)
+                with expected_to_fit(self._too_large_a_model):
+                    self.restore(*saved)
             self.team.require_same([self.step, self.learner.updates], "checkpoint")
             self._take_new_end()
             return self.go(stop or _never)
-        except (MemoryError, RuntimeError) as error:
-            if not is_out_of_memory(error):
-                raise
-            raise OptionError(self._what_to_do_for_memory()) from None
         finally:
             self.folder.close()
 
@@ -204,7 +203,8 @@ class TrainingLoop(ABC, Generic[AnyModel]):
                     break
                 if self.validation and int(share * config.validations) > self._validated:
                     self._validate(int(share * config.validations))
-                self.learn(config.rate(self.step, share))
+                with expected_to_fit(self._too_large_a_step):
+                    self.learn(config.rate(self.step, share))
                 self.step += 1
                 self._ended = False
                 if self.step % config.log_steps == 0:
@@ -214,6 +214,7 @@ class TrainingLoop(ABC, Generic[AnyModel]):
                     kept = self.seconds
             if not self._ended:
                 if share >= 1 and self.validation:
+                    self._keep(finished=False)  # it may take long, or more memory
                     self._validate(config.validations)
                 self._keep(finished=share >= 1)
             self.team.wait()  # what the first one wrote may be read next
@@ -239,6 +240,8 @@ class TrainingLoop(ABC, Generic[AnyModel]):
             self.gaps = {name: Gaps(*gaps) for name, gaps in facts["gaps"].items()}
             self.restore_extra(tensors)
         except (KeyError, ValueError, TypeError, RuntimeError) as error:
+            if is_out_of_memory(error):
+                raise
             raise FileError(
                 self.folder.path,
                 "expected a checkpoint of the same model, made on the same kind of "
@@ -250,17 +253,32 @@ class TrainingLoop(ABC, Generic[AnyModel]):
         facts = self.folder.identity
         return {name: facts[name] for name in facts if name != "earlier_ends"}
 
-    def _what_to_do_for_memory(self) -> str:
+    def _too_large_a_step(self) -> str:
         config, names = self.settings, ("tokens", "rollout_tokens")
         sizes = {n: getattr(config, n) for n in names if hasattr(config, n)}
         now = " and ".join(f"{name} {size}" for name, size in sizes.items())
+        return self._too_large(
+            f"step {self.step + 1}",
+            f"for {now}: start a run with fewer in another folder",
+        )
+
+    def _too_large_a_set(self, labelled: LabelledSet) -> str:
+        return self._too_large(
+            f"the plans of {labelled.name}",
+            f"for {len(labelled)} instances: start a run with fewer validation_instances "
+            "in another folder",
+        )
+
+    def _too_large_a_model(self) -> str:
+        return self._too_large("the model and its data", "to resume: use another device")
+
+    def _too_large(self, what: str, remedy: str) -> str:
         text = (
-            f"expected step {self.step + 1} to fit in the memory of device "
-            f"{str(self.device)!r}, found too little for {now}: start a run with smaller "
-            "ones in another folder"
+            f"expected {what} to fit in the memory of device {str(self.device)!r}, found "
+            f"too little {remedy}"
         )
         if self.folder.model_file.exists():
-            text += f", from {self.folder.model_file}, where the last checkpoint is"
+            text += f"; the model of the last checkpoint is {self.folder.model_file}"
         return text
 
     def _take_new_end(self) -> None:
@@ -328,9 +346,10 @@ class TrainingLoop(ABC, Generic[AnyModel]):
         for labelled in self.validation:
             share = self.settings.progress(self.step, self.seconds)
             self._report(f"validating {labelled.name}", share)
-            self.gaps[labelled.name], plans = validate(
-                model, labelled, threads=self.threads
-            )
+            with expected_to_fit(partial(self._too_large_a_set, labelled)):
+                self.gaps[labelled.name], plans = validate(
+                    model, labelled, threads=self.threads
+                )
             found.append((labelled, plans))
         gaps = {name: gap._asdict() for name, gap in self.gaps.items()}
         self.folder.log(

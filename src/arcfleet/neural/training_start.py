@@ -11,6 +11,7 @@ import torch
 from arcfleet.errors import OptionError
 from arcfleet.neural.checkpoint import load_model_of
 from arcfleet.neural.daam import Daam
+from arcfleet.neural.device import working_type
 from arcfleet.neural.grow import can_grow, grown
 from arcfleet.neural.team import Team
 
@@ -65,6 +66,11 @@ def require_teamwork(config: PretrainConfig) -> None:
             f"expected another norm than batch for {size} processes, each of which would "
             "take the statistics of its own part: choose rms, or start one process"
         )
+
+
+def require_precision(config: PretrainConfig, device: torch.device) -> None:
+    """Raise OptionError where the device cannot work in the precision asked for."""
+    working_type(config.precision, device)
 
 
 def checksum(path: Path | str) -> str:

@@ -11,8 +11,9 @@ import pytest
 pytest.importorskip("torch", reason="needs the extra neural")
 
 from arcfleet.neural.finetune import finetune
+from arcfleet.neural.reinforce import Reinforce
 from benchmarks import finetune_objectives
-from benchmarks.machine import finish
+from benchmarks.machine import run_and_exit
 from tests.neural.labelled_towns import labelled_file
 from tests.tiny_model import tiny_model_file
 
@@ -32,7 +33,7 @@ def arguments(tmp_path: Path) -> list[str | Path]:
 def run(monkeypatch: pytest.MonkeyPatch, *arguments: str | Path) -> int:
     monkeypatch.setattr(sys, "argv", ["finetune_objectives", *map(str, arguments)])
     with pytest.raises(SystemExit) as ended:
-        finish(finetune_objectives.main)
+        run_and_exit(finetune_objectives.main)
     if isinstance(ended.value.code, str):
         print(ended.value.code, file=sys.stderr)
         return 1
@@ -54,7 +55,7 @@ def test_every_objective_has_a_row_and_is_run_once(
 ) -> None:
     assert run(monkeypatch, *arguments, "--seeds", "1") == 0
     rows = cells(capsys.readouterr().out)
-    names = list(finetune_objectives.OBJECTIVES)
+    names = list(finetune_objectives.COMPARED)
     assert [row[:4] for row in rows] == [
         ["before", "-", "1", "0"],
         *([name, "3e-05", "1", "1"] for name in names),
@@ -88,19 +89,46 @@ def test_a_stopped_run_goes_on(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    learned = 0
+    learn = Reinforce.learn
+
+    def counted(self: Reinforce, rate: float) -> None:
+        nonlocal learned
+        learned += 1
+        learn(self, rate)
 
     def stopped(*given: Any, **options: Any) -> Any:
-        return finetune(*given, **options, stop=lambda: True)
+        return finetune(*given, **options, stop=lambda: learned == 1)
 
+    monkeypatch.setattr(Reinforce, "learn", counted)
     monkeypatch.setattr(finetune_objectives, "finetune", stopped)
-    few = (*arguments, "--seeds", "1", "--objectives", "samples")
+    few = (*arguments, "--seeds", "1", "--objectives", "samples", "--steps", "3")
     assert run(monkeypatch, *few) == 1
     output = capsys.readouterr()
     assert "the same command goes on" in output.err
     assert [row[0] for row in cells(output.out)] == ["before"]
     monkeypatch.setattr(finetune_objectives, "finetune", finetune)
     assert run(monkeypatch, *few) == 0
-    assert [row[0] for row in cells(capsys.readouterr().out)] == ["before", "samples"]
+    rows = cells(capsys.readouterr().out)
+    assert [(row[0], row[3]) for row in rows] == [("before", "0"), ("samples", "3")]
+    assert learned == 3  # the step before the stop was not made again
+
+
+def test_what_does_not_fit_in_memory_is_left_out(
+    arguments: list[str | Path],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def large(*_: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(Reinforce, "learn", large)
+    few = ("--seeds", "1", "--objectives", "samples", "imitate-best")
+    assert run(monkeypatch, *arguments, *few) == 1
+    output = capsys.readouterr()
+    assert "samples was left out: expected step 1 to fit" in output.err
+    assert [row[0] for row in cells(output.out)] == ["before", "imitate-best"]
 
 
 def test_lines_of_another_comparison_are_refused(
@@ -113,8 +141,9 @@ def test_lines_of_another_comparison_are_refused(
     assert run(monkeypatch, *few) == 0
     lines = tmp_path / "out" / "objectives.jsonl"
     kept = lines.read_bytes()
-    assert run(monkeypatch, *few, "--size", "0.001") == 1
-    assert f"{lines}:1: expected a run of this comparison" in capsys.readouterr().err
+    for other in (("--size", "0.001"), ("--validation-instances", "2")):
+        assert run(monkeypatch, *few, *other) == 1
+        assert f"{lines}:1: expected a run of this comparison" in capsys.readouterr().err
     assert lines.read_bytes() == kept
 
 
@@ -126,4 +155,5 @@ def test_a_wrong_file_is_one_sentence(
 ) -> None:
     missing = tmp_path / "missing.safetensors"
     assert run(monkeypatch, *arguments, "--init", missing) == 1
-    assert capsys.readouterr().err.startswith(f"finetune_objectives: {missing}: ")
+    (sentence,) = capsys.readouterr().err.splitlines()
+    assert sentence.startswith(f"finetune_objectives: {missing}: ")
