@@ -257,7 +257,7 @@ _LEARNED_METHODS = (
     ),
     Method(
         name="daam-sample",
-        summary="learned: the best of many plans that the model draws, path optimiser",
+        summary="learned: plans drawn by the model, then routes of the best drawn anew",
         default_stop=Stop(iterations=32),
         run=_learned,
         kind="daam",

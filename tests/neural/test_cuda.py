@@ -43,7 +43,7 @@ DECODINGS = ["greedy", "beam", "sample", "distinct"]
 STOPS = {
     "daam": Stop(iterations=1),
     "daam-greedy": Stop(iterations=1),
-    "daam-sample": Stop(iterations=9),
+    "daam-sample": Stop(iterations=30),  # more than are drawn whole
     "hybrid": Stop(iterations=50),
 }
 

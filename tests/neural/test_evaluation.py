@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -13,16 +13,13 @@ from arcfleet.network import Network
 from arcfleet.neural import evaluation
 from arcfleet.neural.decode import greedy
 from arcfleet.neural.draws import likeliest_of_views
-from arcfleet.neural.evaluation import decode_dataset, device_name
+from arcfleet.neural.evaluation import Decoding, decode_dataset, device_name
 from arcfleet.neural.features import batch_from_dataset
 from arcfleet.neural.plans import as_decoded, optimise, paper_recipe
 from arcfleet.neural.solver import LoadedModel, load_for_solving
 from arcfleet.solution.plan import from_plan
 from tests.neural.labelled_towns import labelled_file
 from tests.tiny_model import tiny_model_file
-
-if TYPE_CHECKING:
-    from arcfleet.neural.evaluation import Decoding
 
 COUNT = 7
 
@@ -40,7 +37,7 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
     return Dataset.open(path)
 
 
-@pytest.mark.parametrize("decoding", ["greedy", "greedy-optimised", "recipe", "sample"])
+@pytest.mark.parametrize("decoding", get_args(Decoding))
 def test_plans_are_valid_and_cost_what_is_said(
     loaded: LoadedModel, dataset: Dataset, decoding: Decoding
 ) -> None:
@@ -50,7 +47,7 @@ def test_plans_are_valid_and_cost_what_is_said(
         dataset,
         COUNT,
         decoding,
-        samples=3,
+        samples=20,
         keep=range(COUNT),
         batch_size=3,
         progress=told.append,

@@ -22,6 +22,7 @@ from arcfleet.methods import DAAM_METHODS
 from arcfleet.neural import draws, proposals, solver
 from arcfleet.neural import plans as plans_module
 from arcfleet.neural.decode import sample
+from arcfleet.neural.redraw import redraw
 from arcfleet.neural.window import windowed_rollout
 from arcfleet.search import Result
 
@@ -91,10 +92,9 @@ def test_another_seed_draws_other_plans(small: Instance, model: Path) -> None:
     assert min(x.cost for x in results) == solve(small, stop=Stop(iterations=999)).cost
 
 
-@pytest.mark.parametrize("method", DAAM_METHODS)
-def test_large_instances_go_through_windows(
-    method: str, village: Instance, model: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def large(village: Instance, monkeypatch: pytest.MonkeyPatch) -> tuple[Instance, list[int]]:
+    """An instance that goes through windows, and the plans that did, as they are made."""
     # Few streets of the village are left, so that windows of 8 tasks take little time.
     nothing_to_serve: dict[str, Any] = {
         "demand": 0,
@@ -105,7 +105,6 @@ def test_large_instances_go_through_windows(
         link if i % 3 == 0 else replace(link, required=False, **nothing_to_serve)
         for i, link in enumerate(village.links)
     )
-    instance = replace(village, links=some)
     seen: list[int] = []
 
     def narrow(*arguments: Any, **options: Any) -> torch.Tensor:
@@ -114,9 +113,18 @@ def test_large_instances_go_through_windows(
 
     monkeypatch.setattr(proposals, "windowed_rollout", narrow)
     monkeypatch.setattr(proposals, "MOST_TASKS_AT_ONCE", 10)
+    return replace(village, links=some), seen
+
+
+@pytest.mark.parametrize("method", DAAM_METHODS)
+def test_large_instances_go_through_windows(
+    method: str, large: tuple[Instance, list[int]], model: Path
+) -> None:
+    instance, seen = large
     stop = Stop(iterations=4)
     first = solve(instance, method, stop=stop, seed=3, model=model)
     require_sound(instance, first)
+    # Two routes together are too long to be drawn at once.
     rounds = {"daam": [1, 1], "daam-sample": [1, 3]}
     assert seen == rounds.get(method, [1])
     again = solve(instance, method, stop=stop, seed=3, model=model)
@@ -125,6 +133,48 @@ def test_large_instances_go_through_windows(
         hurried = solve(instance, method, stop=Stop(seconds=0.0), model=model)
     require_sound(instance, hurried)
     assert hurried.iterations == (2 if method == "hybrid" else 1)
+
+
+@pytest.fixture
+def drawn(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
+    """How plans are drawn, and how many, as they are."""
+    made: list[tuple[str, int]] = []
+
+    def note(kind: str, name: str, function: Any) -> None:
+        def call(policy: Any, batch: Any, *arguments: Any, **options: Any) -> Any:
+            made.append((kind, arguments[-2]))  # the copies, before the seeds
+            return function(policy, batch, *arguments, **options)
+
+        monkeypatch.setattr(proposals, name, call)
+
+    note("whole", "draw_parts", draws.draw_parts)
+    note("anew", "redraw", redraw)
+    return made
+
+
+def test_short_routes_of_large_instances_are_drawn_anew(
+    large: tuple[Instance, list[int]], drawn: list[tuple[str, int]], model: Path
+) -> None:
+    instance, seen = replace(large[0], capacity=500), large[1]
+    stop = Stop(iterations=30)
+    first = solve(instance, "daam-sample", stop=stop, seed=3, model=model)
+    require_sound(instance, first)
+    assert seen == [1]
+    assert drawn == [("anew", copies) for copies in (4, *[4] * 4, 4, 4, 1)]
+    again = solve(instance, "daam-sample", stop=stop, seed=3, model=model)
+    assert again.solution == first.solution
+
+
+def test_samples_are_drawn_whole_first_and_then_anew(
+    village: Instance, drawn: list[tuple[str, int]], model: Path
+) -> None:
+    stop = Stop(iterations=40)
+    result = solve(village, "daam-sample", stop=stop, seed=1, model=model)
+    require_sound(village, result)
+    assert result.iterations == 40
+    # One greedy plan, rounds of 4 and 16, and of what is left.
+    anew = [("anew", copies) for copies in (4, *[4] * 4, 3)]
+    assert drawn == [("whole", 4), ("whole", 12), *anew]
 
 
 def all_at(temperature: float, tasks: Tensor) -> Tensor:

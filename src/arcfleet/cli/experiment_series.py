@@ -35,7 +35,7 @@ _ROWS_HELP = """\
 rows: NAME, NAME=NUMBER (plans, iterations or samples), sample=NUMBER@TEMPERATURE
   ps ps-ellipse ps-efficiency ps-alt1 ps-alt2            path scanning
   s2v-dqn vrp-dl daam-sl daam-sl-rl daam-po              learned, as in the paper
-  daam-directions daam-views sample hybrid               learned, ours
+  daam-directions daam-views sample redraw hybrid        learned, ours
   maens ruin-recreate                                    searches
 """
 
@@ -122,7 +122,10 @@ def _add(names: Commands, name: str, text: str, epilog: str) -> ArgumentParser:
 def _add_rows(parser: ArgumentParser, text: str) -> None:
     parser.add_argument("--rows", metavar="A,B", help=text)
     parser.add_argument(
-        "--temperature", type=float, metavar="T", help="of sample, where it says none"
+        "--temperature",
+        type=float,
+        metavar="T",
+        help="of sample and redraw, where they say none",
     )
 
 

@@ -126,6 +126,7 @@ ROW_TYPES: dict[str, RowType] = {
         ),
         _decoding("daam-views", "DaAM (four views)", "daam", "views"),
         _decoding("sample", "DaAM", "daam", "sample", samples=32),
+        _decoding("redraw", "DaAM", "daam", "redraw", samples=32),
         _search("ruin-recreate", "ruin and recreate", 10_000, 10),
         RowType(
             name="hybrid",
@@ -226,23 +227,25 @@ def _parse(text: str, seed: int, temperature: float | None) -> Row:
         raise OptionError(f"expected the name of a row, got {name!r}: {hint}")
     if number and not kind.unit:
         raise OptionError(f"expected {name!r} without a number, got {text!r}")
-    if heat and kind.method != "sample":
+    if heat and kind.unit != "samples":
         raise OptionError(
-            f"expected a temperature for sample only, as in sample=32@0.5, got {text!r}"
+            "expected a temperature for sample and redraw only, as in sample=32@0.5, got "
+            f"{text!r}"
         )
     count = _whole(number, text) if number else kind.number
     settings: dict[str, int | float] = {}
     if kind.kind != "decoding":
         settings = {"iterations": count, "seed": seed}
-    elif kind.method == "sample":
+    elif kind.unit == "samples":
         given = _temperature(heat, text) if heat else temperature
         settings = {"samples": count, "seed": seed}
         if given is not None:
             settings["temperature"] = given
     label = kind.label
-    if kind.method == "sample":
+    if kind.unit == "samples":
         heat = f" at {settings['temperature']:g}" if "temperature" in settings else ""
-        label += f" (best of {count}{heat})"
+        anew = ", routes redrawn" if kind.method == "redraw" else ""
+        label += f" (best of {count}{heat}{anew})"
     elif count != kind.number:
         label += f" ({count:,} {kind.unit})"
     return Row(

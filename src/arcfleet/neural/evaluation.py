@@ -25,6 +25,7 @@ from arcfleet.neural.plans import (
     optimise,
     paper_recipe,
 )
+from arcfleet.neural.redraw import draw_and_redraw
 from arcfleet.workers import child_seed
 
 if TYPE_CHECKING:
@@ -41,9 +42,11 @@ if TYPE_CHECKING:
     FlatPlan = tuple[IntArray, IntArray]
 
 # The likeliest arc at each step as decoded, the same through the path optimiser with
-# directions, the paper's recipe, and the best of four views or of some samples through that
-# optimiser.
-Decoding = Literal["greedy", "greedy-optimised", "recipe", "views", "sample"]
+# directions, the paper's recipe, the best of four views or of some samples through that
+# optimiser, and samples whose routes are then drawn anew.
+Decoding = Literal["greedy", "greedy-optimised", "recipe", "views", "sample", "redraw"]
+
+_DRAWING = {"sample": draw_parts, "redraw": draw_and_redraw}
 
 #: Instances decoded at a time, unless told otherwise.
 USUAL_BATCH = {"cpu": 64, "cuda": 1024}
@@ -137,7 +140,7 @@ def decode_dataset(
         raise OptionError(f"expected batches of at least 1 instance, got {size}")
 
     # Half of a child seed, since torch has no unsigned numbers.
-    drawn = range(first, end) if decoding == "sample" else range(0)
+    drawn = range(first, end) if decoding in _DRAWING else range(0)
     seeds = torch.tensor([child_seed(seed, i) >> 1 for i in drawn], dtype=torch.int64)
 
     def decode(start: int) -> Plans:
@@ -200,8 +203,8 @@ def _plans(
         return paper_recipe(loaded.model, batch, threads=threads, wrap=wrap)
     if decoding == "views":
         return likeliest_of_views(loaded.model, batch, threads=threads, wrap=wrap)
-    if decoding == "sample":
-        drawn = draw_parts(
+    if decoding in _DRAWING:
+        drawn = _DRAWING[decoding](
             loaded.model,
             batch,
             samples,

@@ -6,7 +6,7 @@ piece; the path optimiser (`search/split.py`) runs there, on threads.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
@@ -50,6 +50,10 @@ class Plans(NamedTuple):
     arcs: IntArray
     starts_route: NDArray[np.bool_]
     costs: NDArray[np.int64]
+
+    def at(self, index: Any) -> Plans:
+        """Give those that an index into (batch, copies) finds, as numpy takes it."""
+        return Plans(self.arcs[index], self.starts_route[index], self.costs[index])
 
 
 def as_decoded(batch: ArcBatch, rollout: Rollout) -> Plans:
@@ -118,11 +122,19 @@ def best(plans: Plans) -> Plans:
     comparable = np.where(plans.costs == NO_PLAN, np.iinfo(np.int64).max, plans.costs)
     row = np.arange(len(comparable))
     copy = comparable.argmin(axis=1)
-    return Plans(
-        plans.arcs[row, copy][:, None],
-        plans.starts_route[row, copy][:, None],
-        plans.costs[row, copy][:, None],
-    )
+    return plans.at((row[:, None], copy[:, None]))
+
+
+def best_so_far(plans: Plans) -> Plans:
+    """Give in the place of each copy the cheapest one up to it; of equal ones the first."""
+    comparable = np.where(plans.costs == NO_PLAN, np.iinfo(np.int64).max, plans.costs)
+    least = np.minimum.accumulate(comparable, axis=1)
+    better = np.zeros(least.shape, dtype=np.bool_)
+    better[:, 1:] = least[:, 1:] < least[:, :-1]
+    number = np.arange(least.shape[1])
+    copy = np.maximum.accumulate(np.where(better, number, 0), axis=1)
+    row = np.arange(len(copy))[:, None]
+    return plans.at((row, copy))
 
 
 def merge(*parts: Plans) -> Plans:
@@ -141,8 +153,7 @@ def flat_plan(plans: Plans, instance: int) -> tuple[IntArray, IntArray]:
 
     Raises UnsolvableError where none of its copies is a plan.
     """
-    one = slice(instance, instance + 1)
-    plan = best(Plans(plans.arcs[one], plans.starts_route[one], plans.costs[one]))
+    plan = best(plans.at(slice(instance, instance + 1)))
     if plan.costs[0, 0] == NO_PLAN:
         raise UnsolvableError(
             "expected at least one plan within the fleet limit, got none among "

@@ -1,13 +1,14 @@
 """Plans of some instances by the model and the path optimiser.
 
 Instances of more tasks than models are trained on go through windows of the nearest tasks,
-one instance at a time. They have one view only.
+one instance at a time. They have one view only, until their routes are drawn anew.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
 import torch
 
 from arcfleet.neural.cuda_graph import fastest_wrap
@@ -16,13 +17,16 @@ from arcfleet.neural.draws import draw_parts, likeliest_of_views, usual_temperat
 from arcfleet.neural.features import batch_from_networks
 from arcfleet.neural.gumbel import draw_seeds, gumbel_noise
 from arcfleet.neural.plans import (
+    NO_PLAN,
     Plans,
     as_decoded,
     best,
     flat_plan,
     merge,
     optimise,
+    padded,
 )
+from arcfleet.neural.redraw import ROUND, WHOLE, redraw
 from arcfleet.neural.rollout import Rollout
 from arcfleet.neural.window import windowed_rollout
 
@@ -32,11 +36,15 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from arcfleet.network import Network
+    from arcfleet.neural.arc_batch import ArcBatch
     from arcfleet.neural.kinds import Model
     from arcfleet.neural.rollout import OnStep
     from arcfleet.solution.plan import IntArray
 
     Choose = Callable[[Tensor], Tensor]
+
+# Rounds of routes drawn anew, about, however many plans are asked for.
+_ROUNDS = 16
 
 #: Beyond so many tasks the model sees a window of the nearest ones.
 MOST_TASKS_AT_ONCE = 300
@@ -47,11 +55,18 @@ def stands_alone(network: Network) -> bool:
     return network.num_tasks > MOST_TASKS_AT_ONCE or network.num_tasks == 0
 
 
+def has_short_routes(plans: Plans) -> bool:
+    """Say whether any two routes of all plans are no more than a model sees at once."""
+    if (plans.costs == NO_PLAN).any():
+        return False
+    route = plans.starts_route[:, 0].cumsum(1) * (plans.arcs[:, 0] != 0)
+    longest = (np.sort(np.bincount(one)[1:])[-2:].sum() for one in route)
+    return all(tasks <= MOST_TASKS_AT_ONCE for tasks in longest)
+
+
 def one_plan(plans: Plans, instance: int, copy: int) -> tuple[IntArray, IntArray]:
     """Give one plan of one instance as arcs and route starts."""
-    here = slice(instance, instance + 1), slice(copy, copy + 1)
-    alone = Plans(plans.arcs[here], plans.starts_route[here], plans.costs[here])
-    return flat_plan(alone, 0)
+    return flat_plan(plans.at((slice(instance, instance + 1), slice(copy, copy + 1))), 0)
 
 
 class Proposer:
@@ -91,11 +106,17 @@ class Proposer:
             mds_dimensions=model.config.mds_dimensions,
             threads=threads,
         )
+        self._whole = 0  # plans of each instance that `sample` has drawn whole
+        arcs = np.zeros((len(networks), 1, int(self.batch.num_tasks.amax())), np.int32)
+        costs = np.full((len(networks), 1), NO_PLAN, dtype=np.int64)
+        self._cheapest = Plans(arcs, arcs.astype(np.bool_), costs)
 
     def greedy(self, on_step: OnStep) -> Plans:
         """Give one plan of each instance: the likeliest arc at each step."""
         rollout = self._greedily(on_step)
-        return optimise(self.batch, rollout, choose_directions=True, threads=self.threads)
+        plans = optimise(self.batch, rollout, choose_directions=True, threads=self.threads)
+        self._keep(range(len(self.batch)), plans)
+        return plans
 
     def decoded(self, on_step: OnStep) -> Plans:
         """Give the plans of `greedy` without the path optimiser."""
@@ -123,23 +144,70 @@ class Proposer:
         return best(merge(*both))
 
     def sample(self, rows: Sequence[int], copies: int, on_step: OnStep) -> Iterator[Plans]:
-        """Draw some plans of each of some instances; give them as they are ready."""
-        batch = self.batch
+        """Draw some plans of each of some instances; give them as they are ready.
+
+        The first are drawn whole; later ones have routes of the best so far drawn anew.
+        """
+        for plans in self._draws(rows, copies, on_step):
+            self._keep(rows, plans)
+            yield plans
+
+    def _draws(self, rows: Sequence[int], copies: int, on_step: OnStep) -> Iterator[Plans]:
+        whole = min(copies, WHOLE - self._whole)
+        if self.windowed:
+            # One plan by windows, which takes long, is enough to go on with.
+            whole = 0 if has_short_routes(self._cheapest) else copies
+        if whole:
+            yield from self._whole_draws(rows, whole, on_step)
+            self._whole += whole
+        # Where very many are asked for, rounds grow with them.
+        size = max(ROUND, copies // _ROUNDS)
+        for first in range(whole, copies, size):
+            yield redraw(
+                self.model,
+                self._some(rows),
+                self._cheapest.at(list(rows)),
+                min(size, copies - first),
+                draw_seeds(len(rows), self.generator),
+                own_unit=self.windowed,
+                threads=self.threads,
+                on_step=on_step,
+                wrap=self.wrap,
+            )
+
+    def _whole_draws(
+        self, rows: Sequence[int], copies: int, on_step: OnStep
+    ) -> Iterator[Plans]:
         if self.windowed:
             rollout = self._windows(copies, self._drawing(), on_step)
-            yield optimise(batch, rollout, choose_directions=True, threads=self.threads)
+            yield optimise(
+                self.batch, rollout, choose_directions=True, threads=self.threads
+            )
             return
-        if len(rows) < len(batch):
-            batch = batch.select(torch.tensor(rows, device=batch.real.device))
         yield from draw_parts(
             self.model,
-            batch,
+            self._some(rows),
             copies,
-            draw_seeds(len(batch), self.generator),
+            draw_seeds(len(rows), self.generator),
             threads=self.threads,
             on_step=on_step,
             wrap=self.wrap,
         )
+
+    def _some(self, rows: Sequence[int]) -> ArcBatch:
+        if len(rows) == len(self.batch):
+            return self.batch
+        return self.batch.select(torch.tensor(rows, device=self.batch.real.device))
+
+    def _keep(self, rows: Sequence[int], plans: Plans) -> None:
+        """Remember the cheapest plan of each instance, for its routes to be drawn anew."""
+        # New ones first: of those that are no plans, any that serves all.
+        here = list(rows)
+        plans = padded(plans, self._cheapest.arcs.shape[2])
+        better = best(merge(plans, self._cheapest.at(here)))
+        self._cheapest.arcs[here] = better.arcs
+        self._cheapest.starts_route[here] = better.starts_route
+        self._cheapest.costs[here] = better.costs
 
     def _greedily(self, on_step: OnStep) -> Rollout:
         if self.windowed:

@@ -136,7 +136,7 @@ def look(batch: ArcBatch, state: State, tasks: int) -> Window:
     other = torch.where(here < 2, here, here ^ 1)  # pairs begin at an even number
     twin = torch.where(real & real.gather(1, other), other, here)
     window = ArcBatch(
-        features=_centred(batch.features[0, arcs], real) * real[..., None],
+        features=centred(batch.features[0, arcs], real) * real[..., None],
         distance=_costs(batch, arcs),
         start=here,
         end=here,
@@ -211,7 +211,7 @@ def _costs(batch: ArcBatch, arcs: Tensor) -> Tensor:
     return batch.distance[0, ends[:, :, None], starts[:, None, :]]
 
 
-def _centred(features: Tensor, real: Tensor) -> Tensor:
+def centred(features: Tensor, real: Tensor) -> Tensor:
     """Turn the MDS coordinates as classical scaling of the window alone would have them.
 
     Centred, and the axes by falling variance: that is what a model was trained on. The

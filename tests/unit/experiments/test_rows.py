@@ -54,6 +54,12 @@ def test_a_row_has_one_name_however_it_is_asked_for() -> None:
     old = {"samples": 32, "seed": 0, "temperature": 0.3}
     assert full_name("sample", old) == "sample=32@0.3"
     assert full_name("sample=32:big", old) == "sample=32@0.3:big"
+    (anew,) = parse_rows(["redraw=8@0.7"])
+    assert (anew.name, anew.label) == (
+        "redraw=8@0.7",
+        "DaAM (best of 8 at 0.7, routes redrawn)",
+    )
+    assert dict(anew.settings) == {"samples": 8, "seed": 0, "temperature": 0.7}
     assert full_name("hybrid", {"iterations": 7}) == "hybrid=7"
     assert full_name("daam-sl-rl:gat", {"pretrain_steps": 3}) == "daam-sl-rl:gat"
     assert full_name("ps", {"iterations": 5}) == "ps"
@@ -68,7 +74,7 @@ def test_a_row_has_one_name_however_it_is_asked_for() -> None:
         ("daam-po=7", "'daam-po' without a number"),
         ("maens=0", "from 1 to 1e9"),
         ("maens=many", "from 1 to 1e9"),
-        ("maens=7@1", "temperature for sample only"),
+        ("maens=7@1", "temperature for sample and redraw only"),
         ("sample=7@-1", "temperature above 0"),
     ],
 )

@@ -1,0 +1,94 @@
+"""What is asked of a proposer, and what it remembers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+import torch
+
+from arcfleet.network import Network
+from arcfleet.neural import proposals
+from arcfleet.neural.draws import draw_parts
+from arcfleet.neural.plans import NO_PLAN, Plans
+from arcfleet.neural.proposals import Proposer, has_short_routes
+from arcfleet.neural.redraw import WHOLE, redraw
+from tests.neural.judge import judge
+from tests.neural.toy_batches import ring, toy_model
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+def nothing(_done: int, _total: int) -> None:
+    pass
+
+
+def proposer_of(networks: list[Network]) -> Proposer:
+    return Proposer(
+        toy_model(1),
+        networks,
+        torch.device("cpu"),
+        threads=1,
+        generator=torch.Generator().manual_seed(0),
+    )
+
+
+@pytest.mark.parametrize("rows", [[0], [1], [0, 1]])
+def test_samples_of_some_go_on_from_their_own_best(
+    rows: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The first has more tasks than the second, whose plans alone are thus shorter.
+    networks = [Network(ring([2] * 11)), Network(ring([2] * 5))]
+    proposer = proposer_of(networks)
+    gone_on_with: list[Plans] = []
+
+    def noting(policy: Any, batch: Any, plans: Plans, *rest: Any, **more: Any) -> Plans:
+        gone_on_with.append(plans)
+        return redraw(policy, batch, plans, *rest, **more)
+
+    monkeypatch.setattr(proposals, "redraw", noting)
+    found = [proposer.greedy(nothing).at(rows)]
+    for copies in (5, WHOLE):
+        parts = list(proposer.sample(rows, copies, nothing))
+        assert sum(part.costs.shape[1] for part in parts) == copies
+        for part in parts:
+            judge([networks[row] for row in rows], part)
+        found.extend(parts)
+    # Of 21 the last five are drawn anew, four and one.
+    assert len(gone_on_with) == 2
+    for place, before in enumerate(gone_on_with):
+        earlier = [part.costs.min(1) for part in found[: place - 2]]
+        assert before.costs[:, 0].tolist() == np.min(earlier, axis=0).tolist()
+        judge([networks[row] for row in rows], before)
+        assert (found[place - 2].costs <= before.costs).all()
+
+
+def test_where_no_plan_keeps_the_fleet_limit_all_is_drawn_anew(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # Two vehicles of 4 for seven streets of 1: four and three of them, never both full.
+    networks = [Network(ring([1] * 7, fleet_limit=2))]
+    proposer = proposer_of(networks)
+
+    def break_all(*given: Any, **options: Any) -> Iterator[Plans]:
+        for plans in draw_parts(*given, **options):
+            yield plans._replace(costs=np.full_like(plans.costs, NO_PLAN))
+
+    monkeypatch.setattr(proposals, "draw_parts", break_all)
+    *_, last = proposer.sample([0], WHOLE + 20, nothing)
+    judge(networks, last)
+    assert last.costs[0, -1] != NO_PLAN
+
+
+def test_short_routes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(proposals, "MOST_TASKS_AT_ONCE", 5)
+    arcs = np.arange(1, 8, dtype=np.int32)[None, None]
+    starts = np.zeros((1, 1, 7), dtype=np.bool_)
+    costs = np.ones((1, 1), dtype=np.int64)
+    for places, are_short in (([0, 2, 4], True), ([0, 1, 4], False), ([0, 3], False)):
+        some = starts.copy()
+        some[0, 0, places] = True
+        assert has_short_routes(Plans(arcs, some, costs)) == are_short
+        assert not has_short_routes(Plans(arcs, some, np.full_like(costs, NO_PLAN)))
