@@ -40,11 +40,13 @@ def test_samples_of_some_go_on_from_their_own_best(
     rows: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # The first has more tasks than the second, whose plans alone are thus shorter.
-    networks = [Network(ring([2] * 11)), Network(ring([2] * 5))]
+    networks = [Network(ring([2] * 50)), Network(ring([2] * 42))]
     proposer = proposer_of(networks)
     gone_on_with: list[Plans] = []
 
-    def noting(policy: Any, batch: Any, plans: Plans, *rest: Any, **more: Any) -> Plans:
+    def noting(
+        policy: Any, batch: Any, plans: Plans, *rest: Any, **more: Any
+    ) -> Iterator[Plans]:
         gone_on_with.append(plans)
         return redraw(policy, batch, plans, *rest, **more)
 
@@ -56,20 +58,21 @@ def test_samples_of_some_go_on_from_their_own_best(
         for part in parts:
             judge([networks[row] for row in rows], part)
         found.extend(parts)
-    # Of 21 the last five are drawn anew, four and one.
+    # Of 21 the last five are drawn anew: four, in two parts, and one.
+    assert [part.costs.shape[1] for part in found[-3:]] == [2, 2, 1]
     assert len(gone_on_with) == 2
-    for place, before in enumerate(gone_on_with):
-        earlier = [part.costs.min(1) for part in found[: place - 2]]
+    for before, place in zip(gone_on_with, (-3, -1), strict=True):
+        earlier = [part.costs.min(1) for part in found[:place]]
         assert before.costs[:, 0].tolist() == np.min(earlier, axis=0).tolist()
         judge([networks[row] for row in rows], before)
-        assert (found[place - 2].costs <= before.costs).all()
+        assert (found[place].costs <= before.costs).all()
 
 
-def test_where_no_plan_keeps_the_fleet_limit_all_is_drawn_anew(
+def test_plans_that_break_the_fleet_limit_are_remembered_as_orders(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    # Two vehicles of 4 for seven streets of 1: four and three of them, never both full.
-    networks = [Network(ring([1] * 7, fleet_limit=2))]
+    # None is a plan until routes are drawn anew, which needs an order of all tasks.
+    networks = [Network(ring([2] * 42))]
     proposer = proposer_of(networks)
 
     def break_all(*given: Any, **options: Any) -> Iterator[Plans]:
@@ -80,6 +83,16 @@ def test_where_no_plan_keeps_the_fleet_limit_all_is_drawn_anew(
     *_, last = proposer.sample([0], WHOLE + 20, nothing)
     judge(networks, last)
     assert last.costs[0, -1] != NO_PLAN
+
+
+def test_small_instances_are_drawn_whole_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    def never(*_: Any, **__: Any) -> None:
+        raise AssertionError("drawn anew")
+
+    monkeypatch.setattr(proposals, "redraw", never)
+    proposer = proposer_of([Network(ring([2] * 40))])
+    parts = list(proposer.sample([0], 2 * WHOLE, nothing))
+    assert sum(part.costs.shape[1] for part in parts) == 2 * WHOLE
 
 
 def test_short_routes(monkeypatch: pytest.MonkeyPatch) -> None:

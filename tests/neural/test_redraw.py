@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -23,12 +23,11 @@ from arcfleet.neural.plans import (
     NO_PLAN,
     Plans,
     as_decoded,
-    best,
     best_so_far,
     merge,
     optimise,
 )
-from arcfleet.neural.redraw import ROUND, WHOLE, draw_and_redraw, redraw
+from arcfleet.neural.redraw import WHOLE, draw_and_redraw, redraw, round_size
 from arcfleet.neural.rollout import Rollout
 from arcfleet.neural.route_groups import group_routes
 from tests.neural.judge import judge
@@ -49,6 +48,10 @@ def seeds_of(count: int, seed: int = 0) -> torch.Tensor:
 
 def decoded(batch: ArcBatch, seed: int = 1) -> Plans:
     return as_decoded(batch, greedy(toy_model(seed), batch))
+
+
+def redrawn(*arguments: Any, **options: Any) -> Plans:
+    return merge(*redraw(*arguments, **options))
 
 
 def in_order(batch: ArcBatch) -> Plans:
@@ -74,7 +77,7 @@ def test_what_is_drawn_anew_are_plans_that_get_no_dearer(
     before = decoded(batch)
     seeds = seeds_of(len(batch), seed)
     options: dict[str, Any] = {"group_tasks": group_tasks, "own_unit": own_unit}
-    after = redraw(toy_model(2), batch, before, copies, seeds, **options)
+    after = redrawn(toy_model(2), batch, before, copies, seeds, **options)
     assert after.costs.shape == (len(batch), copies)
     judge(networks, after)
     along = np.concatenate([before.costs, after.costs], axis=1)
@@ -83,7 +86,7 @@ def test_what_is_drawn_anew_are_plans_that_get_no_dearer(
     # Whose they are does not matter: each alone gets the same.
     for row in range(len(batch)):
         one = [row]
-        alone = redraw(
+        alone = redrawn(
             toy_model(2),
             batch.select(torch.tensor(one)),
             before.at(one),
@@ -103,7 +106,7 @@ def test_groups_get_better_side_by_side() -> None:
     arcs = torch.arange(1, 25, 2).view(3, 4).T.reshape(1, 1, -1)
     rollout = Rollout(arcs, torch.zeros(1, 1))
     before = optimise(batch, rollout, choose_directions=False)
-    after = redraw(toy_model(3), batch, before, 64, seeds_of(1), group_tasks=6)
+    after = redrawn(toy_model(3), batch, before, 64, seeds_of(1), group_tasks=6)
     judge(networks, after)
     assert after.costs[0, -1] < before.costs[0, 0]
     # More than one group has changed: no single one explains all services that moved.
@@ -122,30 +125,55 @@ def test_groups_get_better_side_by_side() -> None:
         assert new != old.tolist()
 
 
-@pytest.mark.parametrize("limit", [3, 4])
-def test_a_fleet_limit_is_kept(limit: int) -> None:
-    # Seven streets need three vehicles; a plan that has three gets no more.
-    networks = [Network(ring([1] * 7, capacity=3, fleet_limit=limit))]
+class Asked(NamedTuple):
+    """What `redraw` asked to be drawn."""
+
+    parts: ArcBatch
+    copies: int
+    seeds: torch.Tensor
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[Asked]:
+    noted: list[Asked] = []
+
+    def noting(
+        policy: Daam, batch: ArcBatch, copies: int, seeds: torch.Tensor, **options: Any
+    ) -> Iterator[Plans]:
+        noted.append(Asked(batch, copies, seeds))
+        return draw_parts(policy, batch, copies, seeds, **options)
+
+    monkeypatch.setattr(redraw_module, "draw_parts", noting)
+    return noted
+
+
+def test_a_group_may_not_have_more_routes_than_it_had(asked: list[Asked]) -> None:
+    # Seven streets need three vehicles; the first may have four, the second any number.
+    rings = [ring([1] * 7, capacity=3, fleet_limit=limit) for limit in (4, None)]
+    networks = [Network(instance) for instance in rings]
     batch = toy_batch(networks)
     before = in_order(batch)
-    assert before.starts_route.sum() == 3
-    after = redraw(toy_model(1), batch, before, 20, seeds_of(1), group_tasks=4)
-    judge(networks, after)
-    assert (after.starts_route.sum(2) <= 3).all()
+    assert before.starts_route.sum(2).tolist() == [[3], [3]]
+    judge(networks, redrawn(toy_model(1), batch, before, 20, seeds_of(2), group_tasks=4))
+    # Two routes and one.
+    assert asked[0].parts.fleet_limit.tolist() == [2, 1, 0, 0]
 
 
-def test_no_plans_are_drawn_anew_as_a_whole() -> None:
-    # Every street on a route of its own breaks the limit.
-    networks = [Network(ring([1] * 7, capacity=3, fleet_limit=3))] * 2
+def test_no_plans_are_drawn_anew_as_a_whole(asked: list[Asked]) -> None:
+    # Three vehicles of 5 for demands of 3 and 2: in turns they fit, 3 3 3 2 2 2 does not.
+    networks = [Network(ring([3, 2, 3, 2, 3, 2], capacity=5, fleet_limit=3))] * 2
     batch = toy_batch(networks)
-    good = in_order(batch)
-    before = good._replace(
-        starts_route=np.stack([good.starts_route[0], np.ones((1, 7), dtype=np.bool_)]),
-        costs=np.array([good.costs[0], [NO_PLAN]]),
-    )
-    after = redraw(toy_model(1), batch, before, 9, seeds_of(2), group_tasks=3)
+    arcs = torch.tensor([[[1, 3, 5, 7, 9, 11]], [[1, 5, 9, 3, 7, 11]]])
+    before = optimise(batch, Rollout(arcs, torch.zeros(2, 1)), choose_directions=True)
+    assert before.costs[0, 0] != NO_PLAN == before.costs[1, 0]
+    before.starts_route[1] = True  # routes that do not count
+    after = redrawn(toy_model(1), batch, before, 200, seeds_of(2), group_tasks=2)
     judge(networks, after)
     assert (after.costs[:, -1] != NO_PLAN).all()
+    assert after.costs[1, 0] == NO_PLAN  # until a draw had it
+    # Of the first three routes in two groups, of the second all tasks with all vehicles.
+    assert asked[0].parts.num_tasks.tolist() == [4, 2, 6]
+    assert asked[0].parts.fleet_limit.tolist() == [2, 1, 3]
 
 
 def test_an_instance_without_tasks_stays_as_it_is() -> None:
@@ -153,27 +181,18 @@ def test_an_instance_without_tasks_stays_as_it_is() -> None:
     links = tuple(Link(tail=x.tail, head=x.head, cost=x.cost) for x in some.links)
     networks = [Network(some), Network(replace(some, links=links)), Network(some)]
     batch = toy_batch(networks)
-    after = redraw(toy_model(1), batch, decoded(batch), 2, seeds_of(3), group_tasks=3)
+    after = redrawn(toy_model(1), batch, decoded(batch), 2, seeds_of(3), group_tasks=3)
     judge(networks, after)
     assert after.costs[1].tolist() == [0, 0]
     assert (after.arcs[1] == 0).all()
 
 
 def test_parts_are_seen_in_the_unit_of_the_instance_or_in_their_own(
-    monkeypatch: pytest.MonkeyPatch,
+    asked: list[Asked],
 ) -> None:
     batch = toy_batch([Network(ring([2] * 9)), Network(ring([2] * 6))])
-    seen: list[ArcBatch] = []
-
-    def noting(
-        policy: Daam, parts: ArcBatch, *rest: Any, **options: Any
-    ) -> Iterator[Plans]:
-        seen.append(parts)
-        return draw_parts(policy, parts, *rest, **options)
-
-    monkeypatch.setattr(redraw_module, "draw_parts", noting)
     for own_unit in (False, True):
-        redraw(
+        redrawn(
             toy_model(1),
             batch,
             decoded(batch),
@@ -182,7 +201,7 @@ def test_parts_are_seen_in_the_unit_of_the_instance_or_in_their_own(
             group_tasks=4,
             own_unit=own_unit,
         )
-    theirs, own = seen
+    theirs, own = (each.parts for each in asked)
     assert set(theirs.scale.tolist()) == set(batch.scale.tolist())
     for row in range(len(own)):
         real = own.real[row]
@@ -202,39 +221,40 @@ def test_wrong_arguments() -> None:
     batch = toy_batch([Network(ring([2] * 6))])
     plans = decoded(batch)
     with pytest.raises(OptionError, match="expected one plan of each instance"):
-        redraw(toy_model(1), batch, merge(plans, plans), 1, seeds_of(1))
+        redrawn(toy_model(1), batch, merge(plans, plans), 1, seeds_of(1))
     with pytest.raises(OptionError, match="groups of at least 1 task"):
-        redraw(toy_model(1), batch, plans, 1, seeds_of(1), group_tasks=0)
+        redrawn(toy_model(1), batch, plans, 1, seeds_of(1), group_tasks=0)
 
 
-def test_plans_are_drawn_whole_first_and_then_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    networks = [Network(ring([2] * 9)), Network(ring([2] * 5))]
+def test_plans_are_drawn_whole_first_and_then_anew(asked: list[Asked]) -> None:
+    networks = [Network(ring([2] * 45)), Network(ring([2] * 5))]
     batch, model, seeds = toy_batch(networks), toy_model(1), seeds_of(2)
     few = merge(*draw_and_redraw(model, batch, WHOLE - 1, seeds))
     whole = merge(*draw_parts(model, batch, WHOLE - 1, seeds))
     assert few.costs.tolist() == whole.costs.tolist()
-
-    asked: list[tuple[list[int], int]] = []
-
-    def noting(*arguments: object, **options: object) -> Plans:
-        plans, copies = arguments[2], arguments[3]
-        assert isinstance(plans, Plans)
-        assert isinstance(copies, int)
-        asked.append((plans.costs[:, 0].tolist(), copies))
-        return redraw(*arguments, **options)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(redraw_module, "redraw", noting)
-    parts = list(draw_and_redraw(model, batch, WHOLE + ROUND + 3, seeds))
-    plans = merge(*parts)
+    asked.clear()
+    plans = merge(*draw_and_redraw(model, batch, WHOLE + 7, seeds))
     judge(networks, plans)
-    assert plans.costs.shape == (2, WHOLE + ROUND + 3)
-    assert [copies for _, copies in asked] == [ROUND, 3]
-    # Each round goes on with the best of all before it.
-    for (start, _), drawn in zip(asked, (WHOLE, WHOLE + ROUND), strict=True):
-        known = Plans(plans.arcs, plans.starts_route, plans.costs).at(
-            (slice(None), slice(drawn))
-        )
-        assert start == best(known).costs[:, 0].tolist()
+    assert plans.costs.shape == (2, WHOLE + 7)
+    assert [each.copies for each in asked] == [WHOLE, 4, 3]
+    # All that is drawn has a seed of its own.
+    used = torch.cat([each.seeds for each in asked]).tolist()
+    assert len(set(used)) == len(used) > 6
+    # What is drawn anew goes on from the best: it never gets dearer.
+    least = plans.costs[:, :WHOLE].min(1)
+    along = np.concatenate([least[:, None], plans.costs[:, WHOLE:]], axis=1)
+    assert (np.diff(along, axis=1) <= 0).all()
+
+
+def test_small_instances_are_drawn_whole_alone(asked: list[Asked]) -> None:
+    batch = toy_batch([Network(ring([2] * 9)), Network(ring([2] * 5))])
+    plans = merge(*draw_and_redraw(toy_model(1), batch, WHOLE + 7, seeds_of(2)))
+    assert [each.copies for each in asked] == [WHOLE + 7]
+    assert plans.costs.shape == (2, WHOLE + 7)
+
+
+def test_very_many_draws_have_few_groupings() -> None:
+    assert [round_size(copies) for copies in (1, 16, 64, 1024)] == [4, 4, 4, 64]
 
 
 @settings(max_examples=60)

@@ -135,3 +135,9 @@ def test_a_round_that_is_cut_keeps_what_was_ready(
     (attempt,) = attempted([small], model, "daam-sample", Stop(seconds=60.0))
     assert (attempt.cost, attempt.iterations) == (40, 2)
     assert attempt.stopped_by == "seconds"
+    # Nothing more is drawn where what was ready is enough.
+    monkeypatch.setattr(paced, "costs", [[50, 40, 30, 20, 10]])
+    paced.clock = 0.0
+    (attempt,) = attempted([small], model, "daam-sample", Stop(target_cost=40))
+    assert (attempt.cost, attempt.stopped_by) == (40, "target_cost")
+    assert paced.clock == 0.0

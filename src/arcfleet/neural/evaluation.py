@@ -102,9 +102,9 @@ def decode_dataset(
     first
         Position of the first one.
     samples, temperature, seed
-        Of "sample": plans drawn of each instance, what divides the logits (None for what
-        is usual), and the seed, of which the plans of instance i are drawn by the child
-        number i.
+        Of "sample" and "redraw": plans drawn of each instance, what divides the logits
+        (None for what is usual), and the seed, of which the plans of instance i are drawn
+        by the child number i.
     keep
         Positions of the instances whose plans are wanted.
     threads
@@ -213,7 +213,10 @@ def _plans(
             threads=threads,
             wrap=wrap,
         )
-        return merge(*drawn)
+        found = best(next(drawn))
+        for plans in drawn:  # never all at once
+            found = best(merge(found, plans))
+        return found
     rollout = greedy(loaded.model, batch, wrap=wrap)
     if decoding == "greedy":
         return as_decoded(batch, rollout)

@@ -26,7 +26,7 @@ from arcfleet.neural.plans import (
     optimise,
     padded,
 )
-from arcfleet.neural.redraw import ROUND, WHOLE, redraw
+from arcfleet.neural.redraw import WHOLE, has_one_group, redraw, round_size
 from arcfleet.neural.rollout import Rollout
 from arcfleet.neural.window import windowed_rollout
 
@@ -43,8 +43,7 @@ if TYPE_CHECKING:
 
     Choose = Callable[[Tensor], Tensor]
 
-# Rounds of routes drawn anew, about, however many plans are asked for.
-_ROUNDS = 16
+_ANY_NUMBER = 2**62
 
 #: Beyond so many tasks the model sees a window of the nearest ones.
 MOST_TASKS_AT_ONCE = 300
@@ -106,7 +105,9 @@ class Proposer:
             mds_dimensions=model.config.mds_dimensions,
             threads=threads,
         )
-        self._whole = 0  # plans of each instance that `sample` has drawn whole
+        # Plans of each instance that `sample` has drawn whole, and how many it may.
+        self._whole = 0
+        self._most_whole: int | None = None
         arcs = np.zeros((len(networks), 1, int(self.batch.num_tasks.amax())), np.int32)
         costs = np.full((len(networks), 1), NO_PLAN, dtype=np.int64)
         self._cheapest = Plans(arcs, arcs.astype(np.bool_), costs)
@@ -153,17 +154,15 @@ class Proposer:
             yield plans
 
     def _draws(self, rows: Sequence[int], copies: int, on_step: OnStep) -> Iterator[Plans]:
-        whole = min(copies, WHOLE - self._whole)
-        if self.windowed:
-            # One plan by windows, which takes long, is enough to go on with.
-            whole = 0 if has_short_routes(self._cheapest) else copies
+        if self._most_whole is None:
+            self._most_whole = self._find_most_whole()
+        whole = min(copies, self._most_whole - self._whole)
         if whole:
             yield from self._whole_draws(rows, whole, on_step)
             self._whole += whole
-        # Where very many are asked for, rounds grow with them.
-        size = max(ROUND, copies // _ROUNDS)
+        size = round_size(copies)
         for first in range(whole, copies, size):
-            yield redraw(
+            yield from redraw(
                 self.model,
                 self._some(rows),
                 self._cheapest.at(list(rows)),
@@ -174,6 +173,12 @@ class Proposer:
                 on_step=on_step,
                 wrap=self.wrap,
             )
+
+    def _find_most_whole(self) -> int:
+        if self.windowed:
+            # One plan by windows, which takes long, is enough to go on with.
+            return 0 if has_short_routes(self._cheapest) else _ANY_NUMBER
+        return _ANY_NUMBER if has_one_group(self.batch) else WHOLE
 
     def _whole_draws(
         self, rows: Sequence[int], copies: int, on_step: OnStep

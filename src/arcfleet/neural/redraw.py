@@ -34,11 +34,14 @@ if TYPE_CHECKING:
     from arcfleet.neural.rollout import OnStep, Policy, Wrap
     from arcfleet.neural.route_groups import RouteGroups
 
-#: Plans that are drawn whole before routes are drawn anew; plans between two groupings;
-#: tasks of a group. What was tried: docs/training-log.md.
+#: Plans that are drawn whole before routes are drawn anew, and tasks of a group. What was
+#: tried: docs/training-log.md.
 WHOLE = 16
-ROUND = 4
 GROUP_TASKS = 40
+
+# Draws between two groupings at least, and groupings about at most, however many are asked.
+_ROUND = 4
+_ROUNDS = 16
 
 # Seeds differ by these from group to group, and from round to round.
 _NEXT_GROUP = 0x5851F42D4C957F2D
@@ -46,6 +49,19 @@ _NEXT_ROUND = 0x3C6EF372FE94F82B
 
 # Kernels like lengths of whole vectors.
 _MULTIPLE = 8
+
+
+def round_size(copies: int) -> int:
+    """Say how often routes are drawn anew before there are other groups."""
+    return max(_ROUND, copies // _ROUNDS)
+
+
+def has_one_group(batch: ArcBatch) -> bool:
+    """Say whether all instances are so small that to draw them anew is to draw them whole.
+
+    Waits for the device.
+    """
+    return int(batch.num_tasks.amax()) <= GROUP_TASKS
 
 
 def draw_and_redraw(
@@ -65,13 +81,15 @@ def draw_and_redraw(
     policy, batch, seeds, temperature, threads, wrap
         As `draws.draw_parts` takes them.
     copies
-        Plans of each instance; up to `WHOLE` of them are drawn whole.
+        Plans of each instance; up to `WHOLE` of them are drawn whole, and all where there
+        is one group.
     """
+    whole = copies if has_one_group(batch) else min(copies, WHOLE)
     found = []
     for plans in draw_parts(
         policy,
         batch,
-        min(copies, WHOLE),
+        whole,
         seeds,
         temperature=temperature,
         threads=threads,
@@ -80,20 +98,21 @@ def draw_and_redraw(
         found.append(plans)
         yield plans
     kept = best(merge(*found))
-    for first in range(WHOLE, copies, ROUND):
+    size = round_size(copies)
+    for first in range(whole, copies, size):
         seeds = mixed_bits(seeds + _NEXT_ROUND)
-        plans = redraw(
+        for plans in redraw(
             policy,
             batch,
             kept,
-            min(ROUND, copies - first),
+            min(size, copies - first),
             seeds,
             temperature=temperature,
             threads=threads,
             wrap=wrap,
-        )
-        kept = best(plans)
-        yield plans
+        ):
+            kept = best(plans)
+            yield plans
 
 
 def redraw(
@@ -109,11 +128,12 @@ def redraw(
     threads: int = 1,
     on_step: OnStep | None = None,
     wrap: Wrap | None = None,
-) -> Plans:
+) -> Iterator[Plans]:
     """Draw the routes of plans anew; give what each plan is after every draw.
 
-    None is dearer than the one before it. Plans that break the fleet limit are drawn anew
-    as a whole; the others never get more routes where there is a limit.
+    They come in the parts of `draws.draw_parts`. None is dearer than the one before it.
+    Plans that break the fleet limit are drawn anew as a whole; the others never get more
+    routes where there is a limit.
 
     Parameters
     ----------
@@ -175,9 +195,11 @@ def redraw(
         on_step=on_step,
         wrap=wrap,
     )
-    found = merge(optimise(parts, old, choose_directions=True, threads=threads), *drawn)
-    after = best_so_far(found).at((slice(None), slice(1, None)))
-    return _joined(after, groups, small.kept, plans.arcs.shape)
+    known = optimise(parts, old, choose_directions=True, threads=threads)
+    for found in drawn:
+        after = best_so_far(merge(known, found)).at((slice(None), slice(1, None)))
+        yield _joined(after, groups, small.kept, plans.arcs.shape)
+        known = best(after)
 
 
 def _seen_alone(batch: ArcBatch) -> ArcBatch:

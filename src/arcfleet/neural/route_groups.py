@@ -15,6 +15,10 @@ if TYPE_CHECKING:
 
     from arcfleet.neural.arc_batch import ArcBatch
 
+# Coordinates are summed as whole numbers of such parts of the unit: floating-point sums on
+# a GPU depend on its order of work, and equally near routes would change places.
+_PARTS = 2**20
+
 # Between what is hashed for one route and the next.
 _NEXT_ROUTE = 0x632BE59BD9B4E019
 
@@ -94,11 +98,13 @@ def group_routes(
 
 
 def _apart(batch: ArcBatch, arcs: Tensor, route: Tensor, tasks: Tensor) -> Tensor:
-    """Say how far apart the middles of routes are, squared, (batch, routes, routes)."""
+    """Give what grows with the way between middles of routes, (batch, routes, routes)."""
     ends = take_rows(batch.features[..., NUM_PLAIN:], arcs)  # (batch, positions, 2 d)
     axes = ends.shape[2] // 2
-    places = (ends[..., :axes] + ends[..., axes:]) * (arcs != 0)[..., None]
+    # Of starts and ends together, so twice the coordinates.
+    places = ((ends[..., :axes] + ends[..., axes:]) * _PARTS).round().long()
+    places = places * (arcs != 0)[..., None]
     middle = places.new_zeros((*tasks.shape, axes))
     middle = middle.scatter_add(1, route[..., None].expand_as(places), places)
-    middle = middle / tasks.clamp(min=1)[..., None]
+    middle = middle.double() / tasks.clamp(min=1)[..., None]
     return (middle[:, :, None] - middle[:, None]).square().sum(-1)

@@ -1,9 +1,9 @@
 """Learned solvers as methods: they keep the stop rule, report and give Results.
 
 `daam` (four views) and `daam-greedy` make one plan, `daam-sample` goes on drawing
-plans, and `hybrid` hands its greedy plan to ruin and recreate. The baselines `s2v-dqn` and
-`vrp-dl` make one greedy plan and take it as decoded. One iteration is one such plan; the
-cheapest of four views counts as one.
+plans and routes of the best, and `hybrid` hands its greedy plan to ruin and recreate. The
+baselines `s2v-dqn` and `vrp-dl` make one greedy plan and take it as decoded. One iteration
+is one such plan, or every route drawn anew once; the cheapest of four views counts as one.
 
 A time limit is looked at after every step of decoding. Under one, `daam` makes the greedy
 plan first, for the case that four take too long. Where time is over before any plan
@@ -283,6 +283,8 @@ def _attempt(
         began = time.perf_counter()
         for plans in proposer.sample(rows, copies, watch.look):
             _offer(attempts, rows, plans)
+            if all(attempts[row].stopped_by is not None for row in rows):
+                return
         each = (time.perf_counter() - began) / copies
         size = max(1, min(most, size * _GROWTH, watch.number_in_time(each)))
 
