@@ -45,6 +45,9 @@ if TYPE_CHECKING:
 
 _ANY_NUMBER = 2**62
 
+# Plans by windows before routes are drawn anew: few, since each takes long.
+_WHOLE_BY_WINDOWS = 4
+
 #: Beyond so many tasks the model sees a window of the nearest ones.
 MOST_TASKS_AT_ONCE = 300
 
@@ -55,7 +58,7 @@ def stands_alone(network: Network) -> bool:
 
 
 def has_short_routes(plans: Plans) -> bool:
-    """Say whether any two routes of all plans are no more than a model sees at once."""
+    """Say whether any two routes of a plan have no more tasks than a model sees at once."""
     if (plans.costs == NO_PLAN).any():
         return False
     route = plans.starts_route[:, 0].cumsum(1) * (plans.arcs[:, 0] != 0)
@@ -176,8 +179,7 @@ class Proposer:
 
     def _find_most_whole(self) -> int:
         if self.windowed:
-            # One plan by windows, which takes long, is enough to go on with.
-            return 0 if has_short_routes(self._cheapest) else _ANY_NUMBER
+            return _WHOLE_BY_WINDOWS if has_short_routes(self._cheapest) else _ANY_NUMBER
         return _ANY_NUMBER if has_one_group(self.batch) else WHOLE
 
     def _whole_draws(
