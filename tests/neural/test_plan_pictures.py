@@ -22,8 +22,7 @@ from arcfleet.neural.plan_pictures import draw_examples
 from arcfleet.neural.plans import as_decoded
 from arcfleet.report.layout import layout
 from arcfleet.report.scene_plot import draw_scenes
-from tests.neural.labelled_towns import labelled_file
-from tests.neural.test_pretrain import QUICK, TINY, run
+from tests.neural.quick_pretraining import QUICK, TINY, data_folder, run
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -33,11 +32,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("data")
-    labelled_file(folder, "small", "task20", count=8)
-    labelled_file(folder, "mixed", "task30", count=6, one_way=0.3)
-    labelled_file(folder, "test", "task20", count=4, seed=1)
-    return folder
+    return data_folder(tmp_path_factory.mktemp("data"))
 
 
 def test_plans_are_drawn_at_every_validation(

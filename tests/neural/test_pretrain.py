@@ -16,21 +16,18 @@ from arcfleet.errors import (
     FileError,
     OptionError,
 )
-from arcfleet.neural import plan_pictures, training_loop, training_start
+from arcfleet.neural import plan_pictures
 from arcfleet.neural import pretrain as pretrain_module
 from arcfleet.neural.checkpoint import load_model, save_model
 from arcfleet.neural.daam import Daam
 from arcfleet.neural.daam_config import SERVED, DaamConfig, Served
 from arcfleet.neural.decode import greedy
 from arcfleet.neural.labelled_set import open_labelled
-from arcfleet.neural.learner import Learner
-from arcfleet.neural.out_of_memory import OutOfMemoryError
 from arcfleet.neural.plan_pictures import draw_examples
 from arcfleet.neural.plans import as_decoded
-from arcfleet.neural.pretrain import pretrain
 from arcfleet.neural.pretrain_config import PretrainConfig, config_from
 from arcfleet.neural.validation import validate
-from tests.neural.labelled_towns import labelled_file
+from tests.neural.quick_pretraining import QUICK, TINY, data_folder, run
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -38,41 +35,13 @@ if TYPE_CHECKING:
     from arcfleet.neural.imitation import Lesson
     from arcfleet.neural.learning_form import LearningForm
     from arcfleet.neural.shrink import Rung
-    from arcfleet.neural.training_progress import Trained, TrainingProgress
+    from arcfleet.neural.training_progress import TrainingProgress
     from arcfleet.report.scene_plot import ScenePlans
-
-TINY = DaamConfig(width=16, layers=1, heads=2, feed_forward=16, mds_dimensions=4)
-#: Steps that take milliseconds.
-QUICK = PretrainConfig(
-    model=TINY,
-    steps=6,
-    tokens=400,
-    moments=2,
-    log_steps=2,
-    warm_up_steps=2,
-    validations=2,
-    pictures=0,
-)
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("data")
-    labelled_file(folder, "small", "task20", count=8)
-    labelled_file(folder, "mixed", "task30", count=6, one_way=0.3)
-    labelled_file(folder, "test", "task20", count=4, seed=1)
-    labelled_file(folder, "few", "task20", count=3)
-    return folder
-
-
-def run(folder: Path, out: Path, config: PretrainConfig = QUICK, **options: Any) -> Trained:
-    options = {
-        "data": [folder / "small.npz", folder / "mixed.npz"],
-        "validation": [folder / "test.npz"],
-        "device": "cpu",
-        **options,
-    }
-    return pretrain(out, config, **options)
+    return data_folder(tmp_path_factory.mktemp("data"))
 
 
 def metrics(out: Path) -> list[dict[str, Any]]:
@@ -363,111 +332,6 @@ def test_no_number_ends_a_run(
         run(folder, tmp_path / "run", config)
     assert not (tmp_path / "run" / "model.safetensors").exists()
     assert not (tmp_path / "run" / "checkpoint.safetensors").exists()
-
-
-@pytest.mark.parametrize(
-    ("kind", "text"),
-    [
-        (MemoryError, ""),
-        (RuntimeError, "DefaultCPUAllocator: can't allocate memory: you tried to allocate"),
-        (
-            RuntimeError,
-            "CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling",
-        ),
-        (torch.OutOfMemoryError, "CUDA out of memory."),
-    ],
-)
-def test_too_little_memory_for_a_step(
-    folder: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    kind: type[Exception],
-    text: str,
-) -> None:
-    loss = pretrain_module.imitation_loss
-    calls = 0
-
-    def large(*arguments: Any) -> torch.Tensor:
-        nonlocal calls
-        calls += 1
-        if calls == 3:
-            raise kind(text)
-        return loss(*arguments)
-
-    monkeypatch.setattr(pretrain_module, "imitation_loss", large)
-    message = (
-        f"expected step 3 to fit in the memory of device 'cpu', found too little for "
-        f"tokens {QUICK.tokens}: start a run with fewer in another folder"
-    )
-    with pytest.raises(OutOfMemoryError) as without:
-        run(folder, tmp_path / "run", replace(QUICK, validations=0))
-    assert str(without.value) == message
-    # A checkpoint after every step: what was learned until then is named.
-    calls = 0
-    always = replace(QUICK, validations=0, checkpoint_minutes=1e-9)
-    with pytest.raises(OutOfMemoryError) as kept_some:
-        run(folder, tmp_path / "again", always)
-    model = tmp_path / "again" / "model.safetensors"
-    assert str(kept_some.value) == f"{message}; the model of the last checkpoint is {model}"
-    load_model(model)
-
-
-def test_too_little_memory_for_a_validation(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def large(*_: object, **__: object) -> None:
-        raise torch.OutOfMemoryError("CUDA out of memory.")
-
-    monkeypatch.setattr(training_loop, "validate", large)
-    out = tmp_path / "run"
-    config = replace(QUICK, validations=1)
-    with pytest.raises(
-        OutOfMemoryError, match=r"the plans of .* fewer validation_instances"
-    ):
-        run(folder, out, config)
-    # At the end all steps were kept before it, so that only the validation is made anew.
-    monkeypatch.undo()
-    monkeypatch.setattr(pretrain_module.Pretraining, "learn", large)
-    result = run(folder, out, config, resume=True)
-    assert result.finished
-    assert result.steps == QUICK.steps
-    assert result.gaps
-
-
-def test_too_little_memory_for_a_checkpoint(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    run(folder, tmp_path / "run")
-
-    def large(*_: object) -> None:
-        raise torch.OutOfMemoryError("CUDA out of memory.")
-
-    monkeypatch.setattr(Learner, "restore", large)
-    with pytest.raises(OutOfMemoryError, match="too little to resume: use another device"):
-        run(folder, tmp_path / "run", resume=True)
-
-
-def test_a_precision_that_the_device_has_not_leaves_no_folder(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse(*_: object) -> None:
-        raise OptionError("expected another precision")
-
-    monkeypatch.setattr(training_start, "working_type", refuse)
-    with pytest.raises(OptionError, match="expected another precision"):
-        run(folder, tmp_path / "run")
-    assert not (tmp_path / "run").exists()
-
-
-def test_other_mistakes_are_not_taken_for_too_little_memory(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def broken(*_: object) -> torch.Tensor:
-        raise RuntimeError("a mistake")
-
-    monkeypatch.setattr(pretrain_module, "imitation_loss", broken)
-    with pytest.raises(RuntimeError, match="a mistake"):
-        run(folder, tmp_path / "run", replace(QUICK, validations=0))
 
 
 def test_weights_choose_the_data_set(

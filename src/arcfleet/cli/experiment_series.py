@@ -32,7 +32,8 @@ _RUNTIME_COUNT = 100
 _DEFAULT_ROWS = "default: all but daam-directions whose models are there"
 
 _ROWS_HELP = """\
-rows: NAME, NAME=NUMBER (plans, iterations or samples), sample=NUMBER@TEMPERATURE
+rows: NAME, NAME=NUMBER (plans, iterations or samples), sample=NUMBER@TEMPERATURE,
+      redraw likewise
   ps ps-ellipse ps-efficiency ps-alt1 ps-alt2            path scanning
   s2v-dqn vrp-dl daam-sl daam-sl-rl daam-po              learned, as in the paper
   daam-directions daam-views sample redraw hybrid        learned, ours

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
     FlatPlan = tuple[IntArray, IntArray]
 
-_ANY_NUMBER = 2**62
+#: Of plans, where nothing limits them.
+ANY_NUMBER = 2**62
 
 
 @dataclass(slots=True, kw_only=True)
@@ -59,7 +60,7 @@ class Attempt:
     @property
     def iterations_left(self) -> int:
         """Plans that the stop rule still allows, as far as is known now."""
-        left = _ANY_NUMBER
+        left = ANY_NUMBER
         if self.stop.iterations is not None:
             left = min(left, self.stop.iterations - self.iterations)
         if self.stop.stale_iterations is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from arcfleet.neural.rollout import Carry, View
-from arcfleet.neural.shrink import as_instances, present_arcs, shrink
+from arcfleet.neural.shrink import as_instances, present_arcs, shrink, whole_vectors
 
 if TYPE_CHECKING:
     from arcfleet.neural.rollout import Narrower, Policy
@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 # GPU for so many arcs of all plans.
 _WORTHWHILE = 5 / 6
 _LEAST_ON_GPU = 2**17
-# Kernels like lengths of whole vectors.
-_MULTIPLE = 8
 
 
 def narrowing(policy: Policy, *, together: bool) -> Narrower | None:
@@ -40,7 +38,7 @@ def narrowing(policy: Policy, *, together: bool) -> Narrower | None:
         if not together and state.previous.shape[1] > 1:
             state, rows = as_instances(state)
         longest = int(present_arcs(state).sum(1).amax())
-        length = -(-longest // _MULTIPLE) * _MULTIPLE
+        length = whole_vectors(longest)
         if length > _WORTHWHILE * arcs:
             return None
         small = shrink(view.batch, state, length, rows)

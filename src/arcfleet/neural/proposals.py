@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
+from arcfleet.neural.attempt import ANY_NUMBER
 from arcfleet.neural.cuda_graph import fastest_wrap
 from arcfleet.neural.decode import greedy
 from arcfleet.neural.draws import draw_parts, likeliest_of_views, usual_temperature
@@ -42,8 +43,6 @@ if TYPE_CHECKING:
     from arcfleet.solution.plan import IntArray
 
     Choose = Callable[[Tensor], Tensor]
-
-_ANY_NUMBER = 2**62
 
 # Plans by windows before routes are drawn anew: few, since each takes long.
 _WHOLE_BY_WINDOWS = 4
@@ -179,8 +178,8 @@ class Proposer:
 
     def _find_most_whole(self) -> int:
         if self.windowed:
-            return _WHOLE_BY_WINDOWS if has_short_routes(self._cheapest) else _ANY_NUMBER
-        return _ANY_NUMBER if has_one_group(self.batch) else WHOLE
+            return _WHOLE_BY_WINDOWS if has_short_routes(self._cheapest) else ANY_NUMBER
+        return ANY_NUMBER if has_one_group(self.batch) else WHOLE
 
     def _whole_draws(
         self, rows: Sequence[int], copies: int, on_step: OnStep

@@ -21,7 +21,7 @@ from arcfleet.neural.orders import without_depot
 from arcfleet.neural.plans import NO_PLAN, Plans, best, best_so_far, merge, optimise
 from arcfleet.neural.rollout import Rollout
 from arcfleet.neural.route_groups import group_routes
-from arcfleet.neural.shrink import shrink
+from arcfleet.neural.shrink import shrink, whole_vectors
 from arcfleet.neural.state import State
 from arcfleet.neural.window import centred, with_scale
 
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from arcfleet.neural.arc_batch import ArcBatch
     from arcfleet.neural.rollout import OnStep, Policy, Wrap
     from arcfleet.neural.route_groups import RouteGroups
+    from arcfleet.neural.shrink import Shrunk
 
 #: Plans that are drawn whole before routes are drawn anew, and tasks of a group. What was
 #: tried: docs/training-log.md.
@@ -46,9 +47,6 @@ _ROUNDS = 16
 # Seeds differ by these from group to group, and from round to round.
 _NEXT_GROUP = 0x5851F42D4C957F2D
 _NEXT_ROUND = 0x3C6EF372FE94F82B
-
-# Kernels like lengths of whole vectors.
-_MULTIPLE = 8
 
 
 def round_size(copies: int) -> int:
@@ -164,16 +162,7 @@ def redraw(
     groups = group_routes(batch, arcs, starts, seeds, group_tasks)
     rows = groups.rows
     services = arcs[rows].masked_fill(~groups.member, 0)  # (groups, positions)
-    unserved = torch.zeros_like(batch.real[rows]).scatter(1, services, True)
-    unserved |= unserved.gather(1, batch.twin.long()[rows])
-    unserved[:, 0] = False
-    longest = int(unserved.sum(1).amax()) + 1
-    state = State(
-        unserved=unserved[:, None],
-        previous=rows.new_zeros((len(rows), 1)),
-        remaining=batch.capacity[rows][:, None],
-    )
-    small = shrink(batch, state, -(-longest // _MULTIPLE) * _MULTIPLE, rows)
+    small = _instances_of(batch, rows, services)
     limit = batch.fleet_limit[rows]
     limit = torch.where((limit > 0) & legal[rows], groups.routes.to(limit), limit)
     parts = replace(small.batch, fleet_limit=limit)
@@ -200,6 +189,30 @@ def redraw(
         after = best_so_far(merge(known, found)).at((slice(None), slice(1, None)))
         yield _joined(after, groups, small.kept, plans.arcs.shape)
         known = best(after)
+
+
+def _instances_of(batch: ArcBatch, rows: Tensor, services: Tensor) -> Shrunk:
+    """Make an instance of the tasks of each group.
+
+    Parameters
+    ----------
+    batch
+        The instances that the groups are of.
+    rows
+        Which one, (groups,).
+    services
+        Those of each group, (groups, positions), zeros between them.
+    """
+    unserved = torch.zeros_like(batch.real[rows]).scatter(1, services, True)
+    unserved |= unserved.gather(1, batch.twin.long()[rows])
+    unserved[:, 0] = False
+    longest = int(unserved.sum(1).amax()) + 1
+    state = State(
+        unserved=unserved[:, None],
+        previous=rows.new_zeros((len(rows), 1)),
+        remaining=batch.capacity[rows][:, None],
+    )
+    return shrink(batch, state, whole_vectors(longest), rows)
 
 
 def _seen_alone(batch: ArcBatch) -> ArcBatch:

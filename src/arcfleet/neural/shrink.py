@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 _FIRST = 48
 _NEXT = 40
 
+# Numbers that kernels load at once.
+_VECTOR = 8
+
 
 class Rung(NamedTuple):
     """States of about the same number of arcs.
@@ -87,6 +90,11 @@ def present_arcs(state: State) -> Tensor:
     number = torch.arange(state.unserved.shape[-1], device=state.unserved.device)
     present = state.unserved | (number == state.previous[..., None]) | (number == 0)
     return present.any(1)
+
+
+def whole_vectors(length: int) -> int:
+    """Give the next length that kernels like: of whole vectors."""
+    return -(-length // _VECTOR) * _VECTOR
 
 
 def shrink(

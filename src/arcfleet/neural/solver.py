@@ -26,7 +26,7 @@ import numpy as np
 import torch
 
 from arcfleet.errors import OptionError
-from arcfleet.neural.attempt import Attempt
+from arcfleet.neural.attempt import ANY_NUMBER, Attempt
 from arcfleet.neural.checkpoint import load_model_of
 from arcfleet.neural.device import choose_device, torch_threads, working_on
 from arcfleet.neural.fast_policy import decoding_model
@@ -55,7 +55,6 @@ _PROGRESS_SECONDS = 0.1
 _FIRST_ROUND = 4
 _GROWTH = 4
 _LARGEST_ROUND = {"cpu": 64, "cuda": 1024}
-_ANY_NUMBER = 2**62
 # Of the time limit of `hybrid`, the most that its learned plan may take.
 _HYBRID_SHARE = 0.2
 
@@ -342,9 +341,9 @@ class _Watch:
     def number_in_time(self, seconds_each: float) -> int:
         """Say how many plans the time limit leaves room for."""
         if self.limit is None:
-            return _ANY_NUMBER
+            return ANY_NUMBER
         left = self.limit - (time.perf_counter() - self.started)
-        return int(min(_ANY_NUMBER, left / max(seconds_each, 1e-9)))
+        return int(min(ANY_NUMBER, left / max(seconds_each, 1e-9)))
 
     def look(self, done: int = 0, total: int = 0) -> None:
         """Report now and then; raise _TimeIsUp when it is."""
