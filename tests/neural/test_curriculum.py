@@ -362,7 +362,7 @@ def test_by_the_command(
     gap, done = text.splitlines()
     assert gap.startswith("few: greedy ")
     assert done == f"{out / 'model.safetensors'}: all 2 phases are finished"
-    assert "task20 finetune (2 of 2): training, step 2, loss " in notes
+    assert "task20 finetune (2 of 2): training, step 2, 0:00 left, loss " in notes
     file.write_text(TOML.replace("tokens =", "tokns ="))
     assert main([*command, "--resume"]) == 1
     error = capsys.readouterr().err

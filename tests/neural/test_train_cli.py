@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import io
 import json
 import os
 import subprocess
@@ -8,10 +9,11 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
+from rich.console import Console
 
 from arcfleet import check, read_solution
 from arcfleet.cli.main import main
-from arcfleet.cli.training_bar import describe
+from arcfleet.cli.training_bar import describe, last_metrics, training_display
 from arcfleet.datasets import Dataset
 from arcfleet.instance.files import write
 from arcfleet.neural.checkpoint import load_model
@@ -70,7 +72,7 @@ def test_train_then_solve(data: Path, tmp_path: Path, capsys: Capture) -> None:
     assert gap.startswith("small: greedy ")
     assert done.startswith(f"{out / 'model.safetensors'}: 4 steps in ")
     (line,) = notes.splitlines()  # in a pipe, one line for each validation
-    assert line.startswith("training, step 4, loss ")
+    assert line.startswith("training, step 4, 0:00 left, loss ")
     assert json.loads((out / "config.json").read_text())["config"]["seed"] == 3
     instance = Dataset.open(data)[0]
     write(instance, tmp_path / "a.json")
@@ -206,5 +208,37 @@ def test_the_line_of_the_bar() -> None:
         gaps={"a": Gaps(5.0, 4.25)},
     )
     assert describe(running, running) == (
-        "training, step 50, loss 1.250, 30000 states/s, a 5.00/4.25 %, 5:00 left"
+        "training, step 50, 5:00 left, loss 1.250, 30000 states/s, a 5.00/4.25 %"
     )
+
+
+def test_the_bar_on_a_narrow_terminal() -> None:
+    """The bar and the time left are seen however many gaps there are."""
+    screen = io.StringIO()
+    display = training_display(Console(file=screen, width=80, force_terminal=True))
+    gaps = {f"{number}-validation": Gaps(5.0, 4.25) for number in (20, 50, 100)}
+    told = TrainingProgress(
+        doing="training",
+        share=0.25,
+        step=50,
+        seconds=100.0,
+        loss=1.25,
+        states_per_second=3e4,
+        gaps=gaps,
+    )
+    display.add_task(describe(told, told), total=1.0)
+    with display:
+        pass
+    line = next(line for line in screen.getvalue().splitlines() if "training" in line)
+    assert "━━━━" in line
+    assert "step 50, 5:00 left" in line
+
+
+def test_loss_and_speed_of_one_phase_are_not_those_of_the_next() -> None:
+    trained = TrainingProgress(doing="training", step=50, loss=1.25, gaps={})
+    validating = TrainingProgress(doing="validating", step=50, gaps={})
+    preparing = TrainingProgress(doing="preparing", gaps={})
+    assert last_metrics(trained, None) is trained
+    assert last_metrics(validating, trained) is trained
+    assert last_metrics(preparing, trained) is None
+    assert last_metrics(preparing, None) is None

@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from rich.console import Console
+    from rich.progress import Progress as Display
+
     from arcfleet.neural.training_progress import TrainingProgress
 
 
@@ -20,32 +23,52 @@ def training_bar(*, hidden: bool) -> Iterator[Callable[[TrainingProgress], None]
         return
     try:
         from rich.console import Console
-        from rich.progress import BarColumn, TextColumn
-        from rich.progress import Progress as Display
     except ModuleNotFoundError:  # a bare training machine; the lines say as much
         yield _print_lines()
         return
     if not sys.stderr.isatty():
         yield _print_lines()
         return
-    with Display(
-        BarColumn(bar_width=24),
-        TextColumn("{task.description}"),
-        console=Console(stderr=True),
-        transient=True,
-        refresh_per_second=2,
-    ) as display:
+    with training_display(Console(stderr=True)) as display:
         bar = display.add_task("starting", total=1.0)
         last: TrainingProgress | None = None
 
         def show(progress: TrainingProgress) -> None:
             nonlocal last
-            if progress.loss is not None:
-                last = progress
+            last = last_metrics(progress, last)
             text = describe(progress, last)
             display.update(bar, completed=progress.share, description=text)
 
         yield show
+
+
+def training_display(console: Console) -> Display:
+    """Make a bar with a line beside it, of which a narrow terminal cuts the end only."""
+    from rich.progress import BarColumn, TextColumn
+    from rich.progress import Progress as Display
+    from rich.table import Column
+
+    rest = Column(ratio=1, no_wrap=True, overflow="ellipsis")
+    return Display(
+        BarColumn(bar_width=24, table_column=Column(width=24)),
+        TextColumn("{task.description}", table_column=rest, markup=False),
+        console=console,
+        transient=True,
+        refresh_per_second=2,
+        expand=True,
+    )
+
+
+def last_metrics(
+    progress: TrainingProgress, before: TrainingProgress | None
+) -> TrainingProgress | None:
+    """Give what was told with the last line of metrics; None where a run has none yet."""
+    if progress.loss is not None:
+        return progress
+    # Another run has begun, the next phase of a curriculum.
+    if before is not None and progress.step < before.step:
+        return None
+    return before
 
 
 def describe(progress: TrainingProgress, last: TrainingProgress | None) -> str:
@@ -53,6 +76,8 @@ def describe(progress: TrainingProgress, last: TrainingProgress | None) -> str:
     parts = [progress.doing]
     if progress.step:
         parts.append(f"step {progress.step}")
+    if progress.share > 0:
+        parts.append(_time_left(progress))
     if last is not None:
         parts.append(f"loss {last.loss:.3f}")
         parts.append(f"{last.states_per_second:.0f} states/s")
@@ -60,14 +85,16 @@ def describe(progress: TrainingProgress, last: TrainingProgress | None) -> str:
         f"{name} {gaps.greedy:.2f}/{gaps.optimised:.2f} %"
         for name, gaps in progress.gaps.items()
     ]
-    if progress.share > 0:
-        left = progress.seconds * (1 - progress.share) / progress.share
-        parts.append(f"{_clock(left)} left")
-        if progress.later is None:
-            parts[-1] += " of this phase"
-        elif progress.later:
-            parts[-1] += f" of this phase, {_clock(left + progress.later)} of all"
     return ", ".join(parts)
+
+
+def _time_left(progress: TrainingProgress) -> str:
+    left = progress.seconds * (1 - progress.share) / progress.share
+    if progress.later is None:
+        return f"{_clock(left)} left of this phase"
+    if progress.later:
+        return f"{_clock(left)} left of this phase, {_clock(left + progress.later)} of all"
+    return f"{_clock(left)} left"
 
 
 def _clock(seconds: float) -> str:

@@ -15,7 +15,7 @@ from arcfleet.neural.finetune import finetune
 from arcfleet.neural.finetune_config import FinetuneConfig
 from arcfleet.neural.pretrain import pretrain
 from arcfleet.neural.team import Team, join_team
-from arcfleet.neural.training_run import difference
+from arcfleet.neural.training_run import difference, require_unoccupied
 from arcfleet.neural.training_start import checksum
 
 if TYPE_CHECKING:
@@ -191,6 +191,8 @@ class _Record:
                 "expected a folder without a curriculum, found one: name another folder, "
                 "or go on with it by --resume",
             )
+        elif writes:
+            require_unoccupied(path, but=self._file.name)
         if writes:
             try:
                 path.mkdir(parents=True, exist_ok=True)

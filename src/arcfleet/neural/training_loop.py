@@ -391,7 +391,6 @@ class TrainingLoop(ABC, Generic[AnyModel]):
         tensors = {**self.learner.tensors(), **self.extra_tensors()}
         tensors["generator.host"] = self._host.get_state()
         tensors[f"generator.{self.device.type}"] = self.generator.get_state()
-        self.folder.save(tensors, facts)
         device = str(self.device)
         if self.device.type == "cuda":
             device = torch.cuda.get_device_name(self.device)
@@ -408,6 +407,8 @@ class TrainingLoop(ABC, Generic[AnyModel]):
                 "gaps": {name: gap._asdict() for name, gap in self.gaps.items()},
             },
         )
+        # Last, since a run whose checkpoint says that it has ended writes no model again.
+        self.folder.save(tensors, facts)
 
     def _report(
         self,

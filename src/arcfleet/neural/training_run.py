@@ -33,6 +33,13 @@ _ENTRY = "arcfleet"
 _END = ("steps", "minutes")
 _FREE = (*_END, "pictures")
 
+# What makes a folder that of something else, which nothing may be written over.
+_OCCUPANTS = {
+    "config.json": "a run",
+    "curriculum.json": "a curriculum",
+    "model.safetensors": "a model",
+}
+
 
 class RunFolder:
     """The folder of a run.
@@ -73,6 +80,7 @@ class RunFolder:
             self.identity["processes"] = team.size
         #: Whether the run is to end elsewhere than it was said before.
         self.has_new_end = False
+        self._lines = 0  # of the metrics
         self._board: Any = None
         if not self.writes:
             return
@@ -85,6 +93,7 @@ class RunFolder:
                 "expected a folder without a run, found one: name another folder, or go "
                 "on with it by --resume",
             )
+        require_unoccupied(self.path)
         try:
             self.path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -101,7 +110,10 @@ class RunFolder:
 
     def save(self, tensors: Mapping[str, Tensor], facts: Mapping[str, object]) -> None:
         """Write a checkpoint whole or not at all."""
-        header = {"format": FORMAT, "version": VERSION, "facts": dict(facts)}
+        header = {
+            **{"format": FORMAT, "version": VERSION, "facts": dict(facts)},
+            "metric_lines": self._lines,
+        }
         data = save_tensors(dict(tensors), {_ENTRY: json.dumps(header)})
         write_bytes_atomically(self._checkpoint, data)
 
@@ -128,7 +140,8 @@ class RunFolder:
                 f"expected a checkpoint of version {VERSION}, found another or a damaged "
                 "file: start the run again in another folder",
             ) from error
-        self.forget_metrics_after(int(facts["step"]))
+        # Files from before there was such an entry may keep a line that comes again.
+        self.forget_metrics_after(int(facts["step"]), header.get("metric_lines"))
         return tensors, facts
 
     def log(self, record: Mapping[str, object]) -> None:
@@ -137,6 +150,7 @@ class RunFolder:
             return
         with self._metrics.open("a", encoding="utf-8") as stream:
             stream.write(json.dumps(record) + "\n")
+        self._lines += 1
         if self._board is None:
             self._board = _tensorboard(self.path / "tensorboard", record["step"])
         if self._board is not False:
@@ -144,11 +158,20 @@ class RunFolder:
                 if name != "step":
                     self._board.add_scalar(name, value, record["step"])
 
-    def forget_metrics_after(self, step: int) -> None:
-        """Drop the metrics of steps that a run from a checkpoint makes again."""
+    def forget_metrics_after(self, step: int, lines: int | None = None) -> None:
+        """Drop the metrics of what a run from a checkpoint makes again.
+
+        Parameters
+        ----------
+        step
+            The last one to keep.
+        lines
+            How many there were then; None for all up to that step.
+        """
         if self.writes and self._metrics.exists():
-            lines = self._metrics.read_text(encoding="utf-8").splitlines()
-            kept = [line for line in lines if _step_of(line) <= step]
+            found = self._metrics.read_text(encoding="utf-8").splitlines()[:lines]
+            kept = [line for line in found if _step_of(line) <= step]
+            self._lines = len(kept)
             write_text_atomically(self._metrics, "".join(f"{line}\n" for line in kept))
 
     def close(self) -> None:
@@ -174,6 +197,25 @@ class RunFolder:
             ends = [*ends, before]
         if ends:  # the learning rate followed them, so they belong to the run's history
             self.identity["earlier_ends"] = ends
+
+
+def require_unoccupied(folder: Path, *, but: str = "") -> None:
+    """Raise FileError where a folder has a run, a curriculum or a model in it.
+
+    Parameters
+    ----------
+    folder
+        Need not be there.
+    but
+        The name of a file that may be in it.
+    """
+    for name, found in _OCCUPANTS.items():
+        if name != but and (folder / name).exists():
+            raise FileError(
+                folder,
+                f"expected a folder for this training alone, found {found} in it: name "
+                "another folder",
+            )
 
 
 def saved_settings(path: Path | str) -> dict[str, Any]:
