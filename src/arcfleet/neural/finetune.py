@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from arcfleet.neural.labelled_set import InstanceSet
     from arcfleet.neural.training_progress import Trained
 
-_RUNS: dict[Objective, type[Finetuning]] = {
+RUNS: dict[Objective, type[Finetuning]] = {
     "imitate-best": SelfImprovement,
     "samples": Reinforce,
     "self-critical": Reinforce,
@@ -107,7 +107,7 @@ def finetune(
         open_labelled(note(x), place, mds_dimensions=dimensions, most=most, examples=shown)
         for x in validation
     ]
-    kind = _RUNS[config.objective]
+    kind = RUNS[config.objective]
     kind.require_validation(tests)
     _require_enough(training)
     identity = {
@@ -125,7 +125,7 @@ def finetune(
 def require_one_process(config: FinetuneConfig) -> None:
     """Raise OptionError where several processes cannot follow the objective together."""
     size = Team.of_environment().size
-    if size > 1 and not _RUNS[config.objective].works_in_team:
+    if size > 1 and not RUNS[config.objective].works_in_team:
         raise OptionError(
             f"expected one process for the objective {config.objective}, got {size}: "
             "choose another objective, or start it without torchrun"
