@@ -2,11 +2,12 @@ r"""How many moments of each plan fine-tuning should learn from: precision again
 
     python -m benchmarks.gradient_moments --init MODEL --data train-20.npz --device cpu
 
-Every number of moments gives the same gradient in the mean; fewer are faster and less
-precise. Of each number some independent gradients are taken at the same weights, each from
-other instances and plans. "variance" is the mean squared distance from their mean, over
-all weights, where the first number of moments has 1. Twice the instances halve it and take
-twice the time: so the least variance x seconds learns most in the same time.
+Every number of moments gives the same gradient in the mean ("ppo", whose advantages are
+brought to deviation 1 here, nearly the same); fewer are faster and less precise. Of each
+number some independent gradients are taken at the same weights, each from other instances
+and plans. "variance" is the mean squared distance from their mean, over all weights, where
+the first number of moments has 1. Twice the instances halve it and take twice the time: so
+the least variance x seconds learns most in the same time.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from arcfleet.errors import OptionError
 from arcfleet.neural.checkpoint import load_model_of
 from arcfleet.neural.daam import Daam
 from arcfleet.neural.device import choose_device, torch_threads, working_on
@@ -66,6 +68,11 @@ def measured(
     device = choose_device(options.device)
     dimensions = model.config.mds_dimensions
     data = open_instances(options.data, device, mds_dimensions=dimensions)
+    if not 1 <= options.instances <= len(data):
+        raise OptionError(
+            f"expected 1 to {len(data)} instances of each gradient, as many as "
+            f"{options.data} has, got {options.instances}"
+        )
     arcs = options.instances * data.batch.num_arcs * options.copies
     is_ppo = objective == "ppo"
     config = FinetuneConfig(
@@ -110,6 +117,10 @@ def main() -> None:
     parser.add_argument("--device", default="auto")
     parser.add_argument("--threads", type=int, default=1)
     options = parser.parse_args()
+    if options.gradients < 2:
+        raise OptionError(
+            f"expected at least 2 gradients, which differ, got {options.gradients}"
+        )
     rows = []
     with torch_threads(options.threads), working_on(choose_device(options.device)):
         for objective in options.objectives:

@@ -195,19 +195,24 @@ def test_wrong_use(data: Path, tmp_path: Path, capsys: Capture) -> None:
     assert ended.value.code == 2
 
 
-def test_the_line_of_the_bar() -> None:
-    started = TrainingProgress(doing="preparing a.npz", gaps={})
-    assert describe(started, None) == "preparing a.npz"
-    running = TrainingProgress(
+def running(*validated: str) -> TrainingProgress:
+    """A quarter of a run that takes 400 seconds, with the gaps of some sets."""
+    return TrainingProgress(
         doing="training",
         share=0.25,
         step=50,
         seconds=100.0,
         loss=1.25,
         states_per_second=3e4,
-        gaps={"a": Gaps(5.0, 4.25)},
+        gaps=dict.fromkeys(validated, Gaps(5.0, 4.25)),
     )
-    assert describe(running, running) == (
+
+
+def test_the_line_of_the_bar() -> None:
+    started = TrainingProgress(doing="preparing a.npz", gaps={})
+    assert describe(started, None) == "preparing a.npz"
+    told = running("a")
+    assert describe(told, told) == (
         "training, step 50, 5:00 left, loss 1.250, 30000 states/s, a 5.00/4.25 %"
     )
 
@@ -216,16 +221,7 @@ def test_the_bar_on_a_narrow_terminal() -> None:
     """The bar and the time left are seen however many gaps there are."""
     screen = io.StringIO()
     display = training_display(Console(file=screen, width=80, force_terminal=True))
-    gaps = {f"{number}-validation": Gaps(5.0, 4.25) for number in (20, 50, 100)}
-    told = TrainingProgress(
-        doing="training",
-        share=0.25,
-        step=50,
-        seconds=100.0,
-        loss=1.25,
-        states_per_second=3e4,
-        gaps=gaps,
-    )
+    told = running("20-validation", "50-validation", "100-validation")
     display.add_task(describe(told, told), total=1.0)
     with display:
         pass
@@ -235,7 +231,7 @@ def test_the_bar_on_a_narrow_terminal() -> None:
 
 
 def test_loss_and_speed_of_one_phase_are_not_those_of_the_next() -> None:
-    trained = TrainingProgress(doing="training", step=50, loss=1.25, gaps={})
+    trained = running()
     validating = TrainingProgress(doing="validating", step=50, gaps={})
     preparing = TrainingProgress(doing="preparing", gaps={})
     assert last_metrics(trained, None) is trained

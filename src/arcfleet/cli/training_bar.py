@@ -50,7 +50,7 @@ def training_display(console: Console) -> Display:
 
     rest = Column(ratio=1, no_wrap=True, overflow="ellipsis")
     return Display(
-        BarColumn(bar_width=24, table_column=Column(width=24)),
+        BarColumn(bar_width=24),
         TextColumn("{task.description}", table_column=rest, markup=False),
         console=console,
         transient=True,

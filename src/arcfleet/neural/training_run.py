@@ -61,7 +61,8 @@ class RunFolder:
     Raises
     ------
     FileError
-        If there is a run that is not to be resumed, or none or another one that is.
+        If there is a run that is not to be resumed, or none or another one that is, or
+        anything else that a run would write over.
     """
 
     def __init__(
