@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import TYPE_CHECKING
 
+from arcfleet._files import read_text
 from arcfleet.experiments.records import gap_percent
 from arcfleet.experiments.report_files import Report, Section
 from arcfleet.experiments.summary import summarise
-from arcfleet.instance.plain_text import read_text
 from benchmarks.machine import shared_dir
 
 if TYPE_CHECKING:

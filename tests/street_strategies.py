@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from hypothesis import strategies as st
 
-from arcfleet.streets.geodesy import line_lengths
+from arcfleet.instance.geodesy import line_lengths
 from arcfleet.streets.street_map import Street, StreetMap
 
 if TYPE_CHECKING:

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from arcfleet._checks import check_whole_number
 from arcfleet.errors import ArcfleetError, OptionError
 from arcfleet.instance import Instance
 from arcfleet.instance.files import read
 from arcfleet.methods import chosen_stop, find_method, load_for_method, solve
-from arcfleet.search.stop import Stop, check_whole_number
 from arcfleet.workers import TaskFailure, child_seed, run_tasks
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from arcfleet.neural.solver import LoadedModel
     from arcfleet.search import ProgressCallback, Result
+    from arcfleet.search.stop import Stop
 
 MOST_WORKERS = 256
 

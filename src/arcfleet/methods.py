@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
+from arcfleet._checks import check_whole_number
 from arcfleet.errors import OptionError
 from arcfleet.instance import Instance
 from arcfleet.instance.diagnose import require_solvable
@@ -19,7 +20,7 @@ from arcfleet.network import Network
 from arcfleet.search.maens import maens
 from arcfleet.search.path_scanning import PATH_SCANNING_VARIANTS, path_scanning
 from arcfleet.search.ruin_recreate import ruin_recreate
-from arcfleet.search.stop import Stop, check_whole_number
+from arcfleet.search.stop import Stop
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -26,8 +26,7 @@ from arcfleet.neural.features import (
 )
 from arcfleet.neural.mds import MOST_LANDMARKS, classical_mds, landmark_nodes
 from arcfleet.streets.files import read_map
-from arcfleet.streets.scene import make_scene
-from arcfleet.streets.scene_rules import SceneRules
+from arcfleet.streets.scene import SceneRules, make_scene
 from tests.shared_data import maps_dir
 from tests.strategies import connected_instances
 

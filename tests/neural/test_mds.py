@@ -15,8 +15,7 @@ from arcfleet.neural.eigenpairs import Eigenpairs, iterate_eigenpairs, top_eigen
 from arcfleet.neural.mds import classical_mds, landmark_mds, landmark_nodes
 from arcfleet.neural.shortest_paths import FAR
 from arcfleet.streets.files import read_map
-from arcfleet.streets.scene import make_scene
-from arcfleet.streets.scene_rules import SceneRules
+from arcfleet.streets.scene import SceneRules, make_scene
 from arcfleet.streets.street_arrays import StreetArrays, to_arrays
 from arcfleet.streets.tasks import TASK_SETS, PieceCutter
 from tests.shared_data import maps_dir

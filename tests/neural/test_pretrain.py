@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from arcfleet.neural.learning_form import LearningForm
     from arcfleet.neural.shrink import Rung
     from arcfleet.neural.training_progress import TrainingProgress
-    from arcfleet.report.scene_plot import ScenePlans
+    from arcfleet.report.plot import ScenePlans
 
 
 @pytest.fixture(scope="module")

@@ -264,7 +264,7 @@ def _facts(
 
 def _check_outputs(options: Namespace) -> None:
     """Find out before the searches what would prevent writing after them."""
-    from arcfleet.instance.atomic import check_writable
+    from arcfleet._files import check_writable
 
     check_distinct(options, "instance", "out", *VIEWS)
     if options.out is not None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from arcfleet.cli.options import Commands
     from arcfleet.streets.area import Area
-    from arcfleet.streets.scene_rules import Demand
+    from arcfleet.streets.scene import Demand
     from arcfleet.streets.street_map import StreetMap
 
 _EXAMPLES = """\
@@ -133,12 +133,11 @@ def add_parser(commands: Commands) -> None:
 
 def run(options: Namespace) -> int:
     """Run the command."""
+    from arcfleet._files import check_writable
     from arcfleet.cli.scene_report import facts, summary
     from arcfleet.errors import OptionError
-    from arcfleet.instance.atomic import check_writable
     from arcfleet.instance.files import format_of, write
-    from arcfleet.streets.scene import make_scene
-    from arcfleet.streets.scene_rules import SceneRules
+    from arcfleet.streets.scene import SceneRules, make_scene
     from arcfleet.streets.simplify import merge_close_junctions
 
     check_writable(options.out)

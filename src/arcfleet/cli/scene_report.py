@@ -53,7 +53,7 @@ def summary(scene: Scene, merged_away: dict[str, int]) -> str:
     merged_away
         How many junctions and streets of the map became part of others before.
     """
-    from arcfleet.search.result import one_line
+    from arcfleet._checks import one_line
 
     known = facts(scene)
     depot = "the most central junction"

@@ -158,7 +158,7 @@ def _stop(options: Namespace, usual: Stop) -> Stop:
 
 def _check_outputs(options: Namespace) -> None:
     """Find out before the search what would prevent writing after it."""
-    from arcfleet.instance.atomic import check_writable
+    from arcfleet._files import check_writable
 
     check_distinct(options, "instance", "out", *VIEWS)
     if options.out is not None:

@@ -14,7 +14,7 @@ from arcfleet.experiments.report_files import (
     record_of,
 )
 from arcfleet.experiments.table_report import cost_section, gap_lines, gap_text, lay_out
-from arcfleet.report.panels import Panel, draw_panels
+from arcfleet.report.charts import Panel, draw_panels
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

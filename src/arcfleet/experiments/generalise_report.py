@@ -16,7 +16,7 @@ from arcfleet.experiments.report_files import (
 )
 from arcfleet.experiments.rows import LABELS
 from arcfleet.experiments.table_report import gap_text
-from arcfleet.report.heat_plot import draw_heat
+from arcfleet.report.charts import draw_heat
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence

@@ -5,8 +5,8 @@ from __future__ import annotations
 import warnings
 from typing import TYPE_CHECKING, NoReturn
 
+from arcfleet._files import check_writable
 from arcfleet.errors import FileError, FormatWarning
-from arcfleet.instance.atomic import check_writable
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from arcfleet.datasets import label_dataset, make_dataset
 from arcfleet.experiments.report_files import make_folder
 from arcfleet.instance.files import write
-from arcfleet.streets.scene import make_scene
-from arcfleet.streets.scene_rules import SceneRules
+from arcfleet.streets.scene import SceneRules, make_scene
 from arcfleet.streets.synthetic import SyntheticSettings, synthetic_streets
 
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ import io
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+from arcfleet._files import write_text_atomically
 from arcfleet.errors import FileError
 from arcfleet.experiments.rows import LABELS
-from arcfleet.instance.atomic import write_text_atomically
 from arcfleet.report.tables import latex_table, markdown_table, table
 
 if TYPE_CHECKING:

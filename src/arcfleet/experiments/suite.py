@@ -10,9 +10,9 @@ import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
+from arcfleet._files import read_text
 from arcfleet.errors import FileError, OptionError
 from arcfleet.experiments.machine import checkout
-from arcfleet.instance.plain_text import read_text
 
 _KEYS = {"summary", "folder", "references", "sets"}
 _SET_KEYS = {"name", "files"}

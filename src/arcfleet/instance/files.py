@@ -7,14 +7,16 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from arcfleet._files import quote, read_text, write_text_atomically
 from arcfleet.errors import FileError, OptionError
-from arcfleet.instance.atomic import write_text_atomically
 from arcfleet.instance.formats.carplib import ENGLISH, SPANISH
 from arcfleet.instance.formats.json_format import format_json, read_json
-from arcfleet.instance.formats.keyed_reader import read_keyed_text
-from arcfleet.instance.formats.keyed_writer import format_keyed_text, require_no_obstacle
+from arcfleet.instance.formats.keyed_text import (
+    format_keyed_text,
+    read_keyed_text,
+    require_no_obstacle,
+)
 from arcfleet.instance.formats.mcarp import MCARP
-from arcfleet.instance.plain_text import quote, read_text
 
 if TYPE_CHECKING:
     from arcfleet.instance.instance import Instance

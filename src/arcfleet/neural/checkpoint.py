@@ -19,8 +19,8 @@ from safetensors import SafetensorError
 from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
 
+from arcfleet._files import write_bytes_atomically
 from arcfleet.errors import FileError, OptionError
-from arcfleet.instance.atomic import write_bytes_atomically
 from arcfleet.neural.daam import Daam
 from arcfleet.neural.kinds import KINDS, kind_of
 

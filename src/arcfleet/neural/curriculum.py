@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from arcfleet._files import write_bytes_atomically, write_text_atomically
 from arcfleet.errors import FileError
-from arcfleet.instance.atomic import write_bytes_atomically, write_text_atomically
 from arcfleet.neural.curriculum_config import require_files
 from arcfleet.neural.finetune import finetune
 from arcfleet.neural.finetune_config import FinetuneConfig

@@ -14,8 +14,8 @@ from safetensors import SafetensorError
 from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
 
+from arcfleet._files import write_bytes_atomically, write_text_atomically
 from arcfleet.errors import FileError
-from arcfleet.instance.atomic import write_bytes_atomically, write_text_atomically
 from arcfleet.neural.team import Team
 
 if TYPE_CHECKING:

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from arcfleet.report.colours import DEPOT, route_colours
-from arcfleet.report.picture import save_picture
-from arcfleet.report.plot import check_plottable
+from arcfleet.report.picture import check_plottable, save_picture
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

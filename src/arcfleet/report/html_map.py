@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from arcfleet._files import check_writable, write_text_atomically
 from arcfleet.errors import OptionError
-from arcfleet.instance.atomic import check_writable, write_text_atomically
+from arcfleet.instance.geodesy import line_length
 from arcfleet.report.colours import DEPOT, route_colours
-from arcfleet.report.layout import layout
-from arcfleet.report.link_shapes import link_shapes
+from arcfleet.report.layout import layout, link_shapes
 from arcfleet.solution.drive import (
     check_paths,
     joined,
@@ -27,13 +27,12 @@ from arcfleet.solution.drive import (
     route_legs,
     with_all_paths,
 )
-from arcfleet.streets.geodesy import line_length
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from arcfleet.instance.instance import Instance, Link
-    from arcfleet.report.link_shapes import Places
+    from arcfleet.report.layout import Places
     from arcfleet.solution.solution import Route, Solution, Step
 
 SUFFIXES = (".html", ".htm")

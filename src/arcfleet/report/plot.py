@@ -5,32 +5,28 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 from textwrap import wrap
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
-from arcfleet.errors import OptionError, SolutionError
-from arcfleet.instance.atomic import check_writable
+from arcfleet.errors import SolutionError
+from arcfleet.report.charts import PAGE_INCHES, add_caption
 from arcfleet.report.colours import DEPOT, route_colours
-from arcfleet.report.layout import layout
-from arcfleet.report.link_shapes import Places, link_shapes, middle, shifted
-from arcfleet.report.picture import save_picture
-from arcfleet.report.plot_axes import fit, whole_axes
+from arcfleet.report.layout import Places, layout, link_shapes, middle, shifted
+from arcfleet.report.picture import check_plottable, save_picture
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
     from arcfleet.instance.instance import Instance
     from arcfleet.solution.solution import Route, Solution
 
-SUFFIXES = (".png", ".svg", ".pdf")
-
 _STREET = "#cfd3d6"
 _REQUIRED = "#4a5560"
 _ONE_WAY = "#8b949b"
-
 _DOTS_PER_INCH = 160
 _MOST_LEGEND_ROUTES = 12
 _MOST_ARROWS = 150
@@ -42,6 +38,13 @@ _LARGEST_SHOWN_NUMBER = 999  # what fits into a node's circle; street data has 1
 _LANES = 3
 #: Thickness of lines in one of many panels.
 _SMALL = 0.45
+_PAGE_DOTS_PER_INCH = 220
+_LEFT = 0.22  # inches for the names of the scenes
+_TOP = 0.22  # inches for the titles above each row
+_SPACE = 0.06
+_LONGER_SIDE = 8.0  # inches
+_SHORTER_SIDE = 3.5
+_POINTS_PER_INCH = 72.0
 
 
 def plot(
@@ -111,24 +114,9 @@ def draw_plan(axes: Axes, instance: Instance, solution: Solution, title: str) ->
     _Picture(instance, axes, small=True).draw_small(solution, title)
 
 
-def credit_lines(instance: Instance) -> list[str]:
+def attribution_lines(instance: Instance) -> list[str]:
     """Give whom the streets of an instance are owed to, as every picture must say."""
     return _credit(instance)
-
-
-def check_plottable(path: Path) -> None:
-    """Raise what `plot` would raise about its file, before the work that leads to it."""
-    if path.suffix.lower() not in SUFFIXES:
-        raise OptionError(
-            f"expected a picture file ending in {', '.join(SUFFIXES)}, got {path.name!r}"
-        )
-    try:
-        import matplotlib.figure  # noqa: F401
-    except ImportError as error:
-        raise OptionError(
-            "plotting needs matplotlib, which is not installed: install arcfleet[plot]"
-        ) from error
-    check_writable(path)
 
 
 class _Picture:
@@ -381,3 +369,105 @@ def _check_links(instance: Instance, solution: Solution) -> None:
                     f"expected links from 0 to {len(instance.links) - 1}, "
                     f"got link {link} on route {number}"
                 )
+
+
+class ScenePlans(NamedTuple):
+    """A scene, and plans of it.
+
+    Parameters
+    ----------
+    name
+        Beside its row.
+    instance
+        The scene.
+    plans
+        One for each method, in the same order in every scene, with their titles.
+    """
+
+    name: str
+    instance: Instance
+    plans: Sequence[tuple[str, Solution]]
+
+
+def draw_scenes(scenes: Sequence[ScenePlans], path: Path, caption: str = "") -> None:
+    """Draw a row of plans for each scene into a picture file.
+
+    Routes have colours, other streets are grey, depots red; deadheads are dashed.
+
+    Raises
+    ------
+    OptionError
+        If the suffix is unknown or matplotlib is not installed.
+    FileError
+        If the file cannot be written.
+    """
+    check_plottable(path)
+    from matplotlib.figure import Figure
+
+    columns = max(len(scene.plans) for scene in scenes)
+    side = (PAGE_INCHES - _LEFT) / columns
+    height = (side + _TOP) * len(scenes)
+    figure = Figure(figsize=(PAGE_INCHES, height))
+    for row, scene in enumerate(scenes):
+        bottom = height - (row + 1) * (side + _TOP)
+        figure.text(
+            0.5 * _LEFT / PAGE_INCHES,
+            (bottom + side / 2) / height,
+            scene.name,
+            rotation=90,
+            ha="center",
+            va="center",
+            fontsize=7.5,
+            parse_math=False,
+        )
+        for column, (title, plan) in enumerate(scene.plans):
+            axes = figure.add_axes(
+                (
+                    (_LEFT + column * side + _SPACE / 2) / PAGE_INCHES,
+                    bottom / height,
+                    (side - _SPACE) / PAGE_INCHES,
+                    (side - _SPACE) / height,
+                )
+            )
+            draw_plan(axes, scene.instance, plan, title)
+    owed = dict.fromkeys(x for scene in scenes for x in attribution_lines(scene.instance))
+    add_caption(figure, " ".join([caption, *owed]).strip())
+    save_picture(figure, path, dots_per_inch=_PAGE_DOTS_PER_INCH)
+
+
+def whole_axes(figure: Figure, instance: Instance) -> Axes:
+    """Axes in the shape of the instance, which fill the figure."""
+    places = layout(instance)
+    sides, _ = _extent(np.vstack([places, *link_shapes(instance, places)]))
+    figure.set_size_inches(*(_LONGER_SIDE * sides / sides.max()))
+    return figure.add_axes((0, 0, 1, 1))
+
+
+def fit(axes: Axes, points: Places) -> tuple[float, float]:
+    """Let axes show all points to scale; give the length of a typographic point on them.
+
+    Returns
+    -------
+    point, inches
+        That length, and the width of the axes in inches.
+    """
+    figure = axes.get_figure(root=True)
+    assert figure is not None
+    box = axes.get_position()
+    inches = np.array([box.width, box.height]) * figure.get_size_inches()
+    sides, centre = _extent(points)
+    # The side that is too long for the axes says how much an inch holds.
+    sides = inches * (sides / inches).max()
+    axes.set_xlim(*(centre[0] + sides[0] * np.array([-0.5, 0.5])))
+    axes.set_ylim(*(centre[1] + sides[1] * np.array([-0.5, 0.5])))
+    axes.set_axis_off()
+    return float(sides[0] / inches[0] / _POINTS_PER_INCH), float(inches[0])
+
+
+def _extent(points: Places) -> tuple[Places, Places]:
+    """Give the sides of a box around points, with a margin, and its centre."""
+    low, high = points.min(axis=0), points.max(axis=0)
+    extent = float((high - low).max()) or 1.0
+    # A margin for arrows and shifted deadheads; the short side is padded to be readable.
+    sides = np.maximum(high - low + 0.07 * extent, extent * _SHORTER_SIDE / _LONGER_SIDE)
+    return sides, (low + high) / 2

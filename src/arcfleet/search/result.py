@@ -5,13 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from arcfleet._checks import one_line
+
 if TYPE_CHECKING:
     from arcfleet.solution import Solution
-
-
-def one_line(text: str) -> str:
-    """Make a name fit to print: no line ends, no control characters."""
-    return "".join(c if c.isprintable() else "?" for c in text)
 
 
 StoppedBy = Literal["seconds", "iterations", "stale_iterations", "target_cost", "interrupt"]

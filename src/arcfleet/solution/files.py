@@ -11,9 +11,8 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from arcfleet._files import read_text, write_text_atomically
 from arcfleet.errors import OptionError
-from arcfleet.instance.atomic import write_text_atomically
-from arcfleet.instance.plain_text import read_text
 from arcfleet.network import Network
 from arcfleet.solution.json_solution import format_json_solution, read_json_solution
 from arcfleet.solution.plan import with_street_paths

@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from xml.sax.saxutils import escape
 
+from arcfleet._files import check_writable, write_text_atomically
 from arcfleet.errors import FileError, FormatWarning, OptionError
-from arcfleet.instance.atomic import check_writable, write_text_atomically
+from arcfleet.instance.geodesy import line_length
 from arcfleet.solution.drive import (
     check_located,
     joined,
     route_legs,
     with_all_paths,
 )
-from arcfleet.streets.geodesy import line_length
 
 if TYPE_CHECKING:
     from arcfleet.instance.instance import Coordinate, Instance

@@ -13,9 +13,9 @@ import warnings
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from arcfleet._files import quote, split_lines, whole_number
 from arcfleet.errors import FileError, FormatWarning, SolutionError
 from arcfleet.instance.instance import MAX_NODE
-from arcfleet.instance.plain_text import quote, split_lines, whole_number
 from arcfleet.solution.checker import check
 from arcfleet.solution.solution import Route, Service, Solution
 

@@ -15,12 +15,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from arcfleet._files import decode_text, quote, read_unpacked, whole_number
 from arcfleet.errors import FileError
 from arcfleet.instance.instance import MAX_NODE
-from arcfleet.instance.plain_text import decode_text, quote, whole_number
 from arcfleet.streets.osm_tags import check_rule, is_wanted
-from arcfleet.streets.packed_file import read_unpacked
-from arcfleet.streets.street_map import OSM_CREDIT, Street, StreetMap
+from arcfleet.streets.street_map import OSM_ATTRIBUTION, Street, StreetMap
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -80,7 +79,7 @@ def read_csv_map(
     *,
     name: str | None = None,
     streets: StreetRule | None = None,
-    credit: str = OSM_CREDIT,
+    credit: str = OSM_ATTRIBUTION,
 ) -> StreetMap:
     """Read a street map from a pair of CSV files.
 

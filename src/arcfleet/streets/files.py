@@ -13,7 +13,7 @@ from arcfleet.streets.csv_map import csv_pair, read_csv_map
 from arcfleet.streets.geojson import read_geojson
 from arcfleet.streets.osm import read_osm
 from arcfleet.streets.osm_tags import DRIVABLE_KINDS
-from arcfleet.streets.street_map import OSM_CREDIT
+from arcfleet.streets.street_map import OSM_ATTRIBUTION
 
 if TYPE_CHECKING:
     from arcfleet.streets.osm_tags import StreetRule
@@ -63,7 +63,7 @@ def read_map(
             path,
             name=name,
             streets=streets,
-            credit=OSM_CREDIT if credit is None else credit,
+            credit=OSM_ATTRIBUTION if credit is None else credit,
         )
     if streets is None:
         streets = DRIVABLE_KINDS
@@ -77,7 +77,7 @@ def read_map(
             file_format,
             name=name,
             streets=streets,
-            credit=OSM_CREDIT if credit is None else credit,
+            credit=OSM_ATTRIBUTION if credit is None else credit,
         )
     if head.lstrip().startswith((b"{", b"[")):
         return read_geojson(path, name=name, streets=streets, credit=credit)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from arcfleet.errors import FileError, OptionError
-from arcfleet.streets.chains import merge_chains
 from arcfleet.streets.osm_tags import (
     DRIVABLE_KINDS,
     StreetRule,
@@ -13,7 +12,8 @@ from arcfleet.streets.osm_tags import (
     driving_direction,
     is_wanted,
 )
-from arcfleet.streets.street_map import OSM_CREDIT
+from arcfleet.streets.simplify import merge_chains
+from arcfleet.streets.street_map import OSM_ATTRIBUTION
 from arcfleet.streets.ways import Way, map_of_ways
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def read_osm(
     *,
     name: str,
     streets: StreetRule = DRIVABLE_KINDS,
-    credit: str = OSM_CREDIT,
+    credit: str = OSM_ATTRIBUTION,
 ) -> StreetMap:
     """Read the streets of an OpenStreetMap extract.
 

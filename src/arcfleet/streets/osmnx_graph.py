@@ -6,11 +6,11 @@ from dataclasses import replace
 from operator import index
 from typing import TYPE_CHECKING, Any
 
+from arcfleet._files import quote
 from arcfleet.errors import MapError
-from arcfleet.instance.plain_text import quote
-from arcfleet.streets.geodesy import line_lengths
+from arcfleet.instance.geodesy import line_lengths
 from arcfleet.streets.osm_tags import joined_names, main_kind
-from arcfleet.streets.street_map import OSM_CREDIT, Street, StreetMap
+from arcfleet.streets.street_map import OSM_ATTRIBUTION, Street, StreetMap
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _Edge = tuple[Street, bool]
 
 
-def from_osmnx(graph: Any, *, name: str = "", credit: str = OSM_CREDIT) -> StreetMap:
+def from_osmnx(graph: Any, *, name: str = "", credit: str = OSM_ATTRIBUTION) -> StreetMap:
     """Read a directed multigraph as OSMnx makes it, simplified or not.
 
     An edge whose attribute `oneway` is True is a one-way street. Of the others, an edge and

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 #: Goes with everything made from OpenStreetMap data.
-OSM_CREDIT = "© OpenStreetMap contributors, ODbL 1.0"
+OSM_ATTRIBUTION = "© OpenStreetMap contributors, ODbL 1.0"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from arcfleet.streets.geodesy import line_lengths
+from arcfleet.instance.geodesy import line_lengths
 from arcfleet.streets.street_map import Street, StreetMap
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from arcfleet._files import write_text_atomically
 from arcfleet.errors import FileError, FormatWarning, InstanceError, OptionError
-from arcfleet.instance.atomic import write_text_atomically
 from arcfleet.instance.files import read, write
 from arcfleet.instance.instance import Instance, Link
 

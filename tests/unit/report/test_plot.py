@@ -9,7 +9,8 @@ from matplotlib.image import imread
 from arcfleet.errors import FileError, OptionError, SolutionError
 from arcfleet.instance.instance import Instance, Link
 from arcfleet.report.colours import DEPOT, route_colours
-from arcfleet.report.plot import check_plottable, plot
+from arcfleet.report.picture import check_plottable
+from arcfleet.report.plot import plot
 from arcfleet.solution.solution import Route, Service, Solution, Step
 
 # A one-way street, two parallel links, a loop and a bent street; places are given, so that

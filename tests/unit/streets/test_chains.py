@@ -6,7 +6,7 @@ import networkx as nx
 import pytest
 from hypothesis import given
 
-from arcfleet.streets.chains import merge_chains
+from arcfleet.streets.simplify import merge_chains
 from arcfleet.streets.street_map import Street, StreetMap
 from tests.street_strategies import street_maps
 

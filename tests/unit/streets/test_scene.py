@@ -13,14 +13,19 @@ from hypothesis import strategies as st
 
 from arcfleet.errors import ArcfleetError, MapError, OptionError
 from arcfleet.instance.diagnose import diagnose
+from arcfleet.instance.geodesy import line_lengths
 from arcfleet.instance.instance import MAX_NODE
 from arcfleet.streets import Street, StreetMap
 from arcfleet.streets.area import Box, Circle
-from arcfleet.streets.cutting import cut_line, equal_shares
-from arcfleet.streets.geodesy import line_lengths
-from arcfleet.streets.nearness import MOST_MEASURED, most_central_junction
-from arcfleet.streets.scene import Scene, make_scene
-from arcfleet.streets.scene_rules import SceneRules
+from arcfleet.streets.scene import (
+    MOST_MEASURED,
+    Scene,
+    SceneRules,
+    cut_line,
+    equal_shares,
+    make_scene,
+    most_central_junction,
+)
 
 if TYPE_CHECKING:
     from arcfleet.instance import Instance, Link

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arcfleet.errors import MapError, OptionError
-from arcfleet.streets.geodesy import line_lengths
+from arcfleet.instance.geodesy import line_lengths
 from arcfleet.streets.simplify import Dropped, largest_strong_part, merge_close_junctions
 from arcfleet.streets.street_map import Street, StreetMap
 from tests.street_strategies import street_maps

@@ -5,7 +5,7 @@ Belenguer, Benavent, Lacomme & Prins, Computers & Operations Research 33 (2006).
 
 from __future__ import annotations
 
-from arcfleet.instance.formats.dialect import Dialect, Section
+from arcfleet.instance.formats.keyed_text import Dialect, Section
 
 _REQUIRED_FIELDS = (
     ("serv_cost", "service_cost"),
