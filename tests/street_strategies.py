@@ -51,4 +51,6 @@ def street_maps(draw: st.DrawFn) -> StreetMap:
                 geometry=line if inner else (),
             )
         )
-    return StreetMap(name="random", junctions=junctions, streets=tuple(streets), credit="c")
+    return StreetMap(
+        name="random", junctions=junctions, streets=tuple(streets), attribution="c"
+    )

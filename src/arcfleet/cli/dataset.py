@@ -276,5 +276,5 @@ def _figures(dataset: Dataset, facts: DatasetStatistics, label: str) -> DatasetF
         ends=np.column_stack([piece.tail, piece.head]).astype(np.int64),
         required=piece.demand > 0,
         depot=piece.depot,
-        credit=dataset.credit,
+        attribution=dataset.credit,
     )

@@ -118,7 +118,9 @@ def add_parser(commands: Commands) -> None:
         "--seed", type=whole_number, default=0, metavar="N", help="of --demand LO-HI"
     )
     parser.add_argument("--name", metavar="TEXT", help="by default the map's")
-    parser.add_argument("--remark", default="", metavar="TEXT", help="kept with the credit")
+    parser.add_argument(
+        "--remark", default="", metavar="TEXT", help="comment of the instance"
+    )
     parser.add_argument(
         "-o",
         "--out",

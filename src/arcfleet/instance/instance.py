@@ -111,6 +111,20 @@ class Link:
         for point in self.geometry:
             _check_coordinate(point, where)
 
+    def ends(self, reverse: bool) -> tuple[int, int]:
+        """Return the nodes where driving along the link starts and ends."""
+        return (self.head, self.tail) if reverse else (self.tail, self.head)
+
+    def step_cost(self, reverse: bool, serves: bool) -> int | None:
+        """Return the cost of driving along the link, with or without serving it.
+
+        None where there is no such cost: serving a link that is not required, or driving
+        along a one-way link in reverse.
+        """
+        if serves:
+            return self.reverse_service_cost if reverse else self.service_cost
+        return self.reverse_cost if reverse else self.cost
+
     def _fill_service_costs(self) -> None:
         given = self.service_cost
         if given is None:
@@ -149,6 +163,9 @@ class Instance:
         Cost of a known plan, where the file states one; for information.
     comment
         Free text of the file.
+    attribution
+        Attribution of the map data, which its licence asks for on every picture and copy;
+        empty if none is due.
     coordinates
         One (longitude, latitude) per node, in the order of `nodes`; empty if unknown.
     """
@@ -163,6 +180,7 @@ class Instance:
     stated_vehicles: int | None = None
     upper_bound: int | None = None
     comment: str = ""
+    attribution: str = ""
     coordinates: tuple[Coordinate, ...] = ()
 
     def __post_init__(self) -> None:
@@ -170,7 +188,7 @@ class Instance:
         where = f"in instance {self.name!r}"
         for field in ("nodes", "links", "coordinates"):
             object.__setattr__(self, field, tuple(getattr(self, field)))
-        for field in ("name", "comment"):
+        for field in ("name", "comment", "attribution"):
             _check_text(field, getattr(self, field), where)
         known: set[int] = set()
         for node in self.nodes:
@@ -219,6 +237,13 @@ class Instance:
         """Sum of all demands."""
         return sum(link.demand for link in self.links)
 
+    @property
+    def notice(self) -> str:
+        """Attribution and comment in one text, for formats with a single field for both."""
+        if self.attribution in self.comment:
+            return self.comment
+        return "; ".join(text for text in (self.attribution, self.comment) if text)
+
     def describe_link(self, index: int) -> str:
         """Name a link for a message, as in `link 17 (5-9, High Street)`."""
         link = self.links[index]
@@ -226,6 +251,18 @@ class Instance:
         name = " ".join(link.name.split())  # a message stays one line
         street = f", {name}" if name else ""
         return f"link {index} ({link.tail}{arrow}{link.head}{street})"
+
+
+def stated_attribution(comment: str, has_coordinates: bool) -> str:
+    """Return the attribution that the comment of a file without a field for it states.
+
+    The comment of a map begins with its attribution, which need not hold a ©. Without
+    coordinates there is no map: there comments are notes, as the bounds in CARPLIB files,
+    and only lines with a © are attributions.
+    """
+    lines = [line for line in comment.splitlines() if line.strip()]
+    first = 1 if has_coordinates else 0
+    return "\n".join(lines[:first] + [line for line in lines[first:] if "©" in line])
 
 
 def check_integer(field: str, value: object, least: int, most: int, where: str) -> None:

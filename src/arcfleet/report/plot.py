@@ -31,8 +31,8 @@ _DOTS_PER_INCH = 160
 _MOST_LEGEND_ROUTES = 12
 _MOST_ARROWS = 150
 _MOST_NUMBERED_NODES = 40
-_CREDIT_LETTERS_PER_INCH = 18
-_MOST_CREDIT_LINES = 4  # per line of the comment: a long story must not fill the page
+_ATTRIBUTION_LETTERS_PER_INCH = 18
+_MOST_ATTRIBUTION_LINES = 4  # per line of it: a long story must not fill the page
 _LARGEST_SHOWN_NUMBER = 999  # what fits into a node's circle; street data has 10 digits
 #: Deadheads along a street are drawn side by side, up to this many in each direction.
 _LANES = 3
@@ -94,7 +94,7 @@ def plot(
 
 
 def draw_plan(axes: Axes, instance: Instance, solution: Solution, title: str) -> None:
-    """Draw a plan into axes among others: thin lines, no legend, no credit.
+    """Draw a plan into axes among others: thin lines, no legend, no attribution.
 
     Parameters
     ----------
@@ -112,11 +112,6 @@ def draw_plan(axes: Axes, instance: Instance, solution: Solution, title: str) ->
     """
     _check_links(instance, solution)
     _Picture(instance, axes, small=True).draw_small(solution, title)
-
-
-def attribution_lines(instance: Instance) -> list[str]:
-    """Give whom the streets of an instance are owed to, as every picture must say."""
-    return _credit(instance)
 
 
 class _Picture:
@@ -138,7 +133,7 @@ class _Picture:
         self._draw_nodes()
         self._draw_legend(solution)
         self.axes.set_title(title, fontsize=13, pad=10, parse_math=False)
-        self._draw_credit()
+        self._draw_attribution()
 
     def draw_small(self, solution: Solution, title: str) -> None:
         self._draw_streets(darker_required=False, arrows=False)
@@ -189,7 +184,7 @@ class _Picture:
         stops = [depot]
         for service in route.services:
             link = self.instance.links[service.link]
-            ends = (link.head, link.tail) if service.reverse else (link.tail, link.head)
+            ends = link.ends(service.reverse)
             stops += [self.places[self.position[node]] for node in ends]
         stops.append(depot)
         pairs = zip(stops[::2], stops[1::2], strict=True)
@@ -271,18 +266,20 @@ class _Picture:
             fontsize=9,
         )
 
-    def _draw_credit(self) -> None:
-        """Name whom the street data is owed to, as its licence asks of every picture."""
-        width = int(_CREDIT_LETTERS_PER_INCH * self.inches)
-        owed = [
+    def _draw_attribution(self) -> None:
+        """Write the attribution of the map data, as its licence asks for."""
+        width = int(_ATTRIBUTION_LETTERS_PER_INCH * self.inches)
+        lines = [
             part
-            for line in _credit(self.instance)
-            for part in wrap(line, width, max_lines=_MOST_CREDIT_LINES, placeholder=" …")
+            for line in self.instance.attribution.splitlines()
+            for part in wrap(
+                line, width, max_lines=_MOST_ATTRIBUTION_LINES, placeholder=" …"
+            )
         ]
         self.axes.text(
             0,
             0,
-            "\n".join(owed),
+            "\n".join(lines),
             transform=self.axes.transAxes,
             size=7,
             color=_REQUIRED,
@@ -339,17 +336,6 @@ class _Picture:
             ),
             autolim=False,
         )
-
-
-def _credit(instance: Instance) -> list[str]:
-    """Lines of the comment that say whom the streets are owed to.
-
-    A scene's comment begins with the credit of its map, which need not hold a ©. Without
-    coordinates there is no map: there comments are notes, as the bounds in CARPLIB files.
-    """
-    lines = [line for line in instance.comment.splitlines() if line.strip()]
-    first = 1 if instance.coordinates else 0
-    return lines[:first] + [line for line in lines[first:] if "©" in line]
 
 
 def _title(instance: Instance, solution: Solution | None) -> str:
@@ -430,8 +416,10 @@ def draw_scenes(scenes: Sequence[ScenePlans], path: Path, caption: str = "") -> 
                 )
             )
             draw_plan(axes, scene.instance, plan, title)
-    owed = dict.fromkeys(x for scene in scenes for x in attribution_lines(scene.instance))
-    add_caption(figure, " ".join([caption, *owed]).strip())
+    attributions = dict.fromkeys(
+        line for scene in scenes for line in scene.instance.attribution.splitlines()
+    )
+    add_caption(figure, " ".join([caption, *attributions]).strip())
     save_picture(figure, path, dots_per_inch=_PAGE_DOTS_PER_INCH)
 
 

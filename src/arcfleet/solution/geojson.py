@@ -82,6 +82,7 @@ def write_geojson(
             "type": "FeatureCollection",
             "name": instance.name,
             "comment": instance.comment,
+            "attribution": instance.attribution,
             "cost": solution.cost,
         },
         ensure_ascii=False,

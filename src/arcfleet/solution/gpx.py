@@ -110,7 +110,7 @@ def _document(instance: Instance, title: str, depot: Coordinate, tracks: list[st
             '<?xml version="1.0" encoding="UTF-8"?>',
             f'<gpx version="1.1" creator="arcfleet" xmlns="{_NAMESPACE}">',
             f"<metadata><name>{_text(title)}</name>"
-            f"<desc>{_text(instance.comment)}</desc></metadata>",
+            f"<desc>{_text(instance.notice)}</desc></metadata>",
             f"<wpt {_place(depot)}><name>Depot</name></wpt>",
             *tracks,
             "</gpx>\n",

@@ -79,7 +79,7 @@ def read_csv_map(
     *,
     name: str | None = None,
     streets: StreetRule | None = None,
-    credit: str = OSM_ATTRIBUTION,
+    attribution: str = OSM_ATTRIBUTION,
 ) -> StreetMap:
     """Read a street map from a pair of CSV files.
 
@@ -92,8 +92,8 @@ def read_csv_map(
     streets
         Which to keep, with the junctions at their ends: the values of the column highway,
         or a callable that is given highway, name and oneway as tags. By default all.
-    credit
-        Whom the data is owed to.
+    attribution
+        Attribution of the data.
     """
     if streets is not None:
         check_rule(streets)
@@ -111,7 +111,9 @@ def read_csv_map(
         raise FileError(edges, "expected at least one street, found none")
     if name is None:
         name = _PART.sub("", nodes.name)
-    street_map = StreetMap(name=name, junctions=junctions, streets=found, credit=credit)
+    street_map = StreetMap(
+        name=name, junctions=junctions, streets=found, attribution=attribution
+    )
     return street_map if streets is None else _only(street_map, streets, edges)
 
 

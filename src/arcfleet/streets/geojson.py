@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 #: Points that agree to this many decimals of a degree, about a centimetre, are one.
 _DECIMALS = 7
-#: Members of the file that say whom it is owed to; exports of Overpass have the last.
-_CREDITS = ("credit", "attribution", "copyright")
+#: Members of the file that hold its attribution; exports of Overpass have the last.
+_ATTRIBUTIONS = ("credit", "attribution", "copyright")
 _DEGREES = ("CRS84", "EPSG::4326", "EPSG:4326")
 
 
@@ -38,7 +38,7 @@ def read_geojson(
     *,
     name: str,
     streets: StreetRule = DRIVABLE_KINDS,
-    credit: str | None = None,
+    attribution: str | None = None,
 ) -> StreetMap:
     """Read the LineString and MultiLineString features of a GeoJSON file as streets.
 
@@ -55,16 +55,16 @@ def read_geojson(
     streets
         The values of `highway` to read, or a callable that says of a line's properties
         whether it is a street. A line without `highway` is one unless a callable objects.
-    credit
-        Whom the data is owed to; by default what the file has as `credit`,
+    attribution
+        Attribution of the data; by default what the file has as `credit`,
         `attribution` or `copyright`, else nothing.
     """
     check_rule(streets)
     content = _parse(path)
     _check_reference_system(path, content)
-    if credit is None:
-        stated = [content.get(member) for member in _CREDITS]
-        credit = next((text for text in stated if text and isinstance(text, str)), "")
+    if attribution is None:
+        stated = [content.get(member) for member in _ATTRIBUTIONS]
+        attribution = next((text for text in stated if text and isinstance(text, str)), "")
     numbers: dict[Coordinate, int] = {}
     ways: list[Way] = []
     has_lines = False
@@ -91,7 +91,7 @@ def read_geojson(
             path, f"expected at least one street as a LineString, found {found}"
         )
     places = {number: point for point, number in numbers.items()}
-    raw = map_of_ways(ways, places, name=name, credit=credit)
+    raw = map_of_ways(ways, places, name=name, attribution=attribution)
     if not raw.streets:
         raise FileError(
             path, "expected at least one street, found only lines without extent"

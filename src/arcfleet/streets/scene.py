@@ -68,7 +68,7 @@ class SceneRules:
     name
         Of the instance; None takes that of the map.
     remark
-        Follows the map's credit in the comment of the instance.
+        Comment of the instance.
     seed
         Of random demands.
 
@@ -208,7 +208,8 @@ def make_scene(street_map: StreetMap, rules: SceneRules) -> Scene:
         links=tuple(maker.links),
         depot=depot,
         capacity=rules.capacity,
-        comment="; ".join(text for text in (street_map.credit, rules.remark) if text),
+        comment=rules.remark,
+        attribution=street_map.attribution,
         coordinates=(*part.junctions.values(), *maker.new_junctions.values()),
     )
     return Scene(

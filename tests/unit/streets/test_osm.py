@@ -78,7 +78,7 @@ def test_a_town_is_read_from_xml_plain_or_packed(
     path.write_bytes(content)
     street_map = read_map(path)
     assert street_map.name == "town"
-    assert street_map.credit == OSM_ATTRIBUTION
+    assert street_map.attribution == OSM_ATTRIBUTION
     assert {short(street) for street in street_map.streets} == {
         (1, 3, False, "residential", "Main", 3),
         (3, 4, False, "residential", "Main", 2),

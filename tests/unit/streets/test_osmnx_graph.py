@@ -45,7 +45,7 @@ def test_two_directions_are_one_street() -> None:
         Street(tail=1, head=2, metres=250, geometry=(PLACES[1], bend, PLACES[2])),
         Street(tail=2, head=3, metres=74, one_way=True, kind="tertiary", name="High"),
     )
-    assert (street_map.name, street_map.credit) == ("town", OSM_ATTRIBUTION)
+    assert (street_map.name, street_map.attribution) == ("town", OSM_ATTRIBUTION)
     assert dict(street_map.junctions) == PLACES
 
 

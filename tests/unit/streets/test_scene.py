@@ -52,7 +52,7 @@ def grid(width: int = 5, height: int = 4) -> StreetMap:
         if j + 10 in junctions
     ]
     return StreetMap(
-        name="grid", junctions=junctions, streets=tuple(streets), credit="© nobody"
+        name="grid", junctions=junctions, streets=tuple(streets), attribution="© nobody"
     )
 
 
@@ -78,7 +78,7 @@ def test_all_of_a_map_by_default() -> None:
     scene = make_scene(street_map, WHOLE)
     instance = scene.instance
     assert instance.name == "grid"
-    assert instance.comment == "© nobody"
+    assert (instance.comment, instance.attribution) == ("", "© nobody")
     assert dict(zip(instance.nodes, instance.coordinates, strict=True)) == dict(
         street_map.junctions
     )
@@ -368,8 +368,9 @@ def test_costs_are_at_least_1() -> None:
 
 def test_name_and_remark() -> None:
     instance = scene_of(grid(), name="centre", remark="cut by hand")
-    assert (instance.name, instance.comment) == ("centre", "© nobody; cut by hand")
-    assert scene_of(ring(), remark="cut by hand").comment == "cut by hand"
+    assert (instance.name, instance.comment) == ("centre", "cut by hand")
+    assert instance.attribution == "© nobody"
+    assert scene_of(ring(), remark="cut by hand").attribution == ""
 
 
 def test_without_scipy_a_depot_helps(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,10 +12,17 @@ from typing import TYPE_CHECKING
 
 from arcfleet._files import quote, split_lines, whole_number
 from arcfleet.errors import FileError, FormatWarning, InstanceError
-from arcfleet.instance.instance import MAX_NODE, MAX_NUMBER, Instance, Link
+from arcfleet.instance.formats.format import Format
+from arcfleet.instance.instance import (
+    MAX_NODE,
+    MAX_NUMBER,
+    Instance,
+    Link,
+    stated_attribution,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
 
@@ -63,8 +70,14 @@ class Dialect:
 
     Parameters
     ----------
+    file_format
+        Name of the format.
+    suffixes
+        Suffixes of files that are written in it.
+    is_written
+        Whether instances are written in it, too.
     title
-        Its name in messages.
+        Name in messages.
     name, nodes, capacity, depot
         Keys every file must have.
     vehicles, comment, upper_bound
@@ -79,6 +92,9 @@ class Dialect:
         The lowest node number where the data does not show it.
     """
 
+    file_format: str
+    suffixes: tuple[str, ...] = ()
+    is_written: bool = True
     title: str
     name: str
     nodes: str
@@ -117,10 +133,42 @@ class Dialect:
 EXPLICIT_COSTS = "EXPLICITOS"
 
 
+def keyed_formats(*dialects: Dialect) -> list[Format]:
+    """Return the formats of dialects, whose keys together tell which one a file is in."""
+
+    def read(path: Path | str, text: str) -> Instance:
+        return read_keyed_text(path, text, dialects)
+
+    def writer(
+        dialect: Dialect, others: tuple[Dialect, ...]
+    ) -> Callable[[Path | str, Instance], str]:
+        def write(path: Path | str, instance: Instance) -> str:
+            require_no_obstacle(instance, dialect, others)
+            return format_keyed_text(path, instance, dialect)
+
+        return write
+
+    key_line = _key_line(_keys_of(dialects))
+    written = [dialect for dialect in dialects if dialect.is_written]
+    return [
+        Format(
+            name=dialect.file_format,
+            suffixes=dialect.suffixes,
+            recognise=lambda text: any(
+                key_line.fullmatch(line.strip()) for line in split_lines(text)
+            ),
+            read=read,
+            write=writer(dialect, tuple(written[written.index(dialect) + 1 :]))
+            if dialect.is_written
+            else None,
+        )
+        for dialect in dialects
+    ]
+
+
 def read_keyed_text(path: Path | str, text: str, dialects: Sequence[Dialect]) -> Instance:
     """Read the text of `path`, written in one of `dialects`."""
-    every_key = frozenset[str]().union(*(dialect.keys for dialect in dialects))
-    records = scan(path, text, every_key)
+    records = scan(path, text, _keys_of(dialects))
     dialect = _recognise(path, records, dialects)
     content = _collect(path, records, dialect)
     links = tuple(
@@ -145,6 +193,7 @@ def read_keyed_text(path: Path | str, text: str, dialects: Sequence[Dialect]) ->
             stated_vehicles=content.optional_number(dialect.vehicles),
             upper_bound=content.optional_number(dialect.upper_bound),
             comment=content.optional_text(dialect.comment),
+            attribution=stated_attribution(content.optional_text(dialect.comment), False),
         )
     except InstanceError as error:
         raise FileError(path, str(error)) from error
@@ -433,13 +482,7 @@ class LinkLine:
 
 def scan(path: Path | str, text: str, keys: Iterable[str]) -> list[KeyLine | LinkLine]:
     """Turn the lines of a file into records; a line that is neither raises FileError."""
-    # The longest key first, and only whole words, so that no key hides another.
-    spellings = (
-        re.escape(key).replace("_", _JOINT) for key in sorted(keys, key=len, reverse=True)
-    )
-    key_line = re.compile(
-        rf"({'|'.join(spellings)})(?=[\s:]|$)\s*:?(.*)", re.IGNORECASE | re.DOTALL
-    )
+    key_line = _key_line(keys)
     records: list[KeyLine | LinkLine] = []
     for number, line in enumerate(split_lines(text), start=1):
         content = line.strip()
@@ -461,6 +504,20 @@ def scan(path: Path | str, text: str, keys: Iterable[str]) -> list[KeyLine | Lin
                 number,
             )
     return records
+
+
+def _keys_of(dialects: Sequence[Dialect]) -> frozenset[str]:
+    return frozenset[str]().union(*(dialect.keys for dialect in dialects))
+
+
+def _key_line(keys: Iterable[str]) -> re.Pattern[str]:
+    # The longest key first, and only whole words, so that no key hides another.
+    spellings = (
+        re.escape(key).replace("_", _JOINT) for key in sorted(keys, key=len, reverse=True)
+    )
+    return re.compile(
+        rf"({'|'.join(spellings)})(?=[\s:]|$)\s*:?(.*)", re.IGNORECASE | re.DOTALL
+    )
 
 
 def first_obstacle(instance: Instance, dialect: Dialect) -> str | None:
@@ -563,15 +620,19 @@ def _one_line(text: str) -> str:
 
 
 def _lost(instance: Instance, dialect: Dialect) -> list[str]:
+    stated = stated_attribution(_one_line(instance.notice), has_coordinates=False)
     losses = {
         "coordinates": bool(instance.coordinates),
         "street names": any(link.name for link in instance.links),
         "geometry": any(link.geometry for link in instance.links),
         "the comment": bool(instance.comment) and dialect.comment is None,
+        "the attribution": bool(instance.attribution) and dialect.comment is None,
+        "the attribution apart from the comment": dialect.comment is not None
+        and (instance.comment, instance.attribution) != (instance.notice, stated),
         "the upper bound": instance.upper_bound is not None and dialect.upper_bound is None,
         "space around or line ends in the name": instance.name != _one_line(instance.name),
         "space around or line ends in the comment": dialect.comment is not None
-        and instance.comment != _one_line(instance.comment),
+        and instance.notice != _one_line(instance.notice),
     }
     return [what for what, lost in losses.items() if lost]
 
@@ -580,8 +641,8 @@ def _header(
     instance: Instance, dialect: Dialect, lists: dict[str, list[Link]]
 ) -> Iterator[tuple[str, str | int]]:
     yield dialect.name, _one_line(instance.name)
-    if dialect.comment is not None and _one_line(instance.comment):
-        yield dialect.comment, _one_line(instance.comment)
+    if dialect.comment is not None and _one_line(instance.notice):
+        yield dialect.comment, _one_line(instance.notice)
     if dialect.upper_bound is not None and instance.upper_bound is not None:
         yield dialect.upper_bound, instance.upper_bound
     yield dialect.nodes, len(instance.nodes)

@@ -15,6 +15,8 @@ _REQUIRED_FIELDS = (
 _OTHER_FIELDS = (("cost", "cost"),)
 
 MCARP = Dialect(
+    file_format="mcarp",
+    suffixes=(".txt",),
     title="MCARP",
     name="NAME",
     upper_bound="UPPER_BOUND",
