@@ -184,8 +184,13 @@ def test_replace_checks_again() -> None:
 
 def test_ends_and_costs_follow_the_direction() -> None:
     link = Link(
-        **{"tail": 1, "head": 2, "cost": 3, "reverse_cost": 4, "required": True},
-        **{"service_cost": 5, "reverse_service_cost": 6},
+        tail=1,
+        head=2,
+        cost=3,
+        reverse_cost=4,
+        required=True,
+        service_cost=5,
+        reverse_service_cost=6,
     )
     assert (link.ends(reverse=False), link.ends(reverse=True)) == ((1, 2), (2, 1))
     costs = [link.step_cost(r, serves=s) for s in (False, True) for r in (False, True)]
