@@ -20,19 +20,18 @@ from typing import TYPE_CHECKING
 import torch
 
 from arcfleet.datasets import label_dataset, make_dataset
-from arcfleet.neural.daam import Daam
-from arcfleet.neural.daam_config import DaamConfig
 from arcfleet.neural.device import choose_device, working_on
-from arcfleet.neural.labelled_set import open_labelled
-from arcfleet.neural.pretrain import Pretraining, plans_of_step
-from arcfleet.neural.pretrain_config import PretrainConfig
-from arcfleet.neural.training_run import RunFolder
+from arcfleet.neural.model import Daam, DaamConfig
+from arcfleet.neural.train.config import PretrainConfig
+from arcfleet.neural.train.data import open_labelled
+from arcfleet.neural.train.pretrain import Pretraining, plans_of_step
+from arcfleet.neural.train.run import RunFolder
 from arcfleet.report.tables import table
 from benchmarks.machine import run_and_exit
 from benchmarks.neural_speed import introduce, multiply_adds, seconds
 
 if TYPE_CHECKING:
-    from arcfleet.neural.labelled_set import LabelledSet
+    from arcfleet.neural.train.data import LabelledSet
 
 INSTANCES = 500
 RATE = 1e-5  # so small that the loss stays a number however long it is timed

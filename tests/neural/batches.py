@@ -8,8 +8,8 @@ import numpy as np
 import torch
 from torch.nn import functional
 
-from arcfleet.neural import state as process
-from arcfleet.neural.arc_batch import ArcBatch
+from arcfleet.neural import env as process
+from arcfleet.neural.batch import ArcBatch
 from arcfleet.solution.plan import from_plan
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from arcfleet.network import Network
-    from arcfleet.neural.state import State
+    from arcfleet.neural.env import State
     from arcfleet.solution import Solution
 
 MDS = 2  # coordinates of a place

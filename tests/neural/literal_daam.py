@@ -15,9 +15,9 @@ from torch.nn import functional
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from arcfleet.neural.arc_batch import ArcBatch
-    from arcfleet.neural.daam import Daam
-    from arcfleet.neural.state import State
+    from arcfleet.neural.batch import ArcBatch
+    from arcfleet.neural.env import State
+    from arcfleet.neural.model import Daam
 
 
 def literal_logits(model: Daam, batch: ArcBatch, state: State, allowed: Tensor) -> Tensor:

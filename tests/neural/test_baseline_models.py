@@ -11,11 +11,11 @@ from torch import nn
 from torch.nn import functional
 
 from arcfleet.errors import OptionError
-from arcfleet.neural import state as process
-from arcfleet.neural.baselines.s2v_dqn import S2vDqn, S2vDqnConfig
-from arcfleet.neural.baselines.vrp_dl import VrpDl, VrpDlConfig
-from arcfleet.neural.decode import beam, greedy, sample
+from arcfleet.neural import env as process
+from arcfleet.neural.decoding import beam, greedy, sample
 from arcfleet.neural.plans import as_decoded
+from arcfleet.paper.baselines.s2v_dqn import S2vDqn, S2vDqnConfig
+from arcfleet.paper.baselines.vrp_dl import VrpDl, VrpDlConfig
 from tests.neural.batches import MDS, join, random_batch, random_rollout
 
 if TYPE_CHECKING:
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
-    from arcfleet.neural.arc_batch import ArcBatch
-    from arcfleet.neural.rollout import Advance
-    from arcfleet.neural.state import State
+    from arcfleet.neural.batch import ArcBatch
+    from arcfleet.neural.decoding import Advance
+    from arcfleet.neural.env import State
 
 Baseline = S2vDqn | VrpDl
 

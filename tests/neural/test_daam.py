@@ -13,17 +13,25 @@ import torch
 from torch.nn import functional
 
 from arcfleet.errors import OptionError
-from arcfleet.neural import state as process
-from arcfleet.neural.daam import Daam
-from arcfleet.neural.daam_config import INPUTS, SERVED, DaamConfig, Features, Inputs, Served
-from arcfleet.neural.grow import can_grow, grown
-from arcfleet.neural.norms import NORMS, NormName
-from arcfleet.neural.state import State
+from arcfleet.neural import env as process
+from arcfleet.neural.env import State
+from arcfleet.neural.model import (
+    INPUTS,
+    NORMS,
+    SERVED,
+    Daam,
+    DaamConfig,
+    Features,
+    Inputs,
+    NormName,
+    Served,
+)
+from arcfleet.neural.train.run import can_grow, grown
 from tests.neural.batches import MDS, join, random_batch, random_rollout
 from tests.neural.literal_daam import literal_logits
 
 if TYPE_CHECKING:
-    from arcfleet.neural.arc_batch import ArcBatch
+    from arcfleet.neural.batch import ArcBatch
 
 SMALL = DaamConfig(width=8, layers=2, heads=2, feed_forward=12, mds_dimensions=MDS)
 

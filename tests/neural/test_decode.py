@@ -11,19 +11,18 @@ from torch.nn import functional
 
 from arcfleet.errors import OptionError
 from arcfleet.network import Network
-from arcfleet.neural.decode import beam, greedy, sample
-from arcfleet.neural.gumbel import gumbel_noise
+from arcfleet.neural.decoding import beam, greedy, gumbel_noise, sample
+from arcfleet.neural.env import State, allowed_arcs, finished, start, step
 from arcfleet.neural.plans import as_decoded
-from arcfleet.neural.state import State, allowed_arcs, finished, start, step
 from tests.neural.judge import judge
 from tests.neural.toy_batches import ring, toy_batch, toy_model
 from tests.strategies import connected_instances
 
 if TYPE_CHECKING:
     from arcfleet.instance.instance import Instance
-    from arcfleet.neural.arc_batch import ArcBatch
-    from arcfleet.neural.daam import Daam, Prepared
-    from arcfleet.neural.rollout import Advance, Carry, Policy, Rollout, Wrap
+    from arcfleet.neural.batch import ArcBatch
+    from arcfleet.neural.decoding import Advance, Carry, Policy, Rollout, Wrap
+    from arcfleet.neural.model import Daam, Prepared
 
     Sequence = tuple[int, ...]
 

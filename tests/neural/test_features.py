@@ -15,16 +15,16 @@ from arcfleet.datasets import Dataset, make_dataset
 from arcfleet.errors import UnsolvableError
 from arcfleet.instance import Instance, Link
 from arcfleet.network import Network, node_distances
-from arcfleet.neural import features as module
-from arcfleet.neural.arc_batch import ArcBatch
-from arcfleet.neural.features import (
+from arcfleet.neural import batch as module
+from arcfleet.neural.batch import (
+    ArcBatch,
     batch_from_arrays,
     batch_from_dataset,
     batch_from_networks,
     flip_axes,
     mirrored,
 )
-from arcfleet.neural.mds import MOST_LANDMARKS, classical_mds, landmark_nodes
+from arcfleet.neural.geometry import MOST_LANDMARKS, classical_mds, landmark_nodes
 from arcfleet.streets.files import read_map
 from arcfleet.streets.scene import make_scene
 from arcfleet.streets.scene_rules import SceneRules

@@ -13,8 +13,18 @@ from arcfleet.datasets.labels import labels_path, write_labels
 from arcfleet.errors import FileError
 from arcfleet.instance import Instance, Link
 from arcfleet.network import Network
-from arcfleet.neural.features import batch_from_networks
-from arcfleet.neural.imitation import (
+from arcfleet.neural.batch import Rung, batch_from_networks, rungs
+from arcfleet.neural.env import allowed_arcs, start, step
+from arcfleet.neural.train.data import (
+    LabelledSet,
+    backwards,
+    open_labelled,
+    plan_costs,
+    plans_from_labels,
+    reversible_routes,
+    route_costs,
+)
+from arcfleet.neural.train.steps import (
     DIRECTIONS,
     ROUTE_ORDERS,
     Sequences,
@@ -25,23 +35,13 @@ from arcfleet.neural.imitation import (
     state_at,
     without_returns,
 )
-from arcfleet.neural.labelled_plans import (
-    backwards,
-    plan_costs,
-    plans_from_labels,
-    reversible_routes,
-    route_costs,
-)
-from arcfleet.neural.labelled_set import LabelledSet, open_labelled
-from arcfleet.neural.shrink import Rung, rungs
-from arcfleet.neural.state import allowed_arcs, start, step
 from arcfleet.solution.plan import from_plan
 from tests.neural.labelled_towns import labelled_file
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from arcfleet.neural.imitation import Directions, RouteOrder
+    from arcfleet.neural.train.steps import Directions, RouteOrder
 
 
 @pytest.fixture(scope="module", params=[0.0, 0.4], ids=["two-way", "mixed"])

@@ -9,8 +9,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arcfleet.neural.shrink import as_instances, present_arcs, rung_sizes, rungs, shrink
-from arcfleet.neural.state import State, allowed_arcs
+from arcfleet.neural.batch import as_instances, present_arcs, rung_sizes, rungs, shrink
+from arcfleet.neural.env import State, allowed_arcs
 from tests.neural.batches import random_batch, random_rollout
 from tests.neural.test_daam import SMALL, exact, make_model
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from arcfleet import Instance, Link, check
 from arcfleet.network import Network
-from arcfleet.neural import state as process
+from arcfleet.neural import env as process
 from tests.neural.batches import network_batch, random_batch, random_rollout, solution_of
 from tests.strategies import connected_instances
 

@@ -10,16 +10,16 @@ from hypothesis import strategies as st
 
 from arcfleet.errors import OptionError
 from arcfleet.network import Network
-from arcfleet.neural.decode import greedy, sample
-from arcfleet.neural.shrink import Rung
-from arcfleet.neural.state import State, finished, room_of_tours, start, step
-from arcfleet.neural.trajectories import draw_choices, num_choices, states_at
+from arcfleet.neural.batch import Rung
+from arcfleet.neural.decoding import greedy, sample
+from arcfleet.neural.env import State, finished, room_of_tours, start, step
+from arcfleet.neural.train.steps import draw_choices, num_choices, states_at
 from tests.neural.toy_batches import ring, toy_batch, toy_model
 from tests.strategies import connected_instances
 
 if TYPE_CHECKING:
     from arcfleet.instance.instance import Instance
-    from arcfleet.neural.arc_batch import ArcBatch
+    from arcfleet.neural.batch import ArcBatch
 
 BATCHES = st.lists(connected_instances(max_extra_links=4), min_size=1, max_size=3)
 

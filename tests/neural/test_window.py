@@ -14,11 +14,10 @@ from torch.utils._python_dispatch import TorchDispatchMode
 import arcfleet
 from arcfleet.errors import OptionError
 from arcfleet.network import Network
-from arcfleet.neural import state as process
-from arcfleet.neural.daam import Daam
-from arcfleet.neural.daam_config import DaamConfig
-from arcfleet.neural.proposals import MOST_TASKS_AT_ONCE
-from arcfleet.neural.window import look, window_scale, windowed_rollout, with_scale
+from arcfleet.neural import env as process
+from arcfleet.neural.model import Daam, DaamConfig
+from arcfleet.neural.strategies import MOST_TASKS_AT_ONCE
+from arcfleet.neural.windows import look, window_scale, windowed_rollout, with_scale
 from tests.neural.batches import (
     MDS,
     network_batch,
@@ -36,7 +35,7 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
-    from arcfleet.neural.arc_batch import ArcBatch
+    from arcfleet.neural.batch import ArcBatch
 
 CONFIG = DaamConfig(width=16, layers=1, heads=2, feed_forward=16, mds_dimensions=MDS)
 

@@ -8,9 +8,8 @@ import numpy as np
 import torch
 
 from arcfleet.instance.instance import Instance, Link
-from arcfleet.neural.arc_batch import ArcBatch
-from arcfleet.neural.daam import Daam
-from arcfleet.neural.daam_config import DaamConfig
+from arcfleet.neural.batch import ArcBatch
+from arcfleet.neural.model import Daam, DaamConfig
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
