@@ -21,7 +21,7 @@ from arcfleet.neural.batch import batch_from_dataset
 from arcfleet.neural.checkpoint import load_model
 from arcfleet.neural.decoding import fast_policy, greedy, sample
 from arcfleet.neural.device import choose_device, has_bfloat16, working_on
-from arcfleet.neural.env import allowed_arcs, start, step
+from arcfleet.neural.env import action_mask, start, step
 from arcfleet.neural.kernels.cuda_graph import fastest_wrap, record
 from arcfleet.neural.model import Daam, DaamConfig
 from arcfleet.neural.plans import as_decoded, optimise, paper_recipe
@@ -99,12 +99,12 @@ def shares(policy: FastPolicy, batch: ArcBatch, steps: int, threads: int) -> lis
     with torch.no_grad():
         prepared = policy.prepare(batch)
         state = start(batch)
-        allowed = allowed_arcs(batch, state)
+        allowed = action_mask(batch, state)
         embedding = policy.encode(prepared, state)
         chosen = policy(prepared, state, allowed).argmax(-1)
         encoder = timed(lambda: policy.encode(prepared, state))
         pointer = timed(lambda: policy.point(embedding, prepared, state, allowed))
-        moving = timed(lambda: allowed_arcs(batch, step(batch, state, chosen)))
+        moving = timed(lambda: action_mask(batch, step(batch, state, chosen)))
     rollout = greedy(policy, batch, wrap=fastest_wrap(device))
     optimiser = seconds(
         lambda: optimise(batch, rollout, choose_directions=True, threads=threads), device, 3

@@ -68,20 +68,20 @@ def measure(
     with tempfile.TemporaryDirectory() as folder:
         files = RunFolder(Path(folder) / "run", {"config": config.as_facts()}, resume=False)
         run = Pretraining(config, model, [labelled], [], files, 1, lambda _: None)
-    rung = run.draw_rung(0)
-    lesson = run.draw(0, rung)
+    bucket = run.draw_bucket(0)
+    lesson = run.draw(0, bucket)
 
     def several() -> None:
         for _ in range(steps):
             run.learn(RATE)
 
     def there_and_back() -> None:
-        run.loss(lesson, 0, rung).backward()  # type: ignore[no-untyped-call]
+        run.loss(lesson, 0, bucket).backward()  # type: ignore[no-untyped-call]
         run.learner.working.zero_grad()
 
     whole = seconds(several, device, rounds=3) / steps
-    drawing = seconds(lambda: run.draw(0, rung), device, rounds=5)
-    forward = seconds(lambda: run.loss(lesson, 0, rung), device, rounds=5)
+    drawing = seconds(lambda: run.draw(0, bucket), device, rounds=5)
+    forward = seconds(lambda: run.loss(lesson, 0, bucket), device, rounds=5)
     both = seconds(there_and_back, device, rounds=5)
     states = plans_of_step(config, arcs) * config.moments
     size = next(run.learner.working.parameters()).element_size()

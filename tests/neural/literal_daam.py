@@ -115,7 +115,7 @@ def _spare(batch: ArcBatch, state: State, b: int, c: int) -> list[float]:
     capacity, room = int(batch.capacity[b]), int(state.remaining[b, c])
     left = 0
     for arc in range(batch.num_arcs):
-        first = min(arc, int(batch.twin[b, arc]))
+        first = min(arc, int(batch.inverse[b, arc]))
         if state.unserved[b, c, arc] and arc == first:
             left += int(batch.demand[b, arc])
     spare = room - left

@@ -220,7 +220,7 @@ def test_the_critic_weighs_arcs_by_the_first_chances() -> None:
         arcs = range(batch.num_arcs)
         element = sum(chances[row, i] * critic.embed(batch.features[row, i]) for i in arcs)
         # Each task once: by the first of its arcs.
-        once = [i for i in arcs if int(batch.twin[row, i]) >= i]
+        once = [i for i in arcs if int(batch.inverse[row, i]) >= i]
         load = sum(int(batch.demand[row, i]) for i in once) / int(batch.capacity[row])
         sizes = torch.tensor([tasks / 50, load / 5])
         assert isinstance(element, torch.Tensor)
@@ -234,7 +234,7 @@ def test_chances_of_any_arc_and_of_the_best() -> None:
     model = S2vDqn(S2vDqnConfig(width=8, layers=1, mds_dimensions=MDS)).eval()
     batch = random_batch([4])
     state = process.start(batch)
-    allowed = process.allowed_arcs(batch, state)
+    allowed = process.action_mask(batch, state)
     prepared = model.prepare(batch)
     best = int(model(prepared, state, allowed).argmax())
     for epsilon in (0.0, 0.25, 1.0):

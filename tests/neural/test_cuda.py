@@ -17,7 +17,7 @@ from arcfleet.neural import strategies as proposals
 from arcfleet.neural.checkpoint import KINDS
 from arcfleet.neural.decoding import beam, decoding_model, greedy, sample
 from arcfleet.neural.device import has_bfloat16
-from arcfleet.neural.env import allowed_arcs, start
+from arcfleet.neural.env import action_mask, start
 from arcfleet.neural.kernels.cuda_graph import graphed
 from arcfleet.neural.model import Daam, DaamConfig, EncoderLayer
 from arcfleet.neural.train.steps import LearningForm
@@ -259,7 +259,7 @@ def gradient(model: Daam, batch: ArcBatch, *, compiled: bool = False) -> Tensor:
     batch = batch.to(next(model.parameters()).device)
     where = start(batch, copies=2)
     form = LearningForm(model, compiled=compiled)
-    logits = form.logits(batch, where, allowed_arcs(batch, where), padded=True)
+    logits = form.logits(batch, where, action_mask(batch, where), padded=True)
     parts = torch.autograd.grad(
         logits.log_softmax(-1)[..., 1].sum(), list(model.parameters())
     )

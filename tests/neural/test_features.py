@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 #: What is the same however an instance was prepared.
 PLACELESS = (
-    *("features", "service_cost", "demand", "twin", "real", "capacity"),
+    *("features", "service_cost", "demand", "inverse", "real", "capacity"),
     *("route_cost", "fleet_limit", "scale"),
 )
 
@@ -117,8 +117,8 @@ def test_arcs_are_those_of_the_network(instances: list[Instance]) -> None:
             values = getattr(batch, name)[row]
             assert values[:count].tolist() == getattr(network, f"arc_{name}").tolist()
             assert not values[count:].any()
-        twins = [i if t < 0 else t for i, t in enumerate(network.arc_twin.tolist())]
-        assert batch.twin[row].tolist() == [*twins, *range(count, batch.num_arcs)]
+        inverses = [i if t < 0 else t for i, t in enumerate(network.arc_twin.tolist())]
+        assert batch.inverse[row].tolist() == [*inverses, *range(count, batch.num_arcs)]
         assert int(batch.num_tasks[row]) == network.num_tasks
         ends, starts = network.arc_end[:, None], network.arc_start
         costs = torch.from_numpy(network.distances[ends, starts]).double()
@@ -265,8 +265,8 @@ def test_arc_ends_at_one_node_share_its_coordinates(dataset: Dataset) -> None:
     batch = batch_from_dataset(dataset, range(4), device="cpu")
     start, end = batch.features[..., 3:11], batch.features[..., 11:]
     rows = torch.arange(4)[:, None]
-    two_way = batch.twin != torch.arange(batch.num_arcs)
-    assert torch.equal(start[two_way], end[rows, batch.twin][two_way])
+    two_way = batch.inverse != torch.arange(batch.num_arcs)
+    assert torch.equal(start[two_way], end[rows, batch.inverse][two_way])
     assert start[:, 1:].std() > 0.1
 
 

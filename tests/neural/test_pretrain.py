@@ -31,7 +31,7 @@ from tests.neural.quick_pretraining import QUICK, TINY, data_folder, run
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from arcfleet.neural.batch import Rung
+    from arcfleet.neural.batch import Bucket
     from arcfleet.neural.train.loop import TrainingProgress
     from arcfleet.neural.train.steps import LearningForm, Lesson
     from arcfleet.report.scene_plot import ScenePlans
@@ -338,9 +338,11 @@ def test_weights_choose_the_data_set(
     seen: list[str] = []
     draw = pretrain_module.Pretraining.draw
 
-    def note(self: pretrain_module.Pretraining, number: int, rung: Rung | None) -> Lesson:
+    def note(
+        self: pretrain_module.Pretraining, number: int, bucket: Bucket | None
+    ) -> Lesson:
         seen.append(self.data[number].name)
-        return draw(self, number, rung)
+        return draw(self, number, bucket)
 
     monkeypatch.setattr(pretrain_module.Pretraining, "draw", note)
     run(folder, tmp_path / "run", replace(QUICK, steps=60, weights=(1.0, 5.0)))

@@ -89,18 +89,18 @@ def test_a_window_of_all_tasks_shows_the_instance_itself() -> None:
     states, _ = random_rollout(batch, bound=True, generator=generator, copies=2)
     state = states[2]
     window = look(batch, state, 6)
-    allowed = process.allowed_arcs(batch, state)
-    local = process.allowed_arcs(window.batch, window.state)
+    allowed = process.action_mask(batch, state)
+    local = process.action_mask(window.batch, window.state)
     for copy in range(2):
         arcs = window.arcs[copy]
         seen = arcs[local[copy, 0]].sort().values
         assert torch.equal(seen, allowed[0, copy].nonzero().flatten())
         real = window.batch.real[copy].nonzero().flatten()
         assert arcs[window.state.previous[copy, 0]] == state.previous[0, copy]
-        twins = batch.twin[0, arcs[real]]
+        inverses = batch.inverse[0, arcs[real]]
         unserved = window.state.unserved[copy, 0, real]
-        found = arcs[window.batch.twin[copy, real]]
-        assert torch.equal(found[unserved], twins[unserved])
+        found = arcs[window.batch.inverse[copy, real]]
+        assert torch.equal(found[unserved], inverses[unserved])
         incoming, whole = window.batch.incoming()[copy], batch.incoming()[0]
         torch.testing.assert_close(
             incoming[real][:, real], whole[arcs[real]][:, arcs[real]]

@@ -45,7 +45,7 @@ class ArcBatch:
     """The arcs of some instances, arc 0 being the depot.
 
     Instances of different size are padded: arcs that are not `real` stand at place 0, cost
-    and demand nothing, and are their own twin.
+    and demand nothing, and are their own inverse.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ class ArcBatch:
         Place where service of an arc starts and ends, (batch, arcs).
     service_cost, demand
         Of each arc, (batch, arcs), in the instance's units.
-    twin
+    inverse
         The same task in the other direction, the arc itself if there is none,
         (batch, arcs).
     real
@@ -78,7 +78,7 @@ class ArcBatch:
     end: Tensor
     service_cost: Tensor
     demand: Tensor
-    twin: Tensor
+    inverse: Tensor
     real: Tensor
     capacity: Tensor
     route_cost: Tensor
@@ -97,14 +97,14 @@ class ArcBatch:
     @property
     def num_tasks(self) -> Tensor:
         """Tasks of each instance, (batch,)."""
-        arc = torch.arange(self.num_arcs, device=self.twin.device)
-        return (self.real & (self.twin >= arc) & (arc > 0)).sum(1, dtype=torch.int32)
+        arc = torch.arange(self.num_arcs, device=self.inverse.device)
+        return (self.real & (self.inverse >= arc) & (arc > 0)).sum(1, dtype=torch.int32)
 
     @property
     def demand_once(self) -> Tensor:
         """Demand of each task, at one of its arcs only, (batch, arcs)."""
-        arc = torch.arange(self.num_arcs, device=self.twin.device)
-        return self.demand.masked_fill(~self.real | (self.twin < arc), 0)
+        arc = torch.arange(self.num_arcs, device=self.inverse.device)
+        return self.demand.masked_fill(~self.real | (self.inverse < arc), 0)
 
     @property
     def is_full(self) -> bool:
@@ -171,7 +171,7 @@ class ArcArrays:
         Places between which driving costs are known.
     start_node, end_node
         The same as nodes of the instance.
-    service_cost, demand, twin, real
+    service_cost, demand, inverse, real
         As in `ArcBatch`.
     """
 
@@ -181,7 +181,7 @@ class ArcArrays:
     end_node: NDArray[np.int32]
     service_cost: NDArray[np.int32]
     demand: NDArray[np.int32]
-    twin: NDArray[np.int64]
+    inverse: NDArray[np.int64]
     real: NDArray[np.bool_]
 
 
@@ -206,8 +206,8 @@ def arcs_of_arrays(padded: PaddedArrays) -> ArcArrays:
     start = spread(np.where(backward, head, tail))
     end = spread(np.where(backward, tail, head))
     start[:, 0] = end[:, 0] = padded.depot
-    twin = np.tile(np.arange(shape[1], dtype=np.int64), (batch, 1))
-    twin[rows, columns] += np.where(two_way[rows, links], np.where(backward, -1, 1), 0)
+    inverse = np.tile(np.arange(shape[1], dtype=np.int64), (batch, 1))
+    inverse[rows, columns] += np.where(two_way[rows, links], np.where(backward, -1, 1), 0)
     return ArcArrays(
         start=start,
         end=end,
@@ -215,7 +215,7 @@ def arcs_of_arrays(padded: PaddedArrays) -> ArcArrays:
         end_node=end,
         service_cost=spread(padded.cost[rows, links]),
         demand=spread(padded.demand[rows, links]),
-        twin=twin,
+        inverse=inverse,
         real=np.arange(shape[1]) <= counts[:, None],
     )
 
@@ -229,10 +229,10 @@ def arcs_of_networks(networks: Sequence[Network]) -> ArcArrays:
         return pad_arrays(columns, (width,))
 
     own = np.arange(width, dtype=np.int64)
-    twin = np.tile(own, (len(networks), 1))
+    inverse = np.tile(own, (len(networks), 1))
     for row, network in enumerate(networks):
         given = network.arc_twin
-        twin[row, : len(given)] = np.where(given < 0, own[: len(given)], given)
+        inverse[row, : len(given)] = np.where(given < 0, own[: len(given)], given)
     return ArcArrays(
         start=pad([n.arc_start for n in networks]),
         end=pad([n.arc_end for n in networks]),
@@ -240,7 +240,7 @@ def arcs_of_networks(networks: Sequence[Network]) -> ArcArrays:
         end_node=pad([n.terminal_nodes[n.arc_end] for n in networks]),
         service_cost=pad([n.arc_service_cost for n in networks]),
         demand=pad([n.arc_demand for n in networks]),
-        twin=twin,
+        inverse=inverse,
         real=own < counts[:, None],
     )
 
@@ -490,7 +490,7 @@ def _assemble(
         end=send(arcs.end),
         service_cost=service_cost,
         demand=demand,
-        twin=send(arcs.twin),
+        inverse=send(arcs.inverse),
         real=real,
         capacity=send(capacity),
         route_cost=send(route_cost),
@@ -604,7 +604,7 @@ _NEXT = 40
 _VECTOR = 8
 
 
-class Rung(NamedTuple):
+class Bucket(NamedTuple):
     """States of about the same number of arcs.
 
     Parameters
@@ -620,25 +620,25 @@ class Rung(NamedTuple):
     most: int
 
 
-def rungs(batch: ArcBatch) -> list[Rung]:
+def buckets(batch: ArcBatch) -> list[Bucket]:
     """Divide the states of plans by the tasks that are left. Waits for the device."""
     tasks = int(batch.num_tasks.amax())
-    found: list[Rung] = []
+    found: list[Bucket] = []
     above = 0
     while above < tasks:
         length = _FIRST + _NEXT * len(found)
         # Two arcs of each task, the depot and the previous arc.
         most = min(tasks, (length - 2) // 2)
-        found.append(Rung(length, above, most))
+        found.append(Bucket(length, above, most))
         above = most
     return found
 
 
-def rung_sizes(batch: ArcBatch, known: Sequence[Rung]) -> Tensor:
-    """Count the services of all instances on each rung, float64, on the host."""
+def bucket_sizes(batch: ArcBatch, known: Sequence[Bucket]) -> Tensor:
+    """Count the services of all instances on each bucket, float64, on the host."""
     tasks = batch.num_tasks.cpu().double()
     counts = [
-        (tasks.clamp(max=rung.most) - rung.above).clamp(min=0).sum() for rung in known
+        (tasks.clamp(max=bucket.most) - bucket.above).clamp(min=0).sum() for bucket in known
     ]
     return torch.stack(counts) if counts else torch.zeros(0, dtype=torch.float64)
 
@@ -711,7 +711,7 @@ def shrink(
     ways = batch.distance.flatten()[ends[:, :, None] + starts[:, None]]
     numbers = place.expand_as(kept).to(batch.start.dtype)
     # The other direction of a previous arc is gone.
-    twins = slot.gather(1, of_kept(batch.twin))
+    inverses = slot.gather(1, of_kept(batch.inverse))
     small = ArcBatch(
         features=of_kept(batch.features),
         distance=ways,
@@ -719,7 +719,7 @@ def shrink(
         end=numbers,
         service_cost=of_kept(batch.service_cost),
         demand=of_kept(batch.demand),
-        twin=torch.where(real & (twins < length), twins, place),
+        inverse=torch.where(real & (inverses < length), inverses, place),
         real=real,
         capacity=batch.capacity[row],
         route_cost=batch.route_cost[row],

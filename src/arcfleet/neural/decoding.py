@@ -13,7 +13,7 @@ from torch.nn import functional
 from arcfleet.errors import OptionError
 from arcfleet.neural.batch import as_instances, present_arcs, shrink, whole_vectors
 from arcfleet.neural.device import has_bfloat16
-from arcfleet.neural.env import State, StepNumbers, allowed_arcs, finished, start, step
+from arcfleet.neural.env import State, StepNumbers, action_mask, finished, start, step
 from arcfleet.neural.model import Daam
 
 if TYPE_CHECKING:
@@ -262,8 +262,8 @@ def step_limits(
 
 
 def _limits_from(batch: ArcBatch, first: State, *, bound: bool) -> list[Limits]:
-    arc = torch.arange(batch.num_arcs, device=batch.twin.device)
-    once = (batch.twin >= arc)[:, None]  # a task with two arcs counts once
+    arc = torch.arange(batch.num_arcs, device=batch.inverse.device)
+    once = (batch.inverse >= arc)[:, None]  # a task with two arcs counts once
     tasks = (first.unserved & once).sum(-1).amax(1)  # (batch,), of the plan with most left
     # A way home, every task on a route of its own.
     return _as_limits(tasks + 1, 2 * tasks + 1 if bound else tasks + 1)
@@ -745,7 +745,7 @@ def _chances(
 ) -> Chances:
     def chances(carry: Carry) -> tuple[Tensor, Tensor | None]:
         state = carry.state
-        allowed = allowed_arcs(batch, state, bound=bound)
+        allowed = action_mask(batch, state, bound=bound)
         known, memory = recall(policy, prepared, state, carry.memory)
         logits = policy(known, state, allowed)
         if logits.dtype != torch.float64:

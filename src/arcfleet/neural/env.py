@@ -63,7 +63,7 @@ def start(batch: ArcBatch, copies: int = 1) -> State:
     )
 
 
-def allowed_arcs(batch: ArcBatch, state: State, *, bound: bool = True) -> Tensor:
+def action_mask(batch: ArcBatch, state: State, *, bound: bool = True) -> Tensor:
     """Say which arcs may be chosen next, (batch, copies, arcs); never none.
 
     Parameters
@@ -86,8 +86,8 @@ def allowed_arcs(batch: ArcBatch, state: State, *, bound: bool = True) -> Tensor
 
 def step(batch: ArcBatch, state: State, arcs: Tensor, *, bound: bool = True) -> State:
     """Choose `arcs`, of shape (batch, copies); a finished plan goes on choosing arc 0."""
-    twins = batch.twin.gather(1, arcs)
-    served = torch.stack([arcs, twins], dim=-1)
+    inverses = batch.inverse.gather(1, arcs)
+    served = torch.stack([arcs, inverses], dim=-1)
     unserved = state.unserved.scatter(-1, served, False)
     demand = batch.demand.gather(1, arcs)
     emptied = arcs == 0

@@ -120,7 +120,7 @@ def _rows(batch: ArcBatch, orders: Tensor, directions: int) -> Tensor:
     # (rows, batch * copies * most): the arcs, service costs, ways out and back, each in
     # all directions; drives by both directions; demands.
     flat = orders.flatten(1)  # (batch, positions)
-    choices = [flat, batch.twin.long().gather(1, flat)][:directions]
+    choices = [flat, batch.inverse.long().gather(1, flat)][:directions]
     starts = [batch.start.long().gather(1, arcs) for arcs in choices]
     ends = [batch.end.long().gather(1, arcs) for arcs in choices]
     places = batch.distance.shape[2]

@@ -494,7 +494,7 @@ def _instances_of(batch: ArcBatch, rows: Tensor, services: Tensor) -> Shrunk:
         Those of each group, (groups, positions), zeros between them.
     """
     unserved = torch.zeros_like(batch.real[rows]).scatter(1, services, True)
-    unserved |= unserved.gather(1, batch.twin.long()[rows])
+    unserved |= unserved.gather(1, batch.inverse.long()[rows])
     unserved[:, 0] = False
     longest = int(unserved.sum(1).amax()) + 1
     state = State(

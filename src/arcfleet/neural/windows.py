@@ -58,7 +58,7 @@ def windowed_rollout(
     copies
         Plans built side by side.
     bound
-        Whether the capacity counts, as in `allowed_arcs`.
+        Whether the capacity counts, as in `action_mask`.
 
     Returns
     -------
@@ -88,7 +88,7 @@ def windowed_rollout(
         if not chosen:
             memory = first_memory(prepared, 1)  # (copies, 1, width), or None
         prepared, memory = recall(model, prepared, window.state, memory)
-        allowed = process.allowed_arcs(window.batch, window.state, bound=bound)
+        allowed = process.action_mask(window.batch, window.state, bound=bound)
         logits = model(prepared, window.state, allowed)  # (copies, 1, arcs of the window)
         picked = choose(logits.transpose(0, 1)).transpose(0, 1)  # (copies, 1)
         arcs = window.arcs.gather(1, picked).transpose(0, 1)  # (1, copies)
@@ -122,7 +122,7 @@ def look(batch: ArcBatch, state: State, tasks: int) -> Window:
     """Open a window of the `tasks` unserved tasks nearest to each plan of one instance."""
     previous = state.previous[0]  # (copies,)
     first, found = _nearest(batch, batch.end[0, previous], state.unserved[0], tasks)
-    second = batch.twin[0, first]
+    second = batch.inverse[0, first]
     pairs = torch.stack([first, second], dim=-1).flatten(1)  # (copies, 2 tasks)
     both = torch.stack([found, found & (second != first)], dim=-1).flatten(1)
     away = previous[:, None] != 0  # a plan at the depot shows the depot once
@@ -133,7 +133,7 @@ def look(batch: ArcBatch, state: State, tasks: int) -> Window:
 
     here = torch.arange(size, device=arcs.device).expand(copies, -1)
     other = torch.where(here < 2, here, here ^ 1)  # pairs begin at an even number
-    twin = torch.where(real & real.gather(1, other), other, here)
+    inverse = torch.where(real & real.gather(1, other), other, here)
     window = ArcBatch(
         features=centred(batch.features[0, arcs], real) * real[..., None],
         distance=_costs(batch, arcs),
@@ -141,7 +141,7 @@ def look(batch: ArcBatch, state: State, tasks: int) -> Window:
         end=here,
         service_cost=batch.service_cost[0, arcs] * real,
         demand=batch.demand[0, arcs] * real,
-        twin=twin,
+        inverse=inverse,
         real=real,
         capacity=batch.capacity.expand(copies),
         route_cost=batch.route_cost.expand(copies),
@@ -170,7 +170,7 @@ def window_scale(batch: ArcBatch, tasks: int) -> Tensor:
     unserved = process.start(batch).unserved[0].expand(len(places), -1)
     middle = batch.end[0, places.to(real.device)]
     first, found = _nearest(batch, middle, unserved, min(tasks, int(batch.num_tasks)))
-    arcs = torch.cat([first, batch.twin[0, first]], dim=1)  # (samples, 2 tasks)
+    arcs = torch.cat([first, batch.inverse[0, first]], dim=1)  # (samples, 2 tasks)
     weight = torch.cat([found, found], dim=1).float()
     weight = weight[:, :, None] * weight[:, None, :]
     mean = (_costs(batch, arcs) * weight).sum() / weight.sum()
@@ -195,10 +195,10 @@ def _nearest(
 
     Gives one arc of each, (rows, tasks), and which of them are any, (rows, tasks).
     """
-    twin = batch.twin[0]
-    once = twin >= torch.arange(len(twin), device=twin.device)
+    inverse = batch.inverse[0]
+    once = inverse >= torch.arange(len(inverse), device=inverse.device)
     drive = batch.distance[0, places.long()][:, batch.start[0].long()].float()
-    drive = torch.minimum(drive, drive[:, twin])  # (rows, arcs)
+    drive = torch.minimum(drive, drive[:, inverse])  # (rows, arcs)
     drive = drive.masked_fill(~(unserved & once), math.inf)
     nearest = drive.topk(tasks, largest=False)
     return nearest.indices, nearest.values < math.inf

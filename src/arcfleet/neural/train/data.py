@@ -276,10 +276,10 @@ def of_arcs(values: Tensor, arcs: Tensor) -> Tensor:
     return values.gather(1, arcs.flatten(1).long()).view(arcs.shape)
 
 
-def back_twin(batch: ArcBatch, arcs: Tensor) -> Tensor:
+def back_inverse(batch: ArcBatch, arcs: Tensor) -> Tensor:
     """Give the other direction of each service, 0 where there is none or no service."""
-    twins = of_arcs(batch.twin, arcs)
-    return torch.where(twins == arcs, 0, twins)
+    inverses = of_arcs(batch.inverse, arcs)
+    return torch.where(inverses == arcs, 0, inverses)
 
 
 def backwards(batch: ArcBatch, arcs: Tensor) -> Tensor:
@@ -287,8 +287,8 @@ def backwards(batch: ArcBatch, arcs: Tensor) -> Tensor:
     length = (arcs > 0).sum(-1, keepdim=True)
     place = length - 1 - torch.arange(arcs.shape[-1], device=arcs.device)
     flipped = arcs.gather(-1, place.clamp(min=0))
-    twins = of_arcs(batch.twin, flipped).to(arcs.dtype)
-    return torch.where(place >= 0, twins, 0)
+    inverses = of_arcs(batch.inverse, flipped).to(arcs.dtype)
+    return torch.where(place >= 0, inverses, 0)
 
 
 def reversible_routes(batch: ArcBatch, arcs: Tensor) -> Tensor:
@@ -296,7 +296,7 @@ def reversible_routes(batch: ArcBatch, arcs: Tensor) -> Tensor:
 
     On one-way streets the way back may be longer although all services can be turned.
     """
-    turnable = ((arcs == 0) | (back_twin(batch, arcs) > 0)).all(2)
+    turnable = ((arcs == 0) | (back_inverse(batch, arcs) > 0)).all(2)
     back = backwards(batch, arcs)
     return turnable & (route_costs(batch, back) == route_costs(batch, arcs))
 
@@ -319,10 +319,10 @@ def plan_costs(batch: ArcBatch, arcs: Tensor) -> Tensor:
 def _is_no_plan(batch: ArcBatch, arcs: Tensor) -> Tensor:
     """Say where tasks are not served exactly once or a load is too large, (batch,)."""
     every = arcs.flatten(1).long()
-    served = torch.zeros(batch.twin.shape, dtype=torch.int64, device=arcs.device)
+    served = torch.zeros(batch.inverse.shape, dtype=torch.int64, device=arcs.device)
     served.scatter_add_(1, every, torch.ones_like(every))  # (batch, arcs)
     number = torch.arange(batch.num_arcs, device=arcs.device)
-    other = torch.where(batch.twin == number, 0, served.gather(1, batch.twin))
+    other = torch.where(batch.inverse == number, 0, served.gather(1, batch.inverse))
     wrong = ((served + other != 1) & batch.real)[:, 1:].any(1)
     loads = of_arcs(batch.demand, arcs).sum(2)
     return wrong | (loads > batch.capacity[:, None]).any(1)

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
-    from arcfleet.neural.batch import ArcBatch, Rung
+    from arcfleet.neural.batch import ArcBatch, Bucket
     from arcfleet.neural.decoding import Rollout
     from arcfleet.neural.env import State
     from arcfleet.neural.train.config import FinetuneConfig, Objective
@@ -122,14 +122,14 @@ class Finetuning(TrainingLoop[Daam]):
         return len(data) // self.team.size
 
     def draw_choices(
-        self, arcs: Tensor, moments: int, rung: Rung | None = None
+        self, arcs: Tensor, moments: int, bucket: Bucket | None = None
     ) -> tuple[Tensor, Tensor]:
         """Draw moments of sampled plans, as `trajectories.draw_choices` does."""
         team = self.team
         # Random numbers for the plans of all processes, so that they stay in step.
         whole = arcs.new_zeros((team.size * len(arcs), *arcs.shape[1:]))
         team.mine(whole).copy_(arcs)
-        drawn, count = draw_choices(whole, moments, self.generator, rung)
+        drawn, count = draw_choices(whole, moments, self.generator, bucket)
         return team.mine(drawn), team.mine(count)
 
     def sampled(
@@ -231,22 +231,22 @@ class Reinforce(Finetuning):
         advantages = self.advantages(batch, costs, bound)
         # Found arc by arc, so once for all moments.
         room = None if bound else room_of_tours(batch, rollout.arcs)
-        rungs = self.rungs_of(number)
-        moments = max(1, round(config.moments / len(rungs)))
-        drawn = [self.draw_choices(rollout.arcs, moments, rung) for rung in rungs]
+        buckets = self.buckets_of(number)
+        moments = max(1, round(config.moments / len(buckets)))
+        drawn = [self.draw_choices(rollout.arcs, moments, bucket) for bucket in buckets]
         for rows in torch.arange(size, device=self.device).view(-1, part):
             some, arcs = batch.select(rows), rollout.arcs[rows]
             room_here = None if room is None else room[rows]
             for place, (when, decisions) in enumerate(drawn, start=1):
-                # Of the rung, (batch, copies); each moment stands for all of them.
+                # Of the bucket, (batch, copies); each moment stands for all of them.
                 count = decisions[rows].repeat_interleave(moments, dim=1)
                 worth = advantages[rows].repeat_interleave(moments, dim=1)
-                rung = rungs[place - 1]
+                bucket = buckets[place - 1]
                 loss = self._loss(
-                    some, arcs, when[rows], worth, count, rung, not data.full, room_here
+                    some, arcs, when[rows], worth, count, bucket, not data.full, room_here
                 )
-                # The sum over all rungs has the gradient of whole plans.
-                if place < len(rungs):
+                # The sum over all buckets has the gradient of whole plans.
+                if place < len(buckets):
                     self.learner.add(loss)
                 else:
                     self.learner.update(loss, rate)
@@ -258,19 +258,19 @@ class Reinforce(Finetuning):
         moments: Tensor,
         worth: Tensor,
         count: Tensor,
-        rung: Rung | None,
+        bucket: Bucket | None,
         padded: bool,
         room: Tensor | None,
     ) -> Tensor:
         bound = room is None
         state, choice = states_at(batch, arcs, moments, room)
-        if rung is not None:
+        if bucket is not None:
             alone, rows = as_instances(state)
-            small = shrink(batch, alone, rung.length, rows)
+            small = shrink(batch, alone, bucket.length, rows)
             batch, state = small.batch, small.state
             choice = small.slot.gather(1, choice.reshape(-1, 1))
             worth, count = worth.reshape(-1, 1), count.reshape(-1, 1)
-        padded = padded or bool(rung)
+        padded = padded or bool(bucket)
         logits = logits_of(self.form, batch, state, padded=padded, bound=bound)
         chosen = log_probabilities(logits, choice, self.config.temperature)
         loss = reinforce_loss(chosen, worth * count)

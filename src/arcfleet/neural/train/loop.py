@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple
 import torch
 
 from arcfleet.errors import ArcfleetError, FileError, OptionError, WithoutPicturesWarning
-from arcfleet.neural.batch import rung_sizes, rungs
+from arcfleet.neural.batch import bucket_sizes, buckets
 from arcfleet.neural.checkpoint import AnyModel, save_model
 from arcfleet.neural.decoding import greedy
 from arcfleet.neural.device import (
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
-    from arcfleet.neural.batch import Rung
+    from arcfleet.neural.batch import Bucket
     from arcfleet.neural.decoding import Policy
     from arcfleet.neural.plans import Plans
     from arcfleet.neural.train.config import PretrainConfig
@@ -361,10 +361,10 @@ class TrainingLoop(ABC, Generic[AnyModel]):
         weights = config.weights or (1.0,) * len(data)
         self._weights = torch.tensor(weights, dtype=torch.float64)
         hidden = getattr(model, "hides_served", False)
-        self._rungs = [rungs(each.batch) if hidden else [] for each in data]
-        self._rung_sizes = [
-            rung_sizes(each.batch, known)
-            for each, known in zip(data, self._rungs, strict=True)
+        self._buckets = [buckets(each.batch) if hidden else [] for each in data]
+        self._bucket_sizes = [
+            bucket_sizes(each.batch, known)
+            for each, known in zip(data, self._buckets, strict=True)
         ]
         self.step = 0
         self.gaps: dict[str, Gaps] = {}
@@ -397,12 +397,12 @@ class TrainingLoop(ABC, Generic[AnyModel]):
             return 0
         return int(torch.multinomial(self._weights, 1, generator=self._host))
 
-    def draw_rung(self, number: int) -> Rung | None:
+    def draw_bucket(self, number: int) -> Bucket | None:
         """Choose which states of a set to learn from; None for all of them.
 
         As often as it has decisions, so that all of them count alike.
         """
-        known, sizes = self._rungs[number], self._rung_sizes[number]
+        known, sizes = self._buckets[number], self._bucket_sizes[number]
         if len(known) <= 1:
             return known[0] if known else None
         return known[int(torch.multinomial(sizes, 1, generator=self._host))]
@@ -412,13 +412,13 @@ class TrainingLoop(ABC, Generic[AnyModel]):
         unbound = self.settings.unbound
         return not unbound or float(torch.rand((), generator=self._host)) >= unbound
 
-    def rungs_of(self, number: int) -> list[Rung] | list[None]:
+    def buckets_of(self, number: int) -> list[Bucket] | list[None]:
         """Give all parts that the states of a set come in; None for all of them."""
-        return self._rungs[number] or [None]
+        return self._buckets[number] or [None]
 
-    def arcs_of_state(self, number: int, rung: Rung | None) -> int:
+    def arcs_of_state(self, number: int, bucket: Bucket | None) -> int:
         """Give the arcs of a state of a set."""
-        return self.sets[number].batch.num_arcs if rung is None else rung.length
+        return self.sets[number].batch.num_arcs if bucket is None else bucket.length
 
     def go_or_resume(
         self, *, resume: bool, stop: Callable[[], bool] | None = None

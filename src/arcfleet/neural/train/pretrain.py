@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch.nn import functional
 
-from arcfleet.neural.env import allowed_arcs
+from arcfleet.neural.env import action_mask
 from arcfleet.neural.model import Daam
 from arcfleet.neural.train.data import open_labelled, require_distinct
 from arcfleet.neural.train.distributed import join_team
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
-    from arcfleet.neural.batch import Rung
+    from arcfleet.neural.batch import Bucket
     from arcfleet.neural.train.config import PretrainConfig
     from arcfleet.neural.train.data import LabelledSet
     from arcfleet.neural.train.loop import Trained
@@ -142,11 +142,11 @@ class Pretraining(TrainingLoop[Daam]):
         self.data = data
         self._form = learning_form(self.learner.working, config, len(data))
 
-    def draw(self, number: int, rung: Rung | None) -> Lesson:
+    def draw(self, number: int, bucket: Bucket | None) -> Lesson:
         """Draw states of some plans of a set, and what came next."""
         config, generator = self.settings, self.generator
         labelled = self.data[number]
-        each = plans_of_step(config, self.arcs_of_state(number, rung))
+        each = plans_of_step(config, self.arcs_of_state(number, bucket))
         count = self.team.size * each
         rows = torch.randint(
             len(labelled), (count,), device=self.device, generator=generator
@@ -157,25 +157,25 @@ class Pretraining(TrainingLoop[Daam]):
             route_order=config.route_order,
             directions=config.directions,
             moments=config.moments,
-            rung=rung,
+            bucket=bucket,
             flip=config.flip_axes,
             generator=generator,
             bound=self.draw_bound(),
         )
         return self.team.my_lesson(lesson)
 
-    def loss(self, lesson: Lesson, number: int, rung: Rung | None) -> Tensor:
-        """Give the loss on a lesson that `draw` gave for the same set and rung."""
-        padded = rung is not None or not self.data[number].full
+    def loss(self, lesson: Lesson, number: int, bucket: Bucket | None) -> Tensor:
+        """Give the loss on a lesson that `draw` gave for the same set and bucket."""
+        padded = bucket is not None or not self.data[number].full
         return imitation_loss(self._form, lesson, padded)
 
     def learn(self, rate: float) -> None:
         """Imitate some decisions of one data set."""
         number = self.draw_set()
-        rung = self.draw_rung(number)
-        loss = self.loss(self.draw(number, rung), number, rung)
+        bucket = self.draw_bucket(number)
+        loss = self.loss(self.draw(number, bucket), number, bucket)
         self.learner.update(loss, rate)
-        states = plans_of_step(self.settings, self.arcs_of_state(number, rung))
+        states = plans_of_step(self.settings, self.arcs_of_state(number, bucket))
         self.window.add(states * self.settings.moments, loss=loss.detach())
 
 
@@ -197,7 +197,7 @@ def imitation_loss(model: LearningForm, lesson: Lesson, padded: bool) -> Tensor:
         Whether there may be padding.
     """
     batch, state, choice, weight, bound = lesson
-    allowed = allowed_arcs(batch, state, bound=bound)
+    allowed = action_mask(batch, state, bound=bound)
     logits = model.logits(batch, state, allowed, padded=padded)  # (batch, copies, arcs)
     losses = functional.cross_entropy(
         logits.flatten(0, 1), choice.flatten(), reduction="none"

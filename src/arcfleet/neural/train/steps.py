@@ -9,15 +9,15 @@ import torch
 from torch.nn import functional
 
 from arcfleet.neural.batch import as_instances, flip_axes, shrink
-from arcfleet.neural.env import State, allowed_arcs
-from arcfleet.neural.train.data import back_twin, backwards, of_arcs
+from arcfleet.neural.env import State, action_mask
+from arcfleet.neural.train.data import back_inverse, backwards, of_arcs
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from torch import Generator, Tensor
 
-    from arcfleet.neural.batch import ArcBatch, Rung
+    from arcfleet.neural.batch import ArcBatch, Bucket
     from arcfleet.neural.model import Daam
     from arcfleet.neural.train.config import PretrainConfig
     from arcfleet.neural.train.data import LabelledPlans
@@ -139,7 +139,7 @@ class Lesson(NamedTuple):
     weight
         How much each choice counts, 1 in the mean, of the shape of `choice`.
     bound
-        Whether the capacity counts, as `allowed_arcs` takes it.
+        Whether the capacity counts, as `action_mask` takes it.
     """
 
     batch: ArcBatch
@@ -227,7 +227,7 @@ def draw_lesson(
     route_order: RouteOrder,
     directions: Directions,
     moments: int,
-    rung: Rung | None,
+    bucket: Bucket | None,
     flip: bool,
     generator: Generator,
     bound: bool = True,
@@ -240,7 +240,7 @@ def draw_lesson(
         As those of `sequences`.
     moments
         Of each plan.
-    rung
+    bucket
         Which moments, their served arcs left out; None for any, with all arcs.
     flip
         Whether the MDS axes are flipped at random.
@@ -255,18 +255,18 @@ def draw_lesson(
     )
     if not bound:
         laid_out = without_returns(laid_out)
-    if rung is None:
+    if bucket is None:
         drawn = draw_moments(laid_out.steps, moments, generator)
         state, choice = state_at(batch, laid_out, drawn)
         weight = torch.ones(choice.shape, device=choice.device)
         return Lesson(batch, state, choice, weight, bound)
     choices = laid_out.steps - 1  # but for the last return
-    first, count = moments_of(laid_out.arcs, choices, rung)
+    first, count = moments_of(laid_out.arcs, choices, bucket)
     drawn = draw_moments(count + 1, moments, generator) + first[:, None]
     state, choice = state_at(batch, laid_out, drawn)
     state, rows = as_instances(state)
-    small = shrink(batch, state, rung.length, rows)
-    # A plan counts by the decisions that it has on the rung, perhaps none.
+    small = shrink(batch, state, bucket.length, rows)
+    # A plan counts by the decisions that it has on the bucket, perhaps none.
     weight = count.repeat_interleave(moments)[:, None].float()
     return Lesson(
         batch=small.batch,
@@ -291,8 +291,8 @@ def draw_moments(steps: Tensor, copies: int, generator: Generator) -> Tensor:
     return (share * choices).long().minimum(choices - 1).clamp(min=0)
 
 
-def moments_of(arcs: Tensor, choices: Tensor, rung: Rung) -> tuple[Tensor, Tensor]:
-    """Give the first moment of a rung in each plan, and how many there are.
+def moments_of(arcs: Tensor, choices: Tensor, bucket: Bucket) -> tuple[Tensor, Tensor]:
+    """Give the first moment of a bucket in each plan, and how many there are.
 
     Parameters
     ----------
@@ -300,13 +300,13 @@ def moments_of(arcs: Tensor, choices: Tensor, rung: Rung) -> tuple[Tensor, Tenso
         The decisions of plans, (..., steps).
     choices
         How many of them count, (...).
-    rung
+    bucket
         Which moments. A plan that has none, having fewer tasks, gives its start and 0.
     """
     serves = arcs != 0
     left = serves.flip(-1).cumsum(-1).flip(-1)  # tasks before each decision, (..., steps)
-    first = (left > rung.most).sum(-1)
-    stop = (left > rung.above).sum(-1).minimum(choices)
+    first = (left > bucket.most).sum(-1)
+    stop = (left > bucket.above).sum(-1).minimum(choices)
     return first, (stop - first).clamp(min=0)
 
 
@@ -332,8 +332,8 @@ def state_at(batch: ArcBatch, plans: Sequences, moments: Tensor) -> tuple[State,
     # When each arc is served; the slot of the depot takes all returns and means nothing.
     when = torch.zeros(batch.real.shape, dtype=torch.int64, device=moments.device)
     when = when.scatter(1, plans.arcs, time)
-    twins = back_twin(batch, plans.arcs[:, None])[:, 0]
-    when = when.scatter(1, twins, time)  # (batch, arcs)
+    inverses = back_inverse(batch, plans.arcs[:, None])[:, 0]
+    when = when.scatter(1, inverses, time)  # (batch, arcs)
     unserved = batch.real[:, None] & (when[:, None] >= moments[..., None])
     unserved[..., 0] = False
     previous = plans.arcs.gather(1, (moments - 1).clamp(min=0))
@@ -388,7 +388,7 @@ def _away(batch: ArcBatch) -> Tensor:
     """Give the way from the depot to the nearer end of each task, (batch, arcs)."""
     rows = torch.arange(len(batch), device=batch.start.device)[:, None]
     way = batch.distance[rows, batch.end[:, :1].long(), batch.start.long()]
-    return way.minimum(way.gather(1, batch.twin))
+    return way.minimum(way.gather(1, batch.inverse))
 
 
 def _angle(batch: ArcBatch, arcs: Tensor) -> Tensor:
@@ -430,7 +430,7 @@ def num_choices(arcs: Tensor) -> Tensor:
 
 
 def draw_choices(
-    arcs: Tensor, moments: int, generator: Generator, rung: Rung | None = None
+    arcs: Tensor, moments: int, generator: Generator, bucket: Bucket | None = None
 ) -> tuple[Tensor, Tensor]:
     """Draw moments of sampled plans.
 
@@ -442,22 +442,22 @@ def draw_choices(
         Of each plan.
     generator
         On the device of the plans.
-    rung
+    bucket
         Which moments; None for any.
 
     Returns
     -------
     drawn
         (batch, copies, moments). Their mean, times `count`, is in the mean the sum over
-        all decisions of the rung.
+        all decisions of the bucket.
     count
-        Decisions of the rung, (batch, copies). A plan that has none is drawn from all
+        Decisions of the bucket, (batch, copies). A plan that has none is drawn from all
         the same, and must not count.
     """
     count = num_choices(arcs)
     first = torch.zeros_like(count)
-    if rung is not None:
-        first, count = moments_of(arcs, count, rung)
+    if bucket is not None:
+        first, count = moments_of(arcs, count, bucket)
     # One more for the way home, which is never drawn.
     within = draw_moments(count.flatten() + 1, moments, generator)
     return within.view(*arcs.shape[:2], moments) + first[..., None], count
@@ -493,7 +493,7 @@ def states_at(
     when = torch.zeros(
         (size, copies, batch.num_arcs), dtype=torch.int64, device=arcs.device
     )
-    when = when.scatter(2, arcs, time).scatter(2, back_twin(batch, arcs), time)
+    when = when.scatter(2, arcs, time).scatter(2, back_inverse(batch, arcs), time)
     unserved = (when[:, :, None] >= moments[..., None]) & batch.real[:, None, None]
     unserved[..., 0] = False
     before = functional.pad(arcs, (1, 0))[..., :-1]
@@ -532,7 +532,7 @@ def logits_of(
     bound
         Whether the capacity counts.
     """
-    allowed = allowed_arcs(batch, state, bound=bound)
+    allowed = action_mask(batch, state, bound=bound)
     return model.logits(batch, state, allowed, padded=padded)
 
 

@@ -209,8 +209,8 @@ class SelfImprovement(Finetuning):
 
     def _imitate(self, number: int, plans: BestPlans, rate: float) -> None:
         config = self.config
-        data, rung = self.sets[number], self.draw_rung(number)
-        each = plans_of_step(config, self.arcs_of_state(number, rung))
+        data, bucket = self.sets[number], self.draw_bucket(number)
+        each = plans_of_step(config, self.arcs_of_state(number, bucket))
         count = self.team.size * each
         drawn = torch.randint(
             len(plans.known), (count,), device=self.device, generator=self.generator
@@ -222,12 +222,12 @@ class SelfImprovement(Finetuning):
             route_order=config.route_order,
             directions=config.directions,
             moments=config.moments,
-            rung=rung,
+            bucket=bucket,
             flip=config.flip_axes,
             generator=self.generator,
             bound=self.draw_bound(),
         )
         mine = self.team.my_lesson(lesson)
-        loss = imitation_loss(self.form, mine, rung is not None or not data.full)
+        loss = imitation_loss(self.form, mine, bucket is not None or not data.full)
         self.learner.update(loss, rate)
         self.window.add(mine.choice.numel(), loss=loss.detach())

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from arcfleet.neural.env import allowed_arcs, start
+from arcfleet.neural.env import action_mask, start
 from arcfleet.neural.train.loop import TrainingLoop
 from arcfleet.neural.train.steps import (
     compiled_by_scale,
@@ -95,7 +95,7 @@ class ActorCritic(TrainingLoop[VrpDl]):
         outputs = self.model.remember_all(prepared, arcs[:, 0])  # (batch, steps, width)
         wide = moments[:, 0, :, None].expand(-1, -1, outputs.shape[-1])
         remembered = prepared._replace(memory=outputs.gather(1, wide))
-        logits = self._point(remembered, state, allowed_arcs(batch, state))
+        logits = self._point(remembered, state, action_mask(batch, state))
         return logits.log_softmax(-1).gather(-1, choice[..., None])[..., 0]
 
     @torch.no_grad()
@@ -103,5 +103,5 @@ class ActorCritic(TrainingLoop[VrpDl]):
         """Give the probability of each arc to be the first, (batch, arcs)."""
         state = start(batch)
         remembered = self.model.remember(prepared, state)
-        logits = self._point(remembered, state, allowed_arcs(batch, state))
+        logits = self._point(remembered, state, action_mask(batch, state))
         return logits.softmax(-1)[:, 0]

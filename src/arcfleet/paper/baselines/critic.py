@@ -56,7 +56,7 @@ class Critic(nn.Module):
         embedded = self.embed(seen)
         tasks = batch.num_tasks.to(chances)
         arc = torch.arange(batch.num_arcs, device=tasks.device)
-        once = batch.twin >= arc  # a task with two arcs counts once
+        once = batch.inverse >= arc  # a task with two arcs counts once
         loads = (batch.features[..., 2].to(chances) * once).sum(1)
         sizes = torch.stack([tasks / _USUAL_TASKS, loads / _USUAL_ROUTES], dim=-1)
         hidden = self.hidden(torch.cat([embedded, sizes], dim=-1)).relu()

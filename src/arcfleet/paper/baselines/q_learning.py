@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch.nn import functional
 
-from arcfleet.neural.env import State, allowed_arcs
+from arcfleet.neural.env import State, action_mask
 from arcfleet.neural.train.loop import TrainingLoop
 from arcfleet.neural.train.steps import compiled_by_scale, draw_choices, states_at
 from arcfleet.paper.baselines.replay import Replay
@@ -99,7 +99,7 @@ class QLearning(TrainingLoop[S2vDqn]):
                 rest = best_values(target, batch, later, padded)
                 wanted = gained + rest.masked_fill(over, 0.0)
             prepared = model.prepare(batch, padded=padded)
-            values = model(prepared, state, allowed_arcs(batch, state))
+            values = model(prepared, state, action_mask(batch, state))
             chosen = values.gather(-1, choice[..., None])[..., 0]
             return functional.smooth_l1_loss(chosen, wanted)
 

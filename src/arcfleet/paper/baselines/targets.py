@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import torch
 from torch.nn import functional
 
-from arcfleet.neural.env import allowed_arcs
+from arcfleet.neural.env import action_mask
 from arcfleet.neural.train.steps import num_choices
 
 if TYPE_CHECKING:
@@ -77,5 +77,5 @@ def ways(batch: ArcBatch, arcs: Tensor) -> Tensor:
 def best_values(model: S2vDqn, batch: ArcBatch, state: State, padded: bool) -> Tensor:
     """Give the largest value of the allowed arcs, (batch, copies)."""
     prepared = model.prepare(batch, padded=padded)
-    values: Tensor = model(prepared, state, allowed_arcs(batch, state))
+    values: Tensor = model(prepared, state, action_mask(batch, state))
     return values.amax(-1)
