@@ -95,10 +95,10 @@ def first_logits(kind: ModelKind, instance: str) -> list[list[float | None]]:
     import torch
 
     from arcfleet.network import Network
-    from arcfleet.neural.features import batch_from_networks
-    from arcfleet.neural.memory import first_memory, recall
+    from arcfleet.neural.batch import batch_from_networks
+    from arcfleet.neural.decoding import first_memory, recall
+    from arcfleet.neural.env import action_mask, start, step
     from arcfleet.neural.solver import load_for_solving
-    from arcfleet.neural.state import allowed_arcs, start, step
 
     model = load_for_solving(None, "cpu", kind).model
     network = Network(read(INSTANCES / f"{instance}.json"), 1)
@@ -112,7 +112,7 @@ def first_logits(kind: ModelKind, instance: str) -> list[list[float | None]]:
         memory = first_memory(prepared, 1)
         for _ in range(2):
             known, memory = recall(model, prepared, state, memory)
-            logits = model(known, state, allowed_arcs(batch, state))[0, 0].tolist()
+            logits = model(known, state, action_mask(batch, state))[0, 0].tolist()
             found.append([x if math.isfinite(x) else None for x in logits])
             state = step(batch, state, torch.tensor([[1]]))
     return found
@@ -129,8 +129,8 @@ def pretrain_losses(model: str, settings: Mapping[str, Any]) -> list[float]:
         Settings of pre-training by name.
     """
     from arcfleet.neural.checkpoint import load_model
-    from arcfleet.neural.pretrain import pretrain
-    from arcfleet.neural.pretrain_config import PretrainConfig
+    from arcfleet.neural.train.config import PretrainConfig
+    from arcfleet.neural.train.pretrain import pretrain
 
     weights = DATA / f"{model}.safetensors"
     config = PretrainConfig(model=load_model(weights)[0].config, **settings)
@@ -151,8 +151,8 @@ def finetune_losses(model: str, settings: Mapping[str, Any]) -> list[float]:
         Settings of fine-tuning by name, the objective among them.
     """
     from arcfleet.neural.checkpoint import load_model
-    from arcfleet.neural.finetune import finetune
-    from arcfleet.neural.finetune_config import FinetuneConfig
+    from arcfleet.neural.train.config import FinetuneConfig
+    from arcfleet.neural.train.finetune import finetune
 
     weights = DATA / f"{model}.safetensors"
     config = FinetuneConfig(model=load_model(weights)[0].config, **settings)
