@@ -171,7 +171,7 @@ def solve_many(
             finished=lambda number, outcome: finish(positions[number], outcome),
         )
     else:
-        from arcfleet.neural.many import solve_in_batches
+        from arcfleet.neural.solver import solve_in_batches
 
         solve_in_batches(
             readable(),

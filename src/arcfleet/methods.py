@@ -121,7 +121,7 @@ def load_for_method(
                     f"{method.name!r}: leave it out or choose {', '.join(LEARNED)}"
                 )
         return None
-    from arcfleet.neural.packages import require_packages
+    from arcfleet.neural.checkpoint import require_packages
 
     require_packages(f"method {method.name!r}")
     from arcfleet.neural.solver import load_for_solving
@@ -193,14 +193,13 @@ def usable_methods(model: Path | str | None, device: str) -> list[Method]:
 
 def has_model(kind: str = "daam") -> bool:
     """Say whether methods of a kind run as they are: model shipped, torch installed."""
-    from arcfleet.neural.packages import missing_package
-    from arcfleet.neural.shipped import shipped_model
+    from arcfleet.neural.checkpoint import missing_package, shipped_model
 
     return shipped_model(kind).is_file() and missing_package() is None
 
 
 def _kind_of_file(model: Path | str) -> str:
-    from arcfleet.neural.packages import require_packages
+    from arcfleet.neural.checkpoint import require_packages
 
     require_packages("reading a model")
     from arcfleet.neural.checkpoint import read_model_info

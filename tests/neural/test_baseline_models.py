@@ -11,11 +11,11 @@ from torch import nn
 from torch.nn import functional
 
 from arcfleet.errors import OptionError
-from arcfleet.neural import state as process
-from arcfleet.neural.baselines.s2v_dqn import S2vDqn, S2vDqnConfig
-from arcfleet.neural.baselines.vrp_dl import VrpDl, VrpDlConfig
-from arcfleet.neural.decode import beam, greedy, sample
+from arcfleet.neural import env as process
+from arcfleet.neural.decoding import beam, greedy, sample
 from arcfleet.neural.plans import as_decoded
+from arcfleet.paper.baselines.s2v_dqn import S2vDqn, S2vDqnConfig
+from arcfleet.paper.baselines.vrp_dl import VrpDl, VrpDlConfig
 from tests.neural.batches import MDS, join, random_batch, random_rollout
 
 if TYPE_CHECKING:
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
-    from arcfleet.neural.arc_batch import ArcBatch
-    from arcfleet.neural.rollout import Advance
-    from arcfleet.neural.state import State
+    from arcfleet.neural.batch import ArcBatch
+    from arcfleet.neural.decoding import Advance
+    from arcfleet.neural.env import State
 
 Baseline = S2vDqn | VrpDl
 
@@ -133,7 +133,7 @@ def test_values_follow_the_formula() -> None:
     states, _ = random_rollout(batch, bound=True, generator=generator)
     prepared = model.prepare(batch)
     for state in states[:-1]:
-        allowed = process.allowed_arcs(batch, state)
+        allowed = process.action_mask(batch, state)
         values = model(prepared, state, allowed)[0, 0]
         expected = literal_values(model, batch, state)
         assert torch.equal(values == -math.inf, ~allowed[0, 0])
@@ -148,7 +148,7 @@ def test_the_recurrent_decoder_follows_the_formula() -> None:
     prepared = model.prepare(batch)
     outputs = model.remember_all(prepared, arcs[:, 0])
     for step, state in enumerate(states[:-1]):
-        allowed = process.allowed_arcs(batch, state)
+        allowed = process.action_mask(batch, state)
         prepared = model.remember(prepared, state)
         logits = model(prepared, state, allowed)[0, 0]
         expected = literal_logits(model, batch, state, arcs[0, 0, :step].tolist())
@@ -181,7 +181,7 @@ def log_probability(model: Baseline, batch: ArcBatch, arcs: Tensor) -> Tensor:
             break
         if isinstance(model, VrpDl):
             prepared = model.remember(prepared, state)  # type: ignore[arg-type]
-        logits = model(prepared, state, process.allowed_arcs(batch, state))
+        logits = model(prepared, state, process.action_mask(batch, state))
         total = total + logits.log_softmax(-1)[0, 0, arc]
         state = process.step(batch, state, arc.view(1, 1))
     return total

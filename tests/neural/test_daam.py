@@ -1,4 +1,4 @@
-"""The model against its literal twin, and what must not change its logits."""
+"""The model against its literal inverse, and what must not change its logits."""
 
 from __future__ import annotations
 
@@ -13,17 +13,25 @@ import torch
 from torch.nn import functional
 
 from arcfleet.errors import OptionError
-from arcfleet.neural import state as process
-from arcfleet.neural.daam import Daam
-from arcfleet.neural.daam_config import INPUTS, SERVED, DaamConfig, Features, Inputs, Served
-from arcfleet.neural.grow import can_grow, grown
-from arcfleet.neural.norms import NORMS, NormName
-from arcfleet.neural.state import State
+from arcfleet.neural import env as process
+from arcfleet.neural.env import State
+from arcfleet.neural.model import (
+    INPUTS,
+    NORMS,
+    SERVED,
+    Daam,
+    DaamConfig,
+    Features,
+    Inputs,
+    NormName,
+    Served,
+)
+from arcfleet.neural.train.run import can_grow, grown
 from tests.neural.batches import MDS, join, random_batch, random_rollout
 from tests.neural.literal_daam import literal_logits
 
 if TYPE_CHECKING:
-    from arcfleet.neural.arc_batch import ArcBatch
+    from arcfleet.neural.batch import ArcBatch
 
 SMALL = DaamConfig(width=8, layers=2, heads=2, feed_forward=12, mds_dimensions=MDS)
 
@@ -52,7 +60,7 @@ def exact(batch: ArcBatch) -> ArcBatch:
 
 
 def logits_of(model: Daam, batch: ArcBatch, state: State) -> torch.Tensor:
-    allowed = process.allowed_arcs(batch, state)
+    allowed = process.action_mask(batch, state)
     logits: torch.Tensor = model(model.prepare(batch), state, allowed)
     return logits
 
@@ -161,7 +169,7 @@ def test_equals_the_literal_model_in_training_with_batch_norm() -> None:
 
 
 def _assert_literal(model: Daam, batch: ArcBatch, state: State) -> None:
-    allowed = process.allowed_arcs(batch, state)
+    allowed = process.action_mask(batch, state)
     expected = literal_logits(model, batch, state, allowed)
     # With and without gradients, which may take different ways.
     with_gradients = model(model.prepare(batch), state, allowed)
@@ -214,7 +222,7 @@ def test_permuted_arcs_permute_the_logits() -> None:
         end=batch.end[:, order],
         service_cost=batch.service_cost[:, order],
         demand=batch.demand[:, order],
-        twin=place[batch.twin[:, order]],
+        inverse=place[batch.inverse[:, order]],
     )
     state = midway(batch)
     moved_state = State(state.unserved[..., order], place[state.previous], state.remaining)
@@ -351,7 +359,7 @@ def test_one_graph_holds_the_whole_step() -> None:
     model = make_model()
     batch = random_batch([3, 4])
     state = midway(batch)
-    allowed = process.allowed_arcs(batch, state)
+    allowed = process.action_mask(batch, state)
     with torch.no_grad():
         prepared = model.prepare(batch)
         compiled = torch.compile(model, backend="eager", fullgraph=True)

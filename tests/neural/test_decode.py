@@ -11,19 +11,18 @@ from torch.nn import functional
 
 from arcfleet.errors import OptionError
 from arcfleet.network import Network
-from arcfleet.neural.decode import beam, greedy, sample
-from arcfleet.neural.gumbel import gumbel_noise
+from arcfleet.neural.decoding import beam, greedy, gumbel_noise, sample
+from arcfleet.neural.env import State, action_mask, finished, start, step
 from arcfleet.neural.plans import as_decoded
-from arcfleet.neural.state import State, allowed_arcs, finished, start, step
 from tests.neural.judge import judge
 from tests.neural.toy_batches import ring, toy_batch, toy_model
 from tests.strategies import connected_instances
 
 if TYPE_CHECKING:
     from arcfleet.instance.instance import Instance
-    from arcfleet.neural.arc_batch import ArcBatch
-    from arcfleet.neural.daam import Daam, Prepared
-    from arcfleet.neural.rollout import Advance, Carry, Policy, Rollout, Wrap
+    from arcfleet.neural.batch import ArcBatch
+    from arcfleet.neural.decoding import Advance, Carry, Policy, Rollout, Wrap
+    from arcfleet.neural.model import Daam, Prepared
 
     Sequence = tuple[int, ...]
 
@@ -37,7 +36,7 @@ def all_plans(policy: Policy, batch: ArcBatch, *, bound: bool) -> dict[Sequence,
         if arcs and bool(finished(state)):
             plans[arcs] = log_probability
             return
-        allowed = allowed_arcs(batch, state, bound=bound)
+        allowed = action_mask(batch, state, bound=bound)
         chances = policy(prepared, state, allowed).log_softmax(-1)[0, 0].tolist()
         for arc in allowed[0, 0].nonzero().flatten().tolist():
             chosen = step(batch, state, torch.tensor([[arc]]), bound=bound)
@@ -89,7 +88,7 @@ def test_beams_differ_and_carry_their_probability(bound: bool, width: int) -> No
     state = start(batch, width)
     total = torch.zeros(len(batch), width, dtype=torch.float64)
     for arcs in rollout.arcs.unbind(-1):
-        allowed = allowed_arcs(batch, state, bound=bound)
+        allowed = action_mask(batch, state, bound=bound)
         assert bool(allowed.gather(-1, arcs[..., None]).all())
         chances = model(prepared, state, allowed).log_softmax(-1)
         total += chances.gather(-1, arcs[..., None])[..., 0].detach()
@@ -178,9 +177,7 @@ def test_distinct_starts_are_drawn_without_replacement() -> None:
     batch = toy_batch(networks_of(8, 5))
     model = toy_model(3)
     first = start(batch)
-    chance = model(model.prepare(batch), first, allowed_arcs(batch, first))[:, 0].softmax(
-        -1
-    )
+    chance = model(model.prepare(batch), first, action_mask(batch, first))[:, 0].softmax(-1)
     draws = 600
     drawn = sample(
         model,

@@ -8,18 +8,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from arcfleet.network import Network
-from arcfleet.neural import draws
-from arcfleet.neural.daam_config import NUM_PLAIN
-from arcfleet.neural.decode import greedy, sample
-from arcfleet.neural.draws import (
+from arcfleet.neural import strategies as draws
+from arcfleet.neural.batch import NUM_PLAIN, num_axes, with_signs
+from arcfleet.neural.decoding import draw_seeds, greedy, sample
+from arcfleet.neural.plans import NO_PLAN, Plans, merge, optimise
+from arcfleet.neural.strategies import (
     draw_parts,
     likeliest_of_views,
     usual_temperature,
     views_of,
 )
-from arcfleet.neural.features import num_axes, with_signs
-from arcfleet.neural.gumbel import draw_seeds
-from arcfleet.neural.plans import NO_PLAN, Plans, merge, optimise
 from tests.neural.judge import judge
 from tests.neural.toy_batches import ring, toy_batch, toy_model
 from tests.strategies import connected_instances
@@ -28,9 +26,9 @@ if TYPE_CHECKING:
     import pytest
 
     from arcfleet.instance.instance import Instance
-    from arcfleet.neural.arc_batch import ArcBatch
-    from arcfleet.neural.daam import Daam
-    from arcfleet.neural.rollout import Rollout
+    from arcfleet.neural.batch import ArcBatch
+    from arcfleet.neural.decoding import Rollout
+    from arcfleet.neural.model import Daam
 
 
 def draw_plans(*arguments: Any, **options: Any) -> Plans:

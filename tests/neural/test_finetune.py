@@ -13,34 +13,33 @@ from safetensors.torch import load_file
 
 from arcfleet.errors import FileError, OptionError
 from arcfleet.network import Network
-from arcfleet.neural.best_plans import BestPlans
 from arcfleet.neural.checkpoint import load_model, save_model
-from arcfleet.neural.daam import Daam
-from arcfleet.neural.daam_config import DaamConfig
-from arcfleet.neural.decode import greedy, sample
-from arcfleet.neural.finetune import finetune
-from arcfleet.neural.finetune_config import OBJECTIVES, FinetuneConfig
-from arcfleet.neural.labelled_plans import plan_costs
-from arcfleet.neural.labelled_set import InstanceSet, open_instances
-from arcfleet.neural.out_of_memory import OutOfMemoryError
+from arcfleet.neural.decoding import Rollout, greedy, sample
+from arcfleet.neural.device import OutOfMemoryError
+from arcfleet.neural.env import State, step
+from arcfleet.neural.model import Daam, DaamConfig
 from arcfleet.neural.plans import NO_PLAN, Plans, best, optimise
-from arcfleet.neural.policy_gradient import leave_one_out
-from arcfleet.neural.pretrain import pretrain
-from arcfleet.neural.pretrain_config import PretrainConfig, config_of
-from arcfleet.neural.proximal import Proximal
-from arcfleet.neural.reinforce import Reinforce, rollout_costs
-from arcfleet.neural.rollout import Rollout
-from arcfleet.neural.state import State, step
-from arcfleet.neural.training_run import RunFolder
-from arcfleet.neural.trajectories import states_at
+from arcfleet.neural.train.config import (
+    OBJECTIVES,
+    FinetuneConfig,
+    PretrainConfig,
+    config_of,
+)
+from arcfleet.neural.train.data import InstanceSet, open_instances, plan_costs
+from arcfleet.neural.train.finetune import Reinforce, finetune, rollout_costs
+from arcfleet.neural.train.pretrain import pretrain
+from arcfleet.neural.train.run import RunFolder
+from arcfleet.neural.train.steps import leave_one_out, states_at
+from arcfleet.neural.train.trials import BestPlans
+from arcfleet.paper.ppo import Proximal
 from tests.neural.labelled_towns import joined_file, labelled_file
 from tests.neural.toy_batches import MDS_DIMENSIONS, ring, toy_batch, toy_model
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from arcfleet.neural.finetune_config import Objective
-    from arcfleet.neural.training_progress import Trained, TrainingProgress
+    from arcfleet.neural.train.config import Objective
+    from arcfleet.neural.train.loop import Trained, TrainingProgress
 
 TINY = DaamConfig(
     width=16, layers=1, heads=2, feed_forward=16, mds_dimensions=4, inputs="mds"

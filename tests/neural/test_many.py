@@ -18,8 +18,10 @@ from arcfleet import Failure, Instance, Link, Result, Stop, check, read, solve, 
 from arcfleet.errors import FileError, OptionError, WithoutLearnedPlanWarning
 from arcfleet.methods import DAAM_METHODS
 from arcfleet.network import Network
-from arcfleet.neural import many, proposals, solver
-from arcfleet.neural.hybrid import improve_job
+from arcfleet.neural import solver
+from arcfleet.neural import solver as many
+from arcfleet.neural import strategies as proposals
+from arcfleet.neural.solver import improve_job
 from arcfleet.workers import child_seed
 from tests.tiny_model import tiny_model_file
 
@@ -27,9 +29,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from arcfleet.batch import BatchProgress
-    from arcfleet.neural.daam import Daam
-    from arcfleet.neural.hybrid import HybridJob
-    from arcfleet.neural.rollout import OnStep
+    from arcfleet.neural.decoding import OnStep
+    from arcfleet.neural.model import Daam
+    from arcfleet.neural.solver import HybridJob
     from arcfleet.search import ProgressCallback
 
 # Whether a short limit leaves time for a learned plan is the machine's business; the tests

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from arcfleet.errors import UnsolvableError
 from arcfleet.network import Network
 from arcfleet.neural import plans as plans_module
-from arcfleet.neural.decode import beam, greedy, sample
-from arcfleet.neural.features import mirrored
+from arcfleet.neural.batch import mirrored
+from arcfleet.neural.decoding import Rollout, beam, greedy, sample
 from arcfleet.neural.plans import (
     NO_PLAN,
     Plans,
@@ -24,7 +24,6 @@ from arcfleet.neural.plans import (
     optimise,
     paper_recipe,
 )
-from arcfleet.neural.rollout import Rollout
 from arcfleet.search.split import optimise_path
 from arcfleet.solution.plan import from_plan
 from tests.neural.judge import judge

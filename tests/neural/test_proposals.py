@@ -9,11 +9,9 @@ import pytest
 import torch
 
 from arcfleet.network import Network
-from arcfleet.neural import proposals
-from arcfleet.neural.draws import draw_parts
+from arcfleet.neural import strategies as proposals
 from arcfleet.neural.plans import NO_PLAN, Plans
-from arcfleet.neural.proposals import Proposer, has_short_routes
-from arcfleet.neural.redraw import WHOLE, redraw
+from arcfleet.neural.strategies import WHOLE, Proposer, draw_parts, has_short_routes, redraw
 from tests.neural.judge import judge
 from tests.neural.toy_batches import ring, toy_model
 

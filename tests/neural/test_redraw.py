@@ -14,11 +14,9 @@ from hypothesis import strategies as st
 from arcfleet.errors import OptionError
 from arcfleet.instance.instance import Link
 from arcfleet.network import Network
-from arcfleet.neural import redraw as redraw_module
-from arcfleet.neural.daam_config import NUM_PLAIN
-from arcfleet.neural.decode import greedy
-from arcfleet.neural.draws import draw_parts
-from arcfleet.neural.gumbel import draw_seeds
+from arcfleet.neural import strategies as redraw_module
+from arcfleet.neural.batch import NUM_PLAIN
+from arcfleet.neural.decoding import Rollout, draw_seeds, greedy
 from arcfleet.neural.plans import (
     NO_PLAN,
     Plans,
@@ -27,9 +25,14 @@ from arcfleet.neural.plans import (
     merge,
     optimise,
 )
-from arcfleet.neural.redraw import WHOLE, draw_and_redraw, redraw, round_size
-from arcfleet.neural.rollout import Rollout
-from arcfleet.neural.route_groups import group_routes
+from arcfleet.neural.strategies import (
+    WHOLE,
+    draw_and_redraw,
+    draw_parts,
+    group_routes,
+    redraw,
+    round_size,
+)
 from tests.neural.judge import judge
 from tests.neural.toy_batches import MDS_DIMENSIONS, ring, toy_batch, toy_model
 from tests.strategies import connected_instances
@@ -38,8 +41,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from arcfleet.instance.instance import Instance
-    from arcfleet.neural.arc_batch import ArcBatch
-    from arcfleet.neural.daam import Daam
+    from arcfleet.neural.batch import ArcBatch
+    from arcfleet.neural.model import Daam
 
 
 def seeds_of(count: int, seed: int = 0) -> torch.Tensor:

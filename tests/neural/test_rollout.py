@@ -7,19 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from arcfleet.neural import rollout
-from arcfleet.neural.daam import Daam
-from arcfleet.neural.daam_config import DaamConfig
-from arcfleet.neural.fast_policy import fast_policy
-from arcfleet.neural.rollout import default_chunk
+from arcfleet.neural import decoding as rollout
+from arcfleet.neural.decoding import default_chunk, fast_policy
+from arcfleet.neural.model import Daam, DaamConfig
 from tests.neural.batches import MDS, random_batch
 
 if TYPE_CHECKING:
     import pytest
     from torch import Tensor
 
-    from arcfleet.neural.arc_batch import ArcBatch
-    from arcfleet.neural.state import State
+    from arcfleet.neural.batch import ArcBatch
+    from arcfleet.neural.env import State
 
 CONFIG = DaamConfig(layers=1, mds_dimensions=MDS)
 

@@ -19,18 +19,20 @@ from arcfleet.errors import (
     WithoutLearnedPlanWarning,
 )
 from arcfleet.methods import DAAM_METHODS
-from arcfleet.neural import draws, proposals, solver
 from arcfleet.neural import plans as plans_module
-from arcfleet.neural.decode import sample
-from arcfleet.neural.redraw import redraw
-from arcfleet.neural.window import windowed_rollout
+from arcfleet.neural import solver
+from arcfleet.neural import strategies as draws
+from arcfleet.neural import strategies as proposals
+from arcfleet.neural.decoding import sample
+from arcfleet.neural.strategies import redraw
+from arcfleet.neural.windows import windowed_rollout
 from arcfleet.search import Result
 
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from arcfleet.neural.decoding import Rollout
     from arcfleet.neural.plans import Plans
-    from arcfleet.neural.rollout import Rollout
     from arcfleet.search import Progress
 
 # Whether a short limit leaves time for a learned plan is the machine's business; the tests

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from arcfleet.neural.attempt import Attempt
-    from arcfleet.neural.daam import Daam
-    from arcfleet.neural.rollout import OnStep
+    from arcfleet.neural.decoding import OnStep
+    from arcfleet.neural.model import Daam
+    from arcfleet.neural.solver import Attempt
 
 
 class Paced:

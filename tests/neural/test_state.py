@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from arcfleet import Instance, Link, check
 from arcfleet.network import Network
-from arcfleet.neural import state as process
+from arcfleet.neural import env as process
 from tests.neural.batches import network_batch, random_batch, random_rollout, solution_of
 from tests.strategies import connected_instances
 
@@ -31,7 +31,7 @@ def test_random_plans_are_legal_at_every_step_and_the_checker_takes_them(
     generator = torch.Generator().manual_seed(seed)
     states, arcs = random_rollout(batch, bound=bound, generator=generator, copies=2)
     for number, state in enumerate(states):
-        allowed = process.allowed_arcs(batch, state, bound=bound)
+        allowed = process.action_mask(batch, state, bound=bound)
         _assert_legal(networks, arcs[..., :number].tolist(), allowed, bound=bound)
     deadheads = batch.deadheads(arcs)
     for b, network in enumerate(networks):
@@ -111,7 +111,7 @@ def test_without_tasks_the_plan_is_finished_at_once() -> None:
     batch = random_batch([0, 2])
     state = process.start(batch)
     assert process.finished(state).tolist() == [[True], [False]]
-    assert process.allowed_arcs(batch, state)[0, 0].tolist() == [True] + [False] * 4
+    assert process.action_mask(batch, state)[0, 0].tolist() == [True] + [False] * 4
     assert batch.num_tasks.tolist() == [0, 2]
     alone = random_batch([0])
     states, arcs = random_rollout(alone, bound=True, generator=torch.Generator())
@@ -125,7 +125,7 @@ def test_a_finished_plan_stays_finished() -> None:
     state = process.step(batch, process.start(batch), torch.tensor([[2]]))
     home = torch.tensor([[0]])
     for _ in range(3):
-        assert process.allowed_arcs(batch, state)[0, 0].tolist() == [True, False, False]
+        assert process.action_mask(batch, state)[0, 0].tolist() == [True, False, False]
         state = process.step(batch, state, home)
         assert process.finished(state).all()
     assert state.remaining.tolist() == [[10]]
@@ -143,5 +143,5 @@ def test_the_largest_capacity_does_not_overflow() -> None:
     town = Instance(name="full", nodes=(0, 1), links=(link,), depot=0, capacity=most)
     batch = network_batch([Network(town)])
     state = process.start(batch)
-    assert process.allowed_arcs(batch, state)[0, 0].tolist() == [False, True, True]
+    assert process.action_mask(batch, state)[0, 0].tolist() == [False, True, True]
     assert process.step(batch, state, torch.tensor([[1]])).remaining.item() == 0

@@ -10,16 +10,16 @@ from hypothesis import strategies as st
 
 from arcfleet.errors import OptionError
 from arcfleet.network import Network
-from arcfleet.neural.decode import greedy, sample
-from arcfleet.neural.shrink import Rung
-from arcfleet.neural.state import State, finished, room_of_tours, start, step
-from arcfleet.neural.trajectories import draw_choices, num_choices, states_at
+from arcfleet.neural.batch import Bucket
+from arcfleet.neural.decoding import greedy, sample
+from arcfleet.neural.env import State, finished, room_of_tours, start, step
+from arcfleet.neural.train.steps import draw_choices, num_choices, states_at
 from tests.neural.toy_batches import ring, toy_batch, toy_model
 from tests.strategies import connected_instances
 
 if TYPE_CHECKING:
     from arcfleet.instance.instance import Instance
-    from arcfleet.neural.arc_batch import ArcBatch
+    from arcfleet.neural.batch import ArcBatch
 
 BATCHES = st.lists(connected_instances(max_extra_links=4), min_size=1, max_size=3)
 
@@ -113,17 +113,17 @@ def test_drawn_moments_stand_for_all() -> None:
         )
 
 
-def test_choices_of_all_rungs_together_stand_for_all() -> None:
+def test_choices_of_all_buckets_together_stand_for_all() -> None:
     arcs = torch.tensor([[[3, 0, 4, 2, 7, 0, 0], [5, 1, 0, 0, 0, 0, 0]]])
     worth = torch.tensor([3.0, -1.0, 4.0, 1.0, 5.0, 1e9, 1e9])
     plans = arcs.expand(40_000, -1, -1)
-    parts = [Rung(9, 3, 5), Rung(9, 1, 3), Rung(9, 0, 1)]  # of tasks left
+    parts = [Bucket(9, 3, 5), Bucket(9, 1, 3), Bucket(9, 0, 1)]  # of tasks left
     total = torch.zeros(2)
-    for number, rung in enumerate(parts):
-        drawn, count = draw_choices(plans, 2, seeded(number), rung)
+    for number, bucket in enumerate(parts):
+        drawn, count = draw_choices(plans, 2, seeded(number), bucket)
         assert (drawn < num_choices(plans)[..., None]).all()
         total += (worth[drawn].clamp(max=9).mean(-1) * count).mean(0)
         left = (plans != 0).flip(-1).cumsum(-1).flip(-1)
         inside = left.gather(2, drawn)[count > 0]
-        assert ((inside > rung.above) & (inside <= rung.most)).all()
+        assert ((inside > bucket.above) & (inside <= bucket.most)).all()
     torch.testing.assert_close(total, torch.tensor([12.0, 2.0]), atol=0.15, rtol=0)

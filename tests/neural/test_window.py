@@ -14,11 +14,10 @@ from torch.utils._python_dispatch import TorchDispatchMode
 import arcfleet
 from arcfleet.errors import OptionError
 from arcfleet.network import Network
-from arcfleet.neural import state as process
-from arcfleet.neural.daam import Daam
-from arcfleet.neural.daam_config import DaamConfig
-from arcfleet.neural.proposals import MOST_TASKS_AT_ONCE
-from arcfleet.neural.window import look, window_scale, windowed_rollout, with_scale
+from arcfleet.neural import env as process
+from arcfleet.neural.model import Daam, DaamConfig
+from arcfleet.neural.strategies import MOST_TASKS_AT_ONCE
+from arcfleet.neural.windows import look, window_scale, windowed_rollout, with_scale
 from tests.neural.batches import (
     MDS,
     network_batch,
@@ -36,7 +35,7 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
-    from arcfleet.neural.arc_batch import ArcBatch
+    from arcfleet.neural.batch import ArcBatch
 
 CONFIG = DaamConfig(width=16, layers=1, heads=2, feed_forward=16, mds_dimensions=MDS)
 
@@ -90,18 +89,18 @@ def test_a_window_of_all_tasks_shows_the_instance_itself() -> None:
     states, _ = random_rollout(batch, bound=True, generator=generator, copies=2)
     state = states[2]
     window = look(batch, state, 6)
-    allowed = process.allowed_arcs(batch, state)
-    local = process.allowed_arcs(window.batch, window.state)
+    allowed = process.action_mask(batch, state)
+    local = process.action_mask(window.batch, window.state)
     for copy in range(2):
         arcs = window.arcs[copy]
         seen = arcs[local[copy, 0]].sort().values
         assert torch.equal(seen, allowed[0, copy].nonzero().flatten())
         real = window.batch.real[copy].nonzero().flatten()
         assert arcs[window.state.previous[copy, 0]] == state.previous[0, copy]
-        twins = batch.twin[0, arcs[real]]
+        inverses = batch.inverse[0, arcs[real]]
         unserved = window.state.unserved[copy, 0, real]
-        found = arcs[window.batch.twin[copy, real]]
-        assert torch.equal(found[unserved], twins[unserved])
+        found = arcs[window.batch.inverse[copy, real]]
+        assert torch.equal(found[unserved], inverses[unserved])
         incoming, whole = window.batch.incoming()[copy], batch.incoming()[0]
         torch.testing.assert_close(
             incoming[real][:, real], whole[arcs[real]][:, arcs[real]]

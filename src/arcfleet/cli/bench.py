@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Sequence
 
+    from arcfleet.bench.store import Record
+    from arcfleet.bench.summary import SummaryRow
     from arcfleet.cli.options import Commands
-    from arcfleet.experiments.records import Record
-    from arcfleet.experiments.summary import SummaryRow
 
 _EXAMPLES = """\
 examples:
@@ -84,11 +84,11 @@ def run(options: Namespace) -> int:
     """Run the command."""
     from arcfleet._checks import check_whole_number
     from arcfleet.batch import MOST_WORKERS
+    from arcfleet.bench.run import plan_runs, run_benchmark, runs_left
+    from arcfleet.bench.store import RecordFile
+    from arcfleet.bench.suite import read_suite
+    from arcfleet.bench.summary import summarise
     from arcfleet.cli.progress import benchmark_bar
-    from arcfleet.experiments.benchmark import plan_runs, run_benchmark, runs_left
-    from arcfleet.experiments.records import RecordFile
-    from arcfleet.experiments.suite import read_suite
-    from arcfleet.experiments.summary import summarise
     from arcfleet.methods import find_method, load_for_methods
 
     check_whole_number("--workers", options.workers, 1, MOST_WORKERS)
@@ -121,7 +121,7 @@ def run(options: Namespace) -> int:
     valid = [record for record in records if record.error is None]
     rows = summarise(valid)
     if picture is not None and valid:
-        from arcfleet.experiments.summary import anytime_curves
+        from arcfleet.bench.summary import anytime_curves
         from arcfleet.report.charts import plot_anytime
 
         plot_anytime(anytime_curves(valid), picture)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
     from collections.abc import Callable, Iterator
 
-    from arcfleet.experiments.report_files import Report
+    from arcfleet.paper.report import Report
 
 _SECONDS_PER_LINE = 60.0
 
@@ -76,7 +76,7 @@ def check_run_options(options: Namespace) -> None:
     """Raise what is wrong before the work begins."""
     from arcfleet._checks import check_whole_number
     from arcfleet.batch import MOST_WORKERS
-    from arcfleet.experiments.report_files import make_folder
+    from arcfleet.paper.report import make_folder
 
     check_whole_number("--workers", options.workers, 1, MOST_WORKERS)
     check_whole_number("--seed", options.seed, 0, 2**64 - 1)
@@ -94,7 +94,7 @@ def check_figures(options: Namespace) -> None:
 
 def finish(options: Namespace, report: Report) -> None:
     """Write a report and print its tables."""
-    from arcfleet.experiments.report_files import write_report
+    from arcfleet.paper.report import write_report
 
     files = write_report(report, options.out, figures=not options.no_figures)
     if options.json:

@@ -41,8 +41,7 @@ def add_parser(commands: Commands) -> None:
 
 def run(options: Namespace) -> int:
     """Run the command."""
-    from arcfleet.neural.packages import require_packages
-    from arcfleet.neural.shipped import model_path
+    from arcfleet.neural.checkpoint import model_path, require_packages
 
     path = model_path(options.model)
     require_packages("reading a model")
