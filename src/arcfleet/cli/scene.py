@@ -139,7 +139,7 @@ def run(options: Namespace) -> int:
     from arcfleet.cli.scene_report import facts, summary
     from arcfleet.errors import OptionError
     from arcfleet.instance.files import format_of, write
-    from arcfleet.streets.scene import SceneRules, make_scene
+    from arcfleet.streets.scene import SceneRules, cut_scene
     from arcfleet.streets.simplify import merge_close_junctions
 
     check_writable(options.out)
@@ -165,7 +165,7 @@ def run(options: Namespace) -> int:
     merged = street_map
     if options.merge is not None:
         merged = merge_close_junctions(street_map, options.merge)
-    scene = make_scene(merged, rules)
+    scene = cut_scene(merged, rules)
     write(scene.instance, options.out)
     merged_away = {
         "junctions": len(street_map.junctions) - len(merged.junctions),
