@@ -107,7 +107,7 @@ def test_the_network_is_built_once_however_much_is_written(
     monkeypatch.setattr(Network, "__init__", counted)
     instance = arcfleet.read(VILLAGE)
     result = arcfleet.solve(instance, "ps")
-    arcfleet.write_solution(result.solution, instance, tmp_path / "plan.json")
+    arcfleet.write_solution(instance, result.solution, tmp_path / "plan.json")
     arcfleet.write_html(instance, result.solution, tmp_path / "plan.html")
     arcfleet.write_gpx(instance, result.solution, tmp_path / "plan.gpx")
     arcfleet.write_geojson(instance, result.solution, tmp_path / "plan.geojson")

@@ -277,5 +277,5 @@ def _write(options: Namespace, instance: Instance, best: Result) -> None:
     if options.out is not None:
         from arcfleet.solution.files import write_solution
 
-        write_solution(best.solution, instance, options.out, seconds=best.seconds)
+        write_solution(instance, best.solution, options.out, seconds=best.seconds)
     write_views(options, instance, best.solution)

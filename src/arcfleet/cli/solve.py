@@ -170,5 +170,5 @@ def _write(options: Namespace, instance: Instance, result: Result) -> None:
     if options.out is not None:
         from arcfleet.solution.files import write_solution
 
-        write_solution(result.solution, instance, options.out, seconds=result.seconds)
+        write_solution(instance, result.solution, options.out, seconds=result.seconds)
     write_views(options, instance, result.solution)
