@@ -62,8 +62,8 @@ def page() -> str:
     lines = [
         "# Python API",
         "",
-        "Everything here is importable from `arcfleet`. What is not on this page is internal "
-        "and may change in any version.",
+        "Everything here is importable from `arcfleet`. What is not on this page is "
+        "internal and may change in any version.",
         "",
     ]
     for subject, names in subjects().items():

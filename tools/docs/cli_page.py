@@ -39,18 +39,20 @@ def commands(
     of: argparse.ArgumentParser, help_text: str = ""
 ) -> Iterator[tuple[argparse.ArgumentParser, str]]:
     """Yield every command below a parser that can be run, with its line of help."""
-    groups = [x for x in actions(of) if isinstance(x, argparse._SubParsersAction)]
+    # argparse has no public way to the commands below a parser.
+    groups = [x for x in actions(of) if isinstance(x, argparse._SubParsersAction)]  # noqa: SLF001
     if not groups:
         yield of, help_text
     for group in groups:
-        texts = {choice.dest: choice.help or "" for choice in group._choices_actions}
+        listed = group._choices_actions  # noqa: SLF001
+        texts = {choice.dest: choice.help or "" for choice in listed}
         for name, child in group.choices.items():
             yield from commands(child, texts.get(name, ""))
 
 
 def actions(of: argparse.ArgumentParser) -> list[argparse.Action]:
     """Return the arguments and options of a parser."""
-    return of._actions  # noqa: SLF001 (argparse has no public way)
+    return of._actions  # noqa: SLF001
 
 
 def page() -> str:
@@ -75,7 +77,7 @@ def page() -> str:
 
 
 def _section(command: argparse.ArgumentParser, text: str) -> list[str]:
-    command.formatter_class = functools.partial(  # type: ignore[assignment]
+    command.formatter_class = functools.partial(
         argparse.RawDescriptionHelpFormatter, width=_WIDTH
     )
     usage = command.format_usage().removeprefix("usage: ").rstrip()
@@ -89,7 +91,9 @@ def _section(command: argparse.ArgumentParser, text: str) -> list[str]:
         "```",
         "",
     ]
-    listed = [x for x in actions(command) if x.help != argparse.SUPPRESS and x.dest != "help"]
+    listed = [
+        x for x in actions(command) if x.help != argparse.SUPPRESS and x.dest != "help"
+    ]
     if listed:
         lines += ["| argument | |", "|---|---|"]
         lines += [f"| {_names(x)} | {_cell(_help(x, command))} |" for x in listed]

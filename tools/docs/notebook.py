@@ -1,7 +1,7 @@
 """Notebooks: run without a kernel, and shown as pages.
 
-Code cells run one after the other in one namespace, in this process and in a folder of their
-own; like in Jupyter, the value of a last expression is the output of its cell.
+Code cells run one after the other in one namespace, in this process and in a folder of
+their own; like in Jupyter, the value of a last expression is the output of its cell.
 """
 
 from __future__ import annotations
@@ -44,13 +44,11 @@ class Cell:
 def read(path: Path) -> list[Cell]:
     """Read the cells of a notebook file."""
     document = json.loads(path.read_text("utf-8"))
-    return [
-        Cell(cell["cell_type"], "".join(cell["source"])) for cell in document["cells"]
-    ]
+    return [Cell(cell["cell_type"], "".join(cell["source"])) for cell in document["cells"]]
 
 
 def run(path: Path) -> list[Cell]:
-    """Run all code cells in a new folder; files beside the notebook are found as in Jupyter."""
+    """Run all code cells in a new folder that has the files beside the notebook, too."""
     names: dict[str, Any] = {"__name__": "__main__"}
     done = []
     home = Path.cwd()
@@ -80,7 +78,9 @@ def markdown(cells: list[Cell], name: str) -> tuple[str, list[str]]:
         if cell.shown:
             lines += [_PLACEHOLDER.format(len(outputs)), ""]
             outputs.append(cell.shown)
-    lines.append(f"This page is the notebook [{name}]({name}); download it to go on from here.")
+    lines.append(
+        f"This page is the notebook [{name}]({name}); download it to go on from here."
+    )
     return "\n".join(lines) + "\n", outputs
 
 

@@ -20,6 +20,15 @@ if TYPE_CHECKING:
 #: The command that makes a report of the lines in some folders.
 REPORT = ("experiment", "report")
 _TABLE = ("table-cpu", "table-maens", "table-gpu")
+#: Folders of JSON lines that each page is made from.
+SOURCES = {
+    "results/carplib.md": ("carplib",),
+    "results/beside-pyvrp.md": ("side-by-side",),
+    "results/table.md": _TABLE,
+    "results/runtime.md": ("runtime",),
+    "results/cities.md": ("cities",),
+    "results/ablation.md": ("ablation",),
+}
 _BEST_KNOWN = "Mean gap of total cost to the best known"
 _OURS = "ruin-recreate"
 
@@ -33,8 +42,8 @@ def pages(results: Path) -> dict[str, str]:
         Folder of the JSON lines, benchmarks/results.
     """
     return {
-        "results/carplib.md": _carplib(results),
-        "results/beside-pyvrp.md": _beside_pyvrp(results),
+        "results/carplib.md": carplib(results),
+        "results/beside-pyvrp.md": beside_pyvrp(results),
         "results/table.md": _table(results),
         "results/runtime.md": _runtime(results),
         "results/cities.md": _cities(results),
@@ -46,11 +55,12 @@ def report(name: str, folders: Sequence[Path], *options: str) -> dict[str, str]:
     """Make a report by the command line; return its tables by title, its caption as ""."""
     with tempfile.TemporaryDirectory() as folder:
         arguments = [*REPORT, name, *map(str, folders), *options, "--no-figures"]
-        output = io.StringIO()
+        output = io.TextIOWrapper(io.BytesIO(), "utf-8")
         with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
             code = main([*arguments, "--out", folder])
         if code != 0:
-            raise RuntimeError(f"arcfleet {' '.join(arguments)}: {output.getvalue()}")
+            output.seek(0)
+            raise RuntimeError(f"arcfleet {' '.join(arguments)}: {output.read()}")
         text = (Path(folder) / f"{name}.md").read_text("utf-8")
     return sections(text)
 
@@ -87,7 +97,9 @@ def _table(results: Path) -> str:
 
 def _runtime(results: Path) -> str:
     made = report("runtime", [results / "runtime"])
-    lead = "Time per instance, one at a time and in batches, without reading files or models."
+    lead = (
+        "Time per instance, one at a time and in batches, without reading files or models."
+    )
     return _joined(_head("Run times", lead, "runtime", ["runtime"]) + _tables(made))
 
 
@@ -95,7 +107,7 @@ def _cities(results: Path) -> str:
     folders = sorted(path.name for path in (results / "cities").iterdir())
     lines = _head(
         "Cities that were not trained on",
-        "Mean gap of total cost to the best known in percent, with its 95 % confidence interval.",
+        "Mean gap of total cost to the best known in percent, 95 % confidence interval.",
         "table",
         [f"cities/{name}" for name in folders[:1]],
     )
@@ -111,16 +123,19 @@ def _cities(results: Path) -> str:
 def _ablation(results: Path) -> str:
     made = report("ablation", [results / "ablation"])
     lead = "The paper's ablation of the model's inputs, after a short training."
-    return _joined(_head("Ablation of the inputs", lead, "ablation", ["ablation"]) + _tables(made))
+    return _joined(
+        _head("Ablation of the inputs", lead, "ablation", ["ablation"]) + _tables(made)
+    )
 
 
-def _carplib(results: Path) -> str:
+def carplib(results: Path) -> str:
+    """Return the page of the public instances, from runs of `arcfleet bench`."""
     runs = _runs(results / "carplib" / "runs.jsonl")
     lines = [
         "# CARPLIB",
         "",
-        "Gap to the best known cost on the public instances, in percent; below 0 where a run "
-        "beats it. [How to measure](../howto/measure-on-carplib.md) makes these lines again.",
+        "Gap to the best known cost on the public instances, in percent; below 0 where a "
+        "run beats it. [How to measure](../howto/measure-on-carplib.md) has the commands.",
         "",
         "| set | method | limit | instances | seeds | gap % | to best | reached |",
         "|---|---|---:|---:|---:|---:|---:|---:|",
@@ -129,25 +144,29 @@ def _carplib(results: Path) -> str:
         known = [run for run in group if run["gap_percent"] is not None]
         reached = sum(run["cost"] <= run["reference"] for run in known)
         lines.append(
-            f"| {name} | `{method}` | {limit:g} s | {len({x['instance'] for x in group})} "
-            f"| {len({x['seed'] for x in group})} | {_gap(known):.3f} "
+            f"| {name} | `{method}` | {limit:g} s | {_count(group, 'instance')} "
+            f"| {_count(group, 'seed')} | {_gap(known):.3f} "
             f"| {fmean(x['seconds_to_best'] for x in group):.2f} s "
             f"| {reached} of {len(known)} |"
         )
-    lines += ["", "Gap: mean over the seeds of an instance, then over the instances. To best: mean "]
-    lines[-1] += "time at which a run found its best plan. Reached: runs at or below the best known. "
     note = (results / "carplib" / "note.md").read_text("utf-8").strip()
-    lines[-1] += f"One thread per run. {_origin(runs)} {note}"
+    lines += [
+        "",
+        "Gap: mean over the seeds of an instance, then over the instances. To best: mean "
+        "time at which a run found its best plan. Reached: runs at or below the best "
+        f"known. One thread per run. {_origin(runs)} {note}",
+    ]
     return _joined(lines)
 
 
-def _beside_pyvrp(results: Path) -> str:
+def beside_pyvrp(results: Path) -> str:
+    """Return the page of runs by turns with PyVRP."""
     runs = _runs(results / "side-by-side" / "runs.jsonl")
     lines = [
         "# Beside PyVRP",
         "",
-        "Ruin and recreate and [PyVRP](https://pyvrp.org), a solver of node routing, by turns "
-        "on one thread with the same seconds; gap to the best known cost in percent.",
+        "Ruin and recreate and [PyVRP](https://pyvrp.org), a solver of node routing, by "
+        "turns on one thread with the same seconds; gap to the best known cost in percent.",
         "",
         "| set | limit | instances | ruin-recreate | PyVRP | PyVRP better, equal, worse |",
         "|---|---:|---:|---:|---:|---:|",
@@ -157,19 +176,22 @@ def _beside_pyvrp(results: Path) -> str:
         if method == _OURS:
             continue
         ours = groups[name, _OURS, limit]
+        counts = ", ".join(map(str, _better_equal_worse(group, ours)))
         lines.append(
-            f"| {name} | {limit:g} s | {len({x['instance'] for x in group})} | {_gap(ours):.3f} "
-            f"| {_gap(group):.3f} | {', '.join(map(str, _better_equal_worse(group, ours)))} |"
+            f"| {name} | {limit:g} s | {_count(group, 'instance')} "
+            f"| {_gap(ours):.3f} | {_gap(group):.3f} | {counts} |"
         )
     methods = ", ".join(dict.fromkeys(run["method"] for run in runs))
     lines += [
         "",
-        "Each direction in which a street may be served is a client of PyVRP, the two of a street "
-        "are a group of which exactly one is visited; PyVRP's settings are its defaults. PyVRP is "
-        "made for node routing with time windows and more, which is not asked for here.",
+        "Each direction in which a street may be served is a client of PyVRP, the two of a "
+        "street are a group of which exactly one is visited; PyVRP's settings are its "
+        "defaults. PyVRP is made for node routing with time windows and more, which is not "
+        "asked for here.",
         "",
-        f"Solvers: {methods}. The last column counts instances by mean cost. `python -m "
-        f"benchmarks.side_by_side egl --time 0.5 5 --seeds 2 --out DIR` and so on. {_origin(runs)}",
+        f"Solvers: {methods}. The last column counts instances by mean cost. "
+        "`python -m benchmarks.side_by_side SUITE --time 5 --out DIR` makes such lines. "
+        f"{_origin(runs)}",
     ]
     return _joined(lines)
 
@@ -193,7 +215,9 @@ def _runs(path: Path) -> list[dict[str, Any]]:
     return [run for run in map(json.loads, lines) if run["error"] is None]
 
 
-def _groups(runs: Iterable[dict[str, Any]]) -> dict[tuple[str, str, float], list[dict[str, Any]]]:
+def _groups(
+    runs: Iterable[dict[str, Any]],
+) -> dict[tuple[str, str, float], list[dict[str, Any]]]:
     groups: dict[tuple[str, str, float], list[dict[str, Any]]] = defaultdict(list)
     for run in runs:
         groups[run["set"], run["method"], run["time_limit"]].append(run)
@@ -208,6 +232,10 @@ def _gap(runs: Iterable[dict[str, Any]]) -> float:
     return fmean(fmean(gaps) for gaps in by_instance.values())
 
 
+def _count(runs: Iterable[dict[str, Any]], field: str) -> int:
+    return len({run[field] for run in runs})
+
+
 def _better_equal_worse(
     runs: Iterable[dict[str, Any]], ours: Iterable[dict[str, Any]]
 ) -> tuple[int, int, int]:
@@ -216,7 +244,11 @@ def _better_equal_worse(
     for run in runs:
         differences[run["instance"]] += run["cost"] - costs[run["instance"], run["seed"]]
     values = differences.values()
-    return sum(x < 0 for x in values), sum(x == 0 for x in values), sum(x > 0 for x in values)
+    return (
+        sum(x < 0 for x in values),
+        sum(x == 0 for x in values),
+        sum(x > 0 for x in values),
+    )
 
 
 def _origin(runs: Iterable[dict[str, Any]]) -> str:

@@ -23,8 +23,14 @@ SETTINGS: dict[str, tuple[str, str]] = {
         "the table `[model]` of a training configuration",
         "arcfleet.neural.daam_config.DaamConfig",
     ),
-    "Pre-training": ("`arcfleet train pretrain`", "arcfleet.neural.pretrain_config.PretrainConfig"),
-    "Fine-tuning": ("`arcfleet train finetune`", "arcfleet.neural.finetune_config.FinetuneConfig"),
+    "Pre-training": (
+        "`arcfleet train pretrain`",
+        "arcfleet.neural.pretrain_config.PretrainConfig",
+    ),
+    "Fine-tuning": (
+        "`arcfleet train finetune`",
+        "arcfleet.neural.finetune_config.FinetuneConfig",
+    ),
 }
 
 
@@ -33,8 +39,8 @@ def page() -> str:
     lines = [
         "# Settings",
         "",
-        "Defaults are those of this version, read off the code. The defaults of searches serve "
-        "all sizes; those of training are the ones the shipped model was made with.",
+        "Defaults are those of this version, read off the code. The defaults of searches "
+        "serve all sizes; those of training are the ones of the shipped model.",
     ]
     for heading, (where, dotted) in SETTINGS.items():
         lines += ["", f"## {heading}", "", f"Set by {where}. Class `{dotted}`.", ""]
