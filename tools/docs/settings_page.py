@@ -21,15 +21,15 @@ SETTINGS: dict[str, tuple[str, str]] = {
     ),
     "The model": (
         "the table `[model]` of a training configuration",
-        "arcfleet.neural.daam_config.DaamConfig",
+        "arcfleet.neural.model.DaamConfig",
     ),
     "Pre-training": (
         "`arcfleet train pretrain`",
-        "arcfleet.neural.pretrain_config.PretrainConfig",
+        "arcfleet.neural.train.config.PretrainConfig",
     ),
     "Fine-tuning": (
         "`arcfleet train finetune`",
-        "arcfleet.neural.finetune_config.FinetuneConfig",
+        "arcfleet.neural.train.config.FinetuneConfig",
     ),
 }
 
