@@ -26,7 +26,7 @@ from arcfleet.neural.kernels.cuda_graph import fastest_wrap, record
 from arcfleet.neural.model import Daam, DaamConfig
 from arcfleet.neural.plans import as_decoded, paper_recipe, split_plans
 from arcfleet.report.tables import table
-from benchmarks.machine import describe, run_and_exit
+from benchmarks import describe, run_and_exit
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -72,7 +72,7 @@ def introduce(device: torch.device, *, compiled: bool) -> float:
 
 
 def seconds(call: Callable[[], object], device: torch.device, rounds: int) -> float:
-    """Give the median time of a call, after one that warms up."""
+    """Return the median time of a call, after one that warms up."""
     call()
     times = []
     for _ in range(rounds):
@@ -125,7 +125,7 @@ def chosen_model(options: argparse.Namespace, device: torch.device) -> Daam:
 def measure(
     scale: int, size: int, batch: ArcBatch, options: argparse.Namespace, rate: float
 ) -> tuple[str, ...]:
-    """Give one row of the table."""
+    """Return one row of the table."""
     device = batch.real.device
     model = chosen_model(options, device)
     policy = fast_policy(model, compiled=options.compile)

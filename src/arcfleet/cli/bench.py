@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Sequence
 
-    from arcfleet.bench.store import Record
+    from arcfleet.bench.run import Record
     from arcfleet.bench.summary import SummaryRow
     from arcfleet.cli.options import Commands
 
@@ -84,8 +84,7 @@ def run(options: Namespace) -> int:
     """Run the command."""
     from arcfleet._checks import check_whole_number
     from arcfleet.batch import MOST_WORKERS
-    from arcfleet.bench.run import plan_runs, run_benchmark, runs_left
-    from arcfleet.bench.store import RecordFile
+    from arcfleet.bench.run import latest, open_runs, plan_runs, run_benchmark, runs_left
     from arcfleet.bench.suite import read_suite
     from arcfleet.bench.summary import summarise
     from arcfleet.cli.progress import benchmark_bar
@@ -103,21 +102,19 @@ def run(options: Namespace) -> int:
         options.seeds,
         stop_at_reference=options.stop_at_reference,
     )
-    file = RecordFile(options.out)
-    try:
-        left = runs_left(runs, file)
+    with open_runs(options.out) as store:
+        left = runs_left(runs, store)
         with benchmark_bar(left, kept=len(runs) - len(left), hidden=options.quiet) as bar:
             run_benchmark(
                 left,
-                file,
+                store,
                 workers=min(options.workers, max(len(left), 1)),
                 finished=bar,
                 model=options.model,
                 device=options.device,
             )
-    finally:
-        file.close()
-    records = [file.records[run.key] for run in runs if run.key in file.records]
+        found = latest(store.records)
+    records = [found[run.key] for run in runs if run.key in found]
     valid = [record for record in records if record.error is None]
     rows = summarise(valid)
     if picture is not None and valid:

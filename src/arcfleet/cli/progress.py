@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from arcfleet.bench.run import Run
-    from arcfleet.bench.store import Record
+    from arcfleet.bench.run import Record, Run
     from arcfleet.search import Progress, ProgressCallback, Stop
 
 
