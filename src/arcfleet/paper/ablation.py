@@ -1,33 +1,48 @@
-"""What the inputs of the model are worth: costs at equal training."""
+"""Ablation of the inputs of the model: costs at equal training."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+import tomllib
+from dataclasses import dataclass, field, replace
+from pathlib import Path  # noqa: TC003 (the command line reads the types)
 from typing import TYPE_CHECKING, Any, cast
 
 from arcfleet.datasets import Dataset, open_labels
 from arcfleet.datasets.labels import labels_path
 from arcfleet.errors import FileError, OptionError
-from arcfleet.paper.gaps import best_known_text, gaps_to, set_tables
-from arcfleet.paper.report import Drawing, Report, Section, checksums, provenance, record_of
-from arcfleet.paper.rows import parse_rows, with_model
+from arcfleet.neural.checkpoint import require_packages
+from arcfleet.paper.convergence import convergence_report
+from arcfleet.paper.gaps import best_known_text, columns_of, gaps_to
+from arcfleet.paper.measure import (
+    MeasureConfig,
+    measured_series,
+    plan_measurements,
+    split_names,
+)
+from arcfleet.paper.report import (
+    Report,
+    Section,
+    checksums,
+    prepare_folder,
+    provenance,
+    record_of,
+    write_report,
+)
+from arcfleet.paper.rows import ModelFiles, parse_rows, with_model
+from arcfleet.paper.sets import open_test_sets, tiny_sets
 from arcfleet.paper.table import cost_section, gap_lines, gap_text, lay_out
 from arcfleet.report.charts import Panel, draw_panels
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-    from pathlib import Path
+    from collections.abc import Iterable, Mapping, Sequence
 
     from arcfleet.neural.model import Inputs
     from arcfleet.neural.train.config import PretrainConfig
-    from arcfleet.neural.train.loop import TrainingProgress
+    from arcfleet.paper.commands import Watch
     from arcfleet.paper.rows import Row
     from arcfleet.paper.series import Series
 
-    Tell = Callable[[TrainingProgress], None]
-
-
-#: What the model may see, with the paper's names.
+#: Inputs of the model, with the paper's names.
 INPUT_LABELS = {
     "mds": "MDS",
     "gat": "GAT",
@@ -35,16 +50,152 @@ INPUT_LABELS = {
     "mds+gat+skip": "MDS + GAT + skip (ours)",
 }
 
+#: Arcs per step on a CPU, unless a file of settings says otherwise.
+_CPU_TOKENS = 20_000
+
+_TINY_MODEL = {"width": 16, "layers": 1, "heads": 2, "feed_forward": 16}
+_TINY = {"steps": 2, "tokens": 1000, "validations": 2, "log_steps": 1, "model": _TINY_MODEL}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """Inputs and settings of `arcfleet paper ablation`.
+
+    Parameters
+    ----------
+    sets
+        Test sets, each of one of the scales of `data`.
+    out
+        Output folder; unchanged results in it are reused, stopped runs are resumed.
+    data
+        Training sets, one for each scale; the first needs labels.
+    validation
+        Labelled validation sets, one for each of these scales.
+    inputs
+        Inputs of the models to compare.
+    pretrain_minutes
+        Minutes of pre-training of each model.
+    finetune_minutes
+        Minutes of fine-tuning of each model on each scale.
+    pretrain_config
+        TOML file with settings of pre-training.
+    finetune_config
+        TOML file with settings of fine-tuning.
+    objective
+        Objective of fine-tuning; default: ppo, the paper's.
+    count
+        Number of first instances of each test set, 0 for all.
+    measure
+        How rows are measured.
+    figures
+        Whether to draw figures, which needs matplotlib.
+    quick
+        Whether to train tiny models instead, to see that all of it works.
+    """
+
+    sets: tuple[Path, ...] = field(
+        default=(), metadata={"positional": True, "metavar": "SET"}
+    )
+    out: Path
+    data: tuple[Path, ...] = ()
+    validation: tuple[Path, ...] = ()
+    inputs: tuple[str, ...] = ("mds", "gat", "mds+gat", "mds+gat+skip")
+    pretrain_minutes: float | None = None
+    finetune_minutes: float | None = None
+    pretrain_config: Path | None = None
+    finetune_config: Path | None = None
+    objective: str | None = None
+    count: int = 0
+    measure: MeasureConfig = field(default_factory=MeasureConfig)
+    figures: bool = True
+    quick: bool = False
+
+
+def run(config: Config, watch: Watch) -> Report:
+    """Train models that differ in their inputs, and report their gaps.
+
+    Each model is pre-trained on the first training set and fine-tuned from there on each of
+    them. Runs lie in the folder `ablation` of the output.
+
+    Parameters
+    ----------
+    config
+        Inputs and settings.
+    watch
+        Callbacks.
+    """
+    pretraining = _settings(config, config.pretrain_config, config.pretrain_minutes)
+    finetuning = _settings(config, config.finetune_config, config.finetune_minutes)
+    if config.objective is not None:
+        finetuning["objective"] = config.objective
+    if config.quick:
+        folder = config.out / "inputs"
+        sets, data, validation = (
+            tiny_sets(folder, x, ["task20"]) for x in ("test", "train", "validation")
+        )
+        config = replace(
+            config, sets=sets, data=data, validation=validation, inputs=("mds", "mds+gat")
+        )
+        pretraining |= _TINY
+        finetuning |= {**_TINY, "copies": 2, "rollout_tokens": 1000}
+    if finetuning.setdefault("objective", "ppo") == "ppo":
+        # The paper's, which are not the default ones of fine-tuning.
+        finetuning = {"learning_rate": 1e-4, "temperature": 1.0} | finetuning
+    prepare_folder(config.out, figures=config.figures)
+    inputs = split_names(config.inputs)
+    folder = config.out / "ablation"
+    test_sets = open_test_sets(config.sets)
+    files = train_ablation(
+        folder,
+        watch,
+        inputs=inputs,
+        data=config.data,
+        validation=config.validation,
+        pretraining=pretraining,
+        finetuning=finetuning,
+        test_scales=[test_set.scale for test_set in test_sets],
+        device=config.measure.device,
+        threads=config.measure.workers,
+    )
+    models = ModelFiles(files, config.measure.device)
+    rows = ablation_rows(inputs, pretraining, finetuning)
+    measurements = plan_measurements(test_sets, rows, models, count=config.count or None)
+    store = config.out / "ablation.jsonl"
+    series = measured_series(measurements, store, models, config.measure, watch)
+    runs = run_folders(folder, inputs, config.data)
+    curves = convergence_report(runs, "ablation-convergence")
+    write_report(curves, config.out, figures=config.figures)
+    return write_report(ablation_report(series), config.out, figures=config.figures)
+
+
+def _settings(config: Config, path: Path | None, minutes: float | None) -> dict[str, Any]:
+    """Return settings of training: those of a file, and how long it lasts."""
+    require_packages("training")
+    from arcfleet.neural.device import choose_device
+
+    settings: dict[str, Any] = {}
+    if path is not None:
+        try:
+            settings = tomllib.loads(path.read_text(encoding="utf-8"))
+        except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise FileError(path, f"expected a TOML file, found: {error}") from None
+    if minutes is not None:
+        settings["minutes"] = minutes
+    settings.setdefault("seed", config.measure.seed)
+    if "tokens" not in settings and choose_device(config.measure.device).type == "cpu":
+        settings["tokens"] = _CPU_TOKENS
+    return settings
+
 
 def ablation_rows(
     inputs: Sequence[str], pretraining: Mapping[str, Any], finetuning: Mapping[str, Any]
 ) -> list[Row]:
-    """Give a row for each kind of inputs; plans are greedy, as decoded.
+    """Return a row for each of the inputs; plans are greedy, as decoded.
 
     Parameters
     ----------
     inputs
-        Kinds of inputs, of INPUT_LABELS.
+        Inputs of the models, of INPUT_LABELS.
     pretraining, finetuning
         Settings by name; how long they last is kept with the row.
     """
@@ -55,13 +206,14 @@ def ablation_rows(
         for name in ("minutes", "steps", "seed")
         if given.get(name) is not None
     }
-    greedy = replace(greedy, settings=tuple(sorted(settings.items())))
-    rows = [with_model(greedy, name, alone=True) for name in inputs]
+    greedy = replace(greedy, settings=dict(sorted(settings.items())))
+    rows = [with_model(greedy, name, only_strategy=True) for name in inputs]
     return [replace(row, label=INPUT_LABELS[row.label]) for row in rows]
 
 
 def train_ablation(
     folder: Path,
+    watch: Watch,
     *,
     inputs: Sequence[str],
     data: Sequence[Path],
@@ -71,20 +223,20 @@ def train_ablation(
     test_scales: Iterable[str] = (),
     device: str = "auto",
     threads: int = 1,
-    progress: Callable[[str], Tell | None] = lambda _: None,
 ) -> dict[tuple[str, str | None], Path]:
-    """Pre-train each kind of model on the first data set, then fine-tune it on each.
+    """Pre-train a model for each of the inputs, then fine-tune it on each data set.
 
-    Runs lie in `folder/INPUTS/pretrain` and `folder/INPUTS/SCALE`. Those that are finished
-    are not made again, one that was stopped is resumed, one of fine-tuning that is to end
-    later goes on.
+    Runs lie in `folder/INPUTS/pretrain` and `folder/INPUTS/SCALE`. Finished ones are
+    reused, stopped ones resumed, and one of fine-tuning that is to end later goes on.
 
     Parameters
     ----------
     folder
-        For the runs.
+        Folder of the runs.
+    watch
+        Callbacks.
     inputs
-        Kinds of inputs, of INPUT_LABELS.
+        Inputs of the models, of INPUT_LABELS.
     data
         Data sets, one for each scale; the first must have labels.
     validation
@@ -92,11 +244,9 @@ def train_ablation(
     pretraining, finetuning
         Settings by name, the same for all; sizes of the model are those of pre-training.
     test_scales
-        That models are wanted for.
+        Scales of the test sets.
     device, threads
-        As `pretrain` takes them.
-    progress
-        Takes the name of a run and gives what is told how it goes.
+        Device, and threads on a CPU.
 
     Returns
     -------
@@ -110,8 +260,6 @@ def train_ablation(
     FileError
         If a file is missing or damaged, or a run in the folder has other settings.
     """
-    from arcfleet.neural.checkpoint import require_packages
-
     require_packages("training")
     from arcfleet.neural.train.config import FinetuneConfig, config_from, config_of
     from arcfleet.neural.train.finetune import finetune, require_one_process
@@ -161,7 +309,7 @@ def train_ablation(
             device=device,
             resume=(start / "config.json").exists(),
             threads=threads,
-            progress=progress(f"{name}, pre-training on {first}"),
+            progress=watch.training(f"{name}, pre-training on {first}"),
         )
         _require_finished(trained.finished)
         for scale, path in scales.items():
@@ -175,7 +323,7 @@ def train_ablation(
                 device=device,
                 resume=(out / "config.json").exists(),
                 threads=threads,
-                progress=progress(f"{name}, fine-tuning on {scale}"),
+                progress=watch.training(f"{name}, fine-tuning on {scale}"),
             )
             _require_finished(trained.finished)
             models[name, scale] = out / "model.safetensors"
@@ -185,7 +333,7 @@ def train_ablation(
 def run_folders(
     folder: Path, inputs: Sequence[str], data: Sequence[Path]
 ) -> list[tuple[str, Path]]:
-    """Give the folders of all fine-tuning runs with the names of their inputs."""
+    """Return the folders of all fine-tuning runs with the names of their inputs."""
     scales = _by_scale(data, "to train on")
     return [(INPUT_LABELS[x], folder / x / scale) for scale in scales for x in inputs]
 
@@ -242,10 +390,8 @@ def ablation_report(series: Sequence[Series]) -> Report:
     OptionError
         If there is nothing to report.
     """
-    tables = set_tables(series)
-    used = [
-        x for t in tables for x in (*t.rows.values(), *([t.labels] if t.labels else []))
-    ]
+    tables = columns_of(series)
+    used = [x for t in tables for x in t.series]
     best = {t.name: t.best_known for t in tables}
     gaps = Section(
         "Mean gap of total cost to the best known in percent, 95 % confidence interval",
@@ -280,11 +426,11 @@ def ablation_report(series: Sequence[Series]) -> Report:
         ),
         details=checksums(used),
         records=tuple(records),
-        drawings=(Drawing("ablation", draw),),
+        figures={"ablation": draw},
     )
 
 
 def _training(series: Sequence[Series]) -> str:
-    """Say how long models were trained, and with what seeds."""
-    settings = dict.fromkeys(pair for each in series for pair in each.key.settings)
+    """Return how long models were trained, and with what seeds."""
+    settings = dict.fromkeys(pair for each in series for pair in each.of.settings.items())
     return ", ".join(f"{name.replace('_', ' ')} {value:g}" for name, value in settings)
