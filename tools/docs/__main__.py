@@ -46,7 +46,7 @@ def stage() -> dict[str, list[str]]:
         "reference/api.md": api_page.page(),
         "reference/cli.md": cli_page.page(),
         "reference/settings.md": settings_page.page(),
-        **results_pages.pages(ROOT / "benchmarks" / "results"),
+        **results_pages.pages(ROOT / "benchmarks" / "results", STAGED / "results"),
     }
     outputs = {}
     for path in sorted(DOCS.rglob("*.ipynb")):
