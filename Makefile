@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 CXX_FILES := $(wildcard cpp/*/*.cpp cpp/*/*.h)
 
-.PHONY: demo test lint types unit bench stub setup clean
+.PHONY: demo test lint types selfcheck unit bench stub setup clean
 
 ## demo: set up, then plan a part of Denver by every method and draw the best plan
 demo: setup
@@ -17,8 +17,8 @@ demo: setup
 	@echo "The best plan is in out/denver-plan.json, its picture in out/denver-plan.png;"
 	@echo "open out/denver-plan.html in a browser to see it driven"
 
-## test: set up, then lint, types and tests
-test: setup lint types unit
+## test: set up, then lint, types, the self-check of the C++ core and tests
+test: setup lint types selfcheck unit
 
 lint: setup
 	$(BIN)/ruff check .
@@ -28,6 +28,15 @@ lint: setup
 
 types: setup
 	$(BIN)/mypy
+
+# Built with the address and undefined-behaviour sanitizers, outside of the tests, where no
+# time limit can end it.
+selfcheck: setup
+	PATH="$(CURDIR)/$(BIN):$$PATH" cmake -S . -B build/selfcheck -G Ninja \
+	    -DARCFLEET_PYTHON=OFF -DARCFLEET_SELFCHECK=ON -DARCFLEET_SANITIZE=ON \
+	    -DCMAKE_BUILD_TYPE=RelWithDebInfo --log-level=WARNING
+	PATH="$(CURDIR)/$(BIN):$$PATH" cmake --build build/selfcheck -- --quiet
+	build/selfcheck/selfcheck
 
 unit: setup
 	$(BIN)/pytest -n 2 -q

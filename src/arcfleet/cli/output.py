@@ -187,7 +187,7 @@ def write_plan_files(
     if getattr(options, "out", None) is not None:
         from arcfleet.solution.files import write_solution
 
-        write_solution(solution, instance, options.out, seconds=seconds)
+        write_solution(instance, solution, options.out, seconds=seconds or 0.0)
     views = {name: getattr(options, name) for name in VIEWS}
     views = {name: path for name, path in views.items() if path is not None}
     if not views:

@@ -146,7 +146,7 @@ def _options(parser: ArgumentParser) -> None:
 def _run(options: Namespace) -> int:
     from arcfleet._files import check_writable
     from arcfleet.instance.files import format_of, write
-    from arcfleet.streets.scene import SceneRules, make_scene
+    from arcfleet.streets.scene import SceneRules, cut_scene
     from arcfleet.streets.simplify import merge_close_junctions
 
     check_writable(options.out)
@@ -172,7 +172,7 @@ def _run(options: Namespace) -> int:
     merged = street_map
     if options.merge is not None:
         merged = merge_close_junctions(street_map, options.merge)
-    scene = make_scene(merged, rules)
+    scene = cut_scene(merged, rules)
     write(scene.instance, options.out)
     merged_away = {
         "junctions": len(street_map.junctions) - len(merged.junctions),

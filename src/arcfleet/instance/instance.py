@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from arcfleet._checks import one_line
 from arcfleet.errors import InstanceError
 
 #: Costs, demands and capacities are at most this (the core computes in 32-bit integers).
@@ -238,11 +239,37 @@ class Instance:
         return sum(link.demand for link in self.links)
 
     @property
+    def least_routes(self) -> int:
+        """Least number of routes that can carry the total demand."""
+        return max(-(-self.total_demand // self.capacity), int(bool(self.required)))
+
+    @property
     def notice(self) -> str:
         """Attribution and comment in one text, for formats with a single field for both."""
         if self.attribution in self.comment:
             return self.comment
         return "; ".join(text for text in (self.attribution, self.comment) if text)
+
+    def __str__(self) -> str:
+        """Return the size and the properties of the instance, in a few lines."""
+        one_way = sum(link.one_way for link in self.links)
+        lines = [
+            f"instance    {one_line(self.name) or '-'}",
+            f"nodes       {len(self.nodes)}, depot {self.depot}",
+            f"links       {len(self.links)}, {one_way} of them one-way",
+            f"required    {len(self.required)}, total demand {self.total_demand}",
+            f"capacity    {self.capacity}, so at least {self.least_routes} routes",
+        ]
+        if self.fleet_limit is not None:
+            lines.append(f"fleet       at most {self.fleet_limit} routes")
+        if self.route_cost:
+            lines.append(f"route cost  {self.route_cost}")
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        from arcfleet.report.notebook import instance_html
+
+        return instance_html(self)
 
     def describe_link(self, index: int) -> str:
         """Name a link for a message, as in `link 17 (5-9, High Street)`."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 import difflib
 import math
 from collections import Counter
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from arcfleet._checks import check_whole_number
+from arcfleet._checks import check_whole_number, nearest_name
 from arcfleet.errors import MapError, OptionError
 from arcfleet.instance.geodesy import earth_centred, metres_from
 from arcfleet.instance.instance import MAX_NUMBER, Coordinate, Instance, Link
@@ -154,8 +154,45 @@ class Scene:
         return math.fsum(street.metres for street in self.street_map.streets)
 
 
-def make_scene(street_map: StreetMap, rules: SceneRules) -> Scene:
-    """Make an instance from a street map.
+def make_scene(
+    street_map: StreetMap, rules: SceneRules | None = None, **options: Any
+) -> Instance:
+    """Make an instance from a street map; `cut_scene` also reports what was left out.
+
+    Parameters
+    ----------
+    street_map
+        The streets, of which the area may take a part.
+    rules
+        Rules of the scene.
+    options
+        Fields of `SceneRules`, in place of `rules` or to change some of them:
+        `make_scene(streets, capacity=3000)`.
+
+    Raises
+    ------
+    OptionError
+        If the rules lack the capacity, or an option is none of their fields.
+    MapError
+        If the streets do not fit the rules, as `cut_scene` tells.
+    """
+    known = [field.name for field in fields(SceneRules)]
+    for name in options:
+        if name not in known:
+            near = nearest_name(name, known)
+            hint = f"did you mean {near!r}?" if near else f"known are {', '.join(known)}"
+            raise OptionError(f"expected a rule of a scene, got {name!r}: {hint}")
+    if rules is not None:
+        rules = replace(rules, **options)
+    elif "capacity" in options:
+        rules = SceneRules(**options)
+    else:
+        raise OptionError("expected the capacity of a vehicle, got none: give capacity=...")
+    return cut_scene(street_map, rules).instance
+
+
+def cut_scene(street_map: StreetMap, rules: SceneRules) -> Scene:
+    """Make an instance from a street map, and report what was left out or changed.
 
     The same map and rules give the same scene. Streets keep their order, and junctions
     their numbers; where a street is split, new junctions get numbers beyond the largest of

@@ -10,7 +10,7 @@ import pytest
 from arcfleet.errors import FileError, OptionError
 from arcfleet.streets.files import read_map
 from arcfleet.streets.osm import read_osm
-from arcfleet.streets.scene import SceneRules, make_scene
+from arcfleet.streets.scene import SceneRules, cut_scene
 from arcfleet.streets.simplify import largest_strong_part, merge_chains
 from arcfleet.streets.street_map import OSM_ATTRIBUTION, Street, StreetMap
 from tests.shared_data import maps_dir
@@ -137,7 +137,7 @@ def test_a_draft_leaves_numbers_for_the_parts_of_split_streets(tmp_path: Path) -
     path = tmp_path / "draft.osm"
     text = osm_text(("1 2 3", "highway=road"), ("3 4", "highway=primary"))
     path.write_text(text.replace('"3"', '"-3"').replace('"4"', '"-4"'))
-    scene = make_scene(read_map(path), SceneRules(capacity=20))
+    scene = cut_scene(read_map(path), SceneRules(capacity=20))
     assert scene.split_streets == 2
     assert max(scene.instance.nodes) < 100
 
