@@ -141,7 +141,7 @@ def _interruptible() -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        raise ArcfleetError("interrupted; the same command goes on from here") from None
+        raise ArcfleetError("interrupted; the same command resumes from here") from None
 
 
 def _make(options: Namespace) -> int:
