@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import shlex
@@ -25,6 +24,7 @@ from tests.cli.running import (
 )
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Iterator
 
 

@@ -39,7 +39,9 @@ def _make_options(parser: ArgumentParser) -> None:
 
     names = list(TASK_SETS)
     parser.add_argument(
-        "task_set", metavar="SET", help=f"{names[0]}, {names[1]}, ... {names[-1]}"
+        "task_set",
+        metavar="SET",
+        help=f"number of required streets: {names[0]}, {names[1]}, ... {names[-1]}",
     )
     parser.add_argument(
         "--count",
@@ -263,6 +265,12 @@ def _figures(dataset: Dataset, facts: DatasetStatistics, label: str) -> DatasetF
 DATASET = Command(
     name="dataset",
     summary="make, label and describe data sets of many instances",
+    epilog="""\
+example:
+  arcfleet dataset make task20 --count 1000 -o task20.npz
+  arcfleet dataset label task20.npz --iterations 5000
+  arcfleet dataset info task20.npz
+""",
     commands=(
         Command(
             name="make",

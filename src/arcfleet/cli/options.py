@@ -28,12 +28,22 @@ from argparse import (
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import (
+    Any,
+    Literal,
+    TypeAlias,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from arcfleet._checks import nearest_name
 from arcfleet.errors import FileError, OptionError
 
 Config = TypeVar("Config")
+Commands: TypeAlias = "argparse._SubParsersAction[ArgumentParser]"
 
 _WESTERN = re.compile(r"-\.?\d[^,]*(,[^,]+)+")
 
@@ -413,7 +423,7 @@ def _require_known(
         if is_dataclass(hints[name]):
             if not isinstance(value, Mapping):
                 raise OptionError(f"expected {name} to be a table, got {value!r:.40}")
-            _require_known(value, hints[name], f"{prefix}{name}.")  # type: ignore[arg-type]
+            _require_known(value, hints[name], f"{prefix}{name}.")
 
 
 def _value(name: str, value: Any, kind: Any) -> Any:
