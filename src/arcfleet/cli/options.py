@@ -43,7 +43,7 @@ from arcfleet._checks import nearest_name
 from arcfleet.errors import FileError, OptionError
 
 Config = TypeVar("Config")
-Commands: TypeAlias = "argparse._SubParsersAction[ArgumentParser]"
+Commands: TypeAlias = "argparse._SubParsersAction[Any]"  # noqa: SLF001
 
 _WESTERN = re.compile(r"-\.?\d[^,]*(,[^,]+)+")
 
