@@ -31,6 +31,22 @@ class Sizes:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Small:
+    """Sizes of a smaller model.
+
+    Parameters
+    ----------
+    depth
+        Number of layers.
+    heads
+        Number of heads.
+    """
+
+    depth: int = 9
+    heads: int = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Common:
     """Settings of any run.
 
@@ -52,6 +68,8 @@ class Training(Common):
 
     Parameters
     ----------
+    small
+        Sizes of a smaller model.
     model
         Sizes of the model.
     data
@@ -74,6 +92,7 @@ class Training(Common):
     data: tuple[Path, ...]
     out: Path | None = None
     model: Sizes = field(default_factory=Sizes)
+    small: Small = field(default_factory=lambda: Small(depth=2))
     rate: float = 7e-4
     decay: float = field(default=0.5, metadata={"help": "EMA decay", "metavar": "D"})
     order: Literal["near", "far"] = "far"
@@ -113,6 +132,11 @@ def test_options_of_every_type() -> None:
         minutes=3.0,
         seed=4,
     )
+
+
+def test_defaults_of_a_part_are_those_of_the_whole() -> None:
+    made = config_from(options("--data", "a", "--heads", 4), Training)
+    assert made.small == Small(depth=2, heads=4)
 
 
 def test_what_was_not_given_is_not_there() -> None:
@@ -200,6 +224,7 @@ def test_help_is_the_first_sentence_and_the_default_of_the_dataclass() -> None:
         "--order {near,far} order of the routes (default: far)",
         "--compile, --no-compile whether to use torch.compile at 100 % (default: no)",
         "model: --width N width of the embeddings (default: 128)",
+        "small: --depth N number of layers (default: 2)",
     ):
         assert wanted in text, wanted
     assert "--hidden" not in text

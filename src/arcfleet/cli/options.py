@@ -143,6 +143,7 @@ def add_config(
     only: Sequence[str] | None = None,
     toml: bool = False,
     title: str = "settings",
+    headings: Sequence[str] = (),
 ) -> None:
     """Add an option for every field of a dataclass.
 
@@ -165,9 +166,11 @@ def add_config(
     toml
         Whether to add `--config FILE` as well, for settings in a TOML file.
     title
-        Heading of the options.
+        Heading of the options; those of a nested dataclass have its field's name.
+    headings
+        Headings that come first, in this order.
     """
-    groups: dict[str, argparse._ArgumentGroup] = {}
+    groups = {heading: parser.add_argument_group(heading) for heading in headings}
     if toml:
         parser.add_argument(
             "--config",
@@ -175,22 +178,21 @@ def add_config(
             metavar="FILE",
             help="TOML file of settings; options take precedence",
         )
-    for path, field, kind, text in _settings(config):
-        if path in skip or (only is not None and path not in only):
+    for setting in _settings(config):
+        field = setting.field
+        name = setting.path
+        if name in skip or (only is not None and name not in only):
             continue
         if not field.metadata.get("option", True):
             continue
-        heading = field.metadata.get("group") or (
-            path.partition(".")[0] if "." in path else title
-        )
-        positional = field.metadata.get("positional", False)
-        if positional:
-            target: Any = parser
-        else:
-            target = groups.get(heading) or groups.setdefault(
-                heading, parser.add_argument_group(heading)
-            )
-        _add_option(target, path, field, kind, text, positional=positional, toml=toml)
+        part, dot, _ = name.partition(".")
+        heading = field.metadata.get("group") or (part if dot else title)
+        if field.metadata.get("positional", False):
+            _add_option(parser, setting, toml=toml)
+            continue
+        if heading not in groups:
+            groups[heading] = parser.add_argument_group(heading)
+        _add_option(groups[heading], setting, toml=toml)
 
 
 def config_from(
@@ -224,14 +226,19 @@ def given_settings(options: Namespace, config: type[Any]) -> dict[str, Any]:
             _require_known(settings, config)
         except OptionError as error:
             raise FileError(file, str(error)) from None
+    return merged(settings, given_options(options, config))
+
+
+def given_options(options: Namespace, config: type[Any]) -> dict[str, Any]:
+    """Return the settings of the options alone, as `given_settings` does."""
     given: dict[str, Any] = {}
-    for path, _, kind, _ in _settings(config):
-        if hasattr(options, path):
-            value = getattr(options, path)
-            table, _, name = path.rpartition(".")
+    for setting in _settings(config):
+        if hasattr(options, setting.path):
+            value = getattr(options, setting.path)
+            table, _, name = setting.path.rpartition(".")
             of = given.setdefault(table, {}) if table else given
-            of[name] = tuple(value) if _is_tuple(kind) else value
-    return merged(settings, given)
+            of[name] = tuple(value) if _is_tuple(setting.type) else value
+    return given
 
 
 def make_config(config: type[Config], settings: Mapping[str, Any]) -> Config:
@@ -246,9 +253,15 @@ def make_config(config: type[Config], settings: Mapping[str, Any]) -> Config:
     hints = _types(config)
     values: dict[str, Any] = {}
     for field in fields(config):  # type: ignore[arg-type]
+        kind, default = hints[field.name], _default(field)
         if field.name in settings:
-            values[field.name] = _value(field.name, settings[field.name], hints[field.name])
-        elif field.default is MISSING and field.default_factory is MISSING:
+            value = settings[field.name]
+            if is_dataclass(default) and isinstance(value, Mapping):
+                value = {
+                    each.name: getattr(default, each.name) for each in fields(default)
+                } | dict(value)
+            values[field.name] = _value(field.name, value, kind)
+        elif default is MISSING:
             option = f"--{field.name.replace('_', '-')}"
             raise OptionError(f"expected {option}, or {field.name} in the file of --config")
     return config(**values)
@@ -283,19 +296,41 @@ def default_of(config: type[Any], name: str) -> Any:
     return _default(field)
 
 
-def _settings(
-    config: type[Any], prefix: str = ""
-) -> list[tuple[str, dataclasses.Field[Any], Any, str]]:
-    """Return path, field, type and description of every setting, nested ones inlined."""
-    hints, texts = _types(config), _descriptions(config)
+@dataclass(frozen=True, slots=True)
+class _Setting:
+    """A field with an option: its dotted path, type, description and default."""
+
+    path: str
+    field: dataclasses.Field[Any]
+    type: Any
+    text: str
+    default: Any
+
+
+def _settings(config: type[Any], prefix: str = "", usual: object = None) -> list[_Setting]:
+    """Return every setting, those of nested dataclasses inlined.
+
+    Parameters
+    ----------
+    config
+        Dataclass.
+    prefix
+        What comes before its fields' names.
+    usual
+        Instance with the defaults; None for those of the class.
+    """
+    types, texts = _types(config), _descriptions(config)
     found = []
     for field in fields(config):
-        kind = hints[field.name]
-        if is_dataclass(kind):
-            found += _settings(kind, f"{prefix}{field.name}.")  # type: ignore[arg-type]
+        default = _default(field) if usual is None else getattr(usual, field.name)
+        path = f"{prefix}{field.name}"
+        if is_dataclass(types[field.name]):
+            inner = None if default is MISSING else default
+            kind = types[field.name] if inner is None else type(inner)
+            found += _settings(kind, f"{path}.", inner)
         else:
             text = field.metadata.get("help", texts.get(field.name, ""))
-            found.append((f"{prefix}{field.name}", field, kind, text))
+            found.append(_Setting(path, field, types[field.name], text, default))
     return found
 
 
@@ -330,41 +365,32 @@ def _descriptions(config: type[Any]) -> dict[str, str]:
     return texts
 
 
-def _add_option(
-    target: Any,
-    path: str,
-    field: dataclasses.Field[Any],
-    kind: Any,
-    text: str,
-    *,
-    positional: bool,
-    toml: bool,
-) -> None:
-    name = path.rpartition(".")[2]
-    settings: dict[str, Any] = {
-        "help": _help(text, _default(field)),
+def _add_option(target: Any, setting: _Setting, *, toml: bool) -> None:
+    field, name = setting.field, setting.path.rpartition(".")[2]
+    arguments: dict[str, Any] = {
+        "help": _help(setting.text, setting.default),
         "default": argparse.SUPPRESS,
     }
-    metavar = field.metadata.get("metavar")
-    flags = [path] if positional else [f"--{name.replace('_', '-')}"]
-    if not positional:
-        settings["dest"] = path
-        if _default(field) is MISSING and not toml:
-            settings["required"] = True
-    member = _member(kind)
-    if member is bool:
-        target.add_argument(*flags, action=argparse.BooleanOptionalAction, **settings)
-        return
-    if _is_tuple(kind):
-        settings["nargs"] = "+"
-    if get_origin(member) is Literal:
-        settings["choices"] = get_args(member)
-        if metavar:
-            settings["metavar"] = metavar
+    if field.metadata.get("positional", False):
+        flag = setting.path
     else:
-        settings["type"], usual = _PARSERS.get(member, (str, "NAME"))
-        settings["metavar"] = metavar or usual
-    target.add_argument(*flags, **settings)
+        flag = f"--{name.replace('_', '-')}"
+        arguments["dest"] = setting.path
+        arguments["required"] = setting.default is MISSING and not toml
+    member = _member(setting.type)
+    if member is bool:
+        target.add_argument(flag, action=argparse.BooleanOptionalAction, **arguments)
+        return
+    if _is_tuple(setting.type):
+        arguments["nargs"] = "+"
+    metavar = field.metadata.get("metavar")
+    if get_origin(member) is Literal:
+        arguments["choices"] = get_args(member)
+        arguments["metavar"] = metavar
+    else:
+        arguments["type"], usual = _PARSERS.get(member, (str, "NAME"))
+        arguments["metavar"] = metavar or usual
+    target.add_argument(flag, **arguments)
 
 
 def _help(text: str, default: Any) -> str:
