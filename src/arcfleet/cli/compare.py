@@ -191,7 +191,7 @@ def _entry(
                 seed=options.seed,
                 threads=options.threads,
                 progress=progress,
-                model=None if method.kind is None else loaded[method.kind],
+                model=None if method.model_type is None else loaded[method.model_type],
             )
     except ArcfleetError as error:
         return _Entry(method.name, failure=str(error))

@@ -149,7 +149,7 @@ def _stop(options: Namespace, usual: Stop) -> Stop:
     stop = Stop(
         seconds=options.time,
         iterations=options.iterations,
-        stale_iterations=options.stale,
+        no_improvement=options.stale,
         target_cost=options.target,
     )
     # A target alone may never be met: then the method's usual limit ends the run.
