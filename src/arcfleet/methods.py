@@ -15,7 +15,7 @@ import typing
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from arcfleet._checks import check_whole_number, nearest_name
 from arcfleet.errors import OptionError
@@ -44,6 +44,8 @@ DEFAULT_METHOD = "ruin-recreate"
 
 #: What a method's function looks like.
 Runner = Callable[[Network, RunContext], Result]
+
+AnyRunner = TypeVar("AnyRunner", bound=Runner)
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")
 
@@ -83,6 +85,30 @@ class Method:
 
 #: Every method, by name; `register_method` adds to it.
 METHODS: dict[str, Method] = {}
+
+
+@overload
+def register_method(
+    name: str,
+    run: None = None,
+    *,
+    summary: str = "",
+    default_stop: Stop = ...,
+    settings: object = None,
+    model_type: str | None = None,
+) -> Callable[[AnyRunner], AnyRunner]: ...
+
+
+@overload
+def register_method(
+    name: str,
+    run: AnyRunner,
+    *,
+    summary: str = "",
+    default_stop: Stop = ...,
+    settings: object = None,
+    model_type: str | None = None,
+) -> AnyRunner: ...
 
 
 def register_method(
