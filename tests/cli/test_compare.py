@@ -38,7 +38,7 @@ def test_every_method_has_a_row_and_the_best_plan_is_written(tmp_path: Path) -> 
     assert {row[0] for row in rows} == {
         name
         for name, method in METHODS.items()
-        if method.kind is None or has_model(method.kind)
+        if method.model_type is None or has_model(method.model_type)
     }
     costs = [int(row[1]) for row in rows]
     assert costs == sorted(costs)

@@ -51,6 +51,16 @@ def test_methods_lists_all() -> None:
     assert all(name in arcfleet("methods").stdout for name in names)
 
 
+def test_methods_lists_the_parameters_of_one() -> None:
+    facts = json.loads(succeeded("methods", "ruin-recreate", "--json"))
+    text = succeeded("methods", "ruin-recreate")
+    assert facts["parameters"]["blink_rate"] == 0.01
+    for name, default in facts["parameters"].items():
+        assert f"\n{name} " in text
+        assert str(default) in text
+    assert "did you mean" in one_sentence(arcfleet("methods", "ruin-recreat"))
+
+
 def test_names_that_stdout_cannot_encode(tmp_path: Path) -> None:
     named = tmp_path / "named.json"
     named.write_text(

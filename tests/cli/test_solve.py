@@ -119,7 +119,7 @@ def test_no_improvement_and_its_former_name() -> None:
     for option in ("--no-improvement", "--stale"):
         command = ("solve", VILLAGE, "--time", 1000, option, 50, "--json")
         facts = json.loads(succeeded(*command))
-        assert facts["stopped_by"] == "stale_iterations"
+        assert facts["stopped_by"] == "no_improvement"
 
 
 def test_a_target_alone_ends_by_the_limit_of_the_method() -> None:
@@ -127,3 +127,18 @@ def test_a_target_alone_ends_by_the_limit_of_the_method() -> None:
         succeeded("solve", VILLAGE, "--method", "ps", "--target", 0, "--json")
     )
     assert facts["stopped_by"] == "iterations"
+
+
+def test_parameters_of_a_method() -> None:
+    command = ("solve", VILLAGE, "--method", "maens", "--iterations", 40, "--json")
+    default = json.loads(succeeded(*command))
+    small = json.loads(succeeded(*command, "--set", "population=2"))
+    assert default["history"] != small["history"]
+    for given, message in (
+        ("populatoin=2", "did you mean 'population'?"),
+        ("population=many", "expected population"),
+        ("population", "expected a setting as name=value"),
+    ):
+        assert message in one_sentence(arcfleet(*command, "--set", given))
+    ran = arcfleet("solve", VILLAGE, "--method", "ps", "--set", "population=2")
+    assert "expected no settings for method 'ps'" in one_sentence(ran)

@@ -44,7 +44,9 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def python(package: Path, code: str, *arguments: object) -> subprocess.CompletedProcess[str]:
+def python(
+    package: Path, code: str, *arguments: object
+) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-c", START + code, *map(str, arguments)],
         env=os.environ | {"PYTHONPATH": str(package)},

@@ -107,6 +107,9 @@ def compare(
         stop = Stop(seconds=seconds)
         if method.name in PATH_SCANNING_VARIANTS:
             stop = replace(method.default_stop, seconds=seconds)
+        model = None
+        if method.model_type is not None and models is not None:
+            model = models.get(method.model_type)
         try:
             with nullcontext() if watch is None else watch(stop) as progress:
                 result = solve(
@@ -116,7 +119,7 @@ def compare(
                     seed=seed,
                     threads=threads,
                     progress=progress,
-                    model=None if method.kind is None else (models or {}).get(method.kind),
+                    model=model,
                 )
         except ArcfleetError as error:
             yield Entry(method.name, failure=str(error))

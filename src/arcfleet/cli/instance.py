@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from arcfleet.cli.options import Command, add_json
+from arcfleet.cli.options import Command, add_json, descriptions
 from arcfleet.cli.output import add_plot, check_plot, print_facts, print_json, print_result
 from arcfleet.cli.solve import INSTANCE_HELP
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
+
+    from arcfleet.methods import Method
 
 
 def _info_options(parser: ArgumentParser) -> None:
@@ -79,10 +82,22 @@ def _convert(options: Namespace) -> int:
     return 0
 
 
+def _methods_options(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "method",
+        nargs="?",
+        metavar="NAME",
+        help="method whose parameters to list (default: list all methods)",
+    )
+    add_json(parser)
+
+
 def _methods(options: Namespace) -> int:
-    from arcfleet.methods import DEFAULT_METHOD, METHODS
+    from arcfleet.methods import DEFAULT_METHOD, METHODS, find_method
     from arcfleet.report.tables import table
 
+    if options.method is not None:
+        return _parameters(find_method(options.method), as_json=options.json)
     if options.json:
         methods = [{"name": m.name, "summary": m.summary} for m in METHODS.values()]
         print_json({"default": DEFAULT_METHOD, "methods": methods})
@@ -92,6 +107,22 @@ def _methods(options: Namespace) -> int:
         for name, method in METHODS.items()
     ]
     print_result(table(rows, ("method", "description")))
+    return 0
+
+
+def _parameters(method: Method, *, as_json: bool) -> int:
+    from arcfleet.report.tables import table
+
+    defaults = {} if method.settings is None else asdict(method.settings)
+    if as_json:
+        facts = {"name": method.name, "summary": method.summary, "parameters": defaults}
+        print_json(facts)
+        return 0
+    print_result(f"{method.name}: {method.summary}")
+    if defaults:
+        texts = descriptions(type(method.settings))
+        rows = [(name, value, texts.get(name, "")) for name, value in defaults.items()]
+        print_result("\n" + table(rows, ("parameter", "default", "description")))
     return 0
 
 
@@ -119,11 +150,12 @@ example:
 )
 METHODS = Command(
     name="methods",
-    summary="list the methods of solve",
-    options=add_json,
+    summary="list the methods of solve, or the parameters of one",
+    options=_methods_options,
     run=_methods,
     epilog="""\
-example:
-  arcfleet methods --json
+examples:
+  arcfleet methods
+  arcfleet methods ruin-recreate    parameters of solve --set
 """,
 )

@@ -319,7 +319,7 @@ def _settings(config: type[Any], prefix: str = "", usual: object = None) -> list
     usual
         Instance with the defaults; None for those of the class.
     """
-    types, texts = _types(config), _descriptions(config)
+    types, texts = _types(config), descriptions(config)
     found = []
     for field in fields(config):
         default = _default(field) if usual is None else getattr(usual, field.name)
@@ -348,7 +348,7 @@ def _types(config: type[Any]) -> dict[str, Any]:
     return hints
 
 
-def _descriptions(config: type[Any]) -> dict[str, str]:
+def descriptions(config: type[Any]) -> dict[str, str]:
     """Return what the docstrings of a class and its bases say of each parameter."""
     texts: dict[str, str] = {}
     for owner in reversed(config.__mro__):

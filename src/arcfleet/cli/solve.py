@@ -62,6 +62,13 @@ def _solve_options(parser: ArgumentParser) -> None:
         help="method, see `arcfleet methods` (default: %(default)s)",
     )
     parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="set a parameter of the method, see `arcfleet methods NAME`; repeatable",
+    )
+    parser.add_argument(
         "--start", type=Path, metavar="PLAN", help="warm-start from this plan"
     )
     parser.add_argument(
@@ -104,12 +111,13 @@ def _solve(options: Namespace) -> int:
         options.parser.print_help(sys.stderr)
         return 2
     from arcfleet.instance.files import read
-    from arcfleet.methods import find_method, load_for_method, solve
+    from arcfleet.methods import find_method, load_for_method, parse_params, solve
     from arcfleet.solution.files import read_solution
 
     check_plan_files(options, "instance")
     method = find_method(options.method)
-    stop = _stop(options, method.default_stop)
+    stop = _stop(options, method)
+    params = parse_params(method, options.set)
     loaded = load_for_method(method, options.model, options.device)
     instance = read(options.instance)
     check_drawable_instance(options, instance)
@@ -126,6 +134,7 @@ def _solve(options: Namespace) -> int:
             progress=progress,
             start=start,
             model=loaded,
+            params=params,
         )
     if result.stopped_by == "interrupt":
         note("interrupted; this is the best plan so far")
@@ -140,17 +149,19 @@ def _solve(options: Namespace) -> int:
     return 0
 
 
-def _stop(options: Namespace, usual: Stop) -> Stop:
+def _stop(options: Namespace, method: Method) -> Stop:
     from arcfleet.search import Stop
 
     stop = Stop(
         seconds=options.time,
         iterations=options.iterations,
-        stale_iterations=options.no_improvement,
+        no_improvement=options.no_improvement,
         target_cost=options.target,
     )
     # A target alone may never be met: then the method's usual limit ends the search.
-    return replace(usual, target_cost=options.target) if stop.is_open else stop
+    if stop.is_open:
+        stop = replace(method.default_stop, target_cost=options.target)
+    return stop
 
 
 # --- compare ----------------------------------------------------------------------------
@@ -356,6 +367,7 @@ examples:
   arcfleet solve town.dat --time 10 --threads 2    search for ten seconds
   arcfleet solve town.json --out plan.json --html plan.html --gpx plan.gpx
   arcfleet solve town.dat --method daam --device cpu --json
+  arcfleet solve town.dat --method maens --set population=50 --iterations 2000
 
 Ctrl-C ends the search and keeps the best plan so far.
 """,
