@@ -141,4 +141,4 @@ def test_parameters_of_a_method() -> None:
     ):
         assert message in one_sentence(arcfleet(*command, "--set", given))
     ran = arcfleet("solve", VILLAGE, "--method", "ps", "--set", "population=2")
-    assert "expected no settings for method 'ps'" in one_sentence(ran)
+    assert "expected a setting of method 'ps'" in one_sentence(ran)
