@@ -1,18 +1,17 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from arcfleet import check, read, read_solution
-from arcfleet.cli.main import main
 from arcfleet.methods import DAAM_METHODS
+from tests.cli.running import SMALL, VILLAGE, arcfleet, one_sentence, succeeded
 from tests.tiny_model import tiny_model_file
 
-ROOT = Path(__file__).parents[2]
-VILLAGE = ROOT / "examples" / "village.json"
-SMALL = ROOT / "tests" / "data" / "small.dat"
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 @pytest.fixture(scope="module")
@@ -20,16 +19,9 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tiny_model_file(tmp_path_factory.mktemp("model"))
 
 
-def arcfleet(*arguments: object) -> int:
-    # In this process: importing torch anew for each call would take seconds.
-    return main([str(argument) for argument in arguments])
-
-
-def test_model_info(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert arcfleet("model", "info", model) == 0
-    text = capsys.readouterr().out
-    assert arcfleet("model", "info", model, "--json") == 0
-    facts = json.loads(capsys.readouterr().out)
+def test_model_info(model: Path) -> None:
+    text = succeeded("model", "info", model)
+    facts = json.loads(succeeded("model", "info", model, "--json"))
     assert (facts["file"], facts["kind"], facts["dtype"]) == (str(model), "daam", "float32")
     assert facts["bytes"] == model.stat().st_size
     assert facts["config"]["width"] == 16
@@ -45,13 +37,11 @@ def test_model_info(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize("method", DAAM_METHODS)
-def test_solve(
-    method: str, model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_solve(method: str, model: Path, tmp_path: Path) -> None:
     out = tmp_path / "plan.json"
     options = ("--method", method, "--model", model, "--device", "cpu", "--iterations", 6)
-    assert arcfleet("solve", VILLAGE, *options, "--out", out, "--json") == 0
-    facts = json.loads(capsys.readouterr().out)
+    ran = arcfleet("solve", VILLAGE, *options, "--out", out, "--json")
+    facts = json.loads(ran.stdout)
     assert facts["method"] == method
     instance = read(VILLAGE)
     plan = read_solution(out, instance)
@@ -59,14 +49,14 @@ def test_solve(
     assert plan.cost == facts["cost"]
 
 
-def test_compare(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert arcfleet("compare", SMALL, "--time", 0.05, "--model", model, "--json") == 0
-    facts = json.loads(capsys.readouterr().out)
+def test_compare(model: Path) -> None:
+    ran = arcfleet("compare", SMALL, "--time", 0.05, "--model", model, "--json")
+    assert ran.returncode == 0, ran.stderr
+    facts = json.loads(ran.stdout)
     assert all(row["ok"] for row in facts["methods"])
     assert {row["method"] for row in facts["methods"]} >= set(DAAM_METHODS)
     options = ("--methods", "ps,daam", "--model", model, "--device", "cpu")
-    assert arcfleet("compare", SMALL, "--time", 0.05, *options, "--json") == 0
-    facts = json.loads(capsys.readouterr().out)
+    facts = json.loads(succeeded("compare", SMALL, "--time", 0.05, *options, "--json"))
     assert [row["method"] for row in facts["methods"]] == ["ps", "daam"]
 
 
@@ -83,11 +73,5 @@ def test_compare(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
         (("compare", SMALL, "--model", "x"), "x: cannot be read"),
     ],
 )
-def test_mistakes_are_one_sentence(
-    arguments: tuple[object, ...], message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert arcfleet(*arguments) == 1
-    shown = capsys.readouterr()
-    assert shown.out == ""
-    assert message in shown.err
-    assert len(shown.err.splitlines()) == 1
+def test_mistakes_are_one_sentence(arguments: tuple[object, ...], message: str) -> None:
+    assert message in one_sentence(arcfleet(*arguments))
