@@ -1,4 +1,4 @@
-#include "search/maens.h"
+#include "search/maens/maens.h"
 
 #include "bindings/engine.h"
 

@@ -1,6 +1,7 @@
 // What solvers search on: tasks, their arcs, and the cost of driving between arcs.
 #pragma once
 
+#include "base/index.h"
 #include "network/dijkstra.h"
 #include "network/street_graph.h"
 
@@ -27,7 +28,7 @@ struct Arc {
     int32_t end;   // terminal where it ends
     int32_t service_cost;
     int32_t demand;
-    int32_t twin; // the same task in the other direction; -1 if one-way
+    int32_t inverse; // the same task in the other direction; -1 if one-way
 };
 
 // One link driven along: `edge` as in DirectedEdge, and whether it is served this time.
@@ -66,17 +67,15 @@ class Network {
 
     const VehicleRules &rules() const { return rules_; }
     const std::vector<Arc> &arcs() const { return arcs_; }
-    const Arc &arc(int32_t a) const { return arcs_[static_cast<size_t>(a)]; }
+    const Arc &arc(int32_t a) const { return arcs_[idx(a)]; }
     // The first arc of a task; a two-way task's second arc follows it.
-    int32_t task_arc(int32_t task) const {
-        return task_arc_[static_cast<size_t>(task)];
-    }
+    int32_t task_arc(int32_t task) const { return task_arc_[idx(task)]; }
     const std::vector<int32_t> &terminal_nodes() const { return terminal_node_; }
 
     // Distances between terminals, row by row; the depot is terminal 0.
     const std::vector<int32_t> &distances() const { return distance_; }
     const int32_t *distances_from(int32_t terminal) const {
-        return distance_.data() + static_cast<size_t>(terminal) * terminal_node_.size();
+        return distance_.data() + idx(terminal) * terminal_node_.size();
     }
     // Cost of driving from the end of one arc to the start of another.
     int32_t deadhead(int32_t from, int32_t to) const {

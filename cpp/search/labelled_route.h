@@ -55,16 +55,13 @@ class TaskTable {
 
     const Network &network() const { return *network_; }
     int32_t num_tasks() const { return static_cast<int32_t>(ends_.size()); }
-    const TaskEnds &ends(int32_t task) const {
-        return ends_[static_cast<size_t>(task)];
-    }
+    const TaskEnds &ends(int32_t task) const { return ends_[idx(task)]; }
     const int32_t *from(int32_t terminal) const {
         return network_->distances_from(terminal);
     }
     // Distances to a terminal: a row of the transposed matrix.
     const int32_t *to(int32_t terminal) const {
-        return to_ + static_cast<size_t>(terminal) *
-                         static_cast<size_t>(network_->num_terminals());
+        return to_ + idx(terminal) * static_cast<size_t>(network_->num_terminals());
     }
     // By terminal, side by side; null unless distances are the same both ways and the
     // table is not too large.
@@ -72,8 +69,7 @@ class TaskTable {
         return end_distances_.empty()
                    ? nullptr
                    : end_distances_.data() +
-                         static_cast<size_t>(task) *
-                             static_cast<size_t>(network_->num_terminals());
+                         idx(task) * static_cast<size_t>(network_->num_terminals());
     }
     // Whether every route costs the same when driven the other way round.
     bool reversible() const { return reversible_; }
@@ -119,8 +115,8 @@ struct LabelledRoute {
 
     // The same where nothing changed in front of visits[first] nor behind visits[last].
     void refresh(const TaskTable &tasks, int32_t first, int32_t last) {
-        refresh_forward(tasks, static_cast<size_t>(first));
-        refresh_backward(tasks, static_cast<size_t>(last));
+        refresh_forward(tasks, idx(first));
+        refresh_backward(tasks, idx(last));
     }
 
     // Appends the arcs of the best directions.

@@ -14,8 +14,6 @@ namespace {
 
 using ArcHere = PathScanningTables::ArcHere;
 
-constexpr size_t idx(int32_t i) { return static_cast<size_t>(i); }
-
 // Builds plans; one per thread, reused so that nothing is allocated in the loop.
 class Builder {
   public:
@@ -88,8 +86,8 @@ void Builder::serve(const ArcHere &here) {
     residual_ -= arc.demand;
     served_[idx(arc.task)] = 1;
     --open_[idx(arc.start)];
-    if (arc.twin >= 0) {
-        --open_[idx(arc.end)]; // the twin starts where this arc ends
+    if (arc.inverse >= 0) {
+        --open_[idx(arc.end)]; // the inverse starts where this arc ends
     }
     plan_.arcs.push_back(here.arc);
     place_ = arc.end;
@@ -300,7 +298,8 @@ PathScanningTables::PathScanningTables(const Network &net, bool with_neighbours)
     for (size_t a = 1; a < net.arcs().size(); ++a) {
         const Arc &arc = net.arcs()[a];
         // A task's cost is the mean over its directions: in halves, to stay exact.
-        total_cost += arc.twin >= 0 ? arc.service_cost : 2 * int64_t{arc.service_cost};
+        total_cost +=
+            arc.inverse >= 0 ? arc.service_cost : 2 * int64_t{arc.service_cost};
         smallest_cost = std::min(smallest_cost, arc.service_cost);
         demand[idx(arc.task)] = arc.demand;
         ++arcs_at[idx(arc.start) + 1];

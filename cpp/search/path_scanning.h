@@ -6,7 +6,7 @@
 
 #include "base/random.h"
 #include "network/network.h"
-#include "search/improvement.h"
+#include "search/engine.h"
 
 #include <chrono>
 #include <cstdint>

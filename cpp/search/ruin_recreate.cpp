@@ -9,8 +9,6 @@ namespace arcfleet {
 
 namespace {
 
-constexpr size_t idx(int32_t i) { return static_cast<size_t>(i); }
-
 // More neighbours than this are never walked through before enough routes are ruined.
 constexpr int32_t kLongestRow = 1000;
 

@@ -7,8 +7,8 @@
 #pragma once
 
 #include "base/random.h"
-#include "search/gap_scan.h"
-#include "search/improvement.h"
+#include "search/engine.h"
+#include "search/insertion.h"
 #include "search/labelled_route.h"
 
 #include <atomic>

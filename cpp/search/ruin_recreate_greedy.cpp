@@ -11,8 +11,6 @@ namespace arcfleet {
 
 namespace {
 
-constexpr size_t idx(int32_t i) { return static_cast<size_t>(i); }
-
 // More gaps than any search looks at.
 constexpr double kNeverBlinks = 1e18;
 

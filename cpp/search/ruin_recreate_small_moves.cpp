@@ -10,8 +10,6 @@ namespace arcfleet {
 
 namespace {
 
-constexpr size_t idx(int32_t i) { return static_cast<size_t>(i); }
-
 // The two routes meet at a task and one of so many nearest others.
 constexpr int32_t kNearTasks = 10;
 

@@ -11,8 +11,6 @@ constexpr int64_t kNever = INT64_MAX / 4;
 // Service cost of a direction that is not allowed: no plan's cost comes near it.
 constexpr int64_t kNotAllowed = int64_t{1} << 50;
 
-constexpr size_t idx(int64_t i) { return static_cast<size_t>(i); }
-
 // What split_fixed asks about the services of an order, looked up in a network.
 struct NetworkOrder {
     const Network &network;
@@ -105,7 +103,7 @@ void Splitter::lay_out(const Network &network, std::span<const int32_t> arcs) {
     steps_.resize(arcs.size());
     for (size_t j = 0; j < arcs.size(); ++j) {
         const Arc &arc = network.arc(arcs[j]);
-        const int32_t options[2] = {arcs[j], arc.twin};
+        const int32_t options[2] = {arcs[j], arc.inverse};
         Step &step = steps_[j];
         step.demand = arc.demand;
         for (size_t turned = 0; turned < 2; ++turned) {
@@ -116,7 +114,7 @@ void Splitter::lay_out(const Network &network, std::span<const int32_t> arcs) {
             step.back[turned] = legal ? network.deadhead(to, 0) : 0;
             for (size_t last_turned = 0; last_turned < 2 && j > 0; ++last_turned) {
                 const int32_t last =
-                    last_turned ? network.arc(arcs[j - 1]).twin : arcs[j - 1];
+                    last_turned ? network.arc(arcs[j - 1]).inverse : arcs[j - 1];
                 step.drive[last_turned][turned] =
                     legal && last >= 0 ? network.deadhead(last, to) : 0;
             }
@@ -291,7 +289,7 @@ int64_t Splitter::split(const Network &network, std::span<int32_t> arcs,
     const int64_t cost =
         cut(order, choose_directions, [&] { lay_out(network, arcs); }, starts_route);
     if (choose_directions && cost >= 0) {
-        choose([&](size_t i) { arcs[i] = network.arc(arcs[i]).twin; });
+        choose([&](size_t i) { arcs[i] = network.arc(arcs[i]).inverse; });
     }
     return cost;
 }

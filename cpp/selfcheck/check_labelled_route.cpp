@@ -1,4 +1,4 @@
-#include "search/gap_scan.h"
+#include "search/insertion.h"
 #include "search/labelled_route.h"
 
 #include "selfcheck/selfcheck.h"
@@ -20,7 +20,7 @@ int64_t cheapest(const Network &network, const std::vector<int32_t> &order) {
         for (size_t i = 0; i < order.size(); ++i) {
             int32_t next = network.task_arc(order[i]);
             if (choice >> i & 1U) {
-                legal = legal && network.arc(next).twin >= 0;
+                legal = legal && network.arc(next).inverse >= 0;
                 ++next;
             }
             if (!legal) {

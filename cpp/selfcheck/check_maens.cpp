@@ -1,4 +1,4 @@
-#include "search/maens.h"
+#include "search/maens/maens.h"
 
 #include "selfcheck/check_merge_split.h"
 #include "selfcheck/selfcheck.h"
@@ -22,8 +22,8 @@ Individual random_individual(const MaensTables &tables, Random &random) {
     std::vector<int32_t> &arcs = individual.plan.arcs;
     for (int32_t task = 0; task < tables.num_tasks(); ++task) {
         const int32_t arc = tables.network().task_arc(task);
-        const int32_t twin = tables.arc(arc).twin;
-        arcs.push_back(twin >= 0 && random.below(2) ? twin : arc);
+        const int32_t inverse = tables.arc(arc).inverse;
+        arcs.push_back(inverse >= 0 && random.below(2) ? inverse : arc);
     }
     for (uint32_t i = size_of(arcs); i > 1; --i) {
         std::swap(arcs[i - 1], arcs[random.below(i)]);
@@ -47,7 +47,7 @@ void check_serves_all(const MaensTables &tables, const Plan &plan) {
     std::sort(tasks.begin(), tasks.end());
     ARCFLEET_EQUAL(size_of(tasks), static_cast<uint32_t>(tables.num_tasks()));
     for (int32_t task = 0; task < tables.num_tasks(); ++task) {
-        ARCFLEET_EQUAL(tasks[at(task)], task);
+        ARCFLEET_EQUAL(tasks[idx(task)], task);
     }
     for (size_t r = 0; r < plan.num_routes(); ++r) {
         ARCFLEET_EQUAL(plan.route_starts[r] < plan.route_starts[r + 1], true);
@@ -99,8 +99,8 @@ class AllMoves {
 
   private:
     std::vector<int32_t> directions(int32_t arc) const {
-        const int32_t twin = tables_.arc(arc).twin;
-        return twin >= 0 ? std::vector{arc, twin} : std::vector{arc};
+        const int32_t inverse = tables_.arc(arc).inverse;
+        return inverse >= 0 ? std::vector{arc, inverse} : std::vector{arc};
     }
     void record(const std::vector<std::vector<int32_t>> &routes) {
         Individual after;

@@ -1,6 +1,6 @@
 #include "selfcheck/check_merge_split.h"
 
-#include "search/maens_merge_split.h"
+#include "search/maens/merge_split.h"
 #include "search/split.h"
 #include "selfcheck/selfcheck.h"
 
@@ -90,7 +90,7 @@ void check_scanner(const MaensTables &tables, const std::vector<int32_t> &tasks,
         for (size_t r = 0; r < plan.num_routes(); ++r) {
             int64_t load = 0;
             for (int32_t i = plan.route_starts[r]; i < plan.route_starts[r + 1]; ++i) {
-                load += tables.arc(plan.arcs[at(i)]).demand;
+                load += tables.arc(plan.arcs[idx(i)]).demand;
             }
             ARCFLEET_EQUAL(load <= tables.capacity(), true);
         }

@@ -23,9 +23,9 @@ void check_steps(const Network &network, const PathScanningRules &rules,
     for (int32_t task = 0; task < network.num_tasks(); ++task) {
         const Arc &arc = network.arc(network.task_arc(task));
         demands += arc.demand;
-        costs += arc.twin < 0
+        costs += arc.inverse < 0
                      ? arc.service_cost
-                     : (arc.service_cost + network.arc(arc.twin).service_cost) / 2.0;
+                     : (arc.service_cost + network.arc(arc.inverse).service_cost) / 2.0;
     }
     const double mean_demand = demands / network.num_tasks();
     const double mean_cost = costs / network.num_tasks();
@@ -45,7 +45,7 @@ void check_steps(const Network &network, const PathScanningRules &rules,
             for (int32_t task = 0; task < network.num_tasks(); ++task) {
                 const int32_t first = network.task_arc(task);
                 int32_t reach = network.deadhead(place, first);
-                if (network.arc(first).twin >= 0) {
+                if (network.arc(first).inverse >= 0) {
                     reach = std::min(reach, network.deadhead(place, first + 1));
                 }
                 if (!served[static_cast<size_t>(task)] && reach <= mean_cost) {

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "base/random.h"
-#include "search/maens_tables.h"
+#include "search/maens/tables.h"
 
 #include <cstdint>
 #include <vector>

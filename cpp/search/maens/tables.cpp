@@ -1,4 +1,4 @@
-#include "search/maens_tables.h"
+#include "search/maens/tables.h"
 
 #include "base/random.h"
 
@@ -9,7 +9,7 @@ namespace arcfleet {
 MaensTables::MaensTables(const Network &network)
     : network_(network), arcs_(network.arcs().data()),
       distances_(network.distances().data()),
-      num_terminals_(at(network.num_terminals())), capacity_(network.rules().capacity),
+      num_terminals_(idx(network.num_terminals())), capacity_(network.rules().capacity),
       route_cost_(network.rules().route_cost) {
     const size_t size = num_terminals_;
     transposed_.resize(size * size);
@@ -18,16 +18,16 @@ MaensTables::MaensTables(const Network &network)
             transposed_[to * size + from] = network.distances()[from * size + to];
         }
     }
-    for (int32_t a = 0; at(a) < network.arcs().size(); ++a) {
+    for (int32_t a = 0; idx(a) < network.arcs().size(); ++a) {
         const Arc &here = arc(a);
         const int32_t through = network.distances_from(here.start)[here.end];
         arc_floor_.push_back(int64_t{here.service_cost} - through);
     }
     task_floor_ = arc_floor_;
-    for (int32_t a = 1; at(a) < network.arcs().size(); ++a) {
-        if (arc(a).twin >= 0) {
-            task_floor_[at(a)] =
-                std::min(arc_floor_[at(a)], arc_floor_[at(arc(a).twin)]);
+    for (int32_t a = 1; idx(a) < network.arcs().size(); ++a) {
+        if (arc(a).inverse >= 0) {
+            task_floor_[idx(a)] =
+                std::min(arc_floor_[idx(a)], arc_floor_[idx(arc(a).inverse)]);
         }
     }
     Random random(0);

@@ -1,4 +1,4 @@
-#include "search/maens_local_search.h"
+#include "search/maens/local_search.h"
 
 #include <algorithm>
 
@@ -18,7 +18,7 @@ constexpr int64_t kWorkBetweenLooks = 512;
 MaensLocalSearch::MaensLocalSearch(const MaensTables &tables, int32_t merge_pairs)
     : tables_(tables), merge_pairs_(merge_pairs), plan_(tables), moves_(plan_),
       merge_split_(tables) {
-    tasks_.reserve(at(tables.num_tasks()));
+    tasks_.reserve(idx(tables.num_tasks()));
 }
 
 void MaensLocalSearch::start(const Individual &individual, int64_t best_cost) {
@@ -43,15 +43,15 @@ void MaensLocalSearch::start(const Individual &individual, int64_t best_cost) {
 
 MoveFront &MaensLocalSearch::front(int32_t slot1, int32_t slot2) {
     const auto [low, high] = std::minmax(slot1, slot2);
-    return fronts_[at(low) * row_ + at(high)];
+    return fronts_[idx(low) * row_ + idx(high)];
 }
 
 void MaensLocalSearch::touch(int32_t slot) {
     if (is_touched_.size() < plan_.num_slots()) {
         is_touched_.resize(plan_.num_slots(), 0);
     }
-    if (!is_touched_[at(slot)]) {
-        is_touched_[at(slot)] = 1;
+    if (!is_touched_[idx(slot)]) {
+        is_touched_[idx(slot)] = 1;
         touched_.push_back(slot);
     }
 }
@@ -60,12 +60,12 @@ bool MaensLocalSearch::remembers_truly() const {
     MoveFront fresh;
     for (const int32_t slot : plan_.slots()) {
         for (const int32_t other : plan_.slots()) {
-            if (slot > other || is_touched_[at(slot)] || is_touched_[at(other)] ||
+            if (slot > other || is_touched_[idx(slot)] || is_touched_[idx(other)] ||
                 std::count(stale_.begin(), stale_.end(), std::pair(slot, other)) > 0) {
                 continue;
             }
             moves_.find_anew(slot, other, fresh);
-            const auto &kept = fronts_[at(slot) * row_ + at(other)].moves();
+            const auto &kept = fronts_[idx(slot) * row_ + idx(other)].moves();
             if (!std::equal(kept.begin(), kept.end(), fresh.moves().begin(),
                             fresh.moves().end())) {
                 return false;
@@ -100,14 +100,14 @@ bool MaensLocalSearch::refresh(const Deadline &deadline) {
         for (const int32_t slot : plan_.slots()) {
             for (const int32_t other : plan_.slots()) {
                 if (slot <= other &&
-                    (is_touched_[at(slot)] || is_touched_[at(other)])) {
+                    (is_touched_[idx(slot)] || is_touched_[idx(other)])) {
                     stale_.emplace_back(slot, other);
                     moves_.expect(slot, other);
                 }
             }
         }
         for (const int32_t slot : touched_) {
-            is_touched_[at(slot)] = 0;
+            is_touched_[idx(slot)] = 0;
         }
         touched_.clear();
     }
@@ -163,7 +163,7 @@ void MaensLocalSearch::draw_pairs(Random &random) {
             pairs_.emplace_back(slots[i], slots[j]);
         }
     }
-    const auto wanted = at(merge_pairs_);
+    const auto wanted = idx(merge_pairs_);
     if (pairs_.size() > wanted) {
         for (size_t i = 0; i < wanted; ++i) {
             const auto rest = static_cast<uint32_t>(pairs_.size() - i);
@@ -185,7 +185,7 @@ void MaensLocalSearch::collect_tasks(int32_t slot1, int32_t slot2) {
     for (const int32_t slot : {slot1, slot2}) {
         const MaensRoute &route = plan_.route(slot);
         for (int32_t i = 1; i <= route.size(); ++i) {
-            tasks_.push_back(tables_.arc(route.arcs[at(i)]).task);
+            tasks_.push_back(tables_.arc(route.arcs[idx(i)]).task);
         }
     }
 }

@@ -1,4 +1,4 @@
-#include "search/maens_plan.h"
+#include "search/maens/plan.h"
 
 #include <algorithm>
 
@@ -42,7 +42,7 @@ int32_t MaensPlan::open_slot() {
     const int32_t slot = free_.back();
     free_.pop_back();
     slots_.push_back(slot);
-    MaensRoute &opened = routes_[at(slot)];
+    MaensRoute &opened = routes_[idx(slot)];
     opened.arcs.assign(2, 0);
     opened.load = 0;
     opened.cost = 0;
@@ -55,7 +55,7 @@ void MaensPlan::close_slot(int32_t slot) {
 }
 
 void MaensPlan::set_arcs(int32_t slot, const int32_t *first, const int32_t *last) {
-    MaensRoute &changed = routes_[at(slot)];
+    MaensRoute &changed = routes_[idx(slot)];
     changed.arcs.assign(1, 0);
     changed.arcs.insert(changed.arcs.end(), first, last);
     changed.arcs.push_back(0);
@@ -64,13 +64,13 @@ void MaensPlan::set_arcs(int32_t slot, const int32_t *first, const int32_t *last
 
 // Takes the route out of the sums.
 void MaensPlan::forget(int32_t slot) {
-    cost_ -= routes_[at(slot)].cost;
-    excess_ -= tables_.excess(routes_[at(slot)].load);
+    cost_ -= routes_[idx(slot)].cost;
+    excess_ -= tables_.excess(routes_[idx(slot)].load);
 }
 
 // Computes all but the arcs, and adds the route to the sums.
 void MaensPlan::rebuild(int32_t slot) {
-    MaensRoute &r = routes_[at(slot)];
+    MaensRoute &r = routes_[idx(slot)];
     const size_t positions = r.arcs.size();
     r.start.resize(positions);
     r.end.resize(positions);
@@ -94,7 +94,7 @@ void MaensPlan::rebuild(int32_t slot) {
         r.cost += arc.service_cost;
         r.service_cost[i] = arc.service_cost;
         r.turned_service_cost[i] =
-            arc.twin >= 0 ? tables_.arc(arc.twin).service_cost : kNoWay;
+            arc.inverse >= 0 ? tables_.arc(arc.inverse).service_cost : kNoWay;
         r.word = (r.word + tables_.arc_word(r.arcs[i])) * 0x9E3779B97F4A7C15ULL;
         r.word ^= r.word >> 29;
     }
@@ -151,8 +151,8 @@ int32_t MaensPlan::apply(const MaensMove &move) {
         if (move.to != move.from) {
             forget(move.to);
         }
-        routes_[at(move.from)].arcs[at(move.position)] = move.second;
-        routes_[at(move.to)].arcs[at(move.gap)] = move.first;
+        routes_[idx(move.from)].arcs[idx(move.position)] = move.second;
+        routes_[idx(move.to)].arcs[idx(move.gap)] = move.first;
         rebuild(move.from);
         if (move.to != move.from) {
             rebuild(move.to);
@@ -162,8 +162,8 @@ int32_t MaensPlan::apply(const MaensMove &move) {
     const int32_t opened = move.to == kNewRoute ? open_slot() : kNewRoute;
     const int32_t to = opened != kNewRoute ? opened : move.to;
     const int32_t length = move.kind == MoveKind::insert_two ? 2 : 1;
-    auto &source = routes_[at(move.from)].arcs;
-    auto &target = routes_[at(to)].arcs;
+    auto &source = routes_[idx(move.from)].arcs;
+    auto &target = routes_[idx(to)].arcs;
     const int32_t inserted[] = {move.first, move.second};
     const auto taken = source.begin() + move.position;
     source.erase(taken, taken + length);

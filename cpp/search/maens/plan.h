@@ -1,8 +1,8 @@
 // The plan that the local search of MAENS works on, and the moves that change it.
 #pragma once
 
-#include "search/maens_population.h"
-#include "search/maens_tables.h"
+#include "search/maens/population.h"
+#include "search/maens/tables.h"
 
 #include <cstdint>
 #include <vector>
@@ -86,7 +86,7 @@ class MaensPlan {
     // Routes keep their slots while others come and go; slots in use, in any order.
     const std::vector<int32_t> &slots() const { return slots_; }
     size_t num_slots() const { return routes_.size(); }
-    const MaensRoute &route(int32_t slot) const { return routes_[at(slot)]; }
+    const MaensRoute &route(int32_t slot) const { return routes_[idx(slot)]; }
 
     // Gives the slot that a new route got, or kNewRoute.
     int32_t apply(const MaensMove &move);

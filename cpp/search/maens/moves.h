@@ -4,7 +4,7 @@
 // excess load: kept are all moves that are best for some price.
 #pragma once
 
-#include "search/maens_plan.h"
+#include "search/maens/plan.h"
 
 #include <cstdint>
 #include <vector>

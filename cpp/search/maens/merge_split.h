@@ -4,9 +4,9 @@
 // set, over all plans of a run.
 #pragma once
 
-#include "search/maens_rule_scanner.h"
-#include "search/maens_tables.h"
-#include "search/prefetch.h"
+#include "base/prefetch.h"
+#include "search/maens/rule_scanner.h"
+#include "search/maens/tables.h"
 
 #include <cstdint>
 #include <variant>

@@ -1,6 +1,6 @@
-#include "search/maens_moves.h"
+#include "search/maens/moves.h"
 
-#include "search/maens_places.h"
+#include "search/maens/places.h"
 
 #include <algorithm>
 
@@ -18,9 +18,9 @@ void find_gap_both(const MaensRoute &route, const MaensTables &tables, int32_t a
     const int32_t *from_start = tables.distances_from(start);
     const int32_t *from_end = tables.distances_from(end);
     for (int32_t g = 0; g <= route.size(); ++g) {
-        const int32_t before = route.end[at(g)];
-        const int32_t after = route.start[at(g + 1)];
-        const int32_t gap = route.gap[at(g)];
+        const int32_t before = route.end[idx(g)];
+        const int32_t after = route.start[idx(g + 1)];
+        const int32_t gap = route.gap[idx(g)];
         const int32_t detour = to_start[before] + from_end[after] - gap;
         const int32_t back = to_end[before] + from_start[after] - gap;
         if (detour < given.detour) {
@@ -67,22 +67,22 @@ void MaensMoves::insertions(int32_t from, int32_t to, MoveFront &front) const {
     };
     const int32_t gaps = target.size() + 1;
     for (int32_t i = 1; i <= source.size(); ++i) {
-        const int32_t arc = source.arcs[at(i)];
-        const int64_t gain = source.gain[at(i)];
-        if (!useless(source.least[at(i)], source.demand[at(i)])) {
-            const int64_t excess = excess_change(source.demand[at(i)]);
+        const int32_t arc = source.arcs[idx(i)];
+        const int64_t gain = source.gain[idx(i)];
+        if (!useless(source.least[idx(i)], source.demand[idx(i)])) {
+            const int64_t excess = excess_change(source.demand[idx(i)]);
             MaensMove best{INT64_MAX, excess, MoveKind::insert_one, from, to, i, 0,
                            arc,       0};
             BestGap given, turned;
             find_gap_both(target, tables_, arc, given, turned);
-            best.cost = given.detour + source.service_cost[at(i)] - gain;
+            best.cost = given.detour + source.service_cost[idx(i)] - gain;
             best.gap = given.at;
             const int64_t other =
-                turned.detour + source.turned_service_cost[at(i)] - gain;
+                turned.detour + source.turned_service_cost[idx(i)] - gain;
             if (other < best.cost) {
                 best.cost = other;
                 best.gap = turned.at;
-                best.first = tables_.arc(arc).twin;
+                best.first = tables_.arc(arc).inverse;
             }
             front.offer(best);
         }
@@ -90,16 +90,16 @@ void MaensMoves::insertions(int32_t from, int32_t to, MoveFront &front) const {
             break;
         }
         const int64_t both_demand =
-            int64_t{source.demand[at(i)]} + source.demand[at(i + 1)];
-        if (useless(source.least_of_two[at(i)], both_demand)) {
+            int64_t{source.demand[idx(i)]} + source.demand[idx(i + 1)];
+        if (useless(source.least_of_two[idx(i)], both_demand)) {
             continue;
         }
-        const int64_t both_gain = source.gain_of_two[at(i)];
+        const int64_t both_gain = source.gain_of_two[idx(i)];
         const int64_t both_excess = excess_change(both_demand);
         MaensMove best{INT64_MAX, both_excess, MoveKind::insert_two, from, to, i, 0, 0,
                        0};
-        const ArcPair *pair = &source.pairs[4 * at(i)];
-        for (const ArcPair *end = pair + source.num_pairs[at(i)]; pair < end; ++pair) {
+        const ArcPair *pair = &source.pairs[4 * idx(i)];
+        for (const ArcPair *end = pair + source.num_pairs[idx(i)]; pair < end; ++pair) {
             const int64_t inner = pair->inner - both_gain;
             const int64_t least = pair->floor - both_gain;
             if (both_excess >= 0 && least >= std::min(front.limit(), best.cost)) {
@@ -130,7 +130,7 @@ void MaensMoves::swaps(int32_t slot1, int32_t slot2, MoveFront &front) const {
                           (two.size() == 1 ? tables_.route_cost() : 0);
     const bool fits = excess_before == 0; // then no swap lowers the excess
     for (int32_t i = 1; i <= one.size(); ++i) {
-        const auto k = at(i);
+        const auto k = idx(i);
         const int64_t least_here = fixed + one.least[k];
         if (fits && least_here + two.least_of_all >= front.limit()) {
             continue;
@@ -143,7 +143,7 @@ void MaensMoves::swaps(int32_t slot1, int32_t slot2, MoveFront &front) const {
         const int32_t *from_start = tables_.distances_from(one.start[k]);
         const int32_t *from_end = tables_.distances_from(one.end[k]);
         for (int32_t j = 1; j <= two.size(); ++j) {
-            const auto m = at(j);
+            const auto m = idx(j);
             const int64_t least = least_here + two.least[m];
             if (fits && least >= front.limit()) {
                 continue;
@@ -172,7 +172,7 @@ void MaensMoves::swaps(int32_t slot1, int32_t slot2, MoveFront &front) const {
                 continue;
             }
             const int32_t first =
-                given <= turned ? one.arcs[k] : tables_.arc(one.arcs[k]).twin;
+                given <= turned ? one.arcs[k] : tables_.arc(one.arcs[k]).inverse;
             front.offer({cost, excess, MoveKind::swap, slot1, slot2, i, j, first,
                          here.direction(tables_, two, m)});
         }

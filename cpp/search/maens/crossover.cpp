@@ -1,4 +1,4 @@
-#include "search/maens_crossover.h"
+#include "search/maens/crossover.h"
 
 #include <algorithm>
 
@@ -16,7 +16,7 @@ size_t route_at(const Plan &plan, int32_t i) {
 } // namespace
 
 Crossover::Crossover(const MaensTables &tables)
-    : tables_(tables), in_tail_(at(tables.num_tasks())) {}
+    : tables_(tables), in_tail_(idx(tables.num_tasks())) {}
 
 void Crossover::open_route() {
     if (num_routes_ == routes_.size()) {
@@ -40,7 +40,7 @@ void Crossover::cross(const Individual &parent1, const Individual &parent2,
     const int32_t *tail_end = arcs2 + parent2.plan.route_starts[route2 + 1];
     std::fill(in_tail_.begin(), in_tail_.end(), uint8_t{0});
     for (const int32_t *a = tail; a < tail_end; ++a) {
-        in_tail_[at(tables_.arc(*a).task)] = 1;
+        in_tail_[idx(tables_.arc(*a).task)] = 1;
     }
     num_routes_ = 0;
     left_.clear();
@@ -50,8 +50,8 @@ void Crossover::cross(const Individual &parent1, const Individual &parent2,
         int64_t &load = loads_[num_routes_ - 1];
         for (int32_t i = parent1.plan.route_starts[r];
              i < parent1.plan.route_starts[r + 1]; ++i) {
-            const int32_t arc = parent1.plan.arcs[at(i)];
-            if (in_tail_[at(tables_.arc(arc).task)]) {
+            const int32_t arc = parent1.plan.arcs[idx(i)];
+            if (in_tail_[idx(tables_.arc(arc).task)]) {
                 continue;
             }
             if (r == route1 && i > cut1) {
@@ -84,7 +84,7 @@ void Crossover::cross(const Individual &parent1, const Individual &parent2,
 void Crossover::list_places(int32_t arc) {
     places_.clear();
     const int64_t demand = tables_.arc(arc).demand;
-    const int32_t directions[] = {arc, tables_.arc(arc).twin};
+    const int32_t directions[] = {arc, tables_.arc(arc).inverse};
     const int count = directions[1] >= 0 ? 2 : 1;
     for (size_t r = 0; r < num_routes_; ++r) {
         const auto &route = routes_[r];

@@ -1,4 +1,4 @@
-#include "search/maens_scanner.h"
+#include "search/maens/scanner.h"
 
 #include <algorithm>
 
@@ -15,9 +15,9 @@ void MaensScanner::scan_random(const std::vector<int32_t> &tasks, Random &random
     left_.clear();
     for (const int32_t task : tasks) {
         const int32_t first = tables_.network().task_arc(task);
-        for (int32_t a : {first, tables_.arc(first).twin}) {
+        for (int32_t a : {first, tables_.arc(first).inverse}) {
             if (a >= 0) {
-                place_[at(a)] = left_.size();
+                place_[idx(a)] = left_.size();
                 left_.push_back({a, tables_.arc(a).start, tables_.arc(a).demand});
             }
         }
@@ -50,12 +50,12 @@ void MaensScanner::scan_random(const std::vector<int32_t> &tasks, Random &random
         plan.arcs.push_back(chosen);
         load += tables_.arc(chosen).demand;
         row = tables_.from(chosen);
-        const int32_t twin = tables_.arc(chosen).twin;
-        for (const int32_t a : {chosen, twin}) {
+        const int32_t inverse = tables_.arc(chosen).inverse;
+        for (const int32_t a : {chosen, inverse}) {
             if (a >= 0) {
-                const size_t hole = place_[at(a)];
+                const size_t hole = place_[idx(a)];
                 left_[hole] = left_.back();
-                place_[at(left_[hole].arc)] = hole;
+                place_[idx(left_[hole].arc)] = hole;
                 left_.pop_back();
             }
         }

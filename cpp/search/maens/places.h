@@ -1,7 +1,7 @@
 // Where a task may go in a route: shared by the moves between routes and within one.
 #pragma once
 
-#include "search/maens_plan.h"
+#include "search/maens/plan.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -32,9 +32,9 @@ inline void find_gap(const MaensRoute &route, const int32_t *to, const int32_t *
 // of a task in another, counted as if that one had left a gap.
 struct TaskPlace {
     TaskPlace(const MaensTables &tables, const MaensRoute &route, int32_t position)
-        : before(tables.distances_from(route.end[at(position - 1)])),
-          after(tables.distances_to(route.start[at(position + 1)])),
-          closed(route.closed[at(position)]) {}
+        : before(tables.distances_from(route.end[idx(position - 1)])),
+          after(tables.distances_to(route.start[idx(position + 1)])),
+          closed(route.closed[idx(position)]) {}
 
     int64_t given(const MaensRoute &other, size_t i) const {
         return before[other.start[i]] + after[other.end[i]] - closed +
@@ -50,7 +50,7 @@ struct TaskPlace {
     int32_t direction(const MaensTables &tables, const MaensRoute &other,
                       size_t i) const {
         return given(other, i) <= turned(other, i) ? other.arcs[i]
-                                                   : tables.arc(other.arcs[i]).twin;
+                                                   : tables.arc(other.arcs[i]).inverse;
     }
 
     const int32_t *before;

@@ -1,4 +1,4 @@
-#include "search/maens_rule_scanner.h"
+#include "search/maens/rule_scanner.h"
 
 #include <algorithm>
 #include <bit>
@@ -59,7 +59,7 @@ template <typename Cell> bool RuleScanner<Cell>::fits(const MaensTables &tables)
 template <typename Cell>
 RuleScanner<Cell>::RuleScanner(const MaensTables &tables, size_t most_cells)
     : tables_(tables), most_cells_(most_cells) {
-    order_.reserve(at(tables.num_tasks()));
+    order_.reserve(idx(tables.num_tasks()));
     const size_t arcs = tables.network().arcs().size();
     place_.resize(arcs);
     for (size_t number = 0; number < kOrders; ++number) {
@@ -71,7 +71,7 @@ RuleScanner<Cell>::RuleScanner(const MaensTables &tables, size_t most_cells)
                          [&](int32_t a, int32_t b) { return better(rule, a, b); });
         preference.rank.resize(arcs);
         for (size_t rank = 0; rank < arcs; ++rank) {
-            preference.rank[at(preference.arc[rank])] = static_cast<int32_t>(rank);
+            preference.rank[idx(preference.arc[rank])] = static_cast<int32_t>(rank);
         }
     }
 }
@@ -106,9 +106,9 @@ bool RuleScanner<Cell>::better(ScanRule rule, int32_t a, int32_t b) const {
 template <typename Cell>
 int32_t RuleScanner<Cell>::least_service_cost(int32_t a) const {
     const Arc &arc = tables_.arc(a);
-    return arc.twin < 0
+    return arc.inverse < 0
                ? arc.service_cost
-               : std::min(arc.service_cost, tables_.arc(arc.twin).service_cost);
+               : std::min(arc.service_cost, tables_.arc(arc.inverse).service_cost);
 }
 
 template <typename Cell>
@@ -134,19 +134,19 @@ void RuleScanner<Cell>::take(const std::vector<int32_t> &tasks) {
     for (const int32_t task : tasks) {
         const int32_t first = tables_.network().task_arc(task);
         service_cost_ += least_service_cost(first);
-        for (int32_t a : {first, tables_.arc(first).twin}) {
+        for (int32_t a : {first, tables_.arc(first).inverse}) {
             if (a < 0) {
                 continue;
             }
             const Arc &arc = tables_.arc(a);
-            place_[at(a)] = num_arcs_;
+            place_[idx(a)] = num_arcs_;
             arc_[num_arcs_] = a;
             start_[num_arcs_] = arc.start;
             end_[num_arcs_] = arc.end;
             demand_[num_arcs_] = static_cast<Cell>(arc.demand - 1);
             home_ = std::min<int64_t>(home_, tables_.distances_to(0)[arc.end]);
             for (Preference &preference : preferences_) {
-                preference.here[num_arcs_] = static_cast<Cell>(preference.rank[at(a)]);
+                preference.here[num_arcs_] = static_cast<Cell>(preference.rank[idx(a)]);
             }
             ++num_arcs_;
         }
@@ -184,8 +184,8 @@ template <typename Cell>
 int32_t RuleScanner<Cell>::new_node(int32_t before, int32_t a) {
     const Arc &arc = tables_.arc(a);
     const auto number = static_cast<int32_t>(num_nodes_++);
-    const Node &last = nodes_[at(before)];
-    Node &node = nodes_[at(number)];
+    const Node &last = nodes_[idx(before)];
+    Node &node = nodes_[idx(number)];
     node.before = before;
     node.depth = last.depth + 1;
     node.end = arc.end;
@@ -208,24 +208,24 @@ int32_t RuleScanner<Cell>::new_node(int32_t before, int32_t a) {
 // Ulusoy's split, one arc further. The cost of one route is a part that depends on its
 // first arc (`begun`) plus a part that depends on its last.
 template <typename Cell> void RuleScanner<Cell>::cut(int32_t number) {
-    Node &node = nodes_[at(number)];
+    Node &node = nodes_[idx(number)];
     const auto fits = [&](int32_t first) {
-        return node.load_after - nodes_[at(first)].load_before <= tables_.capacity();
+        return node.load_after - nodes_[idx(first)].load_before <= tables_.capacity();
     };
-    const int32_t old = nodes_[at(node.before)].cut;
+    const int32_t old = nodes_[idx(node.before)].cut;
     node.cut = number;
-    if (old > 0 && nodes_[at(old)].begun <= node.begun && fits(old)) {
+    if (old > 0 && nodes_[idx(old)].begun <= node.begun && fits(old)) {
         node.cut = old;
-    } else if (old > 0 && nodes_[at(old)].begun <= node.begun) {
+    } else if (old > 0 && nodes_[idx(old)].begun <= node.begun) {
         // Too long for the vehicle: the best of the shorter ones.
         for (int32_t first = node.before; first > 0 && fits(first);
-             first = nodes_[at(first)].before) {
-            if (nodes_[at(first)].begun <= nodes_[at(node.cut)].begun) {
+             first = nodes_[idx(first)].before) {
+            if (nodes_[idx(first)].begun <= nodes_[idx(node.cut)].begun) {
                 node.cut = first;
             }
         }
     }
-    const int64_t open = nodes_[at(node.cut)].begun + node.driven;
+    const int64_t open = nodes_[idx(node.cut)].begun + node.driven;
     node.cost = open + tables_.distances_to(0)[node.end];
     node.bound = open + node.to_come;
 }
@@ -237,14 +237,14 @@ template <typename Cell> void RuleScanner<Cell>::mark_served() {
     }
     for (; num_marked_ < order_.size(); ++num_marked_) {
         const int32_t arc = order_[num_marked_];
-        const int32_t twin = tables_.arc(arc).twin;
-        open_[place_[at(arc)]] = kServed;
-        open_[place_[at(twin >= 0 ? twin : arc)]] = kServed;
+        const int32_t inverse = tables_.arc(arc).inverse;
+        open_[place_[idx(arc)]] = kServed;
+        open_[place_[idx(inverse >= 0 ? inverse : arc)]] = kServed;
     }
 }
 
 template <typename Cell> const Cell *RuleScanner<Cell>::row_at(const Node &node) {
-    return row(node.at_depot ? num_arcs_ : place_[at(order_.back())]);
+    return row(node.at_depot ? num_arcs_ : place_[idx(order_.back())]);
 }
 
 // The distance to the nearest arc that fits, after a return to the depot if none does.
@@ -293,7 +293,7 @@ template <typename Cell> void RuleScanner<Cell>::choose(Node &node, size_t numbe
         first = std::min(first, static_cast<Cell>(rank[i] | (other & kServed)));
         ties = static_cast<Cell>(ties + other + 1);
     }
-    const int32_t arc = preference.arc[at(first)];
+    const int32_t arc = preference.arc[idx(first)];
     if (ties == 1) {
         node.arc.fill(arc);
     } else {
@@ -322,7 +322,7 @@ template <typename Cell> int64_t RuleScanner<Cell>::scan(ScanRule rule, int64_t 
     num_marked_ = 0;
     last_ = 0;
     while (order_.size() < num_tasks_) {
-        Node &node = nodes_[at(last_)];
+        Node &node = nodes_[idx(last_)];
         if (node.nearest < 0) {
             find_nearest(node);
         }
@@ -343,19 +343,19 @@ template <typename Cell> int64_t RuleScanner<Cell>::scan(ScanRule rule, int64_t 
             node.next[number] = new_node(last_, chosen);
         }
         last_ = node.next[number];
-        if (nodes_[at(last_)].bound >= limit) {
+        if (nodes_[idx(last_)].bound >= limit) {
             return INT64_MAX;
         }
     }
-    const int64_t cost = nodes_[at(last_)].cost;
+    const int64_t cost = nodes_[idx(last_)].cost;
     return cost < limit ? cost : INT64_MAX;
 }
 
 template <typename Cell> void RuleScanner<Cell>::write(Plan &plan) const {
     plan.arcs = order_;
     plan.route_starts.clear();
-    for (int32_t end = last_; end > 0; end = nodes_[at(nodes_[at(end)].cut)].before) {
-        plan.route_starts.push_back(nodes_[at(end)].depth);
+    for (int32_t end = last_; end > 0; end = nodes_[idx(nodes_[idx(end)].cut)].before) {
+        plan.route_starts.push_back(nodes_[idx(end)].depth);
     }
     plan.route_starts.push_back(0);
     std::reverse(plan.route_starts.begin(), plan.route_starts.end());

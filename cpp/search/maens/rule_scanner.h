@@ -3,7 +3,7 @@
 // least cost. What it gives depends on the set of tasks only, not on their order.
 #pragma once
 
-#include "search/maens_tables.h"
+#include "search/maens/tables.h"
 
 #include <array>
 #include <cstdint>

@@ -6,10 +6,10 @@
 #pragma once
 
 #include "base/random.h"
-#include "search/improvement.h"
-#include "search/maens_crossover.h"
-#include "search/maens_local_search.h"
-#include "search/maens_population.h"
+#include "search/engine.h"
+#include "search/maens/crossover.h"
+#include "search/maens/local_search.h"
+#include "search/maens/population.h"
 
 #include <chrono>
 #include <cstdint>

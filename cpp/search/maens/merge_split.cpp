@@ -1,4 +1,4 @@
-#include "search/maens_merge_split.h"
+#include "search/maens/merge_split.h"
 
 #include <algorithm>
 
@@ -21,8 +21,8 @@ MergeSplit::Scanner MergeSplit::make_scanner(const MaensTables &tables) {
 
 MergeSplit::MergeSplit(const MaensTables &tables)
     : tables_(tables), scanner_(make_scanner(tables)), memory_(kMemory) {
-    best_.arcs.reserve(at(tables.num_tasks()));
-    best_.route_starts.reserve(at(tables.num_tasks()) + 1);
+    best_.arcs.reserve(idx(tables.num_tasks()));
+    best_.route_starts.reserve(idx(tables.num_tasks()) + 1);
 }
 
 int64_t MergeSplit::cost(const std::vector<int32_t> &tasks, int64_t limit) {

@@ -8,8 +8,6 @@
 
 namespace arcfleet {
 
-constexpr size_t at(int32_t i) { return static_cast<size_t>(i); }
-
 class MaensTables {
   public:
     explicit MaensTables(const Network &network);
@@ -25,10 +23,10 @@ class MaensTables {
 
     // Distances from a terminal and to one, by terminal.
     const int32_t *distances_from(int32_t terminal) const {
-        return distances_ + at(terminal) * num_terminals_;
+        return distances_ + idx(terminal) * num_terminals_;
     }
     const int32_t *distances_to(int32_t terminal) const {
-        return transposed_.data() + at(terminal) * num_terminals_;
+        return transposed_.data() + idx(terminal) * num_terminals_;
     }
     // From the end of one arc to the start of another.
     int32_t deadhead(int32_t a, int32_t b) const {
@@ -40,11 +38,11 @@ class MaensTables {
 
     // No place in any route takes the arc, or the task in either direction, for less.
     // It follows from the triangle inequality, and spares most scans of routes.
-    int64_t task_floor(int32_t a) const { return task_floor_[at(a)]; }
+    int64_t task_floor(int32_t a) const { return task_floor_[idx(a)]; }
 
     // A random word per task: sets of tasks are told apart by the sum of their words.
-    uint64_t task_word(int32_t task) const { return task_words_[at(task)]; }
-    uint64_t arc_word(int32_t a) const { return arc_words_[at(a)]; }
+    uint64_t task_word(int32_t task) const { return task_words_[idx(task)]; }
+    uint64_t arc_word(int32_t a) const { return arc_words_[idx(a)]; }
 
   private:
     const Network &network_;
@@ -64,7 +62,7 @@ class MaensTables {
 // The directions of a task: the one given, then the other if there is one.
 struct TaskDirections {
     TaskDirections(const MaensTables &tables, int32_t arc)
-        : arcs{arc, tables.arc(arc).twin}, count(arcs[1] >= 0 ? 2 : 1) {}
+        : arcs{arc, tables.arc(arc).inverse}, count(arcs[1] >= 0 ? 2 : 1) {}
     const int32_t *begin() const { return arcs; }
     const int32_t *end() const { return arcs + count; }
     int32_t arcs[2];

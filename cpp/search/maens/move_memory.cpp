@@ -1,4 +1,4 @@
-#include "search/maens_move_memory.h"
+#include "search/maens/move_memory.h"
 
 #include <algorithm>
 #include <utility>

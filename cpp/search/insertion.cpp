@@ -1,4 +1,4 @@
-#include "search/gap_scan.h"
+#include "search/insertion.h"
 
 #include <algorithm>
 #include <cstddef>

@@ -4,8 +4,8 @@
 #pragma once
 
 #include "base/random.h"
-#include "search/maens_merge_split.h"
-#include "search/maens_move_memory.h"
+#include "search/maens/merge_split.h"
+#include "search/maens/move_memory.h"
 
 #include <chrono>
 #include <cstdint>

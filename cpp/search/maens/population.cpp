@@ -1,4 +1,4 @@
-#include "search/maens_population.h"
+#include "search/maens/population.h"
 
 #include <algorithm>
 #include <numeric>

@@ -2,8 +2,8 @@
 // share most of their routes with each other.
 #pragma once
 
-#include "search/maens_moves.h"
-#include "search/prefetch.h"
+#include "base/prefetch.h"
+#include "search/maens/moves.h"
 
 #include <cstdint>
 #include <vector>

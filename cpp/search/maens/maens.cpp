@@ -1,6 +1,6 @@
-#include "search/maens.h"
+#include "search/maens/maens.h"
 
-#include "search/maens_scanner.h"
+#include "search/maens/scanner.h"
 
 #include <algorithm>
 #include <numeric>
@@ -11,8 +11,8 @@ Maens::Maens(const Network &network, const MaensSettings &settings, uint64_t see
              const Plan &start)
     : tables_(network), settings_(settings), random_(seed),
       start_(std::chrono::steady_clock::now()),
-      population_(at(settings.population),
-                  at(settings.population) * at(settings.offspring)),
+      population_(idx(settings.population),
+                  idx(settings.population) * idx(settings.offspring)),
       crossover_(tables_), local_search_(tables_, settings.merge_pairs) {
     first_population(start);
 }
@@ -23,7 +23,7 @@ void Maens::first_population(const Plan &start) {
         child_.evaluate(tables_);
         add_first(child_);
     }
-    std::vector<int32_t> tasks(at(tables_.num_tasks()));
+    std::vector<int32_t> tasks(idx(tables_.num_tasks()));
     std::iota(tasks.begin(), tasks.end(), 0);
     MaensScanner scanner(tables_);
     int32_t failures = 0;
@@ -41,7 +41,7 @@ void Maens::first_population(const Plan &start) {
             add_first(child_);
         }
     }
-    population_.freeze(at(settings_.offspring));
+    population_.freeze(idx(settings_.offspring));
 }
 
 void Maens::add_first(const Individual &individual) {

@@ -5,7 +5,7 @@
 #pragma once
 
 #include "base/random.h"
-#include "search/maens_population.h"
+#include "search/maens/population.h"
 
 #include <cstdint>
 #include <vector>
