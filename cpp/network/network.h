@@ -37,18 +37,8 @@ struct StreetStep {
     bool serves;
 };
 
-// A plan as solvers hold it: the arcs of all routes one after the other, and where each
-// route begins; `route_starts` has one entry more than there are routes.
-struct Plan {
-    std::vector<int32_t> arcs;
-    std::vector<int32_t> route_starts;
-
-    size_t num_routes() const {
-        return route_starts.empty() ? 0 : route_starts.size() - 1;
-    }
-};
-
-struct VehicleRules {
+// The vehicles as the instance gives them; search/rules.h says what that means.
+struct Vehicle {
     int32_t depot;
     int32_t capacity;
     int32_t route_cost;
@@ -58,14 +48,14 @@ struct VehicleRules {
 class Network {
   public:
     Network(int32_t num_nodes, const LinkArrays &links, const ServiceArrays &services,
-            const VehicleRules &rules, int threads);
+            const Vehicle &vehicle, int threads);
 
     int32_t num_tasks() const { return static_cast<int32_t>(task_arc_.size()); }
     int32_t num_terminals() const {
         return static_cast<int32_t>(terminal_node_.size());
     }
 
-    const VehicleRules &rules() const { return rules_; }
+    const Vehicle &vehicle() const { return vehicle_; }
     const std::vector<Arc> &arcs() const { return arcs_; }
     const Arc &arc(int32_t a) const { return arcs_[idx(a)]; }
     // The first arc of a task; a two-way task's second arc follows it.
@@ -82,9 +72,6 @@ class Network {
         return distances_from(arc(from).end)[arc(to).start];
     }
 
-    // Total cost of a plan: service, deadhead and the fixed cost of its routes.
-    int64_t cost(const Plan &plan) const;
-
     // Every link driven along by a route, from depot to depot, services included.
     std::vector<StreetStep> street_path(std::span<const int32_t> route) const;
 
@@ -92,7 +79,7 @@ class Network {
     int32_t terminal_of(int32_t node);
 
     StreetGraph graph_;
-    VehicleRules rules_;
+    Vehicle vehicle_;
     std::vector<Arc> arcs_;
     std::vector<int32_t> task_arc_;
     std::vector<int32_t> terminal_node_;

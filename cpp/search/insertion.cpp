@@ -10,11 +10,11 @@ namespace arcfleet {
 namespace {
 
 // Cost in the high half, place in the low half: the least is found without branches.
-Gap unpack(int64_t packed) {
+InsertionPlace unpack(int64_t packed) {
     return {packed >> 32, static_cast<int32_t>(packed & 0xFFFFFFFF)};
 }
 
-Gap scan(const TaskTable &tasks, int32_t task, const LabelledRoute &route) {
+InsertionPlace scan(const TaskTable &tasks, int32_t task, const LabelledRoute &route) {
     const Insertion insertion(tasks, task);
     const Visit *visits = route.visits.data();
     const auto end = static_cast<int32_t>(route.visits.size());
@@ -56,8 +56,8 @@ Lanes twice(const EndDistances &distances) {
     !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 __attribute__((target_clones("default", "avx")))
 #endif
-Gap scan_in_lanes(const TaskEnds &ends, const EndDistances *distances,
-                  const LabelledRoute &route) {
+InsertionPlace scan_in_lanes(const TaskEnds &ends, const EndDistances *distances,
+                             const LabelledRoute &route) {
     const Visit *visits = route.visits.data();
     const auto end = static_cast<int32_t>(route.visits.size());
     const Lanes service{ends.forward_cost, ends.reverse_cost, 0, 0};
@@ -88,12 +88,13 @@ Gap scan_in_lanes(const TaskEnds &ends, const EndDistances *distances,
 
 } // namespace
 
-Gap cheapest_other_gap(const TaskTable &tasks, int32_t task, const LabelledRoute &route,
-                       const std::vector<int32_t> &places) {
+InsertionPlace cheapest_other_insertion(const TaskTable &tasks, int32_t task,
+                                        const LabelledRoute &route,
+                                        const std::vector<int32_t> &places) {
     const Insertion insertion(tasks, task);
     const Visit *visits = route.visits.data();
     const auto end = static_cast<int32_t>(route.visits.size());
-    Gap cheapest{std::numeric_limits<int64_t>::max() / 2, -1};
+    InsertionPlace cheapest{std::numeric_limits<int64_t>::max() / 2, -1};
     auto skipped = places.begin();
     for (int32_t place = 1; place < end; ++place) {
         if (skipped != places.end() && *skipped == place) {
@@ -108,8 +109,8 @@ Gap cheapest_other_gap(const TaskTable &tasks, int32_t task, const LabelledRoute
     return cheapest;
 }
 
-Gap cheapest_of_all_gaps(const TaskTable &tasks, int32_t task,
-                         const LabelledRoute &route) {
+InsertionPlace cheapest_insertion(const TaskTable &tasks, int32_t task,
+                                  const LabelledRoute &route) {
 #ifdef ARCFLEET_LANES
     if (const EndDistances *distances = tasks.end_distances(task)) {
         return scan_in_lanes(tasks.ends(task), distances, route);

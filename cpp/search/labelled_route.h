@@ -160,34 +160,4 @@ inline int32_t joined_cost(const TaskTable &tasks, const Joint &left,
     return std::min(at_u + right.cost_at_u, at_v + right.cost_at_v);
 }
 
-// Evaluates putting one task into the gaps of routes. Both directions of the task and
-// of all others in the route are considered.
-class Insertion {
-  public:
-    Insertion(const TaskTable &tasks, int32_t task)
-        : ends_(tasks.ends(task)), to_u_(tasks.to(ends_.u)), to_v_(tasks.to(ends_.v)),
-          from_u_(tasks.from(ends_.u)), from_v_(tasks.from(ends_.v)) {}
-
-    // Cost of the route with the task between `left` and `right`.
-    int32_t cost(const Visit &left, const Visit &right) const {
-        const int32_t at_u =
-            std::min(left.done_at_u + to_u_[left.u], left.done_at_v + to_u_[left.v]);
-        const int32_t at_v =
-            std::min(left.done_at_u + to_v_[left.u], left.done_at_v + to_v_[left.v]);
-        const int32_t home_from_u =
-            std::min(from_u_[right.u] + right.from_u, from_u_[right.v] + right.from_v);
-        const int32_t home_from_v =
-            std::min(from_v_[right.u] + right.from_u, from_v_[right.v] + right.from_v);
-        return std::min(at_u + ends_.forward_cost + home_from_v,
-                        at_v + ends_.reverse_cost + home_from_u);
-    }
-
-  private:
-    const TaskEnds &ends_;
-    const int32_t *to_u_;
-    const int32_t *to_v_;
-    const int32_t *from_u_;
-    const int32_t *from_v_;
-};
-
 } // namespace arcfleet

@@ -66,7 +66,7 @@ void check_split() {
     Splitter splitter, other; // kept, so that what one order leaves meets the next
     for (int round = 0; round < 300; ++round) {
         RandomStreets streets(random);
-        streets.rules.fleet_limit = static_cast<int32_t>(random.below(4));
+        streets.vehicle.fleet_limit = static_cast<int32_t>(random.below(4));
         const auto network = streets.network();
         std::vector<int32_t> order;
         for (int32_t task = 0; task < network->num_tasks(); ++task) {
@@ -84,18 +84,16 @@ void check_split() {
             const int64_t cost =
                 splitter.split(*network, arcs, starts, directions == 2);
             const Gathered gathered(*network, order, directions, random.below(3));
-            const VehicleRules &rules = network->rules();
             const int64_t same =
                 other.split(gathered.costs, gathered.costs.positions - order.size(),
-                            {rules.capacity, rules.route_cost, rules.fleet_limit},
-                            turned, same_starts);
+                            RouteRules(*network), turned, same_starts);
             ARCFLEET_EQUAL(same, cost);
             if (cost < 0) {
                 continue;
             }
             const Plan plan = plan_of(arcs, starts);
             check_plan(*network, plan);
-            ARCFLEET_EQUAL(network->cost(plan), cost);
+            ARCFLEET_EQUAL(plan_cost(*network, plan), cost);
             ARCFLEET_EQUAL(starts == same_starts, true);
             for (size_t i = 0; i < order.size(); ++i) {
                 const int32_t arc =

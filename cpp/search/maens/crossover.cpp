@@ -88,8 +88,8 @@ void Crossover::list_places(int32_t arc) {
     const int count = directions[1] >= 0 ? 2 : 1;
     for (size_t r = 0; r < num_routes_; ++r) {
         const auto &route = routes_[r];
-        const int64_t excess =
-            tables_.excess(loads_[r] + demand) - tables_.excess(loads_[r]);
+        const int64_t excess = tables_.rules().excess(loads_[r] + demand) -
+                               tables_.rules().excess(loads_[r]);
         const size_t first = places_.size();
         int64_t least = INT64_MAX;
         for (size_t g = 0; g + 1 < route.size(); ++g) {
@@ -112,11 +112,11 @@ void Crossover::list_places(int32_t arc) {
             }
         }
     }
-    Place alone{INT64_MAX, tables_.excess(demand), num_routes_, 0, arc};
+    Place alone{INT64_MAX, tables_.rules().excess(demand), num_routes_, 0, arc};
     for (int k = 0; k < count; ++k) {
         const int32_t a = directions[k];
         const int64_t cost = int64_t{tables_.to(a)[0]} + tables_.from(a)[0] +
-                             tables_.arc(a).service_cost + tables_.route_cost();
+                             tables_.arc(a).service_cost + tables_.rules().route_cost();
         if (cost < alone.cost) {
             alone.cost = cost;
             alone.arc = a;

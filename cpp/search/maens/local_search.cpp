@@ -28,12 +28,13 @@ void MaensLocalSearch::start(const Individual &individual, int64_t best_cost) {
     steps_fitting_ = 0;
     steps_counted_ = 0;
     merging_ = false;
-    const auto capacity = static_cast<double>(std::max<int64_t>(1, tables_.capacity()));
+    const auto capacity =
+        static_cast<double>(std::max<int64_t>(1, tables_.rules().capacity()));
     const auto best = static_cast<double>(best_cost);
     const auto cost = static_cast<double>(std::max<int64_t>(1, individual.cost));
     price_ = best / capacity *
              (best / cost + static_cast<double>(individual.excess) / capacity + 1.0);
-    stale_.clear();
+    outdated_.clear();
     touched_.clear();
     std::fill(is_touched_.begin(), is_touched_.end(), uint8_t{0});
     for (const int32_t slot : plan_.slots()) {
@@ -61,7 +62,8 @@ bool MaensLocalSearch::remembers_truly() const {
     for (const int32_t slot : plan_.slots()) {
         for (const int32_t other : plan_.slots()) {
             if (slot > other || is_touched_[idx(slot)] || is_touched_[idx(other)] ||
-                std::count(stale_.begin(), stale_.end(), std::pair(slot, other)) > 0) {
+                std::count(outdated_.begin(), outdated_.end(), std::pair(slot, other)) >
+                    0) {
                 continue;
             }
             moves_.find_anew(slot, other, fresh);
@@ -101,7 +103,7 @@ bool MaensLocalSearch::refresh(const Deadline &deadline) {
             for (const int32_t other : plan_.slots()) {
                 if (slot <= other &&
                     (is_touched_[idx(slot)] || is_touched_[idx(other)])) {
-                    stale_.emplace_back(slot, other);
+                    outdated_.emplace_back(slot, other);
                     moves_.expect(slot, other);
                 }
             }
@@ -111,12 +113,12 @@ bool MaensLocalSearch::refresh(const Deadline &deadline) {
         }
         touched_.clear();
     }
-    while (!stale_.empty()) {
-        const auto [slot1, slot2] = stale_.back();
+    while (!outdated_.empty()) {
+        const auto [slot1, slot2] = outdated_.back();
         if (too_late(slot1, slot2, deadline)) {
             return false;
         }
-        stale_.pop_back();
+        outdated_.pop_back();
         moves_.find(slot1, slot2, front(slot1, slot2));
     }
     return true;
@@ -206,10 +208,11 @@ bool MaensLocalSearch::best_merge(const Deadline &deadline) {
         }
         const MaensRoute &one = plan_.route(slot1);
         const MaensRoute &two = plan_.route(slot2);
-        if (one.load + two.load > 2 * tables_.capacity()) {
+        if (one.load + two.load > 2 * tables_.rules().capacity()) {
             continue;
         }
-        const int64_t excess = -tables_.excess(one.load) - tables_.excess(two.load);
+        const int64_t excess =
+            -tables_.rules().excess(one.load) - tables_.rules().excess(two.load);
         const int64_t now = one.cost + two.cost;
         const int64_t limit = now + worth(-excess);
         int64_t cost = merge_split_.remembered(one.task_words + two.task_words, limit);

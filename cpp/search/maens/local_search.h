@@ -4,20 +4,15 @@
 #pragma once
 
 #include "base/random.h"
+#include "search/engine.h"
 #include "search/maens/merge_split.h"
 #include "search/maens/move_memory.h"
 
-#include <chrono>
 #include <cstdint>
 #include <utility>
 #include <vector>
 
 namespace arcfleet {
-
-struct Deadline {
-    std::chrono::steady_clock::time_point time;
-    bool passed() const { return std::chrono::steady_clock::now() >= time; }
-};
 
 class MaensLocalSearch {
   public:
@@ -67,7 +62,7 @@ class MaensLocalSearch {
     // Moves by pair of slots, and the pairs to be looked at again.
     std::vector<MoveFront> fronts_;
     size_t row_ = 0;
-    std::vector<std::pair<int32_t, int32_t>> stale_;
+    std::vector<std::pair<int32_t, int32_t>> outdated_;
     std::vector<uint8_t> is_touched_; // by slot
     std::vector<int32_t> touched_;
     // The merge-split step under way.

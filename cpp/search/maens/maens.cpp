@@ -1,19 +1,18 @@
 #include "search/maens/maens.h"
 
-#include "search/maens/scanner.h"
+#include "search/path_scanner.h"
 
 #include <algorithm>
-#include <numeric>
 
 namespace arcfleet {
 
 Maens::Maens(const Network &network, const MaensSettings &settings, uint64_t seed,
              const Plan &start)
     : tables_(network), settings_(settings), random_(seed),
-      start_(std::chrono::steady_clock::now()),
       population_(idx(settings.population),
                   idx(settings.population) * idx(settings.offspring)),
       crossover_(tables_), local_search_(tables_, settings.merge_pairs) {
+    start_clock();
     first_population(start);
 }
 
@@ -23,15 +22,15 @@ void Maens::first_population(const Plan &start) {
         child_.evaluate(tables_);
         add_first(child_);
     }
-    std::vector<int32_t> tasks(idx(tables_.num_tasks()));
-    std::iota(tasks.begin(), tasks.end(), 0);
-    MaensScanner scanner(tables_);
+    const PathScanningTables scanner_tables(tables_.network(), false);
+    PathScanner scanner(scanner_tables,
+                        {Choice::random_arc, Trigger::never, Filter::ellipse, 0.0,
+                         TieOrder::unserved_list});
     int32_t failures = 0;
     while (population_.size() < population_.num_survivors() &&
            failures < settings_.trials) {
-        child_.plan.arcs.clear();
-        child_.plan.route_starts.assign(1, 0);
-        scanner.scan_random(tasks, random_, child_.plan);
+        scanner.build(random_, {});
+        child_.plan = scanner.plan();
         child_.evaluate(tables_);
         const size_t nobody = population_.num_survivors();
         if (population_.has_clone(child_, nobody, nobody)) {
@@ -54,24 +53,17 @@ void Maens::offer(const Individual &individual) {
         return;
     }
     fitting_cost_ = std::min(fitting_cost_, individual.cost);
-    const int64_t limit = tables_.network().rules().fleet_limit;
     const auto routes = static_cast<int64_t>(individual.plan.num_routes());
-    if ((limit > 0 && routes > limit) ||
-        (best_cost_ >= 0 && individual.cost >= best_cost_)) {
-        return;
+    if (tables_.rules().fits_fleet(routes) &&
+        (!has_plan() || individual.cost < best_cost())) {
+        keep_best(individual.plan, individual.cost, iterations_);
     }
-    best_cost_ = individual.cost;
-    best_iteration_ = iterations_;
-    best_plan_ = individual.plan;
-    const std::chrono::duration<double> since =
-        std::chrono::steady_clock::now() - start_;
-    history_.push_back({since.count(), iterations_, best_cost_});
 }
 
 // Whether the plan in local search may be a new best; most steps end here.
 bool Maens::offer_searched() {
     const MaensPlan &plan = local_search_.plan();
-    if (plan.excess() > 0 || (best_cost_ >= 0 && plan.cost() >= best_cost_)) {
+    if (plan.excess() > 0 || (has_plan() && plan.cost() >= best_cost())) {
         return false;
     }
     plan.store(searched_child_);
@@ -105,7 +97,7 @@ bool Maens::search(const Deadline &deadline, int64_t target) {
             return false;
         }
         searching_ = outcome != MaensLocalSearch::Outcome::finished;
-        if (offer_searched() && best_cost_ <= target) {
+        if (offer_searched() && reached(target)) {
             return false;
         }
     }
@@ -149,21 +141,19 @@ void Maens::end_offspring() {
 }
 
 void Maens::run(int64_t iterations, double seconds, int64_t target, int /*threads*/) {
-    using Clock = std::chrono::steady_clock;
-    const Deadline deadline{Clock::now() + std::chrono::duration_cast<Clock::duration>(
-                                               std::chrono::duration<double>(seconds))};
+    const Deadline deadline = Deadline::in(seconds);
     const int64_t end = iterations_ + std::min(iterations, INT64_MAX - iterations_);
     if (tables_.num_tasks() == 0) { // nothing to search for
         iterations_ = end;
         return;
     }
-    while (iterations_ < end && !(best_cost_ >= 0 && best_cost_ <= target)) {
+    while (iterations_ < end && !reached(target)) {
         if (!under_way_) {
             if (deadline.passed()) {
                 return;
             }
             begin_offspring();
-            if (best_cost_ >= 0 && best_cost_ <= target) {
+            if (reached(target)) {
                 return;
             }
         }

@@ -3,6 +3,9 @@
 // routing problems"): a population of plans, crossover, local search with large steps,
 // and stochastic ranking. docs/maens.md says where it departs from the published
 // program.
+//
+// MAENS is here to be compared with, and frozen: the folder is kept working and its
+// seeds keep their plans, but new constraints and ideas go into ruin-recreate.
 #pragma once
 
 #include "base/random.h"
@@ -11,9 +14,7 @@
 #include "search/maens/local_search.h"
 #include "search/maens/population.h"
 
-#include <chrono>
 #include <cstdint>
-#include <vector>
 
 namespace arcfleet {
 
@@ -27,23 +28,15 @@ struct MaensSettings {
     int32_t tries_per_offspring; // crossovers, until one gives no clone
 };
 
-class Maens {
+class Maens : public Engine {
   public:
     // `start`, unless it has no routes, joins the first population.
     Maens(const Network &network, const MaensSettings &settings, uint64_t seed,
           const Plan &start);
 
-    // Goes on for up to `iterations` offspring, and stops when `seconds` have passed
-    // or a plan of at most `target` was found, also in the middle of a local search.
+    // An iteration is one offspring. A run may stop in the middle of a local search.
     // One thread does the work.
     void run(int64_t iterations, double seconds, int64_t target, int threads);
-
-    int64_t iterations() const { return iterations_; }
-    bool has_plan() const { return best_cost_ >= 0; }
-    int64_t best_cost() const { return best_cost_; }
-    int64_t best_iteration() const { return best_iteration_; }
-    const Plan &best_plan() const { return best_plan_; }
-    const std::vector<Improvement> &history() const { return history_; }
 
   private:
     void first_population(const Plan &start);
@@ -57,7 +50,6 @@ class Maens {
     MaensTables tables_;
     MaensSettings settings_;
     Random random_;
-    std::chrono::steady_clock::time_point start_;
     Population population_;
     Crossover crossover_;
     MaensLocalSearch local_search_;
@@ -70,14 +62,8 @@ class Maens {
     Individual child_;
     Individual searched_child_;
     int32_t tries_ = 0; // crossovers that gave no new member since the last that did
-    int64_t iterations_ = 0;
     // Cheapest plan within capacity, whatever the number of its routes.
     int64_t fitting_cost_ = INT64_MAX;
-    // Cheapest within the fleet limit as well.
-    int64_t best_cost_ = -1;
-    int64_t best_iteration_ = -1;
-    Plan best_plan_;
-    std::vector<Improvement> history_;
 };
 
 } // namespace arcfleet

@@ -6,9 +6,9 @@ namespace arcfleet {
 
 namespace {
 
-constexpr ScanRule kRules[] = {
-    ScanRule::far_from_depot, ScanRule::near_to_depot, ScanRule::most_demand_per_cost,
-    ScanRule::least_demand_per_cost, ScanRule::out_then_home};
+constexpr TieRule kRules[] = {TieRule::far_from_depot, TieRule::near_to_depot,
+                              TieRule::least_cost_per_demand,
+                              TieRule::most_cost_per_demand, TieRule::out_then_home};
 
 } // namespace
 
@@ -50,7 +50,7 @@ int64_t MergeSplit::plan(const std::vector<int32_t> &tasks, int64_t limit) {
     const auto scan_all = [&](auto &scanner) {
         scanner.take(tasks);
         int64_t best = INT64_MAX;
-        for (const ScanRule rule : kRules) {
+        for (const TieRule rule : kRules) {
             const int64_t cost = scanner.scan(rule, std::min(best, limit));
             if (cost < INT64_MAX) { // less than all before
                 best = cost;

@@ -56,10 +56,10 @@ void MaensMoves::insertions(int32_t from, int32_t to, MoveFront &front) const {
     const MaensRoute &source = plan_.route(from);
     const MaensRoute &target = plan_.route(to);
     const int64_t excess_before =
-        tables_.excess(source.load) + tables_.excess(target.load);
+        tables_.rules().excess(source.load) + tables_.rules().excess(target.load);
     const auto excess_change = [&](int64_t moved) {
-        return tables_.excess(source.load - moved) +
-               tables_.excess(target.load + moved) - excess_before;
+        return tables_.rules().excess(source.load - moved) +
+               tables_.rules().excess(target.load + moved) - excess_before;
     };
     const bool fits = excess_before == 0; // then no move lowers the excess
     const auto useless = [&](int64_t least, int64_t moved) {
@@ -124,10 +124,11 @@ void MaensMoves::insertions(int32_t from, int32_t to, MoveFront &front) const {
 void MaensMoves::swaps(int32_t slot1, int32_t slot2, MoveFront &front) const {
     const MaensRoute &one = plan_.route(slot1);
     const MaensRoute &two = plan_.route(slot2);
-    const int64_t excess_before = tables_.excess(one.load) + tables_.excess(two.load);
+    const int64_t excess_before =
+        tables_.rules().excess(one.load) + tables_.rules().excess(two.load);
     // A swap empties no route: the fixed cost, part of the gain there, stays.
-    const int64_t fixed = (one.size() == 1 ? tables_.route_cost() : 0) +
-                          (two.size() == 1 ? tables_.route_cost() : 0);
+    const int64_t fixed = (one.size() == 1 ? tables_.rules().route_cost() : 0) +
+                          (two.size() == 1 ? tables_.rules().route_cost() : 0);
     const bool fits = excess_before == 0; // then no swap lowers the excess
     for (int32_t i = 1; i <= one.size(); ++i) {
         const auto k = idx(i);
@@ -149,8 +150,9 @@ void MaensMoves::swaps(int32_t slot1, int32_t slot2, MoveFront &front) const {
                 continue;
             }
             const int64_t moved = int64_t{two.demand[m]} - demand;
-            const int64_t excess = tables_.excess(one.load + moved) +
-                                   tables_.excess(two.load - moved) - excess_before;
+            const int64_t excess = tables_.rules().excess(one.load + moved) +
+                                   tables_.rules().excess(two.load - moved) -
+                                   excess_before;
             const int64_t limit = excess >= 0 ? front.limit() : INT64_MAX;
             if (least >= limit) {
                 continue;

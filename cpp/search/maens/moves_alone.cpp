@@ -9,7 +9,7 @@ namespace arcfleet {
 void MaensMoves::inner_insertions(int32_t slot, int32_t length,
                                   MoveFront &front) const {
     const MaensRoute &route = plan_.route(slot);
-    const int64_t fixed = route.size() == length ? tables_.route_cost() : 0;
+    const int64_t fixed = route.size() == length ? tables_.rules().route_cost() : 0;
     for (int32_t i = 1; i + length - 1 <= route.size(); ++i) {
         const int32_t last = i + length - 1;
         if (fixed + (length == 1 ? route.least : route.least_of_two)[idx(i)] >=
@@ -91,17 +91,18 @@ void MaensMoves::to_new_route(int32_t slot, MoveFront &front) const {
     if (route.size() < 2) {
         return;
     }
-    const int64_t excess_before = tables_.excess(route.load);
+    const int64_t excess_before = tables_.rules().excess(route.load);
     const auto excess_change = [&](int64_t moved) {
-        return tables_.excess(route.load - moved) + tables_.excess(moved) -
-               excess_before;
+        return tables_.rules().excess(route.load - moved) +
+               tables_.rules().excess(moved) - excess_before;
     };
     for (int32_t i = 1; i <= route.size(); ++i) {
         const int32_t arc = route.arcs[idx(i)];
         const int64_t one_excess = excess_change(tables_.arc(arc).demand);
         for (const int32_t a : TaskDirections(tables_, arc)) {
             const int64_t alone = int64_t{tables_.to(a)[0]} + tables_.from(a)[0] +
-                                  tables_.arc(a).service_cost + tables_.route_cost();
+                                  tables_.arc(a).service_cost +
+                                  tables_.rules().route_cost();
             front.offer({alone - route.gain[idx(i)], one_excess, MoveKind::insert_one,
                          slot, kNewRoute, i, 0, a, a});
         }
@@ -117,7 +118,7 @@ void MaensMoves::to_new_route(int32_t slot, MoveFront &front) const {
                 const int64_t alone =
                     int64_t{tables_.to(a)[0]} + tables_.arc(a).service_cost +
                     tables_.deadhead(a, b) + tables_.arc(b).service_cost +
-                    tables_.from(b)[0] + tables_.route_cost();
+                    tables_.from(b)[0] + tables_.rules().route_cost();
                 front.offer({alone - gain, both_excess, MoveKind::insert_two, slot,
                              kNewRoute, i, 0, a, b});
             }

@@ -13,7 +13,7 @@ void MaensPlan::load(const Individual &individual) {
     cost_ = 0;
     excess_ = 0;
     for (size_t r = 0; r < individual.plan.num_routes(); ++r) {
-        const auto arcs = individual.route(r);
+        const auto arcs = individual.plan.route(r);
         set_arcs(open_slot(), arcs.data(), arcs.data() + arcs.size());
     }
 }
@@ -65,7 +65,7 @@ void MaensPlan::set_arcs(int32_t slot, const int32_t *first, const int32_t *last
 // Takes the route out of the sums.
 void MaensPlan::forget(int32_t slot) {
     cost_ -= routes_[idx(slot)].cost;
-    excess_ -= tables_.excess(routes_[idx(slot)].load);
+    excess_ -= tables_.rules().excess(routes_[idx(slot)].load);
 }
 
 // Computes all but the arcs, and adds the route to the sums.
@@ -84,7 +84,7 @@ void MaensPlan::rebuild(int32_t slot) {
     r.word = 0;
     r.task_words = 0;
     r.load = 0;
-    r.cost = tables_.route_cost();
+    r.cost = tables_.rules().route_cost();
     for (size_t i = 0; i < positions; ++i) {
         const Arc &arc = tables_.arc(r.arcs[i]);
         r.start[i] = arc.start;
@@ -102,7 +102,7 @@ void MaensPlan::rebuild(int32_t slot) {
         r.gap[i] = tables_.distances_from(r.end[i])[r.start[i + 1]];
         r.cost += r.gap[i];
     }
-    const int64_t fixed = positions == 3 ? tables_.route_cost() : 0;
+    const int64_t fixed = positions == 3 ? tables_.rules().route_cost() : 0;
     r.least_of_all = kNoWay;
     for (size_t i = 1; i + 1 < positions; ++i) {
         r.task_words += tables_.task_word(tables_.arc(r.arcs[i]).task);
@@ -113,7 +113,7 @@ void MaensPlan::rebuild(int32_t slot) {
     }
     rebuild_twos(r);
     cost_ += r.cost;
-    excess_ += tables_.excess(r.load);
+    excess_ += tables_.rules().excess(r.load);
 }
 
 void MaensPlan::rebuild_twos(MaensRoute &r) const {
@@ -122,7 +122,7 @@ void MaensPlan::rebuild_twos(MaensRoute &r) const {
     r.least_of_two.resize(positions);
     r.pairs.resize(4 * positions);
     r.num_pairs.resize(positions);
-    const int64_t fixed = positions == 4 ? tables_.route_cost() : 0;
+    const int64_t fixed = positions == 4 ? tables_.rules().route_cost() : 0;
     for (size_t i = 1; i + 2 < positions; ++i) {
         r.gain_of_two[i] = r.gap[i - 1] + r.service_cost[i] + r.gap[i] +
                            r.service_cost[i + 1] + r.gap[i + 1] -

@@ -10,13 +10,13 @@ void Individual::evaluate(const MaensTables &tables) {
     excess = 0;
     for (size_t r = 0; r < plan.num_routes(); ++r) {
         int64_t load = 0;
-        for (const int32_t a : route(r)) {
+        for (const int32_t a : plan.route(r)) {
             load += tables.arc(a).demand;
         }
         loads.push_back(load);
-        excess += tables.excess(load);
+        excess += tables.rules().excess(load);
     }
-    cost = tables.network().cost(plan);
+    cost = plan_cost(tables.network(), plan);
 }
 
 Population::Population(size_t survivors, size_t offspring)

@@ -6,7 +6,6 @@
 #include "search/maens/tables.h"
 
 #include <cstdint>
-#include <span>
 #include <vector>
 
 namespace arcfleet {
@@ -19,10 +18,6 @@ struct Individual {
 
     bool same_value(const Individual &other) const {
         return cost == other.cost && excess == other.excess;
-    }
-    std::span<const int32_t> route(size_t number) const {
-        const int32_t *arcs = plan.arcs.data();
-        return {arcs + plan.route_starts[number], arcs + plan.route_starts[number + 1]};
     }
     // Computes loads, cost and excess from the plan.
     void evaluate(const MaensTables &tables);

@@ -19,18 +19,18 @@ constexpr size_t kBits = 64;
 
 // A bit for each of the cells, at most 64, that fit and are as near as that.
 template <typename Cell>
-uint64_t nearest_cells(const Cell *distance, const Cell *open, size_t width, Cell room,
-                       Cell nearest) {
+uint64_t nearest_cells(const Cell *distance, const Cell *open, size_t width,
+                       Cell remaining, Cell nearest) {
     uint64_t bits = 0;
 #if defined(__SSE2__)
     if constexpr (sizeof(Cell) == 2) {
-        const __m128i rooms = _mm_set1_epi16(room);
+        const __m128i most = _mm_set1_epi16(remaining);
         const __m128i wanted = _mm_set1_epi16(nearest);
         for (size_t i = 0; i < width; i += kStep) {
             const auto load = [&](const Cell *cells) {
                 return _mm_loadu_si128(reinterpret_cast<const __m128i *>(cells + i));
             };
-            const __m128i both = _mm_and_si128(_mm_cmplt_epi16(load(open), rooms),
+            const __m128i both = _mm_and_si128(_mm_cmplt_epi16(load(open), most),
                                                _mm_cmpeq_epi16(load(distance), wanted));
             const auto eight = static_cast<uint64_t>(
                 _mm_movemask_epi8(_mm_packs_epi16(both, _mm_setzero_si128())));
@@ -40,7 +40,7 @@ uint64_t nearest_cells(const Cell *distance, const Cell *open, size_t width, Cel
     }
 #endif
     for (size_t i = 0; i < width; ++i) {
-        bits |= uint64_t{open[i] < room && distance[i] == nearest} << i;
+        bits |= uint64_t{open[i] < remaining && distance[i] == nearest} << i;
     }
     return bits;
 }
@@ -50,7 +50,7 @@ uint64_t nearest_cells(const Cell *distance, const Cell *open, size_t width, Cel
 template <typename Cell> bool RuleScanner<Cell>::fits(const MaensTables &tables) {
     const Network &network = tables.network();
     constexpr auto most = int64_t{std::numeric_limits<Cell>::max()};
-    return tables.capacity() <= most &&
+    return tables.rules().capacity() <= most &&
            static_cast<int64_t>(network.arcs().size()) <= most &&
            std::all_of(network.distances().begin(), network.distances().end(),
                        [](int32_t distance) { return distance < most; });
@@ -63,7 +63,7 @@ RuleScanner<Cell>::RuleScanner(const MaensTables &tables, size_t most_cells)
     const size_t arcs = tables.network().arcs().size();
     place_.resize(arcs);
     for (size_t number = 0; number < kOrders; ++number) {
-        const auto rule = static_cast<ScanRule>(number);
+        const auto rule = static_cast<TieRule>(number);
         Preference &preference = preferences_[number];
         preference.arc.resize(arcs);
         std::iota(preference.arc.begin(), preference.arc.end(), 0);
@@ -76,31 +76,20 @@ RuleScanner<Cell>::RuleScanner(const MaensTables &tables, size_t most_cells)
     }
 }
 
+template <typename Cell> TieKey RuleScanner<Cell>::tie_key(int32_t a) const {
+    const Arc &arc = tables_.arc(a);
+    // No demand at no cost counts as little demand, so that the rules are orders.
+    const int32_t cost =
+        arc.demand == 0 ? std::max(1, arc.service_cost) : arc.service_cost;
+    return {arc.demand, cost, tables_.from(a)[0]};
+}
+
 // Arcs that end at the depot come last: they would waste the rest of the route.
 template <typename Cell>
-bool RuleScanner<Cell>::better(ScanRule rule, int32_t a, int32_t b) const {
-    const Arc &x = tables_.arc(a);
-    const Arc &y = tables_.arc(b);
-    if ((x.end == 0) != (y.end == 0)) {
-        return y.end == 0;
-    }
-    // No demand at no cost counts as little demand, so that this is an order.
-    const auto more_per_cost = [](const Arc &one, const Arc &two) {
-        const auto cost = [](const Arc &arc) {
-            return arc.demand == 0 ? std::max(1, arc.service_cost) : arc.service_cost;
-        };
-        return int64_t{one.demand} * cost(two) > int64_t{two.demand} * cost(one);
-    };
-    switch (rule) {
-    case ScanRule::far_from_depot:
-        return tables_.from(a)[0] > tables_.from(b)[0];
-    case ScanRule::near_to_depot:
-        return tables_.from(a)[0] < tables_.from(b)[0];
-    case ScanRule::most_demand_per_cost:
-        return more_per_cost(x, y);
-    default:
-        return more_per_cost(y, x);
-    }
+bool RuleScanner<Cell>::better(TieRule rule, int32_t a, int32_t b) const {
+    const bool a_ends = tables_.arc(a).end == 0;
+    const bool b_ends = tables_.arc(b).end == 0;
+    return a_ends != b_ends ? b_ends : prefers(rule, tie_key(a), tie_key(b));
 }
 
 template <typename Cell>
@@ -196,7 +185,7 @@ int32_t RuleScanner<Cell>::new_node(int32_t before, int32_t a) {
     node.next.fill(0);
     const int64_t driven = last.driven + tables_.distances_from(last.end)[arc.start];
     node.driven = driven + arc.service_cost;
-    node.begun = last.cost + tables_.route_cost() +
+    node.begun = last.cost + tables_.rules().route_cost() +
                  tables_.distances_from(0)[arc.start] - driven;
     node.load_before = last.load_after;
     node.load_after = last.load_after + arc.demand;
@@ -210,7 +199,7 @@ int32_t RuleScanner<Cell>::new_node(int32_t before, int32_t a) {
 template <typename Cell> void RuleScanner<Cell>::cut(int32_t number) {
     Node &node = nodes_[idx(number)];
     const auto fits = [&](int32_t first) {
-        return node.load_after - nodes_[idx(first)].load_before <= tables_.capacity();
+        return tables_.rules().fits(node.load_after - nodes_[idx(first)].load_before);
     };
     const int32_t old = nodes_[idx(node.before)].cut;
     node.cut = number;
@@ -253,17 +242,18 @@ template <typename Cell> void RuleScanner<Cell>::find_nearest(Node &node) {
     const Cell *open = open_.data();
     for (;;) {
         const Cell *distance = row_at(node);
-        const auto room = static_cast<Cell>(tables_.capacity() - node.load);
+        const auto remaining =
+            static_cast<Cell>(tables_.rules().remaining_capacity(node.load));
         Cell nearest = kServed;
         for (size_t i = 0; i < width_; ++i) {
             // A mask, where a condition would be compiled to a branch.
-            const auto too_much = static_cast<Cell>(-(open[i] >= room) & kServed);
+            const auto too_much = static_cast<Cell>(-(open[i] >= remaining) & kServed);
             nearest = std::min(nearest, static_cast<Cell>(distance[i] | too_much));
         }
         if (nearest < kServed) {
             node.nearest = nearest;
             if (width_ <= kBits) {
-                node.ties = nearest_cells(distance, open, width_, room, nearest);
+                node.ties = nearest_cells(distance, open, width_, remaining, nearest);
             }
             return;
         }
@@ -283,13 +273,14 @@ template <typename Cell> void RuleScanner<Cell>::choose(Node &node, size_t numbe
     const Cell *rank = preference.here.data();
     const Cell *open = open_.data();
     const Cell *distance = row_at(node);
-    const auto room = static_cast<Cell>(tables_.capacity() - node.load);
+    const auto remaining =
+        static_cast<Cell>(tables_.rules().remaining_capacity(node.load));
     const auto nearest = static_cast<Cell>(node.nearest);
     Cell first = kServed;
     Cell ties = 0;
     for (size_t i = 0; i < width_; ++i) {
         const auto other =
-            static_cast<Cell>(-(open[i] >= room) | -(distance[i] != nearest));
+            static_cast<Cell>(-(open[i] >= remaining) | -(distance[i] != nearest));
         first = std::min(first, static_cast<Cell>(rank[i] | (other & kServed)));
         ties = static_cast<Cell>(ties + other + 1);
     }
@@ -317,7 +308,7 @@ void RuleScanner<Cell>::choose_of_ties(Node &node, size_t number) const {
     node.arc[number] = arc_[first];
 }
 
-template <typename Cell> int64_t RuleScanner<Cell>::scan(ScanRule rule, int64_t limit) {
+template <typename Cell> int64_t RuleScanner<Cell>::scan(TieRule rule, int64_t limit) {
     order_.clear();
     num_marked_ = 0;
     last_ = 0;
@@ -326,11 +317,8 @@ template <typename Cell> int64_t RuleScanner<Cell>::scan(ScanRule rule, int64_t 
         if (node.nearest < 0) {
             find_nearest(node);
         }
-        const ScanRule now = rule != ScanRule::out_then_home ? rule
-                             : 2 * node.load < tables_.capacity()
-                                 ? ScanRule::far_from_depot
-                                 : ScanRule::near_to_depot;
-        const auto number = static_cast<size_t>(now);
+        const auto number =
+            static_cast<size_t>(plain_rule(rule, tables_.rules(), node.load));
         if (node.arc[number] < 0) {
             choose(node, number);
         }

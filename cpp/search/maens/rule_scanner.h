@@ -1,9 +1,13 @@
 // Path scanning over the tasks of two routes, as merge-split needs it: always to the
 // nearest arc that fits, ties by one of five rules, and the order cut into routes at
-// least cost. What it gives depends on the set of tasks only, not on their order.
+// least cost. The outcome depends on the set of tasks only, not on their order.
+// Merge-split is most of MAENS's work, so this scanner is apart from path_scanner.h:
+// the five rules share their way as long as they choose alike, and the split grows with
+// it.
 #pragma once
 
 #include "search/maens/tables.h"
+#include "search/tie_rules.h"
 
 #include <array>
 #include <cstdint>
@@ -11,14 +15,6 @@
 #include <vector>
 
 namespace arcfleet {
-
-enum class ScanRule : int32_t {
-    far_from_depot,
-    near_to_depot,
-    most_demand_per_cost,
-    least_demand_per_cost,
-    out_then_home, // far while less than half full, near from then on
-};
 
 // Cells are what vector instructions work on: of 16 bits, where `fits` says that they
 // suffice, they do twice as many at a time as of 32.
@@ -34,13 +30,13 @@ template <typename Cell> class RuleScanner {
     void take(const std::vector<int32_t> &tasks);
     // The cost of the routes made by a rule; INT64_MAX where it is not below `limit`,
     // mostly before all of them are made.
-    int64_t scan(ScanRule rule, int64_t limit);
+    int64_t scan(TieRule rule, int64_t limit);
     // The routes of the last scan, if it gave a cost.
     void write(Plan &plan) const;
 
   private:
     static constexpr Cell kServed = std::numeric_limits<Cell>::max();
-    static constexpr size_t kOrders = 4; // the fifth rule is made of two others
+    static constexpr size_t kOrders = kPlainTieRules;
 
     // Among arcs equally near the first in a rule's order wins.
     struct Preference {
@@ -79,7 +75,8 @@ template <typename Cell> class RuleScanner {
     void choose(Node &node, size_t number);
     void choose_of_ties(Node &node, size_t number) const;
     const Cell *row_at(const Node &node);
-    bool better(ScanRule rule, int32_t a, int32_t b) const;
+    bool better(TieRule rule, int32_t a, int32_t b) const;
+    TieKey tie_key(int32_t a) const;
     int32_t least_service_cost(int32_t a) const;
     const Cell *row(size_t place);
 

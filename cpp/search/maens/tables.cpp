@@ -9,8 +9,7 @@ namespace arcfleet {
 MaensTables::MaensTables(const Network &network)
     : network_(network), arcs_(network.arcs().data()),
       distances_(network.distances().data()),
-      num_terminals_(idx(network.num_terminals())), capacity_(network.rules().capacity),
-      route_cost_(network.rules().route_cost) {
+      num_terminals_(idx(network.num_terminals())), rules_(network) {
     const size_t size = num_terminals_;
     transposed_.resize(size * size);
     for (size_t from = 0; from < size; ++from) {

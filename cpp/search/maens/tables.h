@@ -2,6 +2,8 @@
 #pragma once
 
 #include "network/network.h"
+#include "search/plan.h"
+#include "search/rules.h"
 
 #include <cstdint>
 #include <vector>
@@ -15,11 +17,7 @@ class MaensTables {
     const Network &network() const { return network_; }
     const Arc &arc(int32_t a) const { return arcs_[a]; }
     int32_t num_tasks() const { return network_.num_tasks(); }
-    int64_t capacity() const { return capacity_; }
-    int64_t route_cost() const { return route_cost_; }
-    int64_t excess(int64_t load) const {
-        return load > capacity_ ? load - capacity_ : 0;
-    }
+    const RouteRules &rules() const { return rules_; }
 
     // Distances from a terminal and to one, by terminal.
     const int32_t *distances_from(int32_t terminal) const {
@@ -50,8 +48,7 @@ class MaensTables {
     const Arc *arcs_;
     const int32_t *distances_;
     size_t num_terminals_;
-    int64_t capacity_;
-    int64_t route_cost_;
+    RouteRules rules_;
     std::vector<int32_t> transposed_;
     std::vector<int64_t> arc_floor_;
     std::vector<int64_t> task_floor_; // by arc

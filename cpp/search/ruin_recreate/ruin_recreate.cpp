@@ -1,6 +1,7 @@
+#include "search/ruin_recreate/ruin_recreate.h"
+
 #include "base/parallel.h"
 #include "search/path_scanning.h"
-#include "search/ruin_recreate.h"
 
 #include <algorithm>
 #include <cmath>
@@ -27,21 +28,15 @@ constexpr int kTrial = 300;
 constexpr int64_t kFirstPlans = 10;
 
 Plan first_plan(const Network &network, uint64_t seed) {
-    const PathScanningRules rules{Choice::random_arc, Trigger::nearby,
-                                  Filter::efficiency, 3.0};
-    PathScanning scanning(network, rules, seed);
+    const PathScanningSettings settings{Choice::random_arc, Trigger::nearby,
+                                        Filter::efficiency, 3.0};
+    PathScanning scanning(network, settings, seed);
     scanning.run(kFirstPlans, 1e6, -1, 1);
     if (scanning.has_plan()) {
         return scanning.best_plan();
     }
     // None kept the fleet limit: the search has to find its way to it from afar.
-    Plan plan;
-    plan.route_starts.push_back(0);
-    for (int32_t task = 0; task < network.num_tasks(); ++task) {
-        plan.arcs.push_back(network.task_arc(task));
-        plan.route_starts.push_back(task + 1);
-    }
-    return plan;
+    return one_route_per_task(network);
 }
 
 } // namespace
@@ -49,8 +44,8 @@ Plan first_plan(const Network &network, uint64_t seed) {
 RuinRecreate::RuinRecreate(const Network &network, const RuinRecreateSettings &settings,
                            uint64_t seed, int chains, const Horizon &horizon,
                            const Plan &start)
-    : tables_(network, settings), horizon_(horizon),
-      start_(std::chrono::steady_clock::now()) {
+    : tables_(network, settings), horizon_(horizon) {
+    start_clock();
     const Plan first = start.num_routes() > 0 ? start : first_plan(network, seed);
     chains_.reserve(static_cast<size_t>(chains));
     for (int i = 0; i < chains; ++i) {
@@ -90,12 +85,6 @@ double RuinRecreate::seconds_per_iteration(const Plan &plan, uint64_t seed) cons
     return std::max(1e-8, (elapsed() - before) / kTrial);
 }
 
-double RuinRecreate::elapsed() const {
-    const std::chrono::duration<double> since =
-        std::chrono::steady_clock::now() - start_;
-    return since.count();
-}
-
 double RuinRecreate::temperature(const Chain &chain) const {
     double left = 0.0; // of this cycle
     if (horizon_.seconds > 0.0) {
@@ -123,22 +112,19 @@ double RuinRecreate::temperature(const Chain &chain) const {
 
 void RuinRecreate::offer(const Chain &chain, int64_t cost) {
     const std::lock_guard lock(mutex_);
-    if (!chain.best_fits_fleet() || (best_cost_ >= 0 && cost >= best_cost_)) {
-        return;
+    if (chain.best_fits_fleet() && (!has_plan() || cost < best_cost())) {
+        // Counted as if the chains took turns.
+        const int64_t iteration = std::max<int64_t>(0, chain.iterations() - 1) *
+                                  static_cast<int64_t>(chains_.size());
+        keep_best(chain.best_plan(), cost, iteration);
     }
-    best_cost_ = cost;
-    // Counted as if the chains took turns.
-    best_iteration_ = std::max<int64_t>(0, chain.iterations() - 1) *
-                      static_cast<int64_t>(chains_.size());
-    best_plan_ = chain.best_plan();
-    history_.push_back({elapsed(), best_iteration_, cost});
 }
 
 void RuinRecreate::run_chain(size_t number, int64_t until, double deadline,
                              int64_t target) {
     Chain &chain = chains_[number];
     while (chain.iterations() < until && elapsed() < deadline &&
-           !reached_.load(std::memory_order_relaxed)) {
+           !done_.load(std::memory_order_relaxed)) {
         const double degree = temperature(chain);
         const int64_t batch_end =
             std::min(until, chain.iterations() / kBatch * kBatch + kBatch);
@@ -146,7 +132,7 @@ void RuinRecreate::run_chain(size_t number, int64_t until, double deadline,
             if (chain.step(degree)) {
                 offer(chain, chain.best_cost());
                 if (chain.best_fits_fleet() && chain.best_cost() <= target) {
-                    reached_.store(true, std::memory_order_relaxed);
+                    done_.store(true, std::memory_order_relaxed);
                     return;
                 }
             }
@@ -167,7 +153,7 @@ void RuinRecreate::start_next_cycle() {
     ++cycle_;
     if (cycle_ % 2 == 1 && has_plan()) {
         for (Chain &chain : chains_) {
-            chain.continue_from(best_plan_);
+            chain.continue_from(best_plan());
         }
     }
 }
@@ -178,8 +164,8 @@ void RuinRecreate::run(int64_t iterations, double seconds, int64_t target,
     const auto chains = static_cast<int64_t>(chains_.size());
     // Each chain's share; the last few iterations go to the first chains.
     const int64_t end = iterations_ + std::min(iterations, INT64_MAX - iterations_);
-    reached_ = best_cost_ >= 0 && best_cost_ <= target;
-    while (iterations_ < end && elapsed() < deadline && !reached_) {
+    done_ = reached(target);
+    while (iterations_ < end && elapsed() < deadline && !done_) {
         std::atomic<size_t> next{0};
         run_workers(std::min(threads, static_cast<int>(chains)), [&](int) {
             for (size_t i = next++; i < chains_.size(); i = next++) {
