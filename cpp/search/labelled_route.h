@@ -1,6 +1,6 @@
 // A route as an order of tasks without directions. Labels give, at every place, what
 // the best choice of all directions before and after it costs, so that every change is
-// judged by the cost it has once all directions are chosen anew (Vidal 2017, "Node,
+// evaluated by the cost it has once all directions are chosen anew (Vidal 2017, "Node,
 // edge, arc routing and turn penalties").
 #pragma once
 

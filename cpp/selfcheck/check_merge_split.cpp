@@ -117,12 +117,12 @@ void check_memory(const MaensTables &tables, const std::vector<int32_t> &tasks,
     ARCFLEET_EQUAL(merge_split.cost(turned, cheapest) >= cheapest, true);
     ARCFLEET_EQUAL(merge_split.cost(tasks, cheapest + 1), cheapest);
     ARCFLEET_EQUAL(merge_split.cost(turned, INT64_MAX), cheapest);
-    uint64_t words = 0;
+    uint64_t hash = 0;
     for (const int32_t task : tasks) {
-        words += tables.task_word(task);
+        hash += tables.task_hash(task);
     }
-    ARCFLEET_EQUAL(merge_split.remembered(words, INT64_MAX), cheapest);
-    ARCFLEET_EQUAL(merge_split.remembered(words + 1, INT64_MAX), -1);
+    ARCFLEET_EQUAL(merge_split.remembered(hash, INT64_MAX), cheapest);
+    ARCFLEET_EQUAL(merge_split.remembered(hash + 1, INT64_MAX), -1);
     ARCFLEET_EQUAL(merge_split.plan(turned, cheapest), INT64_MAX);
     ARCFLEET_EQUAL(merge_split.plan(turned, INT64_MAX), cheapest);
     ARCFLEET_EQUAL(merge_split.routes().arcs == best, true);

@@ -50,6 +50,7 @@ void check_plan(const Network &network, const Plan &plan);
 void check_dijkstra();
 void check_path_scanning();
 void check_labelled_route();
+void check_moves();
 void check_ruin_recreate();
 void check_split();
 void check_maens();

@@ -174,8 +174,8 @@ void MaensLocalSearch::draw_pairs(Random &random) {
         pairs_.resize(wanted);
     }
     for (const auto &[slot1, slot2] : pairs_) {
-        merge_split_.expect(plan_.route(slot1).task_words +
-                            plan_.route(slot2).task_words);
+        merge_split_.expect(plan_.route(slot1).task_hash +
+                            plan_.route(slot2).task_hash);
     }
     next_pair_ = 0;
     best_change_ = -kNothing;
@@ -215,7 +215,7 @@ bool MaensLocalSearch::best_merge(const Deadline &deadline) {
             -tables_.rules().excess(one.load) - tables_.rules().excess(two.load);
         const int64_t now = one.cost + two.cost;
         const int64_t limit = now + worth(-excess);
-        int64_t cost = merge_split_.remembered(one.task_words + two.task_words, limit);
+        int64_t cost = merge_split_.remembered(one.task_hash + two.task_hash, limit);
         if (cost < 0) {
             collect_tasks(slot1, slot2);
             cost = merge_split_.cost(tasks_, limit);

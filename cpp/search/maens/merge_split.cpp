@@ -26,24 +26,24 @@ MergeSplit::MergeSplit(const MaensTables &tables)
 }
 
 int64_t MergeSplit::cost(const std::vector<int32_t> &tasks, int64_t limit) {
-    uint64_t words = 0;
+    uint64_t hash = 0;
     for (const int32_t task : tasks) {
-        words += tables_.task_word(task);
+        hash += tables_.task_hash(task);
     }
-    const int64_t known = remembered(words, limit);
+    const int64_t known = remembered(hash, limit);
     if (known >= 0) {
         return known;
     }
     const int64_t found = plan(tasks, limit);
     // INT64_MAX, where there is no limit, has no double, and needs none.
     const int64_t cost = std::min({found, limit, INT64_MAX / 2});
-    memory_[words % kMemory] = {words, 2 * cost + (found < limit ? 0 : 1)};
+    memory_[hash % kMemory] = {hash, 2 * cost + (found < limit ? 0 : 1)};
     return cost;
 }
 
-int64_t MergeSplit::remembered(uint64_t words, int64_t limit) const {
-    const Remembered &known = memory_[words % kMemory];
-    return known.words == words && known.answers(limit) ? known.twice_cost / 2 : -1;
+int64_t MergeSplit::remembered(uint64_t hash, int64_t limit) const {
+    const Remembered &known = memory_[hash % kMemory];
+    return known.hash == hash && known.answers(limit) ? known.twice_cost / 2 : -1;
 }
 
 int64_t MergeSplit::plan(const std::vector<int32_t> &tasks, int64_t limit) {

@@ -21,10 +21,10 @@ class MergeSplit {
     // Cost of the best routes for these tasks, remembered or found anew. Where it is
     // not below `limit`, any number that is not either: most scans end early.
     int64_t cost(const std::vector<int32_t> &tasks, int64_t limit);
-    // The same for the tasks whose words have this sum; negative if not remembered.
-    int64_t remembered(uint64_t words, int64_t limit) const;
-    // Says that `remembered` will soon be asked for these words.
-    void expect(uint64_t words) const { prefetch(&memory_[words % kMemory]); }
+    // The same for the tasks whose hashes have this sum; negative if not remembered.
+    int64_t remembered(uint64_t hash, int64_t limit) const;
+    // Announces that `remembered` will soon be asked for this hash.
+    void expect(uint64_t hash) const { prefetch(&memory_[hash % kMemory]); }
     // Finds the best routes for these tasks; they are in `routes` until the next call.
     // INT64_MAX where none cost less than `limit`.
     int64_t plan(const std::vector<int32_t> &tasks, int64_t limit);
@@ -38,7 +38,7 @@ class MergeSplit {
 
     // Four of them fill a line of the cache.
     struct Remembered {
-        uint64_t words = 0;
+        uint64_t hash = 0;
         int64_t twice_cost = 1; // and one more where the cost is that or above
         bool answers(int64_t limit) const {
             return twice_cost % 2 == 0 || twice_cost / 2 >= limit;

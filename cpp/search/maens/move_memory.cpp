@@ -12,7 +12,7 @@ void MoveMemory::find_anew(int32_t slot1, int32_t slot2, MoveFront &front) const
         return;
     }
     // An order that depends on the routes alone, so that slots make no difference.
-    if (plan_.route(slot1).word > plan_.route(slot2).word) {
+    if (plan_.route(slot1).hash > plan_.route(slot2).hash) {
         std::swap(slot1, slot2);
     }
     moves_.between(slot1, slot2, front);
@@ -20,14 +20,14 @@ void MoveMemory::find_anew(int32_t slot1, int32_t slot2, MoveFront &front) const
 
 uint64_t MoveMemory::key_of(int32_t slot1, int32_t slot2) const {
     const auto [low, high] =
-        std::minmax(plan_.route(slot1).word, plan_.route(slot2).word);
+        std::minmax(plan_.route(slot1).hash, plan_.route(slot2).hash);
     // A route with itself is no pair: the sum tells these apart as well.
     const uint64_t alone = slot1 == slot2 ? 0x9E3779B97F4A7C15ULL : 0;
     return ((low + alone) * 0xD1342543DE82EF95ULL + high) | kHasMoves;
 }
 
 void MoveMemory::find(int32_t slot1, int32_t slot2, MoveFront &front) {
-    if (plan_.route(slot1).word > plan_.route(slot2).word) {
+    if (plan_.route(slot1).hash > plan_.route(slot2).hash) {
         std::swap(slot1, slot2);
     }
     const uint64_t key = key_of(slot1, slot2);

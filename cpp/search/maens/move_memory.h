@@ -18,7 +18,7 @@ class MoveMemory {
     // The moves between two routes, or of one alone if the slots are the same.
     void find(int32_t slot1, int32_t slot2, MoveFront &front);
     void find_anew(int32_t slot1, int32_t slot2, MoveFront &front) const;
-    // Says that `find` will soon be asked for these routes.
+    // Announces that `find` will soon be asked for these routes.
     void expect(int32_t slot1, int32_t slot2) const {
         prefetch(&keys_[place_of(key_of(slot1, slot2))]);
     }

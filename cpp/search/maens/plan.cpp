@@ -81,8 +81,8 @@ void MaensPlan::rebuild(int32_t slot) {
     r.service_cost.resize(positions);
     r.turned_service_cost.resize(positions);
     r.least.resize(positions);
-    r.word = 0;
-    r.task_words = 0;
+    r.hash = 0;
+    r.task_hash = 0;
     r.load = 0;
     r.cost = tables_.rules().route_cost();
     for (size_t i = 0; i < positions; ++i) {
@@ -95,8 +95,8 @@ void MaensPlan::rebuild(int32_t slot) {
         r.service_cost[i] = arc.service_cost;
         r.turned_service_cost[i] =
             arc.inverse >= 0 ? tables_.arc(arc.inverse).service_cost : kNoWay;
-        r.word = (r.word + tables_.arc_word(r.arcs[i])) * 0x9E3779B97F4A7C15ULL;
-        r.word ^= r.word >> 29;
+        r.hash = (r.hash + tables_.arc_hash(r.arcs[i])) * 0x9E3779B97F4A7C15ULL;
+        r.hash ^= r.hash >> 29;
     }
     for (size_t i = 0; i + 1 < positions; ++i) {
         r.gap[i] = tables_.distances_from(r.end[i])[r.start[i + 1]];
@@ -105,7 +105,7 @@ void MaensPlan::rebuild(int32_t slot) {
     const int64_t fixed = positions == 3 ? tables_.rules().route_cost() : 0;
     r.least_of_all = kNoWay;
     for (size_t i = 1; i + 1 < positions; ++i) {
-        r.task_words += tables_.task_word(tables_.arc(r.arcs[i]).task);
+        r.task_hash += tables_.task_hash(tables_.arc(r.arcs[i]).task);
         r.closed[i] = tables_.distances_from(r.end[i - 1])[r.start[i + 1]];
         r.gain[i] = r.gap[i - 1] + r.service_cost[i] + r.gap[i] - r.closed[i] + fixed;
         r.least[i] = tables_.task_floor(r.arcs[i]) - r.gain[i];
@@ -146,22 +146,31 @@ void MaensPlan::rebuild_twos(MaensRoute &r) const {
 }
 
 int32_t MaensPlan::apply(const MaensMove &move) {
-    forget(move.from);
-    if (move.kind == MoveKind::swap) {
-        if (move.to != move.from) {
-            forget(move.to);
-        }
-        routes_[idx(move.from)].arcs[idx(move.position)] = move.second;
-        routes_[idx(move.to)].arcs[idx(move.gap)] = move.first;
-        rebuild(move.from);
-        if (move.to != move.from) {
-            rebuild(move.to);
-        }
+    if (move.type == MoveType::swap) {
+        apply_swap(move);
         return kNewRoute;
     }
+    return apply_insertion(move);
+}
+
+void MaensPlan::apply_swap(const MaensMove &move) {
+    forget(move.from);
+    if (move.to != move.from) {
+        forget(move.to);
+    }
+    routes_[idx(move.from)].arcs[idx(move.position)] = move.second;
+    routes_[idx(move.to)].arcs[idx(move.gap)] = move.first;
+    rebuild(move.from);
+    if (move.to != move.from) {
+        rebuild(move.to);
+    }
+}
+
+int32_t MaensPlan::apply_insertion(const MaensMove &move) {
+    forget(move.from);
     const int32_t opened = move.to == kNewRoute ? open_slot() : kNewRoute;
     const int32_t to = opened != kNewRoute ? opened : move.to;
-    const int32_t length = move.kind == MoveKind::insert_two ? 2 : 1;
+    const int32_t length = move.type == MoveType::insert_two ? 2 : 1;
     auto &source = routes_[idx(move.from)].arcs;
     auto &target = routes_[idx(to)].arcs;
     const int32_t inserted[] = {move.first, move.second};

@@ -44,14 +44,14 @@ struct MaensRoute {
     std::vector<int32_t> num_pairs;
     int64_t least_of_all = 0; // of `least`
     int64_t load = 0;
-    int64_t cost = 0;        // service, deadhead and the fixed cost
-    uint64_t word = 0;       // tells sequences of arcs apart
-    uint64_t task_words = 0; // sum over the tasks: tells sets of tasks apart
+    int64_t cost = 0;       // service, deadhead and the fixed cost
+    uint64_t hash = 0;      // tells sequences of arcs apart
+    uint64_t task_hash = 0; // sum over the tasks: tells sets of tasks apart
 
     int32_t size() const { return static_cast<int32_t>(arcs.size()) - 2; }
 };
 
-enum class MoveKind : int32_t { insert_one, insert_two, swap };
+enum class MoveType : int32_t { insert_one, insert_two, swap };
 
 constexpr int32_t kNewRoute = -1;
 
@@ -62,7 +62,7 @@ constexpr int32_t kNewRoute = -1;
 struct MaensMove {
     int64_t cost; // change of the plan's cost
     int64_t excess;
-    MoveKind kind;
+    MoveType type;
     int32_t from;
     int32_t to;
     int32_t position;
@@ -88,13 +88,15 @@ class MaensPlan {
     size_t num_slots() const { return routes_.size(); }
     const MaensRoute &route(int32_t slot) const { return routes_[idx(slot)]; }
 
-    // Gives the slot that a new route got, or kNewRoute.
+    // Returns the slot of the new route, or kNewRoute if none was opened.
     int32_t apply(const MaensMove &move);
     // Puts other routes in the place of two; their slots come into `changed`.
     void replace(int32_t slot1, int32_t slot2, const Plan &routes,
                  std::vector<int32_t> &changed);
 
   private:
+    void apply_swap(const MaensMove &move);
+    int32_t apply_insertion(const MaensMove &move);
     int32_t open_slot();
     void close_slot(int32_t slot);
     void set_arcs(int32_t slot, const int32_t *first, const int32_t *last);

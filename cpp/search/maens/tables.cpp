@@ -31,10 +31,10 @@ MaensTables::MaensTables(const Network &network)
     }
     Random random(0);
     for (int32_t task = 0; task < network.num_tasks(); ++task) {
-        task_words_.push_back(random.bits());
+        task_hashes_.push_back(random.bits());
     }
     for (size_t a = 0; a < network.arcs().size(); ++a) {
-        arc_words_.push_back(random.bits());
+        arc_hashes_.push_back(random.bits());
     }
 }
 

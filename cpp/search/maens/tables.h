@@ -38,9 +38,9 @@ class MaensTables {
     // It follows from the triangle inequality, and spares most scans of routes.
     int64_t task_floor(int32_t a) const { return task_floor_[idx(a)]; }
 
-    // A random word per task: sets of tasks are told apart by the sum of their words.
-    uint64_t task_word(int32_t task) const { return task_words_[idx(task)]; }
-    uint64_t arc_word(int32_t a) const { return arc_words_[idx(a)]; }
+    // A random number per task: sets of tasks are told apart by the sum of theirs.
+    uint64_t task_hash(int32_t task) const { return task_hashes_[idx(task)]; }
+    uint64_t arc_hash(int32_t a) const { return arc_hashes_[idx(a)]; }
 
   private:
     const Network &network_;
@@ -52,8 +52,8 @@ class MaensTables {
     std::vector<int32_t> transposed_;
     std::vector<int64_t> arc_floor_;
     std::vector<int64_t> task_floor_; // by arc
-    std::vector<uint64_t> task_words_;
-    std::vector<uint64_t> arc_words_;
+    std::vector<uint64_t> task_hashes_;
+    std::vector<uint64_t> arc_hashes_;
 };
 
 // The directions of a task: the one given, then the other if there is one.

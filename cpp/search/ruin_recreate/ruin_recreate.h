@@ -1,9 +1,10 @@
 // Ruin and recreate: take strings of tasks out of neighbouring routes, put them back
 // greedily, and accept by simulated annealing (Christiaens and Vanden Berghe 2020,
 // "Slack induction by string removals"). Carried over to arcs: routes hold no
-// directions, every insertion is judged with all directions of its route chosen anew.
-// Where capacity is tight, plans with a little too much load are passed through at a
-// price, which rises and falls such that a given share of plans keeps the capacity.
+// directions, every insertion is evaluated with all directions of its route chosen
+// anew. Where capacity is tight, plans with a little too much load are passed through
+// at a price, which rises and falls such that a given share of plans keeps the
+// capacity.
 #pragma once
 
 #include "search/engine.h"
