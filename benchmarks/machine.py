@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from arcfleet.bench.store import commit, machine
 from arcfleet.errors import ArcfleetError
-from arcfleet.experiments.machine import commit, machine
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -17,16 +17,14 @@ import numpy as np
 import torch
 
 from arcfleet.datasets import make_dataset
+from arcfleet.neural.batch import batch_from_dataset
 from arcfleet.neural.checkpoint import load_model
-from arcfleet.neural.cuda_graph import fastest_wrap, record
-from arcfleet.neural.daam import Daam
-from arcfleet.neural.daam_config import DaamConfig
-from arcfleet.neural.decode import greedy, sample
+from arcfleet.neural.decoding import fast_policy, greedy, sample
 from arcfleet.neural.device import choose_device, has_bfloat16, working_on
-from arcfleet.neural.fast_policy import fast_policy
-from arcfleet.neural.features import batch_from_dataset
-from arcfleet.neural.plans import as_decoded, optimise, paper_recipe
-from arcfleet.neural.state import allowed_arcs, start, step
+from arcfleet.neural.env import action_mask, reset, step
+from arcfleet.neural.kernels.cuda_graph import fastest_wrap, record
+from arcfleet.neural.model import Daam, DaamConfig
+from arcfleet.neural.plans import as_decoded, paper_recipe, split_plans
 from arcfleet.report.tables import table
 from benchmarks.machine import describe, run_and_exit
 
@@ -34,8 +32,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from arcfleet.datasets import Dataset
-    from arcfleet.neural.arc_batch import ArcBatch
-    from arcfleet.neural.fast_policy import FastPolicy
+    from arcfleet.neural.batch import ArcBatch
+    from arcfleet.neural.decoding import FastPolicy
 
 SCALES = (20, 50, 100)
 DISTINCT = 500  # instances cut for each scale; larger batches repeat them
@@ -100,16 +98,18 @@ def shares(policy: FastPolicy, batch: ArcBatch, steps: int, threads: int) -> lis
 
     with torch.no_grad():
         prepared = policy.prepare(batch)
-        state = start(batch)
-        allowed = allowed_arcs(batch, state)
+        state = reset(batch)
+        allowed = action_mask(batch, state)
         embedding = policy.encode(prepared, state)
         chosen = policy(prepared, state, allowed).argmax(-1)
         encoder = timed(lambda: policy.encode(prepared, state))
         pointer = timed(lambda: policy.point(embedding, prepared, state, allowed))
-        moving = timed(lambda: allowed_arcs(batch, step(batch, state, chosen)))
+        moving = timed(lambda: action_mask(batch, step(batch, state, chosen)))
     rollout = greedy(policy, batch, wrap=fastest_wrap(device))
     optimiser = seconds(
-        lambda: optimise(batch, rollout, choose_directions=True, threads=threads), device, 3
+        lambda: split_plans(batch, rollout, choose_directions=True, threads=threads),
+        device,
+        3,
     )
     return [steps * encoder, steps * pointer, steps * moving, optimiser]
 
@@ -142,7 +142,7 @@ def measure(
     def sampled() -> None:
         generator = torch.Generator().manual_seed(1)
         plans = sample(policy, batch, SAMPLES, generator=generator, wrap=wrap)
-        optimise(batch, plans, choose_directions=True, threads=options.threads)
+        split_plans(batch, plans, choose_directions=True, threads=options.threads)
 
     many = ""
     if size * SAMPLES <= options.most_rows:

@@ -15,14 +15,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from arcfleet import check, read, solve
+from arcfleet.bench.run import Run, run_of, runs_left
+from arcfleet.bench.store import Record, RecordFile, commit, gap_percent, machine
+from arcfleet.bench.suite import read_suite
 from arcfleet.cli.options import positive_number, seconds
 from arcfleet.cli.progress import benchmark_bar
 from arcfleet.errors import ArcfleetError, SolutionError
-from arcfleet.experiments.benchmark import Run, run_of, runs_left
-from arcfleet.experiments.machine import commit, machine
-from arcfleet.experiments.records import Record, RecordFile, gap_percent
-from arcfleet.experiments.report_files import make_folder, write_report
-from arcfleet.experiments.suite import read_suite
+from arcfleet.paper.report import make_folder, write_report
 from arcfleet.search import Stop
 from benchmarks.pyvrp_solver import pyvrp_name, solve_by_pyvrp
 from benchmarks.side_by_side_report import OURS, read_reference_runs, side_by_side_report
@@ -30,7 +29,7 @@ from benchmarks.side_by_side_report import OURS, read_reference_runs, side_by_si
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from arcfleet.experiments.suite import SuiteInstance
+    from arcfleet.bench.suite import SuiteInstance
     from arcfleet.instance import Instance
     from arcfleet.search import Result
 

@@ -8,17 +8,17 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import TYPE_CHECKING
 
-from arcfleet.experiments.records import gap_percent
-from arcfleet.experiments.report_files import Report, Section
-from arcfleet.experiments.summary import summarise
-from arcfleet.instance.plain_text import read_text
+from arcfleet._files import read_text
+from arcfleet.bench.store import gap_percent
+from arcfleet.bench.summary import summarise
+from arcfleet.paper.report import Report, Section
 from benchmarks.machine import shared_dir
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from arcfleet.experiments.records import Record
-    from arcfleet.experiments.summary import SummaryRow
+    from arcfleet.bench.store import Record
+    from arcfleet.bench.summary import SummaryRow
 
 OURS = "ruin-recreate"
 #: Some runs of the published figures were repeated; one seed each is taken.

@@ -20,19 +20,18 @@ from typing import TYPE_CHECKING
 import torch
 
 from arcfleet.datasets import label_dataset, make_dataset
-from arcfleet.neural.daam import Daam
-from arcfleet.neural.daam_config import DaamConfig
 from arcfleet.neural.device import choose_device, working_on
-from arcfleet.neural.labelled_set import open_labelled
-from arcfleet.neural.pretrain import Pretraining, plans_of_step
-from arcfleet.neural.pretrain_config import PretrainConfig
-from arcfleet.neural.training_run import RunFolder
+from arcfleet.neural.model import Daam, DaamConfig
+from arcfleet.neural.train.config import PretrainConfig
+from arcfleet.neural.train.data import open_labelled
+from arcfleet.neural.train.pretrain import Pretraining, plans_of_step
+from arcfleet.neural.train.run import RunFolder
 from arcfleet.report.tables import table
 from benchmarks.machine import run_and_exit
 from benchmarks.neural_speed import introduce, multiply_adds, seconds
 
 if TYPE_CHECKING:
-    from arcfleet.neural.labelled_set import LabelledSet
+    from arcfleet.neural.train.data import LabelledSet
 
 INSTANCES = 500
 RATE = 1e-5  # so small that the loss stays a number however long it is timed
@@ -69,20 +68,20 @@ def measure(
     with tempfile.TemporaryDirectory() as folder:
         files = RunFolder(Path(folder) / "run", {"config": config.as_facts()}, resume=False)
         run = Pretraining(config, model, [labelled], [], files, 1, lambda _: None)
-    rung = run.draw_rung(0)
-    lesson = run.draw(0, rung)
+    bucket = run.draw_bucket(0)
+    lesson = run.draw(0, bucket)
 
     def several() -> None:
         for _ in range(steps):
             run.learn(RATE)
 
     def there_and_back() -> None:
-        run.loss(lesson, 0, rung).backward()  # type: ignore[no-untyped-call]
+        run.loss(lesson, 0, bucket).backward()  # type: ignore[no-untyped-call]
         run.learner.working.zero_grad()
 
     whole = seconds(several, device, rounds=3) / steps
-    drawing = seconds(lambda: run.draw(0, rung), device, rounds=5)
-    forward = seconds(lambda: run.loss(lesson, 0, rung), device, rounds=5)
+    drawing = seconds(lambda: run.draw(0, bucket), device, rounds=5)
+    forward = seconds(lambda: run.loss(lesson, 0, bucket), device, rounds=5)
     both = seconds(there_and_back, device, rounds=5)
     states = plans_of_step(config, arcs) * config.moments
     size = next(run.learner.working.parameters()).element_size()

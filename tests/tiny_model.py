@@ -12,11 +12,10 @@ def tiny_model_file(folder: Path, kind: str = "daam") -> Path:
     """Write a model of a kind; torch is imported only here."""
     import torch
 
-    from arcfleet.neural.baselines.s2v_dqn import S2vDqnConfig
-    from arcfleet.neural.baselines.vrp_dl import VrpDlConfig
-    from arcfleet.neural.checkpoint import save_model
-    from arcfleet.neural.daam_config import DaamConfig
-    from arcfleet.neural.kinds import KINDS, Model
+    from arcfleet.neural.checkpoint import KINDS, Model, save_model
+    from arcfleet.neural.model import DaamConfig
+    from arcfleet.paper.baselines.s2v_dqn import S2vDqnConfig
+    from arcfleet.paper.baselines.vrp_dl import VrpDlConfig
 
     sizes = {
         "daam": DaamConfig(width=16, layers=1, heads=2, feed_forward=16),

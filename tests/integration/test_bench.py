@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from arcfleet import check
+from arcfleet.bench import run as benchmark
 from arcfleet.cli.main import main
-from arcfleet.experiments import benchmark
 from tests.integration.test_cli import ARCFLEET, ROOT, arcfleet, on_terminal, one_sentence
 from tests.tiny_model import tiny_model_file
 

@@ -9,9 +9,9 @@ import pytest
 
 from arcfleet.cli.main import main
 from arcfleet.datasets import Dataset, open_labels
-from arcfleet.experiments import chunk_makers
-from arcfleet.experiments.rows import TABLE_ROWS
 from arcfleet.methods import solve
+from arcfleet.paper import measure as chunk_makers
+from arcfleet.paper.rows import TABLE_ROWS
 from arcfleet.search.stop import Stop
 from arcfleet.workers import child_seed
 from tests.neural.labelled_towns import labelled_file

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from arcfleet.cli.main import main
-from arcfleet.experiments.convergence import read_curves
-from arcfleet.experiments.quick import make_quick_files
-from arcfleet.neural import training_loop
 from arcfleet.neural.checkpoint import read_model_info
+from arcfleet.neural.train import loop as training_loop
+from arcfleet.paper.convergence import read_curves
+from arcfleet.paper.quick import make_quick_files
 from tests.neural.labelled_towns import labelled_file
 from tests.tiny_model import tiny_model_file
 

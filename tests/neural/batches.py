@@ -8,8 +8,8 @@ import numpy as np
 import torch
 from torch.nn import functional
 
-from arcfleet.neural import state as process
-from arcfleet.neural.arc_batch import ArcBatch
+from arcfleet.neural import env as process
+from arcfleet.neural.batch import ArcBatch
 from arcfleet.solution.plan import from_plan
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from arcfleet.network import Network
-    from arcfleet.neural.state import State
+    from arcfleet.neural.env import State
     from arcfleet.solution import Solution
 
 MDS = 2  # coordinates of a place
@@ -37,7 +37,7 @@ def network_batch(networks: Sequence[Network], padding: int = 0) -> ArcBatch:
     rng = np.random.default_rng(0)
     made = []
     for network in networks:
-        twin = network.arc_twin
+        inverse = network.arc_twin
         made.append(
             _instance(
                 rng,
@@ -46,7 +46,9 @@ def network_batch(networks: Sequence[Network], padding: int = 0) -> ArcBatch:
                 end=torch.as_tensor(np.array(network.arc_end)),
                 service_cost=torch.as_tensor(np.array(network.arc_service_cost)),
                 demand=torch.as_tensor(np.array(network.arc_demand)),
-                twin=torch.as_tensor(np.where(twin < 0, np.arange(len(twin)), twin)),
+                inverse=torch.as_tensor(
+                    np.where(inverse < 0, np.arange(len(inverse)), inverse)
+                ),
                 capacity=network.instance.capacity,
                 route_cost=network.instance.route_cost,
             )
@@ -62,11 +64,11 @@ def join(batches: Sequence[ArcBatch], padding: int = 0) -> ArcBatch:
     def wide(tensor: Tensor) -> Tensor:
         return functional.pad(tensor, (0, arcs - tensor.shape[1]))
 
-    twins = []
+    inverses = []
     for batch in batches:
-        twin = torch.arange(arcs)
-        twin[: batch.num_arcs] = batch.twin[0]
-        twins.append(twin[None])
+        inverse = torch.arange(arcs)
+        inverse[: batch.num_arcs] = batch.inverse[0]
+        inverses.append(inverse[None])
     features = [functional.pad(b.features, (0, 0, 0, arcs - b.num_arcs)) for b in batches]
     spare = [places - batch.distance.shape[1] for batch in batches]
     distances = [
@@ -80,7 +82,7 @@ def join(batches: Sequence[ArcBatch], padding: int = 0) -> ArcBatch:
         end=torch.cat([wide(batch.end) for batch in batches]),
         service_cost=torch.cat([wide(batch.service_cost) for batch in batches]),
         demand=torch.cat([wide(batch.demand) for batch in batches]),
-        twin=torch.cat(twins),
+        inverse=torch.cat(inverses),
         real=torch.cat([wide(batch.real) for batch in batches]),
         capacity=torch.cat([batch.capacity for batch in batches]),
         route_cost=torch.cat([batch.route_cost for batch in batches]),
@@ -90,25 +92,25 @@ def join(batches: Sequence[ArcBatch], padding: int = 0) -> ArcBatch:
 
 
 def random_rollout(
-    batch: ArcBatch, *, bound: bool, generator: torch.Generator, copies: int = 1
+    batch: ArcBatch, *, capacity_mask: bool, generator: torch.Generator, samples: int = 1
 ) -> tuple[list[State], Tensor]:
     """All states of random plans until all are finished, and the arcs they chose.
 
     Fails where a plan takes more steps than any plan may.
     """
-    states = [process.start(batch, copies)]
+    states = [process.reset(batch, samples)]
     chosen: list[Tensor] = []
     # At worst every task is a route of its own.
     most = 2 * max(1, int(batch.num_tasks.max()))
     while not process.finished(states[-1]).all():
         assert len(chosen) < most
-        allowed = process.allowed_arcs(batch, states[-1], bound=bound)
+        allowed = process.action_mask(batch, states[-1], capacity_mask=capacity_mask)
         weights = allowed.float().flatten(0, 1)
-        arcs = torch.multinomial(weights, 1, generator=generator).view(len(batch), copies)
+        arcs = torch.multinomial(weights, 1, generator=generator).view(len(batch), samples)
         chosen.append(arcs)
-        states.append(process.step(batch, states[-1], arcs, bound=bound))
+        states.append(process.step(batch, states[-1], arcs, capacity_mask=capacity_mask))
     if not chosen:
-        return states, torch.zeros(len(batch), copies, 0, dtype=torch.int64)
+        return states, torch.zeros(len(batch), samples, 0, dtype=torch.int64)
     return states, torch.stack(chosen, dim=-1)
 
 
@@ -128,7 +130,7 @@ def solution_of(network: Network, arcs: Sequence[int]) -> Solution:
 
 def _random_instance(rng: np.random.Generator, tasks: int, mixed: bool) -> ArcBatch:
     places = 2 * tasks + 1
-    start, end, twin, demand, cost = [0], [0], [0], [0], [0]
+    start, end, inverse, demand, cost = [0], [0], [0], [0], [0]
     capacity = 10
     for _ in range(tasks):
         tail, head = (int(place) for place in rng.integers(0, places, 2))
@@ -140,7 +142,7 @@ def _random_instance(rng: np.random.Generator, tasks: int, mixed: bool) -> ArcBa
             end.append(to)
             demand.append(needs)
             cost.append(costs)
-        twin.extend([first + 1, first] if two_way else [first])
+        inverse.extend([first + 1, first] if two_way else [first])
     distance = torch.from_numpy(rng.integers(1, 100, (places, places), dtype=np.int32))
     distance.fill_diagonal_(0)
     return _instance(
@@ -150,7 +152,7 @@ def _random_instance(rng: np.random.Generator, tasks: int, mixed: bool) -> ArcBa
         end=torch.tensor(end, dtype=torch.int32),
         service_cost=torch.tensor(cost, dtype=torch.int32),
         demand=torch.tensor(demand, dtype=torch.int32),
-        twin=torch.tensor(twin),
+        inverse=torch.tensor(inverse),
         capacity=capacity,
         route_cost=0,
     )
@@ -164,7 +166,7 @@ def _instance(
     end: Tensor,
     service_cost: Tensor,
     demand: Tensor,
-    twin: Tensor,
+    inverse: Tensor,
     capacity: int,
     route_cost: int,
 ) -> ArcBatch:
@@ -184,7 +186,7 @@ def _instance(
         end=end[None],
         service_cost=service_cost[None],
         demand=demand[None],
-        twin=twin[None].long(),
+        inverse=inverse[None].long(),
         real=torch.ones(1, len(start), dtype=torch.bool),
         capacity=torch.tensor([capacity], dtype=torch.int32),
         route_cost=torch.tensor([route_cost], dtype=torch.int32),

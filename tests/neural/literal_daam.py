@@ -15,9 +15,9 @@ from torch.nn import functional
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from arcfleet.neural.arc_batch import ArcBatch
-    from arcfleet.neural.daam import Daam
-    from arcfleet.neural.state import State
+    from arcfleet.neural.batch import ArcBatch
+    from arcfleet.neural.env import State
+    from arcfleet.neural.model import Daam
 
 
 def literal_logits(model: Daam, batch: ArcBatch, state: State, allowed: Tensor) -> Tensor:
@@ -115,7 +115,7 @@ def _spare(batch: ArcBatch, state: State, b: int, c: int) -> list[float]:
     capacity, room = int(batch.capacity[b]), int(state.remaining[b, c])
     left = 0
     for arc in range(batch.num_arcs):
-        first = min(arc, int(batch.twin[b, arc]))
+        first = min(arc, int(batch.inverse[b, arc]))
         if state.unserved[b, c, arc] and arc == first:
             left += int(batch.demand[b, arc])
     spare = room - left

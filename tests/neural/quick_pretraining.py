@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from arcfleet.neural.daam_config import DaamConfig
-from arcfleet.neural.pretrain import pretrain
-from arcfleet.neural.pretrain_config import PretrainConfig
+from arcfleet.neural.model import DaamConfig
+from arcfleet.neural.train.config import PretrainConfig
+from arcfleet.neural.train.pretrain import pretrain
 from tests.neural.labelled_towns import labelled_file
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from arcfleet.neural.training_progress import Trained
+    from arcfleet.neural.train.loop import Trained
 
 TINY = DaamConfig(width=16, layers=1, heads=2, feed_forward=16, mds_dimensions=4)
 QUICK = PretrainConfig(

@@ -13,12 +13,11 @@ import pytest
 import torch
 
 from arcfleet.errors import OptionError
-from arcfleet.neural.finetune import finetune
-from arcfleet.neural.finetune_config import FinetuneConfig
-from arcfleet.neural.learner import Learner
-from arcfleet.neural.pretrain import pretrain
-from arcfleet.neural.pretrain_config import config_from, config_of
-from arcfleet.neural.team import Team, leave_team
+from arcfleet.neural.train.config import FinetuneConfig, config_from, config_of
+from arcfleet.neural.train.distributed import Team, leave_team
+from arcfleet.neural.train.finetune import finetune
+from arcfleet.neural.train.loop import Learner
+from arcfleet.neural.train.pretrain import pretrain
 
 
 def run(job: dict[str, Any]) -> None:

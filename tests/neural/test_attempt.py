@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from arcfleet import Stop, read
 from arcfleet.network import Network
-from arcfleet.neural.attempt import Attempt
+from arcfleet.neural.solver import Attempt
 
 if TYPE_CHECKING:
     from arcfleet.solution.plan import IntArray

@@ -21,10 +21,11 @@ from arcfleet.errors import (
 from arcfleet.instance import Instance, Link
 from arcfleet.methods import METHODS, load_for_method, usable_methods
 from arcfleet.network import Network
-from arcfleet.neural import proposals, shipped
-from arcfleet.neural.evaluation import Decoding, decode_dataset
+from arcfleet.neural import checkpoint as shipped
+from arcfleet.neural import strategies as proposals
 from arcfleet.neural.solver import load_for_solving
-from arcfleet.neural.window import windowed_rollout
+from arcfleet.neural.strategies import Decoding, decode_dataset
+from arcfleet.neural.windows import windowed_rollout
 from arcfleet.search.result import Result
 from arcfleet.solution.plan import from_plan
 from tests.neural.labelled_towns import labelled_file

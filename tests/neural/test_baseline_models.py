@@ -11,11 +11,11 @@ from torch import nn
 from torch.nn import functional
 
 from arcfleet.errors import OptionError
-from arcfleet.neural import state as process
-from arcfleet.neural.baselines.s2v_dqn import S2vDqn, S2vDqnConfig
-from arcfleet.neural.baselines.vrp_dl import VrpDl, VrpDlConfig
-from arcfleet.neural.decode import beam, greedy, sample
+from arcfleet.neural import env as process
+from arcfleet.neural.decoding import beam, greedy, sample
 from arcfleet.neural.plans import as_decoded
+from arcfleet.paper.baselines.s2v_dqn import S2vDqn, S2vDqnConfig
+from arcfleet.paper.baselines.vrp_dl import VrpDl, VrpDlConfig
 from tests.neural.batches import MDS, join, random_batch, random_rollout
 
 if TYPE_CHECKING:
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
-    from arcfleet.neural.arc_batch import ArcBatch
-    from arcfleet.neural.rollout import Advance
-    from arcfleet.neural.state import State
+    from arcfleet.neural.batch import ArcBatch
+    from arcfleet.neural.decoding import Advance
+    from arcfleet.neural.env import State
 
 Baseline = S2vDqn | VrpDl
 
@@ -130,10 +130,10 @@ def literal_logits(
 def test_values_follow_the_formula() -> None:
     batch, model = random_batch([4], mixed=True), s2v_dqn()
     generator = torch.Generator().manual_seed(0)
-    states, _ = random_rollout(batch, bound=True, generator=generator)
+    states, _ = random_rollout(batch, capacity_mask=True, generator=generator)
     prepared = model.prepare(batch)
     for state in states[:-1]:
-        allowed = process.allowed_arcs(batch, state)
+        allowed = process.action_mask(batch, state)
         values = model(prepared, state, allowed)[0, 0]
         expected = literal_values(model, batch, state)
         assert torch.equal(values == -math.inf, ~allowed[0, 0])
@@ -144,11 +144,11 @@ def test_values_follow_the_formula() -> None:
 def test_the_recurrent_decoder_follows_the_formula() -> None:
     batch, model = random_batch([4], mixed=True), vrp_dl()
     generator = torch.Generator().manual_seed(0)
-    states, arcs = random_rollout(batch, bound=True, generator=generator)
+    states, arcs = random_rollout(batch, capacity_mask=True, generator=generator)
     prepared = model.prepare(batch)
     outputs = model.remember_all(prepared, arcs[:, 0])
     for step, state in enumerate(states[:-1]):
-        allowed = process.allowed_arcs(batch, state)
+        allowed = process.action_mask(batch, state)
         prepared = model.remember(prepared, state)
         logits = model(prepared, state, allowed)[0, 0]
         expected = literal_logits(model, batch, state, arcs[0, 0, :step].tolist())
@@ -174,14 +174,14 @@ def test_padding_and_chunks_change_nothing(make: Callable[[], Baseline]) -> None
 
 def log_probability(model: Baseline, batch: ArcBatch, arcs: Tensor) -> Tensor:
     """That of one plan of one instance, step by step from its beginning."""
-    state, total = process.start(batch), torch.zeros(()).double()
+    state, total = process.reset(batch), torch.zeros(()).double()
     prepared = model.prepare(batch)
     for arc in arcs:
         if bool(process.finished(state).all()) and bool(state.unserved.sum() == 0):
             break
         if isinstance(model, VrpDl):
             prepared = model.remember(prepared, state)  # type: ignore[arg-type]
-        logits = model(prepared, state, process.allowed_arcs(batch, state))
+        logits = model(prepared, state, process.action_mask(batch, state))
         total = total + logits.log_softmax(-1)[0, 0, arc]
         state = process.step(batch, state, arc.view(1, 1))
     return total
@@ -223,7 +223,7 @@ def test_a_step_is_one_graph_of_tensors(make: Callable[[], Baseline]) -> None:
 def test_a_policy_with_a_memory_begins_at_the_beginning() -> None:
     batch = random_batch([3])
     with pytest.raises(OptionError, match="one that remembers their beginning"):
-        greedy(vrp_dl(), batch, first=process.start(batch))
+        greedy(vrp_dl(), batch, initial=process.reset(batch))
 
 
 @pytest.mark.parametrize(

@@ -13,28 +13,27 @@ import torch
 from safetensors.torch import load_file
 
 from arcfleet.errors import FileError, OptionError
-from arcfleet.neural import state as process
-from arcfleet.neural.baselines.config import S2vDqnTraining, VrpDlTraining
-from arcfleet.neural.baselines.critic import Critic
-from arcfleet.neural.baselines.q_learning import EpsilonGreedy
-from arcfleet.neural.baselines.replay import Replay
-from arcfleet.neural.baselines.s2v_dqn import S2vDqn, S2vDqnConfig
-from arcfleet.neural.baselines.targets import n_step_gains
-from arcfleet.neural.baselines.train import train_baseline
-from arcfleet.neural.baselines.vrp_dl import VrpDlConfig
-from arcfleet.neural.checkpoint import load_model_of
-from arcfleet.neural.decode import greedy
-from arcfleet.neural.kinds import KINDS
-from arcfleet.neural.labelled_set import open_instances
-from benchmarks.simple_policies import Nearest
+from arcfleet.neural import env as process
+from arcfleet.neural.checkpoint import KINDS, load_model_of
+from arcfleet.neural.decoding import greedy
+from arcfleet.neural.train.data import open_instances
+from arcfleet.paper.baselines.config import S2vDqnTraining, VrpDlTraining
+from arcfleet.paper.baselines.critic import Critic
+from arcfleet.paper.baselines.q_learning import EpsilonGreedy
+from arcfleet.paper.baselines.replay import Replay
+from arcfleet.paper.baselines.s2v_dqn import S2vDqn, S2vDqnConfig
+from arcfleet.paper.baselines.targets import n_step_gains
+from arcfleet.paper.baselines.train import train_baseline
+from arcfleet.paper.baselines.vrp_dl import VrpDlConfig
 from tests.neural.batches import MDS, random_batch, random_rollout
 from tests.neural.labelled_towns import labelled_file
+from tests.neural.nearest_policy import Nearest
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from arcfleet.neural.rollout import Policy
-    from arcfleet.neural.training_progress import Trained, TrainingProgress
+    from arcfleet.neural.decoding import Policy
+    from arcfleet.neural.train.loop import Trained, TrainingProgress
 
     Training = S2vDqnTraining | VrpDlTraining
 
@@ -124,7 +123,7 @@ def cost(model: Policy | None, folder: Path) -> float:
     batch = open_instances(folder / "few.npz", "cpu", mds_dimensions=4).batch
     if model is None:
         generator = torch.Generator().manual_seed(0)
-        _, arcs = random_rollout(batch, bound=True, generator=generator)
+        _, arcs = random_rollout(batch, capacity_mask=True, generator=generator)
     else:
         arcs = greedy(model, batch).arcs
     return float((batch.deadheads(arcs) / batch.scale[:, None]).mean())
@@ -163,7 +162,7 @@ def test_it_learns_to_beat_random_plans_and_the_nearest_arc(
 def test_gains_are_the_driving_of_the_next_choices() -> None:
     batch = random_batch([5, 3], mixed=True)
     generator = torch.Generator().manual_seed(4)
-    states, arcs = random_rollout(batch, bound=True, generator=generator, copies=2)
+    states, arcs = random_rollout(batch, capacity_mask=True, generator=generator, samples=2)
     for n_steps in (1, 2, 100):
         for row in range(2):
             for copy in range(2):
@@ -221,7 +220,7 @@ def test_the_critic_weighs_arcs_by_the_first_chances() -> None:
         arcs = range(batch.num_arcs)
         element = sum(chances[row, i] * critic.embed(batch.features[row, i]) for i in arcs)
         # Each task once: by the first of its arcs.
-        once = [i for i in arcs if int(batch.twin[row, i]) >= i]
+        once = [i for i in arcs if int(batch.inverse[row, i]) >= i]
         load = sum(int(batch.demand[row, i]) for i in once) / int(batch.capacity[row])
         sizes = torch.tensor([tasks / 50, load / 5])
         assert isinstance(element, torch.Tensor)
@@ -234,8 +233,8 @@ def test_chances_of_any_arc_and_of_the_best() -> None:
     torch.manual_seed(0)
     model = S2vDqn(S2vDqnConfig(width=8, layers=1, mds_dimensions=MDS)).eval()
     batch = random_batch([4])
-    state = process.start(batch)
-    allowed = process.allowed_arcs(batch, state)
+    state = process.reset(batch)
+    allowed = process.action_mask(batch, state)
     prepared = model.prepare(batch)
     best = int(model(prepared, state, allowed).argmax())
     for epsilon in (0.0, 0.25, 1.0):

@@ -15,9 +15,7 @@ from safetensors.torch import save as save_tensors
 
 from arcfleet.errors import FileError, OptionError
 from arcfleet.neural.checkpoint import StoredType, load_model, save_model
-from arcfleet.neural.daam import Daam
-from arcfleet.neural.daam_config import DaamConfig
-from arcfleet.neural.norms import NORMS
+from arcfleet.neural.model import NORMS, Daam, DaamConfig
 
 if TYPE_CHECKING:
     from pathlib import Path

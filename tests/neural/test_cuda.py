@@ -12,18 +12,16 @@ from torch.nn.functional import scaled_dot_product_attention
 
 from arcfleet import Instance, Result, Stop, check, read, solve, solve_many
 from arcfleet.methods import DAAM_METHODS
-from arcfleet.neural import narrow, proposals
-from arcfleet.neural.baselines.train import TRAININGS, train_baseline
-from arcfleet.neural.cuda_graph import graphed
-from arcfleet.neural.daam import Daam
-from arcfleet.neural.daam_config import DaamConfig
-from arcfleet.neural.decode import beam, greedy, sample
+from arcfleet.neural import decoding as narrow
+from arcfleet.neural import strategies as proposals
+from arcfleet.neural.checkpoint import KINDS
+from arcfleet.neural.decoding import beam, decoding_model, greedy, sample
 from arcfleet.neural.device import has_bfloat16
-from arcfleet.neural.encoder import EncoderLayer
-from arcfleet.neural.fast_policy import decoding_model
-from arcfleet.neural.kinds import KINDS
-from arcfleet.neural.learning_form import LearningForm
-from arcfleet.neural.state import allowed_arcs, start
+from arcfleet.neural.env import action_mask, reset
+from arcfleet.neural.kernels.cuda_graph import graphed
+from arcfleet.neural.model import Daam, DaamConfig, EncoderLayer
+from arcfleet.neural.train.steps import LearningForm
+from arcfleet.paper.baselines.train import TRAININGS, train_baseline
 from tests.neural.batches import MDS, random_batch
 from tests.neural.labelled_towns import labelled_file
 from tests.neural.test_narrow import LooksAtAll
@@ -32,9 +30,9 @@ from tests.tiny_model import tiny_model_file
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from arcfleet.neural.arc_batch import ArcBatch
-    from arcfleet.neural.kinds import Model
-    from arcfleet.neural.rollout import Policy, Rollout, Wrap
+    from arcfleet.neural.batch import ArcBatch
+    from arcfleet.neural.checkpoint import Model
+    from arcfleet.neural.decoding import Policy, Rollout, Wrap
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA GPU")
 
@@ -83,12 +81,12 @@ def decoded(
     model: Policy,
     device: str,
     kind: str,
-    bound: bool,
+    capacity_mask: bool,
     wrap: Wrap | None,
     batch: ArcBatch | None = None,
 ) -> Rollout:
     batch = batch or random_batch([9, 6, 9], mixed=True, seed=8).to(device)
-    options: dict[str, Any] = {"bound": bound, "wrap": wrap}
+    options: dict[str, Any] = {"capacity_mask": capacity_mask, "wrap": wrap}
     if kind == "greedy":
         return greedy(model, batch, **options)
     if kind == "beam":
@@ -100,20 +98,20 @@ def decoded(
 
 
 def assert_recorded_equals_eager(
-    device: str, kind: str, bound: bool, model: Model | None = None
+    device: str, kind: str, capacity_mask: bool, model: Model | None = None
 ) -> None:
     model = model or make_model(device)
-    expected = decoded(model, device, kind, bound, None)
-    found = decoded(model, device, kind, bound, graphed)
+    expected = decoded(model, device, kind, capacity_mask, None)
+    found = decoded(model, device, kind, capacity_mask, graphed)
     assert found.arcs.device == expected.arcs.device
     assert torch.equal(found.arcs, expected.arcs)
     torch.testing.assert_close(found.log_probability, expected.log_probability)
 
 
 @pytest.mark.parametrize("kind", DECODINGS)
-@pytest.mark.parametrize("bound", [True, False])
-def test_recorded_steps_equal_eager_ones(kind: str, bound: bool) -> None:
-    assert_recorded_equals_eager("cuda", kind, bound)
+@pytest.mark.parametrize("capacity_mask", [True, False])
+def test_recorded_steps_equal_eager_ones(kind: str, capacity_mask: bool) -> None:
+    assert_recorded_equals_eager("cuda", kind, capacity_mask)
 
 
 @pytest.mark.parametrize("kind", DECODINGS)
@@ -133,7 +131,7 @@ def test_ever_fewer_arcs_change_nothing(kind: str, monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize("kind", DECODINGS)
 def test_recorded_steps_of_baselines_equal_eager_ones(kind: str, baseline: str) -> None:
     model = make_baseline(baseline, "cuda")
-    assert_recorded_equals_eager("cuda", kind, bound=True, model=model)
+    assert_recorded_equals_eager("cuda", kind, capacity_mask=True, model=model)
 
 
 @pytest.mark.parametrize("baseline", ["s2v-dqn", "vrp-dl"])
@@ -168,7 +166,7 @@ def assert_kernel_equals_general(
     device: str, arcs: int, heads: int, dim: int, masked: bool
 ) -> None:
     pytest.importorskip("triton", reason="this torch brings no Triton")
-    from arcfleet.neural import short_attention as short
+    from arcfleet.neural.kernels import attention as short
 
     generator = torch.Generator().manual_seed(arcs)
     rows = 3
@@ -222,7 +220,7 @@ def assert_layer_equals_exact(
     device: str, rows: int, arcs: int, width: int, spread: int
 ) -> None:
     pytest.importorskip("triton", reason="this torch brings no Triton")
-    from arcfleet.neural import layer_kernels
+    from arcfleet.neural.kernels import layer as layer_kernels
 
     torch.manual_seed(arcs)
     layer = EncoderLayer(width, 4, spread, "rms")
@@ -259,9 +257,9 @@ def assert_layer_equals_exact(
 def gradient(model: Daam, batch: ArcBatch, *, compiled: bool = False) -> Tensor:
     """Of the sum of some log-probabilities, all of it in one row, on the CPU."""
     batch = batch.to(next(model.parameters()).device)
-    where = start(batch, copies=2)
+    where = reset(batch, samples=2)
     form = LearningForm(model, compiled=compiled)
-    logits = form.logits(batch, where, allowed_arcs(batch, where), padded=True)
+    logits = form.logits(batch, where, action_mask(batch, where), padded=True)
     parts = torch.autograd.grad(
         logits.log_softmax(-1)[..., 1].sum(), list(model.parameters())
     )
@@ -281,7 +279,7 @@ def test_the_gpu_learns_as_the_cpu() -> None:
 @pytest.mark.parametrize("compiled", [False, True])
 def test_kernels_learn_as_torch_does(compiled: bool) -> None:
     pytest.importorskip("triton", reason="this torch brings no Triton")
-    from arcfleet.neural import layer_kernels
+    from arcfleet.neural.kernels import layer as layer_kernels
 
     batch = random_batch([7, 5, 6])
     model = make_model("cuda", feed_forward=64)
@@ -297,14 +295,14 @@ def test_kernels_learn_as_torch_does(compiled: bool) -> None:
 @pytest.mark.parametrize("kind", DECODINGS)
 def test_layers_in_one_pass_are_recorded(kind: str) -> None:
     pytest.importorskip("triton", reason="this torch brings no Triton")
-    from arcfleet.neural import layer_kernels
+    from arcfleet.neural.kernels import layer as layer_kernels
 
     model = decoding_model(make_model("cuda", feed_forward=64))
     if not has_bfloat16(next(model.parameters()).device):
         pytest.skip("needs a GPU of compute capability 8.0 or more")
     hidden = torch.zeros(1, 1, 32, device="cuda", dtype=torch.bfloat16)
     assert layer_kernels.fits(hidden, 64)
-    assert_recorded_equals_eager("cuda", kind, bound=True, model=model)
+    assert_recorded_equals_eager("cuda", kind, capacity_mask=True, model=model)
 
 
 def test_models_are_decoded_in_what_the_gpu_is_made_for() -> None:
@@ -366,7 +364,7 @@ def test_many_instances_get_sound_plans(
 def test_the_second_gpu_works_alone(village: Instance, model_file: Path) -> None:
     for device in ("cuda:0", "cuda:1"):  # in one process, one after the other
         for kind in DECODINGS:
-            assert_recorded_equals_eager(device, kind, bound=True)
+            assert_recorded_equals_eager(device, kind, capacity_mask=True)
         assert_kernel_equals_general(device, 70, 8, 16, masked=True)
         assert_layer_equals_exact(device, 3, 7, 128, 512)
         for method in DAAM_METHODS:

@@ -16,13 +16,17 @@ from safetensors.torch import load_file
 from arcfleet.cli.main import main
 from arcfleet.cli.training_bar import describe
 from arcfleet.errors import FileError, OptionError
-from arcfleet.neural import curriculum as curriculum_module
 from arcfleet.neural.checkpoint import load_model
-from arcfleet.neural.curriculum import CurriculumOutcome, run_curriculum
-from arcfleet.neural.curriculum_config import curriculum_from, require_files
-from arcfleet.neural.finetune_config import FinetuneConfig
-from arcfleet.neural.training_progress import TrainingProgress
-from arcfleet.neural.training_start import checksum
+from arcfleet.neural.train.config import FinetuneConfig
+from arcfleet.neural.train.loop import TrainingProgress
+from arcfleet.neural.train.run import checksum
+from arcfleet.paper import curriculum as curriculum_module
+from arcfleet.paper.curriculum import (
+    CurriculumOutcome,
+    curriculum_from,
+    require_files,
+    run_curriculum,
+)
 from tests.neural.curriculum_file import TOML
 from tests.neural.labelled_towns import labelled_file
 

@@ -1,4 +1,4 @@
-"""The model against its literal twin, and what must not change its logits."""
+"""The model against its literal inverse, and what must not change its logits."""
 
 from __future__ import annotations
 
@@ -13,17 +13,25 @@ import torch
 from torch.nn import functional
 
 from arcfleet.errors import OptionError
-from arcfleet.neural import state as process
-from arcfleet.neural.daam import Daam
-from arcfleet.neural.daam_config import INPUTS, SERVED, DaamConfig, Features, Inputs, Served
-from arcfleet.neural.grow import can_grow, grown
-from arcfleet.neural.norms import NORMS, NormName
-from arcfleet.neural.state import State
+from arcfleet.neural import env as process
+from arcfleet.neural.env import State
+from arcfleet.neural.model import (
+    INPUTS,
+    NORMS,
+    SERVED,
+    Daam,
+    DaamConfig,
+    Features,
+    Inputs,
+    NormName,
+    Served,
+)
+from arcfleet.neural.train.run import can_grow, grown
 from tests.neural.batches import MDS, join, random_batch, random_rollout
 from tests.neural.literal_daam import literal_logits
 
 if TYPE_CHECKING:
-    from arcfleet.neural.arc_batch import ArcBatch
+    from arcfleet.neural.batch import ArcBatch
 
 SMALL = DaamConfig(width=8, layers=2, heads=2, feed_forward=12, mds_dimensions=MDS)
 
@@ -42,7 +50,9 @@ def make_model(config: DaamConfig = SMALL, seed: int = 1) -> Daam:
 def midway(batch: ArcBatch, copies: int = 2, steps: int = 2, seed: int = 3) -> State:
     """Random plans after some steps, each copy another one."""
     generator = torch.Generator().manual_seed(seed)
-    states, _ = random_rollout(batch, bound=True, generator=generator, copies=copies)
+    states, _ = random_rollout(
+        batch, capacity_mask=True, generator=generator, samples=copies
+    )
     return states[min(steps, len(states) - 1)]
 
 
@@ -52,7 +62,7 @@ def exact(batch: ArcBatch) -> ArcBatch:
 
 
 def logits_of(model: Daam, batch: ArcBatch, state: State) -> torch.Tensor:
-    allowed = process.allowed_arcs(batch, state)
+    allowed = process.action_mask(batch, state)
     logits: torch.Tensor = model(model.prepare(batch), state, allowed)
     return logits
 
@@ -161,7 +171,7 @@ def test_equals_the_literal_model_in_training_with_batch_norm() -> None:
 
 
 def _assert_literal(model: Daam, batch: ArcBatch, state: State) -> None:
-    allowed = process.allowed_arcs(batch, state)
+    allowed = process.action_mask(batch, state)
     expected = literal_logits(model, batch, state, allowed)
     # With and without gradients, which may take different ways.
     with_gradients = model(model.prepare(batch), state, allowed)
@@ -196,8 +206,8 @@ def test_neighbours_in_the_batch_change_nothing(norm: NormName) -> None:
     first, second = random_batch([2], seed=1), random_batch([5], seed=2, mixed=True)
     first, second = exact(first), exact(second)
     both = join([first, second])
-    state = process.start(both)
-    alone = logits_of(model, first, process.start(first))
+    state = process.reset(both)
+    alone = logits_of(model, first, process.reset(first))
     together = logits_of(model, both, state)
     torch.testing.assert_close(together[:1, :, :5], alone, rtol=0, atol=1e-4)
 
@@ -214,7 +224,7 @@ def test_permuted_arcs_permute_the_logits() -> None:
         end=batch.end[:, order],
         service_cost=batch.service_cost[:, order],
         demand=batch.demand[:, order],
-        twin=place[batch.twin[:, order]],
+        inverse=place[batch.inverse[:, order]],
     )
     state = midway(batch)
     moved_state = State(state.unserved[..., order], place[state.previous], state.remaining)
@@ -319,7 +329,7 @@ def test_runs_in_bfloat16_and_answers_in_float32(norm: NormName, padding: int) -
 def test_without_tasks_only_the_depot_can_be_chosen() -> None:
     model = make_model()
     for batch in (random_batch([0]), random_batch([0, 3])):
-        logits = logits_of(model, batch, process.start(batch))
+        logits = logits_of(model, batch, process.reset(batch))
         assert logits[0, 0, 0].isfinite()
         assert (logits[0, 0, 1:] == -math.inf).all()
 
@@ -328,19 +338,19 @@ def test_many_rows_are_the_same_as_few() -> None:
     # Without gradients the CPU takes rows in portions that stay in its cache.
     model = make_model()
     batch = random_batch([30] * 150, mixed=True)
-    state = process.start(batch, 2)
+    state = process.reset(batch, 2)
     with torch.no_grad():
         together = logits_of(model, batch, state)
         for rows in (torch.tensor([0]), torch.tensor([149])):
             few = batch.select(rows)
             torch.testing.assert_close(
-                logits_of(model, few, process.start(few, 2)),
+                logits_of(model, few, process.reset(few, 2)),
                 together[rows],
                 rtol=0,
                 atol=1e-4,
             )
         one = batch.select(torch.tensor([7]))
-        many = logits_of(model, one, process.start(one, 300))
+        many = logits_of(model, one, process.reset(one, 300))
         torch.testing.assert_close(
             many, together[7:8, :1].expand_as(many), rtol=0, atol=1e-4
         )
@@ -351,7 +361,7 @@ def test_one_graph_holds_the_whole_step() -> None:
     model = make_model()
     batch = random_batch([3, 4])
     state = midway(batch)
-    allowed = process.allowed_arcs(batch, state)
+    allowed = process.action_mask(batch, state)
     with torch.no_grad():
         prepared = model.prepare(batch)
         compiled = torch.compile(model, backend="eager", fullgraph=True)

@@ -9,10 +9,9 @@ import pytest
 import torch
 
 from arcfleet.errors import OptionError
-from arcfleet.neural import fast_policy
-from arcfleet.neural.daam import Daam
-from arcfleet.neural.daam_config import DaamConfig
+from arcfleet.neural import decoding as fast_policy
 from arcfleet.neural.device import has_bfloat16, working_on, working_type
+from arcfleet.neural.model import Daam, DaamConfig
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -15,19 +15,18 @@ from arcfleet.datasets import Dataset, make_dataset
 from arcfleet.errors import UnsolvableError
 from arcfleet.instance import Instance, Link
 from arcfleet.network import Network, node_distances
-from arcfleet.neural import features as module
-from arcfleet.neural.arc_batch import ArcBatch
-from arcfleet.neural.features import (
+from arcfleet.neural import batch as module
+from arcfleet.neural.batch import (
+    ArcBatch,
     batch_from_arrays,
     batch_from_dataset,
     batch_from_networks,
     flip_axes,
     mirrored,
 )
-from arcfleet.neural.mds import MOST_LANDMARKS, classical_mds, landmark_nodes
+from arcfleet.neural.geometry import MOST_LANDMARKS, classical_mds, landmark_nodes
 from arcfleet.streets.files import read_map
-from arcfleet.streets.scene import make_scene
-from arcfleet.streets.scene_rules import SceneRules
+from arcfleet.streets.scene import SceneRules, cut_scene
 from tests.shared_data import maps_dir
 from tests.strategies import connected_instances
 
@@ -36,7 +35,7 @@ if TYPE_CHECKING:
 
 #: What is the same however an instance was prepared.
 PLACELESS = (
-    *("features", "service_cost", "demand", "twin", "real", "capacity"),
+    *("features", "service_cost", "demand", "inverse", "real", "capacity"),
     *("route_cost", "fleet_limit", "scale"),
 )
 
@@ -117,8 +116,8 @@ def test_arcs_are_those_of_the_network(instances: list[Instance]) -> None:
             values = getattr(batch, name)[row]
             assert values[:count].tolist() == getattr(network, f"arc_{name}").tolist()
             assert not values[count:].any()
-        twins = [i if t < 0 else t for i, t in enumerate(network.arc_twin.tolist())]
-        assert batch.twin[row].tolist() == [*twins, *range(count, batch.num_arcs)]
+        inverses = [i if t < 0 else t for i, t in enumerate(network.arc_twin.tolist())]
+        assert batch.inverse[row].tolist() == [*inverses, *range(count, batch.num_arcs)]
         assert int(batch.num_tasks[row]) == network.num_tasks
         ends, starts = network.arc_end[:, None], network.arc_start
         costs = torch.from_numpy(network.distances[ends, starts]).double()
@@ -265,8 +264,8 @@ def test_arc_ends_at_one_node_share_its_coordinates(dataset: Dataset) -> None:
     batch = batch_from_dataset(dataset, range(4), device="cpu")
     start, end = batch.features[..., 3:11], batch.features[..., 11:]
     rows = torch.arange(4)[:, None]
-    two_way = batch.twin != torch.arange(batch.num_arcs)
-    assert torch.equal(start[two_way], end[rows, batch.twin][two_way])
+    two_way = batch.inverse != torch.arange(batch.num_arcs)
+    assert torch.equal(start[two_way], end[rows, batch.inverse][two_way])
     assert start[:, 1:].std() > 0.1
 
 
@@ -321,7 +320,7 @@ def test_an_instance_without_a_way_is_refused(dataset: Dataset) -> None:
 
 def test_a_real_map_with_more_nodes_than_landmarks() -> None:
     rules = SceneRules(capacity=50, demand=1, serve_kinds=("primary",))
-    instance = make_scene(read_map(maps_dir() / "monaco"), rules).instance
+    instance = cut_scene(read_map(maps_dir() / "monaco"), rules).instance
     assert len(instance.nodes) > MOST_LANDMARKS
     batch = from_instances([instance])
     assert batch.features.isfinite().all()

@@ -13,8 +13,18 @@ from arcfleet.datasets.labels import labels_path, write_labels
 from arcfleet.errors import FileError
 from arcfleet.instance import Instance, Link
 from arcfleet.network import Network
-from arcfleet.neural.features import batch_from_networks
-from arcfleet.neural.imitation import (
+from arcfleet.neural.batch import Bucket, batch_from_networks, buckets
+from arcfleet.neural.env import action_mask, reset, step
+from arcfleet.neural.train.data import (
+    LabelledSet,
+    backwards,
+    open_labelled,
+    plan_costs,
+    plans_from_labels,
+    reversible_routes,
+    route_costs,
+)
+from arcfleet.neural.train.steps import (
     DIRECTIONS,
     ROUTE_ORDERS,
     Sequences,
@@ -25,23 +35,13 @@ from arcfleet.neural.imitation import (
     state_at,
     without_returns,
 )
-from arcfleet.neural.labelled_plans import (
-    backwards,
-    plan_costs,
-    plans_from_labels,
-    reversible_routes,
-    route_costs,
-)
-from arcfleet.neural.labelled_set import LabelledSet, open_labelled
-from arcfleet.neural.shrink import Rung, rungs
-from arcfleet.neural.state import allowed_arcs, start, step
 from arcfleet.solution.plan import from_plan
 from tests.neural.labelled_towns import labelled_file
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from arcfleet.neural.imitation import Directions, RouteOrder
+    from arcfleet.neural.train.steps import Directions, RouteOrder
 
 
 @pytest.fixture(scope="module", params=[0.0, 0.4], ids=["two-way", "mixed"])
@@ -124,10 +124,10 @@ def test_states_are_those_of_stepping_through(labelled: LabelledSet) -> None:
     steps = drawn.arcs.shape[1]
     moments = torch.arange(steps).expand(len(batch), -1).minimum(drawn.steps[:, None] - 1)
     state, choice = state_at(batch, drawn, moments)
-    allowed = allowed_arcs(batch, state)
+    allowed = action_mask(batch, state)
     assert allowed.gather(2, choice[..., None]).all()
     assert not state.unserved[..., 0].any()
-    walked = start(batch)
+    walked = reset(batch)
     for now in range(steps):
         there = now < drawn.steps  # (batch,)
         for drawn_part, walked_part in zip(state, walked, strict=True):
@@ -161,36 +161,36 @@ def test_tours_show_the_states_of_routes_without_their_returns(
     # Not the last return, in which there is no choice.
     moments = torch.arange(most).expand(len(batch), -1).minimum(tour.steps[:, None] - 2)
     state, choice = state_at(batch, tour, moments)
-    assert allowed_arcs(batch, state, bound=False).gather(2, choice[..., None]).all()
-    walked = start(batch)
+    assert action_mask(batch, state, capacity_mask=False).gather(2, choice[..., None]).all()
+    walked = reset(batch)
     for now in range(most):
         there = now < tour.steps - 1
         for name in ("unserved", "previous"):
             ours, theirs = getattr(state, name), getattr(walked, name)
             assert ours.dtype == theirs.dtype
             assert torch.equal(ours[there, now], theirs[there, 0])
-        walked = step(batch, walked, tour.arcs[:, now : now + 1], bound=False)
+        walked = step(batch, walked, tour.arcs[:, now : now + 1], capacity_mask=False)
     assert not walked.unserved.any()
 
 
 @pytest.mark.parametrize("shrunk", [False, True])
 def test_lessons_without_the_capacity(labelled: LabelledSet, shrunk: bool) -> None:
-    rung = rungs(labelled.batch)[0] if shrunk else None
+    bucket = buckets(labelled.batch)[0] if shrunk else None
     lesson = draw_lesson(
         labelled.batch,
         labelled.plans,
         route_order="farthest",
         directions="random",
         moments=6,
-        rung=rung,
+        bucket=bucket,
         flip=False,
         generator=torch.Generator().manual_seed(3),
-        bound=False,
+        capacity_mask=False,
     )
-    assert not lesson.bound
+    assert not lesson.capacity_mask
     assert (lesson.choice > 0).all()  # no returns
     assert (lesson.state.remaining < lesson.batch.capacity[:, None]).any()
-    allowed = allowed_arcs(lesson.batch, lesson.state, bound=False)
+    allowed = action_mask(lesson.batch, lesson.state, capacity_mask=False)
     assert allowed.gather(2, lesson.choice[..., None]).all()
 
 
@@ -216,8 +216,8 @@ def test_farthest_first(path: Path, labelled: LabelledSet) -> None:
         def reach(route: list[int], network: Network = network) -> int:
             ways = []
             for arc in route:
-                twin = int(network.arc_twin[arc])
-                both = [arc] if twin < 0 else [arc, twin]
+                inverse = int(network.arc_twin[arc])
+                both = [arc] if inverse < 0 else [arc, inverse]
                 ways.append(
                     min(int(network.distances[0, network.arc_start[a]]) for a in both)
                 )
@@ -276,7 +276,7 @@ def test_two_way_routes_are_all_reversible(labelled: LabelledSet) -> None:
     assert labelled.batch.num_arcs <= 61
     used = (labelled.plans.arcs > 0).any(2)
     two_way = bool(
-        (labelled.batch.twin != torch.arange(labelled.batch.num_arcs))[:, 1:].all()
+        (labelled.batch.inverse != torch.arange(labelled.batch.num_arcs))[:, 1:].all()
     )
     assert labelled.plans.reversible[used].all() == two_way
     assert labelled.full == two_way
@@ -353,28 +353,30 @@ def test_missing_labels_are_named(path: Path, tmp_path: Path) -> None:
         open_labelled(lonely, "cpu")
 
 
-def test_lessons_of_a_rung_are_moments_of_it(labelled: LabelledSet) -> None:
+def test_lessons_of_a_bucket_are_moments_of_it(labelled: LabelledSet) -> None:
     generator = torch.Generator().manual_seed(0)
-    found = rungs(labelled.batch)
+    found = buckets(labelled.batch)
     assert len(found) == 2
-    for rung in found:
+    for bucket in found:
         lesson = draw_lesson(
             labelled.batch,
             labelled.plans,
             route_order="farthest",
             directions="random",
             moments=5,
-            rung=rung,
+            bucket=bucket,
             flip=True,
             generator=generator,
         )
         small, state = lesson.batch, lesson.state
-        assert small.num_arcs == rung.length
+        assert small.num_arcs == bucket.length
         assert len(small) == 5 * len(labelled)
-        left = (state.unserved[:, 0] & (small.twin >= torch.arange(rung.length))).sum(1)
-        assert ((left > rung.above) & (left <= rung.most)).all()
+        left = (state.unserved[:, 0] & (small.inverse >= torch.arange(bucket.length))).sum(
+            1
+        )
+        assert ((left > bucket.above) & (left <= bucket.most)).all()
         assert len(set(left.tolist())) > 5
-        assert allowed_arcs(small, state).gather(2, lesson.choice[..., None]).all()
+        assert action_mask(small, state).gather(2, lesson.choice[..., None]).all()
         assert lesson.weight.shape == lesson.choice.shape
         assert lesson.weight.mean().item() == pytest.approx(1)
 
@@ -383,9 +385,9 @@ def test_small_instances_count_by_their_decisions() -> None:
     """Beside larger ones they have no moments with many tasks left."""
     arcs = torch.tensor([[1, 3, 0, 5, 7, 9, 0, 0], [1, 0, 3, 0, 0, 0, 0, 0]])
     choices = torch.tensor([6, 3])
-    first, count = moments_of(arcs, choices, Rung(9, 2, 5))
+    first, count = moments_of(arcs, choices, Bucket(9, 2, 5))
     assert first.tolist() == [0, 0]
     assert count.tolist() == [4, 0]
-    first, count = moments_of(arcs, choices, Rung(9, 0, 2))
+    first, count = moments_of(arcs, choices, Bucket(9, 0, 2))
     assert first.tolist() == [4, 0]
     assert count.tolist() == [2, 3]

@@ -13,9 +13,8 @@ from safetensors.torch import load_file
 
 from arcfleet.errors import FileError
 from arcfleet.neural.checkpoint import load_model
-from arcfleet.neural.curriculum import run_curriculum
-from arcfleet.neural.curriculum_config import curriculum_from
-from arcfleet.neural.training_run import RunFolder
+from arcfleet.neural.train.run import RunFolder
+from arcfleet.paper.curriculum import curriculum_from, run_curriculum
 from tests.neural.quick_pretraining import QUICK, TINY, data_folder, run
 
 if TYPE_CHECKING:

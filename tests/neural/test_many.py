@@ -18,8 +18,10 @@ from arcfleet import Failure, Instance, Link, Result, Stop, check, read, solve, 
 from arcfleet.errors import FileError, OptionError, WithoutLearnedPlanWarning
 from arcfleet.methods import DAAM_METHODS
 from arcfleet.network import Network
-from arcfleet.neural import many, proposals, solver
-from arcfleet.neural.hybrid import improve_job
+from arcfleet.neural import solver
+from arcfleet.neural import solver as many
+from arcfleet.neural import strategies as proposals
+from arcfleet.neural.solver import improve_job
 from arcfleet.workers import child_seed
 from tests.tiny_model import tiny_model_file
 
@@ -27,9 +29,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from arcfleet.batch import BatchProgress
-    from arcfleet.neural.daam import Daam
-    from arcfleet.neural.hybrid import HybridJob
-    from arcfleet.neural.rollout import OnStep
+    from arcfleet.neural.decoding import OnStep
+    from arcfleet.neural.model import Daam
+    from arcfleet.neural.solver import HybridJob
     from arcfleet.search import ProgressCallback
 
 # Whether a short limit leaves time for a learned plan is the machine's business; the tests
@@ -89,7 +91,7 @@ def test_outcomes_are_in_order_and_as_alone(
         if not isinstance(outcome, Result):
             continue
         instance = source if isinstance(source, Instance) else read(source)
-        assert (outcome.instance, outcome.method) == (instance.name, method)
+        assert (outcome.instance.name, outcome.method) == (instance.name, method)
         assert check(instance, outcome.solution).ok
         seed = child_seed(7, position)
         if method != "daam-sample":
@@ -276,7 +278,7 @@ def test_a_mistake_in_one_batch_does_not_lose_the_others(
 
 def require_learned(instance: Instance, outcome: Result | Failure, model: Path) -> None:
     assert isinstance(outcome, Result)
-    assert (outcome.instance, outcome.method) == (instance.name, "hybrid")
+    assert (outcome.instance.name, outcome.method) == (instance.name, "hybrid")
     assert outcome.stopped_by == "interrupt"
     assert outcome.cost <= solve(instance, "daam-greedy", model=model).cost
     assert outcome.history[0].seconds <= outcome.seconds

@@ -11,12 +11,17 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from arcfleet.network import distances_around, node_distances
-from arcfleet.neural.eigenpairs import Eigenpairs, iterate_eigenpairs, top_eigenpairs
-from arcfleet.neural.mds import classical_mds, landmark_mds, landmark_nodes
-from arcfleet.neural.shortest_paths import FAR
+from arcfleet.neural.geometry import (
+    FAR,
+    Eigenpairs,
+    classical_mds,
+    iterate_eigenpairs,
+    landmark_mds,
+    landmark_nodes,
+    top_eigenpairs,
+)
 from arcfleet.streets.files import read_map
-from arcfleet.streets.scene import make_scene
-from arcfleet.streets.scene_rules import SceneRules
+from arcfleet.streets.scene import SceneRules, cut_scene
 from arcfleet.streets.street_arrays import StreetArrays, to_arrays
 from arcfleet.streets.tasks import TASK_SETS, PieceCutter
 from tests.shared_data import maps_dir
@@ -144,7 +149,7 @@ def test_the_iteration_agrees_with_eigh(
         used.append(matrix.dtype)
         return iterate_eigenpairs(matrix, count)
 
-    monkeypatch.setattr("arcfleet.neural.mds.top_eigenpairs", iterate)
+    monkeypatch.setattr("arcfleet.neural.geometry.top_eigenpairs", iterate)
     found = classical_mds(table, counts, 8, dtype=kind)
     assert used == [kind]
     _assert_same_distances(found.double(), exact)
@@ -159,7 +164,7 @@ def test_the_iteration_agrees_with_eigh_on_a_real_map(
     streets = to_arrays(read_map(maps_dir() / "herrenberg"), mixed=True)
     table, counts = padded([node_matrix(i) for i in pieces(streets, "task60", 8)])
     exact = classical_mds(table, counts, 8)
-    monkeypatch.setattr("arcfleet.neural.mds.top_eigenpairs", iterate_eigenpairs)
+    monkeypatch.setattr("arcfleet.neural.geometry.top_eigenpairs", iterate_eigenpairs)
     _assert_same_distances(classical_mds(table, counts, 8), exact)
 
 
@@ -206,7 +211,7 @@ def test_landmarks_that_are_all_nodes_give_classical_mds(one_way: float) -> None
 
 
 def test_landmarks_come_close_to_all_nodes_of_a_real_map() -> None:
-    instance = make_scene(
+    instance = cut_scene(
         read_map(maps_dir() / "monaco"), SceneRules(capacity=9, demand=1)
     ).instance
     landmarks = landmark_nodes(len(instance.nodes))

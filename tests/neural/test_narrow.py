@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import torch
 
-from arcfleet.neural import rollout
-from arcfleet.neural.decode import beam, greedy, sample
+from arcfleet.neural import decoding as rollout
+from arcfleet.neural.decoding import beam, greedy, sample
 from tests.neural.batches import random_batch
 from tests.neural.test_daam import SMALL, exact, make_model
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
-    from arcfleet.neural.arc_batch import ArcBatch
-    from arcfleet.neural.rollout import Policy, Rollout, View
-    from arcfleet.neural.state import State
+    from arcfleet.neural.batch import ArcBatch
+    from arcfleet.neural.decoding import Policy, Rollout, View
+    from arcfleet.neural.env import State
 
     Decode = Callable[[Policy, ArcBatch], Rollout]
 
@@ -51,11 +51,11 @@ def _sampled_from_distinct_starts(policy: Policy, batch: ArcBatch) -> Rollout:
 
 DECODINGS: dict[str, Decode] = {
     "greedy": lambda policy, batch: greedy(policy, batch),
-    "unbound": lambda policy, batch: greedy(policy, batch, bound=False),
+    "unbound": lambda policy, batch: greedy(policy, batch, capacity_mask=False),
     "sample": _sampled,
     "distinct starts": _sampled_from_distinct_starts,
     "beam": lambda policy, batch: beam(policy, batch, 3),
-    "beam, unbound": lambda policy, batch: beam(policy, batch, 2, bound=False),
+    "beam, unbound": lambda policy, batch: beam(policy, batch, 2, capacity_mask=False),
 }
 
 
@@ -72,7 +72,7 @@ def test_plans_are_the_same(how: str, mixed: bool, monkeypatch: pytest.MonkeyPat
         lengths.append(view.batch.num_arcs)
         return view
 
-    monkeypatch.setattr("arcfleet.neural.narrow.View", noted)
+    monkeypatch.setattr("arcfleet.neural.decoding.View", noted)
     narrowed = DECODINGS[how](model, batch)
     assert len(lengths) >= 3
     assert lengths == sorted(lengths, reverse=True)

@@ -9,11 +9,12 @@ import pytest
 import torch
 
 from arcfleet.errors import OptionError
-from arcfleet.neural import pretrain as pretrain_module
-from arcfleet.neural import training_loop, training_start
 from arcfleet.neural.checkpoint import load_model
-from arcfleet.neural.learner import Learner
-from arcfleet.neural.out_of_memory import OutOfMemoryError
+from arcfleet.neural.device import OutOfMemoryError
+from arcfleet.neural.train import loop as training_loop
+from arcfleet.neural.train import pretrain as pretrain_module
+from arcfleet.neural.train import run as training_start
+from arcfleet.neural.train.loop import Learner
 from tests.neural.quick_pretraining import QUICK, data_folder, run
 
 if TYPE_CHECKING:

@@ -11,18 +11,19 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from arcfleet.network import Network
-from arcfleet.neural.decode import sample
-from arcfleet.neural.learning_form import LearningForm
-from arcfleet.neural.paired_test import LEAST_PAIRS, compare_costs, t_quantile
-from arcfleet.neural.policy_gradient import (
+from arcfleet.neural.decoding import sample
+from arcfleet.neural.train.steps import (
+    LearningForm,
     clipped_loss,
     divergence,
     leave_one_out,
     log_probabilities,
     logits_of,
+    num_choices,
     reinforce_loss,
+    states_at,
 )
-from arcfleet.neural.trajectories import num_choices, states_at
+from arcfleet.paper.ppo import LEAST_PAIRS, compare_costs, t_quantile
 from tests.neural.toy_batches import ring, toy_batch, toy_model
 
 

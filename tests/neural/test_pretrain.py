@@ -16,27 +16,25 @@ from arcfleet.errors import (
     FileError,
     OptionError,
 )
-from arcfleet.neural import plan_pictures
-from arcfleet.neural import pretrain as pretrain_module
 from arcfleet.neural.checkpoint import load_model, save_model
-from arcfleet.neural.daam import Daam
-from arcfleet.neural.daam_config import SERVED, DaamConfig, Served
-from arcfleet.neural.decode import greedy
-from arcfleet.neural.labelled_set import open_labelled
-from arcfleet.neural.plan_pictures import draw_examples
+from arcfleet.neural.decoding import greedy
+from arcfleet.neural.model import SERVED, Daam, DaamConfig, Served
 from arcfleet.neural.plans import as_decoded
-from arcfleet.neural.pretrain_config import PretrainConfig, config_from
-from arcfleet.neural.validation import validate
+from arcfleet.neural.train import pictures as plan_pictures
+from arcfleet.neural.train import pretrain as pretrain_module
+from arcfleet.neural.train.config import PretrainConfig, config_from
+from arcfleet.neural.train.data import open_labelled
+from arcfleet.neural.train.loop import validate
+from arcfleet.neural.train.pictures import draw_examples
 from tests.neural.quick_pretraining import QUICK, TINY, data_folder, run
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from arcfleet.neural.imitation import Lesson
-    from arcfleet.neural.learning_form import LearningForm
-    from arcfleet.neural.shrink import Rung
-    from arcfleet.neural.training_progress import TrainingProgress
-    from arcfleet.report.scene_plot import ScenePlans
+    from arcfleet.neural.batch import Bucket
+    from arcfleet.neural.train.loop import TrainingProgress
+    from arcfleet.neural.train.steps import LearningForm, Lesson
+    from arcfleet.report.plot import ScenePlans
 
 
 @pytest.fixture(scope="module")
@@ -340,9 +338,11 @@ def test_weights_choose_the_data_set(
     seen: list[str] = []
     draw = pretrain_module.Pretraining.draw
 
-    def note(self: pretrain_module.Pretraining, number: int, rung: Rung | None) -> Lesson:
+    def note(
+        self: pretrain_module.Pretraining, number: int, bucket: Bucket | None
+    ) -> Lesson:
         seen.append(self.data[number].name)
-        return draw(self, number, rung)
+        return draw(self, number, bucket)
 
     monkeypatch.setattr(pretrain_module.Pretraining, "draw", note)
     run(folder, tmp_path / "run", replace(QUICK, steps=60, weights=(1.0, 5.0)))
@@ -362,7 +362,7 @@ def test_some_steps_ignore_the_capacity(
     loss = pretrain_module.imitation_loss
 
     def note(model: LearningForm, lesson: Lesson, padded: bool) -> torch.Tensor:
-        seen.append(lesson.bound)
+        seen.append(lesson.capacity_mask)
         return loss(model, lesson, padded)
 
     monkeypatch.setattr(pretrain_module, "imitation_loss", note)

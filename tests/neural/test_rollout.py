@@ -7,19 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from arcfleet.neural import rollout
-from arcfleet.neural.daam import Daam
-from arcfleet.neural.daam_config import DaamConfig
-from arcfleet.neural.fast_policy import fast_policy
-from arcfleet.neural.rollout import default_chunk
+from arcfleet.neural import decoding as rollout
+from arcfleet.neural.decoding import default_chunk, fast_policy
+from arcfleet.neural.model import Daam, DaamConfig
 from tests.neural.batches import MDS, random_batch
 
 if TYPE_CHECKING:
     import pytest
     from torch import Tensor
 
-    from arcfleet.neural.arc_batch import ArcBatch
-    from arcfleet.neural.state import State
+    from arcfleet.neural.batch import ArcBatch
+    from arcfleet.neural.env import State
 
 CONFIG = DaamConfig(layers=1, mds_dimensions=MDS)
 
@@ -36,10 +34,10 @@ class Indifferent:
 
 def test_chunks_are_powers_of_two_that_fit() -> None:
     batch = random_batch([30])
-    for copies in (1, 3, 1000):
-        chunk = default_chunk(Indifferent(), batch, copies)
+    for samples in (1, 3, 1000):
+        chunk = default_chunk(Indifferent(), batch, samples)
         assert chunk.bit_count() == 1
-        bytes_each = 4 * copies * batch.num_arcs * (6 * batch.num_arcs + 2048)
+        bytes_each = 4 * samples * batch.num_arcs * (6 * batch.num_arcs + 2048)
         assert chunk == 1 or chunk * bytes_each <= rollout.CPU_BYTES
         assert 2 * chunk * bytes_each > rollout.CPU_BYTES
 

@@ -11,8 +11,8 @@ from arcfleet.errors import InstanceError
 from arcfleet.instance import Instance, Link
 from arcfleet.network import distances_around, node_distances
 from arcfleet.network.network import UNREACHABLE
-from arcfleet.neural import shortest_paths as module
-from arcfleet.neural.shortest_paths import FAR, MOST_DISTANCE, shortest_paths
+from arcfleet.neural import geometry as module
+from arcfleet.neural.geometry import FAR, MOST_DISTANCE, shortest_paths
 
 
 @st.composite

@@ -1,4 +1,4 @@
-"""Leaving out served arcs: the same decisions, and every decision on one rung."""
+"""Leaving out served arcs: the same decisions, and every decision on one bucket."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arcfleet.neural.shrink import as_instances, present_arcs, rung_sizes, rungs, shrink
-from arcfleet.neural.state import State, allowed_arcs
+from arcfleet.neural.batch import as_instances, bucket_sizes, buckets, present_arcs, shrink
+from arcfleet.neural.env import State, action_mask
 from tests.neural.batches import random_batch, random_rollout
 from tests.neural.test_daam import SMALL, exact, make_model
 
@@ -26,7 +26,9 @@ def test_gives_the_same_logits(tasks: list[int], mixed: bool, seed: int) -> None
     model = make_model(HIDDEN).double()
     batch = exact(random_batch(tasks, mixed=mixed, seed=seed))
     generator = torch.Generator().manual_seed(seed)
-    states, chosen = random_rollout(batch, bound=True, generator=generator, copies=2)
+    states, chosen = random_rollout(
+        batch, capacity_mask=True, generator=generator, samples=2
+    )
     for moment, state in enumerate(states[:-1]):
         length = batch.num_arcs + 1
         choice = chosen[..., moment]
@@ -35,9 +37,9 @@ def test_gives_the_same_logits(tasks: list[int], mixed: bool, seed: int) -> None
         small, small_state = shrunk.batch, shrunk.state
         small_choice = shrunk.slot.gather(1, choice.reshape(-1, 1))
         with torch.no_grad():
-            usual = model(model.prepare(batch), state, allowed_arcs(batch, state))
+            usual = model(model.prepare(batch), state, action_mask(batch, state))
             found = model(
-                model.prepare(small), small_state, allowed_arcs(small, small_state)
+                model.prepare(small), small_state, action_mask(small, small_state)
             )
         assert small.real.sum() <= batch.real.sum() * 2
         usual, found = usual.flatten(0, 1), found[:, 0]
@@ -58,32 +60,32 @@ def test_gives_the_same_logits(tasks: list[int], mixed: bool, seed: int) -> None
 
 
 @pytest.mark.parametrize("mixed", [False, True])
-def test_every_state_has_one_rung_that_holds_it(mixed: bool) -> None:
+def test_every_state_has_one_bucket_that_holds_it(mixed: bool) -> None:
     batch = random_batch([90, 30], mixed=mixed, seed=3)
-    found = rungs(batch)
-    assert [rung.length for rung in found] == [48, 88, 128, 168, 208]
+    found = buckets(batch)
+    assert [bucket.length for bucket in found] == [48, 88, 128, 168, 208]
     assert list(range(1, 91)) == sorted(
-        left for rung in found for left in range(rung.above + 1, rung.most + 1)
+        left for bucket in found for left in range(bucket.above + 1, bucket.most + 1)
     )
-    assert rung_sizes(batch, found).tolist() == [46, 27, 20, 20, 7]
+    assert bucket_sizes(batch, found).tolist() == [46, 27, 20, 20, 7]
     states, _ = random_rollout(
-        batch, bound=True, generator=torch.Generator().manual_seed(1), copies=3
+        batch, capacity_mask=True, generator=torch.Generator().manual_seed(1), samples=3
     )
-    once = (batch.twin >= torch.arange(batch.num_arcs))[:, None]
+    once = (batch.inverse >= torch.arange(batch.num_arcs))[:, None]
     lengths: set[int] = set()
     for state in states:
         alone, rows = as_instances(state)
         left = (state.unserved & once).sum(-1).flatten()  # tasks of each plan
         arcs = present_arcs(alone).sum(1)
-        for rung in found:
-            here = (left > rung.above) & (left <= rung.most)
+        for bucket in found:
+            here = (left > bucket.above) & (left <= bucket.most)
             if not here.any():
                 continue
-            assert int(arcs[here].max()) <= rung.length
-            lengths.add(rung.length)
+            assert int(arcs[here].max()) <= bucket.length
+            lengths.add(bucket.length)
             small = shrink(
-                batch, State(*(part[here] for part in alone)), rung.length, rows[here]
+                batch, State(*(part[here] for part in alone)), bucket.length, rows[here]
             )
-            assert small.batch.num_arcs == rung.length
+            assert small.batch.num_arcs == bucket.length
             assert torch.equal(small.batch.real.sum(1), arcs[here])  # nothing was cut off
     assert len(lengths) == 5

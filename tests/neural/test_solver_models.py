@@ -16,7 +16,8 @@ from arcfleet import Instance, Stop, read, solve, solve_many
 from arcfleet.errors import FileError, OptionError
 from arcfleet.methods import DAAM_METHODS, METHODS, has_model, load_for_method
 from arcfleet.network import Network
-from arcfleet.neural import shipped, solver
+from arcfleet.neural import checkpoint as shipped
+from arcfleet.neural import solver
 from tests.neural.test_solver import VILLAGE, require_sound
 
 # As in test_solver.py: the machine decides whether a short limit leaves time for a plan.

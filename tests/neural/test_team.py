@@ -15,12 +15,11 @@ from safetensors.torch import load_file
 
 from arcfleet.errors import FileError, OptionError
 from arcfleet.neural.checkpoint import load_model, save_model
-from arcfleet.neural.daam import Daam
-from arcfleet.neural.finetune import finetune
-from arcfleet.neural.finetune_config import FinetuneConfig
-from arcfleet.neural.pretrain import pretrain
-from arcfleet.neural.pretrain_config import config_from, config_of
-from arcfleet.neural.team import ALONE, Team, join_team
+from arcfleet.neural.model import Daam
+from arcfleet.neural.train.config import FinetuneConfig, config_from, config_of
+from arcfleet.neural.train.distributed import ALONE, Team, join_team
+from arcfleet.neural.train.finetune import finetune
+from arcfleet.neural.train.pretrain import pretrain
 from tests.neural.curriculum_file import TOML
 from tests.neural.labelled_towns import joined_file, labelled_file
 

@@ -17,8 +17,7 @@ from arcfleet.cli.training_bar import describe, last_metrics, training_display
 from arcfleet.datasets import Dataset
 from arcfleet.instance.files import write
 from arcfleet.neural.checkpoint import load_model
-from arcfleet.neural.training_progress import TrainingProgress
-from arcfleet.neural.validation import Gaps
+from arcfleet.neural.train.loop import Gaps, TrainingProgress
 from tests.neural.labelled_towns import labelled_file
 
 if TYPE_CHECKING:

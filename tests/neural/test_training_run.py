@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from arcfleet.neural.training_run import RunFolder
+from arcfleet.neural.train.run import RunFolder
 
 if TYPE_CHECKING:
     from pathlib import Path

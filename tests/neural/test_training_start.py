@@ -10,11 +10,9 @@ import torch
 
 from arcfleet.errors import OptionError
 from arcfleet.neural.checkpoint import load_model, save_model
-from arcfleet.neural.daam import Daam
-from arcfleet.neural.daam_config import DaamConfig
-from arcfleet.neural.grow import grown
-from arcfleet.neural.pretrain_config import PretrainConfig
-from arcfleet.neural.training_start import first_model
+from arcfleet.neural.model import Daam, DaamConfig
+from arcfleet.neural.train.config import PretrainConfig
+from arcfleet.neural.train.run import first_model, grown
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,9 +8,8 @@ import numpy as np
 import torch
 
 from arcfleet.instance.instance import Instance, Link
-from arcfleet.neural.arc_batch import ArcBatch
-from arcfleet.neural.daam import Daam
-from arcfleet.neural.daam_config import DaamConfig
+from arcfleet.neural.batch import ArcBatch
+from arcfleet.neural.model import Daam, DaamConfig
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,7 +31,7 @@ def toy_batch(networks: Sequence[Network]) -> ArcBatch:
         name: torch.zeros((size, arcs), dtype=torch.int32)
         for name in ("start", "end", "service_cost", "demand")
     }
-    twin = torch.arange(arcs).repeat(size, 1)
+    inverse = torch.arange(arcs).repeat(size, 1)
     real = torch.zeros((size, arcs), dtype=torch.bool)
     distance = torch.zeros((size, places, places), dtype=torch.int32)
     features = torch.zeros((size, arcs, 3 + 2 * MDS_DIMENSIONS))
@@ -42,7 +41,7 @@ def toy_batch(networks: Sequence[Network]) -> ArcBatch:
         for name, values in numbers.items():
             values[row, :count] = torch.from_numpy(getattr(network, f"arc_{name}").copy())
         one_way = np.arange(count)
-        twin[row, :count] = torch.from_numpy(
+        inverse[row, :count] = torch.from_numpy(
             np.where(network.arc_twin < 0, one_way, network.arc_twin)
         )
         real[row, :count] = True
@@ -63,7 +62,7 @@ def toy_batch(networks: Sequence[Network]) -> ArcBatch:
     return ArcBatch(
         features=features,
         distance=distance,
-        twin=twin,
+        inverse=inverse,
         real=real,
         capacity=torch.tensor([rule.capacity for rule in rules], dtype=torch.int32),
         route_cost=torch.tensor([rule.route_cost for rule in rules], dtype=torch.int32),

@@ -77,8 +77,8 @@ def gathered(
 ) -> GatheredOrders:
     """The costs of some orders, `gap` positions of nonsense after each."""
     arcs = np.concatenate([[*order, *[0] * gap] for order in orders]).astype(np.int32)
-    twins = network.arc_twin[arcs]
-    choices = [arcs, np.where(twins < 0, arcs, twins)] if turn else [arcs]
+    inverses = network.arc_twin[arcs]
+    choices = [arcs, np.where(inverses < 0, arcs, inverses)] if turn else [arcs]
 
     def costs(source: list[np.ndarray], target: list[np.ndarray]) -> np.ndarray:
         ends = [network.arc_end[arc] for arc in source]
@@ -94,7 +94,7 @@ def gathered(
         back=costs(choices, depot)[:, 0],
         drive=costs([np.roll(arc, 1) for arc in choices], choices),
         demand=np.where(arcs == 0, -1, network.arc_demand[arcs]),
-        can_turn=twins >= 0 if turn else None,
+        can_turn=inverses >= 0 if turn else None,
         order_starts=np.cumsum([0, *(length + gap for length in lengths)])[:-1],
         order_lengths=np.array(lengths, np.int32),
         capacity=np.full(len(orders), instance.capacity, np.int32),

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Sequence
 
+    from arcfleet.bench.store import Record
+    from arcfleet.bench.summary import SummaryRow
     from arcfleet.cli.options import Commands
-    from arcfleet.experiments.records import Record
-    from arcfleet.experiments.summary import SummaryRow
 
 _EXAMPLES = """\
 examples:
@@ -82,14 +82,14 @@ def add_parser(commands: Commands) -> None:
 
 def run(options: Namespace) -> int:
     """Run the command."""
+    from arcfleet._checks import check_whole_number
     from arcfleet.batch import MOST_WORKERS
+    from arcfleet.bench.run import plan_runs, run_benchmark, runs_left
+    from arcfleet.bench.store import RecordFile
+    from arcfleet.bench.suite import read_suite
+    from arcfleet.bench.summary import summarise
     from arcfleet.cli.progress import benchmark_bar
-    from arcfleet.experiments.benchmark import plan_runs, run_benchmark, runs_left
-    from arcfleet.experiments.records import RecordFile
-    from arcfleet.experiments.suite import read_suite
-    from arcfleet.experiments.summary import summarise
     from arcfleet.methods import find_method, load_for_methods
-    from arcfleet.search.stop import check_whole_number
 
     check_whole_number("--workers", options.workers, 1, MOST_WORKERS)
     picture = _picture(options)
@@ -121,8 +121,8 @@ def run(options: Namespace) -> int:
     valid = [record for record in records if record.error is None]
     rows = summarise(valid)
     if picture is not None and valid:
-        from arcfleet.experiments.summary import anytime_curves
-        from arcfleet.report.anytime import plot_anytime
+        from arcfleet.bench.summary import anytime_curves
+        from arcfleet.report.charts import plot_anytime
 
         plot_anytime(anytime_curves(valid), picture)
     if options.json:
@@ -138,7 +138,7 @@ def _picture(options: Namespace) -> Path | None:
     if options.plot is None:
         return None
     from arcfleet.errors import OptionError
-    from arcfleet.report.plot import check_plottable
+    from arcfleet.report.picture import check_plottable
 
     picture = Path(f"{options.plot}-anytime.png")
     check_plottable(picture)

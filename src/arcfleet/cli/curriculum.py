@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from argparse import Namespace
 
     from arcfleet.cli.options import Commands
-    from arcfleet.neural.curriculum import CurriculumOutcome
+    from arcfleet.paper.curriculum import CurriculumOutcome
 
 _EXAMPLES = """\
 examples:
@@ -72,11 +72,10 @@ def add_parser(actions: Commands) -> None:
 
 def run(options: Namespace) -> int:
     """Run `arcfleet train curriculum`."""
-    from arcfleet.neural.packages import require_packages
+    from arcfleet.neural.checkpoint import require_packages
 
     require_packages("training")
-    from arcfleet.neural.curriculum import run_curriculum
-    from arcfleet.neural.curriculum_config import curriculum_from
+    from arcfleet.paper.curriculum import curriculum_from, run_curriculum
 
     content = read_toml(options.config)
     folder = options.folder or options.config.parent
@@ -101,7 +100,7 @@ def run(options: Namespace) -> int:
 
 
 def _print_outcome(outcome: CurriculumOutcome, phases: int) -> int:
-    from arcfleet.neural.team import Team
+    from arcfleet.neural.train.distributed import Team
 
     phase, last = outcome.stopped_in, outcome.last
     if not Team.of_environment().leads:

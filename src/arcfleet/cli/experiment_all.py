@@ -39,7 +39,7 @@ def add_parsers(names: Commands) -> None:
 def run(options: Namespace) -> int:
     """Run the experiments one after the other."""
     from arcfleet.cli.main import main
-    from arcfleet.neural.packages import require_packages
+    from arcfleet.neural.checkpoint import require_packages
 
     require_packages("experiments with learned methods")
     from arcfleet.neural.device import torch_threads
@@ -55,8 +55,8 @@ def run(options: Namespace) -> int:
 
 def _commands(options: Namespace) -> Iterator[list[str]]:
     """Give the command line of each experiment."""
-    from arcfleet.experiments.quick import make_quick_files
-    from arcfleet.experiments.rows import ROW_TYPES, TABLE_ROWS
+    from arcfleet.paper.quick import make_quick_files
+    from arcfleet.paper.rows import ROW_TYPES, TABLE_ROWS
 
     out: Path = options.out
     files = make_quick_files(out / "inputs")

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
     from collections.abc import Callable, Iterator
 
-    from arcfleet.experiments.report_files import Report
+    from arcfleet.paper.report import Report
 
 _SECONDS_PER_LINE = 60.0
 
@@ -74,9 +74,9 @@ def add_run_options(parser: ArgumentParser) -> None:
 
 def check_run_options(options: Namespace) -> None:
     """Raise what is wrong before the work begins."""
+    from arcfleet._checks import check_whole_number
     from arcfleet.batch import MOST_WORKERS
-    from arcfleet.experiments.report_files import make_folder
-    from arcfleet.search.stop import check_whole_number
+    from arcfleet.paper.report import make_folder
 
     check_whole_number("--workers", options.workers, 1, MOST_WORKERS)
     check_whole_number("--seed", options.seed, 0, 2**64 - 1)
@@ -87,14 +87,14 @@ def check_run_options(options: Namespace) -> None:
 def check_figures(options: Namespace) -> None:
     """Raise OptionError where figures are wanted and cannot be drawn."""
     if not options.no_figures:
-        from arcfleet.report.plot import check_plottable
+        from arcfleet.report.picture import check_plottable
 
         check_plottable(options.out / "figure.png")
 
 
 def finish(options: Namespace, report: Report) -> None:
     """Write a report and print its tables."""
-    from arcfleet.experiments.report_files import write_report
+    from arcfleet.paper.report import write_report
 
     files = write_report(report, options.out, figures=not options.no_figures)
     if options.json:

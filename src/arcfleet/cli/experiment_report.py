@@ -37,8 +37,8 @@ def add_parsers(names: Commands) -> None:
 
 def run(options: Namespace) -> int:
     """Run the command."""
-    from arcfleet.experiments.report_files import make_folder
-    from arcfleet.experiments.reports import read_series, report_of
+    from arcfleet.paper.report import make_folder
+    from arcfleet.paper.reports import read_series, report_of
 
     series = read_series(options.folders, options.name)
     make_folder(options.out)

@@ -59,11 +59,10 @@ def add_parsers(names: Commands) -> None:
 
 def run(options: Namespace) -> int:
     """Run the experiment."""
-    from arcfleet.experiments.model_files import ModelFiles
-    from arcfleet.experiments.scene_plans import SceneFile
-    from arcfleet.experiments.scenes import solve_scenes
     from arcfleet.methods import find_method, load_for_methods, model_files
-    from arcfleet.neural.shipped import model_path
+    from arcfleet.neural.checkpoint import model_path
+    from arcfleet.paper.rows import ModelFiles
+    from arcfleet.paper.scenes import SceneFile, solve_scenes
 
     texts = [text for text in options.methods.split(",") if text.strip()]
     methods = [find_method(text.strip().partition("=")[0]) for text in texts]

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from arcfleet.cli.options import Commands
-    from arcfleet.experiments.measurements import Measurement
-    from arcfleet.experiments.model_files import ModelFiles
-    from arcfleet.experiments.series import Series
+    from arcfleet.paper.measure import Measurement
+    from arcfleet.paper.rows import ModelFiles
+    from arcfleet.paper.series import Series
 
 _SEARCH_COUNT = 500
 _RUNTIME_COUNT = 100
@@ -155,11 +155,10 @@ def _add_counts(
 
 def run_methods(options: Namespace) -> int:
     """Run `table`, `runtime` or `pareto`."""
-    from arcfleet.experiments.measurements import plan_measurements
-    from arcfleet.experiments.model_files import parse_models
-    from arcfleet.experiments.reports import report_of
-    from arcfleet.experiments.rows import MODELS, parse_rows
-    from arcfleet.experiments.test_sets import open_test_sets
+    from arcfleet.paper.measure import plan_measurements
+    from arcfleet.paper.reports import report_of
+    from arcfleet.paper.rows import MODELS, parse_models, parse_rows
+    from arcfleet.paper.sets import open_test_sets
 
     models = parse_models(options.model, options.device, names=MODELS)
     test_sets = open_test_sets(options.sets, options.labelled)
@@ -189,7 +188,7 @@ def run_methods(options: Namespace) -> int:
 
 def _rows_with_models(models: ModelFiles, scales: Sequence[str]) -> list[str]:
     """Give the default rows whose models are there, and name the others."""
-    from arcfleet.experiments.rows import ROW_TYPES, TABLE_ROWS
+    from arcfleet.paper.rows import ROW_TYPES, TABLE_ROWS
 
     there = [x for x in TABLE_ROWS if all(models.has(ROW_TYPES[x], s) for s in scales)]
     left = [name for name in TABLE_ROWS if name not in there]
@@ -200,12 +199,11 @@ def _rows_with_models(models: ModelFiles, scales: Sequence[str]) -> list[str]:
 
 def run_generalise(options: Namespace) -> int:
     """Run `generalise`."""
-    from arcfleet.experiments.generalise_report import require_places
-    from arcfleet.experiments.measurements import plan_measurements
-    from arcfleet.experiments.model_files import parse_models
-    from arcfleet.experiments.reports import report_of
-    from arcfleet.experiments.rows import parse_rows, with_model
-    from arcfleet.experiments.test_sets import open_test_sets, require_labels
+    from arcfleet.paper.generalise import require_places
+    from arcfleet.paper.measure import plan_measurements
+    from arcfleet.paper.reports import report_of
+    from arcfleet.paper.rows import parse_models, parse_rows, with_model
+    from arcfleet.paper.sets import open_test_sets, require_labels
 
     texts = ("daam-po",) if options.rows is None else tuple(options.rows.split(","))
     decodings = parse_rows(texts, seed=options.seed, temperature=options.temperature)
@@ -228,10 +226,10 @@ def measured_series(
     options: Namespace, measurements: Sequence[Measurement], models: ModelFiles
 ) -> list[Series]:
     """Make what the folder lacks and give all series that were asked for."""
-    from arcfleet.experiments.measure import measure
-    from arcfleet.experiments.reports import STORES
-    from arcfleet.experiments.rows import LABELS
-    from arcfleet.experiments.series import RunFile, join, store_path
+    from arcfleet.paper.measure import measure
+    from arcfleet.paper.reports import STORES
+    from arcfleet.paper.rows import LABELS
+    from arcfleet.paper.series import RunFile, join, store_path
 
     file = RunFile(store_path(options.out, STORES[options.experiment]))
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from arcfleet.cli.options import Commands
-    from arcfleet.neural.training_progress import TrainingProgress
+    from arcfleet.neural.train.loop import TrainingProgress
 
 _ABLATION = """\
 example:
@@ -100,13 +100,13 @@ def add_parsers(names: Commands) -> None:
 def run_ablation(options: Namespace) -> int:
     """Run `ablation`, and the curves of its runs."""
     from arcfleet.cli.experiment_series import measured_series
-    from arcfleet.experiments.ablation import ablation_rows, run_folders, train_ablation
-    from arcfleet.experiments.convergence import convergence_report
-    from arcfleet.experiments.measurements import plan_measurements
-    from arcfleet.experiments.model_files import ModelFiles
-    from arcfleet.experiments.report_files import write_report
-    from arcfleet.experiments.reports import report_of
-    from arcfleet.experiments.test_sets import open_test_sets
+    from arcfleet.paper.ablation import ablation_rows, run_folders, train_ablation
+    from arcfleet.paper.convergence import convergence_report
+    from arcfleet.paper.measure import plan_measurements
+    from arcfleet.paper.report import write_report
+    from arcfleet.paper.reports import report_of
+    from arcfleet.paper.rows import ModelFiles
+    from arcfleet.paper.sets import open_test_sets
 
     check_run_options(options)
     inputs = [name for name in options.inputs.split(",") if name]
@@ -145,8 +145,8 @@ def run_ablation(options: Namespace) -> int:
 def run_convergence(options: Namespace) -> int:
     """Run `convergence`."""
     from arcfleet.errors import OptionError
-    from arcfleet.experiments.convergence import convergence_report
-    from arcfleet.experiments.report_files import make_folder
+    from arcfleet.paper.convergence import convergence_report
+    from arcfleet.paper.report import make_folder
 
     runs: dict[str, Path] = {}  # by name
     for text in options.runs:
@@ -166,7 +166,7 @@ def run_convergence(options: Namespace) -> int:
 
 
 def _settings(options: Namespace, stage: str) -> dict[str, Any]:
-    from arcfleet.neural.packages import require_packages
+    from arcfleet.neural.checkpoint import require_packages
 
     require_packages("training")
     from arcfleet.neural.device import choose_device

@@ -41,8 +41,7 @@ def add_parser(commands: Commands) -> None:
 
 def run(options: Namespace) -> int:
     """Run the command."""
-    from arcfleet.neural.packages import require_packages
-    from arcfleet.neural.shipped import model_path
+    from arcfleet.neural.checkpoint import model_path, require_packages
 
     path = model_path(options.model)
     require_packages("reading a model")
@@ -73,7 +72,7 @@ def run(options: Namespace) -> int:
 
 def _brief(value: object) -> str:
     """Give a fact in one line; what holds many is for --json."""
-    from arcfleet.search.result import one_line
+    from arcfleet._checks import one_line
 
     if isinstance(value, dict | list):
         return f"{len(value)} entries, see --json"

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from arcfleet.experiments.benchmark import Run
-    from arcfleet.experiments.records import Record
+    from arcfleet.bench.run import Run
+    from arcfleet.bench.store import Record
     from arcfleet.search import Progress, ProgressCallback, Stop
 
 

@@ -142,11 +142,11 @@ _FINETUNE: tuple[Setting, ...] = (
 
 def run_pretrain(options: Namespace) -> int:
     """Run `arcfleet train pretrain`."""
-    from arcfleet.neural.packages import require_packages
+    from arcfleet.neural.checkpoint import require_packages
 
     require_packages("training")
-    from arcfleet.neural.pretrain import pretrain
-    from arcfleet.neural.pretrain_config import config_from
+    from arcfleet.neural.train.config import config_from
+    from arcfleet.neural.train.pretrain import pretrain
 
     names = [setting[0] for setting in (*_PRETRAIN, *_SIZES)]
     config = config_from(gather_settings(options, names))
@@ -167,12 +167,11 @@ def run_pretrain(options: Namespace) -> int:
 
 def run_finetune(options: Namespace) -> int:
     """Run `arcfleet train finetune`."""
-    from arcfleet.neural.packages import require_packages
+    from arcfleet.neural.checkpoint import require_packages
 
     require_packages("training")
-    from arcfleet.neural.finetune import finetune
-    from arcfleet.neural.finetune_config import FinetuneConfig
-    from arcfleet.neural.pretrain_config import config_of
+    from arcfleet.neural.train.config import FinetuneConfig, config_of
+    from arcfleet.neural.train.finetune import finetune
 
     names = [setting[0] for setting in _FINETUNE]
     config = config_of(FinetuneConfig, gather_settings(options, names))

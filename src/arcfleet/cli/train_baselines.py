@@ -131,11 +131,11 @@ def add_baselines(actions: Commands) -> None:
 
 def run(kind: str, options: Namespace) -> int:
     """Run `arcfleet train s2v-dqn` or `arcfleet train vrp-dl`."""
-    from arcfleet.neural.packages import require_packages
+    from arcfleet.neural.checkpoint import require_packages
 
     require_packages("training")
-    from arcfleet.neural.baselines.train import TRAININGS, train_baseline
-    from arcfleet.neural.pretrain_config import config_of
+    from arcfleet.neural.train.config import config_of
+    from arcfleet.paper.baselines.train import TRAININGS, train_baseline
 
     names = [setting[0] for setting in (*_SETTINGS[kind], *_SIZES[kind])]
     settings = gather_settings(options, names, kind=kind, on_cpu=_ON_CPU[kind])

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress as Display
 
-    from arcfleet.neural.training_progress import TrainingProgress
+    from arcfleet.neural.train.loop import TrainingProgress
 
 
 @contextmanager

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from arcfleet.neural.training_progress import Trained, TrainingProgress
+    from arcfleet.neural.train.loop import Trained, TrainingProgress
 
     # Name, type, form and help of a setting that has an option; None is a switch.
     Setting = tuple[str, Callable[[str], Any] | None, str, str]
@@ -139,7 +139,7 @@ def gather_settings(
     """
     settings: dict[str, Any] = {}
     if options.resume:
-        from arcfleet.neural.training_run import saved_settings
+        from arcfleet.neural.train.run import saved_settings
 
         settings = saved_settings(options.out)
     if options.config is not None:
@@ -161,8 +161,7 @@ def gather_settings(
     if options.init is not None:
         from dataclasses import asdict
 
-        from arcfleet.neural.checkpoint import load_model_of
-        from arcfleet.neural.kinds import KINDS
+        from arcfleet.neural.checkpoint import KINDS, load_model_of
 
         first, _ = load_model_of(KINDS[kind].model, options.init)
         settings["model"] = {**asdict(first.config), **sizes}
@@ -198,7 +197,7 @@ def reporting(options: Namespace) -> Iterator[Callable[[TrainingProgress], None]
     """
     from arcfleet.cli.training_bar import training_bar
     from arcfleet.neural.device import torch_threads
-    from arcfleet.neural.team import Team, leave_team
+    from arcfleet.neural.train.distributed import Team, leave_team
 
     hidden = options.quiet or not Team.of_environment().leads
     with torch_threads(options.threads), training_bar(hidden=hidden) as bar:
@@ -217,7 +216,7 @@ def print_outcome(result: Trained) -> int:
     ArcfleetError
         If the run was interrupted.
     """
-    from arcfleet.neural.team import Team
+    from arcfleet.neural.train.distributed import Team
 
     if not Team.of_environment().leads:
         return 0 if result.finished else 1

@@ -11,42 +11,144 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import asdict, dataclass, fields
+from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NoReturn
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn, TypeVar
 
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
 
+from arcfleet._files import write_bytes_atomically
 from arcfleet.errors import FileError, OptionError
-from arcfleet.instance.atomic import write_bytes_atomically
-from arcfleet.neural.daam import Daam
-from arcfleet.neural.kinds import KINDS, kind_of
+from arcfleet.neural.model import Daam, DaamConfig
+from arcfleet.paper.baselines.s2v_dqn import S2vDqn, S2vDqnConfig
+from arcfleet.paper.baselines.vrp_dl import VrpDl, VrpDlConfig
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from torch import Tensor
 
-    from arcfleet.neural.kinds import AnyModel, Model, ModelConfig
+
+_PACKAGES = ("torch", "safetensors")
+
+
+def missing_package() -> str | None:
+    """Name a package that learned solvers need and that is not installed, if any.
+
+    The packages are looked for, not imported, which would take seconds.
+    """
+    return next((name for name in _PACKAGES if find_spec(name) is None), None)
+
+
+def require_packages(purpose: str) -> None:
+    """Raise OptionError where a package that learned solvers need is not installed.
+
+    Parameters
+    ----------
+    purpose
+        What needs it, for the message.
+    """
+    missing = missing_package()
+    if missing is not None:
+        raise OptionError(
+            f"{purpose} needs {missing}, which is not installed: install arcfleet[neural]"
+        )
+
+
+Model = Daam | S2vDqn | VrpDl
+
+ModelConfig = DaamConfig | S2vDqnConfig | VrpDlConfig
+
+AnyModel = TypeVar("AnyModel", Daam, S2vDqn, VrpDl)
+
+
+class Kind(NamedTuple):
+    """A kind of model, and the class of its sizes."""
+
+    model: type[Any]
+    config: type[ModelConfig]
+
+
+KINDS: dict[str, Kind] = {
+    "daam": Kind(Daam, DaamConfig),
+    "s2v-dqn": Kind(S2vDqn, S2vDqnConfig),
+    "vrp-dl": Kind(VrpDl, VrpDlConfig),
+}
+
+
+def kind_of(model: type[Model]) -> str:
+    """Give the name of a class of models."""
+    return next(name for name, kind in KINDS.items() if kind.model is model)
+
+
+SHIPPED_MODEL = Path(__file__).parent / "weights" / "daam.safetensors"
+
+
+def shipped_model(kind: str) -> Path:
+    """Give the place of the model of a kind; it need not be there."""
+    if kind == "daam":
+        return SHIPPED_MODEL
+    return SHIPPED_MODEL.with_name(f"{kind}.safetensors")
+
+
+def model_path(model: Path | str | None, kind: str = "daam") -> Path:
+    """Give the model file to use: the one that is named, or the one that is shipped.
+
+    Parameters
+    ----------
+    model
+        The file, or None.
+    kind
+        Of model that is wanted: "daam", "s2v-dqn" or "vrp-dl".
+
+    Raises
+    ------
+    OptionError
+        If none is named and none is shipped.
+    """
+    if model is not None:
+        if not isinstance(model, str | Path):
+            raise OptionError(
+                f"expected the path of a model file, got {type(model).__name__}"
+            )
+        return Path(model)
+    shipped = shipped_model(kind)
+    if not shipped.is_file():
+        raise OptionError(
+            f"expected a model file of kind {kind!r}, got none, and none comes with this "
+            "version of arcfleet: name one (model=..., on the command line --model FILE)"
+        )
+    return shipped
+
 
 FORMAT = "arcfleet-model"
+
 VERSION = 1
 
+
 StoredType = Literal["float32", "float16", "bfloat16"]
+
 STORED_TYPES: dict[StoredType, torch.dtype] = {
     "float32": torch.float32,
     "float16": torch.float16,
     "bfloat16": torch.bfloat16,
 }
 
+
 _ENTRY = "arcfleet"
+
 # What a file without them means: models of a time when there was nothing to choose.
 _ADDED_LATER = {"features": "paper", "served": "seen"}
+
 _MEMBERS = {"format", "version", "kind", "config", "dtype", "facts", "sha256"}
+
 _NO_CHECKSUM = "0" * 64
+
 _LARGEST_HEADER = 1 << 24
+
 # More would be a mistake, and building it would take for ever.
 _LARGEST_SIZE = 1 << 16
 

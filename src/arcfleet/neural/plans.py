@@ -12,10 +12,9 @@ import numpy as np
 import torch
 
 from arcfleet.errors import UnsolvableError
-from arcfleet.neural.decode import beam
-from arcfleet.neural.features import mirrored
-from arcfleet.neural.orders import gather_costs, without_depot
-from arcfleet.search.split import split_gathered
+from arcfleet.neural.batch import mirrored
+from arcfleet.neural.decoding import beam
+from arcfleet.search.split import GatheredOrders, split_gathered
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,12 +22,130 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from torch import Tensor
 
-    from arcfleet.neural.arc_batch import ArcBatch
-    from arcfleet.neural.rollout import Policy, Rollout, Wrap
+    from arcfleet.neural.batch import ArcBatch
+    from arcfleet.neural.decoding import Policy, Rollout, Wrap
     from arcfleet.solution.plan import IntArray
+
+
+class CostedOrders(NamedTuple):
+    """What the path optimiser needs of some orders, on the host.
+
+    Parameters
+    ----------
+    costs
+        Of all orders, the samples of an instance one after the other.
+    arcs
+        The services as given and, if directions are chosen, turned round,
+        (directions, positions).
+    serves_all
+        Which orders serve all tasks of their instance, (orders,).
+    """
+
+    costs: GatheredOrders
+    arcs: NDArray[np.int32]
+    serves_all: NDArray[np.bool_]
+
+
+def without_depot(arcs: Tensor, values: Tensor, most: int) -> Tensor:
+    """Move the values of the services together: no visits to the depot between them.
+
+    Parameters
+    ----------
+    arcs
+        As in a rollout, (batch, samples, steps).
+    values
+        Of each step, of the same shape.
+    most
+        Services of the longest order.
+
+    Returns
+    -------
+    moved
+        Of shape (batch, samples, most), zeros after the last service.
+    """
+    serves = arcs != 0
+    # All visits to the depot go to one column too many.
+    column = torch.where(serves, serves.cumsum(-1) - 1, most)
+    shape = (*arcs.shape[:-1], most + 1)
+    moved = torch.zeros(shape, dtype=values.dtype, device=values.device)
+    return moved.scatter(-1, column, values)[..., :most]
+
+
+def gather_costs(
+    batch: ArcBatch, orders: Tensor, *, choose_directions: bool
+) -> CostedOrders:
+    """Look up all costs along orders and bring them to the host, in one transfer.
+
+    Parameters
+    ----------
+    batch
+        The instances.
+    orders
+        Their services in order, (batch, samples, most), zeros after the last.
+    choose_directions
+        Whether the costs of services turned round are needed.
+    """
+    samples, most = orders.shape[1:]
+    count = len(batch) * samples
+    directions = 2 if choose_directions else 1
+    rules = [batch.num_tasks, batch.capacity, batch.route_cost, batch.fleet_limit]
+    numbers = torch.stack(
+        [(orders != 0).sum(-1), *(rule[:, None].expand(-1, samples) for rule in rules)]
+    )  # (5, batch, samples)
+    rows = _rows(batch, orders, directions)
+    flat = torch.cat([numbers.to(torch.int32).flatten(), rows.flatten()])
+    host = flat.cpu().numpy()
+    length, tasks, capacity, route_cost, fleet_limit = host[: 5 * count].reshape(5, count)
+    sizes = [directions, directions, directions, directions, directions**2]
+    arcs, service_cost, out, back, drive, demand = np.split(
+        host[5 * count :].reshape(-1, count * most), np.cumsum(sizes)
+    )
+    costs = GatheredOrders(
+        service_cost=service_cost,
+        out=out,
+        back=back,
+        drive=drive,
+        demand=demand,
+        can_turn=arcs[0] != arcs[1] if choose_directions else None,
+        order_starts=np.arange(count, dtype=np.int64) * most,
+        order_lengths=length,
+        capacity=capacity,
+        route_cost=route_cost,
+        fleet_limit=fleet_limit,
+    )
+    return CostedOrders(costs, arcs, length == tasks)
+
+
+def _rows(batch: ArcBatch, orders: Tensor, directions: int) -> Tensor:
+    # (rows, batch * samples * most): the arcs, service costs, ways out and back, each in
+    # all directions; drives by both directions; demands.
+    flat = orders.flatten(1)  # (batch, positions)
+    choices = [flat, batch.inverse.long().gather(1, flat)][:directions]
+    starts = [batch.start.long().gather(1, arcs) for arcs in choices]
+    ends = [batch.end.long().gather(1, arcs) for arcs in choices]
+    places = batch.distance.shape[2]
+    distance = batch.distance.flatten(1)  # (batch, places * places)
+
+    def way(end: Tensor, start: Tensor) -> Tensor:
+        return distance.gather(1, end * places + start)
+
+    home_start, home_end = batch.start[:, :1].long(), batch.end[:, :1].long()
+    # Before the first service of an order stands nothing that counts.
+    ends_before = [end.view(orders.shape).roll(1, dims=-1).flatten(1) for end in ends]
+    rows = [
+        *choices,
+        *(batch.service_cost.gather(1, arcs) for arcs in choices),
+        *(way(home_end, start) for start in starts),
+        *(way(end, home_start) for end in ends),
+        *(way(end, start) for end in ends_before for start in starts),
+        batch.demand.gather(1, flat),
+    ]
+    return torch.stack([row.to(torch.int32).flatten() for row in rows])
+
 
 #: Cost of a copy that is no plan: not all tasks served, or a limit broken. As in `split`.
 NO_PLAN = -1
+
 
 # Services gathered at a time, which bounds the memory: at most 60 bytes each.
 _MOST_POSITIONS = 2**22
@@ -40,11 +157,11 @@ class Plans(NamedTuple):
     Parameters
     ----------
     arcs
-        The services in order, (batch, copies, tasks), with zeros after the last.
+        The services in order, (batch, samples, tasks), with zeros after the last.
     starts_route
-        Whether a route starts with the service, (batch, copies, tasks).
+        Whether a route starts with the service, (batch, samples, tasks).
     costs
-        Total cost, (batch, copies), or NO_PLAN.
+        Total cost, (batch, samples), or NO_PLAN.
     """
 
     arcs: IntArray
@@ -52,7 +169,7 @@ class Plans(NamedTuple):
     costs: NDArray[np.int64]
 
     def at(self, index: Any) -> Plans:
-        """Give those that an index into (batch, copies) finds, as numpy takes it."""
+        """Give those that an index into (batch, samples) finds, as numpy takes it."""
         return Plans(self.arcs[index], self.starts_route[index], self.costs[index])
 
 
@@ -86,7 +203,7 @@ def as_decoded(batch: ArcBatch, rollout: Rollout) -> Plans:
     )
 
 
-def optimise(
+def split_plans(
     batch: ArcBatch, rollout: Rollout, *, choose_directions: bool, threads: int = 1
 ) -> Plans:
     """Keep the order of the services and put the visits to the depot where they cost least.
@@ -98,15 +215,15 @@ def optimise(
     batch
         The instances.
     rollout
-        Their plans, bound or unbound.
+        Their plans, with or without the capacity mask.
     choose_directions
         Whether services may be turned round, too.
     threads
         Threads to spread the plans over.
     """
     most = int(batch.num_tasks.amax())
-    copies = rollout.arcs.shape[1]
-    chunk = max(1, _MOST_POSITIONS // max(1, copies * most))
+    samples = rollout.arcs.shape[1]
+    chunk = max(1, _MOST_POSITIONS // max(1, samples * most))
     parts = []
     for first in range(0, len(batch), chunk):
         rows = torch.arange(first, min(first + chunk, len(batch)), device=batch.real.device)
@@ -138,7 +255,7 @@ def best_so_far(plans: Plans) -> Plans:
 
 
 def merge(*parts: Plans) -> Plans:
-    """Put the copies of several sets of plans for the same batch side by side."""
+    """Put the samples of several sets of plans for the same batch side by side."""
     return _joined(parts, axis=1)
 
 
@@ -151,7 +268,7 @@ def padded(plans: Plans, tasks: int) -> Plans:
 def flat_plan(plans: Plans, instance: int) -> tuple[IntArray, IntArray]:
     """Give the cheapest plan of one instance as `solution.plan.from_plan` takes it.
 
-    Raises UnsolvableError where none of its copies is a plan.
+    Raises UnsolvableError where none of its samples is a plan.
     """
     plan = best(plans.at(slice(instance, instance + 1)))
     if plan.costs[0, 0] == NO_PLAN:
@@ -174,7 +291,7 @@ def paper_recipe(
     threads: int = 1,
     wrap: Wrap | None = None,
 ) -> Plans:
-    """Decode by a bound and an unbound beam, optimise both, and take the cheapest plans.
+    """Decode by a beam with and one without the capacity mask, split both; keep the best.
 
     The second beam sees the instances mirrored, so that it errs elsewhere than the first:
     the signs of the MDS axes mean nothing. What that brings: docs/training-log.md.
@@ -189,10 +306,12 @@ def paper_recipe(
         As in `optimise`; the paper keeps directions.
     """
     both = []
-    for view, bound in ((batch, True), (mirrored(batch), False)):
-        rollout = beam(policy, view, width, bound=bound, wrap=wrap)
+    for view, capacity_mask in ((batch, True), (mirrored(batch), False)):
+        rollout = beam(policy, view, width, capacity_mask=capacity_mask, wrap=wrap)
         both.append(
-            optimise(batch, rollout, choose_directions=choose_directions, threads=threads)
+            split_plans(
+                batch, rollout, choose_directions=choose_directions, threads=threads
+            )
         )
     return best(merge(*both))
 

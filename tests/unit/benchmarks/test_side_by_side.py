@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from arcfleet import solve
-from arcfleet.experiments.records import Record, RunKey, gap_percent
-from arcfleet.experiments.suite import SuiteInstance
+from arcfleet.bench.store import Record, RunKey, gap_percent
+from arcfleet.bench.suite import SuiteInstance
 from benchmarks import side_by_side
 from benchmarks.side_by_side import main, plan_pairs
 from benchmarks.side_by_side_report import (

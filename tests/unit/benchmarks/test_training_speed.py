@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("torch", reason="needs the extra neural")
 
-from arcfleet.neural.daam_config import DaamConfig
+from arcfleet.neural.model import DaamConfig
 from benchmarks import training_speed
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from arcfleet.experiments.series import Chunk, Series, SeriesKey, join
+from arcfleet.paper.series import Chunk, Series, SeriesKey, join
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

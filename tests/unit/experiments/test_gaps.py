@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arcfleet.errors import OptionError
-from arcfleet.experiments.gaps import paired_gaps, student_quantile
+from arcfleet.paper.gaps import paired_gaps, student_quantile
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from arcfleet.bench import store as machine
+from arcfleet.bench.store import RecordFile
 from arcfleet.errors import FileError, FormatWarning
-from arcfleet.experiments import machine
-from arcfleet.experiments.records import RecordFile
 from tests.unit.experiments.test_summary import record
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from arcfleet.errors import OptionError
-from arcfleet.experiments.comparison import gaps_to, set_tables
-from arcfleet.experiments.report_files import seconds_text, write_report
-from arcfleet.experiments.reports import report_of
+from arcfleet.paper.gaps import gaps_to, set_tables
+from arcfleet.paper.report import seconds_text, write_report
+from arcfleet.paper.reports import report_of
 from tests.unit.experiments.some_series import chunk, series
 
 if TYPE_CHECKING:

@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from arcfleet.errors import FileError, OptionError
-from arcfleet.experiments.model_files import parse_models
-from arcfleet.experiments.rows import (
+from arcfleet.paper.rows import (
     MODELS,
     ROW_TYPES,
     TABLE_ROWS,
     full_name,
+    parse_models,
     parse_rows,
     with_model,
 )

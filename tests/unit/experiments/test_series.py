@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from arcfleet.errors import FileError, FormatWarning
-from arcfleet.experiments.series import RunFile, join, read_chunks, store_path
+from arcfleet.paper.series import RunFile, join, read_chunks, store_path
 from tests.unit.experiments.some_series import chunk
 
 if TYPE_CHECKING:

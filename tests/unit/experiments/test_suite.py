@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from arcfleet.bench import suite as suite_module
+from arcfleet.bench.suite import read_suite
 from arcfleet.errors import FileError, OptionError
-from arcfleet.experiments import suite as suite_module
-from arcfleet.experiments.suite import read_suite
 from tests.shared_data import shared_dir
 
 ROOT = Path(__file__).parents[3]

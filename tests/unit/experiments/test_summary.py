@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from arcfleet.experiments.records import Record, RunKey, gap_percent
-from arcfleet.experiments.summary import anytime_curves, summarise
+from arcfleet.bench.store import Record, RunKey, gap_percent
+from arcfleet.bench.summary import anytime_curves, summarise
 
 
 def record(

@@ -6,7 +6,7 @@ import pytest
 
 from arcfleet.datasets import make_dataset
 from arcfleet.errors import FileError, OptionError
-from arcfleet.experiments.test_sets import open_test_sets
+from arcfleet.paper.sets import open_test_sets
 from tests.neural.labelled_towns import labelled_file
 
 if TYPE_CHECKING:

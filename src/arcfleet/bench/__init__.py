@@ -1,0 +1,1 @@
+"""Suites of instances, JSON lines of runs, tables and anytime curves."""

@@ -1,0 +1,216 @@
+"""Suites: sets of instance files with reference costs, described in TOML."""
+
+from __future__ import annotations
+
+import csv
+import difflib
+import os
+import re
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+
+from arcfleet._files import read_text
+from arcfleet.bench.store import checkout
+from arcfleet.errors import FileError, OptionError
+
+_KEYS = {"summary", "folder", "references", "sets"}
+
+_SET_KEYS = {"name", "files"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SuiteInstance:
+    """An instance of a suite.
+
+    Parameters
+    ----------
+    set_name
+        Of the set it belongs to.
+    name
+        Its file's name without the suffix.
+    path
+        The file; it may yet turn out to be unreadable.
+    reference
+        Best known cost; None where none is known.
+    proven
+        Whether a lower bound shows that nothing is cheaper than the reference.
+    """
+
+    set_name: str
+    name: str
+    path: Path
+    reference: int | None
+    proven: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Suite:
+    """What a benchmark runs over.
+
+    Parameters
+    ----------
+    name
+        The TOML file's name without the suffix.
+    summary
+        One line for people; may be empty.
+    instances
+        Set by set, each in the order of its numbers.
+    """
+
+    name: str
+    summary: str
+    instances: tuple[SuiteInstance, ...]
+
+
+def read_suite(name_or_path: str) -> Suite:
+    """Read a suite: the path of a TOML file, or the name of one in benchmarks/suites.
+
+    Raises
+    ------
+    OptionError
+        If there is no suite of that name, or no folder of public instances.
+    FileError
+        If the suite or its reference costs are not as they should be, or a pattern in it
+        matches no file.
+    """
+    path = _find(name_or_path)
+    try:
+        content = tomllib.loads(read_text(path))
+    except tomllib.TOMLDecodeError as error:
+        raise FileError(path, f"expected TOML, but {error}") from error
+    _check_keys(path, content, _KEYS)
+    sets = content.get("sets")
+    if not (isinstance(sets, list) and sets and all(isinstance(s, dict) for s in sets)):
+        raise FileError(path, "expected at least one [[sets]] with name and files")
+    folder = _folder(path, content.get("folder"))
+    references = _read_references(path, folder, content.get("references"))
+    instances: list[SuiteInstance] = []
+    for entry in sets:
+        _check_keys(path, entry, _SET_KEYS)
+        set_name, patterns = entry.get("name"), entry.get("files")
+        if not (isinstance(set_name, str) and set_name):
+            raise FileError(path, f"expected a name for each set, got {set_name!r}")
+        if not (
+            isinstance(patterns, list)
+            and patterns
+            and all(isinstance(p, str) for p in patterns)
+        ):
+            raise FileError(path, f"expected a list of files in set {set_name!r}")
+        for file in _files(path, folder, patterns):
+            reference, proven = references.get(file.stem, (None, False))
+            instances.append(
+                SuiteInstance(
+                    set_name=set_name,
+                    name=file.stem,
+                    path=file,
+                    reference=reference,
+                    proven=proven,
+                )
+            )
+    seen: set[tuple[str, str]] = set()
+    for x in instances:
+        if (x.set_name, x.name) in seen:
+            raise FileError(
+                path, f"expected each instance once per set, got {x.name!r} twice"
+            )
+        seen.add((x.set_name, x.name))
+    summary = str(content.get("summary", ""))
+    return Suite(name=path.stem, summary=summary, instances=tuple(instances))
+
+
+def _find(name_or_path: str) -> Path:
+    path = Path(name_or_path)
+    if path.suffix == ".toml":
+        return path  # reading it says what is wrong with it
+    root = checkout()
+    if root is None:
+        raise OptionError(
+            f"expected the path of a suite's .toml file, got {name_or_path!r}: the named "
+            "suites are in the repository's benchmarks/suites, not in the wheel"
+        )
+    known = {
+        file.stem: file for file in sorted((root / "benchmarks/suites").glob("*.toml"))
+    }
+    if name_or_path not in known:
+        near = difflib.get_close_matches(name_or_path, known, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(known)}"
+        raise OptionError(
+            f"expected the name of a suite or the path of a .toml file, "
+            f"got {name_or_path!r}: {hint}"
+        )
+    return known[name_or_path]
+
+
+def _folder(path: Path, folder: object) -> Path:
+    """Give where the suite's files lie: beside it if it says so, else the collection."""
+    if folder is not None:
+        if not (isinstance(folder, str) and (path.parent / folder).is_dir()):
+            raise FileError(path, f"expected folder to be a directory, got {folder!r}")
+        return path.parent / folder
+    root = checkout()
+    default = "" if root is None else str(root.parent / "shared")
+    shared = os.environ.get("ARCFLEET_SHARED", default)
+    collection = Path(shared) / "carplib"
+    if not shared or not collection.is_dir():
+        raise OptionError(
+            f"expected the public instances in {str(collection)!r}, found no such folder: "
+            "set ARCFLEET_SHARED to the folder that holds carplib"
+        )
+    return collection
+
+
+def _read_references(path: Path, folder: Path, name: object) -> dict[str, tuple[int, bool]]:
+    """Read reference costs: by instance, the cost and whether it is proven optimal."""
+    if name is None:
+        return {}
+    if not isinstance(name, str):
+        raise FileError(path, f"expected references to be a file name, got {name!r}")
+    table = folder / name
+    rows = csv.DictReader(read_text(table).splitlines())
+    if not {"name", "upper_bound"} <= set(rows.fieldnames or ()):
+        raise FileError(table, "expected columns name and upper_bound", 1)
+    references = {}
+    for row in rows:
+        upper, lower = row["upper_bound"] or "", row.get("lower_bound") or ""
+        if not upper.isdecimal() or (lower and not lower.isdecimal()):
+            raise FileError(
+                table,
+                f"expected whole numbers as bounds, got {upper!r} and {lower!r}",
+                rows.line_num,
+            )
+        references[row["name"]] = (int(upper), upper == lower)
+    return references
+
+
+def _files(path: Path, folder: Path, patterns: list[str]) -> list[Path]:
+    found: list[Path] = []
+    for pattern in patterns:
+        try:
+            files = sorted(folder.glob(pattern), key=_by_number)
+        except (ValueError, NotImplementedError) as error:
+            raise FileError(
+                path, f"expected files relative to {folder}, got {pattern!r}"
+            ) from error
+        if not files:
+            raise FileError(
+                path, f"expected files in {folder}, found none like {pattern!r}"
+            )
+        found += files
+    return found
+
+
+def _by_number(file: Path) -> list[tuple[int, str]]:
+    """Sort gdb2 before gdb10."""
+    parts = re.split(r"(\d+)", file.stem)
+    return [(int(p), "") if p.isdecimal() else (-1, p) for p in parts]
+
+
+def _check_keys(path: Path, content: dict[str, object], known: set[str]) -> None:
+    for key in content:
+        if key not in known:
+            near = difflib.get_close_matches(key, known, n=1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            raise FileError(
+                path, f"expected keys {', '.join(sorted(known))}, got {key!r}{hint}"
+            )

@@ -1,1 +1,0 @@
-"""Measuring methods over suites of instances."""

@@ -1,1 +1,0 @@
-"""The learned solvers that the paper compares DaAM with, as it adapts them."""

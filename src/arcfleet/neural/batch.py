@@ -1,0 +1,747 @@
+"""States without their served arcs: each becomes a small instance of its own.
+
+A model with `served="hidden"` gives the same logits either way; on half-built plans it is
+spared half of the arcs. In training there are few lengths, to have few shapes to compile.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import torch
+from torch.nn import functional
+
+from arcfleet.errors import UnsolvableError
+from arcfleet.network import distances_around, node_distances
+from arcfleet.neural.env import State
+from arcfleet.neural.geometry import (
+    FAR,
+    MOST_LANDMARKS,
+    classical_mds,
+    landmark_mds,
+    landmark_nodes,
+    shortest_paths,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+    from torch import Tensor
+
+    from arcfleet.datasets import Dataset, PaddedArrays
+    from arcfleet.instance import Instance
+    from arcfleet.network import Network
+
+
+# Columns of the features before the MDS coordinates: is_depot, cost and demand.
+NUM_PLAIN = 3
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class ArcBatch:
+    """The arcs of some instances, arc 0 being the depot.
+
+    Instances of different size are padded: arcs that are not `real` stand at place 0, cost
+    and demand nothing, and are their own inverse.
+
+    Parameters
+    ----------
+    features
+        What does not change while a plan is built, (batch, arcs, 3 + 2 d): whether it is
+        the depot, cost and demand, the MDS coordinates of start and of end. Lengths are
+        divided by `scale`, demands by the capacity.
+    distance
+        Driving costs between places, (batch, places, places), in the instance's unit.
+    start, end
+        Place where service of an arc starts and ends, (batch, arcs).
+    service_cost, demand
+        Of each arc, (batch, arcs), in the instance's units.
+    inverse
+        The same task in the other direction, the arc itself if there is none,
+        (batch, arcs).
+    real
+        Which arcs are no padding, (batch, arcs).
+    capacity, route_cost, fleet_limit
+        Of each instance, (batch,); a fleet limit of 0 is none.
+    scale
+        Mean driving cost between the real arcs of each instance, (batch,): the unit of
+        all lengths that the model sees. Where all driving is free, the mean cost of
+        serving; 1 where that is 0, too.
+    """
+
+    features: Tensor
+    distance: Tensor
+    start: Tensor
+    end: Tensor
+    service_cost: Tensor
+    demand: Tensor
+    inverse: Tensor
+    real: Tensor
+    capacity: Tensor
+    route_cost: Tensor
+    fleet_limit: Tensor
+    scale: Tensor
+
+    def __len__(self) -> int:
+        """Give the number of instances."""
+        return len(self.capacity)
+
+    @property
+    def num_arcs(self) -> int:
+        """Number of arcs with the padding, the depot included."""
+        return self.real.shape[1]
+
+    @property
+    def num_tasks(self) -> Tensor:
+        """Tasks of each instance, (batch,)."""
+        arc = torch.arange(self.num_arcs, device=self.inverse.device)
+        return (self.real & (self.inverse >= arc) & (arc > 0)).sum(1, dtype=torch.int32)
+
+    @property
+    def demand_once(self) -> Tensor:
+        """Demand of each task, at one of its arcs only, (batch, arcs)."""
+        arc = torch.arange(self.num_arcs, device=self.inverse.device)
+        return self.demand.masked_fill(~self.real | (self.inverse < arc), 0)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether no arc is padding, which saves the masks. Waits for the device."""
+        return bool(self.real.all())
+
+    def select(self, rows: Tensor) -> ArcBatch:
+        """Give some of the instances, in the order of `rows`."""
+        return self._each(lambda tensor: tensor[rows])
+
+    def to(self, device: torch.device | str) -> ArcBatch:
+        """Give the same batch on another device."""
+        return self._each(lambda tensor: tensor.to(device, non_blocking=True))
+
+    def incoming(self) -> Tensor:
+        """Give the driving costs into each arc, (batch, arcs, arcs), scaled.
+
+        Entry [b, i, j] is from the end of arc j to the start of arc i.
+        """
+        rows = torch.arange(len(self), device=self.distance.device)[:, None, None]
+        ends, starts = self.end.long()[:, None, :], self.start.long()[:, :, None]
+        costs = self.distance[rows, ends, starts]  # (batch, arcs i, arcs j)
+        return costs / self.scale[:, None, None]
+
+    def deadheads(self, arcs: Tensor, before: Tensor | None = None) -> Tensor:
+        """Sum the driving costs along sequences of arcs, in the instance's unit.
+
+        Parameters
+        ----------
+        arcs
+            Of shape (batch, samples, steps).
+        before
+            What stands before the first, (batch, samples); None for the depot.
+
+        Returns
+        -------
+        deadheads
+            Of shape (batch, samples), integers.
+        """
+        rows = torch.arange(len(self), device=arcs.device)[:, None, None]
+        last = functional.pad(arcs, (1, 0))[..., :-1]  # the depot, then all but the last
+        if before is not None:
+            last[..., 0] = before
+        ends, starts = self.end[rows, last], self.start[rows, arcs]
+        return self.distance[rows, ends.long(), starts.long()].sum(-1, dtype=torch.int64)
+
+    def _each(self, change: Callable[[Tensor], Tensor]) -> ArcBatch:
+        return ArcBatch(**{f.name: change(getattr(self, f.name)) for f in fields(self)})
+
+
+def take_rows(values: Tensor, index: Tensor) -> Tensor:
+    """Gather rows of (batch, rows, width) by (batch, count): (batch, count, width)."""
+    wide = index.long()[..., None].expand(-1, -1, values.shape[2])
+    return values.gather(1, wide)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArcArrays:
+    """What `ArcBatch` holds of the same names, (batch, arcs), and where the arcs lie.
+
+    Parameters
+    ----------
+    start, end
+        Places between which driving costs are known.
+    start_node, end_node
+        The same as nodes of the instance.
+    service_cost, demand, inverse, real
+        As in `ArcBatch`.
+    """
+
+    start: NDArray[np.int32]
+    end: NDArray[np.int32]
+    start_node: NDArray[np.int32]
+    end_node: NDArray[np.int32]
+    service_cost: NDArray[np.int32]
+    demand: NDArray[np.int32]
+    inverse: NDArray[np.int64]
+    real: NDArray[np.bool_]
+
+
+def arcs_of_arrays(padded: PaddedArrays) -> ArcArrays:
+    """List the arcs of instances whose places are their nodes."""
+    batch = len(padded.num_nodes)
+    two_way = padded.required & ~padded.one_way
+    directions = np.stack([padded.required, two_way], axis=-1)
+    directions = directions.reshape(batch, 2 * padded.tail.shape[1])
+    counts = directions.sum(axis=1)  # (batch,)
+    rows, slots = np.nonzero(directions)  # in the order of the arcs
+    links, backward = slots // 2, slots % 2 == 1
+    columns = 1 + np.arange(len(rows)) - (np.cumsum(counts) - counts)[rows]
+    shape = (batch, 1 + int(counts.max(initial=0)))
+    tail, head = padded.tail[rows, links], padded.head[rows, links]
+
+    def spread(values: NDArray[np.int32]) -> NDArray[np.int32]:
+        table = np.zeros(shape, dtype=np.int32)
+        table[rows, columns] = values
+        return table
+
+    start = spread(np.where(backward, head, tail))
+    end = spread(np.where(backward, tail, head))
+    start[:, 0] = end[:, 0] = padded.depot
+    inverse = np.tile(np.arange(shape[1], dtype=np.int64), (batch, 1))
+    inverse[rows, columns] += np.where(two_way[rows, links], np.where(backward, -1, 1), 0)
+    return ArcArrays(
+        start=start,
+        end=end,
+        start_node=start,
+        end_node=end,
+        service_cost=spread(padded.cost[rows, links]),
+        demand=spread(padded.demand[rows, links]),
+        inverse=inverse,
+        real=np.arange(shape[1]) <= counts[:, None],
+    )
+
+
+def arcs_of_networks(networks: Sequence[Network]) -> ArcArrays:
+    """Pad the arcs of instances whose places are the terminals of their networks."""
+    width = max((network.num_arcs for network in networks), default=1)
+    counts = np.array([network.num_arcs for network in networks], dtype=np.int64)
+
+    def pad(columns: Sequence[NDArray[np.int32]]) -> NDArray[np.int32]:
+        return pad_arrays(columns, (width,))
+
+    own = np.arange(width, dtype=np.int64)
+    inverse = np.tile(own, (len(networks), 1))
+    for row, network in enumerate(networks):
+        given = network.arc_twin
+        inverse[row, : len(given)] = np.where(given < 0, own[: len(given)], given)
+    return ArcArrays(
+        start=pad([n.arc_start for n in networks]),
+        end=pad([n.arc_end for n in networks]),
+        start_node=pad([n.terminal_nodes[n.arc_start] for n in networks]),
+        end_node=pad([n.terminal_nodes[n.arc_end] for n in networks]),
+        service_cost=pad([n.arc_service_cost for n in networks]),
+        demand=pad([n.arc_demand for n in networks]),
+        inverse=inverse,
+        real=own < counts[:, None],
+    )
+
+
+def pad_arrays(
+    arrays: Sequence[NDArray[np.int32]], shape: tuple[int, ...]
+) -> NDArray[np.int32]:
+    """Put arrays into one of shape (batch, *shape), with 0 where they end."""
+    table = np.zeros((len(arrays), *shape), dtype=np.int32)
+    for row, values in zip(table, arrays, strict=True):
+        row[tuple(slice(size) for size in values.shape)] = values
+    return table
+
+
+MDS_DIMENSIONS = 8
+
+
+#: Instances prepared at once on a GPU. What stays of a Task100 instance is 67 KiB: 110 x
+#: 110 driving costs of 4 bytes, 201 x 19 features of 4, and 25 bytes beside for each arc;
+#: so 20,000 take 1.3 GiB. While they are prepared, some six matrices of 110 x 110 entries
+#: of 8 bytes come on top: 0.6 MiB each, 2.3 GiB for a chunk.
+GPU_CHUNK = 4096
+
+
+#: On a CPU, few: their matrices stay near the processor.
+CPU_CHUNK = 64
+
+
+#: The same for instances of any size, as entries of their matrices.
+GPU_ENTRIES = 1 << 25
+
+CPU_ENTRIES = 1 << 20
+
+
+def batch_from_dataset(
+    dataset: Dataset,
+    indices: Sequence[int] | NDArray[np.integer],
+    *,
+    device: torch.device | str,
+    mds_dimensions: int = MDS_DIMENSIONS,
+    chunk: int | None = None,
+) -> ArcBatch:
+    """Prepare instances of a data set; the arguments are those of `batch_from_arrays`."""
+    padded = dataset.padded(indices)
+    return batch_from_arrays(
+        padded, device=device, mds_dimensions=mds_dimensions, chunk=chunk
+    )
+
+
+def batch_from_arrays(
+    padded: PaddedArrays,
+    *,
+    device: torch.device | str,
+    mds_dimensions: int = MDS_DIMENSIONS,
+    chunk: int | None = None,
+) -> ArcBatch:
+    """Prepare many instances on the device.
+
+    Their places are their nodes.
+
+    Parameters
+    ----------
+    padded
+        The instances.
+    device
+        Where to work, and where the batch will be.
+    mds_dimensions
+        Coordinates of a node.
+    chunk
+        Instances prepared at once, which bounds the memory; by default what suits the
+        device.
+
+    Raises
+    ------
+    InstanceError
+        If a shortest path is too long.
+    UnsolvableError
+        If there is no way between two arcs.
+    """
+    if chunk is None:
+        chunk = CPU_CHUNK if torch.device(device).type == "cpu" else GPU_CHUNK
+    arcs = arcs_of_arrays(padded)
+    batch, nodes = padded.longitude.shape
+    shape = (batch, arcs.real.shape[1], 2 * mds_dimensions)
+    links = np.arange(padded.tail.shape[1]) < padded.num_links[:, None]
+    distance = torch.empty((batch, nodes, nodes), dtype=torch.int32, device=device)
+    scale = torch.empty(batch, dtype=torch.float64, device=device)
+    places = torch.empty(shape, dtype=torch.float32, device=device)
+    for first in range(0, batch, chunk):
+        rows = slice(first, first + chunk)
+
+        def send(values: NDArray[np.generic], rows: slice = rows) -> Tensor:
+            return _tensor(values[rows]).to(device)
+
+        distance[rows] = shortest_paths(
+            nodes,
+            tail=send(padded.tail),
+            head=send(padded.head),
+            cost=send(padded.cost),
+            one_way=send(padded.one_way),
+            real=send(links),
+        )
+        start, end = send(arcs.start), send(arcs.end)
+        scale[rows], lost = _unit_of_length(
+            distance[rows], start, end, send(arcs.service_cost), send(arcs.real)
+        )
+        if bool(lost.any()):
+            raise _no_way(f"instance {first + int(lost.nonzero()[0])} of the batch")
+        nodes_at = _node_coordinates(distance[rows], padded.num_nodes[rows], mds_dimensions)
+        nodes_at /= scale[rows, None, None]
+        both = [take_rows(nodes_at, ends) for ends in (start, end)]
+        places[rows] = torch.cat(both, dim=2).to(torch.float32)
+    return _assemble(
+        arcs,
+        distance=distance,
+        scale=scale,
+        places=places,
+        capacity=padded.capacity,
+        route_cost=np.zeros(batch, dtype=np.int32),
+        fleet_limit=np.zeros(batch, dtype=np.int32),
+    )
+
+
+def batch_from_networks(
+    networks: Sequence[Network],
+    *,
+    device: torch.device | str,
+    mds_dimensions: int = MDS_DIMENSIONS,
+    threads: int = 1,
+) -> ArcBatch:
+    """Prepare some instances of any size and kind.
+
+    Their places are the terminals of the networks.
+
+    Parameters
+    ----------
+    networks
+        The instances.
+    device
+        Where to work, and where the batch will be.
+    mds_dimensions
+        Coordinates of a node.
+    threads
+        For the driving costs between nodes, which the CPU finds.
+
+    Raises
+    ------
+    UnsolvableError
+        If there is no way between two arcs.
+    """
+    arcs = arcs_of_networks(networks)
+    instances = [network.instance for network in networks]
+    terminals = max((len(network.terminal_nodes) for network in networks), default=1)
+    distance = torch.from_numpy(
+        pad_arrays([network.distances for network in networks], (terminals, terminals))
+    ).to(device)
+    ends = [_tensor(nodes).to(device) for nodes in (arcs.start_node, arcs.end_node)]
+    scale = torch.empty(len(networks), dtype=torch.float64, device=device)
+    shape = (*arcs.real.shape, 2 * mds_dimensions)
+    places = torch.zeros(shape, dtype=torch.float32, device=device)
+    largest = max((terminals, *(_matrix_size(instance) for instance in instances)))
+    entries = CPU_ENTRIES if distance.device.type == "cpu" else GPU_ENTRIES
+    chunk = max(1, entries // largest**2)
+    for first in range(0, len(networks), chunk):
+        rows = slice(first, first + chunk)
+        columns = (
+            _tensor(values[rows]).to(device)
+            for values in (arcs.start, arcs.end, arcs.service_cost, arcs.real)
+        )
+        scale[rows], lost = _unit_of_length(distance[rows], *columns)
+        if bool(lost.any()):
+            name = instances[first + int(lost.nonzero()[0])].name
+            raise _no_way(f"instance {name!r}")
+        nodes_at = _place_instances(
+            instances[rows], mds_dimensions, distance.device, threads
+        )
+        nodes_at /= scale[rows, None, None]
+        both = [take_rows(nodes_at, nodes[rows]) for nodes in ends]
+        places[rows] = torch.cat(both, dim=2).to(torch.float32)
+    limits = [instance.fleet_limit or 0 for instance in instances]
+    return _assemble(
+        arcs,
+        distance=distance,
+        scale=scale,
+        places=places,
+        capacity=np.array([i.capacity for i in instances], dtype=np.int32),
+        route_cost=np.array([i.route_cost for i in instances], dtype=np.int32),
+        fleet_limit=np.array(limits, dtype=np.int32),
+    )
+
+
+def flip_axes(batch: ArcBatch, generator: torch.Generator) -> ArcBatch:
+    """Flip the MDS axes of each instance at random: their signs mean nothing.
+
+    The generator may live on another device than the batch.
+    """
+    axes = num_axes(batch)
+    heads = torch.randint(
+        2, (len(batch), 1, axes), generator=generator, device=generator.device
+    )
+    return with_signs(batch, 2 * heads[:, 0] - 1)
+
+
+def mirrored(batch: ArcBatch) -> ArcBatch:
+    """Flip all MDS axes, which means nothing, but may lead a model to other plans."""
+    return with_signs(batch, batch.features.new_full((len(batch), num_axes(batch)), -1))
+
+
+def num_axes(batch: ArcBatch) -> int:
+    """Count the MDS axes."""
+    return (batch.features.shape[2] - NUM_PLAIN) // 2
+
+
+def with_signs(batch: ArcBatch, signs: Tensor) -> ArcBatch:
+    """Give the same instances with their MDS axes times `signs`, (batch, axes)."""
+    sign = signs[:, None].to(batch.features)
+    plain = torch.ones_like(batch.features[:, :1, :NUM_PLAIN])
+    factor = torch.cat([plain, sign, sign], dim=2)  # (batch, 1, 3 + 2 d)
+    return replace(batch, features=batch.features * factor)
+
+
+def _assemble(
+    arcs: ArcArrays,
+    *,
+    distance: Tensor,
+    scale: Tensor,
+    places: Tensor,
+    capacity: NDArray[np.int32],
+    route_cost: NDArray[np.int32],
+    fleet_limit: NDArray[np.int32],
+) -> ArcBatch:
+    def send(values: NDArray[np.generic]) -> Tensor:
+        return _tensor(values).to(distance.device)
+
+    service_cost, demand, real = (
+        send(values) for values in (arcs.service_cost, arcs.demand, arcs.real)
+    )
+    plain = torch.zeros((*real.shape, NUM_PLAIN), dtype=torch.float64, device=real.device)
+    plain[:, 0, 0] = 1
+    plain[:, :, 1] = service_cost / scale[:, None]
+    plain[:, :, 2] = demand / send(capacity)[:, None].double()
+    places.mul_(real[:, :, None])
+    return ArcBatch(
+        features=torch.cat([plain.to(torch.float32), places], dim=2),
+        distance=distance,
+        start=send(arcs.start),
+        end=send(arcs.end),
+        service_cost=service_cost,
+        demand=demand,
+        inverse=send(arcs.inverse),
+        real=real,
+        capacity=send(capacity),
+        route_cost=send(route_cost),
+        fleet_limit=send(fleet_limit),
+        scale=scale.to(torch.float32),
+    )
+
+
+def _unit_of_length(
+    distance: Tensor, start: Tensor, end: Tensor, service_cost: Tensor, real: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Give the mean driving cost between real arcs, and where a way lacks, both (batch,).
+
+    Where all driving is free the mean service cost is the unit, or 1 if that is 0, too.
+
+    Places are counted by how many arcs start and end there, which spares the matrix
+    between arcs; sums of integers in float64 are exact in any order.
+    """
+    zeros = torch.zeros(distance.shape[:2], dtype=torch.float64, device=distance.device)
+    weight = real.double()
+    leaving = zeros.scatter_add(1, end.long(), weight)
+    arriving = zeros.scatter_add(1, start.long(), weight)
+    sums = torch.bmm(distance.double(), arriving[:, :, None])[:, :, 0]
+    mean = (leaving * sums).sum(1) / weight.sum(1).square()
+    used = (leaving > 0)[:, :, None] & (arriving > 0)[:, None]
+    lost = (used & (distance >= FAR)).flatten(1).any(1)
+    return torch.where(mean > 0, mean, mean_service_cost(service_cost, real)), lost
+
+
+def mean_service_cost(service_cost: Tensor, real: Tensor) -> Tensor:
+    """Give the mean over the real arcs but the depot, 1 if it is 0, (batch,), float64."""
+    total = service_cost.sum(1, dtype=torch.float64)  # nothing at the depot and padding
+    mean = total / (real.sum(1) - 1).clamp(min=1)
+    return torch.where(mean > 0, mean, 1.0)
+
+
+def _node_coordinates(
+    distance: Tensor, num_nodes: NDArray[np.int32], dimensions: int
+) -> Tensor:
+    """Place the nodes of every instance, (batch, nodes, dimensions)."""
+    if distance.shape[1] <= MOST_LANDMARKS:
+        counts = _tensor(num_nodes).to(distance.device)
+        return classical_mds(distance, counts, dimensions)
+    points = torch.zeros(
+        (*distance.shape[:2], dimensions), dtype=torch.float64, device=distance.device
+    )
+    for row, count in enumerate(num_nodes.tolist()):
+        landmarks = landmark_nodes(count).to(distance.device)
+        own = distance[row, :count, :count]
+        points[row, :count] = landmark_mds(
+            own[landmarks], own[:, landmarks].mT, landmarks, dimensions
+        )
+    return points
+
+
+def _matrix_size(instance: Instance) -> int:
+    """Give the rows of the matrix of driving costs by which the nodes are placed."""
+    return min(len(instance.nodes), MOST_LANDMARKS)
+
+
+def _place_instances(
+    instances: Sequence[Instance], dimensions: int, device: torch.device, threads: int
+) -> Tensor:
+    """Place the nodes of some instances, (batch, nodes, dimensions).
+
+    Small ones all at once, those beyond the landmarks one by one.
+    """
+    counts = [len(instance.nodes) for instance in instances]
+    points = torch.zeros(
+        (len(instances), max(counts), dimensions), dtype=torch.float64, device=device
+    )
+    small = [row for row, count in enumerate(counts) if count <= MOST_LANDMARKS]
+    if small:
+        nodes = max(counts[row] for row in small)
+        matrices = [node_distances(instances[row], threads) for row in small]
+        distance = torch.from_numpy(pad_arrays(matrices, (nodes, nodes))).to(device)
+        sizes = torch.tensor([counts[row] for row in small], device=device)
+        points[small, :nodes] = classical_mds(distance, sizes, dimensions)
+    for row, instance in enumerate(instances):
+        if counts[row] <= MOST_LANDMARKS:
+            continue
+        landmarks = landmark_nodes(counts[row])
+        around = distances_around(instance, landmarks.numpy().astype(np.int32), threads)
+        leaving, arriving = (torch.from_numpy(part).to(device) for part in around)
+        points[row, : counts[row]] = landmark_mds(
+            leaving, arriving, landmarks.to(device), dimensions
+        )
+    return points
+
+
+def _tensor(values: NDArray[np.generic]) -> Tensor:
+    # torch warns of arrays that are read-only; those are copied.
+    return torch.from_numpy(np.require(values, requirements="W"))
+
+
+def _no_way(where: str) -> UnsolvableError:
+    return UnsolvableError(
+        "expected a way between every two required links and the depot, found one lacking "
+        f"in {where}: `arcfleet info` names the links at fault"
+    )
+
+
+# Lengths are 48, 88, 128 and so on: multiples of 8 suit the GPU, and a state wastes some
+# twenty places on average.
+_FIRST = 48
+
+_NEXT = 40
+
+
+# Numbers that kernels load at once.
+_VECTOR = 8
+
+
+class Bucket(NamedTuple):
+    """States of about the same number of arcs.
+
+    Parameters
+    ----------
+    length
+        Arcs that each of them has at most, the depot and the previous arc included.
+    above, most
+        Tasks left in them: more than the first, at most the second.
+    """
+
+    length: int
+    above: int
+    most: int
+
+
+def buckets(batch: ArcBatch) -> list[Bucket]:
+    """Divide the states of plans by the tasks that are left. Waits for the device."""
+    tasks = int(batch.num_tasks.amax())
+    found: list[Bucket] = []
+    above = 0
+    while above < tasks:
+        length = _FIRST + _NEXT * len(found)
+        # Two arcs of each task, the depot and the previous arc.
+        most = min(tasks, (length - 2) // 2)
+        found.append(Bucket(length, above, most))
+        above = most
+    return found
+
+
+def bucket_sizes(batch: ArcBatch, known: Sequence[Bucket]) -> Tensor:
+    """Count the services of all instances on each bucket, float64, on the host."""
+    tasks = batch.num_tasks.cpu().double()
+    counts = [
+        (tasks.clamp(max=bucket.most) - bucket.above).clamp(min=0).sum() for bucket in known
+    ]
+    return torch.stack(counts) if counts else torch.zeros(0, dtype=torch.float64)
+
+
+class Shrunk(NamedTuple):
+    """Instances without their served arcs.
+
+    Parameters
+    ----------
+    batch, state
+        As before, with fewer arcs; the places of the instances are their arcs.
+    kept
+        Which arcs they were, (rows, length).
+    slot
+        Where each arc went, (rows, arcs); `length` for those left out.
+    """
+
+    batch: ArcBatch
+    state: State
+    kept: Tensor
+    slot: Tensor
+
+
+def present_arcs(state: State) -> Tensor:
+    """Say which arcs any of the plans of an instance may still see, (batch, arcs)."""
+    number = torch.arange(state.unserved.shape[-1], device=state.unserved.device)
+    present = state.unserved | (number == state.previous[..., None]) | (number == 0)
+    return present.any(1)
+
+
+def whole_vectors(length: int) -> int:
+    """Give the next length that kernels like: of whole vectors."""
+    return -(-length // _VECTOR) * _VECTOR
+
+
+def shrink(
+    batch: ArcBatch, state: State, length: int, rows: Tensor | None = None
+) -> Shrunk:
+    """Leave out the arcs that all plans of an instance have served, but previous ones.
+
+    Parameters
+    ----------
+    batch
+        The instances.
+    state
+        Where plans of them stand, (rows, samples, ...).
+    length
+        Arcs of the new instances, enough for what is left of each.
+    rows
+        Which instance each row of the state is of, (rows,); None for one row of each.
+    """
+    device = state.unserved.device
+    present = present_arcs(state)  # (rows, arcs)
+    number = torch.arange(present.shape[1], device=device)
+    # What is left out goes to a slot that is cut off.
+    slot = torch.where(present, present.cumsum(1) - 1, length)
+    kept = torch.zeros((len(slot), length + 1), dtype=torch.int64, device=device)
+    kept = kept.scatter(1, slot, number.expand_as(slot))[:, :length]  # (rows, length)
+    place = torch.arange(length, device=device)
+    real = place < present.sum(1, keepdim=True)  # (rows, length)
+    row = torch.arange(len(batch), device=device) if rows is None else rows
+
+    def of_kept(values: Tensor) -> Tensor:
+        return values[row[:, None], kept]
+
+    # One index into all distances: three side by side take a GPU many times as long.
+    places = batch.distance.shape[1]
+    ends, starts = of_kept(batch.end).long(), of_kept(batch.start).long()
+    ends = (row[:, None] * places + ends) * places
+    ways = batch.distance.flatten()[ends[:, :, None] + starts[:, None]]
+    numbers = place.expand_as(kept).to(batch.start.dtype)
+    # The other direction of a previous arc is gone.
+    inverses = slot.gather(1, of_kept(batch.inverse))
+    small = ArcBatch(
+        features=of_kept(batch.features),
+        distance=ways,
+        start=numbers,
+        end=numbers,
+        service_cost=of_kept(batch.service_cost),
+        demand=of_kept(batch.demand),
+        inverse=torch.where(real & (inverses < length), inverses, place),
+        real=real,
+        capacity=batch.capacity[row],
+        route_cost=batch.route_cost[row],
+        fleet_limit=batch.fleet_limit[row],
+        scale=batch.scale[row],
+    )
+    samples = state.unserved.shape[1]
+    columns = kept[:, None].expand(-1, samples, -1)
+    return Shrunk(
+        batch=small,
+        state=State(
+            unserved=state.unserved.gather(2, columns) & real[:, None],
+            previous=slot.gather(1, state.previous),
+            remaining=state.remaining,
+        ),
+        kept=kept,
+        slot=slot,
+    )
+
+
+def as_instances(state: State) -> tuple[State, Tensor]:
+    """Give every plan a row of its own, (batch times samples, 1, ...), and whose it is."""
+    batch, samples = state.previous.shape
+    rows = torch.arange(batch, device=state.previous.device).repeat_interleave(samples)
+    return State(*(tensor.flatten(0, 1)[:, None] for tensor in state)), rows

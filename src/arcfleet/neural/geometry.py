@@ -1,0 +1,317 @@
+"""Multi-dimensional scaling: points whose distances are about the driving costs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import torch
+from torch.nn import functional
+
+from arcfleet.errors import InstanceError
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+#: No way there. Two of them still fit 32 bits, so sums need no check.
+FAR = 2**30 - 1
+
+
+#: Longest shortest path, as in `network`.
+MOST_DISTANCE = 2**29 - 1
+
+
+#: Entries of the matrices worked on at once: what a processor's cache holds, and half a
+#: gigabyte of a GPU.
+_ENTRIES_CPU = 1 << 17
+
+_ENTRIES_GPU = 1 << 27
+
+
+def shortest_paths(
+    nodes: int, tail: Tensor, head: Tensor, cost: Tensor, one_way: Tensor, real: Tensor
+) -> Tensor:
+    """Give the driving costs between all nodes, (batch, nodes, nodes), int32.
+
+    `FAR` stands where there is no way, which includes every way to or from padding.
+
+    Parameters
+    ----------
+    nodes
+        Number of nodes, with the padding.
+    tail, head, cost, one_way
+        Of the links, (batch, links).
+    real
+        Which links are no padding, (batch, links).
+
+    Raises
+    ------
+    InstanceError
+        If a shortest path is longer than `MOST_DISTANCE`.
+    """
+    batch = len(tail)
+    entries = _ENTRIES_CPU if tail.device.type == "cpu" else _ENTRIES_GPU
+    chunk = max(1, entries // max(1, nodes * nodes))
+    distance = torch.full((batch, nodes, nodes), FAR, dtype=torch.int32, device=tail.device)
+    distance.diagonal(dim1=1, dim2=2).zero_()
+    # A longer link is cut to what is found too long below, if it is on a shortest path.
+    length = cost.clamp(max=MOST_DISTANCE + 1).to(torch.int32)
+    tail, head = tail.long(), head.long()
+    flat = distance.view(batch, -1)
+    for first, last, open_way in ((tail, head, real), (head, tail, real & ~one_way)):
+        usable = length.masked_fill(~open_way, FAR)
+        flat.scatter_reduce_(1, first * nodes + last, usable, "amin")
+    for start in range(0, batch, chunk):
+        _close(distance[start : start + chunk])
+    _refuse_too_long(distance, cost)
+    return distance
+
+
+def _close(distance: Tensor) -> None:
+    """Floyd and Warshall's algorithm in place."""
+    through = torch.empty_like(distance)
+    for node in range(distance.shape[1]):
+        # Neither operand changes in its own step: a node is 0 from itself.
+        torch.add(distance[:, :, node, None], distance[:, None, node], out=through)
+        torch.minimum(distance, through, out=distance)
+
+
+def _refuse_too_long(distance: Tensor, cost: Tensor) -> None:
+    # No link is longer than MOST_DISTANCE + 1, so the first node beyond it on a path that
+    # is too long lies nearer than FAR: such a path always shows.
+    wrong = (distance > MOST_DISTANCE) & (distance < FAR)
+    if cost.numel() and bool(wrong.any()):
+        place = int(wrong.flatten(1).any(1).nonzero()[0])
+        raise InstanceError(
+            f"expected shortest paths of at most {MOST_DISTANCE}, found a longer one in "
+            f"instance {place} of the batch: use a coarser unit of cost"
+        )
+
+
+#: Vectors iterated beside those wanted; they speed up the last wanted ones.
+_EXTRA = 8
+
+
+#: Degrees of the filters. The first are low: as long as no vector is near its limit, a
+#: high degree would turn all of them into the first eigenvector.
+_DEGREES = (2, 3, 4, *(9 * (5,)))
+
+
+#: On a GPU `eigh` takes matrices larger than 32 one after the other, some milliseconds
+#: each; so many pay for the iteration's fixed number of steps.
+_MANY = 8
+
+
+class Eigenpairs(NamedTuple):
+    """Eigenvalues, the largest first, and their vectors.
+
+    Parameters
+    ----------
+    values
+        (batch, count).
+    vectors
+        (batch, nodes, count).
+    """
+
+    values: Tensor
+    vectors: Tensor
+
+
+def top_eigenpairs(matrix: Tensor, count: int) -> Eigenpairs:
+    """Give the largest eigenpairs of (batch, nodes, nodes), by the way that is faster.
+
+    Where a matrix has fewer, fewer are given.
+    """
+    batch, nodes, _ = matrix.shape
+    many = matrix.device.type != "cpu" and batch >= _MANY
+    if many and nodes >= 2 * (count + _EXTRA):
+        return iterate_eigenpairs(matrix, count)
+    values, vectors = torch.linalg.eigh(matrix)
+    return Eigenpairs(values.flip(-1)[:, :count], vectors.flip(-1)[:, :, :count])
+
+
+def iterate_eigenpairs(matrix: Tensor, count: int) -> Eigenpairs:
+    """Give the largest eigenpairs by subspace iteration, in batched products only.
+
+    Chebyshev polynomials damp the unwanted part of the spectrum, from below its smallest
+    eigenvalue up to the smallest Ritz value (Zhou, Saad, Tiago and Chelikowsky 2006).
+    """
+    batch, nodes, _ = matrix.shape
+    width = min(count + _EXTRA, nodes)
+    start = _start(nodes, width).to(matrix)
+    vectors = _orthonormal(start.expand(batch, -1, -1))
+    values, vectors = _rayleigh_ritz(matrix, vectors)
+    total = matrix.square().sum((1, 2))  # the sum of all squared eigenvalues
+    for degree in _DEGREES:
+        # Ritz values never exceed eigenvalues, so the rest of the squares is a bound.
+        rest = total - values.clamp(min=0).square().sum(1)
+        upper = values[:, -1]
+        lower = torch.minimum(-rest.clamp(min=0).sqrt(), upper)
+        # A narrow interval would lift the first vector so far that rounding shows.
+        half = torch.maximum((upper - lower) / 2, values[:, 0].abs() / 100)
+        half = half.clamp(min=torch.finfo(matrix.dtype).tiny ** 0.5)
+        vectors = _filter(matrix, vectors, upper - half, half, degree)
+        values, vectors = _rayleigh_ritz(matrix, _orthonormal(vectors))
+    return Eigenpairs(values[:, :count], vectors[:, :, :count])
+
+
+def _start(nodes: int, width: int) -> Tensor:
+    """Spread numbers that look random and depend on their place alone."""
+    row = torch.arange(1, nodes + 1, dtype=torch.float64)[:, None]
+    column = torch.arange(1, width + 1, dtype=torch.float64)
+    return torch.sin(row.square() * column.sqrt() + 1.7 * row * column)
+
+
+def _filter(
+    matrix: Tensor, vectors: Tensor, centre: Tensor, half: Tensor, degree: int
+) -> Tensor:
+    centre, half = centre[:, None, None], half[:, None, None]
+    before, now = vectors, (matrix @ vectors - centre * vectors) / half
+    for _ in range(degree - 1):
+        before, now = now, 2 * (matrix @ now - centre * now) / half - before
+    return now
+
+
+def _orthonormal(vectors: Tensor) -> Tensor:
+    """Orthonormalise by Cholesky twice, which is all products on a GPU."""
+    small = 100 * torch.finfo(vectors.dtype).eps
+    for _ in range(2):
+        length = torch.linalg.vector_norm(vectors, dim=1, keepdim=True)
+        vectors = vectors / length.clamp(min=torch.finfo(vectors.dtype).tiny)
+        gram = vectors.mT @ vectors
+        gram.diagonal(dim1=1, dim2=2).add_(small)
+        factor = torch.linalg.cholesky_ex(gram).L
+        vectors = torch.linalg.solve_triangular(factor.mT, vectors, upper=True, left=False)
+    return vectors
+
+
+def _rayleigh_ritz(matrix: Tensor, vectors: Tensor) -> Eigenpairs:
+    small = vectors.mT @ (matrix @ vectors)
+    values, turn = torch.linalg.eigh((small + small.mT) / 2)
+    return Eigenpairs(values.flip(-1), vectors @ turn.flip(-1))
+
+
+#: Networks with more nodes are placed by so many of them.
+MOST_LANDMARKS = 512
+
+
+#: Splits equal eigenvalues, whose vectors would be any turn of each other, by the numbers
+#: of the nodes: the same axes then come out on every device and with any padding.
+_TIE_BREAK = 1e-9
+
+
+#: Eigenvalues below this share of the first are rounding, and their axes nothing.
+_LEAST_SHARE = 1e-7
+
+
+def classical_mds(
+    distance: Tensor,
+    num_nodes: Tensor,
+    dimensions: int,
+    *,
+    dtype: torch.dtype = torch.float64,
+) -> Tensor:
+    """Place all nodes of every instance, (batch, nodes, dimensions).
+
+    One-way streets: the mean of both directions counts, and where there is no way the
+    largest finite distance of the instance stands. Padding lies at the origin.
+
+    Parameters
+    ----------
+    distance
+        Driving costs between nodes, (batch, nodes, nodes); from `FAR` on means no way.
+    num_nodes
+        How many are real, (batch,).
+    dimensions
+        Coordinates of a node; those that the instance does not fill are 0.
+    dtype
+        Of the arithmetic. Single precision is enough for a model, but loses the tie-break
+        between equal axes.
+    """
+    nodes = distance.shape[1]
+    real = torch.arange(nodes, device=distance.device) < num_nodes[:, None]
+    squared, largest = _squared(distance, distance.mT, real, real, dtype)
+    pairs = _centred_eigenpairs(squared, real, dimensions)
+    points = pairs.vectors * pairs.values.sqrt()[:, None] * largest
+    return functional.pad(points, (0, dimensions - points.shape[2]))
+
+
+def landmark_nodes(num_nodes: int, most: int = MOST_LANDMARKS) -> Tensor:
+    """Choose nodes evenly in the order of their numbers; all if they are not too many."""
+    count = min(num_nodes, most)
+    return torch.arange(count) * num_nodes // max(1, count)
+
+
+def landmark_mds(
+    leaving: Tensor,
+    arriving: Tensor,
+    landmarks: Tensor,
+    dimensions: int,
+    *,
+    dtype: torch.dtype = torch.float64,
+) -> Tensor:
+    """Place the nodes of one instance by some of them, (nodes, dimensions).
+
+    Landmarks are placed as by `classical_mds`, every node then by its distances to them
+    (de Silva and Tenenbaum 2004).
+
+    Parameters
+    ----------
+    leaving, arriving
+        Driving costs from and to the landmarks, (landmarks, nodes).
+    landmarks
+        Their nodes, (landmarks,).
+    dimensions, dtype
+        As for `classical_mds`.
+    """
+    count, nodes = leaving.shape
+    real = torch.ones((1, nodes), dtype=torch.bool, device=leaving.device)
+    squared, largest = _squared(
+        leaving[None], arriving[None], real[:, :count], real, dtype
+    )  # (1, landmarks, nodes)
+    between = squared[:, :, landmarks]
+    pairs = _centred_eigenpairs(between, real[:, :count], dimensions)
+    root = pairs.values.sqrt()
+    pull = pairs.vectors * torch.where(root > 0, 1 / root, 0)[:, None]
+    points = (between.mean(2, keepdim=True) - squared).mT @ pull / 2 * largest
+    return functional.pad(points[0], (0, dimensions - points.shape[2]))
+
+
+def _squared(
+    leaving: Tensor, arriving: Tensor, real_rows: Tensor, real: Tensor, dtype: torch.dtype
+) -> tuple[Tensor, Tensor]:
+    """Give squared distances of at most 1, and the distance that 1 stands for."""
+    known = real_rows[:, :, None] & real[:, None]
+    finite = [d.masked_fill((d >= FAR) | ~known, 0) for d in (leaving, arriving)]
+    largest = torch.maximum(*(d.amax((1, 2), keepdim=True) for d in finite))
+    filled = [torch.where(d >= FAR, largest, d) for d in (leaving, arriving)]
+    unit = largest.clamp(min=1).to(dtype)
+    mean = (filled[0].to(dtype) + filled[1].to(dtype)) / (2 * unit)
+    return mean.square().masked_fill(~known, 0), unit
+
+
+def _centred_eigenpairs(squared: Tensor, real: Tensor, count: int) -> Eigenpairs:
+    """Give the largest eigenpairs of the double-centred matrix; no value is below 0."""
+    share = real.to(squared) / real.sum(1, keepdim=True).clamp(min=1)
+    row = (squared * share[:, None]).sum(2)  # (batch, nodes)
+    total = (row * share).sum(1)
+    inner = (row[:, :, None] + row[:, None] - squared - total[:, None, None]) / 2
+    inner = inner.masked_fill(~(real[:, :, None] & real[:, None]), 0)
+    number = torch.arange(1, real.shape[1] + 1, dtype=torch.float64, device=real.device)
+    shift = _TIE_BREAK * (number * 0.6180339887498949).frac()
+    # Downwards, so that no axis appears where there was none.
+    inner.diagonal(dim1=1, dim2=2).sub_(shift.to(inner.dtype))
+    pairs = top_eigenpairs(inner, count)
+    values = pairs.values.clamp(min=0)
+    values = torch.where(values > _LEAST_SHARE * values[:, :1], values, 0)
+    # Vectors of padding belong to no value above 0.
+    vectors = torch.where(values[:, None] > 0, pairs.vectors, 0)
+    return Eigenpairs(values, _fix_signs(vectors))
+
+
+def _fix_signs(vectors: Tensor) -> Tensor:
+    """Make the largest entry of each vector positive, the first of about equal ones."""
+    size = vectors.abs()
+    near = size >= 0.999 * size.amax(1, keepdim=True)
+    first = near.to(torch.int8).argmax(1, keepdim=True)  # (batch, 1, count)
+    return torch.where(vectors.gather(1, first) < 0, -vectors, vectors)

@@ -1,0 +1,1 @@
+"""The paper, reproduced: its model, recipe, baselines, tables and figures."""

@@ -1,0 +1,216 @@
+"""VRP-DL (Nazari et al. 2018): an element-wise embedding and a recurrent decoder.
+
+The decoder is an LSTM over the arcs chosen so far. At each step it glimpses at all arcs by
+attention and points at one of them by a second attention.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import torch
+from torch import nn
+from torch.nn import functional
+
+from arcfleet.neural.env import StepNumbers
+from arcfleet.neural.model import require_sizes
+from arcfleet.paper.baselines.critic import Critic
+from arcfleet.paper.baselines.seen import (
+    NUM_CHANGING,
+    NUM_ROOM,
+    changing_features,
+    num_static,
+    room_features,
+)
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from arcfleet.neural.batch import ArcBatch
+    from arcfleet.neural.env import State
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VrpDlConfig:
+    """Every size of the model.
+
+    Parameters
+    ----------
+    width
+        Of embeddings, decoder and attentions.
+    mds_dimensions
+        Coordinates of a node.
+    """
+
+    width: int = 128
+    mds_dimensions: int = 8
+
+    def __post_init__(self) -> None:
+        """Check every number."""
+        require_sizes(self, width=1, mds_dimensions=0)
+
+
+class PreparedElements(NamedTuple):
+    """What the model needs of a batch, worked out once for all steps, and its memory.
+
+    Parameters
+    ----------
+    static
+        Embeddings of the static features, (batch, 1, arcs, width).
+    glimpsed, pointed
+        Their parts of the two attentions, (batch, 1, arcs, width).
+    incoming
+        As `ArcBatch.incoming`, (batch, 1, arcs, arcs).
+    real
+        (batch, 1, arcs), or None where nothing is padded.
+    capacity
+        (batch, 1).
+    memory
+        Output and cell of the decoder, (batch, copies, 2 width).
+    """
+
+    static: Tensor
+    glimpsed: Tensor
+    pointed: Tensor
+    incoming: Tensor
+    real: Tensor | None
+    capacity: Tensor
+    memory: Tensor
+
+
+class VrpDl(nn.Module):
+    """The policy: logits over the arcs for every plan; with the critic that trains it.
+
+    Parameters
+    ----------
+    config
+        Its sizes.
+    """
+
+    def __init__(self, config: VrpDlConfig) -> None:
+        super().__init__()
+        self.config = config
+        width = config.width
+        # Convolutions of length 1 in Nazari et al.: the same map for every element.
+        self.static = nn.Linear(num_static(config.mds_dimensions), width)
+        self.changing = nn.Linear(NUM_CHANGING + NUM_ROOM, width)
+        self.decoder = nn.LSTMCell(width, width)
+        # W of each attention, by the parts of what it is applied to.
+        self.glimpse_static = nn.Linear(width, width, bias=False)
+        self.glimpse_changing = nn.Linear(width, width, bias=False)
+        self.glimpse_decoder = nn.Linear(width, width, bias=False)
+        self.glimpse_score = nn.Linear(width, 1, bias=False)
+        self.point_static = nn.Linear(width, width, bias=False)
+        self.point_changing = nn.Linear(width, width, bias=False)
+        self.point_glimpse = nn.Linear(2 * width, width, bias=False)
+        self.point_score = nn.Linear(width, 1, bias=False)
+        self.critic = Critic(config.mds_dimensions, width)
+
+    @property
+    def step_numbers(self) -> StepNumbers:
+        """Say what a step holds at once, as `rollout.default_chunk` wants to know."""
+        return StepNumbers(1, 6 * self.config.width)
+
+    def prepare(self, batch: ArcBatch, *, padded: bool | None = None) -> PreparedElements:
+        """Work out what stays the same at every step; the memory is that of no plan yet.
+
+        Parameters
+        ----------
+        batch
+            The instances.
+        padded
+            Whether there may be padding; None looks, and waits for the device to do so.
+        """
+        if padded is None:
+            padded = not batch.is_full
+        kind = self.static.weight.dtype
+        static = self.static(batch.features.to(kind))[:, None]  # (batch, 1, arcs, width)
+        return PreparedElements(
+            static=static,
+            glimpsed=self.glimpse_static(static),
+            pointed=self.point_static(static),
+            incoming=batch.incoming().to(kind)[:, None],
+            real=batch.real[:, None] if padded else None,
+            capacity=batch.capacity[:, None],
+            memory=static.new_zeros(len(batch), 1, 2 * self.config.width),
+        )
+
+    def remember(self, prepared: PreparedElements, state: State) -> PreparedElements:
+        """Let the decoder take in the arc that was chosen last."""
+        last = _elements_at(prepared.static, state.previous)  # (batch, copies, width)
+        output, cell = prepared.memory.flatten(0, 1).chunk(2, dim=-1)
+        output, cell = self.decoder(last.flatten(0, 1), (output, cell))
+        memory = torch.cat([output, cell], dim=-1)
+        return prepared._replace(memory=memory.view_as(prepared.memory))
+
+    def remember_all(self, prepared: PreparedElements, arcs: Tensor) -> Tensor:
+        """Give the output of the decoder before each choice, (batch, steps, width).
+
+        Parameters
+        ----------
+        prepared
+            The instances.
+        arcs
+            One plan of each, (batch, steps), from the empty one on.
+        """
+        before = functional.pad(arcs, (1, 0))[:, :-1]  # the depot, then all but the last
+        elements = _elements_at(prepared.static, before)  # (batch, steps, width)
+        kept = prepared.memory[:, 0].chunk(2, dim=-1)
+        outputs = []
+        for element in elements.unbind(1):
+            kept = self.decoder(element, kept)
+            outputs.append(kept[0])
+        return torch.stack(outputs, dim=1)
+
+    def forward(self, prepared: PreparedElements, state: State, allowed: Tensor) -> Tensor:
+        """Give the logits of each arc, (batch, copies, arcs), -inf where not allowed.
+
+        Parameters
+        ----------
+        prepared
+            The instances, and what the decoder remembers of the plans; the cell is not
+            looked at.
+        state
+            Where the plans stand, (batch, copies, ...).
+        allowed
+            Arcs that may be chosen, (batch, copies, arcs).
+        """
+        output = prepared.memory[..., : self.config.width]
+        seen = self._seen(prepared, state)  # (batch, copies, arcs, 4)
+        glimpse = self._glimpse(prepared, seen, output)
+        inner = prepared.pointed + _through(seen, self.changing, self.point_changing)
+        inner = inner + self.point_glimpse(glimpse)[:, :, None]
+        logits: Tensor = self.point_score(inner.tanh())[..., 0]
+        return logits.masked_fill(~allowed, -math.inf)
+
+    def _seen(self, prepared: PreparedElements, state: State) -> Tensor:
+        changing = changing_features(prepared.incoming, state)
+        # The load is told to every element, as in Nazari et al.
+        room = room_features(prepared.capacity, state, changing)[:, :, None]
+        return torch.cat([changing, room.expand(-1, -1, changing.shape[2], -1)], dim=-1)
+
+    def _glimpse(self, prepared: PreparedElements, seen: Tensor, output: Tensor) -> Tensor:
+        """Give the mean of the elements that the decoder looks at, (batch, copies, 2 w)."""
+        inner = prepared.glimpsed + _through(seen, self.changing, self.glimpse_changing)
+        inner = inner + self.glimpse_decoder(output)[:, :, None]
+        score = self.glimpse_score(inner.tanh())[..., 0]  # (batch, copies, arcs)
+        if prepared.real is not None:
+            score = score.masked_fill(~prepared.real, -math.inf)
+        weight = score.softmax(-1)
+        static = weight @ prepared.static[:, 0]
+        changing = self.changing((weight[:, :, None] @ seen)[:, :, 0])
+        return torch.cat([static, changing], dim=-1)
+
+
+def _elements_at(static: Tensor, arcs: Tensor) -> Tensor:
+    """Gather the embeddings of arcs (batch, count): (batch, count, width)."""
+    wide = arcs[..., None].expand(-1, -1, static.shape[-1])
+    return static[:, 0].gather(1, wide)
+
+
+def _through(seen: Tensor, embed: nn.Linear, mix: nn.Linear) -> Tensor:
+    # mix(embed(seen)), without the embeddings: they are linear in four numbers.
+    weight = mix.weight @ embed.weight  # (width, 4)
+    return functional.linear(seen, weight, mix.weight @ embed.bias)

@@ -1,0 +1,176 @@
+"""Gap against time: what each method gives for its seconds, and which to choose."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from arcfleet.errors import OptionError
+from arcfleet.paper.gaps import (
+    best_known_text,
+    common_positions,
+    gaps_to,
+    row_order,
+    scale_number,
+    set_tables,
+)
+from arcfleet.paper.report import (
+    Drawing,
+    Report,
+    Section,
+    checksums,
+    provenance,
+    record_of,
+    seconds_text,
+)
+from arcfleet.paper.rows import LABELS
+from arcfleet.report.charts import Point, draw_pareto
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from arcfleet.paper.series import Series
+
+
+class _Choice(NamedTuple):
+    series: Series
+    seconds: float
+    gap: float
+    half_width: float
+
+
+def pareto_report(series: Sequence[Series], scale: str | None = None) -> Report:
+    """Lay out gap against time at one scale.
+
+    Parameters
+    ----------
+    series
+        What was measured; a row on a CPU and on a GPU are two points.
+    scale
+        Which scale; by default the largest.
+
+    Raises
+    ------
+    OptionError
+        If nothing was measured at that scale, or on several test sets.
+    """
+    tables = set_tables(series)
+    wanted = scale or max((t.scale for t in tables), key=scale_number)
+    chosen = [t for t in tables if t.scale == wanted]
+    if len(chosen) != 1:
+        known = ", ".join(dict.fromkeys(t.scale for t in tables))
+        raise OptionError(
+            f"expected one test set of scale {wanted!r}, found {len(chosen)}: measured are "
+            f"{known}"
+        )
+    (table,) = chosen
+    data = next(iter(table.rows.values())).key.data_sha256
+    used = [
+        x
+        for x in series
+        if x.key.data_sha256 == data and not x.key.alone and x.key.row != LABELS
+    ]
+    # On other instances a method could look better than one that it is no better than.
+    best = table.best_known.where(common_positions(used))
+    if not len(best.positions):
+        raise OptionError(
+            f"expected instances of {table.name} with a best known that every row solved, "
+            "found none: leave rows out"
+        )
+    choices = []
+    for x in sorted(used, key=lambda x: (row_order(x.key.row), x.key.device)):
+        compared = gaps_to(x, best)
+        if compared is not None:
+            gaps, _ = compared
+            width = gaps.half_width_percent or 0.0
+            choices.append(_Choice(x, x.seconds_at_once, gaps.gap_percent, width))
+    on_cpu = [choice for choice in choices if choice.series.key.device == "cpu"]
+    has_gpu = len(on_cpu) < len(choices)
+    sections = [_all_points(choices)]
+    if on_cpu:
+        sections.insert(0, _which_when("Which method when, without a GPU", on_cpu))
+    if has_gpu:
+        sections.insert(-1, _which_when("Which method when, with a GPU", choices))
+    fronts = {id(choice) for choice in (*front(choices), *front(on_cpu))}
+    points = [
+        Point(
+            label=choice.series.key.label,
+            seconds=choice.seconds,
+            gap_percent=choice.gap,
+            half_width=choice.half_width,
+            on_gpu=choice.series.key.device != "cpu",
+            is_best=id(choice) in fronts,
+        )
+        for choice in choices
+    ]
+
+    def draw(path: Path, caption: str) -> None:
+        draw_pareto(points, path, title=table.name, caption=caption)
+
+    counts = sorted({x.parallel for x in used if x.key.device == "cpu"} or {1})
+    parallel = " to ".join(str(count) for count in dict.fromkeys((counts[0], counts[-1])))
+    return Report(
+        name="pareto",
+        sections=tuple(sections),
+        caption=(
+            f"{table.name}: mean gap of total cost to the best known, with 95 % confidence "
+            f"interval, on the {len(best.positions):,} instances that all have solved, "
+            "against the time per instance of many at once: searches "
+            f"in {parallel} process{'es' if counts[-1] > 1 else ''} with one thread each, "
+            f"models in batches. {best_known_text(chosen)}{provenance(used)}"
+        ),
+        details=checksums(used),
+        records=tuple(
+            record_of(choice.series)
+            | {
+                "gap_percent": choice.gap,
+                "half_width_percent": choice.half_width,
+                "on_front": id(choice) in fronts,
+            }
+            for choice in choices
+        ),
+        drawings=(Drawing("pareto", draw),),
+    )
+
+
+def front(choices: Sequence[_Choice]) -> list[_Choice]:
+    """Give those that no other beats in both time and gap, the fastest first."""
+    kept: list[_Choice] = []
+    for choice in sorted(choices, key=lambda x: (x.seconds, x.gap)):
+        if not kept or choice.gap < kept[-1].gap:
+            kept.append(choice)
+    return kept
+
+
+def _which_when(title: str, choices: Sequence[_Choice]) -> Section:
+    rows: list[list[str | None]] = []
+    best = front(choices)
+    for number, choice in enumerate(best):
+        least = "any" if number == 0 else f"at least {seconds_text(choice.seconds)}"
+        rows.append(
+            [
+                least,
+                choice.series.key.label,
+                choice.series.key.device,
+                seconds_text(choice.seconds),
+                f"{choice.gap:.2f}",
+            ]
+        )
+    header = ["time per instance you have", "take", "device", "it takes", "mean gap, %"]
+    return Section(title, header, rows)
+
+
+def _all_points(choices: Sequence[_Choice]) -> Section:
+    return Section(
+        "All methods: time per instance and gap to the best known",
+        ["method", "device", "time per instance", "mean gap, %"],
+        [
+            [
+                choice.series.key.label,
+                choice.series.key.device,
+                seconds_text(choice.seconds),
+                f"{choice.gap:.2f} ± {choice.half_width:.2f}",
+            ]
+            for choice in choices
+        ],
+    )

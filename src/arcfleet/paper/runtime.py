@@ -1,0 +1,136 @@
+"""Run times: one instance at a time, and many at once, of every row at every scale."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from arcfleet.errors import OptionError
+from arcfleet.paper.gaps import require_one_setting, row_order, scale_number
+from arcfleet.paper.report import (
+    Drawing,
+    Report,
+    Section,
+    checksums,
+    provenance,
+    record_of,
+    seconds_text,
+)
+from arcfleet.paper.rows import LABELS
+from arcfleet.report.charts import Line, Panel, draw_panels
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from arcfleet.paper.series import Series
+
+
+_Named = dict[tuple[str, str, str], "Series"]  # by set, row and device
+
+
+def runtime_report(series: Sequence[Series]) -> Report:
+    """Lay out the times of series.
+
+    A search works on one instance with one thread, whether others run beside it or not, so
+    its time for one instance is measured in either case.
+
+    Raises
+    ------
+    OptionError
+        If there is nothing to report, or rows were measured in several ways.
+    """
+    measured = [x for x in series if x.key.row != LABELS]
+    if not measured:
+        raise OptionError("expected measured rows to report, found none: run them first")
+    require_one_setting(measured)
+    sets = sorted(
+        {x.key.set_name: scale_number(x.key.scale) for x in measured}.items(),
+        key=lambda item: (item[1], item[0]),
+    )
+    names = [name for name, _ in sets]
+    scales = {x.key.set_name: x.key.scale for x in measured}
+    columns = names
+    if len(set(scales.values())) == len(names):  # the scale alone tells them apart
+        columns = [scales[name].replace("task", "Task") for name in names]
+    alone: _Named = {}
+    together: _Named = {}
+    for x in measured:
+        place = (x.key.set_name, x.key.row, x.key.device)
+        if x.key.alone or x.key.source_sha256 is None:
+            alone[place] = x
+        if not x.key.alone:
+            together[place] = x
+    rows = sorted(
+        {(x.key.row, x.key.device): _label(x) for x in measured}.items(),
+        key=lambda item: (row_order(item[0][0]), item[0][1]),
+    )
+    gpus = list(dict.fromkeys(x.key.device for x in measured if x.key.device != "cpu"))
+    several = len(gpus) > 1  # else a dashed line says enough
+    found_label = {x.key.row: x.key.label for x in measured}
+    titles = (
+        "One instance at a time: seconds until its plan is there",
+        "Many instances at once: seconds per instance",
+    )
+    views: tuple[tuple[_Named, Callable[[Series], float]], ...] = (
+        (alone, lambda x: x.seconds),
+        (together, lambda x: x.seconds_at_once),
+    )
+    sections, panels = [], []
+    for title, (found, seconds) in zip(titles, views, strict=True):
+        cells, lines = [], []
+        for (row, device), label in rows:
+            times = [found.get((name, row, device)) for name in names]
+            if not any(times):
+                continue
+            cells.append(
+                [label, *(None if x is None else seconds_text(seconds(x)) for x in times)]
+            )
+            known = [(place, x) for place, x in enumerate(times) if x is not None]
+            lines.append(
+                Line(
+                    label=label if several else found_label[row],
+                    x=tuple(float(place) for place, _ in known),
+                    y=tuple(seconds(x) for _, x in known),
+                    dashed=device != "cpu",
+                )
+            )
+        if cells:
+            sections.append(Section(title, ["method, device", *columns], cells))
+            panels.append(
+                Panel(
+                    title=title.partition(":")[0],
+                    x_label="test set",
+                    y_label="seconds per instance",
+                    lines=tuple(lines),
+                    ticks=tuple(columns),
+                    log_y=True,
+                )
+            )
+
+    def draw(path: Path, caption: str) -> None:
+        draw_panels(panels, path, caption)
+
+    parallel = max(x.parallel for x in measured)
+    return Report(
+        name="runtime",
+        sections=tuple(sections),
+        caption=(
+            "One instance at a time: models decode batches of one, searches have a thread. "
+            "Many at once: models decode batches, searches run in "
+            f"{'one process' if parallel == 1 else f'{parallel} processes'} of one thread. "
+            "Preparation and path optimiser count, reading files and loading models do "
+            f"not. {_lines(gpus)}{provenance(measured)}"
+        ),
+        details=checksums(measured),
+        records=tuple(record_of(x) for x in measured),
+        drawings=(Drawing("runtime", draw),),
+    )
+
+
+def _lines(gpus: Sequence[str]) -> str:
+    return f"Solid lines: CPU; dashed: {' or '.join(gpus)}. " if gpus else ""
+
+
+def _label(series: Series) -> str:
+    device = series.key.device
+    return f"{series.key.label}, {'CPU' if device == 'cpu' else device}"
