@@ -19,24 +19,15 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from arcfleet import _core
 
 INSTANCES = ("egl/egl-s4-A.dat", "hefei/Hefei-10.txt")
 #: Iterations of a turn on the first and the second instance: about 0.1 s each.
 TURNS = {"ruin-recreate": (60_000, 20_000), "maens": (600, 9)}
 SEED = 1
-
-
-class Engine(Protocol):
-    """The part of an engine of the extension that is timed."""
-
-    iterations: int
-
-    def run(self, iterations: int, seconds: float, target: int, threads: int) -> None:
-        """Search for some more iterations."""
 
 
 def load_extension(path: Path) -> None:
@@ -49,7 +40,7 @@ def load_extension(path: Path) -> None:
     spec.loader.exec_module(module)
 
 
-def make_engine(name: str, instance: str) -> Engine:
+def make_engine(name: str, instance: str) -> _core.Maens | _core.RuinRecreate:
     """Return an engine of the extension that was loaded."""
     import numpy as np
 
@@ -94,7 +85,10 @@ class Worker:
     def __init__(self, path: Path, name: str, instance: str) -> None:
         command = [sys.executable, "-m", "benchmarks.engine_speed", "--worker", str(path)]
         self.process = subprocess.Popen(
-            [*command, name, instance], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            [*command, name, instance],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
         )
         if self.read() != "ready":
             raise SystemExit(f"expected a build that runs {name}, got {path}")
@@ -132,10 +126,10 @@ def compare(old: Path, new: Path, name: str, instance: str, turns: int) -> str:
         worker.close()
     ratios = [before / after for before, after in zip(*times, strict=True)]
     low, middle, high = statistics.quantiles(ratios, n=4)
-    speed: Callable[[list[float]], float] = lambda spent: iterations * turns / sum(spent)  # noqa: E731
+    old_speed, new_speed = (iterations * turns / sum(spent) for spent in times)
     return (
-        f"{name:14} {Path(instance).stem:10} old {speed(times[0]):9,.0f}/s  "
-        f"new {speed(times[1]):9,.0f}/s  ratio {middle:.4f} "
+        f"{name:14} {Path(instance).stem:10} old {old_speed:9,.0f}/s  "
+        f"new {new_speed:9,.0f}/s  ratio {middle:.4f} "
         f"(quartiles {low:.4f} to {high:.4f}, {turns} turns of {iterations} iterations)"
     )
 
@@ -155,7 +149,9 @@ def main() -> None:
         os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     for name in [options.engine] if options.engine else TURNS:
         for instance in INSTANCES:
-            print(compare(options.old, options.new, name, instance, options.turns), flush=True)
+            print(
+                compare(options.old, options.new, name, instance, options.turns), flush=True
+            )
 
 
 if __name__ == "__main__":
