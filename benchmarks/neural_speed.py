@@ -21,10 +21,10 @@ from arcfleet.neural.batch import batch_from_dataset
 from arcfleet.neural.checkpoint import load_model
 from arcfleet.neural.decoding import fast_policy, greedy, sample
 from arcfleet.neural.device import choose_device, has_bfloat16, working_on
-from arcfleet.neural.env import action_mask, start, step
+from arcfleet.neural.env import action_mask, reset, step
 from arcfleet.neural.kernels.cuda_graph import fastest_wrap, record
 from arcfleet.neural.model import Daam, DaamConfig
-from arcfleet.neural.plans import as_decoded, optimise, paper_recipe
+from arcfleet.neural.plans import as_decoded, paper_recipe, split_plans
 from arcfleet.report.tables import table
 from benchmarks.machine import describe, run_and_exit
 
@@ -98,7 +98,7 @@ def shares(policy: FastPolicy, batch: ArcBatch, steps: int, threads: int) -> lis
 
     with torch.no_grad():
         prepared = policy.prepare(batch)
-        state = start(batch)
+        state = reset(batch)
         allowed = action_mask(batch, state)
         embedding = policy.encode(prepared, state)
         chosen = policy(prepared, state, allowed).argmax(-1)
@@ -107,7 +107,9 @@ def shares(policy: FastPolicy, batch: ArcBatch, steps: int, threads: int) -> lis
         moving = timed(lambda: action_mask(batch, step(batch, state, chosen)))
     rollout = greedy(policy, batch, wrap=fastest_wrap(device))
     optimiser = seconds(
-        lambda: optimise(batch, rollout, choose_directions=True, threads=threads), device, 3
+        lambda: split_plans(batch, rollout, choose_directions=True, threads=threads),
+        device,
+        3,
     )
     return [steps * encoder, steps * pointer, steps * moving, optimiser]
 
@@ -140,7 +142,7 @@ def measure(
     def sampled() -> None:
         generator = torch.Generator().manual_seed(1)
         plans = sample(policy, batch, SAMPLES, generator=generator, wrap=wrap)
-        optimise(batch, plans, choose_directions=True, threads=options.threads)
+        split_plans(batch, plans, choose_directions=True, threads=options.threads)
 
     many = ""
     if size * SAMPLES <= options.most_rows:

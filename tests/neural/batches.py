@@ -92,25 +92,25 @@ def join(batches: Sequence[ArcBatch], padding: int = 0) -> ArcBatch:
 
 
 def random_rollout(
-    batch: ArcBatch, *, bound: bool, generator: torch.Generator, copies: int = 1
+    batch: ArcBatch, *, capacity_mask: bool, generator: torch.Generator, samples: int = 1
 ) -> tuple[list[State], Tensor]:
     """All states of random plans until all are finished, and the arcs they chose.
 
     Fails where a plan takes more steps than any plan may.
     """
-    states = [process.start(batch, copies)]
+    states = [process.reset(batch, samples)]
     chosen: list[Tensor] = []
     # At worst every task is a route of its own.
     most = 2 * max(1, int(batch.num_tasks.max()))
     while not process.finished(states[-1]).all():
         assert len(chosen) < most
-        allowed = process.action_mask(batch, states[-1], bound=bound)
+        allowed = process.action_mask(batch, states[-1], capacity_mask=capacity_mask)
         weights = allowed.float().flatten(0, 1)
-        arcs = torch.multinomial(weights, 1, generator=generator).view(len(batch), copies)
+        arcs = torch.multinomial(weights, 1, generator=generator).view(len(batch), samples)
         chosen.append(arcs)
-        states.append(process.step(batch, states[-1], arcs, bound=bound))
+        states.append(process.step(batch, states[-1], arcs, capacity_mask=capacity_mask))
     if not chosen:
-        return states, torch.zeros(len(batch), copies, 0, dtype=torch.int64)
+        return states, torch.zeros(len(batch), samples, 0, dtype=torch.int64)
     return states, torch.stack(chosen, dim=-1)
 
 

@@ -130,7 +130,7 @@ def literal_logits(
 def test_values_follow_the_formula() -> None:
     batch, model = random_batch([4], mixed=True), s2v_dqn()
     generator = torch.Generator().manual_seed(0)
-    states, _ = random_rollout(batch, bound=True, generator=generator)
+    states, _ = random_rollout(batch, capacity_mask=True, generator=generator)
     prepared = model.prepare(batch)
     for state in states[:-1]:
         allowed = process.action_mask(batch, state)
@@ -144,7 +144,7 @@ def test_values_follow_the_formula() -> None:
 def test_the_recurrent_decoder_follows_the_formula() -> None:
     batch, model = random_batch([4], mixed=True), vrp_dl()
     generator = torch.Generator().manual_seed(0)
-    states, arcs = random_rollout(batch, bound=True, generator=generator)
+    states, arcs = random_rollout(batch, capacity_mask=True, generator=generator)
     prepared = model.prepare(batch)
     outputs = model.remember_all(prepared, arcs[:, 0])
     for step, state in enumerate(states[:-1]):
@@ -174,7 +174,7 @@ def test_padding_and_chunks_change_nothing(make: Callable[[], Baseline]) -> None
 
 def log_probability(model: Baseline, batch: ArcBatch, arcs: Tensor) -> Tensor:
     """That of one plan of one instance, step by step from its beginning."""
-    state, total = process.start(batch), torch.zeros(()).double()
+    state, total = process.reset(batch), torch.zeros(()).double()
     prepared = model.prepare(batch)
     for arc in arcs:
         if bool(process.finished(state).all()) and bool(state.unserved.sum() == 0):
@@ -223,7 +223,7 @@ def test_a_step_is_one_graph_of_tensors(make: Callable[[], Baseline]) -> None:
 def test_a_policy_with_a_memory_begins_at_the_beginning() -> None:
     batch = random_batch([3])
     with pytest.raises(OptionError, match="one that remembers their beginning"):
-        greedy(vrp_dl(), batch, first=process.start(batch))
+        greedy(vrp_dl(), batch, initial=process.reset(batch))
 
 
 @pytest.mark.parametrize(

@@ -123,7 +123,7 @@ def cost(model: Policy | None, folder: Path) -> float:
     batch = open_instances(folder / "few.npz", "cpu", mds_dimensions=4).batch
     if model is None:
         generator = torch.Generator().manual_seed(0)
-        _, arcs = random_rollout(batch, bound=True, generator=generator)
+        _, arcs = random_rollout(batch, capacity_mask=True, generator=generator)
     else:
         arcs = greedy(model, batch).arcs
     return float((batch.deadheads(arcs) / batch.scale[:, None]).mean())
@@ -162,7 +162,7 @@ def test_it_learns_to_beat_random_plans_and_the_nearest_arc(
 def test_gains_are_the_driving_of_the_next_choices() -> None:
     batch = random_batch([5, 3], mixed=True)
     generator = torch.Generator().manual_seed(4)
-    states, arcs = random_rollout(batch, bound=True, generator=generator, copies=2)
+    states, arcs = random_rollout(batch, capacity_mask=True, generator=generator, samples=2)
     for n_steps in (1, 2, 100):
         for row in range(2):
             for copy in range(2):
@@ -233,7 +233,7 @@ def test_chances_of_any_arc_and_of_the_best() -> None:
     torch.manual_seed(0)
     model = S2vDqn(S2vDqnConfig(width=8, layers=1, mds_dimensions=MDS)).eval()
     batch = random_batch([4])
-    state = process.start(batch)
+    state = process.reset(batch)
     allowed = process.action_mask(batch, state)
     prepared = model.prepare(batch)
     best = int(model(prepared, state, allowed).argmax())

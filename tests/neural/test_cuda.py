@@ -17,7 +17,7 @@ from arcfleet.neural import strategies as proposals
 from arcfleet.neural.checkpoint import KINDS
 from arcfleet.neural.decoding import beam, decoding_model, greedy, sample
 from arcfleet.neural.device import has_bfloat16
-from arcfleet.neural.env import action_mask, start
+from arcfleet.neural.env import action_mask, reset
 from arcfleet.neural.kernels.cuda_graph import graphed
 from arcfleet.neural.model import Daam, DaamConfig, EncoderLayer
 from arcfleet.neural.train.steps import LearningForm
@@ -81,12 +81,12 @@ def decoded(
     model: Policy,
     device: str,
     kind: str,
-    bound: bool,
+    capacity_mask: bool,
     wrap: Wrap | None,
     batch: ArcBatch | None = None,
 ) -> Rollout:
     batch = batch or random_batch([9, 6, 9], mixed=True, seed=8).to(device)
-    options: dict[str, Any] = {"bound": bound, "wrap": wrap}
+    options: dict[str, Any] = {"capacity_mask": capacity_mask, "wrap": wrap}
     if kind == "greedy":
         return greedy(model, batch, **options)
     if kind == "beam":
@@ -98,20 +98,20 @@ def decoded(
 
 
 def assert_recorded_equals_eager(
-    device: str, kind: str, bound: bool, model: Model | None = None
+    device: str, kind: str, capacity_mask: bool, model: Model | None = None
 ) -> None:
     model = model or make_model(device)
-    expected = decoded(model, device, kind, bound, None)
-    found = decoded(model, device, kind, bound, graphed)
+    expected = decoded(model, device, kind, capacity_mask, None)
+    found = decoded(model, device, kind, capacity_mask, graphed)
     assert found.arcs.device == expected.arcs.device
     assert torch.equal(found.arcs, expected.arcs)
     torch.testing.assert_close(found.log_probability, expected.log_probability)
 
 
 @pytest.mark.parametrize("kind", DECODINGS)
-@pytest.mark.parametrize("bound", [True, False])
-def test_recorded_steps_equal_eager_ones(kind: str, bound: bool) -> None:
-    assert_recorded_equals_eager("cuda", kind, bound)
+@pytest.mark.parametrize("capacity_mask", [True, False])
+def test_recorded_steps_equal_eager_ones(kind: str, capacity_mask: bool) -> None:
+    assert_recorded_equals_eager("cuda", kind, capacity_mask)
 
 
 @pytest.mark.parametrize("kind", DECODINGS)
@@ -131,7 +131,7 @@ def test_ever_fewer_arcs_change_nothing(kind: str, monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize("kind", DECODINGS)
 def test_recorded_steps_of_baselines_equal_eager_ones(kind: str, baseline: str) -> None:
     model = make_baseline(baseline, "cuda")
-    assert_recorded_equals_eager("cuda", kind, bound=True, model=model)
+    assert_recorded_equals_eager("cuda", kind, capacity_mask=True, model=model)
 
 
 @pytest.mark.parametrize("baseline", ["s2v-dqn", "vrp-dl"])
@@ -257,7 +257,7 @@ def assert_layer_equals_exact(
 def gradient(model: Daam, batch: ArcBatch, *, compiled: bool = False) -> Tensor:
     """Of the sum of some log-probabilities, all of it in one row, on the CPU."""
     batch = batch.to(next(model.parameters()).device)
-    where = start(batch, copies=2)
+    where = reset(batch, samples=2)
     form = LearningForm(model, compiled=compiled)
     logits = form.logits(batch, where, action_mask(batch, where), padded=True)
     parts = torch.autograd.grad(
@@ -302,7 +302,7 @@ def test_layers_in_one_pass_are_recorded(kind: str) -> None:
         pytest.skip("needs a GPU of compute capability 8.0 or more")
     hidden = torch.zeros(1, 1, 32, device="cuda", dtype=torch.bfloat16)
     assert layer_kernels.fits(hidden, 64)
-    assert_recorded_equals_eager("cuda", kind, bound=True, model=model)
+    assert_recorded_equals_eager("cuda", kind, capacity_mask=True, model=model)
 
 
 def test_models_are_decoded_in_what_the_gpu_is_made_for() -> None:
@@ -364,7 +364,7 @@ def test_many_instances_get_sound_plans(
 def test_the_second_gpu_works_alone(village: Instance, model_file: Path) -> None:
     for device in ("cuda:0", "cuda:1"):  # in one process, one after the other
         for kind in DECODINGS:
-            assert_recorded_equals_eager(device, kind, bound=True)
+            assert_recorded_equals_eager(device, kind, capacity_mask=True)
         assert_kernel_equals_general(device, 70, 8, 16, masked=True)
         assert_layer_equals_exact(device, 3, 7, 128, 512)
         for method in DAAM_METHODS:

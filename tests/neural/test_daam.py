@@ -50,7 +50,9 @@ def make_model(config: DaamConfig = SMALL, seed: int = 1) -> Daam:
 def midway(batch: ArcBatch, copies: int = 2, steps: int = 2, seed: int = 3) -> State:
     """Random plans after some steps, each copy another one."""
     generator = torch.Generator().manual_seed(seed)
-    states, _ = random_rollout(batch, bound=True, generator=generator, copies=copies)
+    states, _ = random_rollout(
+        batch, capacity_mask=True, generator=generator, samples=copies
+    )
     return states[min(steps, len(states) - 1)]
 
 
@@ -204,8 +206,8 @@ def test_neighbours_in_the_batch_change_nothing(norm: NormName) -> None:
     first, second = random_batch([2], seed=1), random_batch([5], seed=2, mixed=True)
     first, second = exact(first), exact(second)
     both = join([first, second])
-    state = process.start(both)
-    alone = logits_of(model, first, process.start(first))
+    state = process.reset(both)
+    alone = logits_of(model, first, process.reset(first))
     together = logits_of(model, both, state)
     torch.testing.assert_close(together[:1, :, :5], alone, rtol=0, atol=1e-4)
 
@@ -327,7 +329,7 @@ def test_runs_in_bfloat16_and_answers_in_float32(norm: NormName, padding: int) -
 def test_without_tasks_only_the_depot_can_be_chosen() -> None:
     model = make_model()
     for batch in (random_batch([0]), random_batch([0, 3])):
-        logits = logits_of(model, batch, process.start(batch))
+        logits = logits_of(model, batch, process.reset(batch))
         assert logits[0, 0, 0].isfinite()
         assert (logits[0, 0, 1:] == -math.inf).all()
 
@@ -336,19 +338,19 @@ def test_many_rows_are_the_same_as_few() -> None:
     # Without gradients the CPU takes rows in portions that stay in its cache.
     model = make_model()
     batch = random_batch([30] * 150, mixed=True)
-    state = process.start(batch, 2)
+    state = process.reset(batch, 2)
     with torch.no_grad():
         together = logits_of(model, batch, state)
         for rows in (torch.tensor([0]), torch.tensor([149])):
             few = batch.select(rows)
             torch.testing.assert_close(
-                logits_of(model, few, process.start(few, 2)),
+                logits_of(model, few, process.reset(few, 2)),
                 together[rows],
                 rtol=0,
                 atol=1e-4,
             )
         one = batch.select(torch.tensor([7]))
-        many = logits_of(model, one, process.start(one, 300))
+        many = logits_of(model, one, process.reset(one, 300))
         torch.testing.assert_close(
             many, together[7:8, :1].expand_as(many), rtol=0, atol=1e-4
         )

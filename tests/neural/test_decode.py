@@ -12,7 +12,7 @@ from torch.nn import functional
 from arcfleet.errors import OptionError
 from arcfleet.network import Network
 from arcfleet.neural.decoding import beam, greedy, gumbel_noise, sample
-from arcfleet.neural.env import State, action_mask, finished, start, step
+from arcfleet.neural.env import State, action_mask, finished, reset, step
 from arcfleet.neural.plans import as_decoded
 from tests.neural.judge import judge
 from tests.neural.toy_batches import ring, toy_batch, toy_model
@@ -27,7 +27,9 @@ if TYPE_CHECKING:
     Sequence = tuple[int, ...]
 
 
-def all_plans(policy: Policy, batch: ArcBatch, *, bound: bool) -> dict[Sequence, float]:
+def all_plans(
+    policy: Policy, batch: ArcBatch, *, capacity_mask: bool
+) -> dict[Sequence, float]:
     """Every plan of the only instance, with its log-probability."""
     prepared = policy.prepare(batch)
     plans = {}
@@ -36,19 +38,19 @@ def all_plans(policy: Policy, batch: ArcBatch, *, bound: bool) -> dict[Sequence,
         if arcs and bool(finished(state)):
             plans[arcs] = log_probability
             return
-        allowed = action_mask(batch, state, bound=bound)
+        allowed = action_mask(batch, state, capacity_mask=capacity_mask)
         chances = policy(prepared, state, allowed).log_softmax(-1)[0, 0].tolist()
         for arc in allowed[0, 0].nonzero().flatten().tolist():
-            chosen = step(batch, state, torch.tensor([[arc]]), bound=bound)
+            chosen = step(batch, state, torch.tensor([[arc]]), capacity_mask=capacity_mask)
             grow(chosen, (*arcs, arc), log_probability + chances[arc])
 
     with torch.no_grad():
-        grow(start(batch), (), 0.0)
+        grow(reset(batch), (), 0.0)
     return plans
 
 
 def sequences(rollout: Rollout, row: int = 0) -> list[Sequence]:
-    """The copies of one instance, each up to its last way home."""
+    """The samples of one instance, each up to its last way home."""
     plans = []
     for arcs in rollout.arcs[row].tolist():
         last = max((i for i, arc in enumerate(arcs) if arc), default=-1)
@@ -61,12 +63,12 @@ def networks_of(*sizes: int) -> list[Network]:
     return [Network(ring([1 + i % 3 for i in range(size)])) for size in sizes]
 
 
-@pytest.mark.parametrize("bound", [True, False])
-def test_a_wide_beam_finds_all_plans_in_order(bound: bool) -> None:
+@pytest.mark.parametrize("capacity_mask", [True, False])
+def test_a_wide_beam_finds_all_plans_in_order(capacity_mask: bool) -> None:
     batch = toy_batch([Network(ring([2, 3, 1]))])
     model = toy_model()
-    expected = all_plans(model, batch, bound=bound)
-    rollout = beam(model, batch, 400, bound=bound)
+    expected = all_plans(model, batch, capacity_mask=capacity_mask)
+    rollout = beam(model, batch, 400, capacity_mask=capacity_mask)
     found = rollout.log_probability[0]
     legal = found > -math.inf
     assert int(legal.sum()) == len(expected)
@@ -78,21 +80,21 @@ def test_a_wide_beam_finds_all_plans_in_order(bound: bool) -> None:
     assert not rollout.arcs[0, ~legal].any()
 
 
-@pytest.mark.parametrize("bound", [True, False])
+@pytest.mark.parametrize("capacity_mask", [True, False])
 @pytest.mark.parametrize("width", [2, 5])
-def test_beams_differ_and_carry_their_probability(bound: bool, width: int) -> None:
+def test_beams_differ_and_carry_their_probability(capacity_mask: bool, width: int) -> None:
     batch = toy_batch(networks_of(6, 4, 9))
     model = toy_model(2)
-    rollout = beam(model, batch, width, bound=bound)
+    rollout = beam(model, batch, width, capacity_mask=capacity_mask)
     prepared = model.prepare(batch)
-    state = start(batch, width)
+    state = reset(batch, width)
     total = torch.zeros(len(batch), width, dtype=torch.float64)
     for arcs in rollout.arcs.unbind(-1):
-        allowed = action_mask(batch, state, bound=bound)
+        allowed = action_mask(batch, state, capacity_mask=capacity_mask)
         assert bool(allowed.gather(-1, arcs[..., None]).all())
         chances = model(prepared, state, allowed).log_softmax(-1)
         total += chances.gather(-1, arcs[..., None])[..., 0].detach()
-        state = step(batch, state, arcs, bound=bound)
+        state = step(batch, state, arcs, capacity_mask=capacity_mask)
     assert bool(finished(state).all())
     torch.testing.assert_close(total, rollout.log_probability, atol=1e-5, rtol=0)
     for row in range(len(batch)):
@@ -103,10 +105,13 @@ def test_beams_differ_and_carry_their_probability(bound: bool, width: int) -> No
 @given(
     st.lists(connected_instances(max_extra_links=4), min_size=1, max_size=3), st.booleans()
 )
-def test_a_beam_of_one_is_greedy(instances: list[Instance], bound: bool) -> None:
+def test_a_beam_of_one_is_greedy(instances: list[Instance], capacity_mask: bool) -> None:
     batch = toy_batch([Network(instance) for instance in instances])
     model = Watched(toy_model(), 1.0)
-    first, second = greedy(model, batch, bound=bound), beam(model, batch, 1, bound=bound)
+    first, second = (
+        greedy(model, batch, capacity_mask=capacity_mask),
+        beam(model, batch, 1, capacity_mask=capacity_mask),
+    )
     # Of arcs that are equally good, such as both ways round a loop, either may be taken.
     assume(model.least_margin > 1e-9)
     assert torch.equal(first.arcs, second.arcs)
@@ -150,7 +155,7 @@ def test_samples_come_as_often_as_the_policy_says(temperature: float) -> None:
     batch = toy_batch([Network(ring([2, 3]))])
     model = toy_model(3)
 
-    expected = all_plans(Tempered(model, temperature), batch, bound=True)
+    expected = all_plans(Tempered(model, temperature), batch, capacity_mask=True)
     count = 8_000
     rollout = sample(
         model,
@@ -176,7 +181,7 @@ def test_samples_come_as_often_as_the_policy_says(temperature: float) -> None:
 def test_distinct_starts_are_drawn_without_replacement() -> None:
     batch = toy_batch(networks_of(8, 5))
     model = toy_model(3)
-    first = start(batch)
+    first = reset(batch)
     chance = model(model.prepare(batch), first, action_mask(batch, first))[:, 0].softmax(-1)
     draws = 600
     drawn = sample(
@@ -220,7 +225,7 @@ def test_distinct_starts_want_empty_plans() -> None:
             batch,
             1,
             generator=torch.Generator(),
-            first=start(batch),
+            initial=reset(batch),
             distinct_starts=True,
         )
 
@@ -239,61 +244,63 @@ def test_a_seed_gives_the_same_plans_and_another_gives_others() -> None:
 
 
 def decoded(
-    policy: Policy, batch: ArcBatch, bound: bool, chunk: int | None
+    policy: Policy, batch: ArcBatch, capacity_mask: bool, chunk: int | None
 ) -> list[Rollout]:
     return [
-        greedy(policy, batch, bound=bound, chunk=chunk),
+        greedy(policy, batch, capacity_mask=capacity_mask, chunk=chunk),
         sample(
             policy,
             batch,
             3,
             generator=torch.Generator().manual_seed(5),
             temperature=0.5 + batch.num_tasks / 5,
-            bound=bound,
+            capacity_mask=capacity_mask,
             chunk=chunk,
         ),
-        beam(policy, batch, 3, bound=bound, chunk=chunk),
+        beam(policy, batch, 3, capacity_mask=capacity_mask, chunk=chunk),
         sample(
             policy,
             batch,
             3,
             generator=torch.Generator().manual_seed(5),
-            bound=bound,
+            capacity_mask=capacity_mask,
             chunk=chunk,
             distinct_starts=True,
         ),
     ]
 
 
-@pytest.mark.parametrize("bound", [True, False])
+@pytest.mark.parametrize("capacity_mask", [True, False])
 @pytest.mark.parametrize("chunk", [1, 2])
-def test_chunks_change_nothing(bound: bool, chunk: int) -> None:
+def test_chunks_change_nothing(capacity_mask: bool, chunk: int) -> None:
     batch = toy_batch(networks_of(5, 3, 7, 6, 7))
     model = toy_model()
-    whole = decoded(model, batch, bound, None)
-    parts = decoded(model, batch, bound, chunk)
+    whole = decoded(model, batch, capacity_mask, None)
+    parts = decoded(model, batch, capacity_mask, chunk)
     for one, other in zip(whole, parts, strict=True):
         assert torch.equal(one.arcs, other.arcs)
         torch.testing.assert_close(one.log_probability, other.log_probability)
 
 
-@pytest.mark.parametrize("bound", [True, False])
-def test_padding_changes_nothing(bound: bool) -> None:
+@pytest.mark.parametrize("capacity_mask", [True, False])
+def test_padding_changes_nothing(capacity_mask: bool) -> None:
     networks = networks_of(3, 8, 5)
     model = toy_model()
-    together = decoded(model, toy_batch(networks), bound, None)
+    together = decoded(model, toy_batch(networks), capacity_mask, None)
     for row, network in enumerate(networks):
         alone = toy_batch([network])
-        assert sequences(greedy(model, alone, bound=bound)) == sequences(together[0], row)
-        beams = beam(model, alone, 3, bound=bound)
+        assert sequences(greedy(model, alone, capacity_mask=capacity_mask)) == sequences(
+            together[0], row
+        )
+        beams = beam(model, alone, 3, capacity_mask=capacity_mask)
         assert sequences(beams) == sequences(together[2], row)
         torch.testing.assert_close(
             beams.log_probability[0], together[2].log_probability[row], atol=1e-5, rtol=0
         )
 
 
-@pytest.mark.parametrize("copies", [3, 12])
-def test_padding_does_not_change_distinct_starts(copies: int) -> None:
+@pytest.mark.parametrize("samples", [3, 12])
+def test_padding_does_not_change_distinct_starts(samples: int) -> None:
     networks = networks_of(3, 8, 5)
     model, seeds = toy_model(), torch.tensor([3, 14, 15])
 
@@ -301,7 +308,7 @@ def test_padding_does_not_change_distinct_starts(copies: int) -> None:
         return sample(
             model,
             toy_batch(networks),
-            copies,
+            samples,
             generator=torch.Generator(),
             seeds=seeds,
             distinct_starts=True,
@@ -381,7 +388,7 @@ def test_wrong_numbers_are_refused() -> None:
     generator = torch.Generator()
     with pytest.raises(OptionError, match="width"):
         beam(model, batch, 0)
-    with pytest.raises(OptionError, match="copies"):
+    with pytest.raises(OptionError, match="samples"):
         sample(model, batch, 0, generator=generator)
     with pytest.raises(OptionError, match="temperature"):
         sample(model, batch, 1, generator=generator, temperature=0)

@@ -11,12 +11,12 @@ from arcfleet.network import Network
 from arcfleet.neural import strategies as draws
 from arcfleet.neural.batch import NUM_PLAIN, num_axes, with_signs
 from arcfleet.neural.decoding import draw_seeds, greedy, sample
-from arcfleet.neural.plans import NO_PLAN, Plans, merge, optimise
+from arcfleet.neural.plans import NO_PLAN, Plans, merge, split_plans
 from arcfleet.neural.strategies import (
-    draw_parts,
-    likeliest_of_views,
-    usual_temperature,
-    views_of,
+    augmentations,
+    augmented_greedy,
+    default_temperature,
+    sample_plans,
 )
 from tests.neural.judge import judge
 from tests.neural.toy_batches import ring, toy_batch, toy_model
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 def draw_plans(*arguments: Any, **options: Any) -> Plans:
-    return merge(*draw_parts(*arguments, **options))
+    return merge(*sample_plans(*arguments, **options))
 
 
 def seeds_of(count: int, seed: int = 0) -> torch.Tensor:
@@ -47,19 +47,19 @@ def seeds_of(count: int, seed: int = 0) -> torch.Tensor:
     st.sampled_from([0.0, 0.25, 0.5, 1.0]),
 )
 def test_every_draw_is_a_plan(
-    instances: list[Instance], copies: int, views: int, tour_share: float
+    instances: list[Instance], samples: int, views: int, giant_tour_share: float
 ) -> None:
     networks = [Network(instance) for instance in instances]
     batch = toy_batch(networks)
     plans = draw_plans(
         toy_model(1),
         batch,
-        copies,
+        samples,
         seeds_of(len(batch)),
         views=views,
-        tour_share=tour_share,
+        giant_tour_share=giant_tour_share,
     )
-    assert plans.costs.shape == (len(batch), copies)
+    assert plans.costs.shape == (len(batch), samples)
     assert (plans.costs != NO_PLAN).all()
     judge(networks, plans)
 
@@ -67,7 +67,7 @@ def test_every_draw_is_a_plan(
 def test_one_view_under_the_capacity_is_sampling_from_distinct_starts() -> None:
     batch = toy_batch([Network(ring([2] * 9)), Network(ring([2] * 5))])
     model, seeds = toy_model(2), seeds_of(2)
-    plans = draw_plans(model, batch, 6, seeds, temperature=0.7, views=1, tour_share=0)
+    plans = draw_plans(model, batch, 6, seeds, temperature=0.7, views=1, giant_tour_share=0)
     rollout = sample(
         model,
         batch,
@@ -77,7 +77,7 @@ def test_one_view_under_the_capacity_is_sampling_from_distinct_starts() -> None:
         seeds=seeds,
         distinct_starts=True,
     )
-    same = optimise(batch, rollout, choose_directions=True)
+    same = split_plans(batch, rollout, choose_directions=True)
     assert np.array_equal(plans.costs, same.costs)
 
 
@@ -86,18 +86,23 @@ def test_one_view_under_the_capacity_is_sampling_from_distinct_starts() -> None:
 def test_the_likeliest_of_four_views(instances: list[Instance]) -> None:
     networks = [Network(instance) for instance in instances]
     batch, model = toy_batch(networks), toy_model(1)
-    found = likeliest_of_views(model, batch)
+    found = augmented_greedy(model, batch)
     judge(networks, found)
     plain = torch.ones(len(batch), num_axes(batch))
     odd = plain.clone()
     odd[:, 1::2] = -1
     four = [
-        optimise(
+        split_plans(
             batch,
-            greedy(model, with_signs(batch, signs), bound=bound),
+            greedy(model, with_signs(batch, signs), capacity_mask=capacity_mask),
             choose_directions=True,
         ).costs
-        for signs, bound in ((plain, True), (-plain, True), (odd, False), (-odd, False))
+        for signs, capacity_mask in (
+            (plain, True),
+            (-plain, True),
+            (odd, False),
+            (-odd, False),
+        )
     ]
     assert found.costs.tolist() == np.hstack(four).min(1, keepdims=True).tolist()
 
@@ -107,14 +112,16 @@ def test_the_four_views_are_those_they_are_said_to_be(
 ) -> None:
     seen: list[tuple[ArcBatch, bool]] = []
 
-    def noting(policy: Daam, batch: ArcBatch, *, bound: bool, **options: Any) -> Rollout:
-        seen.append((batch, bound))
-        return greedy(policy, batch, bound=bound, **options)
+    def noting(
+        policy: Daam, batch: ArcBatch, *, capacity_mask: bool, **options: Any
+    ) -> Rollout:
+        seen.append((batch, capacity_mask))
+        return greedy(policy, batch, capacity_mask=capacity_mask, **options)
 
     monkeypatch.setattr(draws, "greedy", noting)
     batch = toy_batch([Network(ring([2] * 9)), Network(ring([2] * 5))])
-    likeliest_of_views(toy_model(1), batch)
-    assert [bound for _, bound in seen] == [True, False]
+    augmented_greedy(toy_model(1), batch)
+    assert [capacity_mask for _, capacity_mask in seen] == [True, False]
     # Two MDS axes, for starts and ends of arcs; the two views of an instance side by side.
     for (views, _), signs in zip(
         seen, ([[1, 1], [-1, -1]], [[1, -1], [-1, 1]]), strict=True
@@ -129,13 +136,13 @@ def test_the_four_views_are_those_they_are_said_to_be(
 def test_how_many_are_tours_and_of_how_many_views(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[tuple[bool, int, int]] = []
 
-    def noting(policy: Daam, batch: ArcBatch, copies: int, **options: Any) -> Rollout:
-        asked.append((options["bound"], len(batch), copies))
-        return sample(policy, batch, copies, **options)
+    def noting(policy: Daam, batch: ArcBatch, samples: int, **options: Any) -> Rollout:
+        asked.append((options["capacity_mask"], len(batch), samples))
+        return sample(policy, batch, samples, **options)
 
     monkeypatch.setattr(draws, "sample", noting)
     batch = toy_batch([Network(ring([2] * 7))])
-    for copies, expected in (
+    for samples, expected in (
         (1, [(True, 1, 1)]),
         (4, [(True, 3, 1), (False, 1, 1)]),
         (32, [(True, 8, 3), (False, 8, 1)]),
@@ -143,9 +150,9 @@ def test_how_many_are_tours_and_of_how_many_views(monkeypatch: pytest.MonkeyPatc
     ):
         asked.clear()
         plans = draw_plans(
-            toy_model(3), batch, copies, seeds_of(1), views=8, tour_share=0.25
+            toy_model(3), batch, samples, seeds_of(1), views=8, giant_tour_share=0.25
         )
-        assert plans.costs.shape == (1, copies)
+        assert plans.costs.shape == (1, samples)
         assert asked == expected
     asked.clear()
     draw_plans(toy_model(3), batch, 32, seeds_of(1))
@@ -155,7 +162,7 @@ def test_how_many_are_tours_and_of_how_many_views(monkeypatch: pytest.MonkeyPatc
 def test_small_instances_are_drawn_with_more_heat() -> None:
     tasks = torch.tensor([1, 20, 50, 55, 60, 70, 300])
     expected = torch.tensor([0.7, 0.7, 0.7, 0.65, 0.6, 0.5, 0.5])
-    torch.testing.assert_close(usual_temperature(tasks), expected)
+    torch.testing.assert_close(default_temperature(tasks), expected)
     # The draws take it, for each instance its own.
     model, seeds = toy_model(2), seeds_of(2)
     batch = toy_batch([Network(ring([2] * 64)), Network(ring([2] * 5))])
@@ -169,17 +176,21 @@ def test_small_instances_are_drawn_with_more_heat() -> None:
 def test_an_instance_draws_the_same_alone_and_beside_others() -> None:
     networks = [Network(ring([2] * 9)), Network(ring([2] * 5)), Network(ring([2] * 7))]
     model, seeds = toy_model(4), seeds_of(3)
-    together = draw_plans(model, toy_batch(networks), 8, seeds, views=3, tour_share=0.5)
+    together = draw_plans(
+        model, toy_batch(networks), 8, seeds, views=3, giant_tour_share=0.5
+    )
     for row, network in enumerate(networks):
         one = seeds[row : row + 1]
-        alone = draw_plans(model, toy_batch([network]), 8, one, views=3, tour_share=0.5)
+        alone = draw_plans(
+            model, toy_batch([network]), 8, one, views=3, giant_tour_share=0.5
+        )
         assert np.array_equal(alone.costs[0], together.costs[row])
 
 
 def test_views_flip_axes_and_nothing_else() -> None:
     batch = toy_batch([Network(ring([2] * 9)), Network(ring([2] * 5))])
     seeds = seeds_of(2)
-    views = views_of(batch, seeds, 16)
+    views = augmentations(batch, seeds, 16)
     features = views.features.view(2, 16, *batch.features.shape[1:])
     assert torch.equal(features[:, 0], batch.features)
     assert torch.equal(features.abs(), batch.features[:, None].abs().expand_as(features))

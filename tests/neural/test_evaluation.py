@@ -13,13 +13,13 @@ from arcfleet.network import Network
 from arcfleet.neural import strategies as evaluation
 from arcfleet.neural.batch import batch_from_dataset
 from arcfleet.neural.decoding import greedy
-from arcfleet.neural.plans import as_decoded, optimise, paper_recipe
+from arcfleet.neural.plans import as_decoded, paper_recipe, split_plans
 from arcfleet.neural.solver import LoadedModel, load_for_solving
 from arcfleet.neural.strategies import (
     Decoding,
+    augmented_greedy,
     decode_dataset,
     device_name,
-    likeliest_of_views,
 )
 from arcfleet.solution.plan import from_plan
 from tests.neural.labelled_towns import labelled_file
@@ -71,10 +71,10 @@ def test_each_decoding_is_what_it_is_called(loaded: LoadedModel, dataset: Datase
     with torch.inference_mode():
         rollout = greedy(loaded.model, batch)
         recipe = paper_recipe(loaded.model, batch)
-        views = likeliest_of_views(loaded.model, batch)
+        views = augmented_greedy(loaded.model, batch)
     expected = {
         "greedy": as_decoded(batch, rollout),
-        "greedy-optimised": optimise(batch, rollout, choose_directions=True),
+        "greedy-optimised": split_plans(batch, rollout, choose_directions=True),
         "recipe": recipe,
         "views": views,
     }

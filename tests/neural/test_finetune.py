@@ -18,7 +18,7 @@ from arcfleet.neural.decoding import Rollout, greedy, sample
 from arcfleet.neural.device import OutOfMemoryError
 from arcfleet.neural.env import State, step
 from arcfleet.neural.model import Daam, DaamConfig
-from arcfleet.neural.plans import NO_PLAN, Plans, best, optimise
+from arcfleet.neural.plans import NO_PLAN, Plans, best, split_plans
 from arcfleet.neural.train.config import (
     OBJECTIVES,
     FinetuneConfig,
@@ -151,15 +151,15 @@ def test_instances_of_a_set_may_differ_in_size(
     assert run(folder, tmp_path / "run", config, data=[data]).finished
 
 
-def expected_cost(folder: Path, model_file: Path, *, bound: bool = True) -> float:
+def expected_cost(folder: Path, model_file: Path, *, capacity_mask: bool = True) -> float:
     """Mean cost of sampled plans: what reinforcement is to lower."""
     batch = open_instances(folder / "few.npz", "cpu", mds_dimensions=4).batch
     model, _ = load_model(model_file)
     generator = torch.Generator().manual_seed(0)
-    rollout = sample(model, batch, 16, generator=generator, bound=bound)
-    if bound:
+    rollout = sample(model, batch, 16, generator=generator, capacity_mask=capacity_mask)
+    if capacity_mask:
         return float((batch.deadheads(rollout.arcs) / batch.scale[:, None]).mean())
-    costs = optimise(batch, rollout, choose_directions=False).costs
+    costs = split_plans(batch, rollout, choose_directions=False).costs
     return float((costs / batch.scale[:, None].numpy()).mean())
 
 
@@ -184,8 +184,8 @@ def test_tours_of_a_weak_model_get_better(
         **settings,
     )
     result = run(folder, tmp_path / "run", config, data=[folder / "few.npz"])
-    first = expected_cost(folder, folder / "start.safetensors", bound=False)
-    last = expected_cost(folder, result.model_file, bound=False)
+    first = expected_cost(folder, folder / "start.safetensors", capacity_mask=False)
+    last = expected_cost(folder, result.model_file, capacity_mask=False)
     assert last < factor * first
 
 
@@ -321,12 +321,12 @@ def test_an_advantage_is_that_of_its_own_decision(tmp_path: Path) -> None:
     # The same again, by single plans; the seeds are those of the generator's beginning.
     generator = torch.Generator().manual_seed(made.config.seed + 1)
     after = step(batch, state, choice)
-    rolled = sample(other, batch, 6, generator=generator, first=after).arcs
+    rolled = sample(other, batch, 6, generator=generator, initial=after).arcs
     for row in range(2):
         for copy in range(6):
             here = State(*(t[row : row + 1, copy : copy + 1] for t in state))
             one = batch.select(torch.tensor([row]))
-            usual = greedy(toy_model().float(), one, first=here).arcs[0, 0].tolist()
+            usual = greedy(toy_model().float(), one, initial=here).arcs[0, 0].tolist()
             own = [int(choice[row, copy]), *rolled[row, copy].tolist()]
             costs = []
             for tail in (own, usual):
@@ -359,7 +359,7 @@ def test_best_plans_are_plans_and_only_get_better() -> None:
         rollout = sample(
             toy_model(), batch, 1, generator=torch.Generator().manual_seed(seed)
         )
-        plans = best(optimise(batch, rollout, choose_directions=True))
+        plans = best(split_plans(batch, rollout, choose_directions=True))
         rows = torch.tensor([1, 0]) if seed % 2 else torch.tensor([0, 1])
         turned = Plans(*(array[rows.numpy()] for array in plans))
         kept.improve(rows, turned)
@@ -476,9 +476,9 @@ def test_tours_cost_what_the_same_routes_do() -> None:
             rollout_costs(
                 batch,
                 Rollout(torch.tensor([[arcs]]), torch.zeros((1, 1))),
-                bound=bound,
+                capacity_mask=capacity_mask,
             )
-            for arcs, bound in ((returning, True), (tour, False))
+            for arcs, capacity_mask in ((returning, True), (tour, False))
         ]
         assert float(costs[1]) <= float(costs[0])
         if route_cost:

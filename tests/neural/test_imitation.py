@@ -14,7 +14,7 @@ from arcfleet.errors import FileError
 from arcfleet.instance import Instance, Link
 from arcfleet.network import Network
 from arcfleet.neural.batch import Bucket, batch_from_networks, buckets
-from arcfleet.neural.env import action_mask, start, step
+from arcfleet.neural.env import action_mask, reset, step
 from arcfleet.neural.train.data import (
     LabelledSet,
     backwards,
@@ -127,7 +127,7 @@ def test_states_are_those_of_stepping_through(labelled: LabelledSet) -> None:
     allowed = action_mask(batch, state)
     assert allowed.gather(2, choice[..., None]).all()
     assert not state.unserved[..., 0].any()
-    walked = start(batch)
+    walked = reset(batch)
     for now in range(steps):
         there = now < drawn.steps  # (batch,)
         for drawn_part, walked_part in zip(state, walked, strict=True):
@@ -161,15 +161,15 @@ def test_tours_show_the_states_of_routes_without_their_returns(
     # Not the last return, in which there is no choice.
     moments = torch.arange(most).expand(len(batch), -1).minimum(tour.steps[:, None] - 2)
     state, choice = state_at(batch, tour, moments)
-    assert action_mask(batch, state, bound=False).gather(2, choice[..., None]).all()
-    walked = start(batch)
+    assert action_mask(batch, state, capacity_mask=False).gather(2, choice[..., None]).all()
+    walked = reset(batch)
     for now in range(most):
         there = now < tour.steps - 1
         for name in ("unserved", "previous"):
             ours, theirs = getattr(state, name), getattr(walked, name)
             assert ours.dtype == theirs.dtype
             assert torch.equal(ours[there, now], theirs[there, 0])
-        walked = step(batch, walked, tour.arcs[:, now : now + 1], bound=False)
+        walked = step(batch, walked, tour.arcs[:, now : now + 1], capacity_mask=False)
     assert not walked.unserved.any()
 
 
@@ -185,12 +185,12 @@ def test_lessons_without_the_capacity(labelled: LabelledSet, shrunk: bool) -> No
         bucket=bucket,
         flip=False,
         generator=torch.Generator().manual_seed(3),
-        bound=False,
+        capacity_mask=False,
     )
-    assert not lesson.bound
+    assert not lesson.capacity_mask
     assert (lesson.choice > 0).all()  # no returns
     assert (lesson.state.remaining < lesson.batch.capacity[:, None]).any()
-    allowed = action_mask(lesson.batch, lesson.state, bound=False)
+    allowed = action_mask(lesson.batch, lesson.state, capacity_mask=False)
     assert allowed.gather(2, lesson.choice[..., None]).all()
 
 

@@ -21,8 +21,8 @@ from arcfleet.neural.plans import (
     best,
     flat_plan,
     merge,
-    optimise,
     paper_recipe,
+    split_plans,
 )
 from arcfleet.search.split import optimise_path
 from arcfleet.solution.plan import from_plan
@@ -48,7 +48,7 @@ def test_plans_of_samples_are_legal_and_optimised_ones_cheaper(
     generator = torch.Generator().manual_seed(seed)
     rollout = sample(toy_model(seed), batch, 3, generator=generator)
     plain = as_decoded(batch, rollout)
-    optimised = optimise(batch, rollout, choose_directions=choose, threads=2)
+    optimised = split_plans(batch, rollout, choose_directions=choose, threads=2)
     judge(networks, plain)
     judge(networks, optimised)
     legal = plain.costs != NO_PLAN
@@ -71,8 +71,8 @@ def test_unbound_beams_serve_all_and_become_legal(
 ) -> None:
     networks = [Network(instance) for instance in instances]
     batch = toy_batch(networks)
-    rollout = beam(toy_model(), batch, 2, bound=False)
-    plans = optimise(batch, rollout, choose_directions=choose)
+    rollout = beam(toy_model(), batch, 2, capacity_mask=False)
+    plans = split_plans(batch, rollout, choose_directions=choose)
     judge(networks, plans)
     assert (plans.costs[:, 0] != NO_PLAN).all()
     no_plan = rollout.log_probability.isinf().numpy()
@@ -88,8 +88,12 @@ def test_the_recipe_is_never_worse_than_its_parts(choose: bool) -> None:
     judge(networks, recipe)
     assert recipe.costs.shape == (len(networks), 1)
     parts = [
-        optimise(batch, beam(model, view, 2, bound=bound), choose_directions=choose)
-        for view, bound in ((batch, True), (mirrored(batch), False))
+        split_plans(
+            batch,
+            beam(model, view, 2, capacity_mask=capacity_mask),
+            choose_directions=choose,
+        )
+        for view, capacity_mask in ((batch, True), (mirrored(batch), False))
     ]
     decoded = as_decoded(batch, beam(model, batch, 2))
     for plans in (*parts, decoded):
@@ -104,8 +108,8 @@ def test_directions_are_turned_where_it_pays() -> None:
     batch = toy_batch([network])
     against = [int(network.arc_twin[arc]) for arc in (1, 3, 5, 7)]
     rollout = Rollout(torch.tensor([[[*against, 0]]]), torch.zeros(1, 1))
-    kept = optimise(batch, rollout, choose_directions=False)
-    turned = optimise(batch, rollout, choose_directions=True)
+    kept = split_plans(batch, rollout, choose_directions=False)
+    turned = split_plans(batch, rollout, choose_directions=True)
     assert kept.arcs[0, 0].tolist() == against
     assert turned.arcs[0, 0].tolist() == [1, 3, 5, 7]
     assert turned.costs[0, 0] == 5 + 6 + 7 + 8
@@ -127,7 +131,7 @@ def test_route_cost_and_fleet_limit_count() -> None:
     assert plain.starts_route[:2].all()
     assert plain.costs[1, 0] == plain.costs[0, 0] + 4 * 1000
     assert plain.costs[2:, 0].tolist() == [NO_PLAN, NO_PLAN]
-    plans = optimise(batch, rollout, choose_directions=False)
+    plans = split_plans(batch, rollout, choose_directions=False)
     judge(networks, plans)
     assert plans.starts_route[1, 0].sum() == 1
     assert plans.starts_route[2, 0].sum() == 2
@@ -138,7 +142,7 @@ def test_route_cost_and_fleet_limit_count() -> None:
 
 def test_unbound_plans_are_not_taken_as_decoded() -> None:
     batch = toy_batch([Network(ring([3, 3, 3]))])
-    plans = as_decoded(batch, greedy(toy_model(), batch, bound=False))
+    plans = as_decoded(batch, greedy(toy_model(), batch, capacity_mask=False))
     assert plans.costs.tolist() == [[NO_PLAN]]
 
 
@@ -146,7 +150,7 @@ def test_a_plan_that_leaves_a_task_is_none() -> None:
     batch = toy_batch([Network(ring([1, 1, 1]))])
     rollout = Rollout(torch.tensor([[[1, 3, 0], [0, 0, 0]]]), torch.zeros(1, 2))
     assert as_decoded(batch, rollout).costs.tolist() == [[NO_PLAN, NO_PLAN]]
-    optimised = optimise(batch, rollout, choose_directions=True)
+    optimised = split_plans(batch, rollout, choose_directions=True)
     assert optimised.costs.tolist() == [[NO_PLAN, NO_PLAN]]
 
 
@@ -168,10 +172,10 @@ def test_gathering_in_parts_changes_nothing(
 ) -> None:
     networks = [Network(ring([1] * size)) for size in (3, 6, 4, 5)]
     batch = toy_batch(networks)
-    rollout = beam(toy_model(), batch, 3, bound=False)
-    whole = optimise(batch, rollout, choose_directions=choose)
+    rollout = beam(toy_model(), batch, 3, capacity_mask=False)
+    whole = split_plans(batch, rollout, choose_directions=choose)
     monkeypatch.setattr(plans_module, "_MOST_POSITIONS", 40)
-    parts = optimise(batch, rollout, choose_directions=choose)
+    parts = split_plans(batch, rollout, choose_directions=choose)
     judge(networks, parts)
     assert np.array_equal(whole.arcs, parts.arcs)
     assert np.array_equal(whole.starts_route, parts.starts_route)

@@ -362,7 +362,7 @@ def test_some_steps_ignore_the_capacity(
     loss = pretrain_module.imitation_loss
 
     def note(model: LearningForm, lesson: Lesson, padded: bool) -> torch.Tensor:
-        seen.append(lesson.bound)
+        seen.append(lesson.capacity_mask)
         return loss(model, lesson, padded)
 
     monkeypatch.setattr(pretrain_module, "imitation_loss", note)

@@ -11,7 +11,13 @@ import torch
 from arcfleet.network import Network
 from arcfleet.neural import strategies as proposals
 from arcfleet.neural.plans import NO_PLAN, Plans
-from arcfleet.neural.strategies import WHOLE, Proposer, draw_parts, has_short_routes, redraw
+from arcfleet.neural.strategies import (
+    WHOLE,
+    Proposer,
+    destroy_and_repair,
+    has_short_routes,
+    sample_plans,
+)
 from tests.neural.judge import judge
 from tests.neural.toy_batches import ring, toy_model
 
@@ -46,13 +52,13 @@ def test_samples_of_some_go_on_from_their_own_best(
         policy: Any, batch: Any, plans: Plans, *rest: Any, **more: Any
     ) -> Iterator[Plans]:
         gone_on_with.append(plans)
-        return redraw(policy, batch, plans, *rest, **more)
+        return destroy_and_repair(policy, batch, plans, *rest, **more)
 
-    monkeypatch.setattr(proposals, "redraw", noting)
+    monkeypatch.setattr(proposals, "destroy_and_repair", noting)
     found = [proposer.greedy(nothing).at(rows)]
-    for copies in (5, WHOLE):
-        parts = list(proposer.sample(rows, copies, nothing))
-        assert sum(part.costs.shape[1] for part in parts) == copies
+    for samples in (5, WHOLE):
+        parts = list(proposer.sample(rows, samples, nothing))
+        assert sum(part.costs.shape[1] for part in parts) == samples
         for part in parts:
             judge([networks[row] for row in rows], part)
         found.extend(parts)
@@ -74,10 +80,10 @@ def test_plans_that_break_the_fleet_limit_are_remembered_as_orders(
     proposer = proposer_of(networks)
 
     def break_all(*given: Any, **options: Any) -> Iterator[Plans]:
-        for plans in draw_parts(*given, **options):
+        for plans in sample_plans(*given, **options):
             yield plans._replace(costs=np.full_like(plans.costs, NO_PLAN))
 
-    monkeypatch.setattr(proposals, "draw_parts", break_all)
+    monkeypatch.setattr(proposals, "sample_plans", break_all)
     *_, last = proposer.sample([0], WHOLE + 20, nothing)
     judge(networks, last)
     assert last.costs[0, -1] != NO_PLAN
@@ -87,7 +93,7 @@ def test_small_instances_are_drawn_whole_alone(monkeypatch: pytest.MonkeyPatch) 
     def never(*_: Any, **__: Any) -> None:
         raise AssertionError("drawn anew")
 
-    monkeypatch.setattr(proposals, "redraw", never)
+    monkeypatch.setattr(proposals, "destroy_and_repair", never)
     proposer = proposer_of([Network(ring([2] * 40))])
     parts = list(proposer.sample([0], 2 * WHOLE, nothing))
     assert sum(part.costs.shape[1] for part in parts) == 2 * WHOLE

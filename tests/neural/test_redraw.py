@@ -23,15 +23,15 @@ from arcfleet.neural.plans import (
     as_decoded,
     best_so_far,
     merge,
-    optimise,
+    split_plans,
 )
 from arcfleet.neural.strategies import (
     WHOLE,
-    draw_and_redraw,
-    draw_parts,
+    destroy_and_repair,
     group_routes,
-    redraw,
+    neural_lns,
     round_size,
+    sample_plans,
 )
 from tests.neural.judge import judge
 from tests.neural.toy_batches import MDS_DIMENSIONS, ring, toy_batch, toy_model
@@ -54,14 +54,14 @@ def decoded(batch: ArcBatch, seed: int = 1) -> Plans:
 
 
 def redrawn(*arguments: Any, **options: Any) -> Plans:
-    return merge(*redraw(*arguments, **options))
+    return merge(*destroy_and_repair(*arguments, **options))
 
 
 def in_order(batch: ArcBatch) -> Plans:
     """Plans that serve the streets of rings in their order, cut where it costs least."""
     arcs = torch.arange(1, batch.num_arcs, 2).expand(len(batch), 1, -1)
     rollout = Rollout(arcs, torch.zeros(len(batch), 1))
-    return optimise(batch, rollout, choose_directions=False)
+    return split_plans(batch, rollout, choose_directions=False)
 
 
 @settings(max_examples=40)
@@ -73,15 +73,15 @@ def in_order(batch: ArcBatch) -> Plans:
     st.integers(0, 2**62),
 )
 def test_what_is_drawn_anew_are_plans_that_get_no_dearer(
-    instances: list[Instance], copies: int, group_tasks: int, own_unit: bool, seed: int
+    instances: list[Instance], samples: int, group_tasks: int, own_unit: bool, seed: int
 ) -> None:
     networks = [Network(instance) for instance in instances]
     batch = toy_batch(networks)
     before = decoded(batch)
     seeds = seeds_of(len(batch), seed)
     options: dict[str, Any] = {"group_tasks": group_tasks, "own_unit": own_unit}
-    after = redrawn(toy_model(2), batch, before, copies, seeds, **options)
-    assert after.costs.shape == (len(batch), copies)
+    after = redrawn(toy_model(2), batch, before, samples, seeds, **options)
+    assert after.costs.shape == (len(batch), samples)
     judge(networks, after)
     along = np.concatenate([before.costs, after.costs], axis=1)
     assert (along != NO_PLAN).all()
@@ -93,7 +93,7 @@ def test_what_is_drawn_anew_are_plans_that_get_no_dearer(
             toy_model(2),
             batch.select(torch.tensor(one)),
             before.at(one),
-            copies,
+            samples,
             seeds[one],
             **options,
         )
@@ -108,7 +108,7 @@ def test_groups_get_better_side_by_side() -> None:
     # The streets far from each other: 1, 5, 9, 2, 6, ...
     arcs = torch.arange(1, 25, 2).view(3, 4).T.reshape(1, 1, -1)
     rollout = Rollout(arcs, torch.zeros(1, 1))
-    before = optimise(batch, rollout, choose_directions=False)
+    before = split_plans(batch, rollout, choose_directions=False)
     after = redrawn(toy_model(3), batch, before, 64, seeds_of(1), group_tasks=6)
     judge(networks, after)
     assert after.costs[0, -1] < before.costs[0, 0]
@@ -132,7 +132,7 @@ class Asked(NamedTuple):
     """What `redraw` asked to be drawn."""
 
     parts: ArcBatch
-    copies: int
+    samples: int
     seeds: torch.Tensor
 
 
@@ -141,12 +141,12 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[Asked]:
     noted: list[Asked] = []
 
     def noting(
-        policy: Daam, batch: ArcBatch, copies: int, seeds: torch.Tensor, **options: Any
+        policy: Daam, batch: ArcBatch, samples: int, seeds: torch.Tensor, **options: Any
     ) -> Iterator[Plans]:
-        noted.append(Asked(batch, copies, seeds))
-        return draw_parts(policy, batch, copies, seeds, **options)
+        noted.append(Asked(batch, samples, seeds))
+        return sample_plans(policy, batch, samples, seeds, **options)
 
-    monkeypatch.setattr(redraw_module, "draw_parts", noting)
+    monkeypatch.setattr(redraw_module, "sample_plans", noting)
     return noted
 
 
@@ -167,7 +167,7 @@ def test_no_plans_are_drawn_anew_as_a_whole(asked: list[Asked]) -> None:
     networks = [Network(ring([3, 2, 3, 2, 3, 2], capacity=5, fleet_limit=3))] * 2
     batch = toy_batch(networks)
     arcs = torch.tensor([[[1, 3, 5, 7, 9, 11]], [[1, 5, 9, 3, 7, 11]]])
-    before = optimise(batch, Rollout(arcs, torch.zeros(2, 1)), choose_directions=True)
+    before = split_plans(batch, Rollout(arcs, torch.zeros(2, 1)), choose_directions=True)
     assert before.costs[0, 0] != NO_PLAN == before.costs[1, 0]
     before.starts_route[1] = True  # routes that do not count
     after = redrawn(toy_model(1), batch, before, 200, seeds_of(2), group_tasks=2)
@@ -232,14 +232,14 @@ def test_wrong_arguments() -> None:
 def test_plans_are_drawn_whole_first_and_then_anew(asked: list[Asked]) -> None:
     networks = [Network(ring([2] * 45)), Network(ring([2] * 5))]
     batch, model, seeds = toy_batch(networks), toy_model(1), seeds_of(2)
-    few = merge(*draw_and_redraw(model, batch, WHOLE - 1, seeds))
-    whole = merge(*draw_parts(model, batch, WHOLE - 1, seeds))
+    few = merge(*neural_lns(model, batch, WHOLE - 1, seeds))
+    whole = merge(*sample_plans(model, batch, WHOLE - 1, seeds))
     assert few.costs.tolist() == whole.costs.tolist()
     asked.clear()
-    plans = merge(*draw_and_redraw(model, batch, WHOLE + 7, seeds))
+    plans = merge(*neural_lns(model, batch, WHOLE + 7, seeds))
     judge(networks, plans)
     assert plans.costs.shape == (2, WHOLE + 7)
-    assert [each.copies for each in asked] == [WHOLE, 4, 3]
+    assert [each.samples for each in asked] == [WHOLE, 4, 3]
     # All that is drawn has a seed of its own.
     used = torch.cat([each.seeds for each in asked]).tolist()
     assert len(set(used)) == len(used) > 6
@@ -251,13 +251,13 @@ def test_plans_are_drawn_whole_first_and_then_anew(asked: list[Asked]) -> None:
 
 def test_small_instances_are_drawn_whole_alone(asked: list[Asked]) -> None:
     batch = toy_batch([Network(ring([2] * 9)), Network(ring([2] * 5))])
-    plans = merge(*draw_and_redraw(toy_model(1), batch, WHOLE + 7, seeds_of(2)))
-    assert [each.copies for each in asked] == [WHOLE + 7]
+    plans = merge(*neural_lns(toy_model(1), batch, WHOLE + 7, seeds_of(2)))
+    assert [each.samples for each in asked] == [WHOLE + 7]
     assert plans.costs.shape == (2, WHOLE + 7)
 
 
 def test_very_many_draws_have_few_groupings() -> None:
-    assert [round_size(copies) for copies in (1, 16, 64, 1024)] == [4, 4, 4, 64]
+    assert [round_size(samples) for samples in (1, 16, 64, 1024)] == [4, 4, 4, 64]
 
 
 @settings(max_examples=60)

@@ -34,10 +34,10 @@ class Indifferent:
 
 def test_chunks_are_powers_of_two_that_fit() -> None:
     batch = random_batch([30])
-    for copies in (1, 3, 1000):
-        chunk = default_chunk(Indifferent(), batch, copies)
+    for samples in (1, 3, 1000):
+        chunk = default_chunk(Indifferent(), batch, samples)
         assert chunk.bit_count() == 1
-        bytes_each = 4 * copies * batch.num_arcs * (6 * batch.num_arcs + 2048)
+        bytes_each = 4 * samples * batch.num_arcs * (6 * batch.num_arcs + 2048)
         assert chunk == 1 or chunk * bytes_each <= rollout.CPU_BYTES
         assert 2 * chunk * bytes_each > rollout.CPU_BYTES
 

@@ -26,7 +26,9 @@ def test_gives_the_same_logits(tasks: list[int], mixed: bool, seed: int) -> None
     model = make_model(HIDDEN).double()
     batch = exact(random_batch(tasks, mixed=mixed, seed=seed))
     generator = torch.Generator().manual_seed(seed)
-    states, chosen = random_rollout(batch, bound=True, generator=generator, copies=2)
+    states, chosen = random_rollout(
+        batch, capacity_mask=True, generator=generator, samples=2
+    )
     for moment, state in enumerate(states[:-1]):
         length = batch.num_arcs + 1
         choice = chosen[..., moment]
@@ -67,7 +69,7 @@ def test_every_state_has_one_bucket_that_holds_it(mixed: bool) -> None:
     )
     assert bucket_sizes(batch, found).tolist() == [46, 27, 20, 20, 7]
     states, _ = random_rollout(
-        batch, bound=True, generator=torch.Generator().manual_seed(1), copies=3
+        batch, capacity_mask=True, generator=torch.Generator().manual_seed(1), samples=3
     )
     once = (batch.inverse >= torch.arange(batch.num_arcs))[:, None]
     lengths: set[int] = set()

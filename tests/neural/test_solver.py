@@ -24,7 +24,7 @@ from arcfleet.neural import solver
 from arcfleet.neural import strategies as draws
 from arcfleet.neural import strategies as proposals
 from arcfleet.neural.decoding import sample
-from arcfleet.neural.strategies import redraw
+from arcfleet.neural.strategies import destroy_and_repair
 from arcfleet.neural.windows import windowed_rollout
 from arcfleet.search import Result
 
@@ -110,7 +110,7 @@ def large(village: Instance, monkeypatch: pytest.MonkeyPatch) -> tuple[Instance,
     seen: list[int] = []
 
     def narrow(*arguments: Any, **options: Any) -> torch.Tensor:
-        seen.append(options["copies"])
+        seen.append(options["samples"])
         return windowed_rollout(*arguments, tasks=8, **options)
 
     monkeypatch.setattr(proposals, "windowed_rollout", narrow)
@@ -144,13 +144,13 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
 
     def note(kind: str, name: str, function: Any) -> None:
         def call(policy: Any, batch: Any, *arguments: Any, **options: Any) -> Any:
-            made.append((kind, arguments[-2]))  # the copies, before the seeds
+            made.append((kind, arguments[-2]))  # the samples, before the seeds
             return function(policy, batch, *arguments, **options)
 
         monkeypatch.setattr(proposals, name, call)
 
-    note("whole", "draw_parts", draws.draw_parts)
-    note("anew", "redraw", redraw)
+    note("whole", "sample_plans", draws.sample_plans)
+    note("anew", "destroy_and_repair", destroy_and_repair)
     return made
 
 
@@ -162,7 +162,7 @@ def test_short_routes_of_large_instances_are_drawn_anew(
     first = solve(instance, "daam-sample", stop=stop, seed=3, model=model)
     require_sound(instance, first)
     assert seen == [1, 4]
-    assert drawn == [("anew", copies) for copies in (*[4] * 4, 4, 4, 1)]
+    assert drawn == [("anew", samples) for samples in (*[4] * 4, 4, 4, 1)]
     again = solve(instance, "daam-sample", stop=stop, seed=3, model=model)
     assert again.solution == first.solution
 
@@ -175,7 +175,7 @@ def test_samples_are_drawn_whole_first_and_then_anew(
     require_sound(village, result)
     assert result.iterations == 40
     # One greedy plan, rounds of 4 and 16, and of what is left.
-    anew = [("anew", copies) for copies in (4, *[4] * 4, 3)]
+    anew = [("anew", samples) for samples in (4, *[4] * 4, 3)]
     assert drawn == [("whole", 4), ("whole", 12), *anew]
 
 
@@ -188,16 +188,16 @@ def test_the_temperature_holds_with_and_without_windows(
 ) -> None:
     costs: list[int] = []
 
-    def optimise(*arguments: Any, **options: Any) -> Plans:
-        plans = plans_module.optimise(*arguments, **options)
+    def split_plans(*arguments: Any, **options: Any) -> Plans:
+        plans = plans_module.split_plans(*arguments, **options)
         costs.extend(plans.costs.flatten().tolist())
         return plans
 
     for module in (proposals, draws):
-        monkeypatch.setattr(module, "optimise", optimise)
+        monkeypatch.setattr(module, "split_plans", split_plans)
     # Of one view under the capacity with any starts, as through windows.
-    alike = partial(draws.draw_parts, views=1, tour_share=0)
-    monkeypatch.setattr(proposals, "draw_parts", alike)
+    alike = partial(draws.sample_plans, views=1, giant_tour_share=0)
+    monkeypatch.setattr(proposals, "sample_plans", alike)
 
     def any_starts(*arguments: Any, distinct_starts: bool, **options: Any) -> Rollout:
         assert distinct_starts
@@ -210,7 +210,7 @@ def test_the_temperature_holds_with_and_without_windows(
             costs.clear()
             for module in (proposals, draws):
                 monkeypatch.setattr(
-                    module, "usual_temperature", partial(all_at, temperature)
+                    module, "default_temperature", partial(all_at, temperature)
                 )
             solve(village, "daam-sample", stop=Stop(iterations=4), model=model)
             # Near 0 every draw is the likeliest arc, and so the greedy plan.

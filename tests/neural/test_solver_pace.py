@@ -36,16 +36,16 @@ class Paced:
     def greedy(self, on_step: OnStep) -> Plans:
         return self._plans(range(self.count), 1, on_step)
 
-    def sample(self, rows: Sequence[int], copies: int, on_step: OnStep) -> Iterator[Plans]:
-        yield self._plans(rows, copies, on_step)
+    def sample(self, rows: Sequence[int], samples: int, on_step: OnStep) -> Iterator[Plans]:
+        yield self._plans(rows, samples, on_step)
 
-    def _plans(self, rows: Sequence[int], copies: int, on_step: OnStep) -> Plans:
-        self.drawn.append(copies)
-        for _ in range(copies):
+    def _plans(self, rows: Sequence[int], samples: int, on_step: OnStep) -> Plans:
+        self.drawn.append(samples)
+        for _ in range(samples):
             Paced.clock += self.seconds_each
             on_step(0, 0)
-        drawn = [[self.costs[row].pop(0) for _ in range(copies)] for row in rows]
-        none = np.zeros((len(rows), copies, 0), dtype=np.int32)
+        drawn = [[self.costs[row].pop(0) for _ in range(samples)] for row in rows]
+        none = np.zeros((len(rows), samples, 0), dtype=np.int32)
         return Plans(none, none.astype(np.bool_), np.array(drawn, dtype=np.int64))
 
 
@@ -124,11 +124,11 @@ def test_a_round_that_is_cut_keeps_what_was_ready(
     small: Instance, model: Path, paced: type[Paced], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def in_two_parts(
-        self: Paced, rows: Sequence[int], copies: int, on_step: OnStep
+        self: Paced, rows: Sequence[int], samples: int, on_step: OnStep
     ) -> Iterator[Plans]:
         yield self._plans(rows, 1, on_step)
         paced.clock += 100.0
-        yield self._plans(rows, copies - 1, on_step)
+        yield self._plans(rows, samples - 1, on_step)
 
     monkeypatch.setattr(paced, "sample", in_two_parts)
     monkeypatch.setattr(paced, "costs", [[50, 40, 30, 20, 10]])

@@ -19,20 +19,24 @@ from tests.strategies import connected_instances
 @settings(deadline=None, max_examples=40)
 @given(
     towns=st.lists(connected_instances(), min_size=1, max_size=3),
-    bound=st.booleans(),
+    capacity_mask=st.booleans(),
     padding=st.integers(0, 2),
     seed=st.integers(0, 1000),
 )
 def test_random_plans_are_legal_at_every_step_and_the_checker_takes_them(
-    towns: list[Instance], bound: bool, padding: int, seed: int
+    towns: list[Instance], capacity_mask: bool, padding: int, seed: int
 ) -> None:
     networks = [Network(town) for town in towns]
     batch = network_batch(networks, padding)
     generator = torch.Generator().manual_seed(seed)
-    states, arcs = random_rollout(batch, bound=bound, generator=generator, copies=2)
+    states, arcs = random_rollout(
+        batch, capacity_mask=capacity_mask, generator=generator, samples=2
+    )
     for number, state in enumerate(states):
-        allowed = process.action_mask(batch, state, bound=bound)
-        _assert_legal(networks, arcs[..., :number].tolist(), allowed, bound=bound)
+        allowed = process.action_mask(batch, state, capacity_mask=capacity_mask)
+        _assert_legal(
+            networks, arcs[..., :number].tolist(), allowed, capacity_mask=capacity_mask
+        )
     deadheads = batch.deadheads(arcs)
     for b, network in enumerate(networks):
         for copy in range(2):
@@ -41,7 +45,7 @@ def test_random_plans_are_legal_at_every_step_and_the_checker_takes_them(
             assert sorted(tasks) == list(range(network.num_tasks))
             solution = solution_of(network, plan)
             assert deadheads[b, copy] == solution.deadhead
-            if bound:
+            if capacity_mask:
                 report = check(network.instance, solution)
                 assert report.ok, report.faults
                 assert report.deadhead == deadheads[b, copy]
@@ -61,7 +65,7 @@ def _assert_legal(
     before: list[list[list[int]]],
     allowed: torch.Tensor,
     *,
-    bound: bool,
+    capacity_mask: bool,
 ) -> None:
     """Compare the mask with what may follow the arcs chosen so far, worked out anew."""
     for b, network in enumerate(networks):
@@ -78,27 +82,29 @@ def _assert_legal(
                 arc
                 for arc in range(1, network.num_arcs)
                 if int(network.arc_task[arc]) not in served
-                and (not bound or network.arc_demand[arc] <= remaining)
+                and (not capacity_mask or network.arc_demand[arc] <= remaining)
             }
-            if done or (bound and last != 0):
+            if done or (capacity_mask and last != 0):
                 expected.add(0)
             assert expected
             assert set(allowed[b, copy].nonzero().flatten().tolist()) == expected
 
 
-@pytest.mark.parametrize("bound", [True, False])
+@pytest.mark.parametrize("capacity_mask", [True, False])
 @pytest.mark.parametrize("mixed", [True, False])
-def test_full_loads_make_a_route_of_every_task(mixed: bool, bound: bool) -> None:
+def test_full_loads_make_a_route_of_every_task(mixed: bool, capacity_mask: bool) -> None:
     batch = random_batch([4, 1, 6], mixed=mixed, padding=1)
     full = torch.where(batch.real, batch.capacity[:, None], 0)
     full[:, 0] = 0
     batch = replace(batch, demand=full.int())
     generator = torch.Generator().manual_seed(1)
-    states, arcs = random_rollout(batch, bound=bound, generator=generator, copies=3)
+    states, arcs = random_rollout(
+        batch, capacity_mask=capacity_mask, generator=generator, samples=3
+    )
     assert process.finished(states[-1]).all()
     for b, tasks in enumerate([4, 1, 6]):
         plan = arcs[b]
-        if bound:
+        if capacity_mask:
             assert (plan[:, 1 : 2 * tasks : 2] == 0).all()
             assert (plan[:, : 2 * tasks : 2] != 0).all()
             assert (plan[:, 2 * tasks :] == 0).all()
@@ -109,12 +115,12 @@ def test_full_loads_make_a_route_of_every_task(mixed: bool, bound: bool) -> None
 
 def test_without_tasks_the_plan_is_finished_at_once() -> None:
     batch = random_batch([0, 2])
-    state = process.start(batch)
+    state = process.reset(batch)
     assert process.finished(state).tolist() == [[True], [False]]
     assert process.action_mask(batch, state)[0, 0].tolist() == [True] + [False] * 4
     assert batch.num_tasks.tolist() == [0, 2]
     alone = random_batch([0])
-    states, arcs = random_rollout(alone, bound=True, generator=torch.Generator())
+    states, arcs = random_rollout(alone, capacity_mask=True, generator=torch.Generator())
     assert len(states) == 1
     assert batch.deadheads(torch.zeros(2, 1, 0, dtype=torch.int64)).tolist() == [[0], [0]]
     assert arcs.shape == (1, 1, 0)
@@ -122,7 +128,7 @@ def test_without_tasks_the_plan_is_finished_at_once() -> None:
 
 def test_a_finished_plan_stays_finished() -> None:
     batch = random_batch([1])
-    state = process.step(batch, process.start(batch), torch.tensor([[2]]))
+    state = process.step(batch, process.reset(batch), torch.tensor([[2]]))
     home = torch.tensor([[0]])
     for _ in range(3):
         assert process.action_mask(batch, state)[0, 0].tolist() == [True, False, False]
@@ -142,6 +148,6 @@ def test_the_largest_capacity_does_not_overflow() -> None:
     link = Link(tail=0, head=1, cost=1, required=True, demand=most)
     town = Instance(name="full", nodes=(0, 1), links=(link,), depot=0, capacity=most)
     batch = network_batch([Network(town)])
-    state = process.start(batch)
+    state = process.reset(batch)
     assert process.action_mask(batch, state)[0, 0].tolist() == [False, True, True]
     assert process.step(batch, state, torch.tensor([[1]])).remaining.item() == 0

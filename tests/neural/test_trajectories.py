@@ -12,7 +12,7 @@ from arcfleet.errors import OptionError
 from arcfleet.network import Network
 from arcfleet.neural.batch import Bucket
 from arcfleet.neural.decoding import greedy, sample
-from arcfleet.neural.env import State, finished, room_of_tours, start, step
+from arcfleet.neural.env import State, finished, remaining_capacity, reset, step
 from arcfleet.neural.train.steps import draw_choices, num_choices, states_at
 from tests.neural.toy_batches import ring, toy_batch, toy_model
 from tests.strategies import connected_instances
@@ -28,22 +28,26 @@ def seeded(seed: int) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
 
 
-def walked(batch: ArcBatch, arcs: torch.Tensor, bound: bool) -> list[State]:
+def walked(batch: ArcBatch, arcs: torch.Tensor, capacity_mask: bool) -> list[State]:
     """The states before each decision, stepped through."""
-    states = [start(batch, arcs.shape[1])]
+    states = [reset(batch, arcs.shape[1])]
     for chosen in arcs.unbind(-1):
-        states.append(step(batch, states[-1], chosen, bound=bound))
+        states.append(step(batch, states[-1], chosen, capacity_mask=capacity_mask))
     return states
 
 
 @settings(max_examples=25)
 @given(BATCHES, st.booleans())
-def test_states_are_those_of_the_walk(instances: list[Instance], bound: bool) -> None:
+def test_states_are_those_of_the_walk(
+    instances: list[Instance], capacity_mask: bool
+) -> None:
     batch = toy_batch([Network(instance) for instance in instances])
-    arcs = sample(toy_model(), batch, 3, generator=seeded(0), bound=bound).arcs
-    states = walked(batch, arcs, bound)
+    arcs = sample(
+        toy_model(), batch, 3, generator=seeded(0), capacity_mask=capacity_mask
+    ).arcs
+    states = walked(batch, arcs, capacity_mask)
     every = torch.arange(arcs.shape[-1]).expand(*arcs.shape)
-    room = None if bound else room_of_tours(batch, arcs)
+    room = None if capacity_mask else remaining_capacity(batch, arcs)
     state, choice = states_at(batch, arcs, every, room)
     assert torch.equal(choice, arcs.flatten(1))
     for got, expected in zip(state, zip(*states[:-1], strict=True), strict=True):
@@ -61,17 +65,17 @@ def test_states_are_those_of_the_walk(instances: list[Instance], bound: bool) ->
 @settings(max_examples=25)
 @given(BATCHES, st.booleans(), st.integers(0, 5))
 def test_rollouts_go_on_from_any_state(
-    instances: list[Instance], bound: bool, before: int
+    instances: list[Instance], capacity_mask: bool, before: int
 ) -> None:
     """A greedy plan taken up in the middle ends as it would have."""
     batch = toy_batch([Network(instance) for instance in instances])
     model = toy_model()
-    whole = greedy(model, batch, bound=bound)
-    state = start(batch)
+    whole = greedy(model, batch, capacity_mask=capacity_mask)
+    state = reset(batch)
     taken = whole.arcs[..., :before]
     for chosen in taken.unbind(-1):
-        state = step(batch, state, chosen, bound=bound)
-    rest = greedy(model, batch, bound=bound, first=state)
+        state = step(batch, state, chosen, capacity_mask=capacity_mask)
+    rest = greedy(model, batch, capacity_mask=capacity_mask, initial=state)
     again = torch.cat([taken, rest.arcs], dim=-1)
     longest = max(again.shape[-1], whole.arcs.shape[-1])
     padded = [
@@ -88,14 +92,14 @@ def test_samples_from_states_finish_every_plan() -> None:
     model = toy_model()
     arcs = sample(model, batch, 2, generator=seeded(1)).arcs
     state, _ = states_at(batch, arcs, torch.tensor([0, 1, 3]).expand(2, 2, 3))
-    whole = sample(model, batch, 6, generator=seeded(2), first=state)
-    parts = sample(model, batch, 6, generator=seeded(2), first=state, chunk=1)
+    whole = sample(model, batch, 6, generator=seeded(2), initial=state)
+    parts = sample(model, batch, 6, generator=seeded(2), initial=state, chunk=1)
     assert torch.equal(whole.arcs, parts.arcs)
     for chosen in whole.arcs.unbind(-1):
         state = step(batch, state, chosen)
     assert bool(finished(state).all())
-    with pytest.raises(OptionError, match="expected 6 copies, one for each plan"):
-        sample(model, batch, 3, generator=seeded(2), first=state)
+    with pytest.raises(OptionError, match="expected 6 samples, one for each plan"):
+        sample(model, batch, 3, generator=seeded(2), initial=state)
 
 
 def test_drawn_moments_stand_for_all() -> None:

@@ -58,10 +58,10 @@ def sample(logits: Tensor) -> Tensor:
 @given(
     town=connected_instances(max_extra_links=9),
     tasks=st.integers(1, 4),
-    bound=st.booleans(),
+    capacity_mask=st.booleans(),
 )
 def test_the_checker_takes_every_plan(
-    town: arcfleet.Instance, tasks: int, bound: bool
+    town: arcfleet.Instance, tasks: int, capacity_mask: bool
 ) -> None:
     network = Network(town)
     arcs = windowed_rollout(
@@ -69,14 +69,14 @@ def test_the_checker_takes_every_plan(
         network_batch([network]),
         choose=sample,
         tasks=tasks,
-        copies=3,
-        bound=bound,
+        samples=3,
+        capacity_mask=capacity_mask,
     )
     assert arcs.shape[:2] == (1, 3)
     for plan in arcs[0].tolist():
         served = network.arc_task[[arc for arc in plan if arc]].tolist()
         assert sorted(served) == list(range(network.num_tasks))
-        if bound:
+        if capacity_mask:
             report = arcfleet.check(town, solution_of(network, plan))
             assert report.ok, report.faults
         else:
@@ -86,7 +86,7 @@ def test_the_checker_takes_every_plan(
 def test_a_window_of_all_tasks_shows_the_instance_itself() -> None:
     batch = random_batch([6], mixed=True, seed=2)
     generator = torch.Generator().manual_seed(1)
-    states, _ = random_rollout(batch, bound=True, generator=generator, copies=2)
+    states, _ = random_rollout(batch, capacity_mask=True, generator=generator, samples=2)
     state = states[2]
     window = look(batch, state, 6)
     allowed = process.action_mask(batch, state)
@@ -112,7 +112,7 @@ def test_a_window_of_all_tasks_shows_the_instance_itself() -> None:
 
 def test_a_window_holds_the_nearest_tasks() -> None:
     batch = random_batch([30], seed=6)
-    window = look(batch, process.start(batch), 7)
+    window = look(batch, process.reset(batch), 7)
     to = batch.distance[0, batch.end[0, 0].long()][batch.start[0].long()]
     nearest = torch.minimum(to[1::2], to[2::2])  # of each task
     shown = set(((window.arcs[0, 2:] - 1) // 2).tolist())
@@ -123,7 +123,7 @@ def test_a_window_holds_the_nearest_tasks() -> None:
 
 def test_coordinates_of_a_window_are_centred_and_keep_their_distances() -> None:
     batch = random_batch([12], seed=6)
-    window = look(batch, process.start(batch), 5)
+    window = look(batch, process.reset(batch), 5)
     real = window.batch.real[0].clone()
     real[0] = False
     points = window.batch.features[0, real, 3:].view(-1, MDS)
@@ -202,7 +202,7 @@ def test_without_tasks_there_is_nothing_to_choose(model: Daam) -> None:
     assert arcs.shape == (1, 1, 0)
 
 
-@pytest.mark.parametrize("options", [{"tasks": 0}, {"copies": 0}])
+@pytest.mark.parametrize("options", [{"tasks": 0}, {"samples": 0}])
 def test_numbers_that_cannot_be_are_refused(model: Daam, options: dict[str, Any]) -> None:
     with pytest.raises(OptionError, match="expected"):
         windowed_rollout(model, random_batch([2]), choose=greedy, **options)

@@ -96,8 +96,8 @@ def first_logits(kind: ModelKind, instance: str) -> list[list[float | None]]:
 
     from arcfleet.network import Network
     from arcfleet.neural.batch import batch_from_networks
-    from arcfleet.neural.decoding import first_memory, recall
-    from arcfleet.neural.env import action_mask, start, step
+    from arcfleet.neural.decoding import initial_memory, recall
+    from arcfleet.neural.env import action_mask, reset, step
     from arcfleet.neural.solver import load_for_solving
 
     model = load_for_solving(None, "cpu", kind).model
@@ -108,8 +108,8 @@ def first_logits(kind: ModelKind, instance: str) -> list[list[float | None]]:
     found: list[list[float | None]] = []
     with torch.no_grad():
         prepared: Any = model.prepare(batch)
-        state = start(batch)
-        memory = first_memory(prepared, 1)
+        state = reset(batch)
+        memory = initial_memory(prepared, 1)
         for _ in range(2):
             known, memory = recall(model, prepared, state, memory)
             logits = model(known, state, action_mask(batch, state))[0, 0].tolist()

@@ -135,14 +135,14 @@ class ArcBatch:
         Parameters
         ----------
         arcs
-            Of shape (batch, copies, steps).
+            Of shape (batch, samples, steps).
         before
-            What stands before the first, (batch, copies); None for the depot.
+            What stands before the first, (batch, samples); None for the depot.
 
         Returns
         -------
         deadheads
-            Of shape (batch, copies), integers.
+            Of shape (batch, samples), integers.
         """
         rows = torch.arange(len(self), device=arcs.device)[:, None, None]
         last = functional.pad(arcs, (1, 0))[..., :-1]  # the depot, then all but the last
@@ -684,7 +684,7 @@ def shrink(
     batch
         The instances.
     state
-        Where plans of them stand, (rows, copies, ...).
+        Where plans of them stand, (rows, samples, ...).
     length
         Arcs of the new instances, enough for what is left of each.
     rows
@@ -726,8 +726,8 @@ def shrink(
         fleet_limit=batch.fleet_limit[row],
         scale=batch.scale[row],
     )
-    copies = state.unserved.shape[1]
-    columns = kept[:, None].expand(-1, copies, -1)
+    samples = state.unserved.shape[1]
+    columns = kept[:, None].expand(-1, samples, -1)
     return Shrunk(
         batch=small,
         state=State(
@@ -741,7 +741,7 @@ def shrink(
 
 
 def as_instances(state: State) -> tuple[State, Tensor]:
-    """Give every plan a row of its own, (batch times copies, 1, ...), and whose it is."""
-    batch, copies = state.previous.shape
-    rows = torch.arange(batch, device=state.previous.device).repeat_interleave(copies)
+    """Give every plan a row of its own, (batch times samples, 1, ...), and whose it is."""
+    batch, samples = state.previous.shape
+    rows = torch.arange(batch, device=state.previous.device).repeat_interleave(samples)
     return State(*(tensor.flatten(0, 1)[:, None] for tensor in state)), rows

@@ -13,7 +13,7 @@ from torch.nn import functional
 from arcfleet.errors import OptionError
 from arcfleet.neural.batch import as_instances, present_arcs, shrink, whole_vectors
 from arcfleet.neural.device import has_bfloat16
-from arcfleet.neural.env import State, StepNumbers, action_mask, finished, start, step
+from arcfleet.neural.env import State, StepNumbers, action_mask, finished, reset, step
 from arcfleet.neural.model import Daam
 
 if TYPE_CHECKING:
@@ -37,14 +37,14 @@ def draw_seeds(count: int, generator: torch.Generator) -> Tensor:
     return torch.randint(2**62, (count,), generator=generator, device=generator.device)
 
 
-def gumbel_noise(seeds: Tensor, copies: int, steps: Tensor, arcs: int) -> Tensor:
+def gumbel_noise(seeds: Tensor, samples: int, steps: Tensor, arcs: int) -> Tensor:
     """Give independent Gumbel noise.
 
     Parameters
     ----------
     seeds
         Of the instances, (batch,).
-    copies
+    samples
         Plans of each instance.
     steps
         Number of the step, a tensor of one number.
@@ -54,14 +54,14 @@ def gumbel_noise(seeds: Tensor, copies: int, steps: Tensor, arcs: int) -> Tensor
     Returns
     -------
     noise
-        Of shape (batch, copies, arcs), float32.
+        Of shape (batch, samples, arcs), float32.
     """
-    copy = torch.arange(copies, device=seeds.device)
+    copy = torch.arange(samples, device=seeds.device)
     arc = torch.arange(arcs, device=seeds.device)
     plans = mixed_bits(
         mixed_bits(seeds[:, None] + copy * _GOLDEN) + steps * _GOLDEN
-    )  # (batch, copies)
-    bits = mixed_bits(plans[..., None] + arc * _GOLDEN)  # (batch, copies, arcs)
+    )  # (batch, samples)
+    bits = mixed_bits(plans[..., None] + arc * _GOLDEN)  # (batch, samples, arcs)
     # 23 bits and a half are exact in float32, and so never 0 or 1.
     uniform = (_shift_right(bits, 41).float() + 0.5) * 2.0**-23
     return -torch.log(-torch.log(uniform))
@@ -79,18 +79,18 @@ def _shift_right(values: Tensor, count: int) -> Tensor:
     return (values >> count) & ((1 << (64 - count)) - 1)
 
 
-def first_memory(prepared: Any, copies: int) -> Tensor | None:
-    """Give the memory of empty plans, (batch, copies, width), or None where there is none.
+def initial_memory(prepared: Any, samples: int) -> Tensor | None:
+    """Give the memory of empty plans, (batch, samples, width), or None where there is none.
 
     Parameters
     ----------
     prepared
         By a policy.
-    copies
+    samples
         Plans of each instance.
     """
     memory: Tensor | None = getattr(prepared, "memory", None)
-    return None if memory is None else memory.expand(-1, copies, -1).contiguous()
+    return None if memory is None else memory.expand(-1, samples, -1).contiguous()
 
 
 def recall(
@@ -107,7 +107,7 @@ def recall(
     state
         Where the plans stand.
     memory
-        From the step before, (batch, copies, width), or None.
+        From the step before, (batch, samples, width), or None.
     """
     if memory is None:
         return prepared, None
@@ -135,7 +135,7 @@ class Policy(Protocol):
         """Work out what stays the same at every step."""
 
     def __call__(self, prepared: Any, state: State, allowed: Tensor) -> Tensor:
-        """Give the logits of each arc, (batch, copies, arcs), -inf where not allowed."""
+        """Give the logits of each arc, (batch, samples, arcs), -inf where not allowed."""
 
 
 class Rollout(NamedTuple):
@@ -144,10 +144,10 @@ class Rollout(NamedTuple):
     Parameters
     ----------
     arcs
-        The arcs chosen, (batch, copies, steps), int64; arc 0 is a visit to the depot. A
+        The arcs chosen, (batch, samples, steps), int64; arc 0 is a visit to the depot. A
         finished plan goes on with 0.
     log_probability
-        Of each plan, (batch, copies), float64; -inf, with no arcs, where a beam is wider
+        Of each plan, (batch, samples), float64; -inf, with no arcs, where a beam is wider
         than there are plans.
     """
 
@@ -163,14 +163,14 @@ class Carry(NamedTuple):
     state
         Where the plans stand; `state.previous` is what the last step chose.
     log_probability
-        Sum over the steps so far, (batch, copies), float64.
+        Sum over the steps so far, (batch, samples), float64.
     parent
-        The copy that each plan came from in the last step, (batch, copies); None where
+        The copy that each plan came from in the last step, (batch, samples); None where
         every plan stays in its place.
     steps
         Number of steps taken, a tensor without dimensions.
     memory
-        What a recurrent policy remembers of each plan, (batch, copies, width); None for
+        What a recurrent policy remembers of each plan, (batch, samples, width); None for
         one that decides by the state alone. See `memory.py`.
     """
 
@@ -203,7 +203,7 @@ class View(NamedTuple):
     kept: Tensor | None = None
 
     def original(self, arcs: Tensor) -> Tensor:
-        """Give the numbers that arcs, (batch, copies), have among all."""
+        """Give the numbers that arcs, (batch, samples), have among all."""
         return arcs if self.kept is None else self.kept.gather(1, arcs)
 
 
@@ -245,13 +245,13 @@ class Limits(NamedTuple):
 
 
 def step_limits(
-    batch: ArcBatch, *, bound: bool, first: State | None = None
+    batch: ArcBatch, *, capacity_mask: bool, initial: State | None = None
 ) -> list[Limits]:
-    """Give the limits of each instance, from `first` on. Waits for the device, once."""
-    if first is not None:
-        return _limits_from(batch, first, bound=bound)
+    """Give the limits of each instance, from `initial` on. Waits for the device, once."""
+    if initial is not None:
+        return _limits_from(batch, initial, capacity_mask=capacity_mask)
     tasks = batch.num_tasks.long()
-    if bound:
+    if capacity_mask:
         demand = batch.demand_once.sum(1, dtype=torch.int64)
         capacity = batch.capacity.long()
         least = tasks + (demand + capacity - 1) // capacity
@@ -261,12 +261,14 @@ def step_limits(
     return _as_limits(least, most)
 
 
-def _limits_from(batch: ArcBatch, first: State, *, bound: bool) -> list[Limits]:
+def _limits_from(batch: ArcBatch, initial: State, *, capacity_mask: bool) -> list[Limits]:
     arc = torch.arange(batch.num_arcs, device=batch.inverse.device)
     once = (batch.inverse >= arc)[:, None]  # a task with two arcs counts once
-    tasks = (first.unserved & once).sum(-1).amax(1)  # (batch,), of the plan with most left
+    tasks = (
+        (initial.unserved & once).sum(-1).amax(1)
+    )  # (batch,), of the plan with most left
     # A way home, every task on a route of its own.
-    return _as_limits(tasks + 1, 2 * tasks + 1 if bound else tasks + 1)
+    return _as_limits(tasks + 1, 2 * tasks + 1 if capacity_mask else tasks + 1)
 
 
 def _as_limits(least: Tensor, most: Tensor) -> list[Limits]:
@@ -300,9 +302,9 @@ def walk(
     Returns
     -------
     log_probability
-        Of the plans, (batch, copies).
+        Of the plans, (batch, samples).
     chosen, parents
-        What every step chose, and the parents, if there are any, (steps, batch, copies).
+        What every step chose, and the parents, if there are any, (steps, batch, samples).
     """
     shape = carry.state.previous.shape
     chosen = carry.state.previous.new_zeros((limits.most, *shape))
@@ -343,13 +345,13 @@ def _all_done(carry: Carry) -> Tensor:
 def by_chunks(
     decode: Callable[[ArcBatch, slice, Limits, Callable[[int], None]], Rollout],
     batch: ArcBatch,
-    copies: int,
+    samples: int,
     *,
     policy: Policy,
-    bound: bool,
+    capacity_mask: bool,
     chunk: int | None,
     on_step: OnStep | None,
-    first: State | None = None,
+    initial: State | None = None,
 ) -> Rollout:
     """Decode a batch in parts of `chunk` instances; None takes what fits the memory.
 
@@ -359,10 +361,10 @@ def by_chunks(
     if len(batch) == 0:
         raise OptionError("expected a batch of at least 1 instance, got none")
     if chunk is None:
-        chunk = default_chunk(policy, batch, copies)
+        chunk = default_chunk(policy, batch, samples)
     if chunk < 1:
         raise OptionError(f"expected a chunk of at least 1 instance, got {chunk}")
-    each = step_limits(batch, bound=bound, first=first)
+    each = step_limits(batch, capacity_mask=capacity_mask, initial=initial)
     parts = [slice(i, min(i + chunk, len(batch))) for i in range(0, len(batch), chunk)]
     limits = [
         Limits(max(x.least for x in each[part]), max(x.most for x in each[part]))
@@ -388,7 +390,7 @@ def by_chunks(
     return _join(rollouts)
 
 
-def default_chunk(policy: Policy, batch: ArcBatch, copies: int) -> int:
+def default_chunk(policy: Policy, batch: ArcBatch, samples: int) -> int:
     """Give the number of instances whose steps fit the memory of the batch's device.
 
     A power of two, so that it does not change with every byte that others take.
@@ -398,7 +400,7 @@ def default_chunk(policy: Policy, batch: ArcBatch, copies: int) -> int:
     row = 4 * arcs * (numbers.per_pair * arcs + numbers.per_arc)
     device = batch.real.device
     budget = free_bytes(device) // 2 if device.type == "cuda" else CPU_BYTES
-    fitting = max(1, budget // (row * copies))
+    fitting = max(1, budget // (row * samples))
     return 1 << (fitting.bit_length() - 1)
 
 
@@ -476,11 +478,11 @@ def greedy(
     policy: Policy,
     batch: ArcBatch,
     *,
-    bound: bool = True,
+    capacity_mask: bool = True,
     chunk: int | None = None,
     on_step: OnStep | None = None,
     wrap: Wrap | None = None,
-    first: State | None = None,
+    initial: State | None = None,
 ) -> Rollout:
     """Choose the most probable arc at every step; one copy of each instance.
 
@@ -490,7 +492,7 @@ def greedy(
         Gives the logits.
     batch
         The instances.
-    bound
+    capacity_mask
         Whether the capacity counts.
     chunk
         Instances to decode at a time; None for as many as fit the memory.
@@ -498,40 +500,42 @@ def greedy(
         Told at every step how many are done and how many there are at most; may raise.
     wrap
         Replaces the step by a faster one.
-    first
-        Where plans stand already, (batch, copies, ...): each is brought to its end, and
+    initial
+        Where plans stand already, (batch, samples, ...): each is brought to its end, and
         the rollout holds what comes after. None for one empty plan of each instance.
     """
-    copies = 1 if first is None else first.previous.shape[1]
+    samples = 1 if initial is None else initial.previous.shape[1]
 
     def decode(
         piece: ArcBatch, part: slice, limits: Limits, tell: Callable[[int], None]
     ) -> Rollout:
         def begin(view: View) -> Stage:
             prepared = policy.prepare(view.batch)
-            chances = _chances(policy, prepared, view.batch, bound=bound)
+            chances = _chances(policy, prepared, view.batch, capacity_mask=capacity_mask)
 
             def advance(carry: Carry) -> Carry:
-                log_probability, memory = chances(carry)  # (batch, copies, arcs)
+                log_probability, memory = chances(carry)  # (batch, samples, arcs)
                 chosen = log_probability.argmax(-1)
-                return _choose(view.batch, carry, chosen, log_probability, memory, bound)
+                return _choose(
+                    view.batch, carry, chosen, log_probability, memory, capacity_mask
+                )
 
             return Stage(view, prepared, _wrapped(advance, wrap))
 
         stage = begin(View(piece))
-        carry = _first_carry(stage, copies, first, part)
-        narrower = narrowing(policy, together=copies == 1)
+        carry = _first_carry(stage, samples, initial, part)
+        narrower = narrowing(policy, together=samples == 1)
         return _walk(stage, begin, carry, limits, tell, narrower)
 
     return by_chunks(
         decode,
         batch,
-        copies,
+        samples,
         policy=policy,
-        bound=bound,
+        capacity_mask=capacity_mask,
         chunk=chunk,
         on_step=on_step,
-        first=first,
+        initial=initial,
     )
 
 
@@ -539,19 +543,19 @@ def greedy(
 def sample(
     policy: Policy,
     batch: ArcBatch,
-    copies: int,
+    samples: int,
     *,
     generator: torch.Generator,
     temperature: float | Tensor = 1.0,
-    bound: bool = True,
+    capacity_mask: bool = True,
     chunk: int | None = None,
     on_step: OnStep | None = None,
     wrap: Wrap | None = None,
-    first: State | None = None,
+    initial: State | None = None,
     seeds: Tensor | None = None,
     distinct_starts: bool = False,
 ) -> Rollout:
-    """Draw `copies` plans of each instance, independently, as probable as the policy says.
+    """Draw `samples` plans of each instance, independently, as probable as the policy says.
 
     With distinct starts only what follows them is independent.
 
@@ -561,10 +565,10 @@ def sample(
 
     Parameters
     ----------
-    policy, batch, bound, chunk, on_step, wrap, first
+    policy, batch, capacity_mask, chunk, on_step, wrap, initial
         As in `greedy`.
-    copies
-        Plans of each instance, as many as those of `first`.
+    samples
+        Plans of each instance, as many as those of `initial`.
     generator
         Gives the seed of each instance.
     temperature
@@ -572,11 +576,11 @@ def sample(
     seeds
         Of the instances, as `draw_seeds` gives them; the generator is not used then.
     distinct_starts
-        Whether the first arcs of the copies are drawn without replacement, as long as
+        Whether the first arcs of the samples are drawn without replacement, as long as
         there are others; the log-probabilities count them as if drawn alone. Not with
-        `first`.
+        `initial`.
     """
-    _check_count("copies", copies)
+    _check_count("samples", samples)
     device = batch.real.device
     heat = torch.as_tensor(temperature, dtype=torch.float32, device=device)
     if heat.shape not in ((), (len(batch),)):
@@ -587,12 +591,12 @@ def sample(
     if not bool(((heat > 0) & (heat < math.inf)).all()):
         raise OptionError(f"expected a temperature above 0, got {heat.min().item():g}")
     heat = heat.expand(len(batch))
-    if first is not None and first.previous.shape[1] != copies:
+    if initial is not None and initial.previous.shape[1] != samples:
         raise OptionError(
-            f"expected {first.previous.shape[1]} copies, one for each plan to go on with, "
-            f"got {copies}"
+            f"expected {initial.previous.shape[1]} samples, one for each plan to continue, "
+            f"got {samples}"
         )
-    if first is not None and distinct_starts:
+    if initial is not None and distinct_starts:
         raise OptionError(
             "expected empty plans for distinct starts, got plans to go on with"
         )
@@ -611,12 +615,16 @@ def sample(
             plans = len(view.batch) // len(piece)
             divisor = heat[part].repeat_interleave(plans)[:, None, None]
             chances = _chances(
-                policy, prepared, view.batch, bound=bound, temperature=divisor
+                policy,
+                prepared,
+                view.batch,
+                capacity_mask=capacity_mask,
+                temperature=divisor,
             )
 
             def advance(carry: Carry) -> Carry:
-                log_probability, memory = chances(carry)  # (batch, copies, arcs)
-                noise = gumbel_noise(piece_seeds, copies, carry.steps, piece.num_arcs)
+                log_probability, memory = chances(carry)  # (batch, samples, arcs)
+                noise = gumbel_noise(piece_seeds, samples, carry.steps, piece.num_arcs)
                 if view.kept is not None:
                     # An arc draws the same, whether or not others are left out.
                     noise = noise.flatten(0, 1).gather(1, view.kept)[:, None]
@@ -627,24 +635,26 @@ def sample(
                 if distinct_starts and view.kept is None:
                     starts = _without_replacement(scores[:, 0], chosen)
                     chosen = torch.where(carry.steps == 0, starts, chosen)
-                return _choose(view.batch, carry, chosen, log_probability, memory, bound)
+                return _choose(
+                    view.batch, carry, chosen, log_probability, memory, capacity_mask
+                )
 
             return Stage(view, prepared, _wrapped(advance, wrap))
 
         stage = begin(View(piece))
-        carry = _first_carry(stage, copies, first, part)
+        carry = _first_carry(stage, samples, initial, part)
         narrower = narrowing(policy, together=False)
         return _walk(stage, begin, carry, limits, tell, narrower)
 
     return by_chunks(
         decode,
         batch,
-        copies,
+        samples,
         policy=policy,
-        bound=bound,
+        capacity_mask=capacity_mask,
         chunk=chunk,
         on_step=on_step,
-        first=first,
+        initial=initial,
     )
 
 
@@ -654,19 +664,19 @@ def beam(
     batch: ArcBatch,
     width: int,
     *,
-    bound: bool = True,
+    capacity_mask: bool = True,
     chunk: int | None = None,
     on_step: OnStep | None = None,
     wrap: Wrap | None = None,
 ) -> Rollout:
-    """Keep the `width` most probable plans at every step; they are the copies, best first.
+    """Keep the `width` most probable plans at every step; they are the samples, best first.
 
-    The copies of an instance are never the same. A finished plan keeps its place as long
+    The samples of an instance are never the same. A finished plan keeps its place as long
     as no more probable ones push it out.
 
     Parameters
     ----------
-    policy, batch, bound, chunk, on_step, wrap
+    policy, batch, capacity_mask, chunk, on_step, wrap
         As in `greedy`, which is a beam of width 1.
     width
         Plans to keep.
@@ -678,16 +688,16 @@ def beam(
     ) -> Rollout:
         def begin(view: View) -> Stage:
             prepared = policy.prepare(view.batch)
-            chances = _chances(policy, prepared, view.batch, bound=bound)
+            chances = _chances(policy, prepared, view.batch, capacity_mask=capacity_mask)
 
             def advance(carry: Carry) -> Carry:
-                return _extend(view.batch, carry, chances, bound)
+                return _extend(view.batch, carry, chances, capacity_mask)
 
             return Stage(view, prepared, _wrapped(advance, wrap))
 
         stage = begin(View(piece))
         first = _first_carry(stage, width)
-        # All copies of the empty plan but one have no chance, or all would stay the same.
+        # All samples of the empty plan but one have no chance, or all would stay the same.
         alone = torch.full_like(first.log_probability, -math.inf)
         alone[:, 0] = 0.0
         first = first._replace(
@@ -697,7 +707,13 @@ def beam(
         return _walk(stage, begin, first, limits, tell, narrower)
 
     return by_chunks(
-        decode, batch, width, policy=policy, bound=bound, chunk=chunk, on_step=on_step
+        decode,
+        batch,
+        width,
+        policy=policy,
+        capacity_mask=capacity_mask,
+        chunk=chunk,
+        on_step=on_step,
     )
 
 
@@ -711,12 +727,12 @@ def _wrapped(advance: Advance, wrap: Wrap | None) -> Advance:
 
 
 def _first_carry(
-    stage: Stage, copies: int, first: State | None = None, part: slice | None = None
+    stage: Stage, samples: int, initial: State | None = None, part: slice | None = None
 ) -> Carry:
-    state = start(stage.view.batch, copies)
-    memory = first_memory(stage.prepared, copies)
-    if first is not None:
-        state = State(*(tensor[part] for tensor in first))
+    state = reset(stage.view.batch, samples)
+    memory = initial_memory(stage.prepared, samples)
+    if initial is not None:
+        state = State(*(tensor[part] for tensor in initial))
         if memory is not None:
             raise OptionError(
                 "expected a policy that decides by the state alone to go on with plans, "
@@ -740,17 +756,17 @@ def _chances(
     prepared: Any,
     batch: ArcBatch,
     *,
-    bound: bool,
+    capacity_mask: bool,
     temperature: float | Tensor = 1.0,
 ) -> Chances:
     def chances(carry: Carry) -> tuple[Tensor, Tensor | None]:
         state = carry.state
-        allowed = action_mask(batch, state, bound=bound)
+        allowed = action_mask(batch, state, capacity_mask=capacity_mask)
         known, memory = recall(policy, prepared, state, carry.memory)
         logits = policy(known, state, allowed)
         if logits.dtype != torch.float64:
             logits = logits.float()
-        return (logits / temperature).log_softmax(-1), memory  # (batch, copies, arcs)
+        return (logits / temperature).log_softmax(-1), memory  # (batch, samples, arcs)
 
     return chances
 
@@ -761,11 +777,11 @@ def _choose(
     chosen: Tensor,
     log_probability: Tensor,
     memory: Tensor | None,
-    bound: bool,
+    capacity_mask: bool,
 ) -> Carry:
     gained = log_probability.gather(-1, chosen[..., None])[..., 0]
     return Carry(
-        state=step(batch, carry.state, chosen, bound=bound),
+        state=step(batch, carry.state, chosen, capacity_mask=capacity_mask),
         log_probability=carry.log_probability + gained,
         parent=None,
         steps=carry.steps + 1,
@@ -781,16 +797,16 @@ def _without_replacement(scores: Tensor, alone: Tensor) -> Tensor:
     scores
         Log-probabilities of the arcs with Gumbel noise, (batch, arcs).
     alone
-        What copies choose where there are too few arcs, (batch, copies).
+        What samples choose where there are too few arcs, (batch, samples).
     """
-    copies = alone.shape[1]
-    drawn = scores.topk(min(copies, scores.shape[1]), dim=1)
-    missing = (0, copies - drawn.values.shape[1])
+    samples = alone.shape[1]
+    drawn = scores.topk(min(samples, scores.shape[1]), dim=1)
+    missing = (0, samples - drawn.values.shape[1])
     value = functional.pad(drawn.values, missing, value=-math.inf)
     return torch.where(value > -math.inf, functional.pad(drawn.indices, missing), alone)
 
 
-def _extend(batch: ArcBatch, carry: Carry, chances: Chances, bound: bool) -> Carry:
+def _extend(batch: ArcBatch, carry: Carry, chances: Chances, capacity_mask: bool) -> Carry:
     """Give the most probable continuations, as many as there are plans."""
     width, arcs = carry.state.previous.shape[1], batch.num_arcs
     # float64: sums of many steps must not make different plans look the same.
@@ -809,7 +825,7 @@ def _extend(batch: ArcBatch, carry: Carry, chances: Chances, bound: bool) -> Car
     if memory is not None:
         memory = memory.gather(1, parent[..., None].expand_as(memory))
     return Carry(
-        state=step(batch, state, chosen % arcs, bound=bound),
+        state=step(batch, state, chosen % arcs, capacity_mask=capacity_mask),
         log_probability=best.values[:, :width],
         parent=parent,
         steps=carry.steps + 1,
@@ -828,14 +844,14 @@ def _walk(
     log_probability, chosen, parents = walk(stage, begin, carry, limits, tell, narrower)
     if parents is not None:
         chosen = _follow(chosen, parents)
-    arcs = chosen.permute(1, 2, 0)  # (batch, copies, steps)
+    arcs = chosen.permute(1, 2, 0)  # (batch, samples, steps)
     no_plan = log_probability == -math.inf
     return Rollout(arcs.masked_fill(no_plan[..., None], 0), log_probability)
 
 
 def _follow(chosen: Tensor, parents: Tensor) -> Tensor:
-    # From the last step back: where each plan stood among the copies before.
-    arcs = torch.empty_like(chosen)  # (steps, batch, copies)
+    # From the last step back: where each plan stood among the samples before.
+    arcs = torch.empty_like(chosen)  # (steps, batch, samples)
     place = torch.arange(chosen.shape[2], device=chosen.device).expand(chosen.shape[1:])
     for taken in reversed(range(len(chosen))):
         torch.gather(chosen[taken], 1, place, out=arcs[taken])
@@ -880,7 +896,7 @@ class FastPolicy:
         return self.model.prepare(batch)
 
     def __call__(self, prepared: Prepared, state: State, allowed: Tensor) -> Tensor:
-        """Give the logits of each arc, (batch, copies, arcs), -inf where not allowed."""
+        """Give the logits of each arc, (batch, samples, arcs), -inf where not allowed."""
         return self._call(prepared, state, allowed)
 
 

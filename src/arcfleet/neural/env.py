@@ -1,7 +1,7 @@
 """The decision process of building a plan: start, what is allowed, step. Pure functions.
 
-Every tensor has the shape (batch, copies, ...): several plans of one instance (beams,
-samples, moments of a labelled plan) stand side by side as its copies.
+Every tensor has the shape (batch, samples, ...): several plans of one instance (beams,
+samples, moments of a labelled plan) stand side by side as its samples.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ class State(NamedTuple):
     Parameters
     ----------
     unserved
-        Which arcs are still to be served, (batch, copies, arcs); never the depot.
+        Which arcs are still to be served, (batch, samples, arcs); never the depot.
     previous
-        The arc chosen last, (batch, copies); the depot at the start.
+        The arc chosen last, (batch, samples); the depot at the start.
     remaining
-        Capacity that is left, (batch, copies); in unbound plans as if the vehicle were
+        Capacity that is left, (batch, samples); in unbound plans as if the vehicle were
         emptied on its way to every arc that does not fit.
     """
 
@@ -50,30 +50,30 @@ class State(NamedTuple):
     remaining: Tensor
 
 
-def start(batch: ArcBatch, copies: int = 1) -> State:
+def reset(batch: ArcBatch, samples: int = 1) -> State:
     """Give the empty plan of every instance."""
     unserved = batch.real.clone()
     unserved[:, 0] = False
     return State(
-        unserved=unserved[:, None].expand(-1, copies, -1).contiguous(),
+        unserved=unserved[:, None].expand(-1, samples, -1).contiguous(),
         previous=torch.zeros(
-            (len(batch), copies), dtype=torch.int64, device=unserved.device
+            (len(batch), samples), dtype=torch.int64, device=unserved.device
         ),
-        remaining=batch.capacity[:, None].expand(-1, copies).contiguous(),
+        remaining=batch.capacity[:, None].expand(-1, samples).contiguous(),
     )
 
 
-def action_mask(batch: ArcBatch, state: State, *, bound: bool = True) -> Tensor:
-    """Say which arcs may be chosen next, (batch, copies, arcs); never none.
+def action_mask(batch: ArcBatch, state: State, *, capacity_mask: bool = True) -> Tensor:
+    """Say which arcs may be chosen next, (batch, samples, arcs); never none.
 
     Parameters
     ----------
-    bound
+    capacity_mask
         Whether the capacity counts. Without it the depot is visited only at the end:
         where to return is left to the path optimiser.
     """
     arcs_left = state.unserved
-    if bound:
+    if capacity_mask:
         fits = batch.demand[:, None] <= state.remaining[..., None]
         allowed = arcs_left & fits
         home = (state.previous != 0) | ~arcs_left.any(-1)
@@ -84,20 +84,22 @@ def action_mask(batch: ArcBatch, state: State, *, bound: bool = True) -> Tensor:
     return allowed
 
 
-def step(batch: ArcBatch, state: State, arcs: Tensor, *, bound: bool = True) -> State:
-    """Choose `arcs`, of shape (batch, copies); a finished plan goes on choosing arc 0."""
+def step(
+    batch: ArcBatch, state: State, arcs: Tensor, *, capacity_mask: bool = True
+) -> State:
+    """Choose `arcs`, of shape (batch, samples); a finished plan goes on choosing arc 0."""
     inverses = batch.inverse.gather(1, arcs)
     served = torch.stack([arcs, inverses], dim=-1)
     unserved = state.unserved.scatter(-1, served, False)
     demand = batch.demand.gather(1, arcs)
     emptied = arcs == 0
-    if not bound:
+    if not capacity_mask:
         emptied = emptied | (demand > state.remaining)
     remaining = torch.where(emptied, batch.capacity[:, None], state.remaining) - demand
     return State(unserved=unserved, previous=arcs, remaining=remaining)
 
 
-def room_of_tours(batch: ArcBatch, arcs: Tensor) -> Tensor:
+def remaining_capacity(batch: ArcBatch, arcs: Tensor) -> Tensor:
     """Give what is left of the capacity before each arc of unbound plans, as `step` does.
 
     Parameters
@@ -121,5 +123,5 @@ def room_of_tours(batch: ArcBatch, arcs: Tensor) -> Tensor:
 
 
 def finished(state: State) -> Tensor:
-    """Say which plans are complete and back at the depot, (batch, copies)."""
+    """Say which plans are complete and back at the depot, (batch, samples)."""
     return (state.previous == 0) & ~state.unserved.any(-1)

@@ -33,7 +33,7 @@ class CostedOrders(NamedTuple):
     Parameters
     ----------
     costs
-        Of all orders, the copies of an instance one after the other.
+        Of all orders, the samples of an instance one after the other.
     arcs
         The services as given and, if directions are chosen, turned round,
         (directions, positions).
@@ -52,7 +52,7 @@ def without_depot(arcs: Tensor, values: Tensor, most: int) -> Tensor:
     Parameters
     ----------
     arcs
-        As in a rollout, (batch, copies, steps).
+        As in a rollout, (batch, samples, steps).
     values
         Of each step, of the same shape.
     most
@@ -61,7 +61,7 @@ def without_depot(arcs: Tensor, values: Tensor, most: int) -> Tensor:
     Returns
     -------
     moved
-        Of shape (batch, copies, most), zeros after the last service.
+        Of shape (batch, samples, most), zeros after the last service.
     """
     serves = arcs != 0
     # All visits to the depot go to one column too many.
@@ -81,17 +81,17 @@ def gather_costs(
     batch
         The instances.
     orders
-        Their services in order, (batch, copies, most), zeros after the last.
+        Their services in order, (batch, samples, most), zeros after the last.
     choose_directions
         Whether the costs of services turned round are needed.
     """
-    copies, most = orders.shape[1:]
-    count = len(batch) * copies
+    samples, most = orders.shape[1:]
+    count = len(batch) * samples
     directions = 2 if choose_directions else 1
     rules = [batch.num_tasks, batch.capacity, batch.route_cost, batch.fleet_limit]
     numbers = torch.stack(
-        [(orders != 0).sum(-1), *(rule[:, None].expand(-1, copies) for rule in rules)]
-    )  # (5, batch, copies)
+        [(orders != 0).sum(-1), *(rule[:, None].expand(-1, samples) for rule in rules)]
+    )  # (5, batch, samples)
     rows = _rows(batch, orders, directions)
     flat = torch.cat([numbers.to(torch.int32).flatten(), rows.flatten()])
     host = flat.cpu().numpy()
@@ -117,7 +117,7 @@ def gather_costs(
 
 
 def _rows(batch: ArcBatch, orders: Tensor, directions: int) -> Tensor:
-    # (rows, batch * copies * most): the arcs, service costs, ways out and back, each in
+    # (rows, batch * samples * most): the arcs, service costs, ways out and back, each in
     # all directions; drives by both directions; demands.
     flat = orders.flatten(1)  # (batch, positions)
     choices = [flat, batch.inverse.long().gather(1, flat)][:directions]
@@ -157,11 +157,11 @@ class Plans(NamedTuple):
     Parameters
     ----------
     arcs
-        The services in order, (batch, copies, tasks), with zeros after the last.
+        The services in order, (batch, samples, tasks), with zeros after the last.
     starts_route
-        Whether a route starts with the service, (batch, copies, tasks).
+        Whether a route starts with the service, (batch, samples, tasks).
     costs
-        Total cost, (batch, copies), or NO_PLAN.
+        Total cost, (batch, samples), or NO_PLAN.
     """
 
     arcs: IntArray
@@ -169,7 +169,7 @@ class Plans(NamedTuple):
     costs: NDArray[np.int64]
 
     def at(self, index: Any) -> Plans:
-        """Give those that an index into (batch, copies) finds, as numpy takes it."""
+        """Give those that an index into (batch, samples) finds, as numpy takes it."""
         return Plans(self.arcs[index], self.starts_route[index], self.costs[index])
 
 
@@ -203,7 +203,7 @@ def as_decoded(batch: ArcBatch, rollout: Rollout) -> Plans:
     )
 
 
-def optimise(
+def split_plans(
     batch: ArcBatch, rollout: Rollout, *, choose_directions: bool, threads: int = 1
 ) -> Plans:
     """Keep the order of the services and put the visits to the depot where they cost least.
@@ -215,15 +215,15 @@ def optimise(
     batch
         The instances.
     rollout
-        Their plans, bound or unbound.
+        Their plans, with or without the capacity mask.
     choose_directions
         Whether services may be turned round, too.
     threads
         Threads to spread the plans over.
     """
     most = int(batch.num_tasks.amax())
-    copies = rollout.arcs.shape[1]
-    chunk = max(1, _MOST_POSITIONS // max(1, copies * most))
+    samples = rollout.arcs.shape[1]
+    chunk = max(1, _MOST_POSITIONS // max(1, samples * most))
     parts = []
     for first in range(0, len(batch), chunk):
         rows = torch.arange(first, min(first + chunk, len(batch)), device=batch.real.device)
@@ -255,7 +255,7 @@ def best_so_far(plans: Plans) -> Plans:
 
 
 def merge(*parts: Plans) -> Plans:
-    """Put the copies of several sets of plans for the same batch side by side."""
+    """Put the samples of several sets of plans for the same batch side by side."""
     return _joined(parts, axis=1)
 
 
@@ -268,7 +268,7 @@ def padded(plans: Plans, tasks: int) -> Plans:
 def flat_plan(plans: Plans, instance: int) -> tuple[IntArray, IntArray]:
     """Give the cheapest plan of one instance as `solution.plan.from_plan` takes it.
 
-    Raises UnsolvableError where none of its copies is a plan.
+    Raises UnsolvableError where none of its samples is a plan.
     """
     plan = best(plans.at(slice(instance, instance + 1)))
     if plan.costs[0, 0] == NO_PLAN:
@@ -291,7 +291,7 @@ def paper_recipe(
     threads: int = 1,
     wrap: Wrap | None = None,
 ) -> Plans:
-    """Decode by a bound and an unbound beam, optimise both, and take the cheapest plans.
+    """Decode by a beam with and one without the capacity mask, split both; keep the best.
 
     The second beam sees the instances mirrored, so that it errs elsewhere than the first:
     the signs of the MDS axes mean nothing. What that brings: docs/training-log.md.
@@ -306,10 +306,12 @@ def paper_recipe(
         As in `optimise`; the paper keeps directions.
     """
     both = []
-    for view, bound in ((batch, True), (mirrored(batch), False)):
-        rollout = beam(policy, view, width, bound=bound, wrap=wrap)
+    for view, capacity_mask in ((batch, True), (mirrored(batch), False)):
+        rollout = beam(policy, view, width, capacity_mask=capacity_mask, wrap=wrap)
         both.append(
-            optimise(batch, rollout, choose_directions=choose_directions, threads=threads)
+            split_plans(
+                batch, rollout, choose_directions=choose_directions, threads=threads
+            )
         )
     return best(merge(*both))
 

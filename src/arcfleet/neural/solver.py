@@ -565,13 +565,13 @@ def _attempt(
         if not rows:
             return
         # One that is near its limit leaves some unused, and does not slow the others.
-        copies = min(size, max(attempts[i].iterations_left for i in rows))
+        samples = min(size, max(attempts[i].iterations_left for i in rows))
         began = time.perf_counter()
-        for plans in proposer.sample(rows, copies, watch.look):
+        for plans in proposer.sample(rows, samples, watch.look):
             _offer(attempts, rows, plans)
             if all(attempts[row].stopped_by is not None for row in rows):
                 return
-        each = (time.perf_counter() - began) / copies
+        each = (time.perf_counter() - began) / samples
         size = max(1, min(most, size * _GROWTH, watch.number_in_time(each)))
 
 

@@ -43,9 +43,9 @@ from arcfleet.neural.plans import (
     best_so_far,
     flat_plan,
     merge,
-    optimise,
     padded,
     paper_recipe,
+    split_plans,
     without_depot,
 )
 from arcfleet.neural.windows import centred, windowed_rollout, with_scale
@@ -73,7 +73,7 @@ if TYPE_CHECKING:
 #: the shipped model, here and for the temperature: docs/training-log.md.
 VIEWS = 8
 
-TOUR_SHARE = 0.5
+GIANT_TOUR_SHARE = 0.5
 
 
 # Seeds differ by these from view to view, and from plans under the capacity to tours; no
@@ -83,7 +83,7 @@ _NEXT_VIEW = 0x2545F4914F6CDD1D
 _TOURS = 0x1D872B41
 
 
-def likeliest_of_views(
+def augmented_greedy(
     policy: Policy,
     batch: ArcBatch,
     *,
@@ -109,25 +109,27 @@ def likeliest_of_views(
     odd = 1 - 2 * (torch.arange(axes, device=batch.real.device) % 2)  # +1, -1, +1 ...
     plain = torch.ones_like(odd)
     both = []
-    for signs, bound in (((plain, -plain), True), ((odd, -odd), False)):
+    for signs, capacity_mask in (((plain, -plain), True), ((odd, -odd), False)):
         views = with_signs(pairs, torch.stack(signs).repeat(size, 1))
-        rollout = greedy(policy, views, bound=bound, on_step=on_step, wrap=wrap)
+        rollout = greedy(
+            policy, views, capacity_mask=capacity_mask, on_step=on_step, wrap=wrap
+        )
         plans = Rollout(
             rollout.arcs.view(size, 2, -1), rollout.log_probability.view(size, 2)
         )
-        both.append(optimise(batch, plans, choose_directions=True, threads=threads))
+        both.append(split_plans(batch, plans, choose_directions=True, threads=threads))
     return best(merge(*both))
 
 
-def draw_parts(
+def sample_plans(
     policy: Policy,
     batch: ArcBatch,
-    copies: int,
+    samples: int,
     seeds: Tensor,
     *,
     temperature: float | None = None,
     views: int = VIEWS,
-    tour_share: float = TOUR_SHARE,
+    giant_tour_share: float = GIANT_TOUR_SHARE,
     threads: int = 1,
     on_step: OnStep | None = None,
     wrap: Wrap | None = None,
@@ -141,42 +143,42 @@ def draw_parts(
     ----------
     policy, batch, on_step, wrap
         As `decode.sample` takes them; steps of tours are counted anew.
-    copies
+    samples
         Plans of each instance.
     seeds
         Of the instances, as `draw_seeds` gives them.
     temperature
-        Divides the logits; None for what `usual_temperature` gives.
+        Divides the logits; None for what `default_temperature` gives.
     views
         How many there are of an instance, unless it has fewer plans.
-    tour_share
+    giant_tour_share
         Of the plans, from 0 to 1, rounded down.
     threads
         Of the path optimiser.
     """
-    if views < 1 or not 0 <= tour_share <= 1:
+    if views < 1 or not 0 <= giant_tour_share <= 1:
         raise OptionError(
             "expected at least 1 view and a share of tours from 0 to 1, got "
-            f"{views} and {tour_share}"
+            f"{views} and {giant_tour_share}"
         )
     if temperature is None:
-        heat = usual_temperature(batch.num_tasks)
+        heat = default_temperature(batch.num_tasks)
     else:
         heat = torch.full((len(batch),), temperature, device=batch.real.device)
-    tours = int(copies * tour_share)
-    for count, bound in ((copies - tours, True), (tours, False)):
+    tours = int(samples * giant_tour_share)
+    for count, capacity_mask in ((samples - tours, True), (tours, False)):
         if count == 0:
             continue
-        here = seeds.to(batch.real.device) + (0 if bound else _TOURS)
-        each = -(-count // min(views, count))  # copies of a view
+        here = seeds.to(batch.real.device) + (0 if capacity_mask else _TOURS)
+        each = -(-count // min(views, count))  # samples of a view
         used = -(-count // each)
         rollout = sample(
             policy,
-            views_of(batch, here, used),
+            augmentations(batch, here, used),
             each,
             generator=torch.Generator(),
             temperature=heat.repeat_interleave(used),
-            bound=bound,
+            capacity_mask=capacity_mask,
             on_step=on_step,
             wrap=wrap,
             seeds=_seeds_of_views(here, used).flatten(),
@@ -185,10 +187,10 @@ def draw_parts(
         arcs = rollout.arcs.view(len(batch), used * each, -1)[:, :count]
         chances = rollout.log_probability.view(len(batch), used * each)[:, :count]
         drawn = Rollout(arcs, chances)
-        yield optimise(batch, drawn, choose_directions=True, threads=threads)
+        yield split_plans(batch, drawn, choose_directions=True, threads=threads)
 
 
-def usual_temperature(tasks: Tensor) -> Tensor:
+def default_temperature(tasks: Tensor) -> Tensor:
     """Give what divides the logits where plans of so many tasks are drawn.
 
     Below 1 likely arcs become likelier. Small instances have few likely plans, of which
@@ -197,7 +199,7 @@ def usual_temperature(tasks: Tensor) -> Tensor:
     return (1.2 - tasks / 100).clamp(0.5, 0.7)
 
 
-def views_of(batch: ArcBatch, seeds: Tensor, views: int) -> ArcBatch:
+def augmentations(batch: ArcBatch, seeds: Tensor, views: int) -> ArcBatch:
     """Give views of each instance, one after the other; the first is the instance itself.
 
     Parameters
@@ -339,9 +341,9 @@ _NEXT_GROUP = 0x5851F42D4C957F2D
 _NEXT_ROUND = 0x3C6EF372FE94F82B
 
 
-def round_size(copies: int) -> int:
+def round_size(samples: int) -> int:
     """Say how often routes are drawn anew before there are other groups."""
-    return max(_ROUND, copies // _ROUNDS)
+    return max(_ROUND, samples // _ROUNDS)
 
 
 def has_one_group(batch: ArcBatch) -> bool:
@@ -352,10 +354,10 @@ def has_one_group(batch: ArcBatch) -> bool:
     return int(batch.num_tasks.amax()) <= GROUP_TASKS
 
 
-def draw_and_redraw(
+def neural_lns(
     policy: Policy,
     batch: ArcBatch,
-    copies: int,
+    samples: int,
     seeds: Tensor,
     *,
     temperature: float | None = None,
@@ -367,14 +369,14 @@ def draw_and_redraw(
     Parameters
     ----------
     policy, batch, seeds, temperature, threads, wrap
-        As `draws.draw_parts` takes them.
-    copies
+        As `draws.sample_plans` takes them.
+    samples
         Plans of each instance; up to `WHOLE` of them are drawn whole, and all where there
         is one group.
     """
-    whole = copies if has_one_group(batch) else min(copies, WHOLE)
+    whole = samples if has_one_group(batch) else min(samples, WHOLE)
     found = []
-    for plans in draw_parts(
+    for plans in sample_plans(
         policy,
         batch,
         whole,
@@ -386,14 +388,14 @@ def draw_and_redraw(
         found.append(plans)
         yield plans
     kept = best(merge(*found))
-    size = round_size(copies)
-    for first in range(whole, copies, size):
+    size = round_size(samples)
+    for first in range(whole, samples, size):
         seeds = mixed_bits(seeds + _NEXT_ROUND)
-        for plans in redraw(
+        for plans in destroy_and_repair(
             policy,
             batch,
             kept,
-            min(size, copies - first),
+            min(size, samples - first),
             seeds,
             temperature=temperature,
             threads=threads,
@@ -403,11 +405,11 @@ def draw_and_redraw(
             yield plans
 
 
-def redraw(
+def destroy_and_repair(
     policy: Policy,
     batch: ArcBatch,
     plans: Plans,
-    copies: int,
+    samples: int,
     seeds: Tensor,
     *,
     group_tasks: int = GROUP_TASKS,
@@ -419,17 +421,17 @@ def redraw(
 ) -> Iterator[Plans]:
     """Draw the routes of plans anew; give what each plan is after every draw.
 
-    They come in the parts of `draws.draw_parts`. None is dearer than the one before it.
+    They come in the parts of `draws.sample_plans`. None is dearer than the one before it.
     Plans that break the fleet limit are drawn anew as a whole; the others never get more
     routes where there is a limit.
 
     Parameters
     ----------
     policy, batch, temperature, threads, on_step, wrap
-        As `draws.draw_parts` takes them.
+        As `draws.sample_plans` takes them.
     plans
         One of each instance.
-    copies
+    samples
         How often every route is drawn anew.
     seeds
         Of the instances, for this call alone.
@@ -464,17 +466,17 @@ def redraw(
         without_depot(services, slots, most)[:, None],
         torch.zeros((len(rows), 1), dtype=torch.float64, device=device),
     )
-    drawn = draw_parts(
+    drawn = sample_plans(
         policy,
         parts,
-        copies,
+        samples,
         mixed_bits(seeds[rows] + groups.numbers * _NEXT_GROUP),
         temperature=temperature,
         threads=threads,
         on_step=on_step,
         wrap=wrap,
     )
-    known = optimise(parts, old, choose_directions=True, threads=threads)
+    known = split_plans(parts, old, choose_directions=True, threads=threads)
     for found in drawn:
         after = best_so_far(merge(known, found)).at((slice(None), slice(1, None)))
         yield _joined(after, groups, small.kept, plans.arcs.shape)
@@ -524,7 +526,7 @@ def _joined(
     Parameters
     ----------
     parts
-        Plans of the groups, (groups, copies, ...).
+        Plans of the groups, (groups, samples, ...).
     groups
         Whose they are.
     kept
@@ -533,8 +535,8 @@ def _joined(
         Of the services of all plans, (batch, 1, positions).
     """
     row = groups.rows.cpu().numpy()
-    size, copies, most = shape[0], parts.costs.shape[1], shape[2]
-    serves = parts.arcs[:, 0] != 0  # the same in all copies
+    size, samples, most = shape[0], parts.costs.shape[1], shape[2]
+    serves = parts.arcs[:, 0] != 0  # the same in all samples
     length = serves.sum(1)
     before = length.cumsum() - length
     before -= before[np.searchsorted(row, row)]  # within the instance
@@ -543,11 +545,11 @@ def _joined(
     own = np.take_along_axis(
         kept.cpu().numpy()[:, None], parts.arcs.astype(np.int64), axis=2
     )
-    arcs = np.zeros((size, copies, most), dtype=parts.arcs.dtype)
+    arcs = np.zeros((size, samples, most), dtype=parts.arcs.dtype)
     arcs[place] = own[group, :, position]
     starts = np.zeros(arcs.shape, dtype=np.bool_)
     starts[place] = parts.starts_route[group, :, position]
-    costs = np.zeros((size, copies), dtype=np.int64)
+    costs = np.zeros((size, samples), dtype=np.int64)
     np.add.at(costs, row, parts.costs)
     failed = np.zeros(costs.shape, dtype=np.bool_)
     np.logical_or.at(failed, row, parts.costs == NO_PLAN)
@@ -560,7 +562,7 @@ def _joined(
 Decoding = Literal["greedy", "greedy-optimised", "recipe", "views", "sample", "redraw"]
 
 
-_DRAWING = {"sample": draw_parts, "redraw": draw_and_redraw}
+_DRAWING = {"sample": sample_plans, "redraw": neural_lns}
 
 
 #: Instances decoded at a time, unless told otherwise.
@@ -717,7 +719,7 @@ def _plans(
     if decoding == "recipe":
         return paper_recipe(loaded.model, batch, threads=threads, wrap=wrap)
     if decoding == "views":
-        return likeliest_of_views(loaded.model, batch, threads=threads, wrap=wrap)
+        return augmented_greedy(loaded.model, batch, threads=threads, wrap=wrap)
     if decoding in _DRAWING:
         drawn = _DRAWING[decoding](
             loaded.model,
@@ -735,7 +737,7 @@ def _plans(
     rollout = greedy(loaded.model, batch, wrap=wrap)
     if decoding == "greedy":
         return as_decoded(batch, rollout)
-    return optimise(batch, rollout, choose_directions=True, threads=threads)
+    return split_plans(batch, rollout, choose_directions=True, threads=threads)
 
 
 def _all_planned(plans: Plans, dataset: Dataset, first: int) -> NDArray[np.int64]:
@@ -833,7 +835,9 @@ class Proposer:
     def greedy(self, on_step: OnStep) -> Plans:
         """Give one plan of each instance: the likeliest arc at each step."""
         rollout = self._greedily(on_step)
-        plans = optimise(self.batch, rollout, choose_directions=True, threads=self.threads)
+        plans = split_plans(
+            self.batch, rollout, choose_directions=True, threads=self.threads
+        )
         self._keep(range(len(self.batch)), plans)
         return plans
 
@@ -844,7 +848,7 @@ class Proposer:
     def of_views(self, on_step: OnStep) -> Plans:
         """Give one plan of each instance: the cheapest of four views, or of two orders."""
         if not self.windowed:
-            return likeliest_of_views(
+            return augmented_greedy(
                 self.model,
                 self.batch,
                 threads=self.threads,
@@ -852,39 +856,39 @@ class Proposer:
                 wrap=self.wrap,
             )
         both = [
-            optimise(
+            split_plans(
                 self.batch,
-                self._windows(1, _likeliest, on_step, bound=bound),
+                self._windows(1, _likeliest, on_step, capacity_mask=capacity_mask),
                 choose_directions=True,
                 threads=self.threads,
             )
-            for bound in (True, False)
+            for capacity_mask in (True, False)
         ]
         return best(merge(*both))
 
-    def sample(self, rows: Sequence[int], copies: int, on_step: OnStep) -> Iterator[Plans]:
+    def sample(self, rows: Sequence[int], samples: int, on_step: OnStep) -> Iterator[Plans]:
         """Draw some plans of each of some instances; give them as they are ready.
 
         The first are drawn whole; later ones have routes of the best so far drawn anew.
         """
-        for plans in self._draws(rows, copies, on_step):
+        for plans in self._draws(rows, samples, on_step):
             self._keep(rows, plans)
             yield plans
 
-    def _draws(self, rows: Sequence[int], copies: int, on_step: OnStep) -> Iterator[Plans]:
+    def _draws(self, rows: Sequence[int], samples: int, on_step: OnStep) -> Iterator[Plans]:
         if self._most_whole is None:
             self._most_whole = self._find_most_whole()
-        whole = min(copies, self._most_whole - self._whole)
+        whole = min(samples, self._most_whole - self._whole)
         if whole:
             yield from self._whole_draws(rows, whole, on_step)
             self._whole += whole
-        size = round_size(copies)
-        for first in range(whole, copies, size):
-            yield from redraw(
+        size = round_size(samples)
+        for first in range(whole, samples, size):
+            yield from destroy_and_repair(
                 self.model,
                 self._some(rows),
                 self._cheapest.at(list(rows)),
-                min(size, copies - first),
+                min(size, samples - first),
                 draw_seeds(len(rows), self.generator),
                 own_unit=self.windowed,
                 threads=self.threads,
@@ -898,18 +902,18 @@ class Proposer:
         return ANY_NUMBER if has_one_group(self.batch) else WHOLE
 
     def _whole_draws(
-        self, rows: Sequence[int], copies: int, on_step: OnStep
+        self, rows: Sequence[int], samples: int, on_step: OnStep
     ) -> Iterator[Plans]:
         if self.windowed:
-            rollout = self._windows(copies, self._drawing(), on_step)
-            yield optimise(
+            rollout = self._windows(samples, self._drawing(), on_step)
+            yield split_plans(
                 self.batch, rollout, choose_directions=True, threads=self.threads
             )
             return
-        yield from draw_parts(
+        yield from sample_plans(
             self.model,
             self._some(rows),
-            copies,
+            samples,
             draw_seeds(len(rows), self.generator),
             threads=self.threads,
             on_step=on_step,
@@ -937,14 +941,18 @@ class Proposer:
         return greedy(self.model, self.batch, on_step=on_step, wrap=self.wrap)
 
     def _windows(
-        self, copies: int, choose: Choose, on_step: OnStep, *, bound: bool = True
+        self, samples: int, choose: Choose, on_step: OnStep, *, capacity_mask: bool = True
     ) -> Rollout:
         def choose_and_tell(logits: Tensor) -> Tensor:
             on_step(0, 0)
             return choose(logits)
 
         arcs = windowed_rollout(
-            self.model, self.batch, copies=copies, choose=choose_and_tell, bound=bound
+            self.model,
+            self.batch,
+            samples=samples,
+            choose=choose_and_tell,
+            capacity_mask=capacity_mask,
         )
         return Rollout(arcs, torch.zeros(arcs.shape[:2], device=arcs.device))
 
@@ -953,11 +961,11 @@ class Proposer:
         device = self.batch.real.device
         seeds = draw_seeds(1, self.generator).to(device)
         steps = torch.zeros((), dtype=torch.int64, device=device)
-        temperature = usual_temperature(self.batch.num_tasks)[:, None, None]
+        temperature = default_temperature(self.batch.num_tasks)[:, None, None]
 
         def choose(logits: Tensor) -> Tensor:
-            _, copies, arcs = logits.shape
-            noise = gumbel_noise(seeds, copies, steps, arcs)
+            _, samples, arcs = logits.shape
+            noise = gumbel_noise(seeds, samples, steps, arcs)
             steps.add_(1)
             return (logits.float() / temperature + noise).argmax(-1)
 

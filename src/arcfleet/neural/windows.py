@@ -17,7 +17,7 @@ import torch
 from arcfleet.errors import OptionError
 from arcfleet.neural import env as process
 from arcfleet.neural.batch import NUM_PLAIN, ArcBatch, mean_service_cost
-from arcfleet.neural.decoding import first_memory, recall
+from arcfleet.neural.decoding import initial_memory, recall
 from arcfleet.neural.env import State
 
 if TYPE_CHECKING:
@@ -39,8 +39,8 @@ def windowed_rollout(
     *,
     choose: Callable[[Tensor], Tensor],
     tasks: int = 100,
-    copies: int = 1,
-    bound: bool = True,
+    samples: int = 1,
+    capacity_mask: bool = True,
 ) -> Tensor:
     """Build plans of one instance, window by window.
 
@@ -51,29 +51,29 @@ def windowed_rollout(
     batch
         One instance.
     choose
-        From logits, (1, copies, arcs of the window), to one of those arcs, (1, copies);
+        From logits, (1, samples, arcs of the window), to one of those arcs, (1, samples);
         may raise to end it all.
     tasks
         Tasks in a window.
-    copies
+    samples
         Plans built side by side.
-    bound
+    capacity_mask
         Whether the capacity counts, as in `action_mask`.
 
     Returns
     -------
     arcs
-        Arcs of the instance in order, (1, copies, steps), the depot visits as they were
+        Arcs of the instance in order, (1, samples, steps), the depot visits as they were
         chosen; a plan that is done earlier than others ends with arc 0 repeated.
     """
     if len(batch) != 1:
         raise OptionError(f"expected one instance to see through windows, got {len(batch)}")
     if tasks < 1:
         raise OptionError(f"expected windows of at least 1 task, got {tasks}")
-    if copies < 1:
-        raise OptionError(f"expected at least 1 copy, got {copies}")
+    if samples < 1:
+        raise OptionError(f"expected at least 1 copy, got {samples}")
     num_tasks = int(batch.num_tasks)
-    state = process.start(batch, copies)
+    state = process.reset(batch, samples)
     chosen: list[Tensor] = []
     memory: Tensor | None = None
     if num_tasks:
@@ -86,16 +86,18 @@ def windowed_rollout(
         window = look(batch, state, min(tasks, num_tasks))
         prepared = model.prepare(window.batch, padded=True)
         if not chosen:
-            memory = first_memory(prepared, 1)  # (copies, 1, width), or None
+            memory = initial_memory(prepared, 1)  # (samples, 1, width), or None
         prepared, memory = recall(model, prepared, window.state, memory)
-        allowed = process.action_mask(window.batch, window.state, bound=bound)
-        logits = model(prepared, window.state, allowed)  # (copies, 1, arcs of the window)
-        picked = choose(logits.transpose(0, 1)).transpose(0, 1)  # (copies, 1)
-        arcs = window.arcs.gather(1, picked).transpose(0, 1)  # (1, copies)
-        state = process.step(batch, state, arcs, bound=bound)
+        allowed = process.action_mask(
+            window.batch, window.state, capacity_mask=capacity_mask
+        )
+        logits = model(prepared, window.state, allowed)  # (samples, 1, arcs of the window)
+        picked = choose(logits.transpose(0, 1)).transpose(0, 1)  # (samples, 1)
+        arcs = window.arcs.gather(1, picked).transpose(0, 1)  # (1, samples)
+        state = process.step(batch, state, arcs, capacity_mask=capacity_mask)
         chosen.append(arcs)
     if not chosen:
-        return state.previous.new_zeros(1, copies, 0)
+        return state.previous.new_zeros(1, samples, 0)
     return torch.stack(chosen, dim=-1)
 
 
@@ -105,12 +107,12 @@ class Window(NamedTuple):
     Parameters
     ----------
     arcs
-        Arcs of the instance, (copies, arcs of the window); 0 for padding. The depot comes
+        Arcs of the instance, (samples, arcs of the window); 0 for padding. The depot comes
         first, then the arc chosen last, then the tasks, two directions each.
     batch
-        The window as a batch of `copies` instances, its places being its arcs.
+        The window as a batch of `samples` instances, its places being its arcs.
     state
-        Where the plans stand, (copies, 1, ...).
+        Where the plans stand, (samples, 1, ...).
     """
 
     arcs: Tensor
@@ -120,18 +122,18 @@ class Window(NamedTuple):
 
 def look(batch: ArcBatch, state: State, tasks: int) -> Window:
     """Open a window of the `tasks` unserved tasks nearest to each plan of one instance."""
-    previous = state.previous[0]  # (copies,)
+    previous = state.previous[0]  # (samples,)
     first, found = _nearest(batch, batch.end[0, previous], state.unserved[0], tasks)
     second = batch.inverse[0, first]
-    pairs = torch.stack([first, second], dim=-1).flatten(1)  # (copies, 2 tasks)
+    pairs = torch.stack([first, second], dim=-1).flatten(1)  # (samples, 2 tasks)
     both = torch.stack([found, found & (second != first)], dim=-1).flatten(1)
     away = previous[:, None] != 0  # a plan at the depot shows the depot once
     real = torch.cat([torch.ones_like(away), away, both], dim=1)
     arcs = torch.cat([torch.zeros_like(away), previous[:, None], pairs], dim=1)
-    arcs = torch.where(real, arcs, 0)  # (copies, 2 + 2 tasks)
-    copies, size = arcs.shape
+    arcs = torch.where(real, arcs, 0)  # (samples, 2 + 2 tasks)
+    samples, size = arcs.shape
 
-    here = torch.arange(size, device=arcs.device).expand(copies, -1)
+    here = torch.arange(size, device=arcs.device).expand(samples, -1)
     other = torch.where(here < 2, here, here ^ 1)  # pairs begin at an even number
     inverse = torch.where(real & real.gather(1, other), other, here)
     window = ArcBatch(
@@ -143,10 +145,10 @@ def look(batch: ArcBatch, state: State, tasks: int) -> Window:
         demand=batch.demand[0, arcs] * real,
         inverse=inverse,
         real=real,
-        capacity=batch.capacity.expand(copies),
-        route_cost=batch.route_cost.expand(copies),
-        fleet_limit=batch.fleet_limit.expand(copies),
-        scale=batch.scale.expand(copies),
+        capacity=batch.capacity.expand(samples),
+        route_cost=batch.route_cost.expand(samples),
+        fleet_limit=batch.fleet_limit.expand(samples),
+        scale=batch.scale.expand(samples),
     )
     local = State(
         unserved=(real & (here >= 2))[:, None],
@@ -167,7 +169,7 @@ def window_scale(batch: ArcBatch, tasks: int) -> Tensor:
     real = batch.real[0]
     count = int(real.sum())
     places = torch.linspace(1, count - 1, min(NUM_SAMPLES, count - 1)).long()
-    unserved = process.start(batch).unserved[0].expand(len(places), -1)
+    unserved = process.reset(batch).unserved[0].expand(len(places), -1)
     middle = batch.end[0, places.to(real.device)]
     first, found = _nearest(batch, middle, unserved, min(tasks, int(batch.num_tasks)))
     arcs = torch.cat([first, batch.inverse[0, first]], dim=1)  # (samples, 2 tasks)

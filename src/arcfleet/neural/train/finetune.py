@@ -13,10 +13,10 @@ import torch
 from arcfleet.errors import OptionError
 from arcfleet.neural.batch import as_instances, flip_axes, shrink
 from arcfleet.neural.decoding import FastPolicy, draw_seeds, greedy, sample
-from arcfleet.neural.env import room_of_tours
+from arcfleet.neural.env import remaining_capacity
 from arcfleet.neural.kernels.cuda_graph import fastest_wrap
 from arcfleet.neural.model import Daam
-from arcfleet.neural.plans import optimise
+from arcfleet.neural.plans import split_plans
 from arcfleet.neural.train.data import open_instances, open_labelled, require_distinct
 from arcfleet.neural.train.distributed import Team, join_team
 from arcfleet.neural.train.loop import TrainingLoop, TrainingProgress
@@ -139,7 +139,7 @@ class Finetuning(TrainingLoop[Daam]):
         copies: int,
         first: State | None = None,
         *,
-        bound: bool = True,
+        capacity_mask: bool = True,
     ) -> Rollout:
         """Sample plans, from the empty one or from where they stand."""
         seeds = draw_seeds(self.team.size * len(batch), self.generator)
@@ -150,10 +150,10 @@ class Finetuning(TrainingLoop[Daam]):
                 copies,
                 generator=self.generator,
                 temperature=self.config.temperature,
-                bound=bound,
+                capacity_mask=capacity_mask,
                 chunk=self._chunk(batch),
                 wrap=fastest_wrap(self.device),
-                first=first,
+                initial=first,
                 seeds=self.team.mine(seeds),
             )
 
@@ -163,17 +163,17 @@ class Finetuning(TrainingLoop[Daam]):
         batch: ArcBatch,
         first: State | None = None,
         *,
-        bound: bool = True,
+        capacity_mask: bool = True,
     ) -> Rollout:
         """Build plans greedily, from the empty one or from where they stand."""
         with deciding(policy.model):
             return greedy(
                 policy,
                 batch,
-                bound=bound,
+                capacity_mask=capacity_mask,
                 chunk=self._chunk(batch),
                 wrap=fastest_wrap(self.device),
-                first=first,
+                initial=first,
             )
 
     def _chunk(self, batch: ArcBatch) -> int | None:
@@ -224,13 +224,17 @@ class Reinforce(Finetuning):
             data.batch.num_arcs, config.copies, self.available(data)
         )
         _, batch = self.draw_instances(data, size)
-        bound = self.draw_bound()
-        rollout = self.sampled(self.policy, batch, config.copies, bound=bound)
-        costs = rollout_costs(batch, rollout, bound=bound, threads=self.threads)
+        capacity_mask = self.draw_bound()
+        rollout = self.sampled(
+            self.policy, batch, config.copies, capacity_mask=capacity_mask
+        )
+        costs = rollout_costs(
+            batch, rollout, capacity_mask=capacity_mask, threads=self.threads
+        )
         self.window.add(0, sampled=costs.mean())
-        advantages = self.advantages(batch, costs, bound)
+        advantages = self.advantages(batch, costs, capacity_mask)
         # Found arc by arc, so once for all moments.
-        room = None if bound else room_of_tours(batch, rollout.arcs)
+        room = None if capacity_mask else remaining_capacity(batch, rollout.arcs)
         buckets = self.buckets_of(number)
         moments = max(1, round(config.moments / len(buckets)))
         drawn = [self.draw_choices(rollout.arcs, moments, bucket) for bucket in buckets]
@@ -262,7 +266,7 @@ class Reinforce(Finetuning):
         padded: bool,
         room: Tensor | None,
     ) -> Tensor:
-        bound = room is None
+        capacity_mask = room is None
         state, choice = states_at(batch, arcs, moments, room)
         if bucket is not None:
             alone, rows = as_instances(state)
@@ -271,30 +275,38 @@ class Reinforce(Finetuning):
             choice = small.slot.gather(1, choice.reshape(-1, 1))
             worth, count = worth.reshape(-1, 1), count.reshape(-1, 1)
         padded = padded or bool(bucket)
-        logits = logits_of(self.form, batch, state, padded=padded, bound=bound)
+        logits = logits_of(
+            self.form, batch, state, padded=padded, capacity_mask=capacity_mask
+        )
         chosen = log_probabilities(logits, choice, self.config.temperature)
         loss = reinforce_loss(chosen, worth * count)
         self.window.add(choice.numel(), loss=loss.detach())
         if self.config.cost_per_nat:
             with torch.no_grad():
-                first = logits_of(self.first, batch, state, padded=padded, bound=bound)
+                first = logits_of(
+                    self.first, batch, state, padded=padded, capacity_mask=capacity_mask
+                )
             left = (divergence(logits, first) * count).mean()
             self.window.add(0, left=left.detach())
             loss = loss + self.config.cost_per_nat * left
         return loss
 
-    def advantages(self, batch: ArcBatch, costs: Tensor, bound: bool = True) -> Tensor:
+    def advantages(
+        self, batch: ArcBatch, costs: Tensor, capacity_mask: bool = True
+    ) -> Tensor:
         """Say what each sample is worth beside what it is compared with."""
         if self.config.objective == "samples":
             return leave_one_out(costs, self.config.best_of)
-        plans = self.greedily(self.policy, batch, bound=bound)
-        usual = rollout_costs(batch, plans, bound=bound, threads=self.threads)  # (batch, 1)
+        plans = self.greedily(self.policy, batch, capacity_mask=capacity_mask)
+        usual = rollout_costs(
+            batch, plans, capacity_mask=capacity_mask, threads=self.threads
+        )  # (batch, 1)
         self.window.add(0, greedy=usual.mean())
         return usual - costs
 
 
 def rollout_costs(
-    batch: ArcBatch, rollout: Rollout, *, bound: bool, threads: int = 1
+    batch: ArcBatch, rollout: Rollout, *, capacity_mask: bool, threads: int = 1
 ) -> Tensor:
     """Give what plans cost beside services and routes, in the instances' scale.
 
@@ -304,7 +316,7 @@ def rollout_costs(
         The instances.
     rollout
         Their plans.
-    bound
+    capacity_mask
         Whether they were built under the capacity; else they are tours, which the path
         optimiser splits first. Fleet limits do not count.
     threads
@@ -315,10 +327,10 @@ def rollout_costs(
     costs
         (batch, copies).
     """
-    if bound:
+    if capacity_mask:
         return scaled(batch, batch.deadheads(rollout.arcs))
     boundless = replace(batch, fleet_limit=torch.zeros_like(batch.fleet_limit))
-    plans = optimise(boundless, rollout, choose_directions=False, threads=threads)
+    plans = split_plans(boundless, rollout, choose_directions=False, threads=threads)
     device = batch.real.device
     costs = torch.from_numpy(plans.costs).to(device)
     routes = torch.from_numpy(plans.starts_route.sum(-1)).to(device)

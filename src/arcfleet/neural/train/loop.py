@@ -24,7 +24,7 @@ from arcfleet.neural.device import (
     working_type,
 )
 from arcfleet.neural.kernels.cuda_graph import fastest_wrap
-from arcfleet.neural.plans import as_decoded, optimise
+from arcfleet.neural.plans import as_decoded, split_plans
 from arcfleet.neural.train.distributed import ALONE, Team
 from arcfleet.neural.train.pictures import draw_examples
 from arcfleet.neural.train.run import generator_on, stop_on_signals
@@ -150,7 +150,9 @@ def validate(
     rollout = greedy(model, labelled.batch, wrap=wrap)
     label = labelled.plans.cost.double().cpu()
     decoded = as_decoded(labelled.batch, rollout)
-    optimised = optimise(labelled.batch, rollout, choose_directions=True, threads=threads)
+    optimised = split_plans(
+        labelled.batch, rollout, choose_directions=True, threads=threads
+    )
     costs = (torch.as_tensor(plans.costs).double().cpu() for plans in (decoded, optimised))
     # To a label that costs nothing there is no gap in percent; it counts as one that
     # costs 1, so that the mean stays a number.

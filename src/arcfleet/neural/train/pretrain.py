@@ -160,7 +160,7 @@ class Pretraining(TrainingLoop[Daam]):
             bucket=bucket,
             flip=config.flip_axes,
             generator=generator,
-            bound=self.draw_bound(),
+            capacity_mask=self.draw_bound(),
         )
         return self.team.my_lesson(lesson)
 
@@ -196,8 +196,8 @@ def imitation_loss(model: LearningForm, lesson: Lesson, padded: bool) -> Tensor:
     padded
         Whether there may be padding.
     """
-    batch, state, choice, weight, bound = lesson
-    allowed = action_mask(batch, state, bound=bound)
+    batch, state, choice, weight, capacity_mask = lesson
+    allowed = action_mask(batch, state, capacity_mask=capacity_mask)
     logits = model.logits(batch, state, allowed, padded=padded)  # (batch, copies, arcs)
     losses = functional.cross_entropy(
         logits.flatten(0, 1), choice.flatten(), reduction="none"

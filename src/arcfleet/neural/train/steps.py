@@ -138,7 +138,7 @@ class Lesson(NamedTuple):
         As those of `state_at`.
     weight
         How much each choice counts, 1 in the mean, of the shape of `choice`.
-    bound
+    capacity_mask
         Whether the capacity counts, as `action_mask` takes it.
     """
 
@@ -146,7 +146,7 @@ class Lesson(NamedTuple):
     state: State
     choice: Tensor
     weight: Tensor
-    bound: bool = True
+    capacity_mask: bool = True
 
 
 def sequences(
@@ -230,7 +230,7 @@ def draw_lesson(
     bucket: Bucket | None,
     flip: bool,
     generator: Generator,
-    bound: bool = True,
+    capacity_mask: bool = True,
 ) -> Lesson:
     """Draw moments of plans, each laid out and each instance looked at anew.
 
@@ -244,7 +244,7 @@ def draw_lesson(
         Which moments, their served arcs left out; None for any, with all arcs.
     flip
         Whether the MDS axes are flipped at random.
-    bound
+    capacity_mask
         Whether plans are built under the capacity; else as one tour, by
         `without_returns`.
     """
@@ -253,13 +253,13 @@ def draw_lesson(
     laid_out = sequences(
         batch, plans, route_order=route_order, directions=directions, generator=generator
     )
-    if not bound:
+    if not capacity_mask:
         laid_out = without_returns(laid_out)
     if bucket is None:
         drawn = draw_moments(laid_out.steps, moments, generator)
         state, choice = state_at(batch, laid_out, drawn)
         weight = torch.ones(choice.shape, device=choice.device)
-        return Lesson(batch, state, choice, weight, bound)
+        return Lesson(batch, state, choice, weight, capacity_mask)
     choices = laid_out.steps - 1  # but for the last return
     first, count = moments_of(laid_out.arcs, choices, bucket)
     drawn = draw_moments(count + 1, moments, generator) + first[:, None]
@@ -273,7 +273,7 @@ def draw_lesson(
         state=small.state,
         choice=small.slot.gather(1, choice.reshape(-1, 1)),
         weight=weight / weight.mean().clamp(min=1e-9),
-        bound=bound,
+        capacity_mask=capacity_mask,
     )
 
 
@@ -478,7 +478,7 @@ def states_at(
         Decisions made before, (batch, copies, moments).
     room
         What was left of the capacity before each decision, (batch, copies, steps), as
-        `room_of_tours` gives it; None for plans that were built under the capacity.
+        `remaining_capacity` gives it; None for plans that were built under the capacity.
 
     Returns
     -------
@@ -517,7 +517,12 @@ def _room(batch: ArcBatch, arcs: Tensor) -> Tensor:
 
 
 def logits_of(
-    model: LearningForm, batch: ArcBatch, state: State, *, padded: bool, bound: bool = True
+    model: LearningForm,
+    batch: ArcBatch,
+    state: State,
+    *,
+    padded: bool,
+    capacity_mask: bool = True,
 ) -> Tensor:
     """Give the logits of all arcs, (batch, copies, arcs), -inf where not allowed.
 
@@ -529,10 +534,10 @@ def logits_of(
         The instances, and where plans of them stand, (batch, copies, ...).
     padded
         Whether there may be padding.
-    bound
+    capacity_mask
         Whether the capacity counts.
     """
-    allowed = action_mask(batch, state, bound=bound)
+    allowed = action_mask(batch, state, capacity_mask=capacity_mask)
     return model.logits(batch, state, allowed, padded=padded)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch.nn import functional
 
-from arcfleet.neural.plans import NO_PLAN, Plans, best, merge, optimise, padded
+from arcfleet.neural.plans import NO_PLAN, Plans, best, merge, padded, split_plans
 from arcfleet.neural.train.data import LabelledPlans, reversible_routes
 from arcfleet.neural.train.finetune import Finetuning
 from arcfleet.neural.train.pretrain import imitation_loss, plans_of_step
@@ -205,7 +205,7 @@ class SelfImprovement(Finetuning):
         return Plans(*(self.team.all_rows(torch.from_numpy(x)).numpy() for x in mine))
 
     def _optimised(self, batch: ArcBatch, rollout: Rollout) -> Plans:
-        return optimise(batch, rollout, choose_directions=True, threads=self.threads)
+        return split_plans(batch, rollout, choose_directions=True, threads=self.threads)
 
     def _imitate(self, number: int, plans: BestPlans, rate: float) -> None:
         config = self.config
@@ -225,7 +225,7 @@ class SelfImprovement(Finetuning):
             bucket=bucket,
             flip=config.flip_axes,
             generator=self.generator,
-            bound=self.draw_bound(),
+            capacity_mask=self.draw_bound(),
         )
         mine = self.team.my_lesson(lesson)
         loss = imitation_loss(self.form, mine, bucket is not None or not data.full)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from arcfleet.neural.env import action_mask, start
+from arcfleet.neural.env import action_mask, reset
 from arcfleet.neural.train.loop import TrainingLoop
 from arcfleet.neural.train.steps import (
     compiled_by_scale,
@@ -101,7 +101,7 @@ class ActorCritic(TrainingLoop[VrpDl]):
     @torch.no_grad()
     def _first_chances(self, prepared: PreparedElements, batch: ArcBatch) -> Tensor:
         """Give the probability of each arc to be the first, (batch, arcs)."""
-        state = start(batch)
+        state = reset(batch)
         remembered = self.model.remember(prepared, state)
         logits = self._point(remembered, state, action_mask(batch, state))
         return logits.softmax(-1)[:, 0]
