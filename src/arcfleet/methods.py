@@ -194,16 +194,16 @@ def has_model(kind: str = "daam") -> bool:
     """Say whether methods of a kind run as they are: model shipped, torch installed."""
     from arcfleet.neural.checkpoint import missing_package, shipped_model
 
-    return shipped_model(kind).is_file() and missing_package() is None
+    return shipped_model(kind) is not None and missing_package() is None
 
 
 def _kind_of_file(model: Path | str) -> str:
     from arcfleet.neural.checkpoint import require_packages
 
     require_packages("reading a model")
-    from arcfleet.neural.checkpoint import read_model_info
+    from arcfleet.neural.checkpoint import find_model_type, read_model_info
 
-    return read_model_info(model).kind
+    return find_model_type(read_model_info(model).model_type).serves
 
 
 def _runner(method: Method, loaded: LoadedModel | None) -> Runner:
@@ -267,20 +267,6 @@ _LEARNED_METHODS = (
         default_stop=Stop(seconds=5.0),
         run=_learned,
         kind="daam",
-    ),
-    Method(
-        name="s2v-dqn",
-        summary="learned baseline: the best value at each step (Khalil et al., with GAT)",
-        default_stop=Stop(iterations=1),
-        run=_learned,
-        kind="s2v-dqn",
-    ),
-    Method(
-        name="vrp-dl",
-        summary="learned baseline: a recurrent decoder that points (Nazari et al.)",
-        default_stop=Stop(iterations=1),
-        run=_learned,
-        kind="vrp-dl",
     ),
 )
 

@@ -53,7 +53,7 @@ def run(options: Namespace) -> int:
         return 0
     rows: list[tuple[str, object]] = [
         ("file", path),
-        ("kind", info.kind),
+        ("kind", info.model_type),
         ("parameters", info.parameters),
         ("bytes", info.bytes),
         ("dtype", info.dtype),

@@ -156,6 +156,12 @@ def model_class_for(config: Any) -> type[Model]:
     )
 
 
+def sizes_of(config: Any) -> dict[str, Any]:
+    """Return the sizes of a model by name, with its type unless that is the shipped one."""
+    name = model_type_of(model_class_for(config)).name
+    return asdict(config) if name == "daam" else {"type": name, **asdict(config)}
+
+
 def shipped_model(model_type: str) -> Path | None:
     """Return the file of the shipped weights of a type; None if there is none."""
     known = MODEL_TYPES.get(model_type)
@@ -432,7 +438,7 @@ def _current(path: Path, name: str, sizes: object) -> tuple[str, object, bool]:
     if old.keys() != set(_OLD_SETTINGS):
         missing = ", ".join(sorted(set(_OLD_SETTINGS) - old.keys()))
         _refuse(path, "every size of the model", f"missing ones: {missing}")
-    unlike = {
+    unlike: dict[str, list[str]] = {
         new: [f"{x}={old[x]!r:.40}" for x in known if old[x] not in known[x]]
         for new, known in (("daam", _OLD_SHIPPED), ("daam-paper", _OLD_PUBLISHED))
     }
@@ -440,12 +446,12 @@ def _current(path: Path, name: str, sizes: object) -> tuple[str, object, bool]:
         return "daam", sizes, True
     if not unlike["daam-paper"]:
         return "daam-paper", {**sizes, "inputs": old["inputs"], "norm": old["norm"]}, True
-    fewest = min(unlike.values(), key=len)
-    _refuse(
+    of_shipped, of_published = unlike.values()
+    fewest = ", ".join(min(of_shipped, of_published, key=len))
+    raise FileError(
         path,
-        "a model of the shipped or the published architecture",
-        f"one of a trial with {', '.join(fewest)}: version 0.1 up to commit 4afd2fe can "
-        "read it",
+        "expected a model of the shipped or the published architecture, found one of a "
+        f"trial with {fewest}: version 0.1 up to commit 4afd2fe can read it",
     )
 
 

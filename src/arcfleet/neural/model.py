@@ -6,11 +6,11 @@ This is the network of the shipped weights, top to bottom:
 
 All of it runs again at every decision step. It differs from the published model, which is
 in `arcfleet.paper.model`, in four points: features of the depot, of the capacity and of the
-slack; a skip around the graph attention; root-mean-square norms; and served arcs are hidden,
-so that a half-built plan is a smaller instance.
+slack; a skip around the graph attention; root-mean-square norms; and served arcs are
+hidden, so that a half-built plan is a smaller instance.
 
-Shapes: `batch` instances, `plans` of each of them side by side, `arcs` with arc 0 being the
-depot, `width` numbers for each arc.
+Shapes: `batch` instances, `samples`, plans of one instance side by side, `arcs` with arc 0
+being the depot, `width` numbers for each arc.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import math
 import sys
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
 
 import torch
 from torch import nn
@@ -50,8 +50,12 @@ class DaamConfig:
     ----------
     width
         Width of the embeddings.
-    layers, heads, feed_forward
-        Number of encoder layers, their attention heads, the width of their hidden layer.
+    layers
+        Number of encoder layers.
+    heads
+        Number of attention heads of each layer.
+    feed_forward
+        Width of the hidden layer of each feed-forward net.
     mds_dimensions
         Number of MDS coordinates of a node.
     clip
@@ -141,16 +145,16 @@ def static_features(batch: ArcBatch, incoming: Tensor) -> Tensor:
 
 
 def changing_features(prepared: Prepared, state: State) -> Tensor:
-    """Compute the features of a decision step, (batch, plans, arcs, columns)."""
+    """Compute the features of a decision step, (batch, samples, arcs, columns)."""
     shape, dtype = state.unserved.shape, prepared.static.dtype
     wide = torch.promote_types(dtype, torch.float32)
-    capacity, remaining = prepared.capacity, state.remaining  # (batch, 1), (batch, plans)
-    demand_left = (prepared.demand_once * state.unserved).sum(-1)  # (batch, plans)
+    capacity, remaining = prepared.capacity, state.remaining  # (batch, 1), (batch, samples)
+    demand_left = (prepared.demand_once * state.unserved).sum(-1)  # (batch, samples)
     beyond = (demand_left - remaining).clamp(min=0)
     routes = (beyond + capacity - 1) // capacity  # after this one, at the least
-    slack = routes * capacity + remaining - demand_left  # (batch, plans)
+    slack = routes * capacity + remaining - demand_left  # (batch, samples)
     previous = state.previous[:, :, None, None].expand(*shape, 1)
-    costs = prepared.incoming.expand(*shape, -1)  # (batch, plans, arcs, arcs)
+    costs = prepared.incoming.expand(*shape, -1)  # (batch, samples, arcs, arcs)
     columns = (
         costs.gather(3, previous)[..., 0],
         state.unserved,
@@ -159,7 +163,7 @@ def changing_features(prepared: Prepared, state: State) -> Tensor:
         (demand_left.to(wide) / capacity)[..., None],
         (slack.to(wide) / capacity)[..., None],
         (remaining > slack)[..., None],
-    )  # each: (batch, plans, arcs or 1)
+    )  # each: (batch, samples, arcs or 1)
     return torch.stack([column.to(dtype).expand(shape) for column in columns], dim=-1)
 
 
@@ -195,6 +199,9 @@ class Model(nn.Module, ABC):
         """
 
 
+AnyModel = TypeVar("AnyModel", bound=Model)
+
+
 class AttentionModel(Model):
     """A model whose step embeds the arcs, runs encoder layers over them, and points.
 
@@ -206,18 +213,18 @@ class AttentionModel(Model):
 
     @abstractmethod
     def visible(self, prepared: Any, state: State) -> Tensor | None:
-        """Return the arcs that others attend to, (batch, plans or 1, arcs); None: all."""
+        """Return the arcs that others attend to, (batch, samples or 1, arcs); None: all."""
 
     @abstractmethod
     def embed(self, prepared: Any, state: State, visible: Tensor | None) -> Tensor:
-        """Compute what the encoder starts from, (batch, plans, arcs, width)."""
+        """Compute what the encoder starts from, (batch, samples, arcs, width)."""
 
     @abstractmethod
     def point(self, hidden: Tensor, prepared: Any, state: State, mask: Tensor) -> Tensor:
         """Compute the logits of `forward` from the embeddings of `encode`."""
 
     def forward(self, prepared: Any, state: State, mask: Tensor) -> Tensor:
-        """Compute the logits of each arc, (batch, plans, arcs), -inf outside the mask.
+        """Compute the logits of each arc, (batch, samples, arcs), -inf outside the mask.
 
         They are in float32, or in float64 as the model.
 
@@ -226,25 +233,26 @@ class AttentionModel(Model):
         prepared
             The instances, as `prepare` returned them.
         state
-            State of the plans, (batch, plans, ...).
+            State of the plans, (batch, samples, ...).
         mask
-            Action mask: the arcs that may be chosen, (batch, plans, arcs).
+            Action mask: the arcs that may be chosen, (batch, samples, arcs).
         """
         # Gradients, batch norm in training and the GPU want all rows at once.
         if torch.is_grad_enabled() or self.training or not mask.is_cpu:
             return self.point(self.encode(prepared, state), prepared, state, mask)
         wide = torch.promote_types(prepared.static.dtype, torch.float32)
         logits = torch.empty(mask.shape, dtype=wide)
-        for rows, plans in _blocks(*mask.shape):
-            some, there = prepared.rows(rows), State(*(part[rows, plans] for part in state))
-            hidden = self.encode(some, there)  # (rows, plans, arcs, width)
-            logits[rows, plans] = self.point(hidden, some, there, mask[rows, plans])
+        for rows, samples in _blocks(*mask.shape):
+            some = prepared.rows(rows)
+            there = State(*(part[rows, samples] for part in state))
+            hidden = self.encode(some, there)  # (rows, samples, arcs, width)
+            logits[rows, samples] = self.point(hidden, some, there, mask[rows, samples])
         return logits
 
     def encode(self, prepared: Any, state: State) -> Tensor:
-        """Compute the embeddings of the arcs, (batch, plans, arcs, width)."""
+        """Compute the embeddings of the arcs, (batch, samples, arcs, width)."""
         visible = self.visible(prepared, state)
-        hidden = self.embed(prepared, state, visible)  # (batch, plans, arcs, width)
+        hidden = self.embed(prepared, state, visible)  # (batch, samples, arcs, width)
         if visible is not None:
             visible = visible.expand(hidden.shape[:3]).flatten(0, 1)  # (rows, arcs)
         flat = hidden.flatten(0, 1)  # (rows, arcs, width)
@@ -265,12 +273,12 @@ class AttentionModel(Model):
 PORTION = 1600
 
 
-def _blocks(batch: int, plans: int, arcs: int) -> Iterator[tuple[slice, slice]]:
-    """Cut (batch, plans) into blocks of about PORTION arcs."""
+def _blocks(batch: int, samples: int, arcs: int) -> Iterator[tuple[slice, slice]]:
+    """Cut (batch, samples) into blocks of about PORTION arcs."""
     rows = max(1, PORTION // arcs)
-    down, across = max(1, rows // max(1, plans)), min(rows, plans)
+    down, across = max(1, rows // max(1, samples)), min(rows, samples)
     for top in range(0, batch, down):
-        for left in range(0, plans, across):
+        for left in range(0, samples, across):
             yield slice(top, top + down), slice(left, left + across)
 
 
@@ -341,7 +349,7 @@ class Prepared(NamedTuple):
     capacity
         Capacity of a vehicle, (batch, 1).
     demand, demand_once
-        Demand of each arc, (batch, 1, arcs); the second is 0 for one arc of a task with two.
+        Demand of each arc, (batch, 1, arcs); the second is 0 for one of a task's two arcs.
     """
 
     static: Tensor
@@ -421,29 +429,30 @@ class Daam(AttentionModel):
         return state.unserved | (arc == state.previous[..., None]) | (arc == 0)
 
     def embed(self, prepared: Prepared, state: State, visible: Tensor | None) -> Tensor:
-        """Compute what the encoder starts from, (batch, plans, arcs, width)."""
-        changing = changing_features(prepared, state)  # (batch, plans, arcs, columns)
-        hidden = prepared.static + self.changing(changing)  # (batch, plans, arcs, width)
+        """Compute what the encoder starts from, (batch, samples, arcs, width)."""
+        changing = changing_features(prepared, state)  # (batch, samples, arcs, columns)
+        hidden = prepared.static + self.changing(changing)  # (batch, samples, arcs, width)
         # The scores follow the changing features as the embeddings do.
         weight = self.changing.weight.to(prepared.scores.dtype)  # (width, columns)
-        slopes = torch.einsum("sw,wc->cs", self._attend(), weight)[..., None]
+        slopes = (self._attend() @ weight).t()[..., None]  # (columns, 2, 1)
         # Not a matrix product: its gradient would be a very long and thin one.
         scores = prepared.scores
         for column, slope in zip(changing.to(slopes.dtype).unbind(-1), slopes, strict=True):
-            scores = scores + column[:, :, None] * slope  # (batch, plans, 2, arcs)
+            scores = scores + column[:, :, None] * slope  # (batch, samples, 2, arcs)
         gathered = self._graph_attention(hidden, scores, prepared.incoming, visible)
         # The skip: a mean over all arcs blurs what an arc itself is.
-        return functional.elu(gathered) + hidden
+        result: Tensor = functional.elu(gathered) + hidden
+        return result
 
     def _graph_attention(
         self, hidden: Tensor, scores: Tensor, incoming: Tensor, visible: Tensor | None
     ) -> Tensor:
-        """Compute the mean embedding that each arc attends to, (batch, plans, arcs, width).
+        """Compute what each arc gathers from all, (batch, samples, arcs, width).
 
         The score of arc i for arc j is LeakyReLU(a1 . h_i + a2 . h_j + w * cost of driving
         from j to i), as in Eq. 5 of the paper.
         """
-        attends, attended = scores.unbind(2)  # (batch, plans, arcs) each
+        attends, attended = scores.unbind(2)  # (batch, samples, arcs) each
         if visible is not None:
             attended = attended.masked_fill(~visible, -math.inf)
         values, over = hidden, -hidden.shape[2] % 8
@@ -452,7 +461,7 @@ class Daam(AttentionModel):
             attended = functional.pad(attended, (0, over), value=-math.inf)
             incoming = functional.pad(incoming, (0, over))
             values = functional.pad(values, (0, 0, 0, over))
-        pairs = attends[..., None] + attended[..., None, :]  # (batch, plans, arcs, arcs)
+        pairs = attends[..., None] + attended[..., None, :]  # (batch, samples, arcs, arcs)
         edge = self.attend_edge.to(pairs.dtype)
         pairs = torch.addcmul(pairs, incoming.to(pairs.dtype), edge)
         pairs = functional.leaky_relu(pairs, 0.2, inplace=True)
@@ -468,18 +477,18 @@ class Daam(AttentionModel):
         """Compute the logits of `forward` from the embeddings of `encode`."""
         width, dtype = self.config.width, hidden.dtype
         wide = torch.promote_types(dtype, torch.float32)
-        visible = self.visible(prepared, state)  # (batch, plans, arcs)
+        visible = self.visible(prepared, state)  # (batch, samples, arcs)
         weight = visible.to(wide) / visible.sum(-1, keepdim=True)
-        mean = (hidden * weight[..., None].to(dtype)).sum(2)  # (batch, plans, width)
+        mean = (hidden * weight[..., None].to(dtype)).sum(2)  # (batch, samples, width)
         row = state.previous[..., None, None].expand(-1, -1, 1, width)
-        previous = hidden.gather(2, row)[:, :, 0]  # (batch, plans, width)
-        remaining = state.remaining.to(wide) / prepared.capacity  # (batch, plans)
+        previous = hidden.gather(2, row)[:, :, 0]  # (batch, samples, width)
+        remaining = state.remaining.to(wide) / prepared.capacity  # (batch, samples)
         half_full = state.remaining > prepared.capacity - state.remaining
-        numbers = torch.stack([remaining, half_full.to(wide)], dim=-1)  # (batch, plans, 2)
-        context = torch.cat([mean, previous, numbers.to(dtype)], dim=-1)
+        numbers = torch.stack([remaining, half_full.to(wide)], dim=-1).to(dtype)
+        context = torch.cat([mean, previous, numbers], dim=-1)  # (.., 2 width + 2)
         # q . (K h) = (K^T q) . h, which spares the keys of all arcs.
-        query = self.context(context) @ self.key.weight  # (batch, plans, width)
+        query = self.context(context) @ self.key.weight  # (batch, samples, width)
         match = at_least_single(hidden @ query[..., None])[..., 0] / math.sqrt(width)
-        logits = self.config.clip * match.tanh()  # (batch, plans, arcs)
+        logits = self.config.clip * match.tanh()  # (batch, samples, arcs)
         result: Tensor = logits.masked_fill(~mask, -math.inf)
         return result

@@ -6,11 +6,11 @@ the paper, so that everything else works without this folder.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
-from arcfleet.methods import METHODS, Method, run_learned
+from arcfleet.methods import METHODS
 from arcfleet.neural.checkpoint import register_model
-from arcfleet.search.stop import Stop
 
 _WEIGHTS = Path(__file__).parent / "weights"
 
@@ -28,19 +28,17 @@ register_model(
 
 #: The learned baselines of the paper.
 BASELINES = (
-    Method(
+    replace(
+        METHODS["daam-greedy"],
         name="s2v-dqn",
         summary="learned baseline: the best value at each step (Khalil et al., with GAT)",
-        default_stop=Stop(iterations=1),
-        run=run_learned,
-        model_type="s2v-dqn",
+        kind="s2v-dqn",
     ),
-    Method(
+    replace(
+        METHODS["daam-greedy"],
         name="vrp-dl",
         summary="learned baseline: a recurrent decoder that points (Nazari et al.)",
-        default_stop=Stop(iterations=1),
-        run=run_learned,
-        model_type="vrp-dl",
+        kind="vrp-dl",
     ),
 )
 METHODS.update((method.name, method) for method in BASELINES)

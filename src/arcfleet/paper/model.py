@@ -8,15 +8,15 @@ step. Where we read the paper: its one matrix W cannot fit both products of Eq. 
 score is the additive one of GAT, and logits go through a softmax, not u / sum(u). Lengths
 are divided by the mean of the arc-to-arc matrix and demands by the capacity: `ArcBatch`.
 
-Shapes: `batch` instances, `plans` of each of them side by side, `arcs` with arc 0 being the
-depot, `width` numbers for each arc.
+Shapes: `batch` instances, `samples`, plans of one instance side by side, `arcs` with arc 0
+being the depot, `width` numbers for each arc.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 import torch
 from torch import nn
@@ -62,8 +62,12 @@ class PublishedDaamConfig:
     ----------
     width
         Width of the embeddings.
-    layers, heads, feed_forward
-        Number of encoder layers, their attention heads, the width of their hidden layer.
+    layers
+        Number of encoder layers.
+    heads
+        Number of attention heads of each layer.
+    feed_forward
+        Width of the hidden layer of each feed-forward net.
     mds_dimensions
         Number of MDS coordinates of a node.
     clip
@@ -196,9 +200,7 @@ def _make_norm(config: PublishedDaamConfig) -> BatchNorm | nn.RMSNorm:
     return nn.RMSNorm(config.width, eps=1e-6)
 
 
-def _normalise(
-    norm: BatchNorm | nn.RMSNorm, hidden: Tensor, real: Tensor | None
-) -> Tensor:
+def _normalise(norm: BatchNorm | nn.RMSNorm, hidden: Tensor, real: Tensor | None) -> Tensor:
     result: Tensor = norm(hidden, real) if isinstance(norm, BatchNorm) else norm(hidden)
     return result
 
@@ -210,6 +212,9 @@ class Prepared(NamedTuple):
     ----------
     static
         Static features after the first linear layer, (batch, 1, arcs, width).
+    scores
+        Their part of the graph attention's scores, at least in float32, (batch, 1, 2,
+        arcs): a1 . W F_i and a2 . W F_j; None without graph attention.
     incoming
         As `ArcBatch.incoming`, (batch, 1, arcs, arcs): |e_ji| at [i, j].
     real
@@ -219,13 +224,15 @@ class Prepared(NamedTuple):
     """
 
     static: Tensor
+    scores: Tensor | None
     incoming: Tensor
     real: Tensor | None
     capacity: Tensor
 
     def rows(self, rows: slice) -> Prepared:
         """Return some of the instances."""
-        return Prepared(*(None if part is None else part[rows] for part in self))
+        some: Any = (None if part is None else part[rows] for part in self)
+        return Prepared(*some)
 
 
 class PublishedDaam(AttentionModel):
@@ -281,8 +288,14 @@ class PublishedDaam(AttentionModel):
         if self.config.inputs == "gat":
             features = features.clone()
             features[..., NUM_PLAIN:] = 0
+        static = self.static(features.to(dtype))[:, None]  # (batch, 1, arcs, width)
+        scores = None
+        if self.config.inputs != "mds":
+            wide = static.to(self._attend().dtype)
+            scores = torch.einsum("bpaw,sw->bpsa", wide, self._attend())
         return Prepared(
-            static=self.static(features.to(dtype))[:, None],  # (batch, 1, arcs, width)
+            static=static,
+            scores=scores,
             incoming=batch.incoming().to(dtype)[:, None],  # (batch, 1, arcs, arcs)
             real=batch.real[:, None] if padded else None,  # (batch, 1, arcs)
             capacity=batch.capacity[:, None],  # (batch, 1)
@@ -293,25 +306,34 @@ class PublishedDaam(AttentionModel):
         return prepared.real
 
     def embed(self, prepared: Prepared, state: State, visible: Tensor | None) -> Tensor:
-        """Compute h^0 of Eq. 5, (batch, plans, arcs, width)."""
+        """Compute h^0 of Eq. 5, (batch, samples, arcs, width)."""
         shape, dtype = state.unserved.shape, prepared.static.dtype
         previous = state.previous[:, :, None, None].expand(*shape, 1)
-        costs = prepared.incoming.expand(*shape, -1)  # (batch, plans, arcs, arcs)
-        from_previous = costs.gather(3, previous)  # (batch, plans, arcs, 1)
-        allow_serve = state.unserved[..., None].to(dtype)  # (batch, plans, arcs, 1)
+        costs = prepared.incoming.expand(*shape, -1)  # (batch, samples, arcs, arcs)
+        from_previous = costs.gather(3, previous)  # (batch, samples, arcs, 1)
+        allow_serve = state.unserved[..., None].to(dtype)  # (batch, samples, arcs, 1)
         changing = torch.cat([from_previous, allow_serve], dim=-1)
         hidden: Tensor = prepared.static + self.changing(changing)  # W F of each arc
-        if self.config.inputs == "mds":
+        if prepared.scores is None:
             return hidden
-        wide = at_least_single(hidden)  # (batch, plans, arcs, width)
-        attends = (wide * at_least_single(self.attend_to[0])).sum(-1)  # (.., arcs)
-        attended = (wide * at_least_single(self.attend_from[0])).sum(-1)  # (.., arcs)
+        # a1 . W F_i and a2 . W F_j of Eq. 5, from what is known of the static features. Not
+        # a matrix product: its gradient would be a very long and thin one.
+        scores, weight = prepared.scores, self.changing.weight.to(prepared.scores.dtype)
+        slopes = (self._attend() @ weight).t()[..., None]  # (columns, 2, 1)
+        for column, slope in zip(changing.to(slopes.dtype).unbind(-1), slopes, strict=True):
+            scores = scores + column[:, :, None] * slope  # (batch, samples, 2, arcs)
+        attends, attended = scores.unbind(2)  # (batch, samples, arcs) each
         if visible is not None:
             attended = attended.masked_fill(~visible, -math.inf)
-        score = attends[..., None] + attended[..., None, :]  # (batch, plans, arcs, arcs)
-        edge = self.attend_edge.to(score.dtype)
-        score = functional.leaky_relu(score + prepared.incoming * edge, 0.2)
-        return functional.elu(score.softmax(-1).to(dtype) @ hidden)
+        pairs = attends[..., None] + attended[..., None, :]  # (.., arcs i, arcs j)
+        edge = self.attend_edge.to(pairs.dtype)
+        pairs = torch.addcmul(pairs, prepared.incoming.to(pairs.dtype), edge)
+        weights = functional.leaky_relu(pairs, 0.2).softmax(-1)  # c_ij
+        return functional.elu(weights.to(dtype) @ hidden)
+
+    def _attend(self) -> Tensor:
+        """Return a1 and a2 of the graph attention, (2, width)."""
+        return at_least_single(torch.cat([self.attend_to, self.attend_from]))
 
     def point(
         self, hidden: Tensor, prepared: Prepared, state: State, mask: Tensor
@@ -324,19 +346,19 @@ class PublishedDaam(AttentionModel):
         width, dtype = self.config.width, hidden.dtype
         wide = torch.promote_types(dtype, torch.float32)
         if prepared.real is None:
-            mean = hidden.mean(2)  # (batch, plans, width)
+            mean = hidden.mean(2)  # (batch, samples, width)
         else:
             weight = prepared.real.to(wide) / prepared.real.sum(-1, keepdim=True)
-            mean = (hidden * weight[..., None].to(dtype)).sum(2)  # (batch, plans, width)
+            mean = (hidden * weight[..., None].to(dtype)).sum(2)  # (batch, samples, width)
         row = state.previous[..., None, None].expand(-1, -1, 1, width)
-        previous = hidden.gather(2, row)[:, :, 0]  # (batch, plans, width)
-        remaining = state.remaining.to(wide) / prepared.capacity  # (batch, plans)
+        previous = hidden.gather(2, row)[:, :, 0]  # (batch, samples, width)
+        remaining = state.remaining.to(wide) / prepared.capacity  # (batch, samples)
         half_full = state.remaining > prepared.capacity - state.remaining
-        numbers = torch.stack([remaining, half_full.to(wide)], dim=-1)  # (batch, plans, 2)
-        context = torch.cat([mean, previous, numbers.to(dtype)], dim=-1)
+        numbers = torch.stack([remaining, half_full.to(wide)], dim=-1).to(dtype)
+        context = torch.cat([mean, previous, numbers], dim=-1)  # (.., 2 width + 2)
         # q . (K h) = (K^T q) . h, which spares the keys of all arcs.
-        query = self.context(context) @ self.key.weight  # (batch, plans, width)
+        query = self.context(context) @ self.key.weight  # (batch, samples, width)
         match = at_least_single(hidden @ query[..., None])[..., 0] / math.sqrt(width)
-        logits = self.config.clip * match.tanh()  # (batch, plans, arcs)
+        logits = self.config.clip * match.tanh()  # (batch, samples, arcs)
         result: Tensor = logits.masked_fill(~mask, -math.inf)
         return result
