@@ -15,8 +15,8 @@ from safetensors import SafetensorError
 from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
 
+from arcfleet._files import write_bytes_atomically, write_text_atomically
 from arcfleet.errors import FileError, OptionError
-from arcfleet.instance.atomic import write_bytes_atomically, write_text_atomically
 from arcfleet.neural.checkpoint import load_model, model_class_for
 from arcfleet.neural.device import working_type
 from arcfleet.neural.train.distributed import Team
