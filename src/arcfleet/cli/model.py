@@ -49,7 +49,8 @@ def run(options: Namespace) -> int:
 
     info = read_model_info(path)
     if options.json:
-        print_json({"file": str(path), **asdict(info)})
+        facts = asdict(info)
+        print_json({"file": str(path), "kind": facts.pop("model_type"), **facts})
         return 0
     rows: list[tuple[str, object]] = [
         ("file", path),
