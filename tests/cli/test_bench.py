@@ -12,8 +12,14 @@ import pytest
 
 from arcfleet import check
 from arcfleet.bench import run as benchmark
-from arcfleet.cli.main import main
-from tests.integration.test_cli import ARCFLEET, ROOT, arcfleet, on_terminal, one_sentence
+from tests.cli.running import (
+    ARCFLEET,
+    ROOT,
+    arcfleet,
+    on_a_terminal,
+    one_sentence,
+    succeeded,
+)
 from tests.tiny_model import tiny_model_file
 
 
@@ -61,9 +67,8 @@ def test_bench_runs_resumes_and_draws(suite: Path, tmp_path: Path) -> None:
         ("village", "ruin-recreate", 2),
         ("village", "ps", 2),
     ]
-    gaps = [
-        r["gap_percent"] for r in runs if (r["set_name"], r["method"]) == ("hand", "ps")
-    ]
+    hand = [r for r in runs if (r["set_name"], r["method"]) == ("hand", "ps")]
+    gaps = [r["gap_percent"] for r in hand]
     assert rows[1]["gap_percent"] == pytest.approx(sum(gaps) / 4)  # type: ignore[arg-type]
 
     data = out.read_bytes()
@@ -112,20 +117,20 @@ def test_a_faulty_plan_is_an_error_line(
     suite: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setattr(
         benchmark, "check", lambda i, plan: check(i, replace(plan, cost=plan.cost - 1))
     )
     out = tmp_path / "runs.jsonl"
-    assert main(["bench", str(suite), "--time", "0.05", "--out", str(out)]) == 1
+    ran = arcfleet("bench", suite, "--time", 0.05, "--out", out)
+    assert ran.returncode == 1
     assert all(str(run["error"]).startswith("faulty plan: ") for run in lines(out))
-    assert "faulty plan" in capsys.readouterr().err
+    assert "faulty plan" in ran.stderr
 
 
 def test_a_terminal_gets_a_bar_with_rate_and_time_left(suite: Path, tmp_path: Path) -> None:
     out = tmp_path / "runs.jsonl"
-    code, text, shown = on_terminal("bench", suite, "--time", 0.4, "--out", out)
+    code, text, shown = on_a_terminal("bench", suite, "--time", 0.4, "--out", out)
     assert code == 0
     assert text.startswith("suite tiny")
     assert b"3 of 3 runs, 0 kept" in shown
@@ -162,12 +167,14 @@ def test_interrupt_keeps_the_runs_and_says_how_to_go_on(
     while not (out.exists() and out.read_bytes().count(b"\n") == 4):
         time.sleep(0.05)
     time.sleep(0.2)
+    sent = time.perf_counter()
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to the workers as well
     stdout, stderr = process.communicate()
+    assert time.perf_counter() - sent < 50  # the runs would take 180 s
     assert process.returncode == 1
     assert "village" in stdout
     assert stderr.splitlines() == [
-        f"arcfleet: interrupted, 3 of 6 runs are left; the same command goes on with {out}"
+        f"arcfleet: interrupted, 3 of 6 runs are left; the same command resumes from {out}"
     ]
     assert len(lines(out)) == 3
 
@@ -181,6 +188,5 @@ def test_bench_takes_a_model_for_learned_methods(suite: Path, tmp_path: Path) ->
     line = one_sentence(arcfleet(*command, "--methods", "ps"))
     assert line.startswith("arcfleet: expected --model for learned methods only")
     assert not out.exists()
-    ran = arcfleet(*command, "--methods", "ps,daam-greedy", "--device", "cpu", "--quiet")
-    assert (ran.returncode, ran.stderr) == (0, "")
+    succeeded(*command, "--methods", "ps,daam-greedy", "--device", "cpu", "--quiet")
     assert len(lines(out)) == 3 * 2

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from arcfleet.datasets.array_file import Array
-    from arcfleet.search.progress import ProgressCallback
+    from arcfleet.search.stop import ProgressCallback
 
     Arrays = dict[str, Array]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -22,6 +21,7 @@ from arcfleet.instance.diagnose import require_solvable
 from arcfleet.network import Network
 from arcfleet.search.maens import MaensSettings, maens
 from arcfleet.search.ruin_recreate import RuinRecreateSettings, ruin_recreate
+from arcfleet.search.run import RunContext
 from arcfleet.search.stop import Stop
 from arcfleet.workers import child_seed
 
@@ -152,12 +152,12 @@ def _solve_chunk(job: _Job, progress: ProgressCallback) -> dict[str, Array]:
         require_solvable(instance)
         result = run(
             Network(instance),
-            method=job.method,
-            stop=job.stop,
-            seed=child_seed(job.seed, index),
-            threads=1,
-            started=time.perf_counter(),
-            progress=progress,
+            RunContext(
+                method=job.method,
+                stop=job.stop,
+                seed=child_seed(job.seed, index),
+                progress=progress,
+            ),
         )
         if result.stopped_by == "interrupt":  # not the plan that the seed stands for
             raise KeyboardInterrupt

@@ -25,7 +25,7 @@ from arcfleet.datasets.array_file import (
 from arcfleet.datasets.chunks import joined, make_chunks, remove_leftover
 from arcfleet.datasets.dataset import MADE_BY, Dataset, pieces_to_arrays, write_dataset
 from arcfleet.errors import MapError, OptionError
-from arcfleet.search.progress import Progress
+from arcfleet.search.stop import Progress
 from arcfleet.streets.street_arrays import BANDS, Split, StreetArrays, band, join, to_arrays
 from arcfleet.streets.synthetic import random_settings, synthetic_streets
 from arcfleet.streets.tasks import CAPACITY, PieceCutter, TaskSet, find_task_set
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from arcfleet.datasets.array_file import Array
     from arcfleet.datasets.chunks import CountCallback
-    from arcfleet.search.progress import ProgressCallback
+    from arcfleet.search.stop import ProgressCallback
     from arcfleet.streets.street_map import StreetMap
 
 MOST_INSTANCES = 10_000_000

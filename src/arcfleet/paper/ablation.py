@@ -36,9 +36,9 @@ from arcfleet.report.charts import Panel, draw_panels
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from arcfleet.neural.model import Inputs
     from arcfleet.neural.train.config import PretrainConfig
     from arcfleet.paper.commands import Watch
+    from arcfleet.paper.model import Inputs
     from arcfleet.paper.rows import Row
     from arcfleet.paper.series import Series
 
@@ -47,7 +47,6 @@ INPUT_LABELS = {
     "mds": "MDS",
     "gat": "GAT",
     "mds+gat": "MDS + GAT",
-    "mds+gat+skip": "MDS + GAT + skip (ours)",
 }
 
 #: Arcs per step on a CPU, unless a file of settings says otherwise.
@@ -99,7 +98,7 @@ class Config:
     out: Path
     data: tuple[Path, ...] = ()
     validation: tuple[Path, ...] = ()
-    inputs: tuple[str, ...] = ("mds", "gat", "mds+gat", "mds+gat+skip")
+    inputs: tuple[str, ...] = ("mds", "gat", "mds+gat")
     pretrain_minutes: float | None = None
     finetune_minutes: float | None = None
     pretrain_config: Path | None = None
@@ -289,12 +288,12 @@ def train_ablation(
         open_labels(labels_path(path), Dataset.open(path))
     _require_end("pretrain", pretraining)
     _require_end("finetune", finetuning)
-    first_config = config_from(pretraining)
+    published = {"type": "daam-paper", **pretraining.get("model", {})}
+    first_config = config_from({**pretraining, "model": published})
+    first_sizes: Any = first_config.model
     later_config = config_of(FinetuneConfig, finetuning)
     require_one_process(later_config)
-    sizes = {
-        name: replace(first_config.model, inputs=cast("Inputs", name)) for name in inputs
-    }
+    sizes = {name: replace(first_sizes, inputs=cast("Inputs", name)) for name in inputs}
     for name in inputs:
         _require_same_start(folder / name, scales, first_config)
 

@@ -12,7 +12,6 @@ from arcfleet.datasets.store import LineFormat, Store
 from arcfleet.errors import ArcfleetError, OptionError, SolutionError
 from arcfleet.instance.files import read, write
 from arcfleet.methods import (
-    chosen_stop,
     find_method,
     load_for_methods,
     model_files,
@@ -186,7 +185,7 @@ def run(config: Config, watch: Watch) -> Report:
     for instance, checksum in scenes:
         for text in texts:
             method, iterations, stop = _method(text)
-            kind = find_method(method).kind
+            kind = find_method(method).model_type
             model = None if kind is None else sums[kind]
             key = (checksum, method, iterations, config.seed, model)
             jobs.append(_Job(key, instance, stop))
@@ -263,7 +262,7 @@ def _solve_all(
 
     tell()
     for job in left:
-        kind = find_method(job.method).kind
+        kind = find_method(job.method).model_type
         if kind is not None:
             keep(job, _solve(job, None, loaded[kind]))
     run_tasks(
@@ -318,7 +317,7 @@ def _method(text: str) -> tuple[str, int | None, Stop]:
     name, _, number = text.strip().partition("=")
     method = find_method(name)
     if not number:
-        return method.name, None, chosen_stop(method, None)
+        return method.name, None, method.default_stop
     if not (number.isascii() and number.isdigit() and int(number)):
         raise OptionError(f"expected a method as NAME=ITERATIONS, got {text!r}")
     return method.name, int(number), Stop(iterations=int(number))
