@@ -29,7 +29,7 @@ from arcfleet.paper.report import (
     write_report,
 )
 from arcfleet.paper.rows import ModelFiles, parse_rows, with_model
-from arcfleet.paper.sets import open_test_sets, tiny_sets
+from arcfleet.paper.sets import open_test_sets, tiny_set
 from arcfleet.paper.table import cost_section, gap_lines, gap_text, lay_out
 from arcfleet.report.charts import Panel, draw_panels
 
@@ -128,12 +128,9 @@ def run(config: Config, watch: Watch) -> Report:
     if config.objective is not None:
         finetuning["objective"] = config.objective
     if config.quick:
-        folder = config.out / "inputs"
-        sets, data, validation = (
-            tiny_sets(folder, x, ["task20"]) for x in ("test", "train", "validation")
-        )
+        sets = (tiny_set(config.out / "inputs"),)
         config = replace(
-            config, sets=sets, data=data, validation=validation, inputs=("mds", "mds+gat")
+            config, sets=sets, data=sets, validation=sets, inputs=("mds", "mds+gat")
         )
         pretraining |= _TINY
         finetuning |= {**_TINY, "copies": 2, "rollout_tokens": 1000}

@@ -11,7 +11,7 @@ from arcfleet.bench.machine import commit
 from arcfleet.errors import FileError, OptionError
 from arcfleet.neural.checkpoint import require_packages
 from arcfleet.paper.report import Report, Section, prepare_folder, write_report
-from arcfleet.paper.sets import tiny_sets
+from arcfleet.paper.sets import tiny_set
 from arcfleet.report.charts import Line, Panel, draw_panels
 
 if TYPE_CHECKING:
@@ -89,9 +89,9 @@ def _tiny_run(folder: Path) -> Path:
     sizes = DaamConfig(width=16, layers=1, heads=2, feed_forward=16)
     config = PretrainConfig(model=sizes, steps=2, tokens=1000, validations=2, log_steps=1)
     path = folder / "run"
-    data, validation = (tiny_sets(folder, x, ["task20"]) for x in ("train", "validation"))
+    sets = [tiny_set(folder)]
     resume = (path / "config.json").exists()
-    pretrain(path, config, data=data, validation=validation, device="cpu", resume=resume)
+    pretrain(path, config, data=sets, validation=sets, device="cpu", resume=resume)
     return path
 
 

@@ -63,7 +63,7 @@ def run(config: Config, watch: Watch) -> Report:
     watch
         Callbacks.
     """
-    rows = config.comparison.on_tiny_sets(Selection(rows=("daam-sl-rl",)))
+    rows = config.comparison.on_tiny_set(Selection(rows=("daam-sl-rl",)))
     selection, measure = rows.selection, rows.measure
     texts = split_names(selection.rows) or ["daam-po"]
     decodings = parse_rows(texts, seed=measure.seed, temperature=selection.temperature)

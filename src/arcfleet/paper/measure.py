@@ -31,7 +31,7 @@ from arcfleet.paper.rows import (
     trained_label,
 )
 from arcfleet.paper.series import Costs, join, missing, open_costs
-from arcfleet.paper.sets import open_test_sets, tiny_sets
+from arcfleet.paper.sets import open_test_sets, tiny_set
 from arcfleet.search.stop import Stop
 from arcfleet.solution.checker import check
 from arcfleet.solution.plan import from_plan
@@ -247,11 +247,11 @@ class RowsConfig:
     figures: bool = True
     quick: bool = False
 
-    def on_tiny_sets(self, selection: Selection) -> RowsConfig:
+    def on_tiny_set(self, selection: Selection) -> RowsConfig:
         """Return the config of a quick run; the same one where none is asked for."""
         if not self.quick:
             return self
-        sets = tiny_sets(self.out / "inputs")
+        sets = (tiny_set(self.out / "inputs"),)
         return replace(self, sets=sets, labelled=(), selection=selection, quick=False)
 
 
@@ -278,7 +278,7 @@ def measure_rows(
     alone
         Whether models decode one instance at a time; several values for several series.
     """
-    config = config.on_tiny_sets(QUICK)
+    config = config.on_tiny_set(QUICK)
     selection = config.selection
     models = parse_models(selection.models, config.measure.device, names=MODELS)
     test_sets = open_test_sets(config.sets, config.labelled)

@@ -127,17 +127,12 @@ def _links(dataset: Dataset) -> int:
     return int(dataset.link_starts[-1])
 
 
-def tiny_sets(
-    folder: Path, split: Split = "test", scales: Sequence[str] = ("task20", "task30")
-) -> tuple[Path, ...]:
-    """Make labelled sets of 4 instances of synthetic streets, for quick runs."""
+def tiny_set(folder: Path, split: Split = "test") -> Path:
+    """Make a labelled set of 4 instances of synthetic streets, for quick runs."""
     make_folder(folder)
-    paths = []
-    for scale in scales:
-        path = folder / f"{scale}-{split}.npz"
-        label_dataset(make_dataset(path, scale, count=4, split=split), iterations=300)
-        paths.append(path)
-    return tuple(paths)
+    path = folder / f"task20-{split}.npz"
+    label_dataset(make_dataset(path, "task20", count=4, split=split), iterations=300)
+    return path
 
 
 def require_labels(test_sets: Sequence[TestSet]) -> None:
