@@ -262,13 +262,6 @@ _LEARNED_METHODS = (
         kind="daam",
     ),
     Method(
-        name="hybrid",
-        summary="learned: daam-greedy's plan, improved by ruin-recreate",
-        default_stop=Stop(seconds=5.0),
-        run=_learned,
-        kind="daam",
-    ),
-    Method(
         name="s2v-dqn",
         summary="learned baseline: the best value at each step (Khalil et al., with GAT)",
         default_stop=Stop(iterations=1),

@@ -16,15 +16,14 @@ import torch
 from arcfleet.errors import ArcfleetError, FileError, OptionError, WithoutPicturesWarning
 from arcfleet.neural.batch import bucket_sizes, buckets
 from arcfleet.neural.checkpoint import AnyModel, save_model
-from arcfleet.neural.decoding import greedy
+from arcfleet.neural.decoding_run import DecodingRun
 from arcfleet.neural.device import (
     expected_to_fit,
     is_out_of_memory,
     working_on,
     working_type,
 )
-from arcfleet.neural.kernels.cuda_graph import fastest_wrap
-from arcfleet.neural.plans import as_decoded, split_plans
+from arcfleet.neural.strategies import STRATEGIES
 from arcfleet.neural.train.distributed import ALONE, Team
 from arcfleet.neural.train.pictures import draw_examples
 from arcfleet.neural.train.run import generator_on, stop_on_signals
@@ -145,19 +144,19 @@ class Gaps(NamedTuple):
 def validate(
     model: Policy, labelled: LabelledSet, *, threads: int = 1
 ) -> tuple[Gaps, Plans]:
-    """Decode every instance greedily and compare costs; give the plans as decoded, too."""
-    wrap = fastest_wrap(labelled.batch.real.device)
-    rollout = greedy(model, labelled.batch, wrap=wrap)
+    """Decode every instance greedily and compare costs; return the plans as decoded, too.
+
+    Both strategies share one rollout.
+    """
+    run = DecodingRun(model, labelled.batch, threads=threads)
     label = labelled.plans.cost.double().cpu()
-    decoded = as_decoded(labelled.batch, rollout)
-    optimised = split_plans(
-        labelled.batch, rollout, choose_directions=True, threads=threads
-    )
+    decoded = STRATEGIES["as-decoded"].decode(run)
+    optimised = STRATEGIES["greedy"].decode(run)
     costs = (torch.as_tensor(plans.costs).double().cpu() for plans in (decoded, optimised))
     # To a label that costs nothing there is no gap in percent; it counts as one that
     # costs 1, so that the mean stays a number.
     unit = label.clamp(min=1)
-    # (instances, 1): greedy has one copy
+    # (instances, 1): greedy has one sample
     gaps = (100 * ((cost[:, 0] - label) / unit).mean().item() for cost in costs)
     return Gaps(*gaps), decoded
 
