@@ -236,7 +236,7 @@ class Attempt:
                 f"{remedy} or raise the fleet limit"
             )
         return Result(
-            instance=instance.name,
+            instance=instance,
             method=method,
             seed=seed,
             threads=threads,

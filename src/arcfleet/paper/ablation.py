@@ -12,7 +12,7 @@ from arcfleet.paper.gaps import best_known_text, gaps_to, set_tables
 from arcfleet.paper.report import Drawing, Report, Section, checksums, provenance, record_of
 from arcfleet.paper.rows import parse_rows, with_model
 from arcfleet.paper.table import cost_section, gap_lines, gap_text, lay_out
-from arcfleet.report.panels import Panel, draw_panels
+from arcfleet.report.charts import Panel, draw_panels
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

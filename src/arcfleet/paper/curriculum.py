@@ -9,9 +9,9 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from arcfleet._files import write_bytes_atomically, write_text_atomically
 from arcfleet.datasets.labels import MADE_BY, labels_path
 from arcfleet.errors import FileError, OptionError
-from arcfleet.instance.atomic import write_bytes_atomically, write_text_atomically
 from arcfleet.neural.checkpoint import load_model
 from arcfleet.neural.train.config import (
     FinetuneConfig,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from arcfleet.network import Network
 from arcfleet.neural.plans import NO_PLAN, flat_plan
-from arcfleet.report.scene_plot import ScenePlans, draw_scenes
+from arcfleet.report.plot import ScenePlans, draw_scenes
 from arcfleet.solution.plan import from_plan, with_street_paths
 
 if TYPE_CHECKING:

@@ -17,8 +17,8 @@ from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
 from torch.nn import functional
 
+from arcfleet._files import write_bytes_atomically, write_text_atomically
 from arcfleet.errors import FileError, OptionError
-from arcfleet.instance.atomic import write_bytes_atomically, write_text_atomically
 from arcfleet.neural.checkpoint import load_model_of
 from arcfleet.neural.device import working_type
 from arcfleet.neural.model import FEATURES, Daam
