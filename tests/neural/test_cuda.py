@@ -24,7 +24,7 @@ from arcfleet.neural.train.steps import LearningForm
 from arcfleet.paper.baselines.train import TRAININGS, train_baseline
 from tests.neural.batches import MDS, random_batch
 from tests.neural.labelled_towns import labelled_file
-from tests.neural.test_narrow import LooksAtAll
+from tests.neural.test_decoding import LooksAtAll
 from tests.tiny_model import tiny_model_file
 
 if TYPE_CHECKING:
