@@ -11,8 +11,9 @@ from torch.nn import functional
 from arcfleet.instance.instance import Instance, Link
 from arcfleet.neural import env as process
 from arcfleet.neural.batch import ArcBatch
-from arcfleet.neural.model import Daam, DaamConfig
+from arcfleet.neural.model import Daam
 from arcfleet.solution.plan import from_plan
+from tests.tiny_model import tiny_config
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -139,16 +140,7 @@ def solution_of(network: Network, arcs: Sequence[int]) -> Solution:
 def toy_model(seed: int = 1) -> Daam:
     """A small model with random weights, in float64, that is far from indifferent."""
     torch.manual_seed(seed)
-    config = DaamConfig(
-        width=16,
-        layers=1,
-        heads=2,
-        feed_forward=16,
-        mds_dimensions=MDS,
-        # Without the skip arcs that start at one node look alike: rounding would choose.
-        inputs="mds+gat+skip",
-    )
-    model = Daam(config).double().eval()
+    model = Daam(tiny_config(MDS)).double().eval()
     with torch.no_grad():
         model.context.weight *= 3
     return model

@@ -345,16 +345,13 @@ def test_a_real_map_with_more_nodes_than_landmarks() -> None:
     assert corr[0, 1] > 0.8
 
 
-HIDDEN = replace(SMALL, inputs="mds+gat+skip", features="more+spare", served="hidden")
-
-
 @given(
     tasks=st.lists(st.integers(1, 6), min_size=1, max_size=3),
     mixed=st.booleans(),
     seed=st.integers(0, 99),
 )
 def test_gives_the_same_logits(tasks: list[int], mixed: bool, seed: int) -> None:
-    model = make_model(HIDDEN).double()
+    model = make_model(SMALL).double()
     batch = exact(random_batch(tasks, mixed=mixed, seed=seed))
     generator = torch.Generator().manual_seed(seed)
     states, chosen = random_rollout(

@@ -232,9 +232,9 @@ def test_samples_are_counted_exactly(small: Instance, model: Path) -> None:
     assert solve(small, "daam-sample", model=model).iterations == 32
 
 
-def test_stale_iterations_stop(village: Instance, model: Path) -> None:
-    result = solve(village, "daam-sample", stop=Stop(stale_iterations=11), model=model)
-    assert result.stopped_by == "stale_iterations"
+def test_no_improvement_stops(village: Instance, model: Path) -> None:
+    result = solve(village, "daam-sample", stop=Stop(no_improvement=11), model=model)
+    assert result.stopped_by == "no_improvement"
     require_sound(village, result)
     assert result.iterations == result.history[-1].iteration + 1 + 11
 
@@ -426,7 +426,7 @@ def test_offers_are_counted_until_a_limit_is_met(
     stale: int | None,
     target: int | None,
 ) -> None:
-    stop = Stop(iterations=iterations, stale_iterations=stale, target_cost=target)
+    stop = Stop(iterations=iterations, no_improvement=stale, target_cost=target)
     attempt = Attempt(network=NETWORK, stop=stop, started=time.perf_counter())
     taken: list[int] = []
     left = list(costs)
@@ -457,7 +457,7 @@ def test_offers_are_counted_until_a_limit_is_met(
         elif iterations is not None and done >= iterations:
             stopped_by = "iterations"
         elif stale is not None and since >= stale:
-            stopped_by = "stale_iterations"
+            stopped_by = "no_improvement"
         if stopped_by is not None:
             break
     assert attempt.stopped_by == stopped_by
@@ -545,7 +545,7 @@ def test_one_instance_near_its_limit_does_not_slow_the_others(
     # The first finds nothing better after its first plan, the second one until its 21st.
     costs = [[50] * 200, list(range(50, 30, -1)) + [30] * 200]
     monkeypatch.setattr(paced, "costs", costs)
-    attempts = attempted([small] * 2, model, "daam-sample", Stop(stale_iterations=5))
+    attempts = attempted([small] * 2, model, "daam-sample", Stop(no_improvement=5))
     assert [(x.iterations, x.cost) for x in attempts] == [(6, 50), (26, 30)]
     assert paced.drawn[:3] == [1, 4, 5]
 

@@ -17,7 +17,7 @@ from arcfleet.errors import OptionError
 from arcfleet.network import Network
 from arcfleet.neural import env as process
 from arcfleet.neural import windows
-from arcfleet.neural.model import Daam, DaamConfig
+from arcfleet.neural.model import Daam
 from arcfleet.neural.plans import NO_PLAN, Plans
 from arcfleet.neural.windows import (
     MOST_TASKS_AT_ONCE,
@@ -36,7 +36,7 @@ from tests.neural.batches import (
 )
 from tests.shared_data import shared_dir
 from tests.strategies import connected_instances
-from tests.tiny_model import tiny_model_file
+from tests.tiny_model import tiny_config, tiny_model_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
     from arcfleet.neural.batch import ArcBatch
 
-CONFIG = DaamConfig(width=16, layers=1, heads=2, feed_forward=16, mds_dimensions=MDS)
+CONFIG = tiny_config(MDS)
 
 
 @pytest.fixture(scope="module")

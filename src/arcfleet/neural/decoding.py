@@ -20,14 +20,12 @@ from arcfleet.errors import OptionError
 from arcfleet.neural.batch import as_instances, present_arcs, round_length, shrink
 from arcfleet.neural.device import has_bfloat16
 from arcfleet.neural.env import State, StepNumbers, action_mask, finished, reset, step
-from arcfleet.neural.model import Daam
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from arcfleet.neural.batch import ArcBatch
-    from arcfleet.neural.checkpoint import AnyModel
-    from arcfleet.neural.model import Prepared
+    from arcfleet.neural.model import AnyModel, AttentionModel
 
 
 class Policy(Protocol):
@@ -800,7 +798,7 @@ class FastPolicy:
         batches: worthwhile for thousands of plans.
     """
 
-    def __init__(self, model: Daam, *, compiled: bool) -> None:
+    def __init__(self, model: AttentionModel, *, compiled: bool) -> None:
         self.model = model
         self.step_numbers = model.step_numbers
         # A view with fewer arcs would have to be compiled anew.
@@ -817,11 +815,11 @@ class FastPolicy:
             self.encode = torch.compile(model.encode, dynamic=False)
             self.point = torch.compile(model.point, dynamic=False)
 
-    def prepare(self, batch: ArcBatch) -> Prepared:
+    def prepare(self, batch: ArcBatch) -> Any:
         """Compute what stays the same at every step."""
         return self.model.prepare(batch)
 
-    def __call__(self, prepared: Prepared, state: State, allowed: Tensor) -> Tensor:
+    def __call__(self, prepared: Any, state: State, allowed: Tensor) -> Tensor:
         """Compute the logits, (batch, samples, arcs), -inf where not allowed."""
         return self._call(prepared, state, allowed)
 
@@ -829,8 +827,8 @@ class FastPolicy:
 def decoding_model(model: AnyModel) -> AnyModel:
     """Return the model in the precision to decode in: a bfloat16 copy on a recent GPU.
 
-    Only of DaAM: the values of S2V-DQN differ too little from arc to arc.
+    Only of models that say so: the values of S2V-DQN differ too little from arc to arc.
     """
-    if isinstance(model, Daam) and has_bfloat16(next(model.parameters()).device):
+    if model.decodes_in_bfloat16 and has_bfloat16(next(model.parameters()).device):
         model = copy.deepcopy(model).to(torch.bfloat16)
     return model.eval()

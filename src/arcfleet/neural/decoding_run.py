@@ -25,6 +25,7 @@ from arcfleet.neural.plans import (
 )
 from arcfleet.neural.sampling import augmented_greedy, default_temperature, sample_plans
 from arcfleet.neural.windows import has_short_routes, windowed_rollout
+from arcfleet.search.stop import ANY_NUMBER
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -32,16 +33,13 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from arcfleet.neural.batch import ArcBatch
-    from arcfleet.neural.checkpoint import Model
     from arcfleet.neural.decoding import OnStep, Policy
+    from arcfleet.neural.model import Model
     from arcfleet.neural.strategies import Strategy
 
     Choose = Callable[[Tensor], Tensor]
     # From batch rows to seeds for their next samples, (rows,).
     NextSeeds = Callable[[Sequence[int]], Tensor]
-
-#: Number of plans where nothing limits it.
-ANY_NUMBER = 2**62
 
 #: Plans of an instance that are sampled whole before neural LNS. What was tried:
 #: research/log.

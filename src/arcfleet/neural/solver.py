@@ -21,9 +21,9 @@ from arcfleet.errors import (
 from arcfleet.instance.diagnose import require_solvable
 from arcfleet.network import Network
 from arcfleet.neural.batch import batch_from_networks
-from arcfleet.neural.checkpoint import KINDS, kind_of, load_model_of, model_path
+from arcfleet.neural.checkpoint import MODEL_TYPES, load_model, model_path, model_type_of
 from arcfleet.neural.decoding import decoding_model
-from arcfleet.neural.decoding_run import ANY_NUMBER, DecodingRun, generator_seeds
+from arcfleet.neural.decoding_run import DecodingRun, generator_seeds
 from arcfleet.neural.device import (
     OutOfMemoryError,
     choose_device,
@@ -34,10 +34,17 @@ from arcfleet.neural.device import (
 from arcfleet.neural.plans import NO_PLAN, flat_plan
 from arcfleet.neural.strategies import STRATEGIES, method_strategies
 from arcfleet.neural.windows import stands_alone
-from arcfleet.search.path_scanning import PATH_SCANNING_VARIANTS, path_scanning
-from arcfleet.search.progress import Progress
-from arcfleet.search.result import Improvement, Result, StoppedBy
-from arcfleet.search.stop import Stop
+from arcfleet.search.path_scanning import FIVE_RULES, path_scanning
+from arcfleet.search.result import Improvement, Result
+from arcfleet.search.run import RunContext
+from arcfleet.search.stop import (
+    ANY_NUMBER,
+    Progress,
+    Stop,
+    iterations_left,
+    stopped_by,
+    time_limit,
+)
 from arcfleet.solution.plan import from_plan, to_plan
 from arcfleet.workers import TaskFailure, child_seed, first_interrupt_sets
 
@@ -46,12 +53,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from arcfleet.instance import Instance
-    from arcfleet.neural.checkpoint import Model
     from arcfleet.neural.decoding import OnStep
+    from arcfleet.neural.model import Model
     from arcfleet.neural.plans import Plans
     from arcfleet.neural.strategies import Strategy
-    from arcfleet.search import ProgressCallback
-    from arcfleet.solution import Solution
+    from arcfleet.search.stop import ProgressCallback, StoppedBy, StopRule
     from arcfleet.solution.plan import IntArray
 
     FlatPlan = tuple[IntArray, IntArray]
@@ -76,13 +82,13 @@ class LoadedModel:
     device: torch.device
 
     @property
-    def kind(self) -> str:
-        """Kind of the model, a name in `checkpoint.KINDS`."""
-        return kind_of(type(self.model))
+    def serves(self) -> str:
+        """Model type whose methods take this model."""
+        return model_type_of(self.model).serves
 
 
 def load_for_solving(
-    model: Path | str | LoadedModel | None, device: str, kind: str = "daam"
+    model: Path | str | LoadedModel | None, device: str, model_type: str = "daam"
 ) -> LoadedModel:
     """Load a model on to a device; a loaded model is returned as it is.
 
@@ -92,14 +98,14 @@ def load_for_solving(
         Model file, loaded model, or None for the shipped model.
     device
         Name of the device, or "auto".
-    kind
-        Kind of model that is needed.
+    model_type
+        Model type that is needed.
 
     Raises
     ------
     OptionError
         If there is no model or no such device, or if a loaded model is on another device
-        or of another kind.
+        or of another type.
     FileError
         If the file is not a model file or is corrupt.
     """
@@ -109,15 +115,15 @@ def load_for_solving(
                 f"expected a model loaded on device {device!r}, got one on "
                 f"{str(model.device)!r}: leave the device out or load the model there"
             )
-        if model.kind != kind:
+        if model.serves != model_type:
             raise OptionError(
-                f"expected a loaded model of kind {kind!r}, got one of kind "
-                f"{model.kind!r}: load one of that kind, or take the method of this one"
+                f"expected a loaded model of type {model_type!r}, got one of type "
+                f"{model.serves!r}: load one of that type, or take the method of this one"
             )
         return model
-    path = model_path(model, kind)
+    path = model_path(model, model_type)
     place = choose_device(device)
-    loaded = load_model_of(KINDS[kind].model, path, place)[0]
+    loaded = load_model(path, place, serves=model_type)[0]
     return LoadedModel(model=decoding_model(loaded), device=place)
 
 
@@ -129,7 +135,7 @@ def strategy_of_method(method: str) -> Strategy:
     strategies = method_strategies()
     if method in strategies:
         return strategies[method]
-    if method in KINDS:
+    if method in MODEL_TYPES:
         return STRATEGIES["as-decoded"]
     raise OptionError(
         f"expected a learned method, got {method!r}: known are {', '.join(strategies)}"
@@ -153,7 +159,7 @@ class Attempt:
     """
 
     network: Network
-    stop: Stop
+    stop: StopRule
     started: float
     iterations: int = 0
     cost: int | None = None
@@ -171,12 +177,7 @@ class Attempt:
     @property
     def iterations_left(self) -> int:
         """Plans that the stop rule still allows, as far as is known now."""
-        left = ANY_NUMBER
-        if self.stop.iterations is not None:
-            left = min(left, self.stop.iterations - self.iterations)
-        if self.stop.stale_iterations is not None:
-            left = min(left, self.stop.stale_iterations - self._stale)
-        return left
+        return iterations_left(self.stop, self.progress, otherwise=ANY_NUMBER)
 
     def offer(self, costs: Sequence[int], plan: Callable[[int], FlatPlan]) -> None:
         """Count plans in their order, until one of them meets a limit.
@@ -194,7 +195,7 @@ class Attempt:
                 self.plan = plan(position)
                 self.history.append(Improvement(self.seconds, self.iterations, cost))
             self.iterations += 1
-            self.stopped_by = self._limit_met()
+            self.stopped_by = stopped_by(self.stop, self.progress)
             if self.stopped_by is not None:
                 return
 
@@ -205,13 +206,7 @@ class Attempt:
         """
         try:
             found = path_scanning(
-                self.network,
-                method="ps",
-                stop=Stop(iterations=PATH_SCANNING_VARIANTS["ps"].plans),
-                seed=0,
-                threads=1,
-                started=time.perf_counter(),
-                progress=None,
+                self.network, RunContext(method="ps", stop=Stop(iterations=FIVE_RULES))
             )
         except UnsolvableError:
             return
@@ -249,58 +244,30 @@ class Attempt:
         )
 
     @property
-    def _stale(self) -> int:
+    def progress(self) -> Progress:
+        """Progress of the attempt, for the stop rule and callbacks."""
         best = self.history[-1].iteration if self.history else -1
-        return self.iterations - 1 - best
-
-    def _limit_met(self) -> StoppedBy | None:
-        stop = self.stop
-        if (
-            stop.target_cost is not None
-            and self.cost is not None
-            and self.cost <= stop.target_cost
-        ):
-            return "target_cost"
-        if stop.iterations is not None and self.iterations >= stop.iterations:
-            return "iterations"
-        if stop.stale_iterations is not None and self._stale >= stop.stale_iterations:
-            return "stale_iterations"
-        if stop.seconds is not None and self.seconds >= stop.seconds:
-            return "seconds"
-        return None
-
-
-def solve_learned(
-    network: Network,
-    *,
-    loaded: LoadedModel,
-    method: str,
-    stop: Stop,
-    seed: int,
-    threads: int,
-    started: float,
-    progress: ProgressCallback | None,
-    start: Solution | None = None,
-) -> Result:
-    """Run the learned method of that name; the instance must have passed `diagnose`."""
-    if start is not None:
-        raise OptionError(
-            f"expected a method that goes on from a plan, got {method!r}: "
-            "use 'ruin-recreate' or give no start"
+        return Progress(
+            self.seconds, self.iterations, self.cost, self.iterations - 1 - best
         )
+
+
+def solve_learned(network: Network, context: RunContext) -> Result:
+    """Run a learned method with a loaded model; the instance must be solvable."""
+    context.refuse_warm_start()
     (attempt,) = attempt_together(
         [network],
-        loaded=loaded,
-        method=method,
-        stop=stop,
-        seed=seed,
-        threads=threads,
-        started=started,
-        progress=progress,
+        loaded=context.model,
+        method=context.method,
+        stop=context.stop,
+        seed=context.seed,
+        threads=context.threads,
+        started=context.started,
+        progress=context.progress,
     )
     if attempt.plan is None and attempt.stopped_by == "interrupt":
         raise KeyboardInterrupt
-    return attempt.result(method=method, seed=seed, threads=threads)
+    return attempt.result(method=context.method, seed=context.seed, threads=context.threads)
 
 
 def attempt_together(
@@ -308,7 +275,7 @@ def attempt_together(
     *,
     loaded: LoadedModel,
     method: str,
-    stop: Stop,
+    stop: StopRule,
     seed: int,
     threads: int,
     started: float,
@@ -399,7 +366,7 @@ def _attempt(
     everyone = range(len(attempts))
     run.offer(everyone, plans)
     _offer(attempts, everyone, plans)
-    watch.limit = watch.stop.seconds
+    watch.limit = time_limit(watch.stop)
     # A round that would not be finished in time is lost: better a smaller one.
     in_time = watch.number_in_time(time.perf_counter() - began)
     size, most = max(1, min(_FIRST_ROUND, in_time)), _LARGEST_ROUND[loaded.device.type]
@@ -488,14 +455,15 @@ class _Watch:
     def __init__(
         self,
         attempts: Sequence[Attempt],
-        stop: Stop,
+        stop: StopRule,
         started: float,
         progress: ProgressCallback | None,
     ) -> None:
         self.attempts = attempts
         self.stop = stop
         #: Time limit of what is decoded now, in seconds.
-        self.limit = None if stop.seconds is None else stop.seconds * len(attempts)
+        limit = time_limit(stop)
+        self.limit = None if limit is None else limit * len(attempts)
         self.started = started
         self.progress = progress
         self.reported = started
@@ -512,8 +480,7 @@ class _Watch:
         now = time.perf_counter()
         if self.progress is not None and now - self.reported >= _PROGRESS_SECONDS:
             self.reported = now
-            first = self.attempts[0]
-            self.progress(Progress(now - self.started, first.iterations, first.cost))
+            self.progress(self.attempts[0].progress)
         if self.limit is not None and now - self.started >= self.limit:
             raise _TimeIsUp
 
@@ -548,7 +515,7 @@ def solve_in_batches(
     *,
     loaded: LoadedModel,
     method: str,
-    stop: Stop,
+    stop: StopRule,
     seed: int,
     workers: int,
     finished: Finished,
@@ -614,7 +581,7 @@ def attempt_in_batches(
     *,
     loaded: LoadedModel,
     method: str,
-    stop: Stop,
+    stop: StopRule,
     seed_of: Callable[[int], int],
     threads: int,
     failed: Failed,

@@ -8,10 +8,10 @@ run the same code. Importing this module does not import torch.
 
 from __future__ import annotations
 
-import difflib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from arcfleet._checks import nearest_name
 from arcfleet.errors import OptionError
 
 if TYPE_CHECKING:
@@ -90,8 +90,8 @@ def find_strategy(name: str) -> Strategy:
     """Return the strategy of that name, or raise OptionError with the nearest one."""
     if name in STRATEGIES:
         return STRATEGIES[name]
-    near = difflib.get_close_matches(str(name), STRATEGIES, n=1)
-    hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(STRATEGIES)}"
+    near = nearest_name(name, STRATEGIES)
+    hint = f"did you mean {near!r}?" if near else f"known are {', '.join(STRATEGIES)}"
     raise OptionError(f"expected the name of a decoding strategy, got {name!r}: {hint}")
 
 
@@ -146,7 +146,7 @@ register_strategy(
 register_strategy(
     Strategy(
         name="augmented",
-        summary="learned: best of four greedy rollouts over augmentations, then Split",
+        summary="learned: best of 4 greedy rollouts (augmentations, giant tours), Split",
         decode=_augmented,
         rollouts=4,
         method="daam",

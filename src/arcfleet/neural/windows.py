@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from arcfleet.network import Network
-    from arcfleet.neural.checkpoint import Model
+    from arcfleet.neural.model import Model
     from arcfleet.neural.plans import Plans
 
 
