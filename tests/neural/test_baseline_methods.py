@@ -74,7 +74,7 @@ def test_one_plan_whatever_the_stop_rule(
     first = solve(village, method, stop=Stop(iterations=3), seed=5, model=models[method])
     assert check(village, first.solution).ok
     assert (first.method, first.seed, first.iterations) == (method, 5, 1)
-    for stop in (None, Stop(seconds=600.0), Stop(stale_iterations=4)):
+    for stop in (None, Stop(seconds=600.0), Stop(no_improvement=4)):
         again = solve(village, method, stop=stop, model=models[method], device="cpu")
         assert again.solution == first.solution
     with pytest.warns(WithoutLearnedPlanWarning, match=f"{method} goes without"):
@@ -173,7 +173,7 @@ def test_a_model_is_for_the_methods_of_its_kind(
     village: Instance, models: dict[str, Path], capsys: Capture
 ) -> None:
     for method, kind in (("s2v-dqn", "daam"), ("daam", "vrp-dl"), ("vrp-dl", "s2v-dqn")):
-        wanted = METHODS[method].kind
+        wanted = METHODS[method].model_type
         message = f"expected a model of type '{wanted}', found type '{kind}': name a file"
         with pytest.raises(FileError, match=message):
             solve(village, method, model=models[kind])

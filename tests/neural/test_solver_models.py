@@ -12,7 +12,7 @@ import pytest
 import torch
 
 import arcfleet.paper
-from arcfleet import Instance, Stop, read, solve, solve_many
+from arcfleet import Instance, RunContext, Stop, read, solve, solve_many
 from arcfleet.errors import FileError, OptionError
 from arcfleet.methods import DAAM_METHODS, METHODS, has_model, load_for_method
 from arcfleet.network import Network
@@ -72,16 +72,7 @@ def test_without_a_model_one_sentence_says_so(
             solve(small, method)
     stop = Stop(iterations=1)
     with pytest.raises(OptionError, match="none comes with this version"):
-        METHODS["daam"].run(
-            Network(small),
-            method="daam",
-            stop=stop,
-            seed=0,
-            threads=1,
-            started=0.0,
-            progress=None,
-            start=None,
-        )
+        METHODS["daam"].run(Network(small), RunContext(method="daam", stop=stop))
 
 
 def test_a_loaded_model_is_used_as_it_is(
