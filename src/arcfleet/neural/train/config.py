@@ -9,12 +9,16 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from arcfleet.errors import OptionError
 from arcfleet.neural.checkpoint import find_model_type, sizes_of
-from arcfleet.neural.device import PRECISIONS, Precision
 from arcfleet.neural.model import DaamConfig
 from arcfleet.neural.train.steps import DIRECTIONS, ROUTE_ORDERS, Directions, RouteOrder
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+
+
+Precision = Literal["auto", "float32", "bfloat16"]
+
+PRECISIONS: tuple[Precision, ...] = ("auto", "float32", "bfloat16")
 
 
 # Kind, least and most of a number; a float may be whole, a whole number not a fraction.

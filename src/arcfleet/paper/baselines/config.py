@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from arcfleet.errors import OptionError
-from arcfleet.neural.device import Precision
-from arcfleet.neural.train.config import Limits, PretrainConfig, require_number
+from arcfleet.neural.train.config import Limits, Precision, PretrainConfig, require_number
 from arcfleet.paper.baselines.s2v_dqn import S2vDqnConfig
 from arcfleet.paper.baselines.vrp_dl import VrpDlConfig
 
