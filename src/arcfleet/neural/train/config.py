@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 from arcfleet.errors import OptionError
+from arcfleet.neural.checkpoint import KINDS
 from arcfleet.neural.model import DaamConfig
 
 if TYPE_CHECKING:
@@ -341,12 +342,11 @@ def settings_of(config: TrainingConfig) -> dict[str, Any]:
             found |= value
         else:
             found[name] = value
+    found["model"] = sizes_of(config.model)
     return {**found, "weights": list(config.run.weights)}
 
 
-def config_from(
-    kind: type[AnyConfig], settings: Mapping[str, Any], sizes: type | None = None
-) -> AnyConfig:
+def config_from(kind: type[AnyConfig], settings: Mapping[str, Any]) -> AnyConfig:
     """Make a config of settings by name; what is not given has its default.
 
     Parameters
@@ -354,10 +354,9 @@ def config_from(
     kind
         Class of the config.
     settings
-        Settings by name, the model's sizes in a table `model`. Those of the parts may also
-        stand in tables of their names.
-    sizes
-        Class of the model's sizes; by default that of the config's default.
+        Settings by name, the model's sizes in a table `model`, whose `type` names another
+        model than that of the config's default. Those of the parts may also stand in tables
+        of their names.
 
     Raises
     ------
@@ -375,7 +374,7 @@ def config_from(
             given |= value
         else:
             given[name] = value
-    parts["model"] = sizes_from(sizes or type(parts["model"]), given.pop("model", {}))
+    parts["model"] = sizes_from(type(parts["model"]), given.pop("model", {}))
     own = [each.name for each in fields(kind) if "least" in each.metadata]  # type: ignore[arg-type]
     inner = {
         each.name: name
@@ -395,14 +394,23 @@ def config_from(
 def changed(config: AnyConfig, **settings: Any) -> AnyConfig:
     """Return a config with some settings changed, by name; `model` takes sizes."""
     sizes = settings.pop("model", config.model)
-    given = {**settings_of(config), **settings, "model": asdict(sizes)}
-    return config_from(type(config), given, type(sizes))
+    given = {**settings_of(config), **settings, "model": sizes_of(sizes)}
+    return config_from(type(config), given)
+
+
+def sizes_of(sizes: Any) -> dict[str, Any]:
+    """Return the sizes of a model by name, with its type unless that is DaAM."""
+    name = next(name for name, kind in KINDS.items() if kind.config is type(sizes))
+    return asdict(sizes) if name == "daam" else {"type": name, **asdict(sizes)}
 
 
 def sizes_from(kind: Any, settings: object) -> Any:
-    """Make the sizes of a model of a table."""
+    """Make the sizes of a model of a table; `type` names another class than `kind`."""
     if not isinstance(settings, dict):
         raise OptionError(f"expected model to be a table of sizes, got {settings!r:.40}")
+    settings = dict(settings)
+    if "type" in settings:
+        kind = KINDS[settings.pop("type")].config
     usual = asdict(kind())
     require_known(settings, list(usual), "model.")
     for name, value in settings.items():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
 
@@ -15,9 +14,9 @@ from safetensors.torch import save as save_tensors
 
 from arcfleet.errors import FileError, OptionError
 from arcfleet.instance.atomic import write_bytes_atomically, write_text_atomically
-from arcfleet.neural.checkpoint import KINDS, load_model_of
+from arcfleet.neural.checkpoint import KINDS, load_model, load_model_of
 from arcfleet.neural.device import choose_device, working_type
-from arcfleet.neural.train.config import config_from, require_known, settings_of
+from arcfleet.neural.train.config import config_from, settings_of, sizes_of
 from arcfleet.neural.train.data import open_instances, open_labelled, require_distinct
 from arcfleet.neural.train.distributed import World, init_process_group
 from arcfleet.neural.train.loop import TrainingProgress
@@ -218,8 +217,7 @@ def resolve_config(
     out: Path | str | None = None,
     init: Path | str | None = None,
     device: str = "auto",
-    usual_on_cpu: Mapping[str, Any] | None = None,
-    sizes: type | None = None,
+    on_cpu: Mapping[str, Any] | None = None,
 ) -> AnyConfig:
     """Merge the settings of a run from all their sources.
 
@@ -234,33 +232,26 @@ def resolve_config(
     out
         Folder of the run to resume, whose settings come next; None for a new run.
     init
-        Model file whose sizes replace the default sizes.
+        Model file, whose sizes come after those.
     device
         Name of the device.
-    usual_on_cpu
+    on_cpu
         Defaults on a CPU; by default fewer `tokens`.
-    sizes
-        Class of the model's sizes; by default that of the config.
     """
-    on_cpu = {"tokens": CPU_TOKENS} if usual_on_cpu is None else usual_on_cpu
-    settings: dict[str, Any] = {}
+    sources: list[Mapping[str, Any]] = []
     if choose_device(device).type == "cpu":
-        settings |= on_cpu
-    if out is not None:
-        settings |= saved_settings(out)
-    model: dict[str, Any] = {}
-    for source in (settings, file or {}, given):
-        found = source.get("model", {})
-        if not isinstance(found, dict):
-            raise OptionError(f"expected model to be a table of sizes, got {found!r:.40}")
-        model |= found
-        settings |= source
+        sources.append({"tokens": CPU_TOKENS} if on_cpu is None else on_cpu)
     if init is not None:
-        of_model = sizes or type(kind.__dataclass_fields__["model"].default_factory())  # type: ignore[attr-defined]
-        require_known(model, list(of_model.__dataclass_fields__), "model.")
-        wanted = next(each.model for each in KINDS.values() if each.config is of_model)
-        model = {**asdict(load_model_of(wanted, init)[0].config), **model}
-    return config_from(kind, {**settings, "model": model}, sizes)
+        sources.append({"model": sizes_of(load_model(init)[0].config)})
+    if out is not None:
+        sources.append(saved_settings(out))
+    settings: dict[str, Any] = {}
+    for source in (*sources, file or {}, given):
+        sizes = source.get("model", {})
+        if not isinstance(sizes, dict):
+            raise OptionError(f"expected model to be a table of sizes, got {sizes!r:.40}")
+        settings |= {**source, "model": {**settings.get("model", {}), **sizes}}
+    return config_from(kind, settings)
 
 
 class RunFolder:
