@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 CXX_FILES := $(wildcard cpp/*/*.cpp cpp/*/*.h)
 
-.PHONY: demo test lint types unit bench stub setup clean
+.PHONY: demo test lint types selfcheck unit docs bench stub setup clean
 
 ## demo: set up, then plan a part of Denver by every method and draw the best plan
 demo: setup
@@ -17,8 +17,8 @@ demo: setup
 	@echo "The best plan is in out/denver-plan.json, its picture in out/denver-plan.png;"
 	@echo "open out/denver-plan.html in a browser to see it driven"
 
-## test: set up, then lint, types and tests
-test: setup lint types unit
+## test: set up, then lint, types, the self-check of the C++ core, tests and the site
+test: setup lint types selfcheck unit docs
 
 lint: setup
 	$(BIN)/ruff check .
@@ -29,8 +29,21 @@ lint: setup
 types: setup
 	$(BIN)/mypy
 
+# Built with the address and undefined-behaviour sanitizers, outside of the tests, where no
+# time limit can end it.
+selfcheck: setup
+	PATH="$(CURDIR)/$(BIN):$$PATH" cmake -S . -B build/selfcheck -G Ninja \
+	    -DARCFLEET_PYTHON=OFF -DARCFLEET_SELFCHECK=ON -DARCFLEET_SANITIZE=ON \
+	    -DCMAKE_BUILD_TYPE=RelWithDebInfo --log-level=WARNING
+	PATH="$(CURDIR)/$(BIN):$$PATH" cmake --build build/selfcheck -- --quiet
+	build/selfcheck/selfcheck
+
 unit: setup
 	$(BIN)/pytest -n 2 -q
+
+## docs: build the site into build/site; any warning is an error
+docs: setup
+	$(BIN)/python -m tools.docs
 
 ## bench: the speed of each kernel beside its reference
 bench: setup
@@ -52,7 +65,7 @@ setup: .venv/ready
 	$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt \
 	    scikit-build-core nanobind cmake ninja torch
 	$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt \
-	    --no-build-isolation -e ".[plot,maps,neural,test]"
+	    --no-build-isolation -e ".[plot,maps,neural,docs,test]"
 	touch $@
 
 clean:

@@ -201,7 +201,7 @@ def solve_by_pyvrp(instance: Instance, *, stop: Stop, seed: int) -> Result:
     )
     stopped_by: StoppedBy = "target_cost" if solution.cost <= target else "seconds"
     return Result(
-        instance=instance.name,
+        instance=instance,
         method=method,
         seed=seed,
         threads=1,

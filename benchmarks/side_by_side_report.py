@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import TYPE_CHECKING
 
+from arcfleet._files import read_text
 from arcfleet.bench.store import gap_percent
 from arcfleet.bench.summary import summarise
-from arcfleet.instance.plain_text import read_text
 from arcfleet.paper.report import Report, Section
 from benchmarks.machine import shared_dir
 

@@ -14,9 +14,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from arcfleet.report.tables import table
-from arcfleet.streets.chains import merge_chains
 from arcfleet.streets.files import read_map
-from arcfleet.streets.simplify import largest_strong_part, merge_close_junctions
+from arcfleet.streets.simplify import (
+    largest_strong_part,
+    merge_chains,
+    merge_close_junctions,
+)
 from benchmarks.machine import describe, run_and_exit, shared_dir
 
 if TYPE_CHECKING:

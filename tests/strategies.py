@@ -135,6 +135,7 @@ def instances(
         stated_vehicles=draw(st.none() | st.integers(0, 9)),
         upper_bound=draw(st.none() | st.integers(0, MAX_NODE)) if decorated else None,
         comment=draw(st.text(max_size=10)) if decorated else "",
+        attribution=draw(st.text(max_size=10)) if decorated else "",
         coordinates=(
             tuple(draw(_points(len(nodes)))) if decorated and draw(st.booleans()) else ()
         ),

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from hypothesis import strategies as st
 
-from arcfleet.streets.geodesy import line_lengths
+from arcfleet.instance.geodesy import line_lengths
 from arcfleet.streets.street_map import Street, StreetMap
 
 if TYPE_CHECKING:
@@ -51,4 +51,6 @@ def street_maps(draw: st.DrawFn) -> StreetMap:
                 geometry=line if inner else (),
             )
         )
-    return StreetMap(name="random", junctions=junctions, streets=tuple(streets), credit="c")
+    return StreetMap(
+        name="random", junctions=junctions, streets=tuple(streets), attribution="c"
+    )

@@ -1,41 +1,86 @@
 """Plans routes for fleets that work along streets.
 
 >>> import arcfleet
->>> instance = arcfleet.read("town.dat")            # doctest: +SKIP
->>> result = arcfleet.solve(instance, seed=1)       # doctest: +SKIP
->>> print(result.summary())                         # doctest: +SKIP
+>>> streets = arcfleet.read_map("town.osm.pbf")              # doctest: +SKIP
+>>> instance = arcfleet.make_scene(streets, capacity=3000)   # doctest: +SKIP
+>>> result = arcfleet.solve(instance, seconds=10, seed=1)    # doctest: +SKIP
+>>> print(result)                                            # doctest: +SKIP
+>>> arcfleet.write_html(instance, result.solution, "plan.html")  # doctest: +SKIP
 """
 
-from arcfleet.batch import Failure, solve_many
-from arcfleet.errors import ArcfleetError
+from arcfleet.batch import BatchProgress, Failure, solve_many
+from arcfleet.errors import (
+    ArcfleetError,
+    FileError,
+    FormatWarning,
+    InstanceError,
+    MapError,
+    OptionError,
+    SolutionError,
+    UnsolvableError,
+)
 from arcfleet.instance import Instance, Link
-from arcfleet.instance.diagnose import diagnose
+from arcfleet.instance.diagnose import Problem, diagnose
 from arcfleet.instance.files import read, write
-from arcfleet.methods import METHODS, solve
-from arcfleet.search import Result, Stop
-from arcfleet.solution import Route, Service, Solution
-from arcfleet.solution.checker import check
+from arcfleet.methods import METHODS, Method, solve
+from arcfleet.report.html_map import write_html
+from arcfleet.report.plot import plot
+from arcfleet.search import Improvement, Progress, Result, Stop
+from arcfleet.solution import Route, Service, Solution, Step
+from arcfleet.solution.checker import Report, check
 from arcfleet.solution.files import read_solution, write_solution
+from arcfleet.solution.geojson import write_geojson
+from arcfleet.solution.gpx import write_gpx
+from arcfleet.streets import Street, StreetMap
+from arcfleet.streets.area import Box, Circle, Polygons
+from arcfleet.streets.files import read_map
+from arcfleet.streets.scene import SceneRules, make_scene
 
 __version__ = "0.1.0"
 
 __all__ = [
     "METHODS",
     "ArcfleetError",
+    "BatchProgress",
+    "Box",
+    "Circle",
     "Failure",
+    "FileError",
+    "FormatWarning",
+    "Improvement",
     "Instance",
+    "InstanceError",
     "Link",
+    "MapError",
+    "Method",
+    "OptionError",
+    "Polygons",
+    "Problem",
+    "Progress",
+    "Report",
     "Result",
     "Route",
+    "SceneRules",
     "Service",
     "Solution",
+    "SolutionError",
+    "Step",
     "Stop",
+    "Street",
+    "StreetMap",
+    "UnsolvableError",
     "check",
     "diagnose",
+    "make_scene",
+    "plot",
     "read",
+    "read_map",
     "read_solution",
     "solve",
     "solve_many",
     "write",
+    "write_geojson",
+    "write_gpx",
+    "write_html",
     "write_solution",
 ]

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from arcfleet._checks import check_whole_number
 from arcfleet.errors import ArcfleetError, OptionError
 from arcfleet.instance import Instance
-from arcfleet.instance.files import read
-from arcfleet.methods import chosen_stop, find_method, load_for_method, solve
-from arcfleet.search.stop import Stop, check_whole_number
+from arcfleet.methods import as_instance, chosen_stop, find_method, load_for_method, solve
 from arcfleet.workers import TaskFailure, child_seed, run_tasks
 
 if TYPE_CHECKING:
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
 
     from arcfleet.neural.solver import LoadedModel
     from arcfleet.search import ProgressCallback, Result
+    from arcfleet.search.stop import Stop
 
 MOST_WORKERS = 256
 
@@ -68,6 +68,7 @@ def solve_many(
     method: str = "auto",
     *,
     stop: Stop | None = None,
+    seconds: float | None = None,
     seed: int = 0,
     workers: int = 1,
     progress: BatchProgressCallback | None = None,
@@ -95,7 +96,9 @@ def solve_many(
     method
         One of `METHODS`, or "auto" for the one that serves best.
     stop
-        When to end each search; by default what is usual for the method.
+        Stop rule of each search; by default that of the method.
+    seconds
+        Time limit of each search, short for `stop=Stop(seconds=...)`.
     seed
         Instance i is solved with `child_seed(seed, i)`, which its Result names.
     workers
@@ -118,7 +121,7 @@ def solve_many(
         If the model file is none or damaged.
     """
     chosen = find_method(method)
-    stop = chosen_stop(chosen, stop)
+    stop = chosen_stop(chosen, stop, seconds)
     check_whole_number("seed", seed, 0, 2**64 - 1)
     check_whole_number("workers", workers, 1, MOST_WORKERS)
     if isinstance(instances, str | Path | Instance):
@@ -151,7 +154,7 @@ def solve_many(
     def readable() -> Iterator[tuple[int, Instance]]:
         for position, source in enumerate(given):
             try:
-                instance = source if isinstance(source, Instance) else _read(source)
+                instance = as_instance(source)
             except ArcfleetError as error:
                 keep(position, Failure(instance=names[position], message=str(error)))
                 continue
@@ -199,11 +202,3 @@ class _Job:
 
 def _solve_job(job: _Job, progress: ProgressCallback) -> Result:
     return solve(job.instance, job.method, stop=job.stop, seed=job.seed, progress=progress)
-
-
-def _read(source: object) -> Instance:
-    if not isinstance(source, str | Path):
-        raise OptionError(
-            f"expected an Instance or the path of one, got {type(source).__name__}"
-        )
-    return read(source)

@@ -10,20 +10,22 @@ import os
 import time
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from arcfleet._checks import check_whole_number
 from arcfleet.errors import OptionError
 from arcfleet.instance import Instance
 from arcfleet.instance.diagnose import require_solvable
+from arcfleet.instance.files import read
 from arcfleet.network import Network
 from arcfleet.search.maens import maens
 from arcfleet.search.path_scanning import PATH_SCANNING_VARIANTS, path_scanning
 from arcfleet.search.ruin_recreate import ruin_recreate
-from arcfleet.search.stop import Stop, check_whole_number
+from arcfleet.search.stop import Stop
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from pathlib import Path
 
     from arcfleet.neural.solver import LoadedModel
     from arcfleet.search import ProgressCallback, Result
@@ -194,16 +196,16 @@ def has_model(kind: str = "daam") -> bool:
     """Say whether methods of a kind run as they are: model shipped, torch installed."""
     from arcfleet.neural.checkpoint import missing_package, shipped_model
 
-    return shipped_model(kind).is_file() and missing_package() is None
+    return shipped_model(kind) is not None and missing_package() is None
 
 
 def _kind_of_file(model: Path | str) -> str:
     from arcfleet.neural.checkpoint import require_packages
 
     require_packages("reading a model")
-    from arcfleet.neural.checkpoint import read_model_info
+    from arcfleet.neural.checkpoint import find_model_type, read_model_info
 
-    return read_model_info(model).kind
+    return find_model_type(read_model_info(model).model_type).serves
 
 
 def _runner(method: Method, loaded: LoadedModel | None) -> Runner:
@@ -268,20 +270,6 @@ _LEARNED_METHODS = (
         run=_learned,
         kind="daam",
     ),
-    Method(
-        name="s2v-dqn",
-        summary="learned baseline: the best value at each step (Khalil et al., with GAT)",
-        default_stop=Stop(iterations=1),
-        run=_learned,
-        kind="s2v-dqn",
-    ),
-    Method(
-        name="vrp-dl",
-        summary="learned baseline: a recurrent decoder that points (Nazari et al.)",
-        default_stop=Stop(iterations=1),
-        run=_learned,
-        kind="vrp-dl",
-    ),
 )
 
 #: Names of the methods that need a model.
@@ -317,10 +305,11 @@ METHODS |= {method.name: method for method in _LEARNED_METHODS}
 
 
 def solve(
-    instance: Instance,
+    instance: Instance | Path | str,
     method: str = "auto",
     *,
     stop: Stop | None = None,
+    seconds: float | None = None,
     seed: int = 0,
     threads: int = 1,
     progress: ProgressCallback | None = None,
@@ -337,19 +326,21 @@ def solve(
     Parameters
     ----------
     instance
-        What is to be solved.
+        The instance, or the path of its file.
     method
         One of `METHODS`, or "auto" for the one that serves best.
     stop
-        When to end; by default what is usual for the method.
+        Stop rule; by default that of the method.
+    seconds
+        Time limit, short for `stop=Stop(seconds=...)`.
     seed
-        Of all random choices.
+        Seed of the random number generator.
     threads
-        Threads to use; 0 means one per core.
+        Number of threads; 0 means one per core.
     progress
-        Called several times a second.
+        Callback, called several times a second.
     start
-        A plan to go on from, for methods that can. Its directions are chosen anew.
+        Plan to warm-start from, for methods that can. Its directions are chosen anew.
     model
         Model file of a learned method, or what `load_for_method` gave; by default the one
         that is shipped. Loading it does not count as time of the search.
@@ -367,14 +358,11 @@ def solve(
         If the model file is none or damaged.
     """
     chosen = find_method(method)
-    if not isinstance(instance, Instance):
-        raise OptionError(
-            f"expected an Instance, got {type(instance).__name__}: use arcfleet.read"
-        )
+    instance = as_instance(instance)
     check_whole_number("seed", seed, 0, 2**64 - 1)
     check_whole_number("threads", threads, 0, 1024)
     threads = threads or os.cpu_count() or 1
-    stop = chosen_stop(chosen, stop)
+    stop = chosen_stop(chosen, stop, seconds)
     if not instance.required:
         stop = Stop(iterations=1)  # there is nothing to search for
     run = _runner(chosen, load_for_method(chosen, model, device))
@@ -392,8 +380,25 @@ def solve(
     )
 
 
-def chosen_stop(method: Method, stop: Stop | None) -> Stop:
-    """Give the stop rule, or the method's usual one; raise OptionError if it is unfit."""
+def as_instance(source: object) -> Instance:
+    """Return an instance, reading it if it is the path of a file."""
+    if isinstance(source, str | Path):
+        return read(source)
+    if not isinstance(source, Instance):
+        raise OptionError(
+            f"expected an Instance or the path of one, got {type(source).__name__}"
+        )
+    return source
+
+
+def chosen_stop(method: Method, stop: Stop | None, seconds: float | None = None) -> Stop:
+    """Return the stop rule, or that of the method; raise OptionError if it is unfit."""
+    if seconds is not None:
+        if stop is not None:
+            raise OptionError(
+                "expected either seconds or stop, got both: use Stop(seconds=...)"
+            )
+        stop = Stop(seconds=seconds)
     if stop is None:
         return method.default_stop
     if not isinstance(stop, Stop):

@@ -111,7 +111,7 @@ def test_opens_from_disk_without_errors_or_requests(village: Browser) -> None:
     assert village.run("return performance.getEntriesByType('resource').length") == 0
     assert village.run("return document.title") == "village: plan"
     assert village.run("return document.getElementById('comment').textContent") == (
-        VILLAGE.comment
+        VILLAGE.notice
     )
     plan = plan_of(VILLAGE)
     rows = village.run(

@@ -33,15 +33,6 @@ def test_the_list_of_methods_and_other_searches_need_no_torch() -> None:
     assert ran.stdout.splitlines()[-1] == "[]"
 
 
-def test_searching_on_from_a_learned_plan_needs_no_torch() -> None:
-    # The processes of solve_many do this; torch in each would cost seconds and memory.
-    code = "import sys, arcfleet.neural.hybrid\nprint('torch' in sys.modules)"
-    ran = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    )
-    assert ran.stdout.strip() == "False"
-
-
 def test_only_network_and_search_call_the_extension() -> None:
     # import-linter sees Python modules only, so this rule is held here.
     callers = set()

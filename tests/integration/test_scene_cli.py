@@ -16,7 +16,7 @@ from tests.shared_data import maps_dir
 ROOT = Path(__file__).parents[2]
 EXAMPLE = "src/arcfleet/instance/examples/denver.json"
 DENVER = ROOT / EXAMPLE
-CREDIT = "© OpenStreetMap contributors, ODbL 1.0"
+ATTRIBUTION = "© OpenStreetMap contributors, ODbL 1.0"
 
 
 def arcfleet(*arguments: object) -> subprocess.CompletedProcess[str]:
@@ -85,10 +85,10 @@ def test_the_shortest_command(town: Path, tmp_path: Path) -> None:
         "tasks         4, total demand 3876",
         "least routes  2 of capacity 3000",
         "dropped       1 junction and 1 street (0.8 km) without a way there and back",
-        f"credit        {CREDIT}",
+        f"attribution   {ATTRIBUTION}",
     ]
     instance = read(out)
-    assert instance.comment == CREDIT
+    assert instance.attribution == ATTRIBUTION
     assert instance.links[1].geometry[1] == (-70.9895, 42.005)
     assert arcfleet("info", out).returncode == 0
     plan = tmp_path / "plan.json"
@@ -120,7 +120,8 @@ def test_all_options_together(town: Path, tmp_path: Path) -> None:
     facts = json.loads(ran.stdout)
     instance = read(out)
     assert (facts["name"], facts["depot"]) == ("square", 3)
-    assert facts["comment"] == instance.comment == f"{CREDIT}; a test"
+    assert facts["comment"] == instance.comment == "a test"
+    assert facts["attribution"] == instance.attribution == ATTRIBUTION
     assert 100 < facts["depot_metres"] < 150
     assert (facts["junctions"], facts["streets"], facts["one_way"]) == (4, 4, 0)
     assert facts["outside"] == {"junctions": 1, "streets": 1, "metres": 827}
@@ -260,7 +261,7 @@ def test_an_openstreetmap_extract(tmp_path: Path) -> None:
     assert (ran.returncode, ran.stderr) == (0, "")
     facts = json.loads(ran.stdout)
     instance = read(out)
-    assert instance.comment == CREDIT
+    assert instance.attribution == ATTRIBUTION
     assert diagnose(instance) == ()
     assert 0 < facts["tasks"] == len(instance.required) < len(instance.links)
     assert facts["streets"] > 400
@@ -283,9 +284,8 @@ def test_the_example_is_a_part_of_denver() -> None:
 
 
 def check_example(instance: Instance) -> None:
-    assert instance.comment == (
-        f"{CREDIT}; downtown Denver as carried by nrel.routee.compass 0.19.5"
-    )
+    assert instance.comment == "downtown Denver as carried by nrel.routee.compass 0.19.5"
+    assert instance.attribution == ATTRIBUTION
     assert 100 <= len(instance.links) <= 150
     assert 5 <= -(-instance.total_demand // instance.capacity) <= 8
     assert any(link.one_way for link in instance.links)

@@ -26,8 +26,7 @@ from arcfleet.neural.batch import (
 )
 from arcfleet.neural.geometry import MOST_LANDMARKS, classical_mds, landmark_nodes
 from arcfleet.streets.files import read_map
-from arcfleet.streets.scene import make_scene
-from arcfleet.streets.scene_rules import SceneRules
+from arcfleet.streets.scene import SceneRules, cut_scene
 from tests.shared_data import maps_dir
 from tests.strategies import connected_instances
 
@@ -321,7 +320,7 @@ def test_an_instance_without_a_way_is_refused(dataset: Dataset) -> None:
 
 def test_a_real_map_with_more_nodes_than_landmarks() -> None:
     rules = SceneRules(capacity=50, demand=1, serve_kinds=("primary",))
-    instance = make_scene(read_map(maps_dir() / "monaco"), rules).instance
+    instance = cut_scene(read_map(maps_dir() / "monaco"), rules).instance
     assert len(instance.nodes) > MOST_LANDMARKS
     batch = from_instances([instance])
     assert batch.features.isfinite().all()

@@ -91,7 +91,7 @@ def test_outcomes_are_in_order_and_as_alone(
         if not isinstance(outcome, Result):
             continue
         instance = source if isinstance(source, Instance) else read(source)
-        assert (outcome.instance, outcome.method) == (instance.name, method)
+        assert (outcome.instance.name, outcome.method) == (instance.name, method)
         assert check(instance, outcome.solution).ok
         seed = child_seed(7, position)
         if method != "daam-sample":
@@ -278,7 +278,7 @@ def test_a_mistake_in_one_batch_does_not_lose_the_others(
 
 def require_learned(instance: Instance, outcome: Result | Failure, model: Path) -> None:
     assert isinstance(outcome, Result)
-    assert (outcome.instance, outcome.method) == (instance.name, "hybrid")
+    assert (outcome.instance.name, outcome.method) == (instance.name, "hybrid")
     assert outcome.stopped_by == "interrupt"
     assert outcome.cost <= solve(instance, "daam-greedy", model=model).cost
     assert outcome.history[0].seconds <= outcome.seconds

@@ -21,8 +21,7 @@ from arcfleet.neural.geometry import (
     top_eigenpairs,
 )
 from arcfleet.streets.files import read_map
-from arcfleet.streets.scene import make_scene
-from arcfleet.streets.scene_rules import SceneRules
+from arcfleet.streets.scene import SceneRules, cut_scene
 from arcfleet.streets.street_arrays import StreetArrays, to_arrays
 from arcfleet.streets.tasks import TASK_SETS, PieceCutter
 from tests.shared_data import maps_dir
@@ -212,7 +211,7 @@ def test_landmarks_that_are_all_nodes_give_classical_mds(one_way: float) -> None
 
 
 def test_landmarks_come_close_to_all_nodes_of_a_real_map() -> None:
-    instance = make_scene(
+    instance = cut_scene(
         read_map(maps_dir() / "monaco"), SceneRules(capacity=9, demand=1)
     ).instance
     landmarks = landmark_nodes(len(instance.nodes))

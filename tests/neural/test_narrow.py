@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     Decode = Callable[[Policy, ArcBatch], Rollout]
 
-HIDDEN = replace(SMALL, inputs="mds+gat+skip", features="more+spare", served="hidden")
+HIDDEN = SMALL
 
 
 class LooksAtAll:

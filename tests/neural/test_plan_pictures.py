@@ -21,13 +21,13 @@ from arcfleet.neural.train import pictures as plan_pictures
 from arcfleet.neural.train.data import open_labelled
 from arcfleet.neural.train.pictures import draw_examples
 from arcfleet.report.layout import layout
-from arcfleet.report.scene_plot import draw_scenes
+from arcfleet.report.plot import draw_scenes
 from tests.neural.quick_pretraining import QUICK, TINY, data_folder, run
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from arcfleet.report.scene_plot import ScenePlans
+    from arcfleet.report.plot import ScenePlans
 
 
 @pytest.fixture(scope="module")

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from arcfleet.neural.batch import Bucket
     from arcfleet.neural.train.loop import TrainingProgress
     from arcfleet.neural.train.steps import LearningForm, Lesson
-    from arcfleet.report.scene_plot import ScenePlans
+    from arcfleet.report.plot import ScenePlans
 
 
 @pytest.fixture(scope="module")

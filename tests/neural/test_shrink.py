@@ -14,7 +14,7 @@ from arcfleet.neural.env import State, action_mask
 from tests.neural.batches import random_batch, random_rollout
 from tests.neural.test_daam import SMALL, exact, make_model
 
-HIDDEN = replace(SMALL, inputs="mds+gat+skip", features="more+spare", served="hidden")
+HIDDEN = SMALL
 
 
 @given(

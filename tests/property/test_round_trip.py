@@ -88,6 +88,7 @@ def test_text_refuses_what_it_would_change(
         coordinates=(),
         name=again.name,
         comment=again.comment,
+        attribution=again.attribution,
         upper_bound=again.upper_bound,
     )
     # ... and whatever else differs was told.

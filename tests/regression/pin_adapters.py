@@ -18,8 +18,8 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+import arcfleet.paper  # noqa: F401  (enters the models and methods of the paper)
 from arcfleet import METHODS, Stop, check, read, solve
-from arcfleet.methods import LEARNED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -41,12 +41,12 @@ def instance_names() -> list[str]:
 
 def classical_methods() -> list[str]:
     """Return the names of all methods that need no model."""
-    return [name for name in METHODS if name not in LEARNED]
+    return [name for name, method in METHODS.items() if not method.is_learned]
 
 
 def learned_methods() -> list[str]:
     """Return the names of all methods that need a model."""
-    return list(LEARNED)
+    return [name for name, method in METHODS.items() if method.is_learned]
 
 
 def solve_cost(
@@ -67,7 +67,7 @@ def solve_cost(
     """
     loaded = read(INSTANCES / f"{instance}.json")
     stop = None if iterations is None else Stop(iterations=iterations)
-    options: dict[str, Any] = {"device": "cpu"} if method in LEARNED else {}
+    options: dict[str, Any] = {"device": "cpu"} if METHODS[method].is_learned else {}
     result = solve(loaded, method, stop=stop, seed=seed, threads=1, **options)
     report = check(loaded, result.solution)
     assert report.ok, f"{method} on {instance}: {report}"
@@ -219,11 +219,9 @@ def _one_thread() -> Iterator[None]:
 
 
 def _sizes(weights: Path) -> dict[str, Any]:
-    from dataclasses import asdict
+    from arcfleet.neural.checkpoint import load_model, sizes_of
 
-    from arcfleet.neural.checkpoint import load_model
-
-    return {"model": asdict(load_model(weights)[0].config)}
+    return {"model": sizes_of(load_model(weights)[0].config)}
 
 
 def _losses(out: Path) -> list[float]:

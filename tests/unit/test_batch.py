@@ -34,7 +34,7 @@ def test_order_seeds_and_plans_do_not_depend_on_the_workers(workers: int) -> Non
         instance = source if isinstance(source, Instance) else read(source)
         assert isinstance(outcome, Result)
         expected = solve(instance, stop=STOP, seed=child_seed(7, position))
-        assert (outcome.instance, outcome.seed) == (instance.name, expected.seed)
+        assert (outcome.instance.name, outcome.seed) == (instance.name, expected.seed)
         assert outcome.solution == expected.solution
         assert check(instance, outcome.solution).ok
     assert len({child_seed(7, i) for i in range(4)} | {child_seed(8, 0)}) == 5

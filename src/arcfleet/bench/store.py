@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import arcfleet
+from arcfleet._files import check_writable
 from arcfleet.errors import FileError, FormatWarning
-from arcfleet.instance.atomic import check_writable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -10,9 +10,9 @@ import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
+from arcfleet._files import read_text
 from arcfleet.bench.store import checkout
 from arcfleet.errors import FileError, OptionError
-from arcfleet.instance.plain_text import read_text
 
 _KEYS = {"summary", "folder", "references", "sets"}
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from arcfleet.bench.store import gap_percent
-from arcfleet.report.anytime import Curve
+from arcfleet.report.charts import Curve
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

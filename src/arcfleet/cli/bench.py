@@ -82,6 +82,7 @@ def add_parser(commands: Commands) -> None:
 
 def run(options: Namespace) -> int:
     """Run the command."""
+    from arcfleet._checks import check_whole_number
     from arcfleet.batch import MOST_WORKERS
     from arcfleet.bench.run import plan_runs, run_benchmark, runs_left
     from arcfleet.bench.store import RecordFile
@@ -89,7 +90,6 @@ def run(options: Namespace) -> int:
     from arcfleet.bench.summary import summarise
     from arcfleet.cli.progress import benchmark_bar
     from arcfleet.methods import find_method, load_for_methods
-    from arcfleet.search.stop import check_whole_number
 
     check_whole_number("--workers", options.workers, 1, MOST_WORKERS)
     picture = _picture(options)
@@ -122,7 +122,7 @@ def run(options: Namespace) -> int:
     rows = summarise(valid)
     if picture is not None and valid:
         from arcfleet.bench.summary import anytime_curves
-        from arcfleet.report.anytime import plot_anytime
+        from arcfleet.report.charts import plot_anytime
 
         plot_anytime(anytime_curves(valid), picture)
     if options.json:
@@ -138,7 +138,7 @@ def _picture(options: Namespace) -> Path | None:
     if options.plot is None:
         return None
     from arcfleet.errors import OptionError
-    from arcfleet.report.plot import check_plottable
+    from arcfleet.report.picture import check_plottable
 
     picture = Path(f"{options.plot}-anytime.png")
     check_plottable(picture)

@@ -264,7 +264,7 @@ def _facts(
 
 def _check_outputs(options: Namespace) -> None:
     """Find out before the searches what would prevent writing after them."""
-    from arcfleet.instance.atomic import check_writable
+    from arcfleet._files import check_writable
 
     check_distinct(options, "instance", "out", *VIEWS)
     if options.out is not None:
@@ -277,5 +277,5 @@ def _write(options: Namespace, instance: Instance, best: Result) -> None:
     if options.out is not None:
         from arcfleet.solution.files import write_solution
 
-        write_solution(best.solution, instance, options.out, seconds=best.seconds)
+        write_solution(instance, best.solution, options.out, seconds=best.seconds)
     write_views(options, instance, best.solution)

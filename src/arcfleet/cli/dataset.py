@@ -217,7 +217,7 @@ def run_info(options: Namespace) -> int:
 
     if options.plot is not None:
         from arcfleet.report.dataset_plot import plot_datasets
-        from arcfleet.report.plot import check_plottable
+        from arcfleet.report.picture import check_plottable
 
         check_plottable(options.plot)
     datasets = [Dataset.open(path) for path in options.datasets]
@@ -276,5 +276,5 @@ def _figures(dataset: Dataset, facts: DatasetStatistics, label: str) -> DatasetF
         ends=np.column_stack([piece.tail, piece.head]).astype(np.int64),
         required=piece.demand > 0,
         depot=piece.depot,
-        credit=dataset.credit,
+        attribution=dataset.credit,
     )

@@ -74,9 +74,9 @@ def add_run_options(parser: ArgumentParser) -> None:
 
 def check_run_options(options: Namespace) -> None:
     """Raise what is wrong before the work begins."""
+    from arcfleet._checks import check_whole_number
     from arcfleet.batch import MOST_WORKERS
     from arcfleet.paper.report import make_folder
-    from arcfleet.search.stop import check_whole_number
 
     check_whole_number("--workers", options.workers, 1, MOST_WORKERS)
     check_whole_number("--seed", options.seed, 0, 2**64 - 1)
@@ -87,7 +87,7 @@ def check_run_options(options: Namespace) -> None:
 def check_figures(options: Namespace) -> None:
     """Raise OptionError where figures are wanted and cannot be drawn."""
     if not options.no_figures:
-        from arcfleet.report.plot import check_plottable
+        from arcfleet.report.picture import check_plottable
 
         check_plottable(options.out / "figure.png")
 

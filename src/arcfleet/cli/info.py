@@ -31,12 +31,13 @@ def add_parser(commands: Commands) -> None:
 
 def run(options: Namespace) -> int:
     """Run the command."""
+    from arcfleet._checks import one_line
     from arcfleet.instance.diagnose import diagnose
     from arcfleet.instance.files import read
-    from arcfleet.search.result import one_line
 
     if options.plot is not None:
-        from arcfleet.report.plot import check_plottable, plot
+        from arcfleet.report.picture import check_plottable
+        from arcfleet.report.plot import plot
 
         check_plottable(options.plot)
     instance = read(options.instance)

@@ -53,7 +53,7 @@ def run(options: Namespace) -> int:
         return 0
     rows: list[tuple[str, object]] = [
         ("file", path),
-        ("kind", info.kind),
+        ("kind", info.model_type),
         ("parameters", info.parameters),
         ("bytes", info.bytes),
         ("dtype", info.dtype),
@@ -72,7 +72,7 @@ def run(options: Namespace) -> int:
 
 def _brief(value: object) -> str:
     """Give a fact in one line; what holds many is for --json."""
-    from arcfleet.search.result import one_line
+    from arcfleet._checks import one_line
 
     if isinstance(value, dict | list):
         return f"{len(value)} entries, see --json"

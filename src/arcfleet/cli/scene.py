@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from arcfleet.cli.options import Commands
     from arcfleet.streets.area import Area
-    from arcfleet.streets.scene_rules import Demand
+    from arcfleet.streets.scene import Demand
     from arcfleet.streets.street_map import StreetMap
 
 _EXAMPLES = """\
@@ -118,7 +118,9 @@ def add_parser(commands: Commands) -> None:
         "--seed", type=whole_number, default=0, metavar="N", help="of --demand LO-HI"
     )
     parser.add_argument("--name", metavar="TEXT", help="by default the map's")
-    parser.add_argument("--remark", default="", metavar="TEXT", help="kept with the credit")
+    parser.add_argument(
+        "--remark", default="", metavar="TEXT", help="comment of the instance"
+    )
     parser.add_argument(
         "-o",
         "--out",
@@ -133,12 +135,11 @@ def add_parser(commands: Commands) -> None:
 
 def run(options: Namespace) -> int:
     """Run the command."""
+    from arcfleet._files import check_writable
     from arcfleet.cli.scene_report import facts, summary
     from arcfleet.errors import OptionError
-    from arcfleet.instance.atomic import check_writable
     from arcfleet.instance.files import format_of, write
-    from arcfleet.streets.scene import make_scene
-    from arcfleet.streets.scene_rules import SceneRules
+    from arcfleet.streets.scene import SceneRules, cut_scene
     from arcfleet.streets.simplify import merge_close_junctions
 
     check_writable(options.out)
@@ -164,7 +165,7 @@ def run(options: Namespace) -> int:
     merged = street_map
     if options.merge is not None:
         merged = merge_close_junctions(street_map, options.merge)
-    scene = make_scene(merged, rules)
+    scene = cut_scene(merged, rules)
     write(scene.instance, options.out)
     merged_away = {
         "junctions": len(street_map.junctions) - len(merged.junctions),

@@ -32,6 +32,7 @@ def facts(scene: Scene) -> dict[str, object]:
         "outside": _dropped_facts(scene.outside),
         "cut_off": _dropped_facts(scene.cut_off),
         "comment": instance.comment,
+        "attribution": instance.attribution,
     }
 
 
@@ -53,7 +54,7 @@ def summary(scene: Scene, merged_away: dict[str, int]) -> str:
     merged_away
         How many junctions and streets of the map became part of others before.
     """
-    from arcfleet.search.result import one_line
+    from arcfleet._checks import one_line
 
     known = facts(scene)
     depot = "the most central junction"
@@ -80,8 +81,8 @@ def summary(scene: Scene, merged_away: dict[str, int]) -> str:
         if dropped.junctions or dropped.streets:
             counts = _counts(dropped.junctions, dropped.streets)
             lines.append(f"dropped       {counts} ({dropped.metres / 1000:.1f} km) {why}")
-    if scene.instance.comment:
-        lines.append(f"credit        {one_line(scene.instance.comment)}")
+    if scene.instance.notice:
+        lines.append(f"attribution   {one_line(scene.instance.notice)}")
     return "\n".join(lines)
 
 

@@ -158,7 +158,7 @@ def _stop(options: Namespace, usual: Stop) -> Stop:
 
 def _check_outputs(options: Namespace) -> None:
     """Find out before the search what would prevent writing after it."""
-    from arcfleet.instance.atomic import check_writable
+    from arcfleet._files import check_writable
 
     check_distinct(options, "instance", "out", *VIEWS)
     if options.out is not None:
@@ -170,5 +170,5 @@ def _write(options: Namespace, instance: Instance, result: Result) -> None:
     if options.out is not None:
         from arcfleet.solution.files import write_solution
 
-        write_solution(result.solution, instance, options.out, seconds=result.seconds)
+        write_solution(instance, result.solution, options.out, seconds=result.seconds)
     write_views(options, instance, result.solution)

@@ -63,7 +63,7 @@ def check_views(options: Namespace) -> None:
         "gpx": check_gpx,
     }
     if options.plot is not None:
-        from arcfleet.report.plot import check_plottable
+        from arcfleet.report.picture import check_plottable
 
         checks["plot"] = check_plottable
     for view, check in checks.items():

@@ -11,18 +11,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from arcfleet._checks import check_whole_number
+from arcfleet._files import check_writable
 from arcfleet.datasets.array_file import require_npz, require_same_facts
 from arcfleet.datasets.dataset import Dataset
 from arcfleet.datasets.label_log import LabelChunk, LabelLog
 from arcfleet.datasets.labels import Labels, labels_path, open_labels, write_labels
 from arcfleet.datasets.make import CountCallback, raise_failures
 from arcfleet.errors import FileError, OptionError, UnsolvableError
-from arcfleet.instance.atomic import check_writable
 from arcfleet.instance.diagnose import require_solvable
 from arcfleet.network import Network
 from arcfleet.search.maens import MaensSettings, maens
 from arcfleet.search.ruin_recreate import RuinRecreateSettings, ruin_recreate
-from arcfleet.search.stop import Stop, check_whole_number
+from arcfleet.search.stop import Stop
 from arcfleet.workers import TaskFailure, child_seed, run_tasks
 
 if TYPE_CHECKING:

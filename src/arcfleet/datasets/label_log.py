@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from arcfleet._files import check_writable
 from arcfleet.errors import FileError, FormatWarning
-from arcfleet.instance.atomic import check_writable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

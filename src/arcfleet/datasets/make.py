@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from arcfleet._checks import check_whole_number
+from arcfleet._files import check_writable
 from arcfleet.datasets.array_file import require_npz, require_same_facts
 from arcfleet.datasets.chunk_folder import ChunkFolder, read_streets, remove_leftover
 from arcfleet.datasets.dataset import Dataset, pieces_to_arrays, write_dataset
@@ -23,9 +25,7 @@ from arcfleet.datasets.street_source import (
     synthetic_towns,
 )
 from arcfleet.errors import ArcfleetError, MapError, OptionError
-from arcfleet.instance.atomic import check_writable
 from arcfleet.search.progress import Progress
-from arcfleet.search.stop import check_whole_number
 from arcfleet.streets.street_arrays import BANDS, Split
 from arcfleet.streets.tasks import CAPACITY, PieceCutter, TaskSet, find_task_set
 from arcfleet.workers import TaskFailure, run_tasks

@@ -62,7 +62,7 @@ def map_streets(
             street_map = merge_close_junctions(street_map, merge_metres)
         parts.append(band(to_arrays(street_map, mixed=mixed), split))
         names.append(street_map.name)
-        credits.append(street_map.credit)
+        credits.append(street_map.attribution)
     return join(parts), names, "; ".join(dict.fromkeys(filter(None, credits)))
 
 

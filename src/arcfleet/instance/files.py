@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-import difflib
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from arcfleet._checks import nearest_name
+from arcfleet._files import quote, read_text, write_text_atomically
 from arcfleet.errors import FileError, OptionError
-from arcfleet.instance.atomic import write_text_atomically
-from arcfleet.instance.formats.carplib import ENGLISH, SPANISH
-from arcfleet.instance.formats.json_format import format_json, read_json
-from arcfleet.instance.formats.keyed_reader import read_keyed_text
-from arcfleet.instance.formats.keyed_writer import format_keyed_text, require_no_obstacle
-from arcfleet.instance.formats.mcarp import MCARP
-from arcfleet.instance.plain_text import quote, read_text
+from arcfleet.instance.formats import FORMATS
 
 if TYPE_CHECKING:
     from arcfleet.instance.instance import Instance
 
-_FORMATS = ("carplib", "mcarp", "json")
-_SUFFIXES = {".dat": "carplib", ".txt": "mcarp", ".json": "json"}
 #: Names of files that people take to a planner first.
 _STREET_MAPS = (".pbf", ".osm", ".osm.gz", ".osm.bz2", ".geojson")
 _EXAMPLE = "example:"
@@ -43,9 +36,9 @@ def read(path: Path | str) -> Instance:
             "`arcfleet scene`",
         )
     text = read_text(path)
-    if text.lstrip().startswith(("{", "[")):
-        return read_json(path, text)
-    return read_keyed_text(path, text, (SPANISH, ENGLISH, MCARP))
+    recognised = (entry for entry in FORMATS.values() if entry.recognise(text))
+    # What no format recognises goes to the keyed text's reader, which names the line.
+    return next(recognised, FORMATS["carplib"]).read(path, text)
 
 
 def _read_example(name: str) -> Instance:
@@ -55,7 +48,7 @@ def _read_example(name: str) -> Instance:
         known = " or ".join(_EXAMPLE + each for each in names)
         raise OptionError(f"expected {known}, got {quote(_EXAMPLE + name)}")
     text = (folder / f"{name}.json").read_text(encoding="utf-8")
-    return read_json(_EXAMPLE + name, text)
+    return FORMATS["json"].read(_EXAMPLE + name, text)
 
 
 def write(instance: Instance, path: Path | str, file_format: str | None = None) -> None:
@@ -74,31 +67,28 @@ def write(instance: Instance, path: Path | str, file_format: str | None = None) 
     """
     if file_format is None:
         file_format = format_of(Path(path))
-    if file_format not in _FORMATS:
-        close = difflib.get_close_matches(str(file_format).lower(), _FORMATS, n=1)
-        hint = f"; did you mean {close[0]}?" if close else ""
+    written = [name for name, entry in FORMATS.items() if entry.write is not None]
+    entry = FORMATS.get(file_format)
+    if entry is None or entry.write is None:
+        near = nearest_name(file_format, written)
+        hint = f"; did you mean {near}?" if near else ""
         raise OptionError(
-            f"expected file_format carplib, mcarp or json, got {file_format!r}{hint}"
+            f"expected file_format {', '.join(written[:-1])} or {written[-1]}, "
+            f"got {file_format!r}{hint}"
         )
-    if file_format == "json":
-        text = format_json(instance)
-    elif file_format == "mcarp":
-        require_no_obstacle(instance, MCARP, others=())
-        text = format_keyed_text(path, instance, MCARP)
-    else:
-        require_no_obstacle(instance, SPANISH, others=(MCARP,))
-        text = format_keyed_text(path, instance, SPANISH)
-    write_text_atomically(path, text)
+    write_text_atomically(path, entry.write(path, instance))
 
 
 def format_of(path: Path) -> str:
-    """Give the format that a suffix stands for, or raise OptionError if for none."""
+    """Return the format that a suffix stands for, or raise OptionError if for none."""
+    names = {suffix: entry.name for entry in FORMATS.values() for suffix in entry.suffixes}
     suffix = path.suffix.lower()
-    if suffix not in _SUFFIXES:
-        close = difflib.get_close_matches(suffix, _SUFFIXES, n=1)
-        hint = f"did you mean {close[0]}?" if close else "else name the format"
+    if suffix not in names:
+        near = nearest_name(suffix, names)
+        hint = f"did you mean {near}?" if near else "else name the format"
+        known = [f"{suffix} ({name})" for suffix, name in names.items()]
         raise OptionError(
-            "expected a file name in .dat (carplib), .txt (mcarp) or .json, "
+            f"expected a file name in {', '.join(known[:-1])} or {known[-1]}, "
             f"got {path.name!r}; {hint}"
         )
-    return _SUFFIXES[suffix]
+    return names[suffix]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from arcfleet._checks import one_line
 from arcfleet.errors import InstanceError
 
 #: Costs, demands and capacities are at most this (the core computes in 32-bit integers).
@@ -111,6 +112,20 @@ class Link:
         for point in self.geometry:
             _check_coordinate(point, where)
 
+    def ends(self, reverse: bool) -> tuple[int, int]:
+        """Return the nodes where driving along the link starts and ends."""
+        return (self.head, self.tail) if reverse else (self.tail, self.head)
+
+    def step_cost(self, reverse: bool, serves: bool) -> int | None:
+        """Return the cost of driving along the link, with or without serving it.
+
+        None where there is no such cost: serving a link that is not required, or driving
+        along a one-way link in reverse.
+        """
+        if serves:
+            return self.reverse_service_cost if reverse else self.service_cost
+        return self.reverse_cost if reverse else self.cost
+
     def _fill_service_costs(self) -> None:
         given = self.service_cost
         if given is None:
@@ -149,6 +164,9 @@ class Instance:
         Cost of a known plan, where the file states one; for information.
     comment
         Free text of the file.
+    attribution
+        Attribution of the map data, which its licence asks for on every picture and copy;
+        empty if none is due.
     coordinates
         One (longitude, latitude) per node, in the order of `nodes`; empty if unknown.
     """
@@ -163,6 +181,7 @@ class Instance:
     stated_vehicles: int | None = None
     upper_bound: int | None = None
     comment: str = ""
+    attribution: str = ""
     coordinates: tuple[Coordinate, ...] = ()
 
     def __post_init__(self) -> None:
@@ -170,7 +189,7 @@ class Instance:
         where = f"in instance {self.name!r}"
         for field in ("nodes", "links", "coordinates"):
             object.__setattr__(self, field, tuple(getattr(self, field)))
-        for field in ("name", "comment"):
+        for field in ("name", "comment", "attribution"):
             _check_text(field, getattr(self, field), where)
         known: set[int] = set()
         for node in self.nodes:
@@ -219,6 +238,39 @@ class Instance:
         """Sum of all demands."""
         return sum(link.demand for link in self.links)
 
+    @property
+    def least_routes(self) -> int:
+        """Least number of routes that can carry the total demand."""
+        return max(-(-self.total_demand // self.capacity), int(bool(self.required)))
+
+    @property
+    def notice(self) -> str:
+        """Attribution and comment in one text, for formats with a single field for both."""
+        if self.attribution in self.comment:
+            return self.comment
+        return "; ".join(text for text in (self.attribution, self.comment) if text)
+
+    def __str__(self) -> str:
+        """Return the size and the properties of the instance, in a few lines."""
+        one_way = sum(link.one_way for link in self.links)
+        lines = [
+            f"instance    {one_line(self.name) or '-'}",
+            f"nodes       {len(self.nodes)}, depot {self.depot}",
+            f"links       {len(self.links)}, {one_way} of them one-way",
+            f"required    {len(self.required)}, total demand {self.total_demand}",
+            f"capacity    {self.capacity}, so at least {self.least_routes} routes",
+        ]
+        if self.fleet_limit is not None:
+            lines.append(f"fleet       at most {self.fleet_limit} routes")
+        if self.route_cost:
+            lines.append(f"route cost  {self.route_cost}")
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        from arcfleet.report.notebook import instance_html
+
+        return instance_html(self)
+
     def describe_link(self, index: int) -> str:
         """Name a link for a message, as in `link 17 (5-9, High Street)`."""
         link = self.links[index]
@@ -226,6 +278,18 @@ class Instance:
         name = " ".join(link.name.split())  # a message stays one line
         street = f", {name}" if name else ""
         return f"link {index} ({link.tail}{arrow}{link.head}{street})"
+
+
+def stated_attribution(comment: str, has_coordinates: bool) -> str:
+    """Return the attribution that the comment of a file without a field for it states.
+
+    The comment of a map begins with its attribution, which need not hold a ©. Without
+    coordinates there is no map: there comments are notes, as the bounds in CARPLIB files,
+    and only lines with a © are attributions.
+    """
+    lines = [line for line in comment.splitlines() if line.strip()]
+    first = 1 if has_coordinates else 0
+    return "\n".join(lines[:first] + [line for line in lines[first:] if "©" in line])
 
 
 def check_integer(field: str, value: object, least: int, most: int, where: str) -> None:

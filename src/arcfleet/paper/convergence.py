@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from arcfleet.bench.store import commit
 from arcfleet.errors import FileError, OptionError
 from arcfleet.paper.report import Drawing, Report, Section
-from arcfleet.report.panels import Line, Panel, draw_panels
+from arcfleet.report.charts import Line, Panel, draw_panels
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -9,7 +9,7 @@ from arcfleet.paper.gaps import gaps_to, scale_number, set_tables
 from arcfleet.paper.report import Drawing, Report, Section, checksums, provenance, record_of
 from arcfleet.paper.rows import LABELS
 from arcfleet.paper.table import gap_text
-from arcfleet.report.heat_plot import draw_heat
+from arcfleet.report.charts import draw_heat
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence

@@ -23,7 +23,7 @@ from arcfleet.paper.report import (
     seconds_text,
 )
 from arcfleet.paper.rows import LABELS
-from arcfleet.report.pareto_plot import Point, draw_pareto
+from arcfleet.report.charts import Point, draw_pareto
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from arcfleet.datasets import label_dataset, make_dataset
 from arcfleet.instance.files import write
 from arcfleet.paper.report import make_folder
-from arcfleet.streets.scene import make_scene
-from arcfleet.streets.scene_rules import SceneRules
+from arcfleet.streets.scene import SceneRules, cut_scene
 from arcfleet.streets.synthetic import SyntheticSettings, synthetic_streets
 
 if TYPE_CHECKING:
@@ -160,6 +159,6 @@ def _make_scenes(folder: Path) -> list[Path]:
         path = folder / f"scene-{seed + 1}.json"
         street_map = synthetic_streets(SyntheticSettings(columns=6, rows=6), seed=seed)
         rules = SceneRules(capacity=100, demand=(5, 10), seed=seed, name=f"town {seed + 1}")
-        write(make_scene(street_map, rules).instance, path)
+        write(cut_scene(street_map, rules).instance, path)
         scenes.append(path)
     return scenes

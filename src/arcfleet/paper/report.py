@@ -7,8 +7,8 @@ import io
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+from arcfleet._files import write_text_atomically
 from arcfleet.errors import FileError
-from arcfleet.instance.atomic import write_text_atomically
 from arcfleet.paper.rows import LABELS
 from arcfleet.report.tables import latex_table, markdown_table, table
 

@@ -16,7 +16,7 @@ from arcfleet.paper.report import (
     seconds_text,
 )
 from arcfleet.paper.rows import LABELS
-from arcfleet.report.panels import Line, Panel, draw_panels
+from arcfleet.report.charts import Line, Panel, draw_panels
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -13,7 +13,7 @@ from arcfleet.instance.files import read
 from arcfleet.methods import chosen_stop, find_method, solve
 from arcfleet.network import Network
 from arcfleet.paper.report import Drawing, Report, Section, seconds_text
-from arcfleet.report.scene_plot import ScenePlans, draw_scenes
+from arcfleet.report.plot import ScenePlans, draw_scenes
 from arcfleet.search.stop import Stop
 from arcfleet.solution.checker import check
 from arcfleet.solution.plan import from_plan, to_plan, with_street_paths

@@ -15,7 +15,7 @@ from arcfleet.paper.report import (
     record_of,
     seconds_text,
 )
-from arcfleet.report.panels import Line, Panel, draw_panels
+from arcfleet.report.charts import Line, Panel, draw_panels
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

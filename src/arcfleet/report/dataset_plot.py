@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from arcfleet.report.colours import DEPOT, route_colours
-from arcfleet.report.picture import save_picture
-from arcfleet.report.plot import check_plottable
+from arcfleet.report.picture import check_plottable, save_picture
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -54,8 +53,8 @@ class DatasetFigures:
         Which of them must be served.
     depot
         Its depot.
-    credit
-        Whom the streets are owed to; "" for nobody.
+    attribution
+        Attribution of the map data; empty if none.
     """
 
     label: str
@@ -69,7 +68,7 @@ class DatasetFigures:
     ends: NDArray[np.int64]
     required: NDArray[np.bool_]
     depot: int
-    credit: str = ""
+    attribution: str = ""
 
 
 def plot_datasets(figures: Sequence[DatasetFigures], path: Path) -> None:
@@ -115,9 +114,11 @@ def draw_datasets(figures: Sequence[DatasetFigures]) -> Figure:
     for number, (facts, colour) in enumerate(zip(pieces, colours, strict=False)):
         place = cells[2, number * span : (number + 1) * span]
         _draw_piece(figure.add_subplot(place), facts, colour)
-    credits = dict.fromkeys(facts.credit for facts in figures if facts.credit)
-    if credits:
-        figure.supxlabel("; ".join(credits), x=0.995, ha="right", fontsize=8)
+    attributions = dict.fromkeys(
+        facts.attribution for facts in figures if facts.attribution
+    )
+    if attributions:
+        figure.supxlabel("; ".join(attributions), x=0.995, ha="right", fontsize=8)
     return figure
 
 

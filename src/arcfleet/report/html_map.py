@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from arcfleet._files import check_writable, write_text_atomically
 from arcfleet.errors import OptionError
-from arcfleet.instance.atomic import check_writable, write_text_atomically
+from arcfleet.instance.geodesy import line_length
 from arcfleet.report.colours import DEPOT, route_colours
-from arcfleet.report.layout import layout
-from arcfleet.report.link_shapes import link_shapes
+from arcfleet.report.layout import layout, link_shapes
 from arcfleet.solution.drive import (
     check_paths,
     joined,
@@ -27,14 +27,13 @@ from arcfleet.solution.drive import (
     route_legs,
     with_all_paths,
 )
-from arcfleet.streets.geodesy import line_length
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from arcfleet.instance.instance import Instance, Link
-    from arcfleet.report.link_shapes import Places
-    from arcfleet.solution.solution import Route, Solution, Step
+    from arcfleet.report.layout import Places
+    from arcfleet.solution.solution import Route, Solution
 
 SUFFIXES = (".html", ".htm")
 
@@ -125,7 +124,7 @@ def _facts(instance: Instance, solution: Solution) -> dict[str, object]:
     colours = route_colours(solution.num_routes)
     return {
         "name": instance.name,
-        "comment": instance.comment,
+        "comment": instance.notice,
         "capacity": instance.capacity,
         "cost": solution.cost,
         "deadhead": solution.deadhead,
@@ -158,16 +157,11 @@ def _name(link: Link) -> str:
 def _steps(instance: Instance, route: Route) -> dict[str, object]:
     return {
         "steps": [4 * step.link + 2 * step.reverse + step.serves for step in route.path],
-        "costs": [_cost(instance.links[step.link], step) for step in route.path],
+        "costs": [
+            instance.links[step.link].step_cost(step.reverse, step.serves) or 0
+            for step in route.path
+        ],
     }
-
-
-def _cost(link: Link, step: Step) -> int:
-    if step.serves:
-        cost = link.reverse_service_cost if step.reverse else link.service_cost
-    else:
-        cost = link.reverse_cost if step.reverse else link.cost
-    return cost or 0
 
 
 def _route_metres(instance: Instance, solution: Solution) -> list[float]:

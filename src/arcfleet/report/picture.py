@@ -5,17 +5,35 @@ from __future__ import annotations
 import io
 from typing import TYPE_CHECKING, Any
 
-from arcfleet.instance.atomic import write_bytes_atomically
+from arcfleet._files import check_writable, write_bytes_atomically
+from arcfleet.errors import OptionError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from matplotlib.figure import Figure
 
+SUFFIXES = (".png", ".svg", ".pdf")
+
 _DATELESS: dict[str, dict[str, Any]] = {
     ".svg": {"Date": None},
     ".pdf": {"CreationDate": None},
 }
+
+
+def check_plottable(path: Path) -> None:
+    """Raise what `plot` would raise about its file, before the work that leads to it."""
+    if path.suffix.lower() not in SUFFIXES:
+        raise OptionError(
+            f"expected a picture file ending in {', '.join(SUFFIXES)}, got {path.name!r}"
+        )
+    try:
+        import matplotlib.figure  # noqa: F401
+    except ImportError as error:
+        raise OptionError(
+            "plotting needs matplotlib, which is not installed: install arcfleet[plot]"
+        ) from error
+    check_writable(path)
 
 
 def save_picture(figure: Figure, path: Path, *, dots_per_inch: int) -> None:

@@ -5,43 +5,46 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 from textwrap import wrap
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
-from arcfleet.errors import OptionError, SolutionError
-from arcfleet.instance.atomic import check_writable
+from arcfleet.errors import SolutionError
+from arcfleet.report.charts import PAGE_INCHES, add_caption
 from arcfleet.report.colours import DEPOT, route_colours
-from arcfleet.report.layout import layout
-from arcfleet.report.link_shapes import Places, link_shapes, middle, shifted
-from arcfleet.report.picture import save_picture
-from arcfleet.report.plot_axes import fit, whole_axes
+from arcfleet.report.layout import Places, layout, link_shapes, middle, shifted
+from arcfleet.report.picture import check_plottable, save_picture
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
     from arcfleet.instance.instance import Instance
     from arcfleet.solution.solution import Route, Solution
 
-SUFFIXES = (".png", ".svg", ".pdf")
-
 _STREET = "#cfd3d6"
 _REQUIRED = "#4a5560"
 _ONE_WAY = "#8b949b"
-
 _DOTS_PER_INCH = 160
 _MOST_LEGEND_ROUTES = 12
 _MOST_ARROWS = 150
 _MOST_NUMBERED_NODES = 40
-_CREDIT_LETTERS_PER_INCH = 18
-_MOST_CREDIT_LINES = 4  # per line of the comment: a long story must not fill the page
+_ATTRIBUTION_LETTERS_PER_INCH = 18
+_MOST_ATTRIBUTION_LINES = 4  # per line of it: a long story must not fill the page
 _LARGEST_SHOWN_NUMBER = 999  # what fits into a node's circle; street data has 10 digits
 #: Deadheads along a street are drawn side by side, up to this many in each direction.
 _LANES = 3
 #: Thickness of lines in one of many panels.
 _SMALL = 0.45
+_PAGE_DOTS_PER_INCH = 220
+_LEFT = 0.22  # inches for the names of the scenes
+_TOP = 0.22  # inches for the titles above each row
+_SPACE = 0.06
+_LONGER_SIDE = 8.0  # inches
+_SHORTER_SIDE = 3.5
+_POINTS_PER_INCH = 72.0
 
 
 def plot(
@@ -91,7 +94,7 @@ def plot(
 
 
 def draw_plan(axes: Axes, instance: Instance, solution: Solution, title: str) -> None:
-    """Draw a plan into axes among others: thin lines, no legend, no credit.
+    """Draw a plan into axes among others: thin lines, no legend, no attribution.
 
     Parameters
     ----------
@@ -109,26 +112,6 @@ def draw_plan(axes: Axes, instance: Instance, solution: Solution, title: str) ->
     """
     _check_links(instance, solution)
     _Picture(instance, axes, small=True).draw_small(solution, title)
-
-
-def credit_lines(instance: Instance) -> list[str]:
-    """Give whom the streets of an instance are owed to, as every picture must say."""
-    return _credit(instance)
-
-
-def check_plottable(path: Path) -> None:
-    """Raise what `plot` would raise about its file, before the work that leads to it."""
-    if path.suffix.lower() not in SUFFIXES:
-        raise OptionError(
-            f"expected a picture file ending in {', '.join(SUFFIXES)}, got {path.name!r}"
-        )
-    try:
-        import matplotlib.figure  # noqa: F401
-    except ImportError as error:
-        raise OptionError(
-            "plotting needs matplotlib, which is not installed: install arcfleet[plot]"
-        ) from error
-    check_writable(path)
 
 
 class _Picture:
@@ -150,7 +133,7 @@ class _Picture:
         self._draw_nodes()
         self._draw_legend(solution)
         self.axes.set_title(title, fontsize=13, pad=10, parse_math=False)
-        self._draw_credit()
+        self._draw_attribution()
 
     def draw_small(self, solution: Solution, title: str) -> None:
         self._draw_streets(darker_required=False, arrows=False)
@@ -201,7 +184,7 @@ class _Picture:
         stops = [depot]
         for service in route.services:
             link = self.instance.links[service.link]
-            ends = (link.head, link.tail) if service.reverse else (link.tail, link.head)
+            ends = link.ends(service.reverse)
             stops += [self.places[self.position[node]] for node in ends]
         stops.append(depot)
         pairs = zip(stops[::2], stops[1::2], strict=True)
@@ -283,18 +266,20 @@ class _Picture:
             fontsize=9,
         )
 
-    def _draw_credit(self) -> None:
-        """Name whom the street data is owed to, as its licence asks of every picture."""
-        width = int(_CREDIT_LETTERS_PER_INCH * self.inches)
-        owed = [
+    def _draw_attribution(self) -> None:
+        """Write the attribution of the map data, as its licence asks for."""
+        width = int(_ATTRIBUTION_LETTERS_PER_INCH * self.inches)
+        lines = [
             part
-            for line in _credit(self.instance)
-            for part in wrap(line, width, max_lines=_MOST_CREDIT_LINES, placeholder=" …")
+            for line in self.instance.attribution.splitlines()
+            for part in wrap(
+                line, width, max_lines=_MOST_ATTRIBUTION_LINES, placeholder=" …"
+            )
         ]
         self.axes.text(
             0,
             0,
-            "\n".join(owed),
+            "\n".join(lines),
             transform=self.axes.transAxes,
             size=7,
             color=_REQUIRED,
@@ -353,17 +338,6 @@ class _Picture:
         )
 
 
-def _credit(instance: Instance) -> list[str]:
-    """Lines of the comment that say whom the streets are owed to.
-
-    A scene's comment begins with the credit of its map, which need not hold a ©. Without
-    coordinates there is no map: there comments are notes, as the bounds in CARPLIB files.
-    """
-    lines = [line for line in instance.comment.splitlines() if line.strip()]
-    first = 1 if instance.coordinates else 0
-    return lines[:first] + [line for line in lines[first:] if "©" in line]
-
-
 def _title(instance: Instance, solution: Solution | None) -> str:
     if solution is None:
         required, links = len(instance.required), len(instance.links)
@@ -381,3 +355,107 @@ def _check_links(instance: Instance, solution: Solution) -> None:
                     f"expected links from 0 to {len(instance.links) - 1}, "
                     f"got link {link} on route {number}"
                 )
+
+
+class ScenePlans(NamedTuple):
+    """A scene, and plans of it.
+
+    Parameters
+    ----------
+    name
+        Beside its row.
+    instance
+        The scene.
+    plans
+        One for each method, in the same order in every scene, with their titles.
+    """
+
+    name: str
+    instance: Instance
+    plans: Sequence[tuple[str, Solution]]
+
+
+def draw_scenes(scenes: Sequence[ScenePlans], path: Path, caption: str = "") -> None:
+    """Draw a row of plans for each scene into a picture file.
+
+    Routes have colours, other streets are grey, depots red; deadheads are dashed.
+
+    Raises
+    ------
+    OptionError
+        If the suffix is unknown or matplotlib is not installed.
+    FileError
+        If the file cannot be written.
+    """
+    check_plottable(path)
+    from matplotlib.figure import Figure
+
+    columns = max(len(scene.plans) for scene in scenes)
+    side = (PAGE_INCHES - _LEFT) / columns
+    height = (side + _TOP) * len(scenes)
+    figure = Figure(figsize=(PAGE_INCHES, height))
+    for row, scene in enumerate(scenes):
+        bottom = height - (row + 1) * (side + _TOP)
+        figure.text(
+            0.5 * _LEFT / PAGE_INCHES,
+            (bottom + side / 2) / height,
+            scene.name,
+            rotation=90,
+            ha="center",
+            va="center",
+            fontsize=7.5,
+            parse_math=False,
+        )
+        for column, (title, plan) in enumerate(scene.plans):
+            axes = figure.add_axes(
+                (
+                    (_LEFT + column * side + _SPACE / 2) / PAGE_INCHES,
+                    bottom / height,
+                    (side - _SPACE) / PAGE_INCHES,
+                    (side - _SPACE) / height,
+                )
+            )
+            draw_plan(axes, scene.instance, plan, title)
+    attributions = dict.fromkeys(
+        line for scene in scenes for line in scene.instance.attribution.splitlines()
+    )
+    add_caption(figure, " ".join([caption, *attributions]).strip())
+    save_picture(figure, path, dots_per_inch=_PAGE_DOTS_PER_INCH)
+
+
+def whole_axes(figure: Figure, instance: Instance) -> Axes:
+    """Axes in the shape of the instance, which fill the figure."""
+    places = layout(instance)
+    sides, _ = _extent(np.vstack([places, *link_shapes(instance, places)]))
+    figure.set_size_inches(*(_LONGER_SIDE * sides / sides.max()))
+    return figure.add_axes((0, 0, 1, 1))
+
+
+def fit(axes: Axes, points: Places) -> tuple[float, float]:
+    """Let axes show all points to scale; give the length of a typographic point on them.
+
+    Returns
+    -------
+    point, inches
+        That length, and the width of the axes in inches.
+    """
+    figure = axes.get_figure(root=True)
+    assert figure is not None
+    box = axes.get_position()
+    inches = np.array([box.width, box.height]) * figure.get_size_inches()
+    sides, centre = _extent(points)
+    # The side that is too long for the axes says how much an inch holds.
+    sides = inches * (sides / inches).max()
+    axes.set_xlim(*(centre[0] + sides[0] * np.array([-0.5, 0.5])))
+    axes.set_ylim(*(centre[1] + sides[1] * np.array([-0.5, 0.5])))
+    axes.set_axis_off()
+    return float(sides[0] / inches[0] / _POINTS_PER_INCH), float(inches[0])
+
+
+def _extent(points: Places) -> tuple[Places, Places]:
+    """Give the sides of a box around points, with a margin, and its centre."""
+    low, high = points.min(axis=0), points.max(axis=0)
+    extent = float((high - low).max()) or 1.0
+    # A margin for arrows and shifted deadheads; the short side is padded to be readable.
+    sides = np.maximum(high - low + 0.07 * extent, extent * _SHORTER_SIDE / _LONGER_SIDE)
+    return sides, (low + high) / 2

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from arcfleet import _core
+from arcfleet._checks import check_whole_number
 from arcfleet.errors import OptionError, SolutionError
 from arcfleet.search.run import run_engine
-from arcfleet.search.stop import check_whole_number
 from arcfleet.solution.checker import check
 from arcfleet.solution.plan import to_plan
 

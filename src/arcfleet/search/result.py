@@ -1,17 +1,15 @@
-"""What `solve` returns: the plan, and how it was come by."""
+"""What `solve` returns: the solution and the statistics of the search."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from arcfleet._checks import one_line
+
 if TYPE_CHECKING:
+    from arcfleet.instance import Instance
     from arcfleet.solution import Solution
-
-
-def one_line(text: str) -> str:
-    """Make a name fit to print: no line ends, no control characters."""
-    return "".join(c if c.isprintable() else "?" for c in text)
 
 
 StoppedBy = Literal["seconds", "iterations", "stale_iterations", "target_cost", "interrupt"]
@@ -38,18 +36,18 @@ class Improvement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """The best plan found, with the facts of the run.
+    """The best plan found, with the statistics of the search.
 
     Parameters
     ----------
     instance
-        Name of the instance.
+        The instance that was solved.
     method
         Name of the method that ran.
     seed
-        As given.
+        Seed of the random number generator.
     threads
-        As used.
+        Number of threads that were used.
     solution
         The best plan.
     seconds
@@ -62,7 +60,7 @@ class Result:
         Each better plan, in the order found.
     """
 
-    instance: str
+    instance: Instance
     method: str
     seed: int
     threads: int
@@ -77,15 +75,24 @@ class Result:
         """Total cost of the best plan."""
         return self.solution.cost
 
+    def __str__(self) -> str:
+        """Return the summary."""
+        return self.summary()
+
+    def _repr_html_(self) -> str:
+        from arcfleet.report.notebook import result_html
+
+        return result_html(self)
+
     def summary(self) -> str:
-        """Say in a few lines what was found."""
+        """Return cost, routes and statistics of the search, in a few lines."""
         plan = self.solution
         share = f" ({plan.deadhead / plan.cost:.1%} of it)" if plan.cost else ""
         loads = ", ".join(str(load) for load in plan.loads[:12])
         more = f", and {plan.num_routes - 12} more" if plan.num_routes > 12 else ""
         return "\n".join(
             [
-                f"instance    {one_line(self.instance)}",
+                f"instance    {one_line(self.instance.name)}",
                 f"method      {self.method}, seed {self.seed}",
                 f"cost        {plan.cost}",
                 f"deadhead    {plan.deadhead}{share}",
@@ -97,10 +104,10 @@ class Result:
         )
 
     def facts(self) -> dict[str, object]:
-        """Give everything but the street paths, ready for JSON."""
+        """Return everything but the street paths, ready for JSON."""
         plan = self.solution
         return {
-            "instance": self.instance,
+            "instance": self.instance.name,
             "method": self.method,
             "seed": self.seed,
             "threads": self.threads,

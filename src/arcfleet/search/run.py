@@ -120,7 +120,7 @@ def run_engine(
     solution = from_plan(network, *engine.best_plan())
     offset = engine_started - started
     return Result(
-        instance=network.instance.name,
+        instance=network.instance,
         method=method,
         seed=seed,
         threads=threads,

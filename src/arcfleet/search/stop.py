@@ -4,18 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from arcfleet._checks import check_whole_number
 from arcfleet.errors import OptionError
 
 _MOST = 2**62 - 1
 _MOST_SECONDS = 10**9
-
-
-def check_whole_number(name: str, value: object, least: int, most: int) -> None:
-    """Raise OptionError unless `value` is an integer from `least` to `most`."""
-    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-        raise OptionError(
-            f"expected {name} to be a whole number from {least} to {most}, got {value!r}"
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""The independent judge: verifies a plan from the instance alone and names every fault.
+"""The independent checker: verifies a plan from the instance alone and names every fault.
 
 It shares no code with the solvers, on purpose: its own plain shortest paths, no arrays, no
 compiled core. A plan that a solver got wrong must not be confirmed by the same mistake.
@@ -63,12 +63,11 @@ def check(instance: Instance, solution: Solution) -> Report:
     report
         Every fault and the recomputed costs.
     """
-    judge = _Judge(instance)
-    return judge.judge(solution)
+    return _Check(instance).verify(solution)
 
 
-class _Judge:
-    """Collects faults; one object per check."""
+class _Check:
+    """The faults of one plan, as they are found."""
 
     def __init__(self, instance: Instance) -> None:
         self.instance = instance
@@ -79,7 +78,7 @@ class _Judge:
             if link.reverse_cost is not None:
                 self.neighbours[link.head].append((link.tail, link.reverse_cost))
 
-    def judge(self, solution: Solution) -> Report:
+    def verify(self, solution: Solution) -> Report:
         legs_of_routes = [self._legs(route.services) for route in solution.routes]
         distances = self._leg_distances(leg for legs in legs_of_routes for leg in legs)
 
@@ -149,9 +148,7 @@ class _Judge:
                 self.faults.append(f"{where}: serves {name}, which is not required")
             if link.one_way and service.reverse:
                 self.faults.append(f"{where}: serves one-way {name} in reverse")
-            costs.append(
-                link.reverse_service_cost if service.reverse else link.service_cost
-            )
+            costs.append(link.step_cost(service.reverse, serves=True))
         return _sum(costs)
 
     def _check_legs(
@@ -192,7 +189,7 @@ class _Judge:
                 costs.append(None)
                 continue
             name = self.instance.describe_link(step.link)
-            start, end = _ends(link, step.reverse)
+            start, end = link.ends(step.reverse)
             if at is not None and start != at:
                 gap = f"{name} from node {start}, but the vehicle is at node {at}"
                 start_rule = f" (the depot is {depot})" if position == 1 else ""
@@ -200,12 +197,7 @@ class _Judge:
             if link.one_way and step.reverse:
                 self.faults.append(f"{place} drives one-way {name} in reverse")
             at = end
-            if step.serves:
-                costs.append(
-                    link.reverse_service_cost if step.reverse else link.service_cost
-                )
-            else:
-                costs.append(link.reverse_cost if step.reverse else link.cost)
+            costs.append(link.step_cost(step.reverse, step.serves))
         if at is not None and at != depot:
             self.faults.append(f"{where}: the path ends at node {at}, not at depot {depot}")
         self._check_path_services(route, where)
@@ -263,7 +255,7 @@ class _Judge:
         stops: list[int | None] = [depot]
         for service in services:
             link = self._link(service)
-            stops += (None, None) if link is None else _ends(link, service.reverse)
+            stops += (None, None) if link is None else link.ends(service.reverse)
         stops.append(depot)
         return [
             None if start is None or end is None else (start, end)
@@ -299,10 +291,6 @@ class _Judge:
                     best[neighbour] = reached
                     heapq.heappush(waiting, (reached, neighbour))
         return {node: done[node] for node in targets if node in done}
-
-
-def _ends(link: Link, reverse: bool) -> tuple[int, int]:
-    return (link.head, link.tail) if reverse else (link.tail, link.head)
 
 
 def _direction(link: object, reverse: bool) -> str:

@@ -110,7 +110,7 @@ def _check_path(instance: Instance, route: Route, number: int) -> None:
                 f"expected links from 0 to {len(instance.links) - 1}, "
                 f"got link {step.link} on route {number}"
             )
-        start, end = _ends(instance, step)
+        start, end = instance.links[step.link].ends(step.reverse)
         if start != here or (step.reverse and instance.links[step.link].one_way):
             raise SolutionError(
                 f"expected a path that goes on from node {here}, got "
@@ -126,15 +126,11 @@ def _check_path(instance: Instance, route: Route, number: int) -> None:
 
 
 def _leg(instance: Instance, places: dict[int, Coordinate], step: Step) -> Leg:
-    line = instance.links[step.link].geometry
+    link = instance.links[step.link]
+    line = link.geometry
     line = line[::-1] if step.reverse else line
-    start, end = (places[node] for node in _ends(instance, step))
+    start, end = (places[node] for node in link.ends(step.reverse))
     # Drawn lines may end beside the junction; the vehicle passes through it.
     before = () if line and line[0] == start else (start,)
     after = () if line and line[-1] == end else (end,)
     return Leg(step, before + line + after)
-
-
-def _ends(instance: Instance, step: Step) -> tuple[int, int]:
-    link = instance.links[step.link]
-    return (link.head, link.tail) if step.reverse else (link.tail, link.head)

@@ -1,7 +1,7 @@
 """Read and write solution files: the CARPLIB text form and our own JSON.
 
-Reading judges only whether the file speaks of this instance at all; whether the plan is
-allowed and its costs are right is for the checker.
+Reading only checks that the file refers to links of this instance; the checker verifies
+the plan and its costs.
 """
 
 from __future__ import annotations
@@ -11,9 +11,8 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from arcfleet._files import read_text, write_text_atomically
 from arcfleet.errors import OptionError
-from arcfleet.instance.atomic import write_text_atomically
-from arcfleet.instance.plain_text import read_text
 from arcfleet.network import Network
 from arcfleet.solution.json_solution import format_json_solution, read_json_solution
 from arcfleet.solution.plan import with_street_paths
@@ -35,8 +34,8 @@ def read_solution(path: Path | str, instance: Instance) -> Solution:
 
 
 def write_solution(
-    solution: Solution,
     instance: Instance,
+    solution: Solution,
     path: Path | str,
     seconds: float = 0.0,
     file_format: str | None = None,
@@ -45,15 +44,15 @@ def write_solution(
 
     Parameters
     ----------
+    instance
+        The instance that the plan solves; SolutionError if it has no such links.
     solution
         The plan. The text form holds its services and costs; JSON its street paths too,
-        which are worked out where the plan has none.
-    instance
-        What it is a plan for; SolutionError if it has no such links.
+        which are computed where the plan has none.
     path
         The file; it is replaced only when the new one is complete.
     seconds
-        How long finding the plan took.
+        Time that the search took.
     file_format
         "carplib" (text) or "json"; by default "json" for the suffix .json, else text.
     """

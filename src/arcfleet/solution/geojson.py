@@ -11,8 +11,9 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from arcfleet._files import check_writable, write_text_atomically
 from arcfleet.errors import OptionError
-from arcfleet.instance.atomic import check_writable, write_text_atomically
+from arcfleet.instance.geodesy import line_length
 from arcfleet.solution.drive import (
     Leg,
     check_located,
@@ -20,7 +21,6 @@ from arcfleet.solution.drive import (
     route_legs,
     with_all_paths,
 )
-from arcfleet.streets.geodesy import line_length
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -82,6 +82,7 @@ def write_geojson(
             "type": "FeatureCollection",
             "name": instance.name,
             "comment": instance.comment,
+            "attribution": instance.attribution,
             "cost": solution.cost,
         },
         ensure_ascii=False,

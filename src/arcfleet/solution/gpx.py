@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from xml.sax.saxutils import escape
 
+from arcfleet._files import check_writable, write_text_atomically
 from arcfleet.errors import FileError, FormatWarning, OptionError
-from arcfleet.instance.atomic import check_writable, write_text_atomically
+from arcfleet.instance.geodesy import line_length
 from arcfleet.solution.drive import (
     check_located,
     joined,
     route_legs,
     with_all_paths,
 )
-from arcfleet.streets.geodesy import line_length
 
 if TYPE_CHECKING:
     from arcfleet.instance.instance import Coordinate, Instance
@@ -110,7 +110,7 @@ def _document(instance: Instance, title: str, depot: Coordinate, tracks: list[st
             '<?xml version="1.0" encoding="UTF-8"?>',
             f'<gpx version="1.1" creator="arcfleet" xmlns="{_NAMESPACE}">',
             f"<metadata><name>{_text(title)}</name>"
-            f"<desc>{_text(instance.comment)}</desc></metadata>",
+            f"<desc>{_text(instance.notice)}</desc></metadata>",
             f"<wpt {_place(depot)}><name>Depot</name></wpt>",
             *tracks,
             "</gpx>\n",

@@ -5,10 +5,10 @@ from __future__ import annotations
 import warnings
 from typing import TYPE_CHECKING
 
+from arcfleet._files import quote
 from arcfleet.errors import FormatWarning, SolutionError
 from arcfleet.instance.formats.strict_json import JsonObject, dump, open_document
 from arcfleet.instance.instance import MAX_NODE
-from arcfleet.instance.plain_text import quote
 from arcfleet.solution.solution import Route, Service, Solution, Step
 
 if TYPE_CHECKING:

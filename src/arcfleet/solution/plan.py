@@ -23,11 +23,11 @@ IntArray = NDArray[np.int32]
 
 
 def from_plan(network: Network, arcs: IntArray, route_starts: IntArray) -> Solution:
-    """Make a Solution of a flat plan, with its costs and loads."""
+    """Return the Solution of a flat plan, with costs, loads and street paths."""
     routes = []
     deadhead = 0
     service_cost = 0
-    for first, last in pairwise(route_starts.tolist()):
+    for number, (first, last) in enumerate(pairwise(route_starts.tolist()), start=1):
         route = arcs[first:last]
         starts = np.append(network.arc_start[route], 0)
         ends = np.append(0, network.arc_end[route])
@@ -39,6 +39,7 @@ def from_plan(network: Network, arcs: IntArray, route_starts: IntArray) -> Solut
                 services=tuple(Service(edge // 2, edge % 2 == 1) for edge in edges),
                 load=int(network.arc_demand[route].sum(dtype=np.int64)),
                 cost=route_deadhead + route_service + network.instance.route_cost,
+                path=_street_path(network, route, number),
             )
         )
         deadhead += route_deadhead
@@ -55,7 +56,7 @@ def to_plan(network: Network, solution: Solution) -> tuple[IntArray, IntArray]:
     """Flatten a Solution into arcs and route starts, as solvers take it.
 
     Raises SolutionError where a service is none that the network knows; whether the plan
-    is otherwise right is the checker's business.
+    is otherwise right, the checker verifies.
     """
     arc_of_edge = {edge: arc for arc, edge in enumerate(network.arc_edge.tolist()) if arc}
     arcs = []
@@ -75,25 +76,32 @@ def to_plan(network: Network, solution: Solution) -> tuple[IntArray, IntArray]:
 
 
 def with_street_paths(network: Network, solution: Solution) -> Solution:
-    """Work out the street path of every route: shortest paths between its services.
+    """Return the Solution with the street path of every route, as `from_plan` computes it.
 
     Raises SolutionError where no streets connect two services that follow each other.
     """
     arcs, route_starts = to_plan(network, solution)
-    routes = []
-    for number, route in enumerate(solution.routes):
-        plan = arcs[route_starts[number] : route_starts[number + 1]]
-        try:
-            edges, serves = network.core.street_path(plan)
-        except ValueError:
-            raise SolutionError(
-                f"expected streets that lead through all services of route {number + 1} "
-                f"and back to the depot, found no way between two of them in instance "
-                f"{network.instance.name!r}"
-            ) from None
-        path = tuple(
-            Step(edge // 2, edge % 2 == 1, bool(served))
-            for edge, served in zip(edges.tolist(), serves.tolist(), strict=True)
+    bounds = pairwise(route_starts.tolist())
+    routes = tuple(
+        replace(route, path=_street_path(network, arcs[first:last], number))
+        for number, (route, (first, last)) in enumerate(
+            zip(solution.routes, bounds, strict=True), start=1
         )
-        routes.append(replace(route, path=path))
-    return replace(solution, routes=tuple(routes))
+    )
+    return replace(solution, routes=routes)
+
+
+def _street_path(network: Network, route: IntArray, number: int) -> tuple[Step, ...]:
+    """Return the links driven along on a route: shortest paths between its services."""
+    try:
+        edges, serves = network.core.street_path(route)
+    except ValueError:
+        raise SolutionError(
+            f"expected streets that lead through all services of route {number} and back "
+            f"to the depot, found no way between two of them in instance "
+            f"{network.instance.name!r}"
+        ) from None
+    return tuple(
+        Step(edge // 2, edge % 2 == 1, bool(served))
+        for edge, served in zip(edges.tolist(), serves.tolist(), strict=True)
+    )

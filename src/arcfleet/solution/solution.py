@@ -87,6 +87,23 @@ class Solution:
     deadhead: int
     service_cost: int
 
+    def __str__(self) -> str:
+        """Return the costs and the routes, a line each."""
+        lines = [
+            f"cost {self.cost}: {self.service_cost} serving, {self.deadhead} deadheading"
+        ]
+        lines += [
+            f"route {number}: {len(route.services)} services, load {route.load}, "
+            f"cost {route.cost}"
+            for number, route in enumerate(self.routes, start=1)
+        ]
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        from arcfleet.report.notebook import solution_html
+
+        return solution_html(self)
+
     @property
     def num_routes(self) -> int:
         """Number of routes."""

@@ -13,9 +13,9 @@ import warnings
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from arcfleet._files import quote, split_lines, whole_number
 from arcfleet.errors import FileError, FormatWarning, SolutionError
 from arcfleet.instance.instance import MAX_NODE
-from arcfleet.instance.plain_text import quote, split_lines, whole_number
 from arcfleet.solution.checker import check
 from arcfleet.solution.solution import Route, Service, Solution
 
@@ -97,9 +97,7 @@ def format_text_solution(
                     FormatWarning,
                     stacklevel=2,
                 )
-            start, end = (
-                (link.head, link.tail) if service.reverse else (link.tail, link.head)
-            )
+            start, end = link.ends(service.reverse)
             visits.append(f"(S {ids[service.link]},{start},{end})")
         visits.append(depot)
         lines.append(
@@ -219,9 +217,8 @@ def _read_visit(
 def _service_cost(link: Link, service: Service) -> int:
     # A one-way street served the wrong way has only its forward cost; the checker
     # refuses the direction.
-    reverse = link.reverse_service_cost if service.reverse else None
-    cost = link.service_cost if reverse is None else reverse
-    return cost or 0
+    cost = link.step_cost(service.reverse, serves=True)
+    return (link.service_cost if cost is None else cost) or 0
 
 
 def _same_both_ways(link: Link) -> bool:

@@ -15,12 +15,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from arcfleet._files import decode_text, quote, read_unpacked, whole_number
 from arcfleet.errors import FileError
 from arcfleet.instance.instance import MAX_NODE
-from arcfleet.instance.plain_text import decode_text, quote, whole_number
 from arcfleet.streets.osm_tags import check_rule, is_wanted
-from arcfleet.streets.packed_file import read_unpacked
-from arcfleet.streets.street_map import OSM_CREDIT, Street, StreetMap
+from arcfleet.streets.street_map import OSM_ATTRIBUTION, Street, StreetMap
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -80,7 +79,7 @@ def read_csv_map(
     *,
     name: str | None = None,
     streets: StreetRule | None = None,
-    credit: str = OSM_CREDIT,
+    attribution: str = OSM_ATTRIBUTION,
 ) -> StreetMap:
     """Read a street map from a pair of CSV files.
 
@@ -93,8 +92,8 @@ def read_csv_map(
     streets
         Which to keep, with the junctions at their ends: the values of the column highway,
         or a callable that is given highway, name and oneway as tags. By default all.
-    credit
-        Whom the data is owed to.
+    attribution
+        Attribution of the data.
     """
     if streets is not None:
         check_rule(streets)
@@ -112,7 +111,9 @@ def read_csv_map(
         raise FileError(edges, "expected at least one street, found none")
     if name is None:
         name = _PART.sub("", nodes.name)
-    street_map = StreetMap(name=name, junctions=junctions, streets=found, credit=credit)
+    street_map = StreetMap(
+        name=name, junctions=junctions, streets=found, attribution=attribution
+    )
     return street_map if streets is None else _only(street_map, streets, edges)
 
 

@@ -13,7 +13,7 @@ from arcfleet.streets.csv_map import csv_pair, read_csv_map
 from arcfleet.streets.geojson import read_geojson
 from arcfleet.streets.osm import read_osm
 from arcfleet.streets.osm_tags import DRIVABLE_KINDS
-from arcfleet.streets.street_map import OSM_CREDIT
+from arcfleet.streets.street_map import OSM_ATTRIBUTION
 
 if TYPE_CHECKING:
     from arcfleet.streets.osm_tags import StreetRule
@@ -35,7 +35,7 @@ def read_map(
     *,
     name: str | None = None,
     streets: StreetRule | None = None,
-    credit: str | None = None,
+    attribution: str | None = None,
 ) -> StreetMap:
     """Read a street map: an OpenStreetMap extract, a pair of CSV files or GeoJSON lines.
 
@@ -53,8 +53,8 @@ def read_map(
     streets
         What to read: the values of `highway`, or a callable that says of a line's tags
         whether it is a street. By default what may be driven, and the whole of CSV files.
-    credit
-        Whom the data is owed to; by default OpenStreetMap for its extracts and for CSV
+    attribution
+        Attribution of the data; by default OpenStreetMap for its extracts and for CSV
         files, and what the file itself says for GeoJSON.
     """
     path = Path(path)
@@ -63,7 +63,7 @@ def read_map(
             path,
             name=name,
             streets=streets,
-            credit=OSM_CREDIT if credit is None else credit,
+            attribution=OSM_ATTRIBUTION if attribution is None else attribution,
         )
     if streets is None:
         streets = DRIVABLE_KINDS
@@ -77,10 +77,10 @@ def read_map(
             file_format,
             name=name,
             streets=streets,
-            credit=OSM_CREDIT if credit is None else credit,
+            attribution=OSM_ATTRIBUTION if attribution is None else attribution,
         )
     if head.lstrip().startswith((b"{", b"[")):
-        return read_geojson(path, name=name, streets=streets, credit=credit)
+        return read_geojson(path, name=name, streets=streets, attribution=attribution)
     raise FileError(path, f"expected {_KNOWN}, found none of these")
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
+from arcfleet._files import decode_text, quote, read_unpacked
 from arcfleet.errors import FileError
-from arcfleet.instance.plain_text import quote
-from arcfleet.streets.chains import merge_chains
-from arcfleet.streets.geojson_file import point_of, quoted, read_document
 from arcfleet.streets.osm_tags import (
     DRIVABLE_KINDS,
     StreetRule,
@@ -17,6 +16,7 @@ from arcfleet.streets.osm_tags import (
     joined_names,
     main_kind,
 )
+from arcfleet.streets.simplify import merge_chains
 from arcfleet.streets.ways import Way, map_of_ways
 
 if TYPE_CHECKING:
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 #: Points that agree to this many decimals of a degree, about a centimetre, are one.
 _DECIMALS = 7
-#: Members of the file that say whom it is owed to; exports of Overpass have the last.
-_CREDITS = ("credit", "attribution", "copyright")
+#: Members of the file that hold its attribution; exports of Overpass have the last.
+_ATTRIBUTIONS = ("credit", "attribution", "copyright")
 _DEGREES = ("CRS84", "EPSG::4326", "EPSG:4326")
 
 
@@ -38,7 +38,7 @@ def read_geojson(
     *,
     name: str,
     streets: StreetRule = DRIVABLE_KINDS,
-    credit: str | None = None,
+    attribution: str | None = None,
 ) -> StreetMap:
     """Read the LineString and MultiLineString features of a GeoJSON file as streets.
 
@@ -55,16 +55,16 @@ def read_geojson(
     streets
         The values of `highway` to read, or a callable that says of a line's properties
         whether it is a street. A line without `highway` is one unless a callable objects.
-    credit
-        Whom the data is owed to; by default what the file has as `credit`,
+    attribution
+        Attribution of the data; by default what the file has as `credit`,
         `attribution` or `copyright`, else nothing.
     """
     check_rule(streets)
     content = _parse(path)
     _check_reference_system(path, content)
-    if credit is None:
-        stated = [content.get(member) for member in _CREDITS]
-        credit = next((text for text in stated if text and isinstance(text, str)), "")
+    if attribution is None:
+        stated = [content.get(member) for member in _ATTRIBUTIONS]
+        attribution = next((text for text in stated if text and isinstance(text, str)), "")
     numbers: dict[Coordinate, int] = {}
     ways: list[Way] = []
     has_lines = False
@@ -91,7 +91,7 @@ def read_geojson(
             path, f"expected at least one street as a LineString, found {found}"
         )
     places = {number: point for point, number in numbers.items()}
-    raw = map_of_ways(ways, places, name=name, credit=credit)
+    raw = map_of_ways(ways, places, name=name, attribution=attribution)
     if not raw.streets:
         raise FileError(
             path, "expected at least one street, found only lines without extent"
@@ -187,3 +187,57 @@ def _tags(properties: dict[str, Any]) -> dict[str, str]:
         if isinstance(several, list) and of_all(several):
             tags[key] = of_all(several)
     return tags
+
+
+def read_document(path: Path | str) -> object:
+    """Return what a file of JSON holds, plain or packed by gzip or bzip2."""
+    text = decode_text(path, read_unpacked(path))
+    try:
+        document: object = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise FileError(
+            path, f"expected GeoJSON, found a mistake ({error.msg})", error.lineno
+        ) from error
+    except RecursionError as error:
+        raise FileError(path, "expected GeoJSON, found brackets nested too deep") from error
+    except ValueError as error:
+        # Python refuses numbers of thousands of digits.
+        raise FileError(
+            path, "expected GeoJSON, found a number with too many digits"
+        ) from error
+    return document
+
+
+def point_of(path: Path | str, value: object, where: str = "") -> Coordinate:
+    """Return the longitude and latitude of a position, or raise FileError.
+
+    Parameters
+    ----------
+    path
+        The file, for the message.
+    value
+        The position; what follows its first two numbers, such as the height, is left out.
+    where
+        In the file, for the message.
+    """
+    if isinstance(value, list) and len(value) >= 2:
+        longitude, latitude = value[:2]
+        if (
+            # Not isinstance, for true is an int as well.
+            type(longitude) in (int, float)
+            and type(latitude) in (int, float)
+            and -180 <= longitude <= 180
+            and -90 <= latitude <= 90
+        ):
+            return float(longitude), float(latitude)
+    place = f" {where}" if where else ""
+    raise FileError(
+        path,
+        "expected points as [longitude, latitude] in degrees, "
+        f"found {quoted(value)}{place}; convert the file to WGS 84 (EPSG:4326)",
+    )
+
+
+def quoted(value: object) -> str:
+    """Quote a part of a document in a message."""
+    return quote(json.dumps(value, ensure_ascii=False))

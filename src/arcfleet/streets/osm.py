@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from arcfleet.errors import FileError, OptionError
-from arcfleet.streets.chains import merge_chains
 from arcfleet.streets.osm_tags import (
     DRIVABLE_KINDS,
     StreetRule,
@@ -13,7 +12,8 @@ from arcfleet.streets.osm_tags import (
     driving_direction,
     is_wanted,
 )
-from arcfleet.streets.street_map import OSM_CREDIT
+from arcfleet.streets.simplify import merge_chains
+from arcfleet.streets.street_map import OSM_ATTRIBUTION
 from arcfleet.streets.ways import Way, map_of_ways
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def read_osm(
     *,
     name: str,
     streets: StreetRule = DRIVABLE_KINDS,
-    credit: str = OSM_CREDIT,
+    attribution: str = OSM_ATTRIBUTION,
 ) -> StreetMap:
     """Read the streets of an OpenStreetMap extract.
 
@@ -49,8 +49,8 @@ def read_osm(
     streets
         The values of `highway` to read, or a callable that says of a way's tags whether it
         is a street (see `is_wanted`). Barriers are not looked at.
-    credit
-        Whom the data is owed to.
+    attribution
+        Attribution of the data.
     """
     if file_format not in _FORMATS:
         raise OptionError(f"expected one of {', '.join(_FORMATS)}, got {file_format!r}")
@@ -63,7 +63,7 @@ def read_osm(
             path,
             "expected at least one street, found no way with a highway tag that is wanted",
         )
-    raw = map_of_ways(*_without_negative(ways, places), name=name, credit=credit)
+    raw = map_of_ways(*_without_negative(ways, places), name=name, attribution=attribution)
     if not raw.streets:
         raise FileError(
             path,

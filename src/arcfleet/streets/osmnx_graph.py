@@ -6,11 +6,11 @@ from dataclasses import replace
 from operator import index
 from typing import TYPE_CHECKING, Any
 
+from arcfleet._files import quote
 from arcfleet.errors import MapError
-from arcfleet.instance.plain_text import quote
-from arcfleet.streets.geodesy import line_lengths
+from arcfleet.instance.geodesy import line_lengths
 from arcfleet.streets.osm_tags import joined_names, main_kind
-from arcfleet.streets.street_map import OSM_CREDIT, Street, StreetMap
+from arcfleet.streets.street_map import OSM_ATTRIBUTION, Street, StreetMap
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 _Edge = tuple[Street, bool]
 
 
-def from_osmnx(graph: Any, *, name: str = "", credit: str = OSM_CREDIT) -> StreetMap:
+def from_osmnx(
+    graph: Any, *, name: str = "", attribution: str = OSM_ATTRIBUTION
+) -> StreetMap:
     """Read a directed multigraph as OSMnx makes it, simplified or not.
 
     An edge whose attribute `oneway` is True is a one-way street. Of the others, an edge and
@@ -36,8 +38,8 @@ def from_osmnx(graph: Any, *, name: str = "", credit: str = OSM_CREDIT) -> Stree
         important counts; several names are joined.
     name
         Of the map, for people.
-    credit
-        Whom the data is owed to.
+    attribution
+        Attribution of the data.
     """
     if not (graph.is_directed() and graph.is_multigraph()):
         raise MapError(
@@ -55,7 +57,10 @@ def from_osmnx(graph: Any, *, name: str = "", credit: str = OSM_CREDIT) -> Stree
     if not edges:
         raise MapError("expected at least one street, got a graph without edges")
     return StreetMap(
-        name=name, junctions=junctions, streets=_pair_directions(edges), credit=credit
+        name=name,
+        junctions=junctions,
+        streets=_pair_directions(edges),
+        attribution=attribution,
     )
 
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 #: Goes with everything made from OpenStreetMap data.
-OSM_CREDIT = "© OpenStreetMap contributors, ODbL 1.0"
+OSM_ATTRIBUTION = "© OpenStreetMap contributors, ODbL 1.0"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,14 +57,14 @@ class StreetMap:
         (longitude, latitude) in degrees, WGS 84, by junction number.
     streets
         Parallel streets and loops are allowed.
-    credit
-        Whom the data is owed to; travels with everything made from it.
+    attribution
+        Attribution of the data; it travels with everything made from it.
     """
 
     name: str
     junctions: Mapping[int, Coordinate]
     streets: tuple[Street, ...]
-    credit: str = ""
+    attribution: str = ""
 
     def __post_init__(self) -> None:
         """Check that the parts fit together."""

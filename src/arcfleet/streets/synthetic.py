@@ -9,20 +9,15 @@ Streets meet at junctions only.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from itertools import count, product
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from arcfleet.errors import OptionError
-from arcfleet.streets.planar import free_shares, meeting_pairs
 from arcfleet.streets.street_map import Street, StreetMap
-from arcfleet.streets.town_grid import (
-    METRES_PER_UNIT,
-    UNITS_PER_DEGREE,
-    grid_places,
-    to_units,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,6 +28,13 @@ _MOST_BLOCKS = 1_000
 #: A dead end keeps this share of the way to the street that it would meet next.
 _KEPT_WAY = 0.8
 _SHORTEST_DEAD_END = 5.0
+#: The towns lie where the equator meets the zero meridian: a degree is as long both ways.
+METRES_PER_DEGREE = 111_320.0
+#: Places are whole numbers of these, so that crossings can be found exactly.
+UNITS_PER_DEGREE = 10_000_000
+METRES_PER_UNIT = METRES_PER_DEGREE / UNITS_PER_DEGREE
+_LEAST_GAP = 1.0
+_BENDS = (0.08, 0.04, 0.02, 0.01, 0.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -285,3 +287,144 @@ class _Town:
         steps = np.diff(self.places[list(chain)], axis=0)
         units = float(np.hypot(steps[:, 0], steps[:, 1]).sum())
         return round(units * METRES_PER_UNIT, 2)
+
+
+def to_units(metres: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Round places to what a map stores."""
+    return np.rint(metres / METRES_PER_UNIT).astype(np.int64)
+
+
+def grid_places(
+    settings: SyntheticSettings, draw: np.random.Generator
+) -> NDArray[np.int64]:
+    """Draw the places of the grid row after row, in units; none of its streets cross."""
+    across, along = (
+        np.cumsum(
+            np.maximum(
+                _LEAST_GAP,
+                settings.block_metres * np.exp(draw.normal(0, settings.unevenness, n)),
+            )
+        )
+        for n in (settings.columns, settings.rows)
+    )
+    x, y = (axis.ravel() for axis in np.meshgrid(across, along))
+    moves = draw.uniform(-1, 1, (2, len(x))) * settings.jitter
+    gap_x, gap_y = (_nearest_gap(lines) for lines in (across, along))
+    x = x + moves[0] * np.tile(gap_x, settings.rows)
+    y = y + moves[1] * np.repeat(gap_y, settings.columns)
+    wave = 12 * settings.block_metres
+    phase = draw.uniform(0, 2 * math.pi, 2)
+    number = np.arange(len(x)).reshape(settings.rows, settings.columns)
+    ends = np.concatenate(
+        [
+            np.column_stack([number[:, :-1].ravel(), number[:, 1:].ravel()]),
+            np.column_stack([number[:-1].ravel(), number[1:].ravel()]),
+        ]
+    )
+    for bend in _BENDS:
+        # Long waves turn the lines. They move neighbours nearly alike, but a long street
+        # may miss the bend of a close neighbour; without waves no two can cross, because
+        # junctions move by less than half the way to the next line.
+        bent_x = x + bend * wave * np.sin(y / wave + phase[0])
+        bent_y = y + bend * wave * np.sin(x / wave + phase[1])
+        places = to_units(np.column_stack([bent_x - bent_x.mean(), bent_y - bent_y.mean()]))
+        if not len(meeting_pairs(places[ends])):
+            break
+    return places
+
+
+def _nearest_gap(lines: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Give for each line of the grid the distance to the nearer of its neighbours."""
+    gaps = np.diff(lines)
+    nearest: NDArray[np.float64] = np.minimum(
+        np.append(gaps, gaps[-1]), np.insert(gaps, 0, gaps[0])
+    )
+    return nearest
+
+
+def meeting_pairs(lines: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Give the pairs of lines that meet elsewhere than at an end of both.
+
+    Returns
+    -------
+    Positions of shape (pairs, 2), the lesser first.
+    """
+    pairs = _close_pairs(lines)
+    one, other = lines[pairs[:, 0]], lines[pairs[:, 1]]
+    meet = (_sides(one, other).prod(axis=0) <= 0) & (_sides(other, one).prod(axis=0) <= 0)
+    for i, k in product((0, 1), repeat=2):
+        shared = (one[:, i] == other[:, k]).all(axis=1)
+        along, beside = one[:, 1 - i] - one[:, i], other[:, 1 - k] - other[:, k]
+        overlapping = (_cross(along, beside) == 0) & ((along * beside).sum(axis=1) > 0)
+        meet = np.where(shared, overlapping, meet)
+    found: NDArray[np.int64] = pairs[meet]
+    return found
+
+
+def free_shares(lines: NDArray[np.int64], others: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Give how far each line can be followed before it meets one of the others.
+
+    Parameters
+    ----------
+    lines
+        Followed from their first end, which may be an end of others.
+    others
+        Lines that meet each other at common ends only.
+
+    Returns
+    -------
+    Shares of the lines' lengths; 1 where a line meets none.
+    """
+    pairs = meeting_pairs(np.concatenate([others, lines]))
+    pairs = pairs[(pairs[:, 0] < len(others)) & (pairs[:, 1] >= len(others))]
+    met, number = others[pairs[:, 0]], pairs[:, 1] - len(others)
+    start = lines[number, 0]
+    across = met[:, 1] - met[:, 0]
+    whole = _cross(lines[number, 1] - start, across).astype(np.float64)
+    part = _cross(met[:, 0] - start, across)
+    shares = np.ones(len(lines))
+    # Parallel lines that meet lie on each other: nothing of such a line is free.
+    reached = np.divide(part, whole, out=np.zeros(len(whole)), where=whole != 0)
+    np.minimum.at(shares, number, reached)
+    return shares
+
+
+def _close_pairs(lines: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Give the pairs whose boxes meet, found among those that share a cell of a grid."""
+    if not len(lines):
+        return np.empty((0, 2), dtype=np.int64)
+    low, high = lines.min(axis=1), lines.max(axis=1)
+    cell = max(1, round(float((high - low).max(axis=1).mean())))
+    first = low // cell
+    spans = high // cell - first + 1
+    counts = spans.prod(axis=1)
+    line = np.repeat(np.arange(len(lines)), counts)
+    within = np.arange(len(line)) - np.repeat(np.cumsum(counts) - counts, counts)
+    column = first[line, 0] + within // spans[line, 1]
+    row = first[line, 1] + within % spans[line, 1]
+    key = (column - column.min()) * (row.max() - row.min() + 1) + row - row.min()
+    order = np.lexsort((line, key))
+    key, line = key[order], line[order]
+    found = [np.empty(0, dtype=np.int64)]
+    starts = np.arange(len(key))
+    for step in count(1):
+        starts = starts[starts + step < len(key)]
+        starts = starts[key[starts] == key[starts + step]]
+        if not len(starts):
+            break
+        one, other = line[starts], line[starts + step]
+        touching = (low[one] <= high[other]) & (low[other] <= high[one])
+        found.append((one * len(lines) + other)[touching.all(axis=1)])
+    pairs = np.unique(np.concatenate(found))
+    return np.column_stack([pairs // len(lines), pairs % len(lines)])
+
+
+def _sides(lines: NDArray[np.int64], others: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Tell on which side of each line the two ends of the other lie: -1, 0 or 1."""
+    along = lines[:, 1] - lines[:, 0]
+    return np.sign([_cross(along, others[:, end] - lines[:, 0]) for end in (0, 1)])
+
+
+def _cross(one: NDArray[np.int64], other: NDArray[np.int64]) -> NDArray[np.int64]:
+    result: NDArray[np.int64] = one[:, 0] * other[:, 1] - one[:, 1] * other[:, 0]
+    return result

@@ -102,7 +102,7 @@ class Piece:
     capacity: int = CAPACITY
     source: int = 0
 
-    def instance(self, name: str, comment: str = "") -> Instance:
+    def instance(self, name: str, attribution: str = "") -> Instance:
         """Make an Instance of it."""
         columns = (self.tail, self.head, self.cost, self.one_way, self.demand)
         return Instance(
@@ -123,7 +123,7 @@ class Piece:
             ),
             depot=self.depot,
             capacity=self.capacity,
-            comment=comment,
+            attribution=attribution,
             coordinates=tuple(
                 zip(self.longitude.tolist(), self.latitude.tolist(), strict=True)
             ),

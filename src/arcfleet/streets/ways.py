@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from arcfleet.streets.geodesy import line_lengths
+from arcfleet.instance.geodesy import line_lengths
 from arcfleet.streets.street_map import Street, StreetMap
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class Way:
 
 
 def map_of_ways(
-    ways: Sequence[Way], places: Mapping[int, Coordinate], *, name: str, credit: str
+    ways: Sequence[Way], places: Mapping[int, Coordinate], *, name: str, attribution: str
 ) -> StreetMap:
     """Cut ways at the points they share and at their ends.
 
@@ -48,7 +48,7 @@ def map_of_ways(
         The lines; a point on two of them, or twice on one, is a junction.
     places
         (longitude, latitude) in degrees by point number.
-    name, credit
+    name, attribution
         As on StreetMap.
     """
     runs = [(way, run) for way in ways for run in _placed_runs(way, places)]
@@ -74,7 +74,9 @@ def map_of_ways(
     junctions = {
         end: places[end] for street in streets for end in (street.tail, street.head)
     }
-    return StreetMap(name=name, junctions=junctions, streets=streets, credit=credit)
+    return StreetMap(
+        name=name, junctions=junctions, streets=streets, attribution=attribution
+    )
 
 
 def _placed_runs(way: Way, places: Mapping[int, Coordinate]) -> Iterator[list[int]]:

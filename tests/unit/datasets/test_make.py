@@ -65,7 +65,7 @@ def test_the_header_says_where_it_comes_from(streets: Path, tmp_path: Path) -> N
     assert found.name == "task20-test"
     assert found.facts["maps"] == ["town"]
     assert "OpenStreetMap" in found.facts["credit"]
-    assert found[0].comment == found.facts["credit"]
+    assert found[0].attribution == found.facts["credit"]
     assert any(link.one_way for instance in found for link in instance.links)
     assert all(diagnose(instance) == () for instance in found)
 

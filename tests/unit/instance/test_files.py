@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from arcfleet._files import write_text_atomically
 from arcfleet.errors import FileError, FormatWarning, InstanceError, OptionError
-from arcfleet.instance.atomic import write_text_atomically
 from arcfleet.instance.files import read, write
+from arcfleet.instance.formats import FORMATS, Format
 from arcfleet.instance.instance import Instance, Link
 
 DATA = Path(__file__).parents[2] / "data"
@@ -192,3 +193,38 @@ def test_a_street_map_is_sent_to_scene(tmp_path: Path, name: str) -> None:
     file.write_bytes(b"\x00\x00\x00\rOSMHeader")
     with pytest.raises(FileError, match=r"found a street map; .*`arcfleet scene`"):
         read(file)
+
+
+def test_a_format_is_one_entry_of_the_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read_list(path: Path | str, text: str) -> Instance:
+        costs = text.split()[1:]
+        return instance_of(*(street(cost=int(cost)) for cost in costs))
+
+    def write_list(path: Path | str, instance: Instance) -> str:
+        return "COSTS " + " ".join(str(link.cost) for link in instance.links)
+
+    costs = Format(
+        name="costs",
+        suffixes=(".costs",),
+        recognise=lambda text: text.startswith("COSTS"),
+        read=read_list,
+        write=write_list,
+    )
+    monkeypatch.setitem(FORMATS, "costs", costs)
+    instance = instance_of(street(cost=7), street(cost=9))
+    write(instance, tmp_path / "x.costs")
+    assert (tmp_path / "x.costs").read_text() == "COSTS 7 9"
+    assert read(tmp_path / "x.costs") == instance
+    write(instance, tmp_path / "x.txt", file_format="costs")
+    assert read(tmp_path / "x.txt") == instance
+    with pytest.raises(OptionError, match="did you mean costs"):
+        write(instance, tmp_path / "x.txt", file_format="cost")
+    with pytest.raises(OptionError, match=r"\.costs \(costs\), got 'x\.xml'"):
+        write(instance, tmp_path / "x.xml")
+
+
+def test_the_english_dialect_is_read_and_not_written(tmp_path: Path) -> None:
+    with pytest.raises(OptionError, match="expected file_format json, carplib or mcarp"):
+        write(instance_of(street()), tmp_path / "x", file_format="carplib-english")

@@ -180,3 +180,35 @@ def test_replace_checks_again() -> None:
     with pytest.raises(InstanceError, match="capacity"):
         dataclasses.replace(make_instance(), capacity=-1)
     assert dataclasses.replace(make_instance(), capacity=7).capacity == 7
+
+
+def test_ends_and_costs_follow_the_direction() -> None:
+    link = Link(
+        tail=1,
+        head=2,
+        cost=3,
+        reverse_cost=4,
+        required=True,
+        service_cost=5,
+        reverse_service_cost=6,
+    )
+    assert (link.ends(reverse=False), link.ends(reverse=True)) == ((1, 2), (2, 1))
+    costs = [link.step_cost(r, serves=s) for s in (False, True) for r in (False, True)]
+    assert costs == [3, 4, 5, 6]
+    one_way = Link(tail=1, head=2, cost=3, one_way=True)
+    assert one_way.step_cost(True, serves=False) is None
+    assert one_way.step_cost(False, serves=True) is None
+
+
+def test_the_notice_names_the_attribution_once() -> None:
+    instance = Instance(name="x", nodes=(1,), links=(), depot=1, capacity=1)
+    assert instance.notice == ""
+    assert (
+        dataclasses.replace(instance, attribution="© us", comment="old").notice
+        == "© us; old"
+    )
+    assert (
+        dataclasses.replace(instance, attribution="© us", comment="© us; old").notice
+        == "© us; old"
+    )
+    assert dataclasses.replace(instance, attribution="© us").notice == "© us"

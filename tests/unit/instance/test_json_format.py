@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -122,3 +123,40 @@ def test_syntax_error_has_its_line(tmp_path: Path) -> None:
 def test_other_json_is_an_error(tmp_path: Path, text: str) -> None:
     with pytest.raises(FileError):
         parse(tmp_path, text)
+
+
+@pytest.mark.parametrize(
+    ("comment", "has_coordinates", "attribution"),
+    [
+        ("Streets: City of Ulm, CC BY 4.0", True, "Streets: City of Ulm, CC BY 4.0"),
+        ("\nCity of Ulm, CC BY\nwidened by hand", True, "City of Ulm, CC BY"),
+        ("drawn by hand\n© City of Ulm", True, "drawn by hand\n© City of Ulm"),
+        ("275 (cota superior)\n© us", False, "© us"),
+        ("275 (cota superior)", False, ""),
+    ],
+)
+def test_files_from_before_the_field_give_the_attribution_of_their_comment(
+    tmp_path: Path, comment: str, has_coordinates: bool, attribution: str
+) -> None:
+    members: dict[str, object] = {
+        "format": "arcfleet-instance",
+        "version": 1,
+        "name": "old",
+        "comment": comment,
+        "depot": 1,
+        "capacity": 1,
+        "nodes": [1],
+        "links": [],
+    }
+    if has_coordinates:
+        members["coordinates"] = [[0.5, 1.5]]
+    file = tmp_path / "old.json"
+    file.write_text(json.dumps(members), encoding="utf-8")
+    instance = read(file)
+    assert (instance.comment, instance.attribution) == (comment, attribution)
+    write(instance, file)
+    assert "attribution" not in file.read_text(encoding="utf-8")
+    assert read(file) == instance
+    without = replace(instance, attribution="")
+    write(without, file)
+    assert read(file) == without

@@ -6,7 +6,7 @@ import pytest
 from arcfleet.report.dataset_plot import DatasetFigures, draw_datasets
 
 
-def figures(label: str, most_routes: int, credit: str = "") -> DatasetFigures:
+def figures(label: str, most_routes: int, attribution: str = "") -> DatasetFigures:
     return DatasetFigures(
         label=label,
         degrees=[0.0, 0.3, 0.1, 0.5, 0.1],
@@ -19,7 +19,7 @@ def figures(label: str, most_routes: int, credit: str = "") -> DatasetFigures:
         ends=np.array([[0, 1], [1, 2]]),
         required=np.array([True, False]),
         depot=2,
-        credit=credit,
+        attribution=attribution,
     )
 
 

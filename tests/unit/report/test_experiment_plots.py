@@ -7,11 +7,9 @@ import pytest
 from matplotlib.image import imread
 
 from arcfleet.errors import OptionError, SolutionError
+from arcfleet.report.charts import Line, Panel, Point, draw_heat, draw_panels, draw_pareto
 from arcfleet.report.colours import DEPOT
-from arcfleet.report.heat_plot import draw_heat
-from arcfleet.report.panels import Line, Panel, draw_panels
-from arcfleet.report.pareto_plot import Point, draw_pareto
-from arcfleet.report.scene_plot import ScenePlans, draw_scenes
+from arcfleet.report.plot import ScenePlans, draw_scenes
 from arcfleet.solution.solution import Route, Service, Solution
 from tests.unit.report.test_plot import INSTANCE, PLAN
 

@@ -60,7 +60,7 @@ def page_of(instance: Instance, solution: Solution) -> tuple[Page, dict[str, Any
 def test_village() -> None:
     page, data = page_of(VILLAGE, PLAN)
     assert page.title == "village: plan"
-    assert data["comment"] == VILLAGE.comment
+    assert data["comment"] == VILLAGE.notice
     assert (data["cost"], data["deadhead"]) == (PLAN.cost, PLAN.deadhead)
     for route, facts in zip(PLAN.routes, data["routes"], strict=True):
         assert (facts["load"], facts["cost"]) == (route.load, route.cost)

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from arcfleet.instance.instance import Instance, Link
-from arcfleet.report.layout import layout, longitude_scale
-from arcfleet.report.link_shapes import link_shapes
+from arcfleet.report.layout import layout, link_shapes, longitude_scale
 
 BENT = ((5.0, 60.0), (5.01, 60.005), (5.0, 60.01))
 INSTANCE = Instance(

@@ -4,8 +4,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from arcfleet.report.anytime import Curve, plot_anytime
-from arcfleet.report.plot import SUFFIXES, plot
+from arcfleet.report.charts import Curve, plot_anytime
+from arcfleet.report.picture import SUFFIXES
+from arcfleet.report.plot import plot
 from tests.unit.report.test_plot import INSTANCE, PLAN
 
 if TYPE_CHECKING:

@@ -9,7 +9,8 @@ from matplotlib.image import imread
 from arcfleet.errors import FileError, OptionError, SolutionError
 from arcfleet.instance.instance import Instance, Link
 from arcfleet.report.colours import DEPOT, route_colours
-from arcfleet.report.plot import check_plottable, plot
+from arcfleet.report.picture import check_plottable
+from arcfleet.report.plot import plot
 from arcfleet.solution.solution import Route, Service, Solution, Step
 
 # A one-way street, two parallel links, a loop and a bent street; places are given, so that
@@ -86,39 +87,21 @@ def test_title_names_cost_and_routes_unless_given(tmp_path: Path) -> None:
     assert "<!-- Monday -->" in path.read_text()
 
 
-@pytest.mark.parametrize(
-    ("comment", "shown"),
-    [
-        ("Streets: City of Ulm, CC BY 4.0", True),  # a credit need not hold a ©
-        ("\nStreets: City of Ulm, CC BY 4.0\nwidened by hand", True),
-        ("drawn by hand\n© Streets: City of Ulm, CC BY 4.0", True),
-        ("drawn by hand\nStreets: City of Ulm, CC BY 4.0", False),
-    ],
-)
-def test_credit_for_the_streets_is_named(tmp_path: Path, comment: str, shown: bool) -> None:
+def test_the_attribution_is_on_the_picture_and_the_comment_is_not(tmp_path: Path) -> None:
     path = tmp_path / "plan.svg"
-    plot(replace(INSTANCE, comment=comment), PLAN, path)
+    attribution = "Streets: City of Ulm, CC BY 4.0"
+    plot(replace(INSTANCE, attribution=attribution, comment="widened"), PLAN, path)
     text = path.read_text(encoding="utf-8")
-    assert ("Streets: City of Ulm, CC BY 4.0 -->" in text) == shown
+    assert f"<!-- {attribution} -->" in text
     assert "widened" not in text
 
 
-def test_long_credit_stays_under_the_picture(tmp_path: Path) -> None:
+def test_long_attribution_stays_under_the_picture(tmp_path: Path) -> None:
     short, long = tmp_path / "short.png", tmp_path / "long.png"
-    plot(replace(INSTANCE, comment="short"), PLAN, short)
-    plot(replace(INSTANCE, comment="a long story " * 500), PLAN, long)
+    plot(replace(INSTANCE, attribution="short"), PLAN, short)
+    plot(replace(INSTANCE, attribution="a long story " * 500), PLAN, long)
     assert imread(long).shape[1] == imread(short).shape[1]
     assert imread(long).shape[0] < 1.1 * imread(short).shape[0]
-
-
-def test_notes_of_instances_without_a_map_are_not_drawn(tmp_path: Path) -> None:
-    path = tmp_path / "plan.svg"
-    links = tuple(replace(link, geometry=()) for link in INSTANCE.links)
-    placeless = replace(INSTANCE, links=links, coordinates=())
-    plot(replace(placeless, comment="275 (cota superior)\n© us"), PLAN, path)
-    text = path.read_text(encoding="utf-8")
-    assert "cota" not in text
-    assert "<!-- © us -->" in text
 
 
 def test_legend_is_cut(tmp_path: Path) -> None:

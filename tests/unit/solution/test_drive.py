@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 
 from arcfleet.errors import OptionError, SolutionError
+from arcfleet.instance.geodesy import line_length
 from arcfleet.instance.instance import Instance, Link
 from arcfleet.solution.drive import (
     check_located,
@@ -17,7 +18,6 @@ from arcfleet.solution.drive import (
     with_all_paths,
 )
 from arcfleet.solution.solution import Route, Service, Solution, Step
-from arcfleet.streets.geodesy import line_length
 from tests.located_instances import located_plans
 
 INSTANCE = Instance(

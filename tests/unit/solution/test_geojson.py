@@ -37,6 +37,7 @@ def test_village(tmp_path: Path) -> None:
     document = json.loads(path.read_text(encoding="utf-8"))
     assert document["name"] == "village"
     assert document["comment"] == VILLAGE.comment
+    assert document["attribution"] == VILLAGE.attribution
     (depot,) = features_of(path, "depot")
     assert depot["geometry"] == {"type": "Point", "coordinates": [5.001834, 50.999908]}
     routes = features_of(path, "route")

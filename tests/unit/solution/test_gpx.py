@@ -60,7 +60,7 @@ def test_village(tmp_path: Path) -> None:
     assert depot is not None
     assert place(depot) == (5.001834, 50.999908)
     assert depot.findtext(f"{GPX}name") == "Depot"
-    assert root.findtext(f"{GPX}metadata/{GPX}desc") == VILLAGE.comment
+    assert root.findtext(f"{GPX}metadata/{GPX}desc") == VILLAGE.notice
 
 
 @settings(max_examples=30)

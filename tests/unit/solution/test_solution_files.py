@@ -72,7 +72,7 @@ def test_fourth_header_line_is_accepted(tmp_path: Path) -> None:
 
 
 def test_text_survives(tmp_path: Path) -> None:
-    write_solution(PLAN, INSTANCE, tmp_path / "plan.txt", seconds=8.09)
+    write_solution(INSTANCE, PLAN, tmp_path / "plan.txt", seconds=8.09)
     assert read_solution(tmp_path / "plan.txt", INSTANCE) == PLAN
     words = [line.split() for line in (tmp_path / "plan.txt").read_text().splitlines()]
     assert words == [line.split() for line in TEXT.splitlines()]
@@ -147,10 +147,10 @@ def test_json_survives_with_paths(tmp_path: Path) -> None:
     other = (*there, Step(3, False, True), Step(0, True, False))
     first, second = PLAN.routes
     plan = replace(PLAN, routes=(replace(first, path=path), replace(second, path=other)))
-    write_solution(plan, INSTANCE, tmp_path / "plan.json", seconds=0.25)
+    write_solution(INSTANCE, plan, tmp_path / "plan.json", seconds=0.25)
     assert read_solution(tmp_path / "plan.json", INSTANCE) == plan
     # Paths that the plan does not have are worked out.
-    write_solution(PLAN, INSTANCE, tmp_path / "bare.json")
+    write_solution(INSTANCE, PLAN, tmp_path / "bare.json")
     assert read_solution(tmp_path / "bare.json", INSTANCE) == plan
     assert '"seconds": 0.25' in (tmp_path / "plan.json").read_text()
 
@@ -171,7 +171,7 @@ def test_json_mistake_is_an_error_with_its_place(
     tmp_path: Path, old: str, new: str, message: str
 ) -> None:
     file = tmp_path / "plan.json"
-    write_solution(PLAN, INSTANCE, file)
+    write_solution(INSTANCE, PLAN, file)
     assert old in file.read_text()
     file.write_text(file.read_text().replace(old, new, 1))
     with pytest.raises(FileError) as caught:
@@ -180,7 +180,7 @@ def test_json_mistake_is_an_error_with_its_place(
 
 
 def test_json_of_another_instance_is_a_warning(tmp_path: Path) -> None:
-    write_solution(PLAN, INSTANCE, tmp_path / "plan.json")
+    write_solution(INSTANCE, PLAN, tmp_path / "plan.json")
     with pytest.warns(FormatWarning, match="of instance 'circle', found one of 'square'"):
         read_solution(tmp_path / "plan.json", replace(INSTANCE, name="circle"))
 
@@ -190,7 +190,7 @@ def test_solution_of_other_links_is_refused(tmp_path: Path, name: str) -> None:
     route = Route(services=(Service(4),), load=1, cost=1)
     plan = Solution(routes=(route,), cost=1, deadhead=0, service_cost=1)
     with pytest.raises(SolutionError, match="got link 4"):
-        write_solution(plan, INSTANCE, tmp_path / name)
+        write_solution(INSTANCE, plan, tmp_path / name)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -200,15 +200,15 @@ def test_reverse_of_an_uneven_loop_cannot_be_told_in_text(tmp_path: Path) -> Non
     route = Route(services=(Service(0, reverse=True),), load=0, cost=2)
     plan = Solution(routes=(route,), cost=2, deadhead=0, service_cost=2)
     with pytest.warns(FormatWarning, match="loop 1-1 is served in reverse in route 1"):
-        write_solution(plan, instance, tmp_path / "plan.txt")
+        write_solution(instance, plan, tmp_path / "plan.txt")
 
 
 @pytest.mark.parametrize("seconds", [-1.0, math.nan, math.inf])
 def test_seconds_must_be_a_time(tmp_path: Path, seconds: float) -> None:
     with pytest.raises(OptionError, match="seconds"):
-        write_solution(PLAN, INSTANCE, tmp_path / "x.json", seconds=seconds)
+        write_solution(INSTANCE, PLAN, tmp_path / "x.json", seconds=seconds)
 
 
 def test_unknown_format_is_refused(tmp_path: Path) -> None:
     with pytest.raises(OptionError, match="did you mean json"):
-        write_solution(PLAN, INSTANCE, tmp_path / "x", file_format="jsn")
+        write_solution(INSTANCE, PLAN, tmp_path / "x", file_format="jsn")

@@ -6,7 +6,7 @@ import networkx as nx
 import pytest
 from hypothesis import given
 
-from arcfleet.streets.chains import merge_chains
+from arcfleet.streets.simplify import merge_chains
 from arcfleet.streets.street_map import Street, StreetMap
 from tests.street_strategies import street_maps
 
@@ -14,7 +14,7 @@ PLACES = {number: (8.0 + number / 1000, 48.0) for number in range(6)}
 
 
 def make_map(*streets: Street) -> StreetMap:
-    return StreetMap(name="m", junctions=PLACES, streets=streets, credit="c")
+    return StreetMap(name="m", junctions=PLACES, streets=streets, attribution="c")
 
 
 def street(
@@ -30,7 +30,7 @@ def test_a_chain_becomes_one_street_with_its_points() -> None:
     assert only.geometry == (PLACES[3], PLACES[2], PLACES[1], PLACES[0])
     # 4 and 5 lie on no street, and stay.
     assert set(merged.junctions) == {0, 3, 4, 5}
-    assert merged.credit == "c"
+    assert merged.attribution == "c"
 
 
 def test_one_way_streets_are_merged_along_their_direction() -> None:

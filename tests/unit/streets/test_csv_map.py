@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from arcfleet.errors import FileError, OptionError
+from arcfleet.instance.geodesy import line_lengths
 from arcfleet.streets.csv_map import csv_pair, read_csv_map
 from arcfleet.streets.files import read_map
-from arcfleet.streets.geodesy import line_lengths
 from arcfleet.streets.osm_tags import DRIVABLE_KINDS
-from arcfleet.streets.street_map import OSM_CREDIT, Street
+from arcfleet.streets.street_map import OSM_ATTRIBUTION, Street
 from tests.shared_data import maps_dir
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def test_a_pair_is_read_from_any_of_its_names(
     path = prefix.with_name(f"town{given}{suffix}") if given else prefix
     street_map = read_csv_map(path)
     assert street_map.name == "town"
-    assert street_map.credit == OSM_CREDIT
+    assert street_map.attribution == OSM_ATTRIBUTION
     assert dict(street_map.junctions) == {12: (8.0, 48.0), 40: (8.001, 48.0)}
     assert street_map.streets == (
         Street(
@@ -67,9 +67,9 @@ def test_a_pair_is_read_from_any_of_its_names(
     )
 
 
-def test_name_and_credit_can_be_given(tmp_path: Path) -> None:
-    street_map = read_csv_map(write_pair(tmp_path), name="Town", credit="the town")
-    assert (street_map.name, street_map.credit) == ("Town", "the town")
+def test_name_and_attribution_can_be_given(tmp_path: Path) -> None:
+    street_map = read_csv_map(write_pair(tmp_path), name="Town", attribution="the town")
+    assert (street_map.name, street_map.attribution) == ("Town", "the town")
 
 
 def test_the_rule_holds_for_the_column_of_kinds(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arcfleet.streets.geodesy import earth_centred, line_lengths, metres_from
+from arcfleet.instance.geodesy import earth_centred, line_lengths, metres_from
 
 if TYPE_CHECKING:
     from arcfleet.instance.instance import Coordinate

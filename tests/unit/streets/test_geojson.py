@@ -50,7 +50,7 @@ def test_lines_meet_at_equal_points(tmp_path: Path) -> None:
     assert (north.tail, north.head, north.one_way) == (b, d, False)
     assert len(north.geometry) == 3
     assert 74 < east.metres < 75
-    assert (street_map.name, street_map.credit) == ("town", "")
+    assert (street_map.name, street_map.attribution) == ("town", "")
 
 
 @pytest.mark.parametrize(
@@ -123,17 +123,17 @@ def test_the_rule_holds_for_lines_with_a_kind(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("member", ["credit", "attribution", "copyright"])
-def test_the_credit_of_the_file_is_kept(tmp_path: Path, member: str) -> None:
+def test_the_attribution_of_the_file_is_kept(tmp_path: Path, member: str) -> None:
     content = collection(feature("LineString", [A, B]), **{member: "the town"})
     path = write(tmp_path / "t.geojson", content)
-    assert read_map(path).credit == "the town"
-    assert read_map(path, credit="us").credit == "us"
+    assert read_map(path).attribution == "the town"
+    assert read_map(path, attribution="us").attribution == "us"
 
 
-def test_a_credit_that_is_no_text_is_passed_over(tmp_path: Path) -> None:
+def test_a_attribution_that_is_no_text_is_passed_over(tmp_path: Path) -> None:
     members = {"credit": "", "attribution": 7, "copyright": "the town"}
     content = collection(feature("LineString", [A, B]), **members)
-    assert read_map(write(tmp_path / "t.geojson", content)).credit == "the town"
+    assert read_map(write(tmp_path / "t.geojson", content)).attribution == "the town"
 
 
 @pytest.mark.parametrize(

@@ -8,13 +8,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from arcfleet.errors import FileError, OptionError
-from arcfleet.streets.chains import merge_chains
 from arcfleet.streets.files import read_map
 from arcfleet.streets.osm import read_osm
-from arcfleet.streets.scene import make_scene
-from arcfleet.streets.scene_rules import SceneRules
-from arcfleet.streets.simplify import largest_strong_part
-from arcfleet.streets.street_map import OSM_CREDIT, Street, StreetMap
+from arcfleet.streets.scene import SceneRules, cut_scene
+from arcfleet.streets.simplify import largest_strong_part, merge_chains
+from arcfleet.streets.street_map import OSM_ATTRIBUTION, Street, StreetMap
 from tests.shared_data import maps_dir
 
 if TYPE_CHECKING:
@@ -80,7 +78,7 @@ def test_a_town_is_read_from_xml_plain_or_packed(
     path.write_bytes(content)
     street_map = read_map(path)
     assert street_map.name == "town"
-    assert street_map.credit == OSM_CREDIT
+    assert street_map.attribution == OSM_ATTRIBUTION
     assert {short(street) for street in street_map.streets} == {
         (1, 3, False, "residential", "Main", 3),
         (3, 4, False, "residential", "Main", 2),
@@ -139,7 +137,7 @@ def test_a_draft_leaves_numbers_for_the_parts_of_split_streets(tmp_path: Path) -
     path = tmp_path / "draft.osm"
     text = osm_text(("1 2 3", "highway=road"), ("3 4", "highway=primary"))
     path.write_text(text.replace('"3"', '"-3"').replace('"4"', '"-4"'))
-    scene = make_scene(read_map(path), SceneRules(capacity=20))
+    scene = cut_scene(read_map(path), SceneRules(capacity=20))
     assert scene.split_streets == 2
     assert max(scene.instance.nodes) < 100
 

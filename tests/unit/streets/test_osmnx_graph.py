@@ -8,10 +8,10 @@ import pytest
 import shapely
 
 from arcfleet.errors import MapError
-from arcfleet.streets.chains import merge_chains
 from arcfleet.streets.files import read_map
 from arcfleet.streets.osmnx_graph import from_osmnx
-from arcfleet.streets.street_map import OSM_CREDIT, Street
+from arcfleet.streets.simplify import merge_chains
+from arcfleet.streets.street_map import OSM_ATTRIBUTION, Street
 from tests.shared_data import maps_dir
 
 PLACES = {1: (8.0, 48.0), 2: (8.001, 48.0), 3: (8.002, 48.0)}
@@ -45,7 +45,7 @@ def test_two_directions_are_one_street() -> None:
         Street(tail=1, head=2, metres=250, geometry=(PLACES[1], bend, PLACES[2])),
         Street(tail=2, head=3, metres=74, one_way=True, kind="tertiary", name="High"),
     )
-    assert (street_map.name, street_map.credit) == ("town", OSM_CREDIT)
+    assert (street_map.name, street_map.attribution) == ("town", OSM_ATTRIBUTION)
     assert dict(street_map.junctions) == PLACES
 
 

@@ -13,14 +13,19 @@ from hypothesis import strategies as st
 
 from arcfleet.errors import ArcfleetError, MapError, OptionError
 from arcfleet.instance.diagnose import diagnose
+from arcfleet.instance.geodesy import line_lengths
 from arcfleet.instance.instance import MAX_NODE
 from arcfleet.streets import Street, StreetMap
 from arcfleet.streets.area import Box, Circle
-from arcfleet.streets.cutting import cut_line, equal_shares
-from arcfleet.streets.geodesy import line_lengths
-from arcfleet.streets.nearness import MOST_MEASURED, most_central_junction
-from arcfleet.streets.scene import Scene, make_scene
-from arcfleet.streets.scene_rules import SceneRules
+from arcfleet.streets.scene import (
+    MOST_MEASURED,
+    Scene,
+    SceneRules,
+    cut_line,
+    cut_scene,
+    equal_shares,
+    most_central_junction,
+)
 
 if TYPE_CHECKING:
     from arcfleet.instance import Instance, Link
@@ -47,7 +52,7 @@ def grid(width: int = 5, height: int = 4) -> StreetMap:
         if j + 10 in junctions
     ]
     return StreetMap(
-        name="grid", junctions=junctions, streets=tuple(streets), credit="© nobody"
+        name="grid", junctions=junctions, streets=tuple(streets), attribution="© nobody"
     )
 
 
@@ -61,7 +66,7 @@ def ring(*, one_way: bool = True) -> StreetMap:
 
 
 def scene_of(street_map: StreetMap, **changes: Any) -> Instance:
-    return make_scene(street_map, replace(WHOLE, **changes)).instance
+    return cut_scene(street_map, replace(WHOLE, **changes)).instance
 
 
 def ends(link: Link) -> tuple[int, int]:
@@ -70,10 +75,10 @@ def ends(link: Link) -> tuple[int, int]:
 
 def test_all_of_a_map_by_default() -> None:
     street_map = grid()
-    scene = make_scene(street_map, WHOLE)
+    scene = cut_scene(street_map, WHOLE)
     instance = scene.instance
     assert instance.name == "grid"
-    assert instance.comment == "© nobody"
+    assert (instance.comment, instance.attribution) == ("", "© nobody")
     assert dict(zip(instance.nodes, instance.coordinates, strict=True)) == dict(
         street_map.junctions
     )
@@ -94,7 +99,7 @@ def test_all_of_a_map_by_default() -> None:
 
 def test_streets_with_both_ends_in_the_area_are_kept() -> None:
     box = Box(west=4.9995, south=-1.0, east=5.0015, north=0.0015)
-    scene = make_scene(grid(), replace(WHOLE, area=box))
+    scene = cut_scene(grid(), replace(WHOLE, area=box))
     assert set(scene.instance.nodes) == {0, 1, 10, 11}
     assert {ends(link) for link in scene.instance.links} == {
         (0, 1),
@@ -109,7 +114,7 @@ def test_streets_with_both_ends_in_the_area_are_kept() -> None:
 
 
 def test_one_way_dead_ends_are_dropped_and_counted() -> None:
-    scene = make_scene(ring(), WHOLE)
+    scene = cut_scene(ring(), WHOLE)
     assert set(scene.instance.nodes) == {1, 2, 3}
     assert all(link.one_way for link in scene.instance.links)
     assert (scene.cut_off.junctions, scene.cut_off.streets) == (1, 1)
@@ -117,14 +122,14 @@ def test_one_way_dead_ends_are_dropped_and_counted() -> None:
 
 
 def test_one_way_rules_may_be_ignored() -> None:
-    scene = make_scene(ring(), replace(WHOLE, one_way=False))
+    scene = cut_scene(ring(), replace(WHOLE, one_way=False))
     assert set(scene.instance.nodes) == {1, 2, 3, 4}
     assert not any(link.one_way for link in scene.instance.links)
     assert scene.cut_off.streets == 0
 
 
 def test_the_depot_is_the_nearest_junction() -> None:
-    scene = make_scene(grid(), replace(WHOLE, depot=(5.0031, 0.0022)))
+    scene = cut_scene(grid(), replace(WHOLE, depot=(5.0031, 0.0022)))
     assert scene.instance.depot == 23
     assert scene.depot_metres == pytest.approx(24.8, abs=0.5)
 
@@ -138,7 +143,7 @@ def test_the_depot_is_central_by_default() -> None:
 @given(st.integers(0, 2**32 - 1))
 def test_the_most_central_junction_is_that_of_brute_force(seed: int) -> None:
     street_map = random_map(seed)
-    part = make_scene(street_map, WHOLE).street_map
+    part = cut_scene(street_map, WHOLE).street_map
     graph = networkx.MultiDiGraph()
     graph.add_nodes_from(part.junctions)
     for street in part.streets:
@@ -308,7 +313,7 @@ def test_an_oversized_street_is_cut_into_equal_parts() -> None:
     street_map = StreetMap(
         name="two", junctions={1: points[0], 2: points[-1]}, streets=(long, short)
     )
-    scene = make_scene(street_map, replace(WHOLE, capacity=120))
+    scene = cut_scene(street_map, replace(WHOLE, capacity=120))
     instance = scene.instance
     assert scene.split_streets == 1
     assert instance.nodes == (1, 2, 3, 4, 5)
@@ -363,8 +368,9 @@ def test_costs_are_at_least_1() -> None:
 
 def test_name_and_remark() -> None:
     instance = scene_of(grid(), name="centre", remark="cut by hand")
-    assert (instance.name, instance.comment) == ("centre", "© nobody; cut by hand")
-    assert scene_of(ring(), remark="cut by hand").comment == "cut by hand"
+    assert (instance.name, instance.comment) == ("centre", "cut by hand")
+    assert instance.attribution == "© nobody"
+    assert scene_of(ring(), remark="cut by hand").attribution == ""
 
 
 def test_without_scipy_a_depot_helps(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -414,10 +420,10 @@ def test_every_scene_can_be_solved_and_keeps_the_streets(
     rules = SceneRules(
         capacity=capacity, demand=demand, one_way=one_way, both_sides=both_sides
     )
-    scene = make_scene(street_map, rules)
+    scene = cut_scene(street_map, rules)
     instance = scene.instance
     assert diagnose(instance) == ()
-    assert scene == make_scene(street_map, rules)
+    assert scene == cut_scene(street_map, rules)
     check_shapes(instance)
     kept = scene.street_map
     assert set(kept.junctions) <= set(instance.nodes)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arcfleet.errors import MapError, OptionError
-from arcfleet.streets.geodesy import line_lengths
+from arcfleet.instance.geodesy import line_lengths
 from arcfleet.streets.simplify import Dropped, largest_strong_part, merge_close_junctions
 from arcfleet.streets.street_map import Street, StreetMap
 from tests.street_strategies import street_maps
@@ -33,7 +33,7 @@ def test_close_junctions_become_one_at_their_mean_place() -> None:
                 geometry=((8.0, 48.01), (8.01, 48.0), (8.0, 48.0)),
             ),
         ),
-        credit="c",
+        attribution="c",
     )
     merged = merge_close_junctions(street_map, 15)
     middle = (8.0, pytest.approx(48.0 + STEP / 2))
@@ -43,7 +43,7 @@ def test_close_junctions_become_one_at_their_mean_place() -> None:
     assert straight.metres == pytest.approx(1101 + 11.12 / 2, abs=0.1)
     assert (curved.tail, curved.head, curved.one_way) == (9, 3, True)
     assert curved.geometry == ((8.0, 48.01), (8.01, 48.0), merged.junctions[3])
-    assert merged.credit == "c"
+    assert merged.attribution == "c"
 
 
 def test_a_chain_of_short_steps_is_one_junction() -> None:

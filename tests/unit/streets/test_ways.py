@@ -6,7 +6,7 @@ PLACES = {number: (8.0 + number / 1000, 48.0) for number in range(10)}
 
 
 def ends_of(*ways: Way) -> list[tuple[int, int, bool, int]]:
-    street_map = map_of_ways(ways, PLACES, name="m", credit="c")
+    street_map = map_of_ways(ways, PLACES, name="m", attribution="c")
     assert set(street_map.junctions) == {
         end for street in street_map.streets for end in (street.tail, street.head)
     }
@@ -54,11 +54,11 @@ def test_points_given_twice_in_a_row_are_one() -> None:
     assert ends_of(Way(points=(0, 0, 1, 1, 2)), Way(points=(3, 3))) == [(0, 2, False, 3)]
 
 
-def test_kind_name_length_and_credit_are_kept() -> None:
+def test_kind_name_length_and_attribution_are_kept() -> None:
     way = Way(points=(0, 1, 2), kind="residential", name="High Street")
-    street_map = map_of_ways([way], PLACES, name="m", credit="c")
+    street_map = map_of_ways([way], PLACES, name="m", attribution="c")
     (street,) = street_map.streets
     assert (street.kind, street.name) == ("residential", "High Street")
     assert street.geometry == (PLACES[0], PLACES[1], PLACES[2])
     assert 149 < street.metres < 150
-    assert (street_map.name, street_map.credit) == ("m", "c")
+    assert (street_map.name, street_map.attribution) == ("m", "c")

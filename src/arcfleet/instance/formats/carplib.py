@@ -6,9 +6,11 @@ as driving along it.
 
 from __future__ import annotations
 
-from arcfleet.instance.formats.dialect import Dialect, Section
+from arcfleet.instance.formats.keyed_text import Dialect, Section
 
 SPANISH = Dialect(
+    file_format="carplib",
+    suffixes=(".dat",),
     title="Spanish CARPLIB",
     name="NOMBRE",
     comment="COMENTARIO",
@@ -36,6 +38,8 @@ SPANISH = Dialect(
 )
 
 ENGLISH = Dialect(
+    file_format="carplib-english",
+    is_written=False,
     title="English CARP",
     name="NAME",
     upper_bound="UPPER_BOUND",

@@ -9,8 +9,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from arcfleet.errors import FileError, InstanceError
+from arcfleet.instance.formats.format import Format
 from arcfleet.instance.formats.strict_json import JsonObject, dump, open_document
-from arcfleet.instance.instance import MAX_NODE, MAX_NUMBER, Instance, Link
+from arcfleet.instance.instance import (
+    MAX_NODE,
+    MAX_NUMBER,
+    Instance,
+    Link,
+    stated_attribution,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,6 +34,8 @@ def read_json(path: Path | str, text: str) -> Instance:
     document = open_document(path, text, FORMAT, VERSION, _INSTANCE_KEYS)
     links = tuple(_read_link(item) for item in document.objects("links", _LINK_KEYS))
     try:
+        comment = document.text("comment", "")
+        coordinates = document.points("coordinates")
         return Instance(
             name=document.text("name"),
             nodes=document.integers("nodes", 0, MAX_NODE),
@@ -37,14 +46,17 @@ def read_json(path: Path | str, text: str) -> Instance:
             fleet_limit=document.optional_integer("fleet_limit", 1, MAX_NUMBER),
             stated_vehicles=document.optional_integer("stated_vehicles", 0, MAX_NODE),
             upper_bound=document.optional_integer("upper_bound", 0, MAX_NODE),
-            comment=document.text("comment", ""),
-            coordinates=document.points("coordinates"),
+            comment=comment,
+            attribution=document.text(
+                "attribution", stated_attribution(comment, bool(coordinates))
+            ),
+            coordinates=coordinates,
         )
     except InstanceError as error:
         raise FileError(path, str(error)) from error
 
 
-def format_json(instance: Instance) -> str:
+def format_json(path: Path | str, instance: Instance) -> str:
     """Return the JSON text, one link a line."""
     members: dict[str, object] = {
         "format": FORMAT,
@@ -53,6 +65,11 @@ def format_json(instance: Instance) -> str:
     }
     if instance.comment:
         members["comment"] = instance.comment
+    # Older files state it in their comment, so that is its default.
+    if instance.attribution != stated_attribution(
+        instance.comment, bool(instance.coordinates)
+    ):
+        members["attribution"] = instance.attribution
     members |= {"depot": instance.depot, "capacity": instance.capacity}
     if instance.route_cost:
         members["route_cost"] = instance.route_cost
@@ -111,3 +128,12 @@ def _link_members(link: Link) -> dict[str, object]:
     if link.geometry:
         members["geometry"] = link.geometry
     return members
+
+
+JSON = Format(
+    name="json",
+    suffixes=(".json",),
+    recognise=lambda text: text.lstrip().startswith(("{", "[")),
+    read=read_json,
+    write=format_json,
+)

@@ -1,22 +1,438 @@
-"""Keyed text into records: `KEY : value` lines and `( 1, 2) word 3` link lines."""
+"""Keyed text formats: a table of keys, and the reader and the writer of what it describes.
+
+A file is `KEY : value` lines and lists of `( 1, 2) word 3` link lines.
+"""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+import warnings
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from arcfleet.errors import FileError
-from arcfleet.instance.plain_text import quote, split_lines
+from arcfleet._files import quote, split_lines, whole_number
+from arcfleet.errors import FileError, FormatWarning, InstanceError
+from arcfleet.instance.formats.format import Format
+from arcfleet.instance.instance import (
+    MAX_NODE,
+    MAX_NUMBER,
+    Instance,
+    Link,
+    stated_attribution,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
+
+#: A file may name more nodes than its links touch, but not enough to fill the memory.
+_UNTOUCHED_NODES = 1_000_000
 _LINK = re.compile(r"\(([^(),]*),([^(),]*)\)(.*)", re.DOTALL)
 # Between the words of a key: UPPER_BOUND is also written UPPER BOUND.
 _JOINT = r"(?:_|[ \t]+)"
 _RULE = re.compile(r"-{2,}")
+# What would end the line, make the file binary, or has no place in UTF-8.
+_UNWRITABLE = re.compile("[\r\n\0\ud800-\udfff]+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """One list of links.
+
+    Parameters
+    ----------
+    count_key
+        Header key that states how many links the list has.
+    list_key
+        Key that starts the list.
+    fields
+        The word before each number of a link line, with the `Link` field it stands for.
+    required, one_way
+        What the links of the list are.
+    """
+
+    count_key: str
+    list_key: str
+    fields: tuple[tuple[str, str], ...]
+    required: bool
+    one_way: bool = False
+
+    @property
+    def example(self) -> str:
+        """A line as it is expected, for messages."""
+        return "( 1, 2) " + " ".join(f"{word} 3" for word, _ in self.fields)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dialect:
+    """The keys of one keyed text format; None where it has no such key.
+
+    Parameters
+    ----------
+    file_format
+        Name of the format.
+    suffixes
+        Suffixes of files that are written in it.
+    is_written
+        Whether instances are written in it, too.
+    title
+        Name in messages.
+    name, nodes, capacity, depot
+        Keys every file must have.
+    vehicles, comment, upper_bound
+        Keys a file may have.
+    cost_kind, total_cost
+        Keys a file may have: how costs are given, and the sum of the required ones.
+    route_cost
+        Key of the fixed cost of a route; every file must have it.
+    sections
+        Lists of links, in the order in which the links are numbered.
+    first_node
+        The lowest node number where the data does not show it.
+    """
+
+    file_format: str
+    suffixes: tuple[str, ...] = ()
+    is_written: bool = True
+    title: str
+    name: str
+    nodes: str
+    capacity: str
+    depot: str
+    vehicles: str
+    comment: str | None = None
+    upper_bound: str | None = None
+    cost_kind: str | None = None
+    total_cost: str | None = None
+    route_cost: str | None = None
+    sections: tuple[Section, ...]
+    first_node: int
+
+    @property
+    def keys(self) -> frozenset[str]:
+        """All keys."""
+        single = (
+            self.name,
+            self.nodes,
+            self.capacity,
+            self.depot,
+            self.vehicles,
+            self.comment,
+            self.upper_bound,
+            self.cost_kind,
+            self.total_cost,
+            self.route_cost,
+        )
+        counts = (section.count_key for section in self.sections)
+        lists = (section.list_key for section in self.sections)
+        return frozenset(key for key in (*single, *counts, *lists) if key is not None)
+
+
+#: The one kind of costs there is: listed link by link.
+EXPLICIT_COSTS = "EXPLICITOS"
+
+
+def keyed_formats(*dialects: Dialect) -> list[Format]:
+    """Return the formats of dialects, whose keys together tell which one a file is in."""
+
+    def read(path: Path | str, text: str) -> Instance:
+        return read_keyed_text(path, text, dialects)
+
+    def writer(
+        dialect: Dialect, others: tuple[Dialect, ...]
+    ) -> Callable[[Path | str, Instance], str]:
+        def write(path: Path | str, instance: Instance) -> str:
+            require_no_obstacle(instance, dialect, others)
+            return format_keyed_text(path, instance, dialect)
+
+        return write
+
+    key_line = _key_line(_keys_of(dialects))
+    written = [dialect for dialect in dialects if dialect.is_written]
+    return [
+        Format(
+            name=dialect.file_format,
+            suffixes=dialect.suffixes,
+            recognise=lambda text: any(
+                key_line.fullmatch(line.strip()) for line in split_lines(text)
+            ),
+            read=read,
+            write=writer(dialect, tuple(written[written.index(dialect) + 1 :]))
+            if dialect.is_written
+            else None,
+        )
+        for dialect in dialects
+    ]
+
+
+def read_keyed_text(path: Path | str, text: str, dialects: Sequence[Dialect]) -> Instance:
+    """Read the text of `path`, written in one of `dialects`."""
+    records = scan(path, text, _keys_of(dialects))
+    dialect = _recognise(path, records, dialects)
+    content = _collect(path, records, dialect)
+    links = tuple(
+        link.link
+        for section in dialect.sections
+        for link in content.links[section.list_key]
+    )
+    _check_counts(content)
+    _check_costs(content, links)
+    try:
+        return Instance(
+            name=content.line(dialect.name).value,
+            nodes=_nodes(content),
+            links=links,
+            depot=content.number(dialect.depot, 0, MAX_NUMBER),
+            capacity=content.number(dialect.capacity, 1, MAX_NUMBER),
+            route_cost=(
+                content.number(dialect.route_cost, 0, MAX_NUMBER)
+                if dialect.route_cost
+                else 0
+            ),
+            stated_vehicles=content.optional_number(dialect.vehicles),
+            upper_bound=content.optional_number(dialect.upper_bound),
+            comment=content.optional_text(dialect.comment),
+            attribution=stated_attribution(content.optional_text(dialect.comment), False),
+        )
+    except InstanceError as error:
+        raise FileError(path, str(error)) from error
+
+
+@dataclass(frozen=True, slots=True)
+class _PlacedLink:
+    """A link with the line it came from."""
+
+    source: LinkLine
+    link: Link
+
+
+@dataclass(frozen=True, slots=True)
+class _Content:
+    """What a file says: each key once, and the links of each list."""
+
+    path: Path | str
+    dialect: Dialect
+    last_line: int
+    keys: dict[str, KeyLine] = field(default_factory=dict)
+    links: dict[str, list[_PlacedLink]] = field(default_factory=dict)
+
+    def line(self, key: str) -> KeyLine:
+        """Return the line of a key that every file must have."""
+        if key not in self.keys:
+            raise FileError(
+                self.path,
+                f"expected a line '{key} : ...' ({self.dialect.title}), found none "
+                "up to the end of the file",
+                self.last_line,
+            )
+        return self.keys[key]
+
+    def number(self, key: str, least: int, most: int) -> int:
+        """Return the number of a key that every file must have."""
+        line = self.line(key)
+        value = whole_number(line.value, least, most)
+        if value is None:
+            raise FileError(
+                self.path,
+                f"expected {key} to be a whole number from {least} to {most}, "
+                f"found {quote(line.text)}",
+                line.number,
+            )
+        return value
+
+    def optional_number(self, key: str | None) -> int | None:
+        """Return the number of a key that a file may have."""
+        return (
+            self.number(key, 0, MAX_NODE) if key is not None and key in self.keys else None
+        )
+
+    def optional_text(self, key: str | None) -> str:
+        """Return the text of a key that a file may have."""
+        return self.keys[key].value if key is not None and key in self.keys else ""
+
+
+def _recognise(
+    path: Path | str, records: list[KeyLine | LinkLine], dialects: Sequence[Dialect]
+) -> Dialect:
+    """Find the one dialect that has all keys of the file."""
+    candidates = list(dialects)
+    any_key = False
+    for record in records:
+        if isinstance(record, LinkLine):
+            continue
+        any_key = True
+        remaining = [dialect for dialect in candidates if record.key in dialect.keys]
+        if not remaining:
+            so_far = " or ".join(dialect.title for dialect in candidates)
+            raise FileError(
+                path,
+                f"expected a key of {so_far} like the lines before, "
+                f"found {quote(record.text)}, which is of another format",
+                record.number,
+            )
+        candidates = remaining
+    titles = " or ".join(dialect.title for dialect in candidates)
+    if not any_key:
+        raise FileError(path, f"expected an instance in {titles} or JSON, found no key")
+    if len(candidates) > 1:
+        counts = " or ".join(dialect.sections[0].count_key for dialect in candidates)
+        raise FileError(path, f"expected a key that tells {titles}, {counts}, found none")
+    return candidates[0]
+
+
+def _collect(
+    path: Path | str, records: list[KeyLine | LinkLine], dialect: Dialect
+) -> _Content:
+    """Sort the records by key and list."""
+    sections = {section.list_key: section for section in dialect.sections}
+    content = _Content(
+        path, dialect, records[-1].number, links={key: [] for key in sections}
+    )
+    section: Section | None = None
+    for record in records:
+        if isinstance(record, KeyLine):
+            if record.key in content.keys:
+                raise FileError(
+                    path,
+                    f"expected {record.key} once, found it on line "
+                    f"{content.keys[record.key].number} and again: {quote(record.text)}",
+                    record.number,
+                )
+            content.keys[record.key] = record
+            section = sections.get(record.key)
+            if section is not None and record.value:
+                raise FileError(
+                    path,
+                    f"expected nothing after {record.key}, found {quote(record.text)}",
+                    record.number,
+                )
+        elif section is None:
+            raise FileError(
+                path,
+                f"expected links only in a list such as {dialect.sections[0].list_key}, "
+                f"found {quote(record.text)}",
+                record.number,
+            )
+        else:
+            link = _link(path, record, section)
+            content.links[section.list_key].append(_PlacedLink(record, link))
+    return content
+
+
+def _link(path: Path | str, record: LinkLine, section: Section) -> Link:
+    """Read one line of a list."""
+    values: dict[str, int] = {}
+    names = tuple(name.lower() for name in record.rest[::2])
+    numbers = record.rest[1::2]
+    if names != tuple(word for word, _ in section.fields) or len(numbers) != len(names):
+        raise FileError(
+            path,
+            f"expected a line like {section.example!r} in {section.list_key}, "
+            f"found {quote(record.text)}",
+            record.number,
+        )
+    fields = [name for _, name in section.fields]
+    for name, text in zip(
+        ("tail", "head", *fields), (record.tail, record.head, *numbers), strict=True
+    ):
+        value = whole_number(text, 0, MAX_NUMBER)
+        if value is None:
+            raise FileError(
+                path,
+                f"expected whole numbers from 0 to {MAX_NUMBER}, "
+                f"found {quote(text)} in {quote(record.text)}",
+                record.number,
+            )
+        values[name] = value
+    return Link(
+        tail=values["tail"],
+        head=values["head"],
+        cost=values["cost"],
+        one_way=section.one_way,
+        required=section.required,
+        demand=values.get("demand", 0),
+        service_cost=values.get("service_cost"),
+    )
+
+
+def _check_counts(content: _Content) -> None:
+    """Hold the header's counts against the lists."""
+    for section in content.dialect.sections:
+        keys = {section.count_key, section.list_key}
+        if not section.required and keys.isdisjoint(content.keys):
+            continue  # neither announced nor there
+        stated = content.number(section.count_key, 0, MAX_NUMBER)
+        found = len(content.links[section.list_key])
+        if stated != found:
+            raise FileError(
+                content.path,
+                f"expected {section.count_key} to be the number of links in "
+                f"{section.list_key}, {found}, "
+                f"found {quote(content.line(section.count_key).text)}",
+                content.line(section.count_key).number,
+            )
+
+
+def _check_costs(content: _Content, links: tuple[Link, ...]) -> None:
+    """Check the kind of the costs; warn of a wrong sum, which is common."""
+    kind = content.keys.get(content.dialect.cost_kind or "")
+    if kind is not None and kind.value.upper() != EXPLICIT_COSTS:
+        raise FileError(
+            content.path,
+            f"expected {kind.key} : {EXPLICIT_COSTS}, found {quote(kind.text)}",
+            kind.number,
+        )
+    stated = content.optional_number(content.dialect.total_cost)
+    total = sum(link.cost for link in links if link.required)
+    if content.dialect.total_cost is not None and stated not in (None, total):
+        line = content.line(content.dialect.total_cost)
+        warnings.warn(
+            f"{content.path}:{line.number}: expected {line.key} to be {total}, the sum of "
+            f"the required costs, found {quote(line.text)}; the sum is not used",
+            FormatWarning,
+            stacklevel=2,
+        )
+
+
+def _nodes(content: _Content) -> tuple[int, ...]:
+    """Find out whether nodes count from 0 or from 1, and that no link leaves them."""
+    count = content.number(content.dialect.nodes, 1, MAX_NUMBER)
+    depot = content.line(content.dialect.depot)
+    mentions = [(depot.number, depot.text, content.number(depot.key, 0, MAX_NUMBER))]
+    for placed in (placed for links in content.links.values() for placed in links):
+        for node in (placed.link.tail, placed.link.head):
+            mentions.append((placed.source.number, placed.source.text, node))
+    mentions.sort()
+    ends: dict[int, int] = {}
+    for number, text, node in mentions:
+        if node > count:
+            raise FileError(
+                content.path,
+                f"expected nodes up to {count} ({content.dialect.nodes}), "
+                f"found node {node} in {quote(text)}",
+                number,
+            )
+        if node in (0, count):
+            ends.setdefault(node, number)
+        if len(ends) == 2:
+            raise FileError(
+                content.path,
+                f"expected {count} nodes, 0 to {count - 1} or 1 to {count}, found node "
+                f"{node} in {quote(text)} and node {count - node} on line "
+                f"{ends[count - node]}",
+                number,
+            )
+    if count > _UNTOUCHED_NODES + len(mentions):
+        line = content.line(content.dialect.nodes)
+        raise FileError(
+            content.path,
+            f"expected a number of nodes that fits {len(mentions) // 2} links, "
+            f"found {quote(line.text)}",
+            line.number,
+        )
+    first = 0 if 0 in ends else 1 if count in ends else content.dialect.first_node
+    return tuple(range(first, first + count))
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,13 +482,7 @@ class LinkLine:
 
 def scan(path: Path | str, text: str, keys: Iterable[str]) -> list[KeyLine | LinkLine]:
     """Turn the lines of a file into records; a line that is neither raises FileError."""
-    # The longest key first, and only whole words, so that no key hides another.
-    spellings = (
-        re.escape(key).replace("_", _JOINT) for key in sorted(keys, key=len, reverse=True)
-    )
-    key_line = re.compile(
-        rf"({'|'.join(spellings)})(?=[\s:]|$)\s*:?(.*)", re.IGNORECASE | re.DOTALL
-    )
+    key_line = _key_line(keys)
     records: list[KeyLine | LinkLine] = []
     for number, line in enumerate(split_lines(text), start=1):
         content = line.strip()
@@ -94,3 +504,161 @@ def scan(path: Path | str, text: str, keys: Iterable[str]) -> list[KeyLine | Lin
                 number,
             )
     return records
+
+
+def _keys_of(dialects: Sequence[Dialect]) -> frozenset[str]:
+    return frozenset[str]().union(*(dialect.keys for dialect in dialects))
+
+
+def _key_line(keys: Iterable[str]) -> re.Pattern[str]:
+    # The longest key first, and only whole words, so that no key hides another.
+    spellings = (
+        re.escape(key).replace("_", _JOINT) for key in sorted(keys, key=len, reverse=True)
+    )
+    return re.compile(
+        rf"({'|'.join(spellings)})(?=[\s:]|$)\s*:?(.*)", re.IGNORECASE | re.DOTALL
+    )
+
+
+def first_obstacle(instance: Instance, dialect: Dialect) -> str | None:
+    """Say why the dialect cannot hold the instance; None if it can."""
+    if instance.fleet_limit is not None:
+        return f"the fleet limit {instance.fleet_limit}"
+    if instance.route_cost and dialect.route_cost is None:
+        return f"the route cost {instance.route_cost}"
+    separate_service = any(
+        name == "service_cost" for section in dialect.sections for _, name in section.fields
+    )
+    for index, link in enumerate(instance.links):
+        where = instance.describe_link(index)
+        if _section(link, dialect) is None:
+            return f"the one-way street of {where}"
+        if not link.one_way and link.cost != link.reverse_cost:
+            return f"the costs {link.cost} and {link.reverse_cost} by direction of {where}"
+        if not link.one_way and link.service_cost != link.reverse_service_cost:
+            return (
+                f"the service costs {link.service_cost} and {link.reverse_service_cost} "
+                f"by direction of {where}"
+            )
+        if link.required and link.service_cost != link.cost and not separate_service:
+            return (
+                f"the service cost {link.service_cost} unlike cost {link.cost} of {where}"
+            )
+    return _node_obstacle(instance, dialect)
+
+
+def format_keyed_text(path: Path | str, instance: Instance, dialect: Dialect) -> str:
+    """Return the text; warn of what is lost in it without changing the problem.
+
+    The dialect must be able to hold the instance, see `first_obstacle`.
+    """
+    lists = {
+        section.list_key: _links(instance, section, dialect) for section in dialect.sections
+    }
+    written = [link for links in lists.values() for link in links]
+    changes = _lost(instance, dialect)
+    if written != list(instance.links):
+        changes.append("the order of the links")
+    if changes:
+        warnings.warn(
+            f"{path}: {dialect.title} cannot keep {', '.join(changes)}; "
+            "write JSON to keep everything",
+            FormatWarning,
+            stacklevel=2,
+        )
+    lines = [
+        f"{key} : {value}".rstrip() for key, value in _header(instance, dialect, lists)
+    ]
+    for section in dialect.sections:
+        lines.append(f"{section.list_key} :")
+        lines.extend(_link_line(link, section) for link in lists[section.list_key])
+    lines.append(f"{dialect.depot} : {instance.depot}")
+    return "\n".join(lines) + "\n"
+
+
+def require_no_obstacle(
+    instance: Instance, dialect: Dialect, others: tuple[Dialect, ...]
+) -> None:
+    """Raise InstanceError with the obstacle and the format to write instead."""
+    obstacle = first_obstacle(instance, dialect)
+    if obstacle is not None:
+        able = [other.title for other in others if first_obstacle(instance, other) is None]
+        raise InstanceError(
+            f"expected an instance that {dialect.title} can hold, got {obstacle} "
+            f"in instance {instance.name!r}; write {(*able, 'JSON')[0]} instead"
+        )
+
+
+def _node_obstacle(instance: Instance, dialect: Dialect) -> str | None:
+    count = len(instance.nodes)
+    for first in (0, 1):
+        if instance.nodes == tuple(range(first, first + count)):
+            break
+    else:
+        return f"nodes that are not 0 to {count - 1} or 1 to {count} in that order"
+    # A reader sees the base only if the outermost node occurs.
+    outermost = 0 if first == 0 else count
+    mentioned = {instance.depot}.union(*((link.tail, link.head) for link in instance.links))
+    if first != dialect.first_node and outermost not in mentioned:
+        return f"nodes from {first} on of which no link shows node {outermost}"
+    return None
+
+
+def _section(link: Link, dialect: Dialect) -> Section | None:
+    for section in dialect.sections:
+        if (section.required, section.one_way) == (link.required, link.one_way):
+            return section
+    return None
+
+
+def _links(instance: Instance, section: Section, dialect: Dialect) -> list[Link]:
+    return [link for link in instance.links if _section(link, dialect) is section]
+
+
+def _one_line(text: str) -> str:
+    return _UNWRITABLE.sub(" ", text).strip()
+
+
+def _lost(instance: Instance, dialect: Dialect) -> list[str]:
+    stated = stated_attribution(_one_line(instance.notice), has_coordinates=False)
+    losses = {
+        "coordinates": bool(instance.coordinates),
+        "street names": any(link.name for link in instance.links),
+        "geometry": any(link.geometry for link in instance.links),
+        "the comment": bool(instance.comment) and dialect.comment is None,
+        "the attribution": bool(instance.attribution) and dialect.comment is None,
+        "the attribution apart from the comment": dialect.comment is not None
+        and (instance.comment, instance.attribution) != (instance.notice, stated),
+        "the upper bound": instance.upper_bound is not None and dialect.upper_bound is None,
+        "space around or line ends in the name": instance.name != _one_line(instance.name),
+        "space around or line ends in the comment": dialect.comment is not None
+        and instance.notice != _one_line(instance.notice),
+    }
+    return [what for what, lost in losses.items() if lost]
+
+
+def _header(
+    instance: Instance, dialect: Dialect, lists: dict[str, list[Link]]
+) -> Iterator[tuple[str, str | int]]:
+    yield dialect.name, _one_line(instance.name)
+    if dialect.comment is not None and _one_line(instance.notice):
+        yield dialect.comment, _one_line(instance.notice)
+    if dialect.upper_bound is not None and instance.upper_bound is not None:
+        yield dialect.upper_bound, instance.upper_bound
+    yield dialect.nodes, len(instance.nodes)
+    for section in dialect.sections:
+        yield section.count_key, len(lists[section.list_key])
+    if instance.stated_vehicles is not None:
+        yield dialect.vehicles, instance.stated_vehicles
+    yield dialect.capacity, instance.capacity
+    if dialect.cost_kind is not None:
+        yield dialect.cost_kind, EXPLICIT_COSTS
+    if dialect.total_cost is not None:
+        yield dialect.total_cost, sum(link.cost for link in instance.links if link.required)
+    if dialect.route_cost is not None:
+        yield dialect.route_cost, instance.route_cost
+
+
+def _link_line(link: Link, section: Section) -> str:
+    numbers = " ".join(f"{word} {getattr(link, name)}" for word, name in section.fields)
+    return f"( {link.tail}, {link.head}) {numbers}"

@@ -5,7 +5,7 @@ Belenguer, Benavent, Lacomme & Prins, Computers & Operations Research 33 (2006).
 
 from __future__ import annotations
 
-from arcfleet.instance.formats.dialect import Dialect, Section
+from arcfleet.instance.formats.keyed_text import Dialect, Section
 
 _REQUIRED_FIELDS = (
     ("serv_cost", "service_cost"),
@@ -15,6 +15,8 @@ _REQUIRED_FIELDS = (
 _OTHER_FIELDS = (("cost", "cost"),)
 
 MCARP = Dialect(
+    file_format="mcarp",
+    suffixes=(".txt",),
     title="MCARP",
     name="NAME",
     upper_bound="UPPER_BOUND",

@@ -7,8 +7,8 @@ import json
 import sys
 from typing import TYPE_CHECKING, NoReturn
 
+from arcfleet._files import quote
 from arcfleet.errors import FileError
-from arcfleet.instance.plain_text import quote
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

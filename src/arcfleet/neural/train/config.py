@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 from arcfleet.errors import OptionError
-from arcfleet.neural.checkpoint import KINDS
+from arcfleet.neural.checkpoint import find_model_type, sizes_of
 from arcfleet.neural.model import DaamConfig
 
 if TYPE_CHECKING:
@@ -398,19 +398,13 @@ def changed(config: AnyConfig, **settings: Any) -> AnyConfig:
     return config_from(type(config), given)
 
 
-def sizes_of(sizes: Any) -> dict[str, Any]:
-    """Return the sizes of a model by name, with its type unless that is DaAM."""
-    name = next(name for name, kind in KINDS.items() if kind.config is type(sizes))
-    return asdict(sizes) if name == "daam" else {"type": name, **asdict(sizes)}
-
-
 def sizes_from(kind: Any, settings: object) -> Any:
     """Make the sizes of a model of a table; `type` names another class than `kind`."""
     if not isinstance(settings, dict):
         raise OptionError(f"expected model to be a table of sizes, got {settings!r:.40}")
     settings = dict(settings)
     if "type" in settings:
-        kind = KINDS[settings.pop("type")].config
+        kind = find_model_type(str(settings.pop("type"))).config_class
     usual = asdict(kind())
     require_known(settings, list(usual), "model.")
     for name, value in settings.items():

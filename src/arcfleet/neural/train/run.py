@@ -14,9 +14,9 @@ from safetensors.torch import save as save_tensors
 
 from arcfleet.errors import FileError, OptionError
 from arcfleet.instance.atomic import write_bytes_atomically, write_text_atomically
-from arcfleet.neural.checkpoint import KINDS, load_model, load_model_of
+from arcfleet.neural.checkpoint import load_model, model_class_for, sizes_of
 from arcfleet.neural.device import choose_device, working_type
-from arcfleet.neural.train.config import config_from, settings_of, sizes_of
+from arcfleet.neural.train.config import config_from, settings_of
 from arcfleet.neural.train.data import open_instances, open_labelled, require_distinct
 from arcfleet.neural.train.distributed import World, init_process_group
 from arcfleet.neural.train.loop import TrainingProgress
@@ -181,11 +181,6 @@ def require_runnable(
         )
 
 
-def model_class(sizes: object) -> Any:
-    """Return the class of the model that has such sizes."""
-    return next(kind.model for kind in KINDS.values() if kind.config is type(sizes))
-
-
 def initial_model(config: TrainingConfig, init: Path | str | None) -> Any:
     """Return the initial model: that of a file, else one with random weights.
 
@@ -194,9 +189,8 @@ def initial_model(config: TrainingConfig, init: Path | str | None) -> Any:
     OptionError
         If the model of the file has other sizes than the config.
     """
-    kind = model_class(config.model)
     if init is not None:
-        model, _ = load_model_of(kind, init, "cpu")
+        model, _ = load_model(init)
         if model.config != config.model:
             raise OptionError(
                 f"expected the model to start from to have the sizes {config.model}, "
@@ -206,7 +200,8 @@ def initial_model(config: TrainingConfig, init: Path | str | None) -> Any:
     # The weights depend on the seed alone, and the caller's generator is left as it was.
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(config.run.seed)
-        return kind(config.model)
+        build: Any = model_class_for(config.model)
+        return build(config.model)
 
 
 def resolve_config(

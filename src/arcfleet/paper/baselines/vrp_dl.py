@@ -15,7 +15,7 @@ from torch import nn
 from torch.nn import functional
 
 from arcfleet.neural.env import StepNumbers
-from arcfleet.neural.model import require_sizes
+from arcfleet.neural.model import Model, require_sizes
 from arcfleet.paper.baselines.shared import (
     NUM_CAPACITY,
     NUM_CHANGING,
@@ -130,7 +130,7 @@ class Critic(nn.Module):
         return estimate
 
 
-class VrpDl(nn.Module):
+class VrpDl(Model):
     """The policy: logits over the arcs for every plan; with the critic that trains it.
 
     Parameters
@@ -138,6 +138,8 @@ class VrpDl(nn.Module):
     config
         Sizes of the model.
     """
+
+    config_class = VrpDlConfig
 
     def __init__(self, config: VrpDlConfig) -> None:
         super().__init__()

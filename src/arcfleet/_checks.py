@@ -1,0 +1,30 @@
+"""Checks of arguments and names, shared by all layers."""
+
+from __future__ import annotations
+
+import difflib
+from typing import TYPE_CHECKING
+
+from arcfleet.errors import OptionError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+def check_whole_number(name: str, value: object, least: int, most: int) -> None:
+    """Raise OptionError unless `value` is an integer from `least` to `most`."""
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+        raise OptionError(
+            f"expected {name} to be a whole number from {least} to {most}, got {value!r}"
+        )
+
+
+def nearest_name(name: object, known: Iterable[str]) -> str | None:
+    """Return the known name that resembles `name` most; None if none does."""
+    close = difflib.get_close_matches(str(name).lower(), list(known), n=1)
+    return close[0] if close else None
+
+
+def one_line(text: str) -> str:
+    """Return a name fit to print: no line ends, no control characters."""
+    return "".join(c if c.isprintable() else "?" for c in text)

@@ -1,0 +1,178 @@
+"""Files: read as text or bytes, and written whole or not at all."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import os
+import re
+import secrets
+import shutil
+import zlib
+from pathlib import Path
+
+from arcfleet.errors import FileError
+
+# str.splitlines also splits at form feeds and other characters that may stand in a name.
+_LINE_END = re.compile(r"\r\n|\n|\r")
+_LINE_END_BYTES = re.compile(rb"\r\n|\n|\r")
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_DIGITS = re.compile(r"[0-9]+")
+_QUOTE_LENGTH = 60
+_GZIP_MAGIC = b"\x1f\x8b"
+_BZIP2_MAGIC = b"BZh"
+
+
+def read_text(path: Path | str) -> str:
+    """Return the file's text, or raise FileError if it has none."""
+    return decode_text(path, read_bytes(path))
+
+
+def read_bytes(path: Path | str) -> bytes:
+    """Return the file's bytes, or raise FileError if it cannot be read."""
+    try:
+        return Path(path).read_bytes()
+    except FileNotFoundError as error:
+        raise FileError(path, "expected a file, found nothing of that name") from error
+    except IsADirectoryError as error:
+        raise FileError(path, "expected a file, found a directory") from error
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise FileError(path, f"cannot be read ({reason})") from error
+
+
+def decode_text(path: Path | str, data: bytes) -> str:
+    """Return the text that the bytes of a file spell, or raise FileError."""
+    data = data.removeprefix(_BYTE_ORDER_MARK)
+    nul = data.find(b"\0")
+    if nul >= 0:
+        raise FileError(
+            path,
+            "expected UTF-8 text, found a NUL byte; this is a binary or UTF-16 file",
+            _line_at(data, nul),
+        )
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise FileError(
+            path,
+            f"expected UTF-8 text, found the byte 0x{data[error.start]:02x}; "
+            "convert the file to UTF-8",
+            _line_at(data, error.start),
+        ) from error
+
+
+def split_lines(text: str) -> list[str]:
+    """Split at line ends of any system."""
+    return _LINE_END.split(text)
+
+
+def quote(text: str) -> str:
+    """Quote file content in a message: on one line and not too long."""
+    text = text.strip()
+    if len(text) > _QUOTE_LENGTH:
+        text = text[: _QUOTE_LENGTH - 3] + "..."
+    return repr(text)
+
+
+def whole_number(text: str, least: int, most: int) -> int | None:
+    """Return the number that `text` spells in ASCII digits; None if not in the range."""
+    if not _DIGITS.fullmatch(text):
+        return None
+    # int() refuses very long strings with an error of its own.
+    digits = text.lstrip("0") or "0"
+    if len(digits) > len(str(most)):
+        return None
+    number = int(digits)
+    return number if least <= number <= most else None
+
+
+def _line_at(data: bytes, position: int) -> int:
+    return len(_LINE_END_BYTES.findall(data, 0, position)) + 1
+
+
+def read_unpacked(path: Path | str) -> bytes:
+    """Return the file's bytes, unpacked where its first bytes say that it is packed."""
+    data = read_bytes(path)
+    try:
+        if data.startswith(_GZIP_MAGIC):
+            return gzip.decompress(data)
+        if data.startswith(_BZIP2_MAGIC):
+            return bz2.decompress(data)
+    except (OSError, EOFError, ValueError, zlib.error) as error:
+        raise FileError(
+            path,
+            f"expected a whole packed file, found a cut or broken one ({error}); "
+            "fetch it again",
+        ) from error
+    return data
+
+
+def check_writable(path: Path | str) -> None:
+    """Raise FileError where writing to `path` would fail; for use before long work."""
+    target = _target(path)
+    if not os.access(target.parent, os.W_OK | os.X_OK):
+        raise FileError(
+            path,
+            f"expected a directory to write in, but {target.parent} is not; choose another",
+        )
+
+
+def write_text_atomically(path: Path | str, text: str) -> None:
+    """Write `text` as UTF-8, as `write_bytes_atomically` does."""
+    try:
+        data = text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        bad = text[error.start : error.start + 1]
+        raise FileError(
+            path, f"expected text that UTF-8 can hold, found {bad!r}"
+        ) from error
+    write_bytes_atomically(path, data)
+
+
+def write_bytes_atomically(path: Path | str, data: bytes) -> None:
+    """Write `data` to a file beside `path`, then put it in the place of `path`.
+
+    A reader sees the old file or the new one; a failed write leaves neither a half
+    file nor a temporary one behind.
+    """
+    target = _target(path)
+    try:
+        temporary = target.with_name(f".arcfleet-{secrets.token_hex(8)}.tmp")
+        try:
+            # Opened the plain way, so that the file gets the user's usual permissions.
+            with temporary.open("xb") as stream:
+                stream.write(data)
+            if target.exists():
+                shutil.copymode(target, temporary)
+            temporary.replace(target)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
+    except (OSError, ValueError) as error:
+        raise _not_writable(path, error) from error
+
+
+def _target(path: Path | str) -> Path:
+    """Give the file that would be replaced, or raise FileError where there can be none."""
+    try:
+        # A link to a file stays a link: what it points to is replaced.
+        target = Path(os.path.realpath(path))
+        if target.exists() and not target.is_file():
+            raise FileError(
+                path, "expected a file to write to, found a directory or device"
+            )
+        if not target.parent.is_dir():
+            raise FileError(
+                path, f"expected an existing directory {target.parent}; create it first"
+            )
+    except (OSError, ValueError) as error:
+        raise _not_writable(path, error) from error
+    return target
+
+
+def _not_writable(path: Path | str, error: Exception) -> FileError:
+    reason = getattr(error, "strerror", None) or str(error)
+    return FileError(
+        path, f"cannot be written ({reason}); choose another place or free this one"
+    )

@@ -1,0 +1,504 @@
+"""Charts of results: panels of lines, anytime curves, gap against time, coloured tables."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from textwrap import fill
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from arcfleet.report.colours import route_colours
+from arcfleet.report.picture import check_plottable, save_picture
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
+
+#: A page of A4 between its margins; text keeps its size when it is printed so wide.
+PAGE_INCHES = 7.2
+_PANEL_HEIGHT = 3.2
+_DOTS_PER_INCH = 200
+_LETTERS_PER_INCH = 20
+_CAPTION_SIZE = 6.5
+_LEGEND_COLUMNS = 3
+_MARKERS = "osD^vPX<>*hd"
+_GRID = "#e3e6e8"
+_GAP_TICKS = (0, 0.25, 0.5, 0.75, 1, 2, 5, 10, 20, 50, 100, 200, 500)
+_CURVE_INCHES = (5.6, 3.6)
+_CURVE_DOTS_PER_INCH = 130
+_MOST_COLUMNS = 3
+_HEIGHT = 3.9
+_DEVICE_MARKERS = {False: "o", True: "^"}
+_FRONT = "#4a5560"
+# Of the fronts.
+_LINES = {False: "solid line:", True: "dashed line:"}
+# Marks nearer than by this logarithm of time and gap get one text; gaps below the least
+# are all but on the axis.
+_NEAR = 0.3
+_LEAST = 0.05
+_ROW_INCHES = 0.36
+_LEAST_HEIGHT = 2.3  # inches: room for the words beside the colours
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """One line of a panel; those of one label share their colour, and one legend entry.
+
+    Parameters
+    ----------
+    label
+        For the legend.
+    x, y
+        Its points.
+    widths
+        How far error bars reach to both sides; empty for none.
+    dashed
+        Whether it is drawn dashed, with open marks.
+    """
+
+    label: str
+    x: tuple[float, ...]
+    y: tuple[float, ...]
+    widths: tuple[float, ...] = ()
+    dashed: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Panel:
+    """One pair of axes.
+
+    Parameters
+    ----------
+    title, x_label, y_label
+        Its words, with units.
+    lines
+        What is drawn.
+    ticks
+        Names of the places 0, 1, 2, ... on the x axis; empty for numbers.
+    log_y
+        Whether the y axis is logarithmic.
+    of_gaps
+        Whether the y axis is even up to 1 % and logarithmic above.
+    """
+
+    title: str
+    x_label: str
+    y_label: str
+    lines: tuple[Line, ...]
+    ticks: tuple[str, ...] = ()
+    log_y: bool = False
+    of_gaps: bool = False
+
+
+def draw_panels(
+    panels: Sequence[Panel], path: Path, caption: str = "", columns: int = 2
+) -> None:
+    """Draw panels side by side into a picture file.
+
+    Raises
+    ------
+    OptionError
+        If the suffix is unknown or matplotlib is not installed.
+    FileError
+        If the file cannot be written.
+    """
+    check_plottable(path)
+    from matplotlib.figure import Figure
+
+    across = max(1, min(columns, len(panels)))
+    down = -(-len(panels) // across)
+    labels = list(dict.fromkeys(line.label for panel in panels for line in panel.lines))
+    colours = dict(zip(labels, route_colours(len(labels)), strict=True))
+    markers = {label: _MARKERS[i % len(_MARKERS)] for i, label in enumerate(labels)}
+    legend_rows = -(-len(labels) // _LEGEND_COLUMNS)
+    legend_height = 0.155 * legend_rows + 0.15
+    # A Figure of its own, not pyplot: no window, no state shared with the caller.
+    figure = Figure(figsize=(PAGE_INCHES, _PANEL_HEIGHT * down + legend_height))
+    # What is measured alike is drawn alike, so that panels compare.
+    alike = len({(panel.y_label, panel.log_y) for panel in panels}) == 1
+    axes = figure.subplots(down, across, squeeze=False, sharey="row" if alike else False)
+    for place, panel in enumerate(panels):
+        _draw(axes[place // across][place % across], panel, colours, markers)
+    for place in range(len(panels), across * down):
+        axes[place // across][place % across].set_axis_off()
+    bottom = legend_height / figure.get_figheight()
+    figure.tight_layout(rect=(0, bottom, 1, 1))
+    _legend(figure, labels, bottom)
+    add_caption(figure, caption)
+    save_picture(figure, path, dots_per_inch=_DOTS_PER_INCH)
+
+
+def add_caption(figure: Figure, caption: str, inches: float = PAGE_INCHES) -> None:
+    """Write small text below a figure, which grows by it."""
+    if caption:
+        figure.text(
+            0.01,
+            0,
+            fill(caption, int(_LETTERS_PER_INCH * inches)),
+            size=_CAPTION_SIZE,
+            color="#4a5560",
+            va="top",
+            parse_math=False,
+        )
+
+
+def set_gap_axis(axes: Axes, gaps: Sequence[float]) -> None:
+    """Let the y axis be even up to 1 %, and logarithmic where differences matter less."""
+    axes.set_yscale("symlog", linthresh=1.0)
+    highest = 1.3 * max(1.0, *gaps)
+    axes.set_yticks([tick for tick in _GAP_TICKS if tick <= highest])
+    axes.yaxis.set_major_formatter("{x:g}")
+    axes.set_ylim(min(0.0, *gaps) - 0.05, highest)
+
+
+def _reach(line: Line) -> list[float]:
+    widths = line.widths or (0.0,) * len(line.y)
+    pairs = list(zip(line.y, widths, strict=True))
+    return [y - width for y, width in pairs] + [y + width for y, width in pairs]
+
+
+def _draw(
+    axes: Axes, panel: Panel, colours: dict[str, str], markers: dict[str, str]
+) -> None:
+    for line in panel.lines:
+        axes.errorbar(
+            line.x,
+            line.y,
+            yerr=line.widths or None,
+            color=colours[line.label],
+            marker=markers[line.label] if len(line.x) <= 60 else "",
+            markersize=4,
+            markerfacecolor="white" if line.dashed else colours[line.label],
+            linewidth=1.2,
+            elinewidth=0.9,
+            capsize=1.5,
+            linestyle="--" if line.dashed else "-",
+            label=line.label,
+        )
+    if panel.log_y:
+        axes.set_yscale("log")
+    if panel.of_gaps:
+        set_gap_axis(axes, [y for line in panel.lines for y in _reach(line)])
+    if panel.ticks:
+        slanted = max(map(len, panel.ticks)) * len(panel.ticks) > 40
+        axes.set_xticks(
+            range(len(panel.ticks)),
+            panel.ticks,
+            rotation=30 if slanted else 0,
+            ha="right" if slanted else "center",
+        )
+        axes.set_xlim(-0.4, len(panel.ticks) - 0.6)
+    axes.set_title(panel.title, loc="left", fontsize=9)
+    axes.set_xlabel(panel.x_label, fontsize=8)
+    axes.set_ylabel(panel.y_label, fontsize=8)
+    axes.tick_params(labelsize=7)
+    axes.grid(visible=True, which="major", color=_GRID, linewidth=0.7)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def _legend(figure: Figure, labels: Sequence[str], bottom: float) -> None:
+    handles: dict[str, Artist] = {}
+    for axes in figure.axes:
+        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
+            handles.setdefault(label, handle)
+    if handles:
+        figure.legend(
+            [handles[label] for label in labels],
+            labels,
+            loc="upper center",
+            bbox_to_anchor=(0.5, bottom),
+            ncols=_LEGEND_COLUMNS,
+            frameon=False,
+            fontsize=7,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Curve:
+    """Mean gap against time.
+
+    Parameters
+    ----------
+    label
+        For the legend.
+    seconds
+        Rising, above 0.
+    gap_percent
+        At each of them.
+    """
+
+    label: str
+    seconds: tuple[float, ...]
+    gap_percent: tuple[float, ...]
+
+
+def plot_anytime(curves: Mapping[str, Sequence[Curve]], path: Path) -> None:
+    """Draw one panel per set, with a logarithmic time axis, into a picture file.
+
+    Raises
+    ------
+    OptionError
+        If the suffix is unknown or matplotlib is not installed.
+    FileError
+        If the file cannot be written.
+    """
+    check_plottable(path)
+    from matplotlib.figure import Figure
+
+    columns = max(1, min(len(curves), _MOST_COLUMNS))
+    rows = max(1, math.ceil(len(curves) / columns))
+    width, height = _CURVE_INCHES
+    # A Figure of its own, not pyplot: no window, no state shared with the caller.
+    figure = Figure(figsize=(width * columns, height * rows), layout="constrained")
+    labels = dict.fromkeys(curve.label for panel in curves.values() for curve in panel)
+    colours = dict(zip(labels, route_colours(len(labels)), strict=True))
+    for number, (set_name, panel) in enumerate(curves.items(), start=1):
+        _draw_curves(figure.add_subplot(rows, columns, number), set_name, panel, colours)
+    save_picture(figure, path, dots_per_inch=_CURVE_DOTS_PER_INCH)
+
+
+def _draw_curves(
+    axes: Axes, set_name: str, panel: Sequence[Curve], colours: Mapping[str, str]
+) -> None:
+    for curve in panel:
+        axes.plot(
+            curve.seconds,
+            curve.gap_percent,
+            color=colours[curve.label],
+            linewidth=1.6,
+            drawstyle="steps-post",
+            label=curve.label,
+        )
+    axes.set_xscale("log")
+    axes.set_title(set_name, loc="left", fontsize=11)
+    axes.set_xlabel("seconds")
+    axes.set_ylabel("mean gap to the reference, %")
+    lowest = min((min(curve.gap_percent) for curve in panel), default=0.0)
+    axes.set_ylim(bottom=min(0.0, lowest))
+    axes.grid(visible=True, which="major", color="#e3e6e8", linewidth=0.8)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(frameon=False, fontsize=9)
+
+
+class Point(NamedTuple):
+    """A method.
+
+    Parameters
+    ----------
+    label
+        For the legend.
+    seconds
+        Per instance.
+    gap_percent, half_width
+        Mean gap, and how far its confidence interval reaches to both sides.
+    on_gpu
+        Whether a GPU was used.
+    is_best
+        Whether no other is both faster and better.
+    """
+
+    label: str
+    seconds: float
+    gap_percent: float
+    half_width: float
+    on_gpu: bool
+    is_best: bool
+
+
+def draw_pareto(
+    points: Sequence[Point], path: Path, *, title: str, caption: str = ""
+) -> None:
+    """Draw gap against time into a picture file.
+
+    Raises
+    ------
+    OptionError
+        If the suffix is unknown or matplotlib is not installed.
+    FileError
+        If the file cannot be written.
+    """
+    check_plottable(path)
+    from matplotlib.figure import Figure
+
+    labels = list(dict.fromkeys(point.label for point in points))
+    colours = dict(zip(labels, route_colours(len(labels)), strict=True))
+    numbers = {label: number for number, label in enumerate(labels, start=1)}
+    legend_rows = -(-(len(labels) + 3) // _LEGEND_COLUMNS)
+    figure = Figure(figsize=(PAGE_INCHES, _HEIGHT + 0.155 * legend_rows))
+    axes = figure.add_subplot()
+    for on_gpu in (False, True):
+        best = sorted(p[1:3] for p in points if p.on_gpu == on_gpu and p.is_best)
+        if len(best) > 1:
+            axes.plot(
+                *zip(*best, strict=True),
+                color=_FRONT,
+                linewidth=0.9,
+                linestyle="--" if on_gpu else "-",
+                zorder=1,
+            )
+    for point in points:
+        axes.errorbar(
+            point.seconds,
+            point.gap_percent,
+            yerr=point.half_width,
+            color=colours[point.label],
+            marker=_DEVICE_MARKERS[point.on_gpu],
+            markersize=7,
+            markeredgewidth=1.4,
+            markerfacecolor=colours[point.label] if point.is_best else "white",
+            linestyle="",
+            elinewidth=0.9,
+        )
+    for group in _neighbours(points):
+        first = group[0]
+        axes.annotate(
+            " ".join(str(numbers[point.label]) for point in group),
+            (first.seconds, first.gap_percent),
+            xytext=(6, 4),
+            textcoords="offset points",
+            fontsize=6.5,
+        )
+    axes.set_xscale("log")
+    reach = [p.gap_percent + sign * p.half_width for p in points for sign in (-1, 1)]
+    set_gap_axis(axes, reach)
+    axes.set_title(title, loc="left", fontsize=9)
+    axes.set_xlabel("seconds per instance, many at once", fontsize=8)
+    axes.set_ylabel("mean gap to the best known, %", fontsize=8)
+    axes.tick_params(labelsize=7)
+    axes.grid(visible=True, which="major", color="#e3e6e8", linewidth=0.7)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
+    bottom = (0.155 * legend_rows + 0.15) / figure.get_figheight()
+    figure.tight_layout(rect=(0, bottom, 1, 1))
+    figure.legend(
+        handles=[
+            _mark(f"{numbers[label]}  {label}", colours[label], "s", filled=True)
+            for label in labels
+        ]
+        + _shapes(points),
+        loc="upper center",
+        bbox_to_anchor=(0.5, bottom),
+        ncols=_LEGEND_COLUMNS,
+        frameon=False,
+        fontsize=7,
+    )
+    add_caption(figure, caption)
+    save_picture(figure, path, dots_per_inch=_DOTS_PER_INCH)
+
+
+def _neighbours(points: Sequence[Point]) -> list[list[Point]]:
+    """Give points in groups whose marks overlap, so that one text names them all."""
+    groups: list[list[Point]] = []
+    for point in sorted(points, key=lambda point: point.seconds, reverse=True):
+        for group in groups:
+            first = group[0]
+            near = math.log(first.seconds / point.seconds) < _NEAR
+            ratio = max(first.gap_percent, _LEAST) / max(point.gap_percent, _LEAST)
+            if near and abs(math.log(ratio)) < _NEAR:
+                group.append(point)
+                break
+        else:
+            groups.append([point])
+    return [sorted(group, key=points.index) for group in groups]
+
+
+def _shapes(points: Sequence[Point]) -> list[Line2D]:
+    """Explain what shapes and lines mean."""
+    names = {False: "CPU", True: "GPU"}
+    used = [on_gpu for on_gpu in names if any(p.on_gpu == on_gpu for p in points)]
+    texts = {gpu: f"{names[gpu]}, {_LINES[gpu]} the best" for gpu in used}
+    return [
+        *(_mark(texts[gpu], _FRONT, _DEVICE_MARKERS[gpu], filled=True) for gpu in used),
+        _mark("another is faster and better", _FRONT, "o", filled=False),
+    ]
+
+
+def _mark(label: str, colour: str, marker: str, *, filled: bool) -> Line2D:
+    from matplotlib.lines import Line2D
+
+    return Line2D(
+        [],
+        [],
+        color=colour,
+        marker=marker,
+        markerfacecolor=colour if filled else "white",
+        linestyle="",
+        label=label,
+    )
+
+
+def draw_heat(
+    values: Sequence[Sequence[float | None]],
+    path: Path,
+    *,
+    rows: Sequence[str],
+    columns: Sequence[str],
+    x_label: str,
+    y_label: str,
+    value_label: str,
+    caption: str = "",
+) -> None:
+    """Draw a table of numbers, darker where they are larger, into a picture file.
+
+    Parameters
+    ----------
+    values
+        By row and column; None leaves a square empty.
+    path
+        The file.
+    rows, columns
+        Their names.
+    x_label, y_label, value_label
+        What columns, rows and colours mean.
+    caption
+        Below it, small.
+
+    Raises
+    ------
+    OptionError
+        If the suffix is unknown or matplotlib is not installed.
+    FileError
+        If the file cannot be written.
+    """
+    check_plottable(path)
+    from matplotlib.figure import Figure
+
+    grid = np.array([[np.nan if x is None else x for x in row] for row in values])
+    figure = Figure(
+        figsize=(PAGE_INCHES, max(_LEAST_HEIGHT, 1.1 + _ROW_INCHES * len(rows)))
+    )
+    axes = figure.add_subplot()
+    # One hue from light to dark: what is darker is larger for every reader.
+    image = axes.imshow(grid, cmap="Blues", aspect="auto", vmin=min(0.0, np.nanmin(grid)))
+    darkest = np.nanmax(grid)
+    for (row, column), value in np.ndenumerate(grid):
+        if np.isfinite(value):
+            axes.text(
+                column,
+                row,
+                f"{value:.2f}",
+                ha="center",
+                va="center",
+                fontsize=7.5,
+                color="white" if value > 0.6 * darkest else "black",
+            )
+    axes.set_xticks(range(len(columns)), columns, fontsize=7.5)
+    axes.set_yticks(range(len(rows)), rows, fontsize=7.5)
+    axes.set_xlabel(x_label, fontsize=8)
+    axes.set_ylabel(y_label, fontsize=8)
+    axes.tick_params(length=0)
+    axes.spines[:].set_visible(False)
+    bar = figure.colorbar(image, ax=axes, pad=0.02)
+    bar.set_label(value_label, fontsize=7)
+    bar.ax.tick_params(labelsize=6.5)
+    figure.tight_layout()
+    add_caption(figure, caption)
+    save_picture(figure, path, dots_per_inch=_DOTS_PER_INCH)

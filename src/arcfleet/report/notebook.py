@@ -1,0 +1,162 @@
+"""Instances, plans and results as HTML for notebooks: a table and a picture.
+
+The picture is inline SVG: it needs neither matplotlib nor any network.
+"""
+
+from __future__ import annotations
+
+import html
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from arcfleet.errors import ArcfleetError
+from arcfleet.report.colours import DEPOT, route_colours
+from arcfleet.report.layout import layout, link_shapes, shifted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from arcfleet.instance.instance import Instance
+    from arcfleet.report.layout import Places
+    from arcfleet.search.result import Result
+    from arcfleet.solution.solution import Solution
+
+#: Width of the picture on the screen; the lines are on a finer grid.
+_PIXELS = 560
+_GRID = 2000
+_ASIDE = 12
+#: Beyond these, a picture would take too long or fill the notebook's file.
+_MOST_LINKS = 5_000
+_MOST_PLACELESS_NODES = 400
+_MOST_ROUTES = 40
+_STREET = "#cfd3d6"
+_REQUIRED = "#4a5560"
+#: Where the values begin in the lines of `str(instance)` and `result.summary()`.
+_NAME = 12
+_CELL = "text-align:left;padding:1px 12px 1px 0"
+
+
+def instance_html(instance: Instance) -> str:
+    """Return an instance as HTML: its properties, and a picture of its streets."""
+    return _page(instance, str(instance).splitlines(), None)
+
+
+def result_html(result: Result) -> str:
+    """Return a result as HTML: its summary, its routes, and a picture of the plan."""
+    return _page(result.instance, result.summary().splitlines(), result.solution)
+
+
+def _page(instance: Instance, lines: Sequence[str], solution: Solution | None) -> str:
+    facts = _table((line[:_NAME].strip(), line[_NAME:]) for line in lines)
+    routes = "" if solution is None else solution_html(solution)
+    notice = html.escape(instance.attribution)
+    return (
+        '<div style="display:flex;flex-wrap:wrap;gap:16px;align-items:flex-start">'
+        f"<div>{facts}{routes}</div>"
+        f"<div>{_picture(instance, solution)}<div><small>{notice}</small></div></div></div>"
+    )
+
+
+def solution_html(solution: Solution) -> str:
+    """Return a plan as HTML: a row per route, in the colours of the picture."""
+    colours = route_colours(solution.num_routes)
+    rows = [
+        f'<tr><td style="{_CELL};color:{colour}">&#9632; {number}</td>'
+        f'<td style="{_CELL}">{len(route.services)}</td>'
+        f'<td style="{_CELL}">{route.load}</td><td style="{_CELL}">{route.cost}</td></tr>'
+        for number, (route, colour) in enumerate(
+            zip(solution.routes, colours, strict=True), start=1
+        )
+    ]
+    more = len(rows) - _MOST_ROUTES
+    if more > 0:
+        rows[_MOST_ROUTES:] = [f'<tr><td colspan="4">and {more} more</td></tr>']
+    head = "".join(
+        f'<th style="{_CELL}">{name}</th>' for name in ("route", "services", "load", "cost")
+    )
+    return f"<table><tr>{head}</tr>{''.join(rows)}</table>"
+
+
+def _table(rows: Iterable[Sequence[str]]) -> str:
+    cells = (
+        "".join(f'<td style="{_CELL}">{html.escape(cell)}</td>' for cell in row)
+        for row in rows
+    )
+    return f"<table>{''.join(f'<tr>{row}</tr>' for row in cells)}</table>"
+
+
+def _picture(instance: Instance, solution: Solution | None) -> str:
+    """Return the streets and the plan as SVG; empty where that would be too much."""
+    placeless = not instance.coordinates and len(instance.nodes) > _MOST_PLACELESS_NODES
+    if placeless or not instance.links or len(instance.links) > _MOST_LINKS:
+        return ""
+    try:
+        places = layout(instance)
+    except ArcfleetError:
+        return ""  # too long distances, for example: the table is still worth showing
+    shapes = link_shapes(instance, places)
+    points = np.vstack([places, *shapes])
+    low, high = points.min(axis=0), points.max(axis=0)
+    scale = _GRID / (float((high - low).max()) or 1.0)
+
+    def on_grid(shape: Places) -> Places:
+        # Screens count rows from the top.
+        return np.asarray(np.rint((shape - (low[0], high[1])) * (scale, -scale)))
+
+    lines = [_path(on_grid(shape)) for shape in shapes]
+
+    def beside(link: int, reverse: bool) -> str:
+        # To the right of the street, so that a service there stays visible.
+        shape = shapes[link][::-1] if reverse else shapes[link]
+        return _path(on_grid(shifted(shape, _ASIDE / scale)))
+
+    required = {i for i in instance.required if solution is None}
+    parts = [
+        _stroke((lines[i] for i in range(len(lines)) if i not in required), _STREET, 5),
+        _stroke((lines[i] for i in sorted(required)), _REQUIRED, 8),
+    ]
+    if solution is not None:
+        colours = route_colours(solution.num_routes)
+        for number, (route, colour) in enumerate(
+            zip(solution.routes, colours, strict=True), start=1
+        ):
+            driven = [
+                beside(step.link, step.reverse) for step in route.path if not step.serves
+            ]
+            served = [lines[service.link] for service in route.services]
+            title = f"<title>route {number}: load {route.load}, cost {route.cost}</title>"
+            parts.append(
+                f"<g>{title}{_stroke(driven, colour, 5, dashed=True)}"
+                f"{_stroke(served, colour, 12)}</g>"
+            )
+    x, y = on_grid(places[[instance.nodes.index(instance.depot)]])[0].astype(int)
+    parts.append(
+        f'<rect x="{x - 22}" y="{y - 22}" width="44" height="44" fill="{DEPOT}" '
+        'stroke="#fff" stroke-width="6"><title>depot</title></rect>'
+    )
+    width, height = (int(side) for side in np.rint((high - low) * scale))
+    box = f"-60 -60 {width + 120} {height + 120}"
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="{box}" width="{_PIXELS}" '
+        f'style="max-width:100%;max-height:{_PIXELS}px;background:#fff">'
+        f"{''.join(parts)}</svg>"
+    )
+
+
+def _path(line: Places) -> str:
+    """Return the commands of an SVG path: the first point, then steps."""
+    steps = np.diff(line, axis=0).astype(int).tolist()
+    x, y = line[0].astype(int).tolist()
+    moves = "".join(f"l{dx} {dy}" for dx, dy in steps if dx or dy) or "h0"
+    return f"M{x} {y}{moves}"
+
+
+def _stroke(lines: Iterable[str], colour: str, width: int, *, dashed: bool = False) -> str:
+    drawn = "".join(lines)
+    if not drawn:
+        return ""
+    dashes = ' stroke-dasharray="18 12"' if dashed else ' stroke-linecap="round"'
+    return (
+        f'<path d="{drawn}" fill="none" stroke="{colour}" stroke-width="{width}"{dashes}/>'
+    )

@@ -1,0 +1,81 @@
+"""The written pages: links, formats field by field, and the limits they keep."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+import arcfleet
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted((ROOT / "docs").rglob("*.md"))
+#: Written beside the site; mkdocs does not look at their links.
+OTHERS = [
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")),
+    *sorted((ROOT / "research").rglob("*.md")),
+]
+FORMATS = (ROOT / "docs" / "reference" / "formats.md").read_text("utf-8")
+_LONGEST = 130
+
+
+@pytest.mark.parametrize("page", OTHERS, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", page.read_text("utf-8")):
+        if not target.startswith(("http:", "https:", "mailto:")):
+            assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_lines_are_short_but_for_tables(page: Path) -> None:
+    code = False
+    for number, line in enumerate(page.read_text("utf-8").splitlines(), 1):
+        code ^= line.startswith("```")
+        if not (code or line.startswith("|")):
+            assert len(line) <= _LONGEST, f"{page.name}:{number}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_a_page_has_one_title_and_starts_with_prose(page: Path) -> None:
+    lines = re.sub(r"```.*?```", "", page.read_text("utf-8"), flags=re.DOTALL).splitlines()
+    assert [line for line in lines if line.startswith("# ")] == lines[:1]
+    assert lines[2]
+    assert not lines[2].startswith(("#", "|", "!"))
+
+
+def test_the_readme_has_at_most_100_lines() -> None:
+    assert len((ROOT / "README.md").read_text("utf-8").splitlines()) <= 100
+
+
+def test_the_fields_of_an_instance_are_listed() -> None:
+    assert fields("an instance") == set(arcfleet.Instance.__dataclass_fields__)
+    assert fields("a link") == set(arcfleet.Link.__dataclass_fields__)
+
+
+def test_the_fields_of_a_solution_are_listed(tmp_path: Path) -> None:
+    instance = arcfleet.read("example:denver")
+    result = arcfleet.solve(instance, "ps", seed=1)
+    arcfleet.write_solution(result.solution, instance, tmp_path / "plan.json")
+    plan = json.loads((tmp_path / "plan.json").read_text("utf-8"))
+    assert fields("a solution") == set(plan) - {"format", "version"}
+    assert fields("a route") - {"link", "reverse", "serves"} == set(plan["routes"][0])
+
+
+@pytest.mark.parametrize(
+    ("what", "file"),
+    [("a run", "side-by-side/runs.jsonl"), ("a series", "runtime/runs.jsonl")],
+)
+def test_the_fields_of_json_lines_are_listed(what: str, file: str) -> None:
+    path = ROOT / "benchmarks" / "results" / file
+    with path.open(encoding="utf-8") as lines:
+        first = json.loads(next(lines))
+    assert fields(what) == set(first) - {"format"}
+
+
+def fields(what: str) -> set[str]:
+    """Return the names in the first column of the table after its comment."""
+    block = FORMATS.split(f"<!-- fields of {what} -->\n")[1].split("\n\n")[0]
+    rows = block.splitlines()[2:]
+    return {name for row in rows for name in re.findall(r"`(\w+)`", row.split("|")[1])}

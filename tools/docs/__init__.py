@@ -1,0 +1,1 @@
+"""Pages of the site that are generated, and checks of those that are written by hand."""

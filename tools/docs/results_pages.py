@@ -1,0 +1,261 @@
+"""The results pages: tables made from JSON lines, each with a caption and no story."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import re
+import tempfile
+from collections import defaultdict
+from pathlib import Path
+from statistics import fmean
+from typing import TYPE_CHECKING, Any
+
+from arcfleet.cli.main import main
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+#: The command that makes a report of the lines in some folders.
+REPORT = ("experiment", "report")
+_TABLE = ("table-cpu", "table-maens", "table-gpu")
+#: Folders of JSON lines that each page is made from.
+SOURCES = {
+    "results/carplib.md": ("carplib",),
+    "results/beside-pyvrp.md": ("side-by-side",),
+    "results/table.md": _TABLE,
+    "results/runtime.md": ("runtime",),
+    "results/cities.md": ("cities",),
+    "results/ablation.md": ("ablation",),
+}
+_BEST_KNOWN = "Mean gap of total cost to the best known"
+_OURS = "ruin-recreate"
+
+
+def pages(results: Path) -> dict[str, str]:
+    """Return every results page, by its name below docs/.
+
+    Parameters
+    ----------
+    results
+        Folder of the JSON lines, benchmarks/results.
+    """
+    return {
+        "results/carplib.md": carplib(results),
+        "results/beside-pyvrp.md": beside_pyvrp(results),
+        "results/table.md": _table(results),
+        "results/runtime.md": _runtime(results),
+        "results/cities.md": _cities(results),
+        "results/ablation.md": _ablation(results),
+    }
+
+
+def report(name: str, folders: Sequence[Path], *options: str) -> dict[str, str]:
+    """Make a report by the command line; return its tables by title, its caption as ""."""
+    with tempfile.TemporaryDirectory() as folder:
+        arguments = [*REPORT, name, *map(str, folders), *options, "--no-figures"]
+        output = io.TextIOWrapper(io.BytesIO(), "utf-8")
+        with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
+            code = main([*arguments, "--out", folder])
+        if code != 0:
+            output.seek(0)
+            raise RuntimeError(f"arcfleet {' '.join(arguments)}: {output.read()}")
+        text = (Path(folder) / f"{name}.md").read_text("utf-8")
+    return sections(text)
+
+
+def sections(text: str) -> dict[str, str]:
+    """Split a report into its tables by title, and its caption as ""."""
+    found: dict[str, str] = {}
+    for block in re.split(r"^## ", text, flags=re.MULTILINE)[1:]:
+        title, _, rest = block.partition("\n")
+        lines = rest.strip().splitlines()
+        rows = [line for line in lines if line.startswith("|")]
+        found[title] = "\n".join(rows)
+        prose = [line for line in lines if line and not line.startswith(("|", "- "))]
+        if prose:
+            found[""] = " ".join(prose)
+    return found
+
+
+def _table(results: Path) -> str:
+    made = report("table", [results / name for name in _TABLE])
+    which = report("pareto", [results / name for name in _TABLE], "--scale", "task100")
+    lines = _head(
+        "Test sets of Beijing",
+        "Instances of 20 to 100 tasks cut from streets that no training has seen; the rows "
+        "of the DaAM paper and ours.",
+        "table",
+        _TABLE,
+    )
+    lines += _tables(made)
+    lines += ["", "## Gap against time at Task100"]
+    lines += _tables(which, level=3)
+    return _joined(lines)
+
+
+def _runtime(results: Path) -> str:
+    made = report("runtime", [results / "runtime"])
+    lead = (
+        "Time per instance, one at a time and in batches, without reading files or models."
+    )
+    return _joined(_head("Run times", lead, "runtime", ["runtime"]) + _tables(made))
+
+
+def _cities(results: Path) -> str:
+    folders = sorted(path.name for path in (results / "cities").iterdir())
+    lines = _head(
+        "Cities that were not trained on",
+        "Mean gap of total cost to the best known in percent, 95 % confidence interval.",
+        "table",
+        [f"cities/{name}" for name in folders[:1]],
+    )
+    caption = ""
+    for name in folders:
+        made = report("table", [results / "cities" / name])
+        caption = made.get("", caption)
+        lines += ["", f"## {name.replace('_', ' ').title()}", ""]
+        lines += [rows for title, rows in made.items() if title.startswith(_BEST_KNOWN)]
+    return _joined([*lines, "", caption])
+
+
+def _ablation(results: Path) -> str:
+    made = report("ablation", [results / "ablation"])
+    lead = "The paper's ablation of the model's inputs, after a short training."
+    return _joined(
+        _head("Ablation of the inputs", lead, "ablation", ["ablation"]) + _tables(made)
+    )
+
+
+def carplib(results: Path) -> str:
+    """Return the page of the public instances, from runs of `arcfleet bench`."""
+    runs = _runs(results / "carplib" / "runs.jsonl")
+    lines = [
+        "# CARPLIB",
+        "",
+        "Gap to the best known cost on the public instances, in percent; below 0 where a "
+        "run beats it. [How to measure](../howto/measure-on-carplib.md) has the commands.",
+        "",
+        "| set | method | limit | instances | seeds | gap % | to best | reached |",
+        "|---|---|---:|---:|---:|---:|---:|---:|",
+    ]
+    for (name, method, limit), group in _groups(runs).items():
+        known = [run for run in group if run["gap_percent"] is not None]
+        reached = sum(run["cost"] <= run["reference"] for run in known)
+        lines.append(
+            f"| {name} | `{method}` | {limit:g} s | {_count(group, 'instance')} "
+            f"| {_count(group, 'seed')} | {_gap(known):.3f} "
+            f"| {fmean(x['seconds_to_best'] for x in group):.2f} s "
+            f"| {reached} of {len(known)} |"
+        )
+    note = (results / "carplib" / "note.md").read_text("utf-8").strip()
+    lines += [
+        "",
+        "Gap: mean over the seeds of an instance, then over the instances. To best: mean "
+        "time at which a run found its best plan. Reached: runs at or below the best "
+        f"known. One thread per run. {_origin(runs)} {note}",
+    ]
+    return _joined(lines)
+
+
+def beside_pyvrp(results: Path) -> str:
+    """Return the page of runs by turns with PyVRP."""
+    runs = _runs(results / "side-by-side" / "runs.jsonl")
+    lines = [
+        "# Beside PyVRP",
+        "",
+        "Ruin and recreate and [PyVRP](https://pyvrp.org), a solver of node routing, by "
+        "turns on one thread with the same seconds; gap to the best known cost in percent.",
+        "",
+        "| set | limit | instances | ruin-recreate | PyVRP | PyVRP better, equal, worse |",
+        "|---|---:|---:|---:|---:|---:|",
+    ]
+    groups = _groups(runs)
+    for (name, method, limit), group in groups.items():
+        if method == _OURS:
+            continue
+        ours = groups[name, _OURS, limit]
+        counts = ", ".join(map(str, _better_equal_worse(group, ours)))
+        lines.append(
+            f"| {name} | {limit:g} s | {_count(group, 'instance')} "
+            f"| {_gap(ours):.3f} | {_gap(group):.3f} | {counts} |"
+        )
+    methods = ", ".join(dict.fromkeys(run["method"] for run in runs))
+    lines += [
+        "",
+        "Each direction in which a street may be served is a client of PyVRP, the two of a "
+        "street are a group of which exactly one is visited; PyVRP's settings are its "
+        "defaults. PyVRP is made for node routing with time windows and more, which is not "
+        "asked for here.",
+        "",
+        f"Solvers: {methods}. The last column counts instances by mean cost. "
+        "`python -m benchmarks.side_by_side SUITE --time 5 --out DIR` makes such lines. "
+        f"{_origin(runs)}",
+    ]
+    return _joined(lines)
+
+
+def _head(title: str, lead: str, name: str, folders: Iterable[str]) -> list[str]:
+    places = " ".join(f"benchmarks/results/{folder}" for folder in folders)
+    command = f"arcfleet {' '.join(REPORT)} {name} {places} --out report"
+    return [f"# {title}", "", lead, "", "```text", command, "```"]
+
+
+def _tables(made: dict[str, str], level: int = 2) -> list[str]:
+    lines: list[str] = []
+    for title, rows in made.items():
+        if title:
+            lines += ["", f"{'#' * level} {title}", "", rows]
+    return [*lines, "", made.get("", "")]
+
+
+def _runs(path: Path) -> list[dict[str, Any]]:
+    lines = path.read_text("utf-8").splitlines()
+    return [run for run in map(json.loads, lines) if run["error"] is None]
+
+
+def _groups(
+    runs: Iterable[dict[str, Any]],
+) -> dict[tuple[str, str, float], list[dict[str, Any]]]:
+    groups: dict[tuple[str, str, float], list[dict[str, Any]]] = defaultdict(list)
+    for run in runs:
+        groups[run["set"], run["method"], run["time_limit"]].append(run)
+    return groups
+
+
+def _gap(runs: Iterable[dict[str, Any]]) -> float:
+    by_instance: dict[str, list[float]] = defaultdict(list)
+    for run in runs:
+        if run["gap_percent"] is not None:
+            by_instance[run["instance"]].append(run["gap_percent"])
+    return fmean(fmean(gaps) for gaps in by_instance.values())
+
+
+def _count(runs: Iterable[dict[str, Any]], field: str) -> int:
+    return len({run[field] for run in runs})
+
+
+def _better_equal_worse(
+    runs: Iterable[dict[str, Any]], ours: Iterable[dict[str, Any]]
+) -> tuple[int, int, int]:
+    costs = {(run["instance"], run["seed"]): run["cost"] for run in ours}
+    differences: dict[str, int] = defaultdict(int)
+    for run in runs:
+        differences[run["instance"]] += run["cost"] - costs[run["instance"], run["seed"]]
+    values = differences.values()
+    return (
+        sum(x < 0 for x in values),
+        sum(x == 0 for x in values),
+        sum(x > 0 for x in values),
+    )
+
+
+def _origin(runs: Iterable[dict[str, Any]]) -> str:
+    machines = "; ".join(dict.fromkeys(run["machine"] for run in runs))
+    commits = ", ".join(dict.fromkeys(run["commit"] for run in runs))
+    return f"Measured on {machines}. Commit {commits}."
+
+
+def _joined(lines: Iterable[str]) -> str:
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,98 @@
+"""The settings page: the dataclasses that hold settings, their defaults and meanings."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import inspect
+from typing import Any
+
+from griffe import Docstring, DocstringSectionKind, parse_numpy
+
+#: What is shown, by heading: where it is set, and the dataclass.
+SETTINGS: dict[str, tuple[str, str]] = {
+    "Ruin and recreate": (
+        "`solve(..., params=...)`, `--set NAME=VALUE`",
+        "arcfleet.search.ruin_recreate.RuinRecreateSettings",
+    ),
+    "MAENS": (
+        "`solve(..., params=...)`, `--set NAME=VALUE`",
+        "arcfleet.search.maens.MaensSettings",
+    ),
+    "The model": (
+        "the table `[model]` of a training configuration",
+        "arcfleet.neural.model.DaamConfig",
+    ),
+    "Pre-training": (
+        "`arcfleet train pretrain`",
+        "arcfleet.neural.train.config.PretrainConfig",
+    ),
+    "Fine-tuning": (
+        "`arcfleet train finetune`",
+        "arcfleet.neural.train.config.FinetuneConfig",
+    ),
+}
+
+
+def page() -> str:
+    """Return the page in Markdown."""
+    lines = [
+        "# Settings",
+        "",
+        "Defaults are those of this version, read off the code. The defaults of searches "
+        "serve all sizes; those of training are the ones of the shipped model.",
+    ]
+    for heading, (where, dotted) in SETTINGS.items():
+        lines += ["", f"## {heading}", "", f"Set by {where}. Class `{dotted}`.", ""]
+        lines += table(load(dotted))
+    return "\n".join(lines) + "\n"
+
+
+def load(dotted: str) -> type[Any]:
+    """Return the dataclass of a dotted name."""
+    module, _, name = dotted.rpartition(".")
+    found: type[Any] = getattr(importlib.import_module(module), name)
+    return found
+
+
+def table(settings: type[Any]) -> list[str]:
+    """Return the fields of a dataclass as the lines of a Markdown table."""
+    meanings = descriptions(settings)
+    lines = ["| setting | type | default | meaning |", "|---|---|---|---|"]
+    for field in dataclasses.fields(settings):
+        kind = field.type if isinstance(field.type, str) else field.type.__name__
+        cells = (
+            f"`{field.name}`",
+            f"`{kind}`",
+            _default(field),
+            " ".join(meanings.get(field.name, "").split()),
+        )
+        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+    return lines
+
+
+def descriptions(settings: type[Any]) -> dict[str, str]:
+    """Return what the docstrings of a dataclass and its bases say of each field."""
+    found: dict[str, str] = {}
+    for base in reversed(settings.__mro__):
+        text = inspect.cleandoc(base.__dict__.get("__doc__") or "")
+        for section in parse_numpy(Docstring(text), warnings=False):
+            if section.kind in (
+                DocstringSectionKind.parameters,
+                DocstringSectionKind.attributes,
+            ):
+                for item in section.value:
+                    for name in item.name.split(","):
+                        found[name.strip()] = item.description
+    return found
+
+
+def _default(field: dataclasses.Field[Any]) -> str:
+    value = field.default
+    if field.default_factory is not dataclasses.MISSING:
+        value = field.default_factory()
+    if value is dataclasses.MISSING:
+        return "must be given"
+    if dataclasses.is_dataclass(value):
+        return f"see `{type(value).__name__}`"
+    return "none" if value is None or value == () else f"`{value!r}`"
