@@ -119,6 +119,21 @@ class Trained:
     seconds: float
     gaps: dict[str, Gaps]
 
+    def gap_lines(self) -> list[str]:
+        """Return a line for every validation set."""
+        return [
+            f"{name}: greedy {gaps.greedy:.2f} % above the labels, "
+            f"{gaps.optimised:.2f} % after Split"
+            for name, gaps in self.gaps.items()
+        ]
+
+    def text(self) -> str:
+        """Return the outcome in words."""
+        if not self.finished:
+            return f"stopped after {self.steps} steps; --resume goes on from there"
+        minutes = f"{self.steps} steps in {self.seconds / 60:.1f} minutes"
+        return "\n".join([*self.gap_lines(), f"{self.model_file}: {minutes}"])
+
 
 class Metrics:
     """Sums of metrics since the last line, kept on the device.

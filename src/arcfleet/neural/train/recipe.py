@@ -38,10 +38,11 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from arcfleet._files import write_bytes_atomically, write_text_atomically
 from arcfleet.datasets import Dataset, label_dataset, make_dataset
 from arcfleet.datasets.labels import MADE_BY, labels_path
 from arcfleet.errors import FileError, OptionError
-from arcfleet.instance.atomic import write_bytes_atomically, write_text_atomically
+from arcfleet.neural.device import choose_device
 from arcfleet.neural.train.config import (
     FinetuneConfig,
     PretrainConfig,
@@ -54,6 +55,7 @@ from arcfleet.neural.train.finetune import RlooTrainer
 from arcfleet.neural.train.loop import TrainingProgress
 from arcfleet.neural.train.pretrain import PretrainTrainer
 from arcfleet.neural.train.run import (
+    CPU_TOKENS,
     checksum,
     difference,
     require_runnable,
@@ -253,6 +255,8 @@ def recipe_from(
     for number, stage in enumerate(stages, start=1):
         name, phase = _heading(stage, number, phases)
         where = f"stage {name}"
+        if quick:
+            stage = {**stage, "tasks": list(stage.get("tasks", []))[:2]}
         data, weights = _data(stage, groups, folder, where)
         own = {key: value for key, value in stage.items() if key not in _STAGE}
         if "model" in own:
@@ -336,8 +340,8 @@ def _group(
                 "count": 5 if quick else table.get("count", 0),
                 "split": table.get("split", "train"),
                 "maps": () if quick else tuple(table.get("maps", ())),
-                "seed": seed,
-                "mixed": table.get("mixed", False),
+                "seed": 0 if quick else seed,
+                "mixed": not quick and table.get("mixed", False),
             }
             label = None
             if labels:
@@ -545,11 +549,103 @@ def _counted(report: Report | None, activity: str) -> Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RecipeConfig:
+    """Files and limits of a recipe; options of `arcfleet train recipe`.
+
+    Parameters
+    ----------
+    out
+        Folder of the recipe, with the folder of a run for every stage.
+    config
+        TOML file of the recipe; by default that of the shipped model.
+    folder
+        Folder of the data sets; by default that of `config`, else `data` in `out`.
+    maps
+        Folder of the street maps.
+    device
+        Device: auto, cpu, cuda, cuda:1.
+    resume
+        True to go on with the recipe in `out`.
+    minutes
+        Minutes after which to stop; the next call with `resume` goes on.
+    workers
+        Number of processes that make the data sets.
+    threads
+        Number of CPU threads of torch and of Split.
+    quick
+        Tiny sizes everywhere, as a smoke test that takes seconds.
+    """
+
+    out: Path
+    config: Path | None = None
+    folder: Path | None = None
+    maps: Path = Path()
+    device: str = "auto"
+    resume: bool = False
+    minutes: float | None = None
+    workers: int = 1
+    threads: int = 1
+    quick: bool = False
+
+    def __post_init__(self) -> None:
+        """Check the limit of time."""
+        if self.minutes is not None and not 0 < self.minutes < 1e6:
+            raise OptionError(f"expected minutes above 0, got {self.minutes:g}")
+
+
+def train_recipe(
+    config: RecipeConfig,
+    *,
+    shipped: Path = SHIPPED_RECIPE,
+    phases: Mapping[str, Phase] = PHASES,
+    progress: Report | None = None,
+) -> RecipeOutcome:
+    """Load a recipe and run it.
+
+    Parameters
+    ----------
+    config
+        Files and limits.
+    shipped
+        Recipe to run where `config` names none.
+    phases
+        Kinds of training that a stage may have.
+    progress
+        Callback of the progress.
+    """
+    folder = config.folder
+    # Tiny data sets must not get among real ones.
+    if config.quick or (folder is None and config.config is None):
+        folder = config.out / "data"
+    on_cpu = choose_device(config.device).type == "cpu"
+    recipe = load_recipe(
+        config.config or shipped,
+        folder,
+        phases=phases,
+        defaults={"tokens": CPU_TOKENS} if on_cpu else {},
+        quick=config.quick,
+    )
+    return run_recipe(
+        config.out,
+        recipe,
+        maps=config.maps,
+        device=config.device,
+        resume=config.resume,
+        minutes=config.minutes,
+        workers=config.workers,
+        threads=config.threads,
+        progress=progress,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RecipeOutcome:
     """Outcome of a recipe.
 
     Parameters
     ----------
+    stages
+        Number of stages.
     model_file
         Model file of the last finished stage.
     stopped_in
@@ -560,10 +656,26 @@ class RecipeOutcome:
         Outcome of the last stage that was trained; None if all were finished before.
     """
 
+    stages: int
     model_file: Path
     stopped_in: Stage | None
     over_time: bool
     last: Trained | None
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether a signal stopped it."""
+        return self.stopped_in is not None and not self.over_time
+
+    def text(self) -> str:
+        """Return the outcome in words."""
+        if self.stopped_in is not None:
+            why = "the time is over" if self.over_time else "it was interrupted"
+            where = f"stopped in stage {self.stopped_in.name}"
+            return f"{where}: {why}; --resume goes on from there"
+        lines = [] if self.last is None else self.last.gap_lines()
+        lines.append(f"{self.model_file}: all {self.stages} stages are finished")
+        return "\n".join(lines)
 
 
 def run_recipe(
@@ -626,6 +738,7 @@ def run_recipe(
 
     def outcome(stopped_in: Stage | None, over_time: bool) -> RecipeOutcome:
         return RecipeOutcome(
+            stages=len(recipe.stages),
             model_file=record.model_file,
             stopped_in=stopped_in,
             over_time=over_time,

@@ -12,8 +12,8 @@ from safetensors import SafetensorError
 from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
 
+from arcfleet._files import write_bytes_atomically, write_text_atomically
 from arcfleet.errors import FileError, OptionError
-from arcfleet.instance.atomic import write_bytes_atomically, write_text_atomically
 from arcfleet.neural.checkpoint import load_model, model_class_for, sizes_of
 from arcfleet.neural.device import choose_device, working_type
 from arcfleet.neural.train.config import config_from, settings_of
