@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 # torch is imported only where a model is made.
 
-SIZES = {"width": 16, "layers": 1, "heads": 2, "feed_forward": 16}
+SIZES: dict[str, Any] = {"width": 16, "layers": 1, "heads": 2, "feed_forward": 16}
 
 
 def tiny_config(mds_dimensions: int = 8) -> DaamConfig:

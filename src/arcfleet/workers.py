@@ -22,7 +22,7 @@ from arcfleet.errors import ArcfleetError, OptionError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from arcfleet.search.progress import Progress, ProgressCallback
+    from arcfleet.search.stop import Progress, ProgressCallback
 
 Task = TypeVar("Task")
 Outcome = TypeVar("Outcome")

@@ -35,7 +35,7 @@ def test_offers_are_counted_until_a_limit_is_met(
     stale: int | None,
     target: int | None,
 ) -> None:
-    stop = Stop(iterations=iterations, stale_iterations=stale, target_cost=target)
+    stop = Stop(iterations=iterations, no_improvement=stale, target_cost=target)
     attempt = Attempt(network=NETWORK, stop=stop, started=time.perf_counter())
     taken: list[int] = []
     left = list(costs)
@@ -66,7 +66,7 @@ def test_offers_are_counted_until_a_limit_is_met(
         elif iterations is not None and done >= iterations:
             stopped_by = "iterations"
         elif stale is not None and since >= stale:
-            stopped_by = "stale_iterations"
+            stopped_by = "no_improvement"
         if stopped_by is not None:
             break
     assert attempt.stopped_by == stopped_by

@@ -227,10 +227,10 @@ def test_samples_are_counted_exactly(small: Instance, model: Path) -> None:
 
 
 @pytest.mark.parametrize("method", ["daam-sample", "hybrid"])
-def test_stale_iterations_stop(method: str, village: Instance, model: Path) -> None:
+def test_no_improvement_stop(method: str, village: Instance, model: Path) -> None:
     stale = 11 if method == "daam-sample" else 300
-    result = solve(village, method, stop=Stop(stale_iterations=stale), model=model)
-    assert result.stopped_by == "stale_iterations"
+    result = solve(village, method, stop=Stop(no_improvement=stale), model=model)
+    assert result.stopped_by == "no_improvement"
     require_sound(village, result)
     assert result.iterations == result.history[-1].iteration + 1 + stale
 

@@ -89,7 +89,7 @@ def test_one_instance_near_its_limit_does_not_slow_the_others(
     # The first finds nothing better after its first plan, the second one until its 21st.
     costs = [[50] * 200, list(range(50, 30, -1)) + [30] * 200]
     monkeypatch.setattr(paced, "costs", costs)
-    attempts = attempted([small] * 2, model, "daam-sample", Stop(stale_iterations=5))
+    attempts = attempted([small] * 2, model, "daam-sample", Stop(no_improvement=5))
     assert [(x.iterations, x.cost) for x in attempts] == [(6, 50), (26, 30)]
     assert paced.drawn[:3] == [1, 4, 5]
 

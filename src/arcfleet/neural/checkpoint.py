@@ -438,20 +438,19 @@ def _current(path: Path, name: str, sizes: object) -> tuple[str, object, bool]:
     if old.keys() != set(_OLD_SETTINGS):
         missing = ", ".join(sorted(set(_OLD_SETTINGS) - old.keys()))
         _refuse(path, "every size of the model", f"missing ones: {missing}")
-    unlike: dict[str, list[str]] = {
-        new: [f"{x}={old[x]!r:.40}" for x in known if old[x] not in known[x]]
-        for new, known in (("daam", _OLD_SHIPPED), ("daam-paper", _OLD_PUBLISHED))
-    }
-    if not unlike["daam"]:
+    of_shipped, of_published = (
+        [f"{name}={old[name]!r:.40}" for name in known if old[name] not in known[name]]
+        for known in (_OLD_SHIPPED, _OLD_PUBLISHED)
+    )
+    if not of_shipped:
         return "daam", sizes, True
-    if not unlike["daam-paper"]:
+    if not of_published:
         return "daam-paper", {**sizes, "inputs": old["inputs"], "norm": old["norm"]}, True
-    of_shipped, of_published = unlike.values()
-    fewest = ", ".join(min(of_shipped, of_published, key=len))
+    nearer = of_shipped if len(of_shipped) <= len(of_published) else of_published
     raise FileError(
         path,
         "expected a model of the shipped or the published architecture, found one of a "
-        f"trial with {fewest}: version 0.1 up to commit 4afd2fe can read it",
+        f"trial with {', '.join(nearer)}: version 0.1 up to commit 4afd2fe can read it",
     )
 
 

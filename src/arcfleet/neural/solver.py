@@ -33,11 +33,17 @@ from arcfleet.neural.device import (
 )
 from arcfleet.neural.plans import NO_PLAN
 from arcfleet.neural.strategies import ANY_NUMBER, Proposer, one_plan, stands_alone
-from arcfleet.search.path_scanning import PATH_SCANNING_VARIANTS, path_scanning
-from arcfleet.search.progress import Progress
-from arcfleet.search.result import Improvement, Result, StoppedBy
+from arcfleet.search.path_scanning import FIVE_RULES, path_scanning
+from arcfleet.search.result import Improvement, Result
 from arcfleet.search.ruin_recreate import ruin_recreate
-from arcfleet.search.stop import Stop
+from arcfleet.search.run import RunContext
+from arcfleet.search.stop import (
+    Progress,
+    Stop,
+    iterations_left,
+    stopped_by,
+    time_limit,
+)
 from arcfleet.solution.plan import from_plan, to_plan
 from arcfleet.workers import TaskFailure, child_seed, run_tasks
 
@@ -48,8 +54,7 @@ if TYPE_CHECKING:
     from arcfleet.instance import Instance
     from arcfleet.neural.model import Model
     from arcfleet.neural.plans import Plans
-    from arcfleet.search import ProgressCallback
-    from arcfleet.solution import Solution
+    from arcfleet.search.stop import ProgressCallback, StoppedBy, StopRule
     from arcfleet.solution.plan import IntArray
 
     FlatPlan = tuple[IntArray, IntArray]
@@ -75,7 +80,7 @@ class Attempt:
     """
 
     network: Network
-    stop: Stop
+    stop: StopRule
     started: float
     iterations: int = 0
     cost: int | None = None
@@ -93,12 +98,7 @@ class Attempt:
     @property
     def iterations_left(self) -> int:
         """Plans that the stop rule still allows, as far as is known now."""
-        left = ANY_NUMBER
-        if self.stop.iterations is not None:
-            left = min(left, self.stop.iterations - self.iterations)
-        if self.stop.stale_iterations is not None:
-            left = min(left, self.stop.stale_iterations - self._stale)
-        return left
+        return iterations_left(self.stop, self.progress, otherwise=ANY_NUMBER)
 
     def offer(self, costs: Sequence[int], plan: Callable[[int], FlatPlan]) -> None:
         """Count plans in their order, until one of them meets a limit.
@@ -116,7 +116,7 @@ class Attempt:
                 self.plan = plan(position)
                 self.history.append(Improvement(self.seconds, self.iterations, cost))
             self.iterations += 1
-            self.stopped_by = self._limit_met()
+            self.stopped_by = stopped_by(self.stop, self.progress)
             if self.stopped_by is not None:
                 return
 
@@ -127,13 +127,7 @@ class Attempt:
         """
         try:
             found = path_scanning(
-                self.network,
-                method="ps",
-                stop=Stop(iterations=PATH_SCANNING_VARIANTS["ps"].plans),
-                seed=0,
-                threads=1,
-                started=time.perf_counter(),
-                progress=None,
+                self.network, RunContext(method="ps", stop=Stop(iterations=FIVE_RULES))
             )
         except UnsolvableError:
             return
@@ -183,25 +177,12 @@ class Attempt:
         )
 
     @property
-    def _stale(self) -> int:
+    def progress(self) -> Progress:
+        """State of the work on this instance."""
         best = self.history[-1].iteration if self.history else -1
-        return self.iterations - 1 - best
-
-    def _limit_met(self) -> StoppedBy | None:
-        stop = self.stop
-        if (
-            stop.target_cost is not None
-            and self.cost is not None
-            and self.cost <= stop.target_cost
-        ):
-            return "target_cost"
-        if stop.iterations is not None and self.iterations >= stop.iterations:
-            return "iterations"
-        if stop.stale_iterations is not None and self._stale >= stop.stale_iterations:
-            return "stale_iterations"
-        if stop.seconds is not None and self.seconds >= stop.seconds:
-            return "seconds"
-        return None
+        return Progress(
+            self.seconds, self.iterations, self.cost, self.iterations - 1 - best
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -225,7 +206,7 @@ class HybridJob:
     instance: Instance
     first: Result | None
     seconds: float
-    stop: Stop
+    stop: StopRule
     seed: int
 
 
@@ -249,7 +230,7 @@ def improve(
     first: Result | None,
     *,
     method: str,
-    stop: Stop,
+    stop: StopRule,
     seed: int,
     threads: int,
     started: float,
@@ -282,19 +263,21 @@ def improve(
         if limit is not None:
             return replace(first, stopped_by=limit)
     left = stop
-    if stop.iterations is not None:
+    if isinstance(stop, Stop) and stop.iterations is not None:
         # Never 0: without a plan there is one iteration more than asked for.
         left = replace(stop, iterations=max(1, stop.iterations - 1))
     try:
         found = ruin_recreate(
             network,
-            method=method,
-            stop=left,
-            seed=seed,
-            threads=threads,
-            started=started,
-            progress=None if progress is None else _one_later(progress),
-            start=None if first is None else first.solution,
+            RunContext(
+                method=method,
+                stop=left,
+                seed=seed,
+                threads=threads,
+                started=started,
+                progress=None if progress is None else _one_later(progress),
+                start=None if first is None else first.solution,
+            ),
         )
     except KeyboardInterrupt:
         if first is None:
@@ -303,16 +286,10 @@ def improve(
     return _joined(first, found)
 
 
-def _limit_met(first: Result, stop: Stop, seconds: float) -> StoppedBy | None:
+def _limit_met(first: Result, stop: StopRule, seconds: float) -> StoppedBy | None:
     if first.stopped_by == "interrupt":
         return "interrupt"
-    if stop.target_cost is not None and first.cost <= stop.target_cost:
-        return "target_cost"
-    if stop.iterations == 1:
-        return "iterations"
-    if stop.seconds is not None and seconds >= stop.seconds:
-        return "seconds"
-    return None
+    return stopped_by(stop, Progress(seconds, 1, first.cost))
 
 
 def _one_later(progress: ProgressCallback) -> ProgressCallback:
@@ -407,33 +384,19 @@ def load_for_solving(
     return LoadedModel(model=decoding_model(loaded), device=place)
 
 
-def solve_learned(
-    network: Network,
-    *,
-    loaded: LoadedModel,
-    method: str,
-    stop: Stop,
-    seed: int,
-    threads: int,
-    started: float,
-    progress: ProgressCallback | None,
-    start: Solution | None = None,
-) -> Result:
-    """Run the learned method of that name; the instance must have passed `diagnose`."""
-    if start is not None:
-        raise OptionError(
-            f"expected a method that goes on from a plan, got {method!r}: "
-            "use 'ruin-recreate' or give no start"
-        )
+def solve_learned(network: Network, context: RunContext) -> Result:
+    """Run a learned method with a loaded model; the instance must be solvable."""
+    context.refuse_warm_start()
+    method, seed, threads = context.method, context.seed, context.threads
     (attempt,) = attempt_together(
         [network],
-        loaded=loaded,
+        loaded=context.model,
         method=method,
-        stop=stop,
+        stop=context.stop,
         seed=seed,
         threads=threads,
-        started=started,
-        progress=progress,
+        started=context.started,
+        progress=context.progress,
     )
     if attempt.plan is None and attempt.stopped_by == "interrupt":
         raise KeyboardInterrupt
@@ -448,11 +411,11 @@ def solve_learned(
         network,
         first,
         method=method,
-        stop=stop,
+        stop=context.stop,
         seed=seed,
         threads=threads,
-        started=started,
-        progress=progress,
+        started=context.started,
+        progress=context.progress,
     )
 
 
@@ -461,7 +424,7 @@ def attempt_together(
     *,
     loaded: LoadedModel,
     method: str,
-    stop: Stop,
+    stop: StopRule,
     seed: int,
     threads: int,
     started: float,
@@ -555,7 +518,7 @@ def _attempt(
             _offer_legal(attempts, in_need)
         raise
     _offer(attempts, range(len(attempts)), plans)
-    watch.limit = watch.stop.seconds
+    watch.limit = time_limit(watch.stop)
     # A round that would not be finished in time is lost: better a smaller one.
     in_time = watch.number_in_time(time.perf_counter() - began)
     size, most = max(1, min(_FIRST_ROUND, in_time)), _LARGEST_ROUND[loaded.device.type]
@@ -610,14 +573,14 @@ class _Watch:
         self,
         attempts: Sequence[Attempt],
         method: str,
-        stop: Stop,
+        stop: StopRule,
         started: float,
         progress: ProgressCallback | None,
     ) -> None:
         self.attempts = attempts
         self.stop = stop
         #: Seconds, of what is made now.
-        self.limit = stop.seconds
+        self.limit = time_limit(stop)
         if self.limit is not None:
             share = _HYBRID_SHARE if method == "hybrid" else 1.0
             self.limit *= share * len(attempts)
@@ -638,7 +601,7 @@ class _Watch:
         if self.progress is not None and now - self.reported >= _PROGRESS_SECONDS:
             self.reported = now
             first = self.attempts[0]
-            self.progress(Progress(now - self.started, first.iterations, first.cost))
+            self.progress(first.progress)
         if self.limit is not None and now - self.started >= self.limit:
             raise _TimeIsUp
 
@@ -691,7 +654,7 @@ def solve_in_batches(
     *,
     loaded: LoadedModel,
     method: str,
-    stop: Stop,
+    stop: StopRule,
     seed: int,
     workers: int,
     finished: Finished,
@@ -775,7 +738,7 @@ def _result(member: BatchMember, *, method: str, seed: int, threads: int) -> Res
 
 
 def _job(
-    member: BatchMember, result: Callable[[BatchMember], Result], stop: Stop, seed: int
+    member: BatchMember, result: Callable[[BatchMember], Result], stop: StopRule, seed: int
 ) -> HybridJob:
     first = None
     if member.attempt.plan is not None:
@@ -833,7 +796,7 @@ def attempt_in_batches(
     *,
     loaded: LoadedModel,
     method: str,
-    stop: Stop,
+    stop: StopRule,
     seed_of: Callable[[int], int],
     threads: int,
     failed: Failed,

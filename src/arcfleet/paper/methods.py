@@ -6,11 +6,11 @@ the paper, so that everything else works without this folder.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
-from arcfleet.methods import METHODS
+from arcfleet.methods import register_method, run_learned
 from arcfleet.neural.checkpoint import register_model
+from arcfleet.search.stop import Stop
 
 _WEIGHTS = Path(__file__).parent / "weights"
 
@@ -27,18 +27,15 @@ register_model(
 )
 
 #: The learned baselines of the paper.
-BASELINES = (
-    replace(
-        METHODS["daam-greedy"],
-        name="s2v-dqn",
-        summary="learned baseline: the best value at each step (Khalil et al., with GAT)",
-        kind="s2v-dqn",
-    ),
-    replace(
-        METHODS["daam-greedy"],
-        name="vrp-dl",
-        summary="learned baseline: a recurrent decoder that points (Nazari et al.)",
-        kind="vrp-dl",
-    ),
-)
-METHODS.update((method.name, method) for method in BASELINES)
+BASELINES = {
+    "s2v-dqn": "learned baseline: the best value at each step (Khalil et al., with GAT)",
+    "vrp-dl": "learned baseline: a recurrent decoder that points (Nazari et al.)",
+}
+for _name, _summary in BASELINES.items():
+    register_method(
+        _name,
+        run_learned,
+        summary=_summary,
+        default_stop=Stop(iterations=1),
+        model_type=_name,
+    )
