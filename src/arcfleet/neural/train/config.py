@@ -363,9 +363,10 @@ def config_from(kind: type[AnyConfig], settings: Mapping[str, Any]) -> AnyConfig
     OptionError
         If a name is unknown or a value wrong.
     """
+    members: Any = fields(kind)  # type: ignore[arg-type]
     parts: dict[str, Any] = {
-        each.name: each.default_factory()  # type: ignore[misc]
-        for each in fields(kind)  # type: ignore[arg-type]
+        each.name: each.default_factory()
+        for each in members
         if "least" not in each.metadata
     }
     given: dict[str, Any] = {}
@@ -375,7 +376,7 @@ def config_from(kind: type[AnyConfig], settings: Mapping[str, Any]) -> AnyConfig
         else:
             given[name] = value
     parts["model"] = sizes_from(type(parts["model"]), given.pop("model", {}))
-    own = [each.name for each in fields(kind) if "least" in each.metadata]  # type: ignore[arg-type]
+    own = [each.name for each in members if "least" in each.metadata]
     inner = {
         each.name: name
         for name, part in parts.items()

@@ -27,6 +27,7 @@ def pretrain(
     config: PretrainConfig,
     *,
     data: Sequence[Path | str],
+    init: Path | str | None = None,
     **options: Unpack[RunOptions],
 ) -> Trained:
     """Train a model to decide as labelled plans do.
@@ -39,11 +40,12 @@ def pretrain(
         Settings; the class of `config.model` says which model is trained.
     data
         Data sets with labels beside them; each file is one scale.
+    init
+        Model file to start from; its sizes must be those of the config.
     **options
-        Options of `run_training`: validation, device, init, resume, threads, progress,
-        stop.
+        Options of `run_training`: validation, device, resume, threads, progress, stop.
     """
-    return run_training(PretrainTrainer, out, config, data=data, **options)
+    return run_training(PretrainTrainer, out, config, data=data, init=init, **options)
 
 
 class PretrainTrainer(Trainer[PretrainConfig]):

@@ -310,7 +310,7 @@ def _heading(stage: Any, number: int, phases: Mapping[str, Phase]) -> tuple[str,
             f"expected stage {number} to have a name of letters, digits, '-', '_' and '.', "
             f"got {name!r:.40}"
         )
-    phase = stage.get("phase")
+    phase = str(stage.get("phase"))
     if phase not in phases:
         raise OptionError(
             f"stage {name}: expected phase to be one of {', '.join(phases)}, got "
@@ -437,7 +437,7 @@ def _known(
     where: str,
 ) -> dict[str, tuple[DataFile, ...]]:
     """Return the files of each name: those of a group, or one of the user's own."""
-    known = {}
+    known: dict[str, tuple[DataFile, ...]] = {}
     for name in names:
         if name.endswith(".npz"):
             known[name] = (DataFile(path=folder / name, make={}),)

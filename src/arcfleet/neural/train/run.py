@@ -50,11 +50,10 @@ CPU_TOKENS = 8_000
 
 
 class RunOptions(TypedDict, total=False):
-    """Options of `run_training` beside folder, settings and data."""
+    """Options of `run_training` beside folder, settings, data and initial model."""
 
     validation: Sequence[Path | str]
     device: str
-    init: Path | str | None
     resume: bool
     threads: int
     progress: Callable[[TrainingProgress], None] | None

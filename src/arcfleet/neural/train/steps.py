@@ -71,7 +71,8 @@ class LearningForm:
         flat = embedding.flatten(0, 1)  # (rows, arcs, width)
         for layer in self._layers:
             flat = layer(flat, real)
-        return self._point(flat.view(embedding.shape), prepared, state, mask)
+        logits: Tensor = self._point(flat.view(embedding.shape), prepared, state, mask)
+        return logits
 
 
 def compiled_by_scale(function: Function, shapes: int) -> Function:

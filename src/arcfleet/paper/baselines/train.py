@@ -192,6 +192,7 @@ def train_baseline(
     config: S2vDqnTraining | VrpDlTraining,
     *,
     data: Sequence[Path | str],
+    init: Path | str | None = None,
     **options: Unpack[RunOptions],
 ) -> Trained:
     """Train a baseline; the class of the config says which one.
@@ -204,13 +205,14 @@ def train_baseline(
         Settings.
     data
         Data sets; each file is one scale. Labels are not needed.
+    init
+        Model file to start from; its sizes must be those of the config.
     **options
-        Options of `run_training`: validation, device, init, resume, threads, progress,
-        stop.
+        Options of `run_training`: validation, device, resume, threads, progress, stop.
     """
     if isinstance(config, S2vDqnTraining):
-        return run_training(QLearningTrainer, out, config, data=data, **options)
-    return run_training(ActorCriticTrainer, out, config, data=data, **options)
+        return run_training(QLearningTrainer, out, config, data=data, init=init, **options)
+    return run_training(ActorCriticTrainer, out, config, data=data, init=init, **options)
 
 
 class _RolloutTrainer(Trainer[AnyConfig]):
