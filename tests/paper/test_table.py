@@ -228,13 +228,13 @@ def test_wrong_inputs_are_named_before_anything_is_made(
     ):
         rows: Any = what.pop("rows")
         with pytest.raises(OptionError, match=message):
-            made(config(folder, out, *rows, **what))  # type: ignore[arg-type]
+            made(config(folder, out, *rows, **what))
     bad = (str(folder / "task20-test.npz"),)
     with pytest.raises(FileError, match="model file"):
         made(config(folder, out, "daam-po", models=bad))
     for wrong in ({"workers": 0}, {"verify": 0}, {"seed": -1}, {"batch": 0}):
         with pytest.raises(OptionError, match="whole number"):
-            MeasureConfig(**wrong)
+            MeasureConfig(**wrong)  # type: ignore[arg-type]
     assert not out.exists()
     (tmp_path / "file").write_text("")
     with pytest.raises(FileError, match="cannot be made"):

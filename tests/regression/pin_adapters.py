@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import io
 import json
 import math
 import tempfile
@@ -128,12 +127,11 @@ def pretrain_losses(model: str, settings: Mapping[str, Any]) -> list[float]:
     settings
         Settings of pre-training by name.
     """
-    from arcfleet.neural.checkpoint import load_model
-    from arcfleet.neural.train.config import PretrainConfig
+    from arcfleet.neural.train.config import PretrainConfig, config_from
     from arcfleet.neural.train.pretrain import pretrain
 
     weights = DATA / f"{model}.safetensors"
-    config = PretrainConfig(model=load_model(weights)[0].config, **settings)
+    config = config_from(PretrainConfig, {**settings, **_sizes(weights)})
     with _one_thread(), tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "run"
         pretrain(out, config, data=list(DATA_SETS), init=weights, device="cpu")
@@ -148,18 +146,19 @@ def finetune_losses(model: str, settings: Mapping[str, Any]) -> list[float]:
     model
         One of `TINY_MODELS`: file of the first weights.
     settings
-        Settings of fine-tuning by name, the objective among them.
+        Settings of fine-tuning, or of PPO, by name.
     """
-    from arcfleet.neural.checkpoint import load_model
-    from arcfleet.neural.train.config import FinetuneConfig
+    from arcfleet.neural.train.config import FinetuneConfig, config_from
     from arcfleet.neural.train.finetune import finetune
+    from arcfleet.paper.ppo import PpoConfig, ppo
 
     weights = DATA / f"{model}.safetensors"
-    config = FinetuneConfig(model=load_model(weights)[0].config, **settings)
+    kind, train = (PpoConfig, ppo) if "epochs" in settings else (FinetuneConfig, finetune)
+    config: Any = config_from(kind, {**settings, **_sizes(weights)})
     with _one_thread(), tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "run"
-        # ppo asks for a set on which to test its baseline.
-        finetune(
+        # PPO asks for a set on which to test its baseline.
+        train(
             out,
             config,
             init=weights,
@@ -180,24 +179,23 @@ def table_cells(rows: Sequence[str]) -> dict[str, dict[str, dict[str, float]]]:
     rows
         Names of the rows, with their numbers.
     """
-    from arcfleet.cli.main import main
+    from arcfleet.paper.commands import Watch
+    from arcfleet.paper.measure import MeasureConfig, Selection
+    from arcfleet.paper.table import Config, run
 
     with tempfile.TemporaryDirectory() as folder:
-        out = Path(folder) / "results"
-        command = ["experiment", "table", *map(str, DATA_SETS), "--out", str(out)]
-        options = ["--rows", ",".join(rows), "--seed", "0", "--device", "cpu"]
-        plain = ["--workers", "1", "--judge", "8", "--no-figures", "--json", "--quiet"]
-        printed = io.TextIOWrapper(io.BytesIO())
-        with contextlib.redirect_stdout(printed):
-            assert main([*command, *options, *plain]) == 0
-    printed.seek(0)
-    return _cells(json.load(printed))
-
-
-def _cells(table: Any) -> dict[str, dict[str, dict[str, float]]]:
+        config = Config(
+            sets=DATA_SETS,
+            out=Path(folder),
+            selection=Selection(rows=tuple(rows), count=0),
+            measure=MeasureConfig(seed=0, device="cpu", workers=1, verify=8),
+            figures=False,
+        )
+        records: Any = run(config, Watch()).records
     cells: dict[str, dict[str, dict[str, float]]] = {}
-    for record in table["records"]:
-        cells.setdefault(record["set"], {})[record["row"]] = {
+    for record in records:
+        row = _PINNED_ROWS.get(record["row"], record["row"])
+        cells.setdefault(record["set"], {})[row] = {
             "cost": record["mean_cost"],
             "gap_to_labels": record["gap_percent_to_labels"],
             "gap_to_best_known": record["gap_percent_to_best_known"],
@@ -205,10 +203,17 @@ def _cells(table: Any) -> dict[str, dict[str, dict[str, float]]]:
     return cells
 
 
+#: Names that rows had when the table was recorded.
+_PINNED_ROWS = {
+    "daam-greedy": "daam-directions",
+    "daam": "daam-views",
+    "daam-sample=8": "redraw=8",
+}
+
+
 @contextlib.contextmanager
 def _one_thread() -> Iterator[None]:
-    # With two threads the loss of step 2 of "imitate-best", paper-like, differs by 0.8 %,
-    # always by the same: probably sums in another order flip a near-tie between two arcs.
+    # With two threads sums in another order may flip a near-tie between two arcs.
     import torch
 
     before = torch.get_num_threads()
@@ -217,6 +222,12 @@ def _one_thread() -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
+
+
+def _sizes(weights: Path) -> dict[str, Any]:
+    from arcfleet.neural.checkpoint import load_model, sizes_of
+
+    return {"model": sizes_of(load_model(weights)[0].config)}
 
 
 def _losses(out: Path) -> list[float]:

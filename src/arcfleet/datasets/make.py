@@ -239,6 +239,7 @@ def _map_streets(
     return join(parts), names, "; ".join(dict.fromkeys(filter(None, attributions)))
 
 
+@lru_cache(maxsize=2)  # data sets of several scales are cut from the same towns
 def _synthetic_towns(
     split: Split, seed: int, mixed: bool
 ) -> tuple[StreetArrays, list[str], str]:

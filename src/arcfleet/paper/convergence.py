@@ -83,11 +83,14 @@ def _tiny_run(folder: Path) -> Path:
     """Pre-train a tiny model for some steps, and return the folder of the run."""
     require_packages("training")
     from arcfleet.neural.model import DaamConfig
-    from arcfleet.neural.train.config import PretrainConfig
+    from arcfleet.neural.train.config import PretrainConfig, RunConfig
     from arcfleet.neural.train.pretrain import pretrain
 
-    sizes = DaamConfig(width=16, layers=1, heads=2, feed_forward=16)
-    config = PretrainConfig(model=sizes, steps=2, tokens=1000, validations=2, log_steps=1)
+    config = PretrainConfig(
+        model=DaamConfig(width=16, layers=1, heads=2, feed_forward=16),
+        run=RunConfig(steps=2, validations=2, log_steps=1),
+        tokens=1000,
+    )
     path = folder / "run"
     sets = [tiny_set(folder)]
     resume = (path / "config.json").exists()

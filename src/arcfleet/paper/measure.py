@@ -437,15 +437,15 @@ class _Work:
     def _chunk_size(self, measurement: Measurement, device: str) -> int:
         if measurement.head.alone:
             return _ALONE_CHUNK
-        from arcfleet.neural.strategies import USUAL_BATCH
+        from arcfleet.neural.evaluation import DEFAULT_BATCH
 
-        size = self.config.batch or USUAL_BATCH[device]
+        size = self.config.batch or DEFAULT_BATCH[device]
         return size if device == "cuda" else _CPU_BATCHES * size
 
     def _decode_chunk(
         self, measurement: Measurement, loaded: LoadedModel, part: range, *, warm_up: bool
     ) -> _Outcome:
-        from arcfleet.neural.strategies import decode_dataset
+        from arcfleet.neural.evaluation import decode_dataset
 
         settings: dict[str, Any] = dict(measurement.row.settings)
         dataset = measurement.test_set.dataset
@@ -453,7 +453,7 @@ class _Work:
             loaded,
             dataset,
             len(part),
-            measurement.row.method,  # type: ignore[arg-type]
+            measurement.row.method,
             first=part.start,
             samples=settings.get("samples", 1),
             temperature=settings.get("temperature"),

@@ -17,6 +17,7 @@ from arcfleet._checks import nearest_name
 from arcfleet.errors import FileError, OptionError
 from arcfleet.methods import METHODS
 from arcfleet.neural.checkpoint import require_packages, shipped_model
+from arcfleet.paper.strategies import BEAMS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -137,16 +138,16 @@ ROWS: dict[str, Row] = {
         _scanning("ps-efficiency", "PS-Efficiency"),
         _scanning("ps-alt1", "PS-Alt1"),
         _scanning("ps-alt2", "PS-Alt2"),
-        _decoding("s2v-dqn", "S2V-DQN", "s2v-dqn", "greedy", 1.0),
-        _decoding("vrp-dl", "VRP-DL", "vrp-dl", "greedy", 0.5),
-        _decoding("daam-sl", "DaAM SL", "daam-sl", "greedy", 1.1),
-        _decoding("daam-sl-rl", "DaAM SL+RL", "daam", "greedy", 1.1),
-        _decoding("daam-po", "DaAM + PO", "daam", "recipe", 4.5),
+        _decoding("s2v-dqn", "S2V-DQN", "s2v-dqn", "as-decoded", 1.0),
+        _decoding("vrp-dl", "VRP-DL", "vrp-dl", "as-decoded", 0.5),
+        _decoding("daam-sl", "DaAM SL", "daam-sl", "as-decoded", 1.1),
+        _decoding("daam-sl-rl", "DaAM SL+RL", "daam", "as-decoded", 1.1),
+        _decoding("daam-po", "DaAM + PO", "daam", BEAMS.name, 4.5),
         _search("maens", "MAENS", METHODS["maens"].default_stop.iterations or 1, 2, 15.0),
-        _decoding("daam-greedy", "DaAM (greedy, Split)", "daam", "greedy-optimised", 1.1),
-        _decoding("daam", "DaAM (4 augmentations)", "daam", "views", 4.5),
-        _decoding("sample", "DaAM", "daam", "sample", 20.0, samples=32),
-        _decoding("daam-sample", "DaAM", "daam", "redraw", 20.0, samples=32),
+        _decoding("daam-greedy", "DaAM (greedy, Split)", "daam", "greedy", 1.1),
+        _decoding("daam", "DaAM (4 augmentations)", "daam", "augmented", 4.5),
+        _decoding("sample", "DaAM", "daam", "sampling", 20.0, samples=32),
+        _decoding("daam-sample", "DaAM", "daam", "neural-lns", 20.0, samples=32),
         _search("ruin-recreate", "ruin and recreate", 10_000, 10, 0.05),
     )
 }
@@ -161,7 +162,9 @@ TABLE_ROWS = (
 MODELS = tuple(dict.fromkeys(row.model for row in ROWS.values() if row.model))
 
 #: The paper's names of greedy plans of DaAM, by the last training of the model.
-_TRAINED_LABELS = {"pretrain": "DaAM SL", "finetune": "DaAM SL+RL"}
+_TRAINED_LABELS = {
+    **{"pretrain": "DaAM SL", "finetune": "DaAM SL+RL", "ppo": "DaAM SL+RL"},
+}
 
 
 def parse_rows(
@@ -208,7 +211,7 @@ def full_label(row: Row, number: float, temperature: float | None = None) -> str
     """Return the label of a row with its number, unless that is the default one."""
     if row.unit == "samples":
         heat = "" if temperature is None else f" at {temperature:g}"
-        search = ", neural LNS" if row.name.startswith("daam-sample") else ""
+        search = ", neural LNS" if row.method == "neural-lns" else ""
         return f"{row.label} (best of {number}{heat}{search})"
     if number != row.number:
         return f"{row.label} ({number:,} {row.unit})"
@@ -372,7 +375,9 @@ class ModelFiles:
             require_packages("decoding with a model")
             from arcfleet.neural.checkpoint import read_model_info
 
-            self._training[path] = str(read_model_info(path).facts.get("kind", ""))
+            facts = read_model_info(path).facts
+            # "kind" in files from before phases were called so.
+            self._training[path] = str(facts.get("phase", facts.get("kind", "")))
         return self._training[path]
 
     def load(self, path: Path, row: Row) -> LoadedModel:
@@ -388,7 +393,7 @@ class ModelFiles:
     def device_name(self) -> str:
         """Return the name of the device of the models."""
         require_packages("decoding with a model")
-        from arcfleet.neural.strategies import device_name
+        from arcfleet.neural.evaluation import device_name
 
         return device_name(self.device)
 
