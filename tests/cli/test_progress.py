@@ -25,7 +25,7 @@ from arcfleet.neural.train.loop import Gaps, TrainingProgress
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """A clock that shows its only item."""
     now = [100.0]
-    monkeypatch.setattr(progress.time, "perf_counter", lambda: now[0])
+    monkeypatch.setattr(progress, "time", SimpleNamespace(perf_counter=lambda: now[0]))
     return now
 
 
