@@ -181,11 +181,11 @@ def add_config(
     for setting in _settings(config):
         field = setting.field
         name = setting.path
-        if name in skip or (only is not None and name not in only):
+        part, dot, _ = name.partition(".")
+        if name in skip or part in skip or (only is not None and name not in only):
             continue
         if not field.metadata.get("option", True):
             continue
-        part, dot, _ = name.partition(".")
         heading = field.metadata.get("group") or (part if dot else title)
         if field.metadata.get("positional", False):
             _add_option(parser, setting, toml=toml)
