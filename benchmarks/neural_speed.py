@@ -23,7 +23,7 @@ from arcfleet.neural.decoding import fast_policy, greedy, sample
 from arcfleet.neural.device import choose_device, has_bfloat16, working_on
 from arcfleet.neural.env import action_mask, reset, step
 from arcfleet.neural.kernels.cuda_graph import fastest_wrap, record
-from arcfleet.neural.model import Daam, DaamConfig
+from arcfleet.neural.model import AttentionModel, Daam, DaamConfig
 from arcfleet.neural.plans import as_decoded, paper_recipe, split_plans
 from arcfleet.report.tables import table
 from benchmarks.machine import describe, run_and_exit
@@ -114,10 +114,12 @@ def shares(policy: FastPolicy, batch: ArcBatch, steps: int, threads: int) -> lis
     return [steps * encoder, steps * pointer, steps * moving, optimiser]
 
 
-def chosen_model(options: argparse.Namespace, device: torch.device) -> Daam:
+def chosen_model(options: argparse.Namespace, device: torch.device) -> AttentionModel:
     """Load the model, or make one of random weights, which takes more steps for a plan."""
     if options.model is not None:
-        return load_model(options.model, device)[0]
+        model = load_model(options.model, device, serves="daam")[0]
+        assert isinstance(model, AttentionModel)
+        return model
     torch.manual_seed(0)
     return Daam(DaamConfig()).to(device).eval()
 

@@ -248,18 +248,6 @@ for _name, _summary, _stop, _model in (
         Stop(seconds=5.0),
         "daam",
     ),
-    (
-        "s2v-dqn",
-        "learned baseline: the best value at each step (Khalil et al., with GAT)",
-        Stop(iterations=1),
-        "s2v-dqn",
-    ),
-    (
-        "vrp-dl",
-        "learned baseline: a recurrent decoder that points (Nazari et al.)",
-        Stop(iterations=1),
-        "vrp-dl",
-    ),
 ):
     register_method(
         _name, run_learned, summary=_summary, default_stop=_stop, model_type=_model
@@ -602,8 +590,8 @@ def model_files(
     named = _type_of_file(model)
     if named not in needed:
         raise OptionError(
-            f"expected a model of one of the kinds {', '.join(needed)}, got {model} of "
-            f"kind {named!r}: add a method of that kind or name another file"
+            f"expected a model of one of the types {', '.join(needed)}, got {model} of "
+            f"type {named!r}: add a method of that type or name another file"
         )
     return {each: model if each == named else None for each in needed}
 
@@ -627,13 +615,13 @@ def has_model(model_type: str = "daam") -> bool:
     """Return whether methods of a model type can run: model shipped, torch installed."""
     from arcfleet.neural.checkpoint import missing_package, shipped_model
 
-    return shipped_model(model_type).is_file() and missing_package() is None
+    return shipped_model(model_type) is not None and missing_package() is None
 
 
 def _type_of_file(model: Path | str) -> str:
     from arcfleet.neural.checkpoint import require_packages
 
     require_packages("reading a model")
-    from arcfleet.neural.checkpoint import read_model_info
+    from arcfleet.neural.checkpoint import find_model_type, read_model_info
 
-    return read_model_info(model).kind
+    return find_model_type(read_model_info(model).model_type).serves

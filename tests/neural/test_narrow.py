@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
 
     Decode = Callable[[Policy, ArcBatch], Rollout]
 
-HIDDEN = replace(SMALL, inputs="mds+gat+skip", features="more+spare", served="hidden")
+HIDDEN = SMALL
 
 
 class LooksAtAll:

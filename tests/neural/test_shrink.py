@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 import torch
 from hypothesis import given
@@ -14,7 +12,7 @@ from arcfleet.neural.env import State, action_mask
 from tests.neural.batches import random_batch, random_rollout
 from tests.neural.test_daam import SMALL, exact, make_model
 
-HIDDEN = replace(SMALL, inputs="mds+gat+skip", features="more+spare", served="hidden")
+HIDDEN = SMALL
 
 
 @given(

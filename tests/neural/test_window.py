@@ -15,7 +15,7 @@ import arcfleet
 from arcfleet.errors import OptionError
 from arcfleet.network import Network
 from arcfleet.neural import env as process
-from arcfleet.neural.model import Daam, DaamConfig
+from arcfleet.neural.model import Daam
 from arcfleet.neural.strategies import MOST_TASKS_AT_ONCE
 from arcfleet.neural.windows import look, window_scale, windowed_rollout, with_scale
 from tests.neural.batches import (
@@ -27,7 +27,7 @@ from tests.neural.batches import (
 )
 from tests.shared_data import shared_dir
 from tests.strategies import connected_instances
-from tests.tiny_model import tiny_model_file
+from tests.tiny_model import tiny_config, tiny_model_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from arcfleet.neural.batch import ArcBatch
 
-CONFIG = DaamConfig(width=16, layers=1, heads=2, feed_forward=16, mds_dimensions=MDS)
+CONFIG = tiny_config(MDS)
 
 
 @pytest.fixture(scope="module")

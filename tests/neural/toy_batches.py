@@ -9,7 +9,8 @@ import torch
 
 from arcfleet.instance.instance import Instance, Link
 from arcfleet.neural.batch import ArcBatch
-from arcfleet.neural.model import Daam, DaamConfig
+from arcfleet.neural.model import Daam
+from tests.tiny_model import tiny_config
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -77,16 +78,7 @@ def toy_batch(networks: Sequence[Network]) -> ArcBatch:
 def toy_model(seed: int = 1) -> Daam:
     """A small model with random weights, in float64, that is far from indifferent."""
     torch.manual_seed(seed)
-    config = DaamConfig(
-        width=16,
-        layers=1,
-        heads=2,
-        feed_forward=16,
-        mds_dimensions=MDS_DIMENSIONS,
-        # Without the skip arcs that start at one node look alike: rounding would choose.
-        inputs="mds+gat+skip",
-    )
-    model = Daam(config).double().eval()
+    model = Daam(tiny_config(MDS_DIMENSIONS)).double().eval()
     with torch.no_grad():
         model.context.weight *= 3
     return model

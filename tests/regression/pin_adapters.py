@@ -18,8 +18,8 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+import arcfleet.paper  # noqa: F401  (enters the models and methods of the paper)
 from arcfleet import METHODS, Stop, check, read, solve
-from arcfleet.methods import learned_methods as names_of_learned
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -41,12 +41,12 @@ def instance_names() -> list[str]:
 
 def classical_methods() -> list[str]:
     """Return the names of all methods that need no model."""
-    return [name for name in METHODS if name not in names_of_learned()]
+    return [name for name, method in METHODS.items() if not method.is_learned]
 
 
 def learned_methods() -> list[str]:
     """Return the names of all methods that need a model."""
-    return names_of_learned()
+    return [name for name, method in METHODS.items() if method.is_learned]
 
 
 def solve_cost(
@@ -67,7 +67,7 @@ def solve_cost(
     """
     loaded = read(INSTANCES / f"{instance}.json")
     stop = None if iterations is None else Stop(iterations=iterations)
-    options: dict[str, Any] = {"device": "cpu"} if method in names_of_learned() else {}
+    options: dict[str, Any] = {"device": "cpu"} if METHODS[method].is_learned else {}
     result = solve(loaded, method, stop=stop, seed=seed, threads=1, **options)
     report = check(loaded, result.solution)
     assert report.ok, f"{method} on {instance}: {report}"

@@ -14,14 +14,12 @@ from arcfleet.errors import OptionError
 from arcfleet.neural.batch import as_instances, present_arcs, shrink, whole_vectors
 from arcfleet.neural.device import has_bfloat16
 from arcfleet.neural.env import State, StepNumbers, action_mask, finished, reset, step
-from arcfleet.neural.model import Daam
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from arcfleet.neural.batch import ArcBatch
-    from arcfleet.neural.checkpoint import AnyModel
-    from arcfleet.neural.model import Prepared
+    from arcfleet.neural.model import AnyModel, AttentionModel
 
 
 # Constants of SplitMix64 (Steele, Lea and Flood 2014), as signed numbers.
@@ -874,7 +872,7 @@ class FastPolicy:
         shape of batches, which pays for thousands of plans.
     """
 
-    def __init__(self, model: Daam, *, compiled: bool) -> None:
+    def __init__(self, model: AttentionModel, *, compiled: bool) -> None:
         self.model = model
         self.step_numbers = model.step_numbers
         # A view with fewer arcs would have to be compiled anew.
@@ -891,11 +889,11 @@ class FastPolicy:
             self.encode = torch.compile(model.encode, dynamic=False)
             self.point = torch.compile(model.point, dynamic=False)
 
-    def prepare(self, batch: ArcBatch) -> Prepared:
+    def prepare(self, batch: ArcBatch) -> Any:
         """Work out what stays the same at every step."""
         return self.model.prepare(batch)
 
-    def __call__(self, prepared: Prepared, state: State, allowed: Tensor) -> Tensor:
+    def __call__(self, prepared: Any, state: State, allowed: Tensor) -> Tensor:
         """Give the logits of each arc, (batch, samples, arcs), -inf where not allowed."""
         return self._call(prepared, state, allowed)
 
@@ -905,11 +903,11 @@ def decoding_model(model: AnyModel) -> AnyModel:
 
     Of DaAM only: the values of S2V-DQN differ too little from arc to arc.
     """
-    if isinstance(model, Daam) and has_bfloat16(next(model.parameters()).device):
+    if model.decodes_in_bfloat16 and has_bfloat16(next(model.parameters()).device):
         model = copy.deepcopy(model).to(torch.bfloat16)
     return model.eval()
 
 
-def fast_policy(model: Daam, *, compiled: bool = False) -> FastPolicy:
+def fast_policy(model: AttentionModel, *, compiled: bool = False) -> FastPolicy:
     """Make the fast form of a model, where the model is."""
     return FastPolicy(decoding_model(model), compiled=compiled)

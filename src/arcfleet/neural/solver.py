@@ -22,7 +22,7 @@ from arcfleet.errors import (
 )
 from arcfleet.instance.diagnose import require_solvable
 from arcfleet.network import Network
-from arcfleet.neural.checkpoint import KINDS, kind_of, load_model_of, model_path
+from arcfleet.neural.checkpoint import load_model, model_path, model_type_of
 from arcfleet.neural.decoding import decoding_model
 from arcfleet.neural.device import (
     OutOfMemoryError,
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from arcfleet.instance import Instance
-    from arcfleet.neural.checkpoint import Model
+    from arcfleet.neural.model import Model
     from arcfleet.neural.plans import Plans
     from arcfleet.search.stop import ProgressCallback, StoppedBy, StopRule
     from arcfleet.solution.plan import IntArray
@@ -339,13 +339,13 @@ class LoadedModel:
     device: torch.device
 
     @property
-    def kind(self) -> str:
-        """Name of the kind of model."""
-        return kind_of(type(self.model))
+    def serves(self) -> str:
+        """Model type whose methods take this model."""
+        return model_type_of(self.model).serves
 
 
 def load_for_solving(
-    model: Path | str | LoadedModel | None, device: str, kind: str = "daam"
+    model: Path | str | LoadedModel | None, device: str, model_type: str = "daam"
 ) -> LoadedModel:
     """Load a model file, or the shipped one, on to a device; a loaded one stays as it is.
 
@@ -355,14 +355,14 @@ def load_for_solving(
         The file, None for the shipped one, or a loaded model.
     device
         Its name, or "auto".
-    kind
-        Of model that is wanted.
+    model_type
+        Model type that is wanted.
 
     Raises
     ------
     OptionError
         If the model is none, the device is not there, or a loaded model is elsewhere or
-        of another kind.
+        of another type.
     FileError
         If the model file is none or damaged.
     """
@@ -372,15 +372,15 @@ def load_for_solving(
                 f"expected a model loaded on device {device!r}, got one on "
                 f"{str(model.device)!r}: leave the device out or load the model there"
             )
-        if model.kind != kind:
+        if model.serves != model_type:
             raise OptionError(
-                f"expected a loaded model of kind {kind!r}, got one of kind "
-                f"{model.kind!r}: load one of that kind, or take the method of this one"
+                f"expected a loaded model of type {model_type!r}, got one of type "
+                f"{model.serves!r}: load one of that type, or take the method of this one"
             )
         return model
-    path = model_path(model, kind)
+    path = model_path(model, model_type)
     place = choose_device(device)
-    loaded = load_model_of(KINDS[kind].model, path, place)[0]
+    loaded = load_model(path, place, serves=model_type)[0]
     return LoadedModel(model=decoding_model(loaded), device=place)
 
 
@@ -504,7 +504,7 @@ def _attempt(
         generator=generator,
     )
     first = proposer.of_views if method == "daam" else proposer.greedy
-    if loaded.kind != "daam":
+    if loaded.serves != "daam":
         first = proposer.decoded
     watch.look()
     in_need = None

@@ -60,8 +60,8 @@ if TYPE_CHECKING:
     from arcfleet.datasets import Dataset
     from arcfleet.network import Network
     from arcfleet.neural.batch import ArcBatch, Shrunk
-    from arcfleet.neural.checkpoint import Model
     from arcfleet.neural.decoding import OnStep, Policy, Wrap
+    from arcfleet.neural.model import Model
     from arcfleet.neural.solver import LoadedModel
     from arcfleet.solution.plan import IntArray
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
-    from arcfleet.neural.checkpoint import Model
+    from arcfleet.neural.model import Model
 
 
 # Windows whose mean driving cost becomes the unit of length.

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from arcfleet.neural.model import Inputs
     from arcfleet.neural.train.config import PretrainConfig
     from arcfleet.neural.train.loop import TrainingProgress
+    from arcfleet.paper.model import Inputs
     from arcfleet.paper.rows import Row
     from arcfleet.paper.series import Series
 
@@ -32,7 +32,6 @@ INPUT_LABELS = {
     "mds": "MDS",
     "gat": "GAT",
     "mds+gat": "MDS + GAT",
-    "mds+gat+skip": "MDS + GAT + skip (ours)",
 }
 
 
@@ -141,12 +140,12 @@ def train_ablation(
         open_labels(labels_path(path), Dataset.open(path))
     _require_end("pretrain", pretraining)
     _require_end("finetune", finetuning)
-    first_config = config_from(pretraining)
+    published = {"type": "daam-paper", **pretraining.get("model", {})}
+    first_config = config_from({**pretraining, "model": published})
+    first_sizes: Any = first_config.model
     later_config = config_of(FinetuneConfig, finetuning)
     require_one_process(later_config)
-    sizes = {
-        name: replace(first_config.model, inputs=cast("Inputs", name)) for name in inputs
-    }
+    sizes = {name: replace(first_sizes, inputs=cast("Inputs", name)) for name in inputs}
     for name in inputs:
         _require_same_start(folder / name, scales, first_config)
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import re
 import time
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from arcfleet._files import write_bytes_atomically, write_text_atomically
 from arcfleet.datasets.labels import MADE_BY, labels_path
 from arcfleet.errors import FileError, OptionError
-from arcfleet.neural.checkpoint import load_model
+from arcfleet.neural.checkpoint import load_model, sizes_of
 from arcfleet.neural.train.config import (
     FinetuneConfig,
     PretrainConfig,
@@ -141,7 +141,7 @@ def curriculum_from(
     start = None if init is None else folder / init
     sizes = tables["model"]
     if start is not None and not sizes:
-        sizes = asdict(load_model(start)[0].config)
+        sizes = sizes_of(load_model(start)[0].config)
     phases: list[Phase] = []
     for number, stage in enumerate(stages, start=1):
         name = _name_of(stage, number)

@@ -72,8 +72,7 @@ class ModelFiles:
         found = self.given.get((model, scale)) or self.given.get((model, None))
         if found is not None:
             return found
-        shipped = shipped_model(model)
-        return shipped if shipped.is_file() else None
+        return shipped_model(model)
 
     def checksum(self, path: Path) -> str:
         """Give the SHA-256 of a model file."""

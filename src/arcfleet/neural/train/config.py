@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from arcfleet.errors import OptionError
+from arcfleet.neural.checkpoint import find_model_type, sizes_of
 from arcfleet.neural.model import DaamConfig
 from arcfleet.neural.train.steps import DIRECTIONS, ROUTE_ORDERS, Directions, RouteOrder
 
@@ -147,7 +148,11 @@ class PretrainConfig:
 
     def as_facts(self) -> dict[str, Any]:
         """Give the settings as JSON can hold them."""
-        return {**asdict(self), "weights": list(self.weights)}
+        return {
+            **asdict(self),
+            "model": sizes_of(self.model),
+            "weights": list(self.weights),
+        }
 
     def examples(self, sets: int) -> int:
         """Give the instances to draw of each of so many sets."""
@@ -211,6 +216,9 @@ def config_of(kind: type[Config], settings: Mapping[str, Any]) -> Config:
         raise OptionError(f"expected model to be a table of sizes, got {sizes!r:.40}")
     # Each kind of training says by the usual sizes which kind of model it is for.
     of_model: Any = kind.__dataclass_fields__["model"].default_factory
+    sizes = dict(sizes)
+    if "type" in sizes:
+        of_model = find_model_type(str(sizes.pop("type"))).config_class
     require_known(sizes, [f.name for f in fields(of_model)], "model.")
     usual = asdict(of_model())
     for name, value in sizes.items():

@@ -15,7 +15,7 @@ from arcfleet.neural.batch import as_instances, flip_axes, shrink
 from arcfleet.neural.decoding import FastPolicy, draw_seeds, greedy, sample
 from arcfleet.neural.env import remaining_capacity
 from arcfleet.neural.kernels.cuda_graph import fastest_wrap
-from arcfleet.neural.model import Daam
+from arcfleet.neural.model import AttentionModel
 from arcfleet.neural.plans import split_plans
 from arcfleet.neural.train.data import open_instances, open_labelled, require_distinct
 from arcfleet.neural.train.distributed import Team, join_team
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from arcfleet.neural.train.loop import Trained
 
 
-class Finetuning(TrainingLoop[Daam]):
+class Finetuning(TrainingLoop[AttentionModel]):
     """A run of fine-tuning; `finetune` is the usual way.
 
     Parameters
@@ -68,7 +68,7 @@ class Finetuning(TrainingLoop[Daam]):
     def __init__(
         self,
         config: FinetuneConfig,
-        model: Daam,
+        model: AttentionModel,
         data: Sequence[InstanceSet],
         validation: Sequence[LabelledSet],
         folder: RunFolder,
@@ -84,7 +84,7 @@ class Finetuning(TrainingLoop[Daam]):
     def require_validation(cls, validation: Sequence[LabelledSet]) -> None:
         """Raise OptionError unless there is what the objective needs to validate on."""
 
-    def fast(self, model: Daam) -> FastPolicy:
+    def fast(self, model: AttentionModel) -> FastPolicy:
         """Give the form of a model that plans are built with."""
         # One that leaves served arcs out has too many shapes to compile.
         compiled = self.config.compile and not model.hides_served
@@ -182,7 +182,7 @@ class Finetuning(TrainingLoop[Daam]):
 
 
 @contextmanager
-def deciding(model: Daam) -> Iterator[None]:
+def deciding(model: AttentionModel) -> Iterator[None]:
     """Use a model as it decides, not as it learns, while the block runs."""
     learning = model.training
     model.eval()
@@ -408,7 +408,7 @@ def finetune(
         require_distinct(validation, "to validate on")
     place = join_team(device)
     require_precision(config, place)
-    model = first_model(Daam, config, init)
+    model: AttentionModel = first_model(config, init)
     tell = progress or (lambda _: None)
     dimensions = config.model.mds_dimensions
 

@@ -15,7 +15,7 @@ import torch
 
 from arcfleet.errors import ArcfleetError, FileError, OptionError, WithoutPicturesWarning
 from arcfleet.neural.batch import bucket_sizes, buckets
-from arcfleet.neural.checkpoint import AnyModel, save_model
+from arcfleet.neural.checkpoint import save_model
 from arcfleet.neural.decoding import greedy
 from arcfleet.neural.device import (
     expected_to_fit,
@@ -24,6 +24,7 @@ from arcfleet.neural.device import (
     working_type,
 )
 from arcfleet.neural.kernels.cuda_graph import fastest_wrap
+from arcfleet.neural.model import AnyModel
 from arcfleet.neural.plans import as_decoded, split_plans
 from arcfleet.neural.train.distributed import ALONE, Team
 from arcfleet.neural.train.pictures import draw_examples

@@ -9,7 +9,7 @@ import torch
 from torch.nn import functional
 
 from arcfleet.neural.env import action_mask
-from arcfleet.neural.model import Daam
+from arcfleet.neural.model import AttentionModel
 from arcfleet.neural.train.data import open_labelled, require_distinct
 from arcfleet.neural.train.distributed import join_team
 from arcfleet.neural.train.loop import TrainingLoop, TrainingProgress
@@ -92,7 +92,7 @@ def pretrain(
         require_distinct(validation, "to validate on")
     place = join_team(device)
     require_precision(config, place)
-    model = first_model(Daam, config, init)
+    model: AttentionModel = first_model(config, init)
     tell = progress or (lambda _: None)
 
     def opened(path: Path | str, most: int | None = None, examples: int = 0) -> LabelledSet:
@@ -117,7 +117,7 @@ def pretrain(
     return run.go_or_resume(resume=resume, stop=stop)
 
 
-class Pretraining(TrainingLoop[Daam]):
+class Pretraining(TrainingLoop[AttentionModel]):
     """A run of pre-training; `pretrain` is the usual way.
 
     Parameters
@@ -131,7 +131,7 @@ class Pretraining(TrainingLoop[Daam]):
     def __init__(
         self,
         config: PretrainConfig,
-        model: Daam,
+        model: AttentionModel,
         data: Sequence[LabelledSet],
         validation: Sequence[LabelledSet],
         folder: RunFolder,

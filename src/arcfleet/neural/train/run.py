@@ -7,7 +7,6 @@ import json
 import signal
 import threading
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,13 +14,11 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
-from torch.nn import functional
 
 from arcfleet._files import write_bytes_atomically, write_text_atomically
 from arcfleet.errors import FileError, OptionError
-from arcfleet.neural.checkpoint import load_model_of
+from arcfleet.neural.checkpoint import load_model, model_class_for
 from arcfleet.neural.device import working_type
-from arcfleet.neural.model import FEATURES, Daam
 from arcfleet.neural.train.distributed import Team
 
 if TYPE_CHECKING:
@@ -30,8 +27,6 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
-    from arcfleet.neural.checkpoint import AnyModel
-    from arcfleet.neural.model import DaamConfig
     from arcfleet.neural.train.config import PretrainConfig
 
 
@@ -333,22 +328,16 @@ def difference(found: object, expected: object, name: str = "settings") -> str |
     return None if found == expected else name
 
 
-def first_model(
-    kind: type[AnyModel], config: PretrainConfig, init: Path | str | None
-) -> AnyModel:
-    """Give the weights to start from: those of a file, else random ones.
+def first_model(config: PretrainConfig, init: Path | str | None) -> Any:
+    """Return the model to start from, its weights those of a file, else random ones.
 
     Raises
     ------
     OptionError
-        If the model of the file has other sizes than the config, fewer features or layers
-        of DaAM excepted.
+        If the model of the file has other sizes than the config.
     """
     if init is not None:
-        model, _ = load_model_of(kind, init, "cpu")
-        wanted: Any = config.model
-        if isinstance(model, Daam) and can_grow(model.config, wanted):
-            return grown(model, wanted, config.seed)
+        model, _ = load_model(init, "cpu")
         if model.config != config.model:
             raise OptionError(
                 f"expected the model to start from to have the sizes {config.model}, "
@@ -358,8 +347,8 @@ def first_model(
     # The start depends on the seed alone, and the caller's generator is left as it was.
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(config.seed)
-        sizes: Any = config.model
-        return kind(sizes)
+        build: Any = model_class_for(config.model)
+        return build(config.model)
 
 
 def require_weights(config: PretrainConfig, count: int) -> None:
@@ -374,7 +363,7 @@ def require_weights(config: PretrainConfig, count: int) -> None:
 def require_teamwork(config: PretrainConfig) -> None:
     """Raise OptionError where several processes cannot train such a model together."""
     size = Team.of_environment().size
-    if size > 1 and config.model.norm == "batch":
+    if size > 1 and getattr(config.model, "norm", "rms") == "batch":
         raise OptionError(
             f"expected another norm than batch for {size} processes, each of which would "
             "take the statistics of its own part: choose rms, or start one process"
@@ -389,50 +378,3 @@ def require_precision(config: PretrainConfig, device: torch.device) -> None:
 def checksum(path: Path | str) -> str:
     """Give the SHA-256 of a file, which tells models apart."""
     return hashlib.sha256(Path(path).read_bytes()).hexdigest()
-
-
-# What a layer adds to the embeddings of the arcs; with zeros here it adds nothing.
-_ADDS = ("out.weight", "narrow.weight", "narrow.bias")
-
-
-def can_grow(found: DaamConfig, wanted: DaamConfig) -> bool:
-    """Say whether two configs differ by further features or layers of the second alone."""
-    features = FEATURES.index(wanted.features) - FEATURES.index(found.features)
-    layers = wanted.layers - found.layers
-    grown = replace(found, features=wanted.features, layers=wanted.layers)
-    return grown == wanted and min(features, layers) >= 0 and features + layers > 0
-
-
-@torch.no_grad()
-def grown(model: Daam, config: DaamConfig, seed: int) -> Daam:
-    """Give a model of a config that `can_grow` allows, with the same logits.
-
-    They are the same up to the small number that norms add to what they divide by. Weights
-    of new features are 0, and so are those by which new layers, the last ones, add to what
-    they get; their other weights are drawn by the seed. Training goes on there.
-    """
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        larger = Daam(config)
-    weights = larger.state_dict()
-    for name, known in model.state_dict().items():
-        missing = weights[name].shape[-1] - known.shape[-1]
-        weights[name] = functional.pad(known, (0, missing)) if missing else known.clone()
-    for layer in range(model.config.layers, config.layers):
-        for name in _ADDS:
-            weights[f"encoder.{layer}.{name}"].zero_()
-    if config.layers > model.config.layers:
-        _move_scale(weights, model.config.layers - 1, config.layers - 1)
-    larger.load_state_dict(weights)
-    return larger
-
-
-def _move_scale(weights: dict[str, Tensor], first: int, last: int) -> None:
-    """Let the norm at the end of one layer be plain, and that of another do its work.
-
-    A norm of what has been normalised plainly changes nothing.
-    """
-    scaled, plain = (f"encoder.{layer}.feed_forward_norm." for layer in (first, last))
-    for name in [name for name in weights if name.startswith(scaled)]:
-        other = plain + name.removeprefix(scaled)
-        weights[name], weights[other] = weights[other].clone(), weights[name]

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from torch import Generator, Tensor
 
     from arcfleet.neural.batch import ArcBatch, Bucket
-    from arcfleet.neural.model import Daam
+    from arcfleet.neural.model import AttentionModel
     from arcfleet.neural.train.config import PretrainConfig
     from arcfleet.neural.train.data import LabelledPlans
 
@@ -40,7 +40,7 @@ class LearningForm:
         Whether to use torch.compile.
     """
 
-    def __init__(self, model: Daam, *, compiled: bool = False) -> None:
+    def __init__(self, model: AttentionModel, *, compiled: bool = False) -> None:
         self._begin, self._point = model.begin, model.point
         self._layers: list[Callable[..., Tensor]] = list(model.encoder)
         if compiled:
@@ -56,9 +56,9 @@ class LearningForm:
         Parameters
         ----------
         batch, padded
-            As `Daam.prepare` takes them.
+            As `AttentionModel.prepare` takes them.
         state, allowed
-            As `Daam.forward` does.
+            As `AttentionModel.forward` does.
         """
         prepared, embedding, present = self._begin(batch, state, padded)
         real = None
@@ -70,7 +70,7 @@ class LearningForm:
         return self._point(flat.view(embedding.shape), prepared, state, allowed)
 
 
-def learning_form(model: Daam, config: PretrainConfig, sets: int) -> LearningForm:
+def learning_form(model: AttentionModel, config: PretrainConfig, sets: int) -> LearningForm:
     """Give the form of a model to learn from so many sets, compiled if it shall be."""
     if config.compile:
         allow_graphs(_SHAPES * sets)

@@ -14,7 +14,7 @@ from torch import nn
 from torch.nn import functional
 
 from arcfleet.neural.env import StepNumbers
-from arcfleet.neural.model import require_divisors, require_sizes
+from arcfleet.neural.model import Model, require_divisors, require_sizes
 from arcfleet.paper.baselines.gat import GraphAttention
 from arcfleet.paper.baselines.seen import (
     NUM_CHANGING,
@@ -84,7 +84,7 @@ class PreparedGraph(NamedTuple):
     capacity: Tensor
 
 
-class S2vDqn(nn.Module):
+class S2vDqn(Model):
     """Values of all arcs; as a policy, they are its logits.
 
     Parameters
@@ -92,6 +92,8 @@ class S2vDqn(nn.Module):
     config
         Its sizes.
     """
+
+    config_class = S2vDqnConfig
 
     def __init__(self, config: S2vDqnConfig) -> None:
         super().__init__()

@@ -12,13 +12,13 @@ from arcfleet.neural.train.run import RunFolder, checksum, first_model, require_
 from arcfleet.paper.baselines.actor_critic import ActorCritic
 from arcfleet.paper.baselines.config import S2vDqnTraining, VrpDlTraining
 from arcfleet.paper.baselines.q_learning import QLearning
-from arcfleet.paper.baselines.s2v_dqn import S2vDqn
-from arcfleet.paper.baselines.vrp_dl import VrpDl
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from arcfleet.neural.train.loop import Trained
+    from arcfleet.paper.baselines.s2v_dqn import S2vDqn
+    from arcfleet.paper.baselines.vrp_dl import VrpDl
 
 
 #: Settings of each baseline, by the name of its kind of model.
@@ -82,9 +82,9 @@ def train_baseline(
     dimensions = config.model.mds_dimensions
     # Before the data is read, which takes longer than to say that a file is none.
     if isinstance(config, S2vDqnTraining):
-        values = first_model(S2vDqn, config, init)
+        values: S2vDqn = first_model(config, init)
     else:
-        policy = first_model(VrpDl, config, init)
+        policy: VrpDl = first_model(config, init)
 
     def note(path: Path | str) -> Path | str:
         tell(TrainingProgress(doing=f"preparing {Path(path).name}", gaps={}))

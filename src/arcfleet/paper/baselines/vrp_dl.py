@@ -15,7 +15,7 @@ from torch import nn
 from torch.nn import functional
 
 from arcfleet.neural.env import StepNumbers
-from arcfleet.neural.model import require_sizes
+from arcfleet.neural.model import Model, require_sizes
 from arcfleet.paper.baselines.critic import Critic
 from arcfleet.paper.baselines.seen import (
     NUM_CHANGING,
@@ -80,7 +80,7 @@ class PreparedElements(NamedTuple):
     memory: Tensor
 
 
-class VrpDl(nn.Module):
+class VrpDl(Model):
     """The policy: logits over the arcs for every plan; with the critic that trains it.
 
     Parameters
@@ -88,6 +88,8 @@ class VrpDl(nn.Module):
     config
         Its sizes.
     """
+
+    config_class = VrpDlConfig
 
     def __init__(self, config: VrpDlConfig) -> None:
         super().__init__()
