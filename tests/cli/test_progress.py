@@ -116,8 +116,8 @@ def test_nothing_is_shown_where_it_is_hidden() -> None:
 def running(*validated: str) -> TrainingProgress:
     """A quarter of a run that takes 400 seconds, with the gaps of some sets."""
     return TrainingProgress(
-        doing="training",
-        share=0.25,
+        activity="training",
+        fraction=0.25,
         step=50,
         seconds=100.0,
         loss=1.25,
@@ -127,7 +127,7 @@ def running(*validated: str) -> TrainingProgress:
 
 
 def test_the_line_of_training() -> None:
-    started = TrainingProgress(doing="preparing a.npz", gaps={})
+    started = TrainingProgress(activity="preparing a.npz", gaps={})
     assert describe(started, None) == "preparing a.npz"
     told = running("a")
     assert describe(told, told) == (
@@ -160,8 +160,8 @@ def test_the_bar_on_a_narrow_terminal() -> None:
 
 def test_loss_and_speed_of_one_phase_are_not_those_of_the_next() -> None:
     trained = running()
-    validating = TrainingProgress(doing="validating", step=50, gaps={})
-    preparing = TrainingProgress(doing="preparing", gaps={})
+    validating = TrainingProgress(activity="validating", step=50, gaps={})
+    preparing = TrainingProgress(activity="preparing", gaps={})
     assert last_metrics(trained, None) is trained
     assert last_metrics(validating, trained) is trained
     assert last_metrics(preparing, trained) is None

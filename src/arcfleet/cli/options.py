@@ -233,8 +233,8 @@ def given_options(options: Namespace, config: type[Any]) -> dict[str, Any]:
     """Return the settings of the options alone, as `given_settings` does."""
     given: dict[str, Any] = {}
     for setting in _settings(config):
-        if hasattr(options, setting.path):
-            value = getattr(options, setting.path)
+        value = getattr(options, setting.path, None)
+        if value is not None and value != []:
             table, _, name = setting.path.rpartition(".")
             of = given.setdefault(table, {}) if table else given
             of[name] = tuple(value) if _is_tuple(setting.type) else value
@@ -379,10 +379,18 @@ def _add_option(target: Any, setting: _Setting, *, toml: bool) -> None:
         arguments["required"] = setting.default is MISSING and not toml
     member = _member(setting.type)
     if member is bool:
-        target.add_argument(flag, action=argparse.BooleanOptionalAction, **arguments)
+        # Without a file that may say yes, there is no need to say no.
+        plain = setting.default is False and not toml
+        action: Any = "store_true" if plain else argparse.BooleanOptionalAction
+        target.add_argument(flag, action=action, **arguments)
         return
+    may_be_left_out = "dest" not in arguments and setting.default is not MISSING
+    if may_be_left_out:
+        arguments["default"] = None  # argparse would parse any other one
     if _is_tuple(setting.type):
-        arguments["nargs"] = "+"
+        arguments["nargs"] = "*" if may_be_left_out else "+"
+    elif may_be_left_out:
+        arguments["nargs"] = "?"
     metavar = field.metadata.get("metavar")
     if get_origin(member) is Literal:
         arguments["choices"] = get_args(member)
@@ -397,17 +405,18 @@ def _help(text: str, default: Any) -> str:
     """Return the help of an option: the first sentence of the text, and the default."""
     text = re.split(r"(?<=[^.][.])\s", text, maxsplit=1)[0].rstrip(".")
     first = text.partition(" ")[0]
-    if re.fullmatch(r"[A-Z][a-z]*[,;]?", first):
+    if re.fullmatch(r"[A-Z][a-z]*(-[a-z]+)*[,;:]?", first):
         text = text[0].lower() + text[1:]
     text = text.replace("`", "")
-    if default is not MISSING and default is not None and default != () and default != "":
+    is_plain = default is MISSING or default is None or default is False
+    if not is_plain and default not in ((), ""):
         text += f"{' ' if text else ''}(default: {_shown(default)})"
     return text.replace("%", "%%")
 
 
 def _shown(value: Any) -> str:
     if isinstance(value, bool):
-        return "yes" if value else "no"
+        return "yes"
     if isinstance(value, tuple):
         return " ".join(map(_shown, value))
     return f"{value:g}" if isinstance(value, float) else str(value)

@@ -238,7 +238,7 @@ def training_progress(
             nonlocal last
             last = last_metrics(progress, last)
             if show is not None:
-                show(progress.share, before + describe(progress, last))
+                show(progress.fraction, before + describe(progress, last))
             # Metrics are in a file; in a pipe is only what a log should hold.
             elif progress.loss is not None and progress.gaps and progress.gaps != printed:
                 printed.clear()
@@ -262,10 +262,10 @@ def last_metrics(
 
 def describe(progress: TrainingProgress, last: TrainingProgress | None) -> str:
     """Describe in one line how training goes; loss and speed are the last metrics'."""
-    parts = [progress.doing]
+    parts = [progress.activity]
     if progress.step:
         parts.append(f"step {progress.step}")
-    if progress.share > 0:
+    if progress.fraction > 0:
         parts.append(_training_time_left(progress))
     if last is not None:
         parts.append(f"loss {last.loss:.3f}")
@@ -278,7 +278,7 @@ def describe(progress: TrainingProgress, last: TrainingProgress | None) -> str:
 
 
 def _training_time_left(progress: TrainingProgress) -> str:
-    left = progress.seconds * (1 - progress.share) / progress.share
+    left = progress.seconds * (1 - progress.fraction) / progress.fraction
     if progress.later is None:
         return f"{_clock(left)} left of this phase"
     if progress.later:
