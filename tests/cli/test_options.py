@@ -155,6 +155,10 @@ def test_options_over_the_file_over_the_usual(tmp_path: Path) -> None:
     assert made == Training(
         data=(Path("a"),), rate=1.0, seed=7, decay=0.1, hidden=9, model=Sizes(width=8)
     )
+    # The names of all settings differ, so that tables may be left out.
+    file.write_text('width = 8\ndata = ["a"]\n[small]\nheads = 3\n')
+    made = config_from(options("--config", file), Training)
+    assert (made.model, made.small) == (Sizes(width=8), Small(depth=2, heads=3))
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from arcfleet.cli.progress import (
     display,
     last_metrics,
     search_progress,
+    training_lines,
     training_progress,
     weighted_progress,
 )
@@ -137,12 +138,14 @@ def test_the_line_of_training() -> None:
 
 def test_training_in_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:
     """One line for each validation."""
-    with training_progress(hidden=False, name="first") as told:
+    with training_progress(hidden=False) as told:
         assert told is not None
         for each in (running(), running("a"), running("a")):
             told(each)
-    (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith("first: training, step 50, 5:00 left, loss 1.250")
+    training_lines("first")(running("a"))
+    line, named = capsys.readouterr().err.splitlines()
+    assert line.startswith("training, step 50, 5:00 left, loss 1.250")
+    assert named == f"first: {line}"
 
 
 def test_the_bar_on_a_narrow_terminal() -> None:

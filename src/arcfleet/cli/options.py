@@ -216,12 +216,13 @@ def config_from(
 def given_settings(options: Namespace, config: type[Any]) -> dict[str, Any]:
     """Return the settings of the TOML file and, over them, of the options.
 
-    Those of a field that is itself a dataclass are a mapping.
+    Those of a field that is itself a dataclass are a mapping; in the file they may also
+    stand outside its table.
     """
     file: Path | None = getattr(options, "config", None)
     settings: dict[str, Any] = {}
     if file is not None:
-        settings = read_toml(file)
+        settings = _in_tables(read_toml(file), config)
         try:
             _require_known(settings, config)
         except OptionError as error:
@@ -261,6 +262,8 @@ def make_config(config: type[Config], settings: Mapping[str, Any]) -> Config:
                     each.name: getattr(default, each.name) for each in fields(default)
                 } | dict(value)
             values[field.name] = _value(field.name, value, kind)
+        elif default is MISSING and is_dataclass(kind):
+            values[field.name] = make_config(kind, {})  # type: ignore[arg-type]
         elif default is MISSING:
             option = f"--{field.name.replace('_', '-')}"
             raise OptionError(f"expected {option}, or {field.name} in the file of --config")
@@ -288,6 +291,16 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise FileError(path, f"cannot be read ({error.strerror})") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise FileError(path, f"expected a TOML file, found: {error}") from None
+
+
+def _in_tables(settings: Mapping[str, Any], config: type[Any]) -> dict[str, Any]:
+    """Put the settings of nested dataclasses into their tables."""
+    paths = {setting.path.rpartition(".")[2]: setting.path for setting in _settings(config)}
+    placed: dict[str, Any] = {}
+    for name, value in settings.items():
+        table, _, _ = paths.get(name, "").rpartition(".")
+        placed = merged(placed, {table: {name: value}} if table else {name: value})
+    return placed
 
 
 def default_of(config: type[Any], name: str) -> Any:
