@@ -37,7 +37,7 @@ def network_batch(networks: Sequence[Network], padding: int = 0) -> ArcBatch:
     rng = np.random.default_rng(0)
     made = []
     for network in networks:
-        inverse = network.arc_twin
+        inverse = network.arc_inverse
         made.append(
             _instance(
                 rng,

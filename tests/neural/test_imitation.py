@@ -216,7 +216,7 @@ def test_farthest_first(path: Path, labelled: LabelledSet) -> None:
         def reach(route: list[int], network: Network = network) -> int:
             ways = []
             for arc in route:
-                inverse = int(network.arc_twin[arc])
+                inverse = int(network.arc_inverse[arc])
                 both = [arc] if inverse < 0 else [arc, inverse]
                 ways.append(
                     min(int(network.distances[0, network.arc_start[a]]) for a in both)

@@ -43,7 +43,7 @@ def toy_batch(networks: Sequence[Network]) -> ArcBatch:
             values[row, :count] = torch.from_numpy(getattr(network, f"arc_{name}").copy())
         one_way = np.arange(count)
         inverse[row, :count] = torch.from_numpy(
-            np.where(network.arc_twin < 0, one_way, network.arc_twin)
+            np.where(network.arc_inverse < 0, one_way, network.arc_inverse)
         )
         real[row, :count] = True
         side = len(network.distances)

@@ -27,6 +27,10 @@ from arcfleet import (
     solve,
     solve_many,
 )
+from arcfleet.bench.compare import compare
+from arcfleet.bench.run import run_benchmark, run_of
+from arcfleet.bench.store import RecordFile
+from arcfleet.bench.suite import SuiteInstance
 from arcfleet.methods import chosen_settings, find_method, parse_params
 from arcfleet.network import Network
 from arcfleet.search.maens import MaensSettings
@@ -330,3 +334,22 @@ def test_a_faulty_method_fails_alone(village: Instance) -> None:
     method = Method(name="faulty", summary="", run=faulty)
     (outcome,) = solve_many([village], method)
     assert outcome == Failure(instance="village", message="unexpected ValueError: no idea")
+
+
+def test_a_suite_is_run_by_a_registered_method(
+    own: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = SuiteInstance(
+        set_name="own", name="village", path=VILLAGE, reference=None, proven=False
+    )
+    file = RecordFile(tmp_path / "runs.jsonl")
+    runs = [run_of(source, own, seed, 0.05, stop_at_reference=False) for seed in range(3)]
+    run_benchmark(runs, file, workers=2)
+    file.close()
+    assert [record.error for record in file.records.values()] == [None] * 3
+    assert {record.stopped_by for record in file.records.values()} == {"seconds"}
+
+
+def test_a_registered_method_is_compared(own: str, village: Instance) -> None:
+    entries = compare(village, [METHODS[own], METHODS["ps"]], seconds=0.05)
+    assert [(entry.method, entry.ok) for entry in entries] == [(own, True), ("ps", True)]
