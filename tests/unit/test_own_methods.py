@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -313,18 +314,15 @@ def test_an_incumbent_keeps_the_best_plan_and_what_interrupts(village: Instance)
     assert best.progress.no_improvement == 1
     result = best.result()
     assert (result.solution, result.iterations) == (better, 3)
-    interrupted = Incumbent(
-        network,
-        RunContext(method="x", stop=Stop(iterations=9), started=-1e6, progress=interrupt),
-    )
-    with pytest.raises(KeyboardInterrupt):
+    context = replace(context, progress=interrupt)
+    with pytest.raises(KeyboardInterrupt), Incumbent(network, context) as interrupted:
         interrupted.offer(None)
-    interrupted = Incumbent(
-        network,
-        RunContext(method="x", stop=Stop(iterations=9), started=-1e6, progress=interrupt),
-    )
-    assert not interrupted.offer(good)
-    assert interrupted.result().stopped_by == "interrupt"
+    with Incumbent(network, context) as interrupted:
+        interrupted.offer(good)
+    assert interrupted.stopped_by == "interrupt"
+    assert interrupted.result().solution == good
+    with pytest.raises(ValueError, match="mine"), Incumbent(network, context):
+        raise ValueError("mine")
 
 
 def test_a_faulty_method_fails_alone(village: Instance) -> None:
