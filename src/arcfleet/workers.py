@@ -74,7 +74,7 @@ def run_tasks(
     """
     stop = multiprocessing.RawValue(ctypes.c_bool, False)
     queue = enumerate(tasks)
-    with _first_interrupt_sets(stop):
+    with first_interrupt_sets(stop):
         if workers > 1:
             _Pool(function, workers, stop).run(queue, finished)
             return
@@ -219,7 +219,7 @@ def _call(
 
 
 @contextmanager
-def _first_interrupt_sets(stop: ctypes.c_bool) -> Iterator[None]:
+def first_interrupt_sets(stop: ctypes.c_bool) -> Iterator[None]:
     """Turn the first Ctrl-C into a flag, so that nothing finished is lost to it."""
     before = signal.getsignal(signal.SIGINT)
     if (
