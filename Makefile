@@ -1,7 +1,7 @@
 # Each target works from a fresh clone with Python 3.11 and g++ alone.
 PYTHON ?= python3
 BIN := .venv/bin
-CXX_FILES := $(wildcard cpp/*/*.cpp cpp/*/*.h)
+CXX_FILES := $(shell find cpp -name "*.cpp" -o -name "*.h")
 
 .PHONY: demo test lint types selfcheck unit docs bench stub setup clean
 

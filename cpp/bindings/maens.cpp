@@ -1,4 +1,4 @@
-#include "search/maens.h"
+#include "search/maens/maens.h"
 
 #include "bindings/engine.h"
 
@@ -17,10 +17,7 @@ void bind_maens(nb::module_ &module) {
                 population,         offspring,   trials,
                 local_search_rate,  merge_pairs, rank_by_cost_rate,
                 tries_per_offspring};
-            const auto arc_view = view(arcs);
-            const auto start_view = view(route_starts);
-            const Plan start{{arc_view.begin(), arc_view.end()},
-                             {start_view.begin(), start_view.end()}};
+            const Plan start = to_plan(arcs, route_starts);
             const nb::gil_scoped_release release;
             new (self) Maens(network, settings, seed, start);
         },

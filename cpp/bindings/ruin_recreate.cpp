@@ -1,4 +1,4 @@
-#include "search/ruin_recreate.h"
+#include "search/ruin_recreate/ruin_recreate.h"
 
 #include "bindings/engine.h"
 
@@ -19,10 +19,7 @@ void bind_ruin_recreate(nb::module_ &module) {
                 average_removed,  longest_string, split_rate,
                 split_growth,     blink_rate,     first_temperature,
                 last_temperature, most_excess,    target_fit};
-            const auto arc_view = view(arcs);
-            const auto start_view = view(route_starts);
-            const Plan start{{arc_view.begin(), arc_view.end()},
-                             {start_view.begin(), start_view.end()}};
+            const Plan start = to_plan(arcs, route_starts);
             const nb::gil_scoped_release release;
             new (self) RuinRecreate(network, settings, seed, chains,
                                     {horizon_iterations, horizon_seconds}, start);

@@ -118,8 +118,8 @@ void bind_split(nb::module_ &module) {
             for_each_order(orders, threads, [&](Splitter &splitter, size_t i) {
                 const auto first = static_cast<size_t>(starts[i]);
                 const auto length = static_cast<size_t>(lengths[i]);
-                const SplitRules rules{capacity.data()[i], route_cost.data()[i],
-                                       fleet_limit.data()[i]};
+                const RouteRules rules(capacity.data()[i], route_cost.data()[i],
+                                       fleet_limit.data()[i]);
                 costs[i] = splitter.split(gathered, first, rules,
                                           {turned.data() + first, length},
                                           {starts_route.data() + first, length});

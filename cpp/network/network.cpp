@@ -5,19 +5,18 @@
 namespace arcfleet {
 
 Network::Network(int32_t num_nodes, const LinkArrays &links,
-                 const ServiceArrays &services, const VehicleRules &rules, int threads)
-    : graph_(num_nodes, links), rules_(rules),
-      node_terminal_(static_cast<size_t>(num_nodes), -1) {
+                 const ServiceArrays &services, const Vehicle &vehicle, int threads)
+    : graph_(num_nodes, links), vehicle_(vehicle), node_terminal_(idx(num_nodes), -1) {
     const size_t num_links = links.tail.size();
     if (services.required.size() != num_links || services.demand.size() != num_links ||
         services.service_cost.size() != num_links ||
         services.reverse_service_cost.size() != num_links) {
         throw std::invalid_argument("link arrays differ in length");
     }
-    if (rules.depot < 0 || rules.depot >= num_nodes) {
+    if (vehicle.depot < 0 || vehicle.depot >= num_nodes) {
         throw std::invalid_argument("the depot is no known node");
     }
-    const int32_t depot = terminal_of(rules.depot);
+    const int32_t depot = terminal_of(vehicle.depot);
     arcs_.push_back({-1, -1, depot, depot, 0, 0, -1});
     for (size_t i = 0; i < num_links; ++i) {
         if (!services.required[i]) {
@@ -42,7 +41,7 @@ Network::Network(int32_t num_nodes, const LinkArrays &links,
 }
 
 int32_t Network::terminal_of(int32_t node) {
-    int32_t &terminal = node_terminal_[static_cast<size_t>(node)];
+    int32_t &terminal = node_terminal_[idx(node)];
     if (terminal < 0) {
         terminal = static_cast<int32_t>(terminal_node_.size());
         terminal_node_.push_back(node);
@@ -50,34 +49,19 @@ int32_t Network::terminal_of(int32_t node) {
     return terminal;
 }
 
-int64_t Network::cost(const Plan &plan) const {
-    int64_t total = static_cast<int64_t>(plan.num_routes()) * rules_.route_cost;
-    for (size_t route = 0; route < plan.num_routes(); ++route) {
-        int32_t last = 0;
-        for (int32_t i = plan.route_starts[route]; i < plan.route_starts[route + 1];
-             ++i) {
-            const int32_t next = plan.arcs[static_cast<size_t>(i)];
-            total += deadhead(last, next) + arc(next).service_cost;
-            last = next;
-        }
-        total += deadhead(last, 0);
-    }
-    return total;
-}
-
 std::vector<StreetStep> Network::street_path(std::span<const int32_t> route) const {
     Dijkstra dijkstra(graph_);
     std::vector<StreetStep> steps;
     const auto drive = [&](int32_t from, int32_t to) {
-        const int32_t source = terminal_node_[static_cast<size_t>(arc(from).end)];
-        const int32_t target = terminal_node_[static_cast<size_t>(arc(to).start)];
+        const int32_t source = terminal_node_[idx(arc(from).end)];
+        const int32_t target = terminal_node_[idx(arc(to).start)];
         for (const int32_t edge : dijkstra.path(source, target)) {
             steps.push_back({edge, false});
         }
     };
     int32_t last = 0;
     for (const int32_t next : route) {
-        if (next <= 0 || static_cast<size_t>(next) >= arcs_.size()) {
+        if (next <= 0 || idx(next) >= arcs_.size()) {
             throw std::invalid_argument("unknown arc");
         }
         drive(last, next);

@@ -1,6 +1,7 @@
 // What solvers search on: tasks, their arcs, and the cost of driving between arcs.
 #pragma once
 
+#include "base/index.h"
 #include "network/dijkstra.h"
 #include "network/street_graph.h"
 
@@ -27,7 +28,7 @@ struct Arc {
     int32_t end;   // terminal where it ends
     int32_t service_cost;
     int32_t demand;
-    int32_t twin; // the same task in the other direction; -1 if one-way
+    int32_t inverse; // the same task in the other direction; -1 if one-way
 };
 
 // One link driven along: `edge` as in DirectedEdge, and whether it is served this time.
@@ -36,18 +37,8 @@ struct StreetStep {
     bool serves;
 };
 
-// A plan as solvers hold it: the arcs of all routes one after the other, and where each
-// route begins; `route_starts` has one entry more than there are routes.
-struct Plan {
-    std::vector<int32_t> arcs;
-    std::vector<int32_t> route_starts;
-
-    size_t num_routes() const {
-        return route_starts.empty() ? 0 : route_starts.size() - 1;
-    }
-};
-
-struct VehicleRules {
+// The vehicles as the instance gives them; search/rules.h says what that means.
+struct Vehicle {
     int32_t depot;
     int32_t capacity;
     int32_t route_cost;
@@ -57,34 +48,29 @@ struct VehicleRules {
 class Network {
   public:
     Network(int32_t num_nodes, const LinkArrays &links, const ServiceArrays &services,
-            const VehicleRules &rules, int threads);
+            const Vehicle &vehicle, int threads);
 
     int32_t num_tasks() const { return static_cast<int32_t>(task_arc_.size()); }
     int32_t num_terminals() const {
         return static_cast<int32_t>(terminal_node_.size());
     }
 
-    const VehicleRules &rules() const { return rules_; }
+    const Vehicle &vehicle() const { return vehicle_; }
     const std::vector<Arc> &arcs() const { return arcs_; }
-    const Arc &arc(int32_t a) const { return arcs_[static_cast<size_t>(a)]; }
+    const Arc &arc(int32_t a) const { return arcs_[idx(a)]; }
     // The first arc of a task; a two-way task's second arc follows it.
-    int32_t task_arc(int32_t task) const {
-        return task_arc_[static_cast<size_t>(task)];
-    }
+    int32_t task_arc(int32_t task) const { return task_arc_[idx(task)]; }
     const std::vector<int32_t> &terminal_nodes() const { return terminal_node_; }
 
     // Distances between terminals, row by row; the depot is terminal 0.
     const std::vector<int32_t> &distances() const { return distance_; }
     const int32_t *distances_from(int32_t terminal) const {
-        return distance_.data() + static_cast<size_t>(terminal) * terminal_node_.size();
+        return distance_.data() + idx(terminal) * terminal_node_.size();
     }
     // Cost of driving from the end of one arc to the start of another.
     int32_t deadhead(int32_t from, int32_t to) const {
         return distances_from(arc(from).end)[arc(to).start];
     }
-
-    // Total cost of a plan: service, deadhead and the fixed cost of its routes.
-    int64_t cost(const Plan &plan) const;
 
     // Every link driven along by a route, from depot to depot, services included.
     std::vector<StreetStep> street_path(std::span<const int32_t> route) const;
@@ -93,7 +79,7 @@ class Network {
     int32_t terminal_of(int32_t node);
 
     StreetGraph graph_;
-    VehicleRules rules_;
+    Vehicle vehicle_;
     std::vector<Arc> arcs_;
     std::vector<int32_t> task_arc_;
     std::vector<int32_t> terminal_node_;

@@ -35,7 +35,7 @@ TaskTable::TaskTable(const Network &network)
     int64_t all_alone = 0;
     for (int32_t task = 0; task < network.num_tasks(); ++task) {
         const Arc &arc = network.arc(network.task_arc(task));
-        const bool two_way = arc.twin >= 0;
+        const bool two_way = arc.inverse >= 0;
         TaskEnds ends{arc.start, arc.end, arc.service_cost, kForbidden, arc.demand,
                       0,         0};
         int64_t alone =
@@ -43,7 +43,7 @@ TaskTable::TaskTable(const Network &network)
         // Without the task one can drive the shortest way between its ends.
         ends.least_extra = ends.forward_cost - from(ends.u)[ends.v];
         if (two_way) {
-            ends.reverse_cost = network.arc(arc.twin).service_cost;
+            ends.reverse_cost = network.arc(arc.inverse).service_cost;
             alone = std::min(alone, int64_t{from(0)[ends.v]} + ends.reverse_cost +
                                         int64_t{from(ends.u)[0]});
             ends.least_extra =

@@ -1,6 +1,6 @@
 // A route as an order of tasks without directions. Labels give, at every place, what
 // the best choice of all directions before and after it costs, so that every change is
-// judged by the cost it has once all directions are chosen anew (Vidal 2017, "Node,
+// evaluated by the cost it has once all directions are chosen anew (Vidal 2017, "Node,
 // edge, arc routing and turn penalties").
 #pragma once
 
@@ -55,16 +55,13 @@ class TaskTable {
 
     const Network &network() const { return *network_; }
     int32_t num_tasks() const { return static_cast<int32_t>(ends_.size()); }
-    const TaskEnds &ends(int32_t task) const {
-        return ends_[static_cast<size_t>(task)];
-    }
+    const TaskEnds &ends(int32_t task) const { return ends_[idx(task)]; }
     const int32_t *from(int32_t terminal) const {
         return network_->distances_from(terminal);
     }
     // Distances to a terminal: a row of the transposed matrix.
     const int32_t *to(int32_t terminal) const {
-        return to_ + static_cast<size_t>(terminal) *
-                         static_cast<size_t>(network_->num_terminals());
+        return to_ + idx(terminal) * static_cast<size_t>(network_->num_terminals());
     }
     // By terminal, side by side; null unless distances are the same both ways and the
     // table is not too large.
@@ -72,8 +69,7 @@ class TaskTable {
         return end_distances_.empty()
                    ? nullptr
                    : end_distances_.data() +
-                         static_cast<size_t>(task) *
-                             static_cast<size_t>(network_->num_terminals());
+                         idx(task) * static_cast<size_t>(network_->num_terminals());
     }
     // Whether every route costs the same when driven the other way round.
     bool reversible() const { return reversible_; }
@@ -119,8 +115,8 @@ struct LabelledRoute {
 
     // The same where nothing changed in front of visits[first] nor behind visits[last].
     void refresh(const TaskTable &tasks, int32_t first, int32_t last) {
-        refresh_forward(tasks, static_cast<size_t>(first));
-        refresh_backward(tasks, static_cast<size_t>(last));
+        refresh_forward(tasks, idx(first));
+        refresh_backward(tasks, idx(last));
     }
 
     // Appends the arcs of the best directions.
@@ -163,35 +159,5 @@ inline int32_t joined_cost(const TaskTable &tasks, const Joint &left,
         std::min(left.cost_at_u + from_u[right.v], left.cost_at_v + from_v[right.v]);
     return std::min(at_u + right.cost_at_u, at_v + right.cost_at_v);
 }
-
-// Evaluates putting one task into the gaps of routes. Both directions of the task and
-// of all others in the route are considered.
-class Insertion {
-  public:
-    Insertion(const TaskTable &tasks, int32_t task)
-        : ends_(tasks.ends(task)), to_u_(tasks.to(ends_.u)), to_v_(tasks.to(ends_.v)),
-          from_u_(tasks.from(ends_.u)), from_v_(tasks.from(ends_.v)) {}
-
-    // Cost of the route with the task between `left` and `right`.
-    int32_t cost(const Visit &left, const Visit &right) const {
-        const int32_t at_u =
-            std::min(left.done_at_u + to_u_[left.u], left.done_at_v + to_u_[left.v]);
-        const int32_t at_v =
-            std::min(left.done_at_u + to_v_[left.u], left.done_at_v + to_v_[left.v]);
-        const int32_t home_from_u =
-            std::min(from_u_[right.u] + right.from_u, from_u_[right.v] + right.from_v);
-        const int32_t home_from_v =
-            std::min(from_v_[right.u] + right.from_u, from_v_[right.v] + right.from_v);
-        return std::min(at_u + ends_.forward_cost + home_from_v,
-                        at_v + ends_.reverse_cost + home_from_u);
-    }
-
-  private:
-    const TaskEnds &ends_;
-    const int32_t *to_u_;
-    const int32_t *to_v_;
-    const int32_t *from_u_;
-    const int32_t *from_v_;
-};
 
 } // namespace arcfleet

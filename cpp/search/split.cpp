@@ -11,8 +11,6 @@ constexpr int64_t kNever = INT64_MAX / 4;
 // Service cost of a direction that is not allowed: no plan's cost comes near it.
 constexpr int64_t kNotAllowed = int64_t{1} << 50;
 
-constexpr size_t idx(int64_t i) { return static_cast<size_t>(i); }
-
 // What split_fixed asks about the services of an order, looked up in a network.
 struct NetworkOrder {
     const Network &network;
@@ -46,9 +44,9 @@ void check(const Network &network, std::span<const int32_t> arcs) {
 }
 
 template <typename Costs>
-void check_demands(const Costs &costs, size_t length, int64_t capacity) {
+void check_demands(const Costs &costs, size_t length, const RouteRules &rules) {
     for (size_t i = 0; i < length; ++i) {
-        if (costs.demand(i) < 0 || costs.demand(i) > capacity) {
+        if (costs.demand(i) < 0 || !rules.fits(costs.demand(i))) {
             throw std::invalid_argument("a demand is below 0 or above the capacity");
         }
     }
@@ -86,11 +84,12 @@ int64_t Splitter::split_fixed(const Costs &costs, size_t length) {
         }
         key_[at] = key;
         queue_[tail++] = j - 1;
-        while (load_[idx(j)] - load_[idx(queue_[head])] > rules_.capacity) {
+        while (!rules_.fits(load_[idx(j)] - load_[idx(queue_[head])])) {
             ++head;
         }
         const int32_t best = queue_[head];
-        value_[idx(j)] = key_[idx(best)] + driven + costs.back(at) + rules_.route_cost;
+        value_[idx(j)] =
+            key_[idx(best)] + driven + costs.back(at) + rules_.route_cost();
         from_[idx(j)] = best;
     }
     cuts_.clear();
@@ -105,7 +104,7 @@ void Splitter::lay_out(const Network &network, std::span<const int32_t> arcs) {
     steps_.resize(arcs.size());
     for (size_t j = 0; j < arcs.size(); ++j) {
         const Arc &arc = network.arc(arcs[j]);
-        const int32_t options[2] = {arcs[j], arc.twin};
+        const int32_t options[2] = {arcs[j], arc.inverse};
         Step &step = steps_[j];
         step.demand = arc.demand;
         for (size_t turned = 0; turned < 2; ++turned) {
@@ -116,7 +115,7 @@ void Splitter::lay_out(const Network &network, std::span<const int32_t> arcs) {
             step.back[turned] = legal ? network.deadhead(to, 0) : 0;
             for (size_t last_turned = 0; last_turned < 2 && j > 0; ++last_turned) {
                 const int32_t last =
-                    last_turned ? network.arc(arcs[j - 1]).twin : arcs[j - 1];
+                    last_turned ? network.arc(arcs[j - 1]).inverse : arcs[j - 1];
                 step.drive[last_turned][turned] =
                     legal && last >= 0 ? network.deadhead(last, to) : 0;
             }
@@ -151,14 +150,14 @@ void Splitter::lay_out(const GatheredCosts &costs, size_t first, size_t length) 
 
 // Directions free, or the number of routes limited, or both. `layers` is the largest
 // number of routes, 0 for any number.
-template <bool choose_directions> int64_t Splitter::split_layered(int32_t layers) {
+template <bool choose_directions> int64_t Splitter::split_layered(int64_t layers) {
     const auto n = static_cast<int32_t>(steps_.size());
-    const int32_t rows = layers > 0 ? layers + 1 : 1;
+    const int64_t rows = layers > 0 ? layers + 1 : 1;
     const size_t row = idx(n) + 1;
     value_.assign(idx(rows) * row, kNever);
     from_.resize(idx(rows) * row);
     value_[0] = 0;
-    for (int32_t layer = 0; layer < std::max(1, rows - 1); ++layer) {
+    for (int64_t layer = 0; layer < std::max<int64_t>(1, rows - 1); ++layer) {
         const int64_t *here = value_.data() + idx(layer) * row;
         // Without a limit all routes share one row, which is filled from left to right.
         const size_t next_row = layers > 0 ? idx(layer + 1) * row : 0;
@@ -169,10 +168,10 @@ template <bool choose_directions> int64_t Splitter::split_layered(int32_t layers
                 continue;
             }
             // Cheapest cost up to here, the last arc served as given, or turned round.
-            const int64_t before = here[i] + rules_.route_cost;
+            const int64_t before = here[i] + rules_.route_cost();
             int64_t given = before + steps_[idx(i)].out[0] + steps_[idx(i)].service[0];
             int64_t turned = before + steps_[idx(i)].out[1] + steps_[idx(i)].service[1];
-            int64_t room = rules_.capacity - steps_[idx(i)].demand;
+            int64_t load = steps_[idx(i)].demand;
             for (int32_t j = i;;) {
                 const Step &step = steps_[idx(j)];
                 int64_t closed = given + step.back[0];
@@ -184,7 +183,7 @@ template <bool choose_directions> int64_t Splitter::split_layered(int32_t layers
                     next[j] = closed;
                     from[j] = i;
                 }
-                if (j == n || (room -= steps_[idx(j)].demand) < 0) {
+                if (j == n || !rules_.fits(load += steps_[idx(j)].demand)) {
                     break;
                 }
                 const Step &to = steps_[idx(j)];
@@ -201,8 +200,8 @@ template <bool choose_directions> int64_t Splitter::split_layered(int32_t layers
             }
         }
     }
-    int32_t best_row = 0;
-    for (int32_t r = 0; r < rows; ++r) {
+    int64_t best_row = 0;
+    for (int64_t r = 0; r < rows; ++r) {
         if (value_[idx(r) * row + idx(n)] < value_[idx(best_row) * row + idx(n)]) {
             best_row = r;
         }
@@ -210,7 +209,7 @@ template <bool choose_directions> int64_t Splitter::split_layered(int32_t layers
     const int64_t best = value_[idx(best_row) * row + idx(n)];
     cuts_.clear();
     if (best < kNever) {
-        int32_t r = best_row;
+        int64_t r = best_row;
         for (int32_t j = n; j > 0;) {
             j = from_[idx(r) * row + idx(j)];
             cuts_.push_back(j);
@@ -256,19 +255,21 @@ template <typename Turn> void Splitter::choose(const Turn &turn) {
 template <typename Costs, typename LayOut>
 int64_t Splitter::cut(const Costs &costs, bool choose_directions, const LayOut &lay_out,
                       std::span<uint8_t> starts_route) {
-    const int32_t limit = rules_.fleet_limit;
+    const auto too_many = [&] {
+        return !rules_.fits_fleet(static_cast<int64_t>(cuts_.size()));
+    };
     int64_t cost = 0;
     if (choose_directions) {
         lay_out();
         cost = split_layered<true>(0);
-        if (limit > 0 && cuts_.size() > idx(limit)) {
-            cost = split_layered<true>(limit);
+        if (too_many()) {
+            cost = split_layered<true>(rules_.max_routes());
         }
     } else {
         cost = split_fixed(costs, starts_route.size());
-        if (limit > 0 && cuts_.size() > idx(limit)) {
+        if (too_many()) {
             lay_out();
-            cost = split_layered<false>(limit);
+            cost = split_layered<false>(rules_.max_routes());
         }
     }
     if (cost >= kNever) {
@@ -283,26 +284,25 @@ int64_t Splitter::cut(const Costs &costs, bool choose_directions, const LayOut &
 
 int64_t Splitter::split(const Network &network, std::span<int32_t> arcs,
                         std::span<uint8_t> starts_route, bool choose_directions) {
-    const VehicleRules &rules = network.rules();
-    rules_ = {rules.capacity, rules.route_cost, rules.fleet_limit};
+    rules_ = RouteRules(network);
     check(network, arcs);
     const NetworkOrder order{network, arcs};
-    check_demands(order, arcs.size(), rules_.capacity);
+    check_demands(order, arcs.size(), rules_);
     const int64_t cost =
         cut(order, choose_directions, [&] { lay_out(network, arcs); }, starts_route);
     if (choose_directions && cost >= 0) {
-        choose([&](size_t i) { arcs[i] = network.arc(arcs[i]).twin; });
+        choose([&](size_t i) { arcs[i] = network.arc(arcs[i]).inverse; });
     }
     return cost;
 }
 
 int64_t Splitter::split(const GatheredCosts &costs, size_t first,
-                        const SplitRules &rules, std::span<uint8_t> turned,
+                        const RouteRules &rules, std::span<uint8_t> turned,
                         std::span<uint8_t> starts_route) {
     rules_ = rules;
     const size_t length = starts_route.size();
     const GatheredOrder order{costs, first};
-    check_demands(order, length, rules_.capacity);
+    check_demands(order, length, rules_);
     const bool choose_directions = costs.directions == 2;
     const int64_t cost = cut(
         order, choose_directions, [&] { lay_out(costs, first, length); }, starts_route);

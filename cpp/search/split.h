@@ -1,9 +1,10 @@
-// The path optimiser: given an order of services, the best places to return to the
-// depot (Ulusoy 1985; Eq. 8 of the DaAM paper), and, if asked, the best directions with
-// them.
+// Split: given an order of services (a giant tour), the best places to return to the
+// depot (Ulusoy 1985; the path optimiser, Eq. 8, of the DaAM paper) and, if asked, the
+// best directions with them.
 #pragma once
 
 #include "network/network.h"
+#include "search/rules.h"
 
 #include <cstdint>
 #include <span>
@@ -27,12 +28,6 @@ struct GatheredCosts {
     const uint8_t *can_turn; // read only with two directions
 };
 
-struct SplitRules {
-    int64_t capacity;
-    int64_t route_cost;
-    int32_t fleet_limit; // 0 means any number of routes
-};
-
 // Splits one order after the other; keep one per thread, it allocates once.
 class Splitter {
   public:
@@ -47,7 +42,7 @@ class Splitter {
     // The same for the order that stands at `first` in gathered costs and is as long as
     // `starts_route`. With two directions sets turned[i] to 1 where the i-th service
     // is to be turned round, else to 0.
-    int64_t split(const GatheredCosts &costs, size_t first, const SplitRules &rules,
+    int64_t split(const GatheredCosts &costs, size_t first, const RouteRules &rules,
                   std::span<uint8_t> turned, std::span<uint8_t> starts_route);
 
   private:
@@ -61,7 +56,7 @@ class Splitter {
     };
 
     template <typename Costs> int64_t split_fixed(const Costs &costs, size_t length);
-    template <bool choose_directions> int64_t split_layered(int32_t layers);
+    template <bool choose_directions> int64_t split_layered(int64_t layers);
     // As split_fixed or split_layered, within the fleet limit; `lay_out` fills steps_.
     template <typename Costs, typename LayOut>
     int64_t cut(const Costs &costs, bool choose_directions, const LayOut &lay_out,
@@ -80,7 +75,7 @@ class Splitter {
     std::vector<int32_t> queue_;
     std::vector<uint8_t> came_turned_;
     std::vector<Step> steps_;
-    SplitRules rules_{};
+    RouteRules rules_{0, 0, 0}; // of the order at hand
 };
 
 } // namespace arcfleet

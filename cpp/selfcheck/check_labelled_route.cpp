@@ -1,4 +1,4 @@
-#include "search/gap_scan.h"
+#include "search/insertion.h"
 #include "search/labelled_route.h"
 
 #include "selfcheck/selfcheck.h"
@@ -20,7 +20,7 @@ int64_t cheapest(const Network &network, const std::vector<int32_t> &order) {
         for (size_t i = 0; i < order.size(); ++i) {
             int32_t next = network.task_arc(order[i]);
             if (choice >> i & 1U) {
-                legal = legal && network.arc(next).twin >= 0;
+                legal = legal && network.arc(next).inverse >= 0;
                 ++next;
             }
             if (!legal) {
@@ -36,14 +36,14 @@ int64_t cheapest(const Network &network, const std::vector<int32_t> &order) {
     return best;
 }
 
-// The scan of a route finds the first of the cheapest gaps, with and without one that
-// is overlooked, and no gap is cheaper than the bound of the task.
+// The scan of a route finds the first of the cheapest places, with and without one that
+// is overlooked, and no place is cheaper than the bound of the task.
 void check_scan(const TaskTable &tasks, int32_t task, const LabelledRoute &route,
                 int32_t overlooked) {
     const Insertion insertion(tasks, task);
-    const Gap none{std::numeric_limits<int64_t>::max() / 2, -1};
-    Gap all = none;
-    Gap other = none;
+    const InsertionPlace none{std::numeric_limits<int64_t>::max() / 2, -1};
+    InsertionPlace all = none;
+    InsertionPlace other = none;
     for (int32_t place = 1; place < static_cast<int32_t>(route.visits.size());
          ++place) {
         const Visit *right = route.visits.data() + place;
@@ -55,10 +55,11 @@ void check_scan(const TaskTable &tasks, int32_t task, const LabelledRoute &route
             other = {cost, place};
         }
     }
-    const Gap found = cheapest_of_all_gaps(tasks, task, route);
+    const InsertionPlace found = cheapest_insertion(tasks, task, route);
     ARCFLEET_EQUAL(found.cost, all.cost);
     ARCFLEET_EQUAL(found.place, all.place);
-    const Gap found_other = cheapest_other_gap(tasks, task, route, {overlooked});
+    const InsertionPlace found_other =
+        cheapest_other_insertion(tasks, task, route, {overlooked});
     ARCFLEET_EQUAL(found_other.cost, other.cost);
     ARCFLEET_EQUAL(found_other.place, other.place);
     ARCFLEET_EQUAL(all.cost - route.cost >= tasks.ends(task).least_extra, true);
@@ -90,7 +91,8 @@ void check_labelled_route() {
         std::vector<int32_t> order;
         for (int32_t task = 0; task < std::min(7, tasks.num_tasks()); ++task) {
             const auto gap = random.below(static_cast<uint32_t>(order.size()) + 1);
-            // Every gap's cost as evaluated is the cost after trying all directions.
+            // Every insertion's cost as evaluated is the cost after trying all
+            // directions.
             const Insertion insertion(tasks, task);
             check_scan(tasks, task, route, static_cast<int32_t>(gap) + 1);
             for (size_t i = 0; i <= order.size(); ++i) {
@@ -125,7 +127,7 @@ void check_labelled_route() {
         Plan plan;
         route.append_arcs(tasks, plan.arcs);
         plan.route_starts = {0, static_cast<int32_t>(plan.arcs.size())};
-        ARCFLEET_EQUAL(network->cost(plan) - network->rules().route_cost,
+        ARCFLEET_EQUAL(plan_cost(*network, plan) - network->vehicle().route_cost,
                        int64_t{route.cost});
         ARCFLEET_EQUAL(int64_t{route.cost}, cheapest(*network, order));
     }

@@ -1,4 +1,4 @@
-#include "search/maens.h"
+#include "search/maens/maens.h"
 
 #include "selfcheck/check_merge_split.h"
 #include "selfcheck/selfcheck.h"
@@ -22,8 +22,8 @@ Individual random_individual(const MaensTables &tables, Random &random) {
     std::vector<int32_t> &arcs = individual.plan.arcs;
     for (int32_t task = 0; task < tables.num_tasks(); ++task) {
         const int32_t arc = tables.network().task_arc(task);
-        const int32_t twin = tables.arc(arc).twin;
-        arcs.push_back(twin >= 0 && random.below(2) ? twin : arc);
+        const int32_t inverse = tables.arc(arc).inverse;
+        arcs.push_back(inverse >= 0 && random.below(2) ? inverse : arc);
     }
     for (uint32_t i = size_of(arcs); i > 1; --i) {
         std::swap(arcs[i - 1], arcs[random.below(i)]);
@@ -47,7 +47,7 @@ void check_serves_all(const MaensTables &tables, const Plan &plan) {
     std::sort(tasks.begin(), tasks.end());
     ARCFLEET_EQUAL(size_of(tasks), static_cast<uint32_t>(tables.num_tasks()));
     for (int32_t task = 0; task < tables.num_tasks(); ++task) {
-        ARCFLEET_EQUAL(tasks[at(task)], task);
+        ARCFLEET_EQUAL(tasks[idx(task)], task);
     }
     for (size_t r = 0; r < plan.num_routes(); ++r) {
         ARCFLEET_EQUAL(plan.route_starts[r] < plan.route_starts[r + 1], true);
@@ -70,7 +70,7 @@ class AllMoves {
     AllMoves(const MaensTables &tables, const Individual &individual)
         : tables_(tables), before_(individual) {
         for (size_t r = 0; r < individual.plan.num_routes(); ++r) {
-            const auto route = individual.route(r);
+            const auto route = individual.plan.route(r);
             routes_.emplace_back(route.begin(), route.end());
         }
         routes_.emplace_back(); // a new one
@@ -99,8 +99,8 @@ class AllMoves {
 
   private:
     std::vector<int32_t> directions(int32_t arc) const {
-        const int32_t twin = tables_.arc(arc).twin;
-        return twin >= 0 ? std::vector{arc, twin} : std::vector{arc};
+        const int32_t inverse = tables_.arc(arc).inverse;
+        return inverse >= 0 ? std::vector{arc, inverse} : std::vector{arc};
     }
     void record(const std::vector<std::vector<int32_t>> &routes) {
         Individual after;
@@ -294,7 +294,7 @@ void check_slices(const Network &network, uint64_t seed) {
     ARCFLEET_EQUAL(whole.best_cost(), sliced.best_cost());
     ARCFLEET_EQUAL(whole.best_iteration(), sliced.best_iteration());
     ARCFLEET_EQUAL(whole.best_plan().arcs == sliced.best_plan().arcs, true);
-    ARCFLEET_EQUAL(whole.best_cost(), network.cost(whole.best_plan()));
+    ARCFLEET_EQUAL(whole.best_cost(), plan_cost(network, whole.best_plan()));
     check_plan(network, whole.best_plan());
     Maens started(network, kSettings, seed, whole.best_plan());
     ARCFLEET_EQUAL(started.best_cost() <= whole.best_cost(), true);
@@ -326,7 +326,7 @@ void make_extreme(RandomStreets &streets, Extreme extreme) {
         const int32_t capacity =
             extreme == Extreme::load_of_16_bits ? INT16_MAX : INT32_MAX;
         stretch(streets.demand, capacity / most(streets.demand));
-        streets.rules.capacity = capacity;
+        streets.vehicle.capacity = capacity;
         break;
     }
     case Extreme::far:
@@ -334,7 +334,7 @@ void make_extreme(RandomStreets &streets, Extreme extreme) {
         stretch(streets.reverse_cost, 700000);
         stretch(streets.service_cost, 50000000);
         stretch(streets.reverse_service_cost, 50000000);
-        streets.rules.route_cost = INT32_MAX;
+        streets.vehicle.route_cost = INT32_MAX;
         break;
     case Extreme::nearly_far: {
         const int32_t by = (INT16_MAX - 1) / most(streets.network()->distances());
@@ -372,7 +372,7 @@ void check_extremes() {
             check_merge_split(MaensTables(*network), random);
             Maens maens(*network, kSettings, round, Plan{});
             maens.run(100, kForever, -1, 1);
-            ARCFLEET_EQUAL(maens.best_cost(), network->cost(maens.best_plan()));
+            ARCFLEET_EQUAL(maens.best_cost(), plan_cost(*network, maens.best_plan()));
             check_plan(*network, maens.best_plan());
         }
     }

@@ -1,6 +1,6 @@
 #include "selfcheck/check_merge_split.h"
 
-#include "search/maens_merge_split.h"
+#include "search/maens/merge_split.h"
 #include "search/split.h"
 #include "selfcheck/selfcheck.h"
 
@@ -11,12 +11,12 @@ namespace arcfleet {
 
 namespace {
 
-constexpr ScanRule kRules[] = {
-    ScanRule::far_from_depot, ScanRule::near_to_depot, ScanRule::most_demand_per_cost,
-    ScanRule::least_demand_per_cost, ScanRule::out_then_home};
+constexpr TieRule kRules[] = {TieRule::far_from_depot, TieRule::near_to_depot,
+                              TieRule::least_cost_per_demand,
+                              TieRule::most_cost_per_demand, TieRule::out_then_home};
 
 // What a rule prefers is less.
-double value(const MaensTables &tables, ScanRule rule, int32_t a, int64_t load) {
+double value(const MaensTables &tables, TieRule rule, int32_t a, int64_t load) {
     const Arc &arc = tables.arc(a);
     const double home = tables.from(a)[0];
     const double per_cost = arc.demand == 0 ? 0.0
@@ -24,22 +24,22 @@ double value(const MaensTables &tables, ScanRule rule, int32_t a, int64_t load) 
                                 ? 1e9
                                 : double(arc.demand) / double(arc.service_cost);
     switch (rule) {
-    case ScanRule::far_from_depot:
+    case TieRule::far_from_depot:
         return -home;
-    case ScanRule::near_to_depot:
+    case TieRule::near_to_depot:
         return home;
-    case ScanRule::most_demand_per_cost:
+    case TieRule::least_cost_per_demand:
         return -per_cost;
-    case ScanRule::least_demand_per_cost:
+    case TieRule::most_cost_per_demand:
         return per_cost;
     default:
-        return 2 * load < tables.capacity() ? -home : home;
+        return 2 * load < tables.rules().capacity() ? -home : home;
     }
 }
 
 // Path scanning written down as it is defined.
 std::vector<int32_t> plain_scan(const MaensTables &tables, std::vector<int32_t> left,
-                                ScanRule rule) {
+                                TieRule rule) {
     std::vector<int32_t> order;
     int64_t load = 0;
     int32_t here = 0;
@@ -49,7 +49,7 @@ std::vector<int32_t> plain_scan(const MaensTables &tables, std::vector<int32_t> 
         for (const int32_t task : left) {
             const int32_t first = tables.network().task_arc(task);
             for (const int32_t a : TaskDirections(tables, first)) {
-                if (load + tables.arc(a).demand <= tables.capacity()) {
+                if (load + tables.arc(a).demand <= tables.rules().capacity()) {
                     best = std::min(best, Choice{tables.deadhead(here, a),
                                                  tables.arc(a).end == 0,
                                                  value(tables, rule, a, load), a});
@@ -77,7 +77,7 @@ void check_scanner(const MaensTables &tables, const std::vector<int32_t> &tasks,
     Splitter splitter;
     Plan plan;
     for (int scan = 0; scan < 12; ++scan) {
-        const ScanRule rule = kRules[scan < 5 ? scan : int(random.below(5))];
+        const TieRule rule = kRules[scan < 5 ? scan : int(random.below(5))];
         std::vector<int32_t> order = plain_scan(tables, tasks, rule);
         std::vector<uint8_t> starts(order.size());
         const int64_t cost = splitter.split(tables.network(), order, starts, false);
@@ -86,13 +86,13 @@ void check_scanner(const MaensTables &tables, const std::vector<int32_t> &tasks,
         ARCFLEET_EQUAL(scanner.scan(rule, INT64_MAX), cost);
         scanner.write(plan);
         ARCFLEET_EQUAL(plan.arcs == order, true);
-        ARCFLEET_EQUAL(tables.network().cost(plan), cost);
+        ARCFLEET_EQUAL(plan_cost(tables.network(), plan), cost);
         for (size_t r = 0; r < plan.num_routes(); ++r) {
             int64_t load = 0;
             for (int32_t i = plan.route_starts[r]; i < plan.route_starts[r + 1]; ++i) {
-                load += tables.arc(plan.arcs[at(i)]).demand;
+                load += tables.arc(plan.arcs[idx(i)]).demand;
             }
-            ARCFLEET_EQUAL(load <= tables.capacity(), true);
+            ARCFLEET_EQUAL(load <= tables.rules().capacity(), true);
         }
     }
 }
@@ -103,7 +103,7 @@ void check_memory(const MaensTables &tables, const std::vector<int32_t> &tasks,
     int64_t cheapest = INT64_MAX;
     std::vector<int32_t> best;
     Splitter splitter;
-    for (const ScanRule rule : kRules) {
+    for (const TieRule rule : kRules) {
         std::vector<int32_t> order = plain_scan(tables, tasks, rule);
         std::vector<uint8_t> starts(order.size());
         const int64_t cost = splitter.split(tables.network(), order, starts, false);
@@ -117,16 +117,16 @@ void check_memory(const MaensTables &tables, const std::vector<int32_t> &tasks,
     ARCFLEET_EQUAL(merge_split.cost(turned, cheapest) >= cheapest, true);
     ARCFLEET_EQUAL(merge_split.cost(tasks, cheapest + 1), cheapest);
     ARCFLEET_EQUAL(merge_split.cost(turned, INT64_MAX), cheapest);
-    uint64_t words = 0;
+    uint64_t hash = 0;
     for (const int32_t task : tasks) {
-        words += tables.task_word(task);
+        hash += tables.task_hash(task);
     }
-    ARCFLEET_EQUAL(merge_split.remembered(words, INT64_MAX), cheapest);
-    ARCFLEET_EQUAL(merge_split.remembered(words + 1, INT64_MAX), -1);
+    ARCFLEET_EQUAL(merge_split.remembered(hash, INT64_MAX), cheapest);
+    ARCFLEET_EQUAL(merge_split.remembered(hash + 1, INT64_MAX), -1);
     ARCFLEET_EQUAL(merge_split.plan(turned, cheapest), INT64_MAX);
     ARCFLEET_EQUAL(merge_split.plan(turned, INT64_MAX), cheapest);
     ARCFLEET_EQUAL(merge_split.routes().arcs == best, true);
-    ARCFLEET_EQUAL(tables.network().cost(merge_split.routes()), cheapest);
+    ARCFLEET_EQUAL(plan_cost(tables.network(), merge_split.routes()), cheapest);
 }
 
 } // namespace
@@ -137,7 +137,7 @@ void check_merge_split(const MaensTables &tables, Random &random) {
     RuleScanner<int32_t> wide(tables);
     RuleScanner<int32_t> frugal(tables, 0);
     const std::vector<int32_t> &ways = tables.network().distances();
-    const bool fits = tables.capacity() <= INT16_MAX &&
+    const bool fits = tables.rules().capacity() <= INT16_MAX &&
                       *std::max_element(ways.begin(), ways.end()) < INT16_MAX;
     ARCFLEET_EQUAL(narrow.fits(tables), fits);
     for (int round = 0; round < 10; ++round) {

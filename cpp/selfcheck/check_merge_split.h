@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/random.h"
-#include "search/maens_tables.h"
+#include "search/maens/tables.h"
 
 namespace arcfleet {
 

@@ -15,17 +15,17 @@ constexpr double kForever = 1e6;
 // Path scanning as the literature states it: every arc looked at in every step. Counts
 // the plans it could have become: the built plan must take a nearest admissible arc at
 // each step, and close a route only when none is left.
-void check_steps(const Network &network, const PathScanningRules &rules,
+void check_steps(const Network &network, const PathScanningSettings &rules,
                  int64_t iteration, const Plan &plan) {
-    const int64_t capacity = network.rules().capacity;
+    const int64_t capacity = network.vehicle().capacity;
     double demands = 0;
     double costs = 0;
     for (int32_t task = 0; task < network.num_tasks(); ++task) {
         const Arc &arc = network.arc(network.task_arc(task));
         demands += arc.demand;
-        costs += arc.twin < 0
+        costs += arc.inverse < 0
                      ? arc.service_cost
-                     : (arc.service_cost + network.arc(arc.twin).service_cost) / 2.0;
+                     : (arc.service_cost + network.arc(arc.inverse).service_cost) / 2.0;
     }
     const double mean_demand = demands / network.num_tasks();
     const double mean_cost = costs / network.num_tasks();
@@ -45,7 +45,7 @@ void check_steps(const Network &network, const PathScanningRules &rules,
             for (int32_t task = 0; task < network.num_tasks(); ++task) {
                 const int32_t first = network.task_arc(task);
                 int32_t reach = network.deadhead(place, first);
-                if (network.arc(first).twin >= 0) {
+                if (network.arc(first).inverse >= 0) {
                     reach = std::min(reach, network.deadhead(place, first + 1));
                 }
                 if (!served[static_cast<size_t>(task)] && reach <= mean_cost) {
@@ -129,14 +129,14 @@ void check_steps(const Network &network, const PathScanningRules &rules,
 
 // Plans with too many routes are not kept, however cheap.
 void check_fleet_limit(RandomStreets streets, uint64_t seed) {
-    const PathScanningRules rules{Choice::random_arc, Trigger::never, Filter::ellipse,
-                                  0.0};
+    const PathScanningSettings rules{Choice::random_arc, Trigger::never,
+                                     Filter::ellipse, 0.0};
     const auto free_network = streets.network();
     PathScanning free(*free_network, rules, seed);
     free.run(5, kForever, -1, 1);
     const auto routes = static_cast<int32_t>(free.best_plan().num_routes());
     for (int32_t limit = std::max(1, routes - 1); limit <= routes; ++limit) {
-        streets.rules.fleet_limit = limit;
+        streets.vehicle.fleet_limit = limit;
         const auto network = streets.network();
         PathScanning limited(*network, rules, seed);
         limited.run(5, kForever, -1, 1);
@@ -151,7 +151,7 @@ void check_fleet_limit(RandomStreets streets, uint64_t seed) {
 } // namespace
 
 void check_path_scanning() {
-    const std::initializer_list<PathScanningRules> variants = {
+    const std::initializer_list<PathScanningSettings> variants = {
         {Choice::rules, Trigger::never, Filter::ellipse, 0.0},
         {Choice::random_rule, Trigger::never, Filter::ellipse, 0.0},
         {Choice::random_arc, Trigger::never, Filter::ellipse, 0.0},
@@ -165,13 +165,13 @@ void check_path_scanning() {
         const RandomStreets streets(random);
         const auto network = streets.network();
         check_fleet_limit(streets, round);
-        for (const PathScanningRules &rules : variants) {
+        for (const PathScanningSettings &rules : variants) {
             int64_t cheapest = INT64_MAX;
             for (int64_t plans = 1; plans <= 6; ++plans) {
                 PathScanning one(*network, rules, round);
                 one.run(plans, kForever, -1, 1);
                 ARCFLEET_EQUAL(one.iterations(), plans);
-                ARCFLEET_EQUAL(one.best_cost(), network->cost(one.best_plan()));
+                ARCFLEET_EQUAL(one.best_cost(), plan_cost(*network, one.best_plan()));
                 ARCFLEET_EQUAL(one.best_cost() <= cheapest, true);
                 cheapest = one.best_cost();
                 check_plan(*network, one.best_plan());

@@ -1,4 +1,4 @@
-#include "search/ruin_recreate.h"
+#include "search/ruin_recreate/ruin_recreate.h"
 
 #include "selfcheck/selfcheck.h"
 
@@ -13,25 +13,14 @@ constexpr double kForever = 1e6;
 constexpr RuinRecreateSettings kSettings{10.0, 10.0, 0.8, 0.99, 0.01,
                                          0.1,  0.01, 0.2, 0.5};
 
-Plan one_route_each(const Network &network) {
-    Plan plan;
-    plan.route_starts.push_back(0);
-    for (int32_t task = 0; task < network.num_tasks(); ++task) {
-        plan.arcs.push_back(network.task_arc(task));
-        plan.route_starts.push_back(task + 1);
-    }
-    return plan;
-}
-
 int64_t excess_of(const Network &network, const Plan &plan) {
     int64_t excess = 0;
     for (size_t route = 0; route < plan.num_routes(); ++route) {
         int64_t load = 0;
-        for (int32_t i = plan.route_starts[route]; i < plan.route_starts[route + 1];
-             ++i) {
-            load += network.arc(plan.arcs[static_cast<size_t>(i)]).demand;
+        for (const int32_t arc : plan.route(route)) {
+            load += network.arc(arc).demand;
         }
-        excess += std::max<int64_t>(0, load - network.rules().capacity);
+        excess += std::max<int64_t>(0, load - network.vehicle().capacity);
     }
     return excess;
 }
@@ -40,20 +29,20 @@ int64_t excess_of(const Network &network, const Plan &plan) {
 void check_chain(const Network &network, uint64_t seed) {
     const RuinRecreateTables tables(network, kSettings);
     Chain chain(tables, seed, 0);
-    chain.start(one_route_each(network));
+    chain.start(one_route_per_task(network));
     int64_t best = chain.best_cost();
     for (int step = 0; step < 150; ++step) {
         const bool improved = chain.step(step % 3 == 0 ? 20.0 : 1.0);
-        const Plan plan = chain.current_plan();
+        const Plan plan = to_plan(tables.tasks, chain.current().routes());
         ARCFLEET_EQUAL(plan.arcs.size(), static_cast<size_t>(network.num_tasks()));
-        ARCFLEET_EQUAL(chain.current_true_cost(), network.cost(plan));
-        ARCFLEET_EQUAL(chain.current_excess(), excess_of(network, plan));
-        ARCFLEET_EQUAL(chain.notes_hold(), true);
+        ARCFLEET_EQUAL(chain.current_cost(), plan_cost(network, plan));
+        ARCFLEET_EQUAL(chain.current().excess(), excess_of(network, plan));
+        ARCFLEET_EQUAL(chain.current().notes_hold(), true);
         ARCFLEET_EQUAL(improved, chain.best_cost() < best);
         best = chain.best_cost();
     }
     check_plan(network, chain.best_plan());
-    ARCFLEET_EQUAL(chain.best_cost(), network.cost(chain.best_plan()));
+    ARCFLEET_EQUAL(chain.best_cost(), plan_cost(network, chain.best_plan()));
 }
 
 // Slices of any length give the same search; threads are part of what is searched.
@@ -68,7 +57,7 @@ void check_slices(const Network &network, uint64_t seed, int chains) {
     ARCFLEET_EQUAL(whole.iterations(), 600);
     ARCFLEET_EQUAL(sliced.iterations(), 600);
     ARCFLEET_EQUAL(whole.best_cost(), sliced.best_cost());
-    ARCFLEET_EQUAL(whole.best_cost(), network.cost(whole.best_plan()));
+    ARCFLEET_EQUAL(whole.best_cost(), plan_cost(network, whole.best_plan()));
     check_plan(network, whole.best_plan());
 }
 
@@ -86,9 +75,9 @@ void check_ruin_recreate() {
         }
         // As large as numbers go, and so large that the most excess is what is left.
         if (round % 10 == 4) {
-            streets.rules.capacity = std::numeric_limits<int32_t>::max();
+            streets.vehicle.capacity = std::numeric_limits<int32_t>::max();
         } else if (round % 10 == 9) {
-            streets.rules.capacity = 2'000'000'000;
+            streets.vehicle.capacity = 2'000'000'000;
         }
         const auto network = streets.network();
         if (network->num_tasks() == 0) {

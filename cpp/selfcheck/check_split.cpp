@@ -24,13 +24,13 @@ struct Gathered {
         can_turn.assign(positions, 0);
         // A service that cannot be turned round counts as given; nobody may look.
         const auto arc_of = [&](size_t i, size_t turned) {
-            const int32_t twin = network.arc(order[i]).twin;
-            return turned && twin >= 0 ? twin : order[i];
+            const int32_t inverse = network.arc(order[i]).inverse;
+            return turned && inverse >= 0 ? inverse : order[i];
         };
         for (size_t i = 0; i < order.size(); ++i) {
             const size_t at = before + i;
             demand[at] = network.arc(order[i]).demand;
-            can_turn[at] = network.arc(order[i]).twin >= 0;
+            can_turn[at] = network.arc(order[i]).inverse >= 0;
             for (size_t turned = 0; turned < rows; ++turned) {
                 const int32_t arc = arc_of(i, turned);
                 service[turned * positions + at] = network.arc(arc).service_cost;
@@ -66,13 +66,13 @@ void check_split() {
     Splitter splitter, other; // kept, so that what one order leaves meets the next
     for (int round = 0; round < 300; ++round) {
         RandomStreets streets(random);
-        streets.rules.fleet_limit = static_cast<int32_t>(random.below(4));
+        streets.vehicle.fleet_limit = static_cast<int32_t>(random.below(4));
         const auto network = streets.network();
         std::vector<int32_t> order;
         for (int32_t task = 0; task < network->num_tasks(); ++task) {
             const int32_t arc = network->task_arc(task);
-            const bool turn = network->arc(arc).twin >= 0 && random.below(2);
-            order.push_back(turn ? network->arc(arc).twin : arc);
+            const bool turn = network->arc(arc).inverse >= 0 && random.below(2);
+            order.push_back(turn ? network->arc(arc).inverse : arc);
         }
         for (size_t i = order.size(); i > 1; --i) {
             std::swap(order[i - 1], order[random.below(static_cast<uint32_t>(i))]);
@@ -84,21 +84,20 @@ void check_split() {
             const int64_t cost =
                 splitter.split(*network, arcs, starts, directions == 2);
             const Gathered gathered(*network, order, directions, random.below(3));
-            const VehicleRules &rules = network->rules();
             const int64_t same =
                 other.split(gathered.costs, gathered.costs.positions - order.size(),
-                            {rules.capacity, rules.route_cost, rules.fleet_limit},
-                            turned, same_starts);
+                            RouteRules(*network), turned, same_starts);
             ARCFLEET_EQUAL(same, cost);
             if (cost < 0) {
                 continue;
             }
             const Plan plan = plan_of(arcs, starts);
             check_plan(*network, plan);
-            ARCFLEET_EQUAL(network->cost(plan), cost);
+            ARCFLEET_EQUAL(plan_cost(*network, plan), cost);
             ARCFLEET_EQUAL(starts == same_starts, true);
             for (size_t i = 0; i < order.size(); ++i) {
-                const int32_t arc = turned[i] ? network->arc(order[i]).twin : order[i];
+                const int32_t arc =
+                    turned[i] ? network->arc(order[i]).inverse : order[i];
                 ARCFLEET_EQUAL(arc, arcs[i]);
             }
         }

@@ -17,6 +17,7 @@ int main() {
         {"dijkstra", arcfleet::check_dijkstra},
         {"path_scanning", arcfleet::check_path_scanning},
         {"labelled_route", arcfleet::check_labelled_route},
+        {"moves", arcfleet::check_moves},
         {"ruin_recreate", arcfleet::check_ruin_recreate},
         {"split", arcfleet::check_split},
         {"maens", arcfleet::check_maens},

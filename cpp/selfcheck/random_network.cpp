@@ -27,7 +27,7 @@ RandomStreets::RandomStreets(Random &random) {
     for (int32_t chord = draw(0, 40); chord > 0; --chord) {
         add(draw(0, num_nodes - 1), draw(0, num_nodes - 1), draw(0, 1) == 1);
     }
-    rules = {draw(0, num_nodes - 1), draw(12, 60), draw(0, 1) * draw(0, 20), 0};
+    vehicle = {draw(0, num_nodes - 1), draw(12, 60), draw(0, 1) * draw(0, 20), 0};
 }
 
 void RandomStreets::make_reversible() {
@@ -55,7 +55,7 @@ void RandomStreets::make_symmetric() {
 
 std::unique_ptr<Network> RandomStreets::network(int threads) const {
     const ServiceArrays services{required, demand, service_cost, reverse_service_cost};
-    return std::make_unique<Network>(num_nodes, links(), services, rules, threads);
+    return std::make_unique<Network>(num_nodes, links(), services, vehicle, threads);
 }
 
 void check_plan(const Network &network, const Plan &plan) {
@@ -70,7 +70,7 @@ void check_plan(const Network &network, const Plan &plan) {
             ++times_served[static_cast<size_t>(arc.task)];
             load += arc.demand;
         }
-        ARCFLEET_EQUAL(load <= network.rules().capacity, true);
+        ARCFLEET_EQUAL(load <= network.vehicle().capacity, true);
         ARCFLEET_EQUAL(plan.route_starts[route] < plan.route_starts[route + 1], true);
     }
     for (const int32_t times : times_served) {

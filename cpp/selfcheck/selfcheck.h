@@ -3,6 +3,7 @@
 
 #include "base/random.h"
 #include "network/network.h"
+#include "search/plan.h"
 
 #include <memory>
 #include <sstream>
@@ -31,7 +32,7 @@ struct RandomStreets {
     std::vector<int32_t> tail, head, cost, reverse_cost;
     std::vector<uint8_t> required;
     std::vector<int32_t> demand, service_cost, reverse_service_cost;
-    VehicleRules rules;
+    Vehicle vehicle;
 
     explicit RandomStreets(Random &random);
     // Every link two-way, at the same cost either way.
@@ -49,6 +50,7 @@ void check_plan(const Network &network, const Plan &plan);
 void check_dijkstra();
 void check_path_scanning();
 void check_labelled_route();
+void check_moves();
 void check_ruin_recreate();
 void check_split();
 void check_maens();

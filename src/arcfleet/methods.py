@@ -23,6 +23,7 @@ from arcfleet.instance import Instance
 from arcfleet.instance.diagnose import require_solvable
 from arcfleet.instance.files import read
 from arcfleet.network import Network
+from arcfleet.neural.strategies import method_strategies
 from arcfleet.search import Result, RunContext, Stop
 from arcfleet.search.maens import MaensSettings, maens
 from arcfleet.search.path_scanning import (
@@ -228,41 +229,13 @@ for _name, _summary in {
         default_stop=Stop(iterations=FIVE_RULES if _name == "ps" else 1000),
         settings=PATH_SCANNING_VARIANTS[_name],
     )
-for _name, _summary, _stop, _model in (
-    (
-        "daam",
-        "learned: best of 4 greedy rollouts (augmentations, giant tours), then Split",
-        Stop(iterations=1),
-        "daam",
-    ),
-    ("daam-greedy", "learned: one greedy rollout, then Split", Stop(iterations=1), "daam"),
-    (
-        "daam-sample",
-        "learned: sampled rollouts, then neural LNS on the best plan",
-        Stop(iterations=32),
-        "daam",
-    ),
-    (
-        "hybrid",
-        "learned: daam-greedy's plan, improved by ruin-recreate",
-        Stop(seconds=5.0),
-        "daam",
-    ),
-    (
-        "s2v-dqn",
-        "learned baseline: the best value at each step (Khalil et al., with GAT)",
-        Stop(iterations=1),
-        "s2v-dqn",
-    ),
-    (
-        "vrp-dl",
-        "learned baseline: a recurrent decoder that points (Nazari et al.)",
-        Stop(iterations=1),
-        "vrp-dl",
-    ),
-):
+for _name, _strategy in method_strategies().items():
     register_method(
-        _name, run_learned, summary=_summary, default_stop=_stop, model_type=_model
+        _name,
+        run_learned,
+        summary=_strategy.summary,
+        default_stop=Stop(iterations=_strategy.default_iterations),
+        model_type="daam",
     )
 
 #: Names of the methods of the shipped model.
@@ -602,8 +575,8 @@ def model_files(
     named = _type_of_file(model)
     if named not in needed:
         raise OptionError(
-            f"expected a model of one of the kinds {', '.join(needed)}, got {model} of "
-            f"kind {named!r}: add a method of that kind or name another file"
+            f"expected a model of one of the types {', '.join(needed)}, got {model} of "
+            f"type {named!r}: add a method of that type or name another file"
         )
     return {each: model if each == named else None for each in needed}
 
@@ -627,13 +600,13 @@ def has_model(model_type: str = "daam") -> bool:
     """Return whether methods of a model type can run: model shipped, torch installed."""
     from arcfleet.neural.checkpoint import missing_package, shipped_model
 
-    return shipped_model(model_type).is_file() and missing_package() is None
+    return shipped_model(model_type) is not None and missing_package() is None
 
 
 def _type_of_file(model: Path | str) -> str:
     from arcfleet.neural.checkpoint import require_packages
 
     require_packages("reading a model")
-    from arcfleet.neural.checkpoint import read_model_info
+    from arcfleet.neural.checkpoint import find_model_type, read_model_info
 
-    return read_model_info(model).kind
+    return find_model_type(read_model_info(model).model_type).serves

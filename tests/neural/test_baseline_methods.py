@@ -21,11 +21,12 @@ from arcfleet.errors import (
 from arcfleet.instance import Instance, Link
 from arcfleet.methods import METHODS, load_for_method, usable_methods
 from arcfleet.network import Network
-from arcfleet.neural import checkpoint as shipped
-from arcfleet.neural import strategies as proposals
+from arcfleet.neural import decoding_run, windows
+from arcfleet.neural.checkpoint import MODEL_TYPES
+from arcfleet.neural.evaluation import decode_dataset
 from arcfleet.neural.solver import load_for_solving
-from arcfleet.neural.strategies import Decoding, decode_dataset
 from arcfleet.neural.windows import windowed_rollout
+from arcfleet.paper.strategies import BEAMS
 from arcfleet.search.result import Result
 from arcfleet.solution.plan import from_plan
 from tests.neural.labelled_towns import labelled_file
@@ -122,8 +123,8 @@ def test_large_instances_go_through_windows(
         seen += 1
         return windowed_rollout(*arguments, tasks=8, **options)
 
-    monkeypatch.setattr(proposals, "MOST_TASKS_AT_ONCE", 10)
-    monkeypatch.setattr(proposals, "windowed_rollout", narrow)
+    monkeypatch.setattr(windows, "MOST_TASKS_AT_ONCE", 10)
+    monkeypatch.setattr(decoding_run, "windowed_rollout", narrow)
     result = solve(instance, method, model=models[method])
     assert check(instance, result.solution).ok
     assert seen == 1
@@ -150,10 +151,10 @@ def test_limits_of_the_instance(method: str, models: dict[str, Path]) -> None:
         solve(full, method, model=models[method])
 
 
-@pytest.mark.parametrize("decoding", ["greedy", "greedy-optimised", "recipe", "sample"])
+@pytest.mark.parametrize("decoding", ["as-decoded", "greedy", BEAMS.name, "sampling"])
 @pytest.mark.parametrize("kind", BASELINES)
 def test_tables_can_be_made(
-    kind: str, decoding: Decoding, models: dict[str, Path], dataset: Dataset
+    kind: str, decoding: str, models: dict[str, Path], dataset: Dataset
 ) -> None:
     loaded = load_for_solving(models[kind], "cpu", kind)
     decoded = decode_dataset(loaded, dataset, 5, decoding, samples=3, keep=range(5))
@@ -174,7 +175,7 @@ def test_a_model_is_for_the_methods_of_its_kind(
 ) -> None:
     for method, kind in (("s2v-dqn", "daam"), ("daam", "vrp-dl"), ("vrp-dl", "s2v-dqn")):
         wanted = METHODS[method].model_type
-        message = f"expected a model of kind '{wanted}', found kind '{kind}': name a file"
+        message = f"expected a model of type '{wanted}', found type '{kind}': name a file"
         with pytest.raises(FileError, match=message):
             solve(village, method, model=models[kind])
         line = one_sentence(
@@ -182,16 +183,18 @@ def test_a_model_is_for_the_methods_of_its_kind(
         )
         assert message in line
         loaded = load_for_method(kind, models[kind], "cpu")
-        with pytest.raises(OptionError, match=f"of kind '{wanted}', got one of kind"):
+        with pytest.raises(OptionError, match=f"of type '{wanted}', got one of type"):
             solve(village, method, model=loaded)
 
 
 def test_without_a_shipped_model_one_sentence_says_so(
     village: Instance, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
-    monkeypatch.setattr(shipped, "SHIPPED_MODEL", tmp_path / "daam.safetensors")
+    for name in BASELINES:
+        none = replace(MODEL_TYPES[name], weights=tmp_path / "none.safetensors")
+        monkeypatch.setitem(MODEL_TYPES, name, none)
     for method in BASELINES:
-        message = f"expected a model file of kind '{method}', got none, and none comes"
+        message = f"expected a model file of type '{method}', got none, and none comes"
         with pytest.raises(OptionError, match=message):
             solve(village, method)
         assert message in one_sentence(capsys, "solve", VILLAGE, "--method", method)
@@ -266,4 +269,4 @@ def test_train_then_solve(
     assert "expected a known setting, got model.feed_forward" in line
     other = tiny_model_file(tmp_path)
     line = one_sentence(capsys, *command[:-3], tmp_path / "c", "--init", other)
-    assert f"expected a model of kind {kind!r}, found kind 'daam'" in line
+    assert f"expected a model of type {kind!r}, found type 'daam'" in line

@@ -33,11 +33,12 @@ def _run(options: Namespace) -> int:
 
     info = read_model_info(path)
     if options.json:
-        print_json({"file": str(path), **asdict(info)})
+        facts = asdict(info)
+        print_json({"file": str(path), "kind": facts.pop("model_type"), **facts})
         return 0
     facts: dict[str, object] = {
         "file": path,
-        "kind": info.kind,
+        "kind": info.model_type,
         "parameters": info.parameters,
         "bytes": info.bytes,
         "dtype": info.dtype,

@@ -103,15 +103,10 @@ _PRETRAIN: tuple[Setting, ...] = (
 )
 _SIZES: tuple[Setting, ...] = (
     ("model.width", positive_number, "N", "default 128"),
-    ("model.layers", positive_number, "N", "default 3"),
+    ("model.layers", positive_number, "N", "default 9"),
     ("model.heads", positive_number, "N", "default 8"),
     ("model.feed_forward", positive_number, "N", "default 512"),
-    ("model.gat_heads", positive_number, "N", "default 1"),
     ("model.mds_dimensions", whole_number, "N", "default 8"),
-    ("model.norm", str, "NAME", "rms (default), layer, instance, batch"),
-    ("model.inputs", str, "NAME", "mds+gat (default), mds+gat+skip, gat, mds"),
-    ("model.features", str, "NAME", "paper (default), more, more+spare"),
-    ("model.served", str, "NAME", "seen (default), hidden"),
 )
 _FINETUNE: tuple[Setting, ...] = (
     ("objective", str, "NAME", "samples (default), imitate-best, self-critical, ppo"),

@@ -159,12 +159,10 @@ def gather_settings(
             settings[name] = value
     settings = {**usual_settings(options.device, on_cpu), **settings}
     if options.init is not None:
-        from dataclasses import asdict
+        from arcfleet.neural.checkpoint import load_model, sizes_of
 
-        from arcfleet.neural.checkpoint import KINDS, load_model_of
-
-        first, _ = load_model_of(KINDS[kind].model, options.init)
-        settings["model"] = {**asdict(first.config), **sizes}
+        first, _ = load_model(options.init, serves=kind)
+        settings["model"] = {**sizes_of(first.config), **sizes}
     return settings
 
 

@@ -1,0 +1,158 @@
+"""Compare the speed of two builds of the C++ extension, by turns in one run.
+
+    python -m benchmarks.engine_speed --old OLD.so --new NEW.so
+
+Each build runs in a process of its own. Both search the same instance from the same
+seed, so that turn k is the same work in both. The processes take turns on one core, each
+goes first every second time, and the time is CPU time: what else the machine does meets
+both alike. A ratio above 1 means that the new build does more iterations per second.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import importlib.util
+import os
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from arcfleet import _core
+
+INSTANCES = ("egl/egl-s4-A.dat", "hefei/Hefei-10.txt")
+#: Iterations of a turn on the first and the second instance: about 0.1 s each.
+TURNS = {"ruin-recreate": (60_000, 20_000), "maens": (600, 9)}
+SEED = 1
+
+
+def load_extension(path: Path) -> None:
+    """Load a build of the extension in the place of the installed one."""
+    spec = importlib.util.spec_from_file_location("arcfleet._core", path)
+    if spec is None or spec.loader is None:
+        raise SystemExit(f"expected a build of the extension, got {path}")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["arcfleet._core"] = module
+    spec.loader.exec_module(module)
+
+
+def make_engine(name: str, instance: str) -> _core.Maens | _core.RuinRecreate:
+    """Return an engine of the extension that was loaded."""
+    import numpy as np
+
+    from arcfleet import _core, read
+    from arcfleet.network import Network
+    from arcfleet.search.maens import MaensSettings
+    from arcfleet.search.ruin_recreate import RuinRecreateSettings
+    from benchmarks.machine import shared_dir
+
+    network = Network(read(shared_dir() / "carplib" / instance))
+    none = np.zeros(0, dtype=np.int32)
+    common: dict[str, Any] = {"seed": SEED, "arcs": none, "route_starts": none}
+    if name == "maens":
+        maens = dataclasses.asdict(MaensSettings())
+        return _core.Maens(network.core, **maens, **common)
+    return _core.RuinRecreate(
+        network.core,
+        **dataclasses.asdict(RuinRecreateSettings()),
+        **common,
+        chains=1,
+        horizon_iterations=10_000_000,
+        horizon_seconds=0.0,
+    )
+
+
+def work(path: Path, name: str, instance: str) -> None:
+    """Run a turn for each number of iterations read, and print its CPU time."""
+    load_extension(path)
+    engine = make_engine(name, instance)
+    print("ready", flush=True)
+    for line in sys.stdin:
+        end = engine.iterations + int(line)
+        started = time.process_time()
+        while engine.iterations < end:
+            engine.run(end - engine.iterations, 1e6, -1, 1)
+        print(time.process_time() - started, flush=True)
+
+
+class Worker:
+    """A process that runs one build."""
+
+    def __init__(self, path: Path, name: str, instance: str) -> None:
+        command = [sys.executable, "-m", "benchmarks.engine_speed", "--worker", str(path)]
+        self.process = subprocess.Popen(
+            [*command, name, instance],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        if self.read() != "ready":
+            raise SystemExit(f"expected a build that runs {name}, got {path}")
+
+    def read(self) -> str:
+        """Return the next line that the process prints."""
+        assert self.process.stdout is not None
+        return self.process.stdout.readline().strip()
+
+    def turn(self, iterations: int) -> float:
+        """Run a turn and return its CPU time in seconds."""
+        assert self.process.stdin is not None
+        self.process.stdin.write(f"{iterations}\n")
+        self.process.stdin.flush()
+        return float(self.read())
+
+    def close(self) -> None:
+        """End the process."""
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        self.process.wait()
+
+
+def compare(old: Path, new: Path, name: str, instance: str, turns: int) -> str:
+    """Return a line with the ratio of the speeds and its spread."""
+    iterations = TURNS[name][INSTANCES.index(instance)]
+    workers = [Worker(path, name, instance) for path in (old, new)]
+    for worker in workers:
+        worker.turn(iterations)  # warm-up
+    times: list[list[float]] = [[], []]
+    for number in range(turns):
+        for which in (0, 1) if number % 2 == 0 else (1, 0):
+            times[which].append(workers[which].turn(iterations))
+    for worker in workers:
+        worker.close()
+    ratios = [before / after for before, after in zip(*times, strict=True)]
+    low, middle, high = statistics.quantiles(ratios, n=4)
+    old_speed, new_speed = (iterations * turns / sum(spent) for spent in times)
+    return (
+        f"{name:14} {Path(instance).stem:10} old {old_speed:9,.0f}/s  "
+        f"new {new_speed:9,.0f}/s  ratio {middle:.4f} "
+        f"(quartiles {low:.4f} to {high:.4f}, {turns} turns of {iterations} iterations)"
+    )
+
+
+def main() -> None:
+    """Compare two builds, or run one of them as a worker."""
+    if sys.argv[1:2] == ["--worker"]:
+        work(Path(sys.argv[2]), *sys.argv[3:])
+        return
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("--old", type=Path, required=True, help="build to compare with")
+    parser.add_argument("--new", type=Path, required=True, help="build to measure")
+    parser.add_argument("--turns", type=int, default=100, help="turns of each build")
+    parser.add_argument("--engine", choices=TURNS, help="default: both")
+    options = parser.parse_args()
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+    for name in [options.engine] if options.engine else TURNS:
+        for instance in INSTANCES:
+            print(
+                compare(options.old, options.new, name, instance, options.turns), flush=True
+            )
+
+
+if __name__ == "__main__":
+    main()

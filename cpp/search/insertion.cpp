@@ -1,0 +1,122 @@
+#include "search/insertion.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <limits>
+
+namespace arcfleet {
+
+namespace {
+
+// Cost in the high half, place in the low half: the least is found without branches.
+InsertionPlace unpack(int64_t packed) {
+    return {packed >> 32, static_cast<int32_t>(packed & 0xFFFFFFFF)};
+}
+
+InsertionPlace scan(const TaskTable &tasks, int32_t task, const LabelledRoute &route) {
+    const Insertion insertion(tasks, task);
+    const Visit *visits = route.visits.data();
+    const auto end = static_cast<int32_t>(route.visits.size());
+    int64_t least = std::numeric_limits<int64_t>::max();
+    for (int32_t place = 1; place < end; ++place) {
+        const int64_t cost = insertion.cost(visits[place - 1], visits[place]);
+        least = std::min(least, cost << 32 | place);
+    }
+    return unpack(least);
+}
+
+#if defined(__has_builtin)
+#if __has_builtin(__builtin_shufflevector)
+#define ARCFLEET_LANES
+#endif
+#endif
+
+#ifdef ARCFLEET_LANES
+using Lanes = int32_t __attribute__((vector_size(16)));
+
+// What is copied into lanes as a whole.
+static_assert(sizeof(EndDistances) == 8);
+static_assert(offsetof(Visit, from_v) == offsetof(Visit, done_at_u) + 12);
+
+Lanes twice(const EndDistances &distances) {
+    using Halves = int64_t __attribute__((vector_size(16)));
+    int64_t both = 0;
+    std::memcpy(&both, &distances, sizeof both);
+    return reinterpret_cast<Lanes>(Halves{both, both});
+}
+
+// `scan` where distances are the same both ways, so that each serves twice: on the
+// way to a visit and on the way from it. Four numbers at a time: the task reached from
+// the visit at u and at v, the way home by the visit from u and from v.
+//
+// Before AVX there is no least of two vectors of integers. The program picks the clone
+// for its processor when it is loaded, before the sanitizer is ready for it.
+#if defined(__x86_64__) && defined(__GLIBC__) && !defined(__clang__) &&                \
+    !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+__attribute__((target_clones("default", "avx")))
+#endif
+InsertionPlace scan_in_lanes(const TaskEnds &ends, const EndDistances *distances,
+                             const LabelledRoute &route) {
+    const Visit *visits = route.visits.data();
+    const auto end = static_cast<int32_t>(route.visits.size());
+    const Lanes service{ends.forward_cost, ends.reverse_cost, 0, 0};
+    // With the task served, at v and at u, after the visit before.
+    Lanes done = twice(distances[0]) + service;
+    Lanes least{INT32_MAX, INT32_MAX, 0, 0};
+    Lanes least_place{};
+    Lanes place{1, 1, 1, 1};
+    for (const Visit *visit = visits + 1; visit < visits + end; ++visit) {
+        Lanes labels;
+        std::memcpy(&labels, &visit->done_at_u, sizeof labels);
+        const Lanes by_u = __builtin_shufflevector(labels, labels, 0, 0, 2, 2) +
+                           twice(distances[visit->u]);
+        const Lanes by_v = __builtin_shufflevector(labels, labels, 1, 1, 3, 3) +
+                           twice(distances[visit->v]);
+        const Lanes nearer = by_u < by_v ? by_u : by_v;
+        const Lanes cost = done + __builtin_shufflevector(nearer, nearer, 3, 2, 3, 2);
+        const auto less = cost < least;
+        least = less ? cost : least;
+        least_place = less ? place : least_place;
+        done = nearer + service;
+        place += 1;
+    }
+    return unpack(std::min(int64_t{least[0]} << 32 | least_place[0],
+                           int64_t{least[1]} << 32 | least_place[1]));
+}
+#endif
+
+} // namespace
+
+InsertionPlace cheapest_other_insertion(const TaskTable &tasks, int32_t task,
+                                        const LabelledRoute &route,
+                                        const std::vector<int32_t> &places) {
+    const Insertion insertion(tasks, task);
+    const Visit *visits = route.visits.data();
+    const auto end = static_cast<int32_t>(route.visits.size());
+    InsertionPlace cheapest{std::numeric_limits<int64_t>::max() / 2, -1};
+    auto skipped = places.begin();
+    for (int32_t place = 1; place < end; ++place) {
+        if (skipped != places.end() && *skipped == place) {
+            ++skipped;
+            continue;
+        }
+        const int64_t cost = insertion.cost(visits[place - 1], visits[place]);
+        if (cost < cheapest.cost) {
+            cheapest = {cost, place};
+        }
+    }
+    return cheapest;
+}
+
+InsertionPlace cheapest_insertion(const TaskTable &tasks, int32_t task,
+                                  const LabelledRoute &route) {
+#ifdef ARCFLEET_LANES
+    if (const EndDistances *distances = tasks.end_distances(task)) {
+        return scan_in_lanes(tasks.ends(task), distances, route);
+    }
+#endif
+    return scan(tasks, task, route);
+}
+
+} // namespace arcfleet

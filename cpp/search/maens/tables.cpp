@@ -1,0 +1,41 @@
+#include "search/maens/tables.h"
+
+#include "base/random.h"
+
+#include <algorithm>
+
+namespace arcfleet {
+
+MaensTables::MaensTables(const Network &network)
+    : network_(network), arcs_(network.arcs().data()),
+      distances_(network.distances().data()),
+      num_terminals_(idx(network.num_terminals())), rules_(network) {
+    const size_t size = num_terminals_;
+    transposed_.resize(size * size);
+    for (size_t from = 0; from < size; ++from) {
+        for (size_t to = 0; to < size; ++to) {
+            transposed_[to * size + from] = network.distances()[from * size + to];
+        }
+    }
+    for (int32_t a = 0; idx(a) < network.arcs().size(); ++a) {
+        const Arc &here = arc(a);
+        const int32_t through = network.distances_from(here.start)[here.end];
+        arc_floor_.push_back(int64_t{here.service_cost} - through);
+    }
+    task_floor_ = arc_floor_;
+    for (int32_t a = 1; idx(a) < network.arcs().size(); ++a) {
+        if (arc(a).inverse >= 0) {
+            task_floor_[idx(a)] =
+                std::min(arc_floor_[idx(a)], arc_floor_[idx(arc(a).inverse)]);
+        }
+    }
+    Random random(0);
+    for (int32_t task = 0; task < network.num_tasks(); ++task) {
+        task_hashes_.push_back(random.bits());
+    }
+    for (size_t a = 0; a < network.arcs().size(); ++a) {
+        arc_hashes_.push_back(random.bits());
+    }
+}
+
+} // namespace arcfleet

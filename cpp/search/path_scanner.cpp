@@ -1,0 +1,334 @@
+#include "search/path_scanner.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <stdexcept>
+
+namespace arcfleet {
+
+PathScanner::PathScanner(const PathScanningTables &tables,
+                         const PathScanningSettings &settings)
+    : t_(tables), settings_(settings), rules_(tables.rules), served_(t_.demand.size()),
+      open_(idx(t_.network.num_terminals())) {
+    plan_.arcs.reserve(t_.demand.size());
+    plan_.route_starts.reserve(t_.demand.size() + 1);
+    ties_.reserve(t_.arcs.size());
+}
+
+void PathScanner::start_plan() {
+    std::fill(served_.begin(), served_.end(), uint8_t{0});
+    for (size_t i = 0; i < open_.size(); ++i) {
+        open_[i] = t_.arcs_at[i + 1] - t_.arcs_at[i];
+    }
+    smallest_ = 0;
+    cost_ = 0;
+    plan_.arcs.clear();
+    plan_.route_starts.clear();
+    if (settings_.tie_order == TieOrder::unserved_list) {
+        list_.resize(t_.arcs.size());
+        std::iota(list_.begin(), list_.end(), 1); // arc 0 is the depot
+        list_at_.resize(t_.arcs.size() + 1);
+        std::iota(list_at_.begin(), list_at_.end(), -1);
+    }
+}
+
+void PathScanner::start_route() {
+    plan_.route_starts.push_back(static_cast<int32_t>(plan_.arcs.size()));
+    place_ = 0;
+    row_ = t_.network.distances_from(0);
+    load_ = 0;
+    travelled_ = 0;
+    choosy_ = false;
+}
+
+void PathScanner::serve(const ArcHere &here) {
+    const Arc &arc = t_.network.arc(here.arc);
+    travelled_ += static_cast<int64_t>(reach_) + arc.service_cost;
+    load_ += arc.demand;
+    served_[idx(arc.task)] = 1;
+    --open_[idx(arc.start)];
+    if (arc.inverse >= 0) {
+        --open_[idx(arc.end)]; // the inverse starts where this arc ends
+    }
+    if (settings_.tie_order == TieOrder::unserved_list) {
+        drop_from_list(here.arc);
+        if (arc.inverse >= 0) {
+            drop_from_list(arc.inverse);
+        }
+    }
+    plan_.arcs.push_back(here.arc);
+    place_ = arc.end;
+    row_ = t_.network.distances_from(place_);
+}
+
+void PathScanner::drop_from_list(int32_t arc) {
+    const int32_t hole = list_at_[idx(arc)];
+    list_[idx(hole)] = list_.back();
+    list_at_[idx(list_.back())] = hole;
+    list_.pop_back();
+}
+
+void PathScanner::close_route() { cost_ += travelled_ + row_[0] + rules_.route_cost(); }
+
+bool PathScanner::nothing_fits() {
+    while (served_[idx(t_.tasks_by_demand[smallest_])]) {
+        ++smallest_;
+    }
+    return !fits(t_.demand[idx(t_.tasks_by_demand[smallest_])]);
+}
+
+double PathScanner::mean_demand_near() const {
+    int64_t sum = 0;
+    int64_t count = 0;
+    for (size_t i = t_.neighbours_at[idx(place_)];
+         i < t_.neighbours_at[idx(place_) + 1]; ++i) {
+        const int32_t task = t_.neighbours[i];
+        const int64_t open = !served_[idx(task)];
+        sum += open * t_.demand[idx(task)];
+        count += open;
+    }
+    return count ? static_cast<double>(sum) / static_cast<double>(count)
+                 : t_.mean_demand;
+}
+
+// Whether the route becomes choosy at this step. An empty route never does: it could
+// refuse everything, for ever.
+bool PathScanner::triggers() const {
+    if (plan_.route_starts.back() == static_cast<int32_t>(plan_.arcs.size())) {
+        return false;
+    }
+    const double remaining = rules_.remaining_capacity(load_);
+    if (settings_.trigger == Trigger::everywhere) {
+        return remaining <= settings_.alpha * t_.mean_demand;
+    }
+    // A mean is at most the largest: most steps are decided without looking around.
+    return remaining <= settings_.alpha * t_.largest_demand &&
+           remaining <= settings_.alpha * mean_demand_near();
+}
+
+// All arcs that fit, at the smallest distance at which there is one. Places are walked
+// from near to far, so the walk ends soon after the first find.
+void PathScanner::collect_nearest() {
+    ties_.clear();
+    const uint16_t *nearest = t_.nearest.data() + idx(place_) * idx(t_.num_starts);
+    for (int32_t i = 0; i < t_.num_starts; ++i) {
+        const int32_t place = nearest[i];
+        if (open_[idx(place)] == 0) {
+            continue;
+        }
+        const int32_t reach = row_[place];
+        if (!ties_.empty() && reach > reach_) {
+            return;
+        }
+        for (int32_t k = t_.arcs_at[idx(place)]; k < t_.arcs_at[idx(place) + 1]; ++k) {
+            const ArcHere &arc = t_.arcs[idx(k)];
+            if (!served_[idx(arc.task)] && fits(arc.demand)) {
+                ties_.push_back(&arc);
+                reach_ = reach;
+            }
+        }
+    }
+}
+
+// The same among the arcs that pass the filter. Both filters bound the distance from
+// above, which ends the walk early.
+template <Filter filter> void PathScanner::collect_nearest_filtered() {
+    ties_.clear();
+    const int64_t home = row_[0];
+    const double load = load_;
+    // What the route costs if it ends here.
+    const auto route = static_cast<double>(travelled_ + home);
+    // The ellipse's tolerance of 0.001 is the published program's.
+    const int64_t widest =
+        home + static_cast<int64_t>(std::floor(t_.mean_cost + 0.001));
+    const auto passes = [&](const ArcHere &arc, int32_t reach) {
+        const int64_t via = static_cast<int64_t>(reach) + arc.service_cost + arc.home;
+        if constexpr (filter == Filter::ellipse) {
+            return via <= widest;
+        } else {
+            // (via - home) / demand <= route / load, without dividing. Doubles are
+            // exact below 2^53 and cannot overflow above.
+            return static_cast<double>(via - home) * load <= route * arc.demand;
+        }
+    };
+    int64_t farthest = widest - t_.smallest_cost;
+    if constexpr (filter == Filter::efficiency) {
+        const double gain =
+            route * std::min(rules_.remaining_capacity(load_), t_.largest_demand);
+        farthest = gain < load * kMaxDistance
+                       ? home + static_cast<int64_t>(gain / load) - t_.smallest_cost
+                       : int64_t{kMaxDistance};
+    }
+    const uint16_t *nearest = t_.nearest.data() + idx(place_) * idx(t_.num_starts);
+    for (int32_t i = 0; i < t_.num_starts; ++i) {
+        const int32_t place = nearest[i];
+        if (open_[idx(place)] == 0) {
+            continue;
+        }
+        const int32_t reach = row_[place];
+        if (reach > farthest || (!ties_.empty() && reach > reach_)) {
+            return;
+        }
+        for (int32_t k = t_.arcs_at[idx(place)]; k < t_.arcs_at[idx(place) + 1]; ++k) {
+            const ArcHere &arc = t_.arcs[idx(k)];
+            if (!served_[idx(arc.task)] && fits(arc.demand) && passes(arc, reach)) {
+                ties_.push_back(&arc);
+                reach_ = reach;
+            }
+        }
+    }
+}
+
+const PathScanner::ArcHere &PathScanner::draw(Random &random) {
+    const size_t drawn = random.below(static_cast<uint32_t>(ties_.size()));
+    if (settings_.tie_order == TieOrder::unserved_list) {
+        const auto place = ties_.begin() + static_cast<std::ptrdiff_t>(drawn);
+        std::nth_element(ties_.begin(), place, ties_.end(),
+                         [&](const ArcHere *a, const ArcHere *b) {
+                             return list_at_[idx(a->arc)] < list_at_[idx(b->arc)];
+                         });
+    }
+    return *ties_[drawn];
+}
+
+// A random arc among the nearest; then, with a rule, the best by the rule. Where the
+// random one is not among the best, the first in the order of the instance is taken.
+const PathScanner::ArcHere &PathScanner::choose(Random &random, TieRule rule) {
+    if (ties_.size() == 1) {
+        return *ties_[0];
+    }
+    const ArcHere &drawn = draw(random);
+    if (settings_.choice == Choice::random_arc) {
+        return drawn;
+    }
+    if (settings_.choice == Choice::random_rule) {
+        rule = static_cast<TieRule>(random.below(kTieRules));
+    }
+    const TieRule plain = plain_rule(rule, rules_, load_);
+    const ArcHere *chosen = &drawn;
+    for (const ArcHere *arc : ties_) {
+        if (prefers(plain, *arc, *chosen) ||
+            (chosen != &drawn && arc->arc < chosen->arc &&
+             !prefers(plain, *chosen, *arc))) {
+            chosen = arc;
+        }
+    }
+    return *chosen;
+}
+
+int64_t PathScanner::build(Random &random, TieRule rule) {
+    start_plan();
+    const size_t num_tasks = t_.demand.size();
+    if (num_tasks > 0) {
+        start_route();
+    }
+    while (plan_.arcs.size() < num_tasks) {
+        ties_.clear();
+        if (!nothing_fits()) {
+            if (!choosy_ && settings_.trigger != Trigger::never) {
+                choosy_ = triggers();
+            }
+            if (!choosy_) {
+                collect_nearest();
+            } else if (settings_.filter == Filter::ellipse) {
+                collect_nearest_filtered<Filter::ellipse>();
+            } else {
+                collect_nearest_filtered<Filter::efficiency>();
+            }
+        }
+        if (ties_.empty()) {
+            close_route();
+            start_route();
+            continue;
+        }
+        serve(choose(random, rule));
+    }
+    if (num_tasks > 0) {
+        close_route();
+    }
+    plan_.route_starts.push_back(static_cast<int32_t>(num_tasks));
+    return cost_;
+}
+
+PathScanningTables::PathScanningTables(const Network &net, bool with_neighbours)
+    : network(net), rules(net) {
+    const int32_t terminals = net.num_terminals();
+    if (terminals > UINT16_MAX) {
+        throw std::invalid_argument("more than 65535 places to serve from");
+    }
+    demand.resize(idx(net.num_tasks()));
+    arcs_at.assign(idx(terminals) + 1, 0);
+    int64_t total_demand = 0;
+    int64_t total_cost = 0;
+    largest_demand = 0;
+    smallest_cost = INT32_MAX;
+    for (size_t a = 1; a < net.arcs().size(); ++a) {
+        const Arc &arc = net.arcs()[a];
+        // A task's cost is the mean over its directions: in halves, to stay exact.
+        total_cost +=
+            arc.inverse >= 0 ? arc.service_cost : 2 * int64_t{arc.service_cost};
+        smallest_cost = std::min(smallest_cost, arc.service_cost);
+        demand[idx(arc.task)] = arc.demand;
+        ++arcs_at[idx(arc.start) + 1];
+    }
+    for (const int32_t d : demand) {
+        largest_demand = std::max(largest_demand, d);
+        total_demand += d;
+        if (!rules.fits(d)) {
+            throw std::invalid_argument("a demand is above the capacity");
+        }
+    }
+    const double tasks = std::max(1.0, static_cast<double>(demand.size()));
+    mean_demand = static_cast<double>(total_demand) / tasks;
+    mean_cost = static_cast<double>(total_cost) / 2.0 / tasks;
+
+    std::partial_sum(arcs_at.begin(), arcs_at.end(), arcs_at.begin());
+    arcs.resize(net.arcs().size() - 1);
+    std::vector<int32_t> next(arcs_at.begin(), arcs_at.end() - 1);
+    for (int32_t a = 1; idx(a) < net.arcs().size(); ++a) {
+        const Arc &arc = net.arc(a);
+        const int32_t back = net.distances_from(arc.end)[0];
+        arcs[idx(next[idx(arc.start)]++)] = {
+            {arc.demand, arc.service_cost, back}, a, arc.task};
+    }
+
+    std::vector<uint16_t> starts;
+    for (int32_t t = 0; t < terminals; ++t) {
+        if (arcs_at[idx(t) + 1] > arcs_at[idx(t)]) {
+            starts.push_back(static_cast<uint16_t>(t));
+        }
+    }
+    num_starts = static_cast<int32_t>(starts.size());
+    nearest.reserve(idx(terminals) * starts.size());
+    neighbours_at.push_back(0);
+    std::vector<int32_t> seen_from(demand.size(), -1);
+    for (int32_t t = 0; t < terminals; ++t) {
+        const int32_t *row = net.distances_from(t);
+        std::sort(starts.begin(), starts.end(), [&](uint16_t a, uint16_t b) {
+            return row[a] != row[b] ? row[a] < row[b] : a < b;
+        });
+        nearest.insert(nearest.end(), starts.begin(), starts.end());
+        for (const uint16_t start : starts) {
+            if (!with_neighbours || row[start] > mean_cost) {
+                break;
+            }
+            for (int32_t k = arcs_at[start]; k < arcs_at[idx(start) + 1]; ++k) {
+                int32_t &seen = seen_from[idx(arcs[idx(k)].task)];
+                if (seen != t) {
+                    seen = t;
+                    neighbours.push_back(arcs[idx(k)].task);
+                }
+            }
+        }
+        neighbours_at.push_back(neighbours.size());
+    }
+
+    tasks_by_demand.resize(demand.size());
+    std::iota(tasks_by_demand.begin(), tasks_by_demand.end(), 0);
+    std::stable_sort(
+        tasks_by_demand.begin(), tasks_by_demand.end(),
+        [&](int32_t a, int32_t b) { return demand[idx(a)] < demand[idx(b)]; });
+}
+
+} // namespace arcfleet

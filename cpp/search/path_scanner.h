@@ -1,0 +1,129 @@
+// Builds one plan by path scanning: service by service, always going to the nearest arc
+// that fits. Variants differ in how ties are broken and in when to turn home.
+// Golden, DeArmon and Baker 1983 (PS); Pearn 1989 (random rule); Belenguer et al. 2006
+// (random edge); Santos et al. 2009 (ellipse); Arakaki and Usberti 2019 (efficiency).
+#pragma once
+
+#include "base/random.h"
+#include "search/plan.h"
+#include "search/rules.h"
+#include "search/tie_rules.h"
+
+#include <cstdint>
+#include <vector>
+
+namespace arcfleet {
+
+// When a route starts to be choosy.
+enum class Trigger : int32_t {
+    never,
+    everywhere, // remaining capacity <= alpha * mean demand of all tasks
+    nearby, // remaining capacity <= alpha * mean demand of the unserved tasks near by
+};
+
+// What a choosy route still accepts.
+enum class Filter : int32_t {
+    ellipse,    // a detour of at most one mean service cost over driving home
+    efficiency, // marginal cost per load no worse than the route's average so far
+};
+
+// How ties between equally near arcs are broken.
+enum class Choice : int32_t {
+    rules,       // the five tie rules in turn, one rule for each plan
+    random_rule, // one of the five rules, drawn at each step
+    random_arc,  // an arc drawn uniformly
+};
+
+// The order of the ties that `random_arc` draws from. It changes no probability, but
+// which plan a seed gives.
+enum class TieOrder : int32_t {
+    by_distance,   // nearest places first
+    unserved_list, // that of a list of unserved arcs in which the last fills each hole
+};
+
+struct PathScanningSettings {
+    Choice choice;
+    Trigger trigger;
+    Filter filter;
+    double alpha;
+    TieOrder tie_order = TieOrder::by_distance;
+};
+
+// What all plans need and none changes: arcs by where they start, and for each place
+// the other places and the tasks around it in order of distance.
+class PathScanningTables {
+  public:
+    // Only the trigger `nearby` needs the neighbours. Throws std::invalid_argument
+    // where a demand is above the capacity.
+    PathScanningTables(const Network &network, bool with_neighbours);
+
+    struct ArcHere : TieKey {
+        int32_t arc;
+        int32_t task;
+    };
+
+    const Network &network;
+    RouteRules rules;
+    double mean_demand;
+    double mean_cost;
+    int32_t largest_demand;
+    int32_t smallest_cost;
+    std::vector<ArcHere> arcs;            // sorted by the terminal where they start
+    std::vector<int32_t> arcs_at;         // where a terminal's arcs begin in `arcs`
+    std::vector<uint16_t> nearest;        // per terminal: starts in order of distance
+    int32_t num_starts;                   // length of each row of `nearest`
+    std::vector<int32_t> neighbours;      // tasks within mean_cost of a terminal
+    std::vector<size_t> neighbours_at;    // where a terminal's neighbours begin
+    std::vector<int32_t> tasks_by_demand; // smallest first
+    std::vector<int32_t> demand;          // by task
+};
+
+// One per thread, reused so that nothing is allocated in the loop.
+class PathScanner {
+  public:
+    PathScanner(const PathScanningTables &tables, const PathScanningSettings &settings);
+
+    // Builds a plan and returns its cost. `rule` is asked with the choice `rules` only.
+    int64_t build(Random &random, TieRule rule);
+    const Plan &plan() const { return plan_; }
+
+  private:
+    using ArcHere = PathScanningTables::ArcHere;
+
+    void start_plan();
+    void start_route();
+    void serve(const ArcHere &arc);
+    void close_route();
+    bool fits(int32_t demand) const { return rules_.fits(int64_t{load_} + demand); }
+    bool nothing_fits();
+    bool triggers() const;
+    double mean_demand_near() const;
+    void collect_nearest();
+    template <Filter filter> void collect_nearest_filtered();
+    void drop_from_list(int32_t arc);
+    const ArcHere &draw(Random &random);
+    const ArcHere &choose(Random &random, TieRule rule);
+
+    const PathScanningTables &t_;
+    const PathScanningSettings settings_;
+    const RouteRules rules_;
+    Plan plan_;
+    std::vector<uint8_t> served_; // by task
+    std::vector<int32_t> open_;   // by terminal: unserved arcs that start there
+    size_t smallest_ = 0;         // first unserved task in tasks_by_demand
+    int64_t cost_ = 0;
+    // The open route.
+    int32_t place_ = 0; // terminal where the vehicle stands
+    const int32_t *row_ = nullptr;
+    int32_t load_ = 0;
+    int64_t travelled_ = 0;
+    bool choosy_ = false;
+    // The nearest arcs found in this step.
+    std::vector<const ArcHere *> ties_;
+    int32_t reach_ = 0;
+    // With TieOrder::unserved_list only.
+    std::vector<int32_t> list_;    // unserved arcs
+    std::vector<int32_t> list_at_; // by arc: where it is in the list
+};
+
+} // namespace arcfleet

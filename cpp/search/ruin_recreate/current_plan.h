@@ -1,0 +1,154 @@
+// The plan that a chain of ruin-recreate changes, with what is noted of it: loads,
+// costs, where each task is. Changes between `begin` and `keep` can be undone.
+#pragma once
+
+#include "search/moves/move.h"
+#include "search/plan.h"
+#include "search/ruin_recreate/tables.h"
+
+#include <bit>
+#include <cstdint>
+#include <vector>
+
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
+namespace arcfleet {
+
+// Where a task is.
+struct Spot {
+    int32_t slot;
+    int32_t place; // in the visits of the route
+};
+
+// Tasks to take out of a route: visits[first] .. visits[last - 1], but for `kept` in
+// the middle, the first of which is visits[kept_from].
+struct TaskString {
+    int32_t first;
+    int32_t last;
+    int32_t kept_from;
+    int32_t kept;
+};
+
+// Arcs of the best directions of all routes that are not empty.
+Plan to_plan(const TaskTable &tasks, const std::vector<LabelledRoute> &routes);
+
+class CurrentPlan {
+  public:
+    CurrentPlan(const TaskTable &tasks, const RouteRules &rules)
+        : tasks_(tasks), rules_(rules), spots_(idx(tasks.num_tasks())) {}
+
+    void load(const Plan &plan);
+
+    const std::vector<LabelledRoute> &routes() const { return routes_; } // by slot
+    const LabelledRoute &route(int32_t slot) const { return routes_[idx(slot)]; }
+    // Where a task was when the changes under way began.
+    Spot spot(int32_t task) const { return spots_[idx(task)]; }
+    int32_t num_routes() const { return num_routes_; }
+    // Sum over routes, fixed costs apart.
+    int64_t route_costs() const { return route_costs_; }
+    // Load above capacity, sum over routes.
+    int64_t excess() const { return excess_; }
+
+    void begin();
+    // Whether the route was changed since `begin`.
+    bool is_touched(int32_t slot) const { return is_touched_[idx(slot)] != 0; }
+    // Takes tasks out and appends them to `removed`.
+    void remove(int32_t slot, const TaskString &string, std::vector<int32_t> &removed);
+    // Puts a task in front of visits[place].
+    void insert(int32_t slot, int32_t task, int32_t place);
+    void keep();
+    void undo();
+
+    // Makes a small move between the routes of two slots, at once.
+    template <typename Move>
+    void apply(const Move &move, const MoveSite &site, int32_t first, int32_t second) {
+        forget(first);
+        forget(second);
+        move.apply(site, routes_[idx(first)].visits, routes_[idx(second)].visits);
+        renew(first);
+        renew(second);
+        if (route(first).empty() || route(second).empty()) {
+            open_one_empty_slot();
+        }
+    }
+
+    // Calls look(slot) with each slot with a load from `least` to `most`, in order,
+    // until it returns false. Of empty slots one has load 0, the others none.
+    template <typename Look>
+    void for_slots(int32_t least, int32_t most, const Look &look) const {
+        for (size_t block = 0; block < loads_.size(); block += kSlotBlock) {
+            uint32_t found = slots_within(loads_.data() + block, least, most);
+            while (found != 0) {
+                if (!look(static_cast<int32_t>(block) + std::countr_zero(found))) {
+                    return;
+                }
+                found &= found - 1;
+            }
+        }
+    }
+
+    // Whether what is noted of tasks and slots beside the routes agrees with them.
+    bool notes_hold() const;
+
+  private:
+    // Loads are compared in blocks of so many, which compilers turn into few
+    // instructions.
+    static constexpr size_t kSlotBlock = 16;
+
+    static size_t padded(size_t slots) {
+        return (slots + kSlotBlock - 1) / kSlotBlock * kSlotBlock;
+    }
+    // One bit for each of a block of loads, set where it is from `least` to `most`.
+    static uint32_t slots_within(const int32_t *loads, int32_t least, int32_t most) {
+#if defined(__SSE2__)
+        const __m128i low = _mm_set1_epi32(least);
+        const __m128i high = _mm_set1_epi32(most);
+        const auto outside = [&](size_t first) { // of four loads
+            const __m128i four =
+                _mm_loadu_si128(reinterpret_cast<const __m128i *>(loads + first));
+            return _mm_or_si128(_mm_cmplt_epi32(four, low),
+                                _mm_cmpgt_epi32(four, high));
+        };
+        const __m128i all = _mm_packs_epi16(_mm_packs_epi32(outside(0), outside(4)),
+                                            _mm_packs_epi32(outside(8), outside(12)));
+        return ~static_cast<uint32_t>(_mm_movemask_epi8(all)) & 0xFFFFU;
+#else
+        uint32_t bits = 0;
+        for (size_t i = 0; i < kSlotBlock; ++i) {
+            bits |= uint32_t{loads[i] >= least && loads[i] <= most} << i;
+        }
+        return bits;
+#endif
+    }
+
+    void touch(int32_t slot);
+    void end_changes();
+    void forget(int32_t slot);
+    void renew(int32_t slot);
+    void note_spots(int32_t slot);
+    void open_one_empty_slot();
+
+    const TaskTable &tasks_;
+    const RouteRules rules_;
+    std::vector<LabelledRoute> routes_; // by slot; a few are empty
+    // By slot, below 0 where an empty slot is not to be used, and up to a multiple of
+    // kSlotBlock: all of them in a few cache lines.
+    std::vector<int32_t> loads_;
+    std::vector<Spot> spots_; // by task
+    int32_t num_routes_ = 0;  // routes that are not empty
+    int64_t route_costs_ = 0;
+    int64_t excess_ = 0;
+    // The changes under way.
+    bool routes_opened_or_closed_ = false; // since one empty slot was opened
+    std::vector<int32_t> touched_;
+    std::vector<uint8_t> is_touched_; // by slot
+    std::vector<LabelledRoute> saved_;
+    size_t num_saved_ = 0;
+    int32_t saved_num_routes_ = 0;
+    int64_t saved_route_costs_ = 0;
+    int64_t saved_excess_ = 0;
+};
+
+} // namespace arcfleet

@@ -1,0 +1,63 @@
+#include "search/ruin_recreate/tables.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace arcfleet {
+
+namespace {
+
+// More neighbours than this are never walked through before enough routes are ruined.
+constexpr int32_t kLongestRow = 1000;
+
+// The unit of temperature is the mean distance to so many nearest other terminals.
+constexpr size_t kNearTerminals = 3;
+
+} // namespace
+
+RuinRecreateTables::RuinRecreateTables(const Network &network,
+                                       const RuinRecreateSettings &given)
+    : tasks(network), rules(network), settings(given) {
+    const auto size = static_cast<size_t>(network.num_terminals());
+    std::vector<int32_t> near(std::min(size, kNearTerminals + 1)); // itself first
+    near_distance = 0.0;
+    for (int32_t i = 0; i < network.num_terminals(); ++i) {
+        const int32_t *distances = network.distances_from(i);
+        std::partial_sort_copy(distances, distances + size, near.begin(), near.end());
+        near_distance += std::accumulate(near.begin(), near.end(), 0.0);
+    }
+    near_distance /= static_cast<double>(size * std::max<size_t>(1, near.size() - 1));
+
+    const int32_t n = tasks.num_tasks();
+    row = std::min(n, kLongestRow);
+    nearest.reserve(idx(n) * idx(row));
+    std::vector<int64_t> keys(
+        idx(n)); // distance in the high half, task in the low half
+    for (int32_t i = 0; i < n; ++i) {
+        const TaskEnds &a = tasks.ends(i);
+        for (int32_t j = 0; j < n; ++j) {
+            const TaskEnds &b = tasks.ends(j);
+            // Many tasks touch: the mean over all ends tells them apart where the least
+            // distance is the same.
+            int64_t least = INT64_MAX;
+            int64_t sum = 0;
+            for (const int32_t from : {a.u, a.v}) {
+                for (const int32_t to : {b.u, b.v}) {
+                    for (const int32_t d : {tasks.from(from)[to], tasks.to(from)[to]}) {
+                        least = std::min<int64_t>(least, d);
+                        sum += d;
+                    }
+                }
+            }
+            const int64_t distance = i == j ? -1 : least + sum / 8;
+            keys[idx(j)] = distance * (int64_t{1} << 32) + j;
+        }
+        std::nth_element(keys.begin(), keys.begin() + (row - 1), keys.end());
+        std::sort(keys.begin(), keys.begin() + row);
+        for (int32_t j = 0; j < row; ++j) {
+            nearest.push_back(static_cast<int32_t>(keys[idx(j)] & 0xFFFFFFFF));
+        }
+    }
+}
+
+} // namespace arcfleet

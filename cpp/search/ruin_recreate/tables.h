@@ -1,0 +1,40 @@
+// What all chains of ruin-recreate share and none changes.
+#pragma once
+
+#include "search/labelled_route.h"
+#include "search/rules.h"
+
+#include <cstdint>
+#include <vector>
+
+namespace arcfleet {
+
+struct RuinRecreateSettings {
+    double average_removed;   // tasks taken out per iteration, on average
+    double longest_string;    // at most so many in a row
+    double split_rate;        // share of strings with a gap in the middle
+    double split_growth;      // chance that the gap grows by one more task
+    double blink_rate;        // share of places overlooked
+    double first_temperature; // in near distances
+    double last_temperature;  // likewise
+    double most_excess;       // load above capacity allowed on the way, in capacities
+    double target_fit;        // share of current plans that keep the capacity
+};
+
+struct RuinRecreateTables {
+    RuinRecreateTables(const Network &network, const RuinRecreateSettings &settings);
+
+    // The other tasks in order of distance, the task itself first.
+    const int32_t *nearest_to(size_t task) const {
+        return nearest.data() + task * idx(row);
+    }
+
+    TaskTable tasks;
+    RouteRules rules;
+    RuinRecreateSettings settings;
+    double near_distance;         // between a terminal and the nearest few others
+    std::vector<int32_t> nearest; // by task, each cut at `row` entries
+    int32_t row;
+};
+
+} // namespace arcfleet
