@@ -24,12 +24,12 @@ from arcfleet.neural.train.steps import (
     states_at,
 )
 from arcfleet.paper.ppo import LEAST_PAIRS, compare_costs, t_quantile
-from tests.neural.toy_batches import ring, toy_batch, toy_model
+from tests.neural.batches import network_batch, ring, toy_model
 
 
 @pytest.mark.parametrize("temperature", [1.0, 0.3])
 def test_log_probabilities_add_up_to_the_plans(temperature: float) -> None:
-    batch = toy_batch([Network(ring([2, 3, 1, 1])), Network(ring([1, 1]))])
+    batch = network_batch([Network(ring([2, 3, 1, 1])), Network(ring([1, 1]))])
     model = toy_model()
     generator = torch.Generator().manual_seed(0)
     plans = sample(model, batch, 3, generator=generator, temperature=temperature)

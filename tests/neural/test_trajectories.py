@@ -14,7 +14,7 @@ from arcfleet.neural.batch import Bucket
 from arcfleet.neural.decoding import greedy, sample
 from arcfleet.neural.env import State, finished, remaining_capacity, reset, step
 from arcfleet.neural.train.steps import draw_choices, num_choices, states_at
-from tests.neural.toy_batches import ring, toy_batch, toy_model
+from tests.neural.batches import network_batch, ring, toy_model
 from tests.strategies import connected_instances
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def walked(batch: ArcBatch, arcs: torch.Tensor, capacity_mask: bool) -> list[Sta
 def test_states_are_those_of_the_walk(
     instances: list[Instance], capacity_mask: bool
 ) -> None:
-    batch = toy_batch([Network(instance) for instance in instances])
+    batch = network_batch([Network(instance) for instance in instances])
     arcs = sample(
         toy_model(), batch, 3, generator=seeded(0), capacity_mask=capacity_mask
     ).arcs
@@ -68,7 +68,7 @@ def test_rollouts_go_on_from_any_state(
     instances: list[Instance], capacity_mask: bool, before: int
 ) -> None:
     """A greedy plan taken up in the middle ends as it would have."""
-    batch = toy_batch([Network(instance) for instance in instances])
+    batch = network_batch([Network(instance) for instance in instances])
     model = toy_model()
     whole = greedy(model, batch, capacity_mask=capacity_mask)
     state = reset(batch)
@@ -88,7 +88,7 @@ def test_rollouts_go_on_from_any_state(
 
 
 def test_samples_from_states_finish_every_plan() -> None:
-    batch = toy_batch([Network(ring([2, 3, 1, 1])), Network(ring([1, 1]))])
+    batch = network_batch([Network(ring([2, 3, 1, 1])), Network(ring([1, 1]))])
     model = toy_model()
     arcs = sample(model, batch, 2, generator=seeded(1)).arcs
     state, _ = states_at(batch, arcs, torch.tensor([0, 1, 3]).expand(2, 2, 3))
