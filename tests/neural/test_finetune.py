@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 import torch
+from arcfleet.neural.train.trials import BestPlans
 from safetensors.torch import load_file
 
 from arcfleet.errors import FileError, OptionError
@@ -30,7 +31,6 @@ from arcfleet.neural.train.finetune import Reinforce, finetune, rollout_costs
 from arcfleet.neural.train.pretrain import pretrain
 from arcfleet.neural.train.run import RunFolder
 from arcfleet.neural.train.steps import leave_one_out, states_at
-from arcfleet.neural.train.trials import BestPlans
 from arcfleet.paper.ppo import Proximal
 from tests.neural.batches import MDS, network_batch, ring, toy_model
 from tests.neural.labelled_towns import joined_file, labelled_file

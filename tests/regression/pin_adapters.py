@@ -128,12 +128,11 @@ def pretrain_losses(model: str, settings: Mapping[str, Any]) -> list[float]:
     settings
         Settings of pre-training by name.
     """
-    from arcfleet.neural.checkpoint import load_model
-    from arcfleet.neural.train.config import PretrainConfig
+    from arcfleet.neural.train.config import PretrainConfig, config_from
     from arcfleet.neural.train.pretrain import pretrain
 
     weights = DATA / f"{model}.safetensors"
-    config = PretrainConfig(model=load_model(weights)[0].config, **settings)
+    config = config_from(PretrainConfig, {**settings, **_sizes(weights)})
     with _one_thread(), tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "run"
         pretrain(out, config, data=list(DATA_SETS), init=weights, device="cpu")
@@ -148,18 +147,19 @@ def finetune_losses(model: str, settings: Mapping[str, Any]) -> list[float]:
     model
         One of `TINY_MODELS`: file of the first weights.
     settings
-        Settings of fine-tuning by name, the objective among them.
+        Settings of fine-tuning, or of PPO, by name.
     """
-    from arcfleet.neural.checkpoint import load_model
-    from arcfleet.neural.train.config import FinetuneConfig
+    from arcfleet.neural.train.config import FinetuneConfig, config_from
     from arcfleet.neural.train.finetune import finetune
+    from arcfleet.paper.ppo import PpoConfig, ppo
 
     weights = DATA / f"{model}.safetensors"
-    config = FinetuneConfig(model=load_model(weights)[0].config, **settings)
+    kind, train = (PpoConfig, ppo) if "epochs" in settings else (FinetuneConfig, finetune)
+    config: Any = config_from(kind, {**settings, **_sizes(weights)})
     with _one_thread(), tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "run"
-        # ppo asks for a set on which to test its baseline.
-        finetune(
+        # PPO asks for a set on which to test its baseline.
+        train(
             out,
             config,
             init=weights,
@@ -207,8 +207,7 @@ def _cells(table: Any) -> dict[str, dict[str, dict[str, float]]]:
 
 @contextlib.contextmanager
 def _one_thread() -> Iterator[None]:
-    # With two threads the loss of step 2 of "imitate-best", paper-like, differs by 0.8 %,
-    # always by the same: probably sums in another order flip a near-tie between two arcs.
+    # With two threads sums in another order may flip a near-tie between two arcs.
     import torch
 
     before = torch.get_num_threads()
@@ -217,6 +216,12 @@ def _one_thread() -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
+
+
+def _sizes(weights: Path) -> dict[str, Any]:
+    from arcfleet.neural.checkpoint import load_model, sizes_of
+
+    return {"model": sizes_of(load_model(weights)[0].config)}
 
 
 def _losses(out: Path) -> list[float]:

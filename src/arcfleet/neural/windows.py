@@ -201,10 +201,10 @@ def window_scale(batch: ArcBatch, tasks: int) -> Tensor:
 def with_scale(batch: ArcBatch, scale: Tensor) -> ArcBatch:
     """Return the same instances with another unit of length, (batch,)."""
     ratio = (batch.scale / scale)[:, None, None]
-    is_depot, cost, demand, mds = batch.features.split_with_sizes(
-        [1, 1, 1, batch.features.shape[2] - NUM_PLAIN], dim=2
+    is_depot, cost, others, mds = batch.features.split_with_sizes(
+        [1, 1, NUM_PLAIN - 2, batch.features.shape[2] - NUM_PLAIN], dim=2
     )
-    features = torch.cat([is_depot, cost * ratio, demand, mds * ratio], dim=2)
+    features = torch.cat([is_depot, cost * ratio, others, mds * ratio], dim=2)
     return replace(batch, features=features, scale=scale)
 
 

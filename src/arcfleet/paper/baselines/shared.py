@@ -1,4 +1,4 @@
-"""What the baselines see of a plan: the same numbers as DaAM."""
+"""Features of the baselines: the same numbers as the paper's model has."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ if TYPE_CHECKING:
     from arcfleet.neural.env import State
 
 
-#: Of the way from the previous arc, and whether an arc is still to be served.
+#: Features of an arc that change: distance from the previous arc, still to be served.
 NUM_CHANGING = 2
 
-#: Of the capacity that is left: its share, and whether it is more than half.
-NUM_ROOM = 2
+#: Features of the remaining capacity: its fraction, and whether it is more than half.
+NUM_CAPACITY = 2
 
 
 def num_static(mds_dimensions: int) -> int:
-    """Give the number of features that stay the same while a plan is built."""
+    """Return the number of features that stay the same while a plan is built."""
     return NUM_PLAIN + 2 * mds_dimensions
 
 
 def changing_features(incoming: Tensor, state: State) -> Tensor:
-    """Give what changes from step to step of each arc, (batch, copies, arcs, 2).
+    """Compute the changing features of each arc, (batch, samples, arcs, 2).
 
     Parameters
     ----------
     incoming
         As `ArcBatch.incoming`, (batch, 1, arcs, arcs).
     state
-        Where the plans stand.
+        States of the plans.
     """
     arcs, copies = incoming.shape[-1], state.previous.shape[1]
     column = state.previous[:, :, None, None].expand(-1, -1, arcs, 1)
@@ -42,17 +42,17 @@ def changing_features(incoming: Tensor, state: State) -> Tensor:
     return torch.cat([way, state.unserved[..., None].to(way)], dim=-1)
 
 
-def room_features(capacity: Tensor, state: State, like: Tensor) -> Tensor:
-    """Give what is left of the capacity, (batch, copies, 2), in the type of `like`.
+def capacity_features(capacity: Tensor, state: State, like: Tensor) -> Tensor:
+    """Compute the features of the remaining capacity, (batch, samples, 2).
 
     Parameters
     ----------
     capacity
         (batch, 1).
     state
-        Where the plans stand.
+        States of the plans.
     like
-        Any tensor of the wanted type.
+        Tensor of the dtype of the result.
     """
     share = state.remaining.to(like) / capacity
     half = state.remaining > capacity - state.remaining
