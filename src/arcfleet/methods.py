@@ -23,6 +23,7 @@ from arcfleet.instance import Instance
 from arcfleet.instance.diagnose import require_solvable
 from arcfleet.instance.files import read
 from arcfleet.network import Network
+from arcfleet.neural.strategies import method_strategies
 from arcfleet.search import Result, RunContext, Stop
 from arcfleet.search.maens import MaensSettings, maens
 from arcfleet.search.path_scanning import (
@@ -228,29 +229,13 @@ for _name, _summary in {
         default_stop=Stop(iterations=FIVE_RULES if _name == "ps" else 1000),
         settings=PATH_SCANNING_VARIANTS[_name],
     )
-for _name, _summary, _stop, _model in (
-    (
-        "daam",
-        "learned: best of 4 greedy rollouts (augmentations, giant tours), then Split",
-        Stop(iterations=1),
-        "daam",
-    ),
-    ("daam-greedy", "learned: one greedy rollout, then Split", Stop(iterations=1), "daam"),
-    (
-        "daam-sample",
-        "learned: sampled rollouts, then neural LNS on the best plan",
-        Stop(iterations=32),
-        "daam",
-    ),
-    (
-        "hybrid",
-        "learned: daam-greedy's plan, improved by ruin-recreate",
-        Stop(seconds=5.0),
-        "daam",
-    ),
-):
+for _name, _strategy in method_strategies().items():
     register_method(
-        _name, run_learned, summary=_summary, default_stop=_stop, model_type=_model
+        _name,
+        run_learned,
+        summary=_strategy.summary,
+        default_stop=Stop(iterations=_strategy.default_iterations),
+        model_type="daam",
     )
 
 #: Names of the methods of the shipped model.

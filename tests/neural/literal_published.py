@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 import torch
 from torch.nn import functional
 
+from arcfleet.neural.batch import NUM_PLAIN
+
 if TYPE_CHECKING:
     from torch import Tensor
 
@@ -48,12 +50,12 @@ def _features(
     model: PublishedDaam, batch: ArcBatch, state: State, b: int, c: int, i: int
 ) -> Tensor:
     """F_t of arc i, Table 1: is_depot, cost, demand, MDS, |e|, allow_serve."""
-    static = batch.features[b, i].double()
+    static, mds = batch.features[b, i, :3], batch.features[b, i, NUM_PLAIN:]
     if model.config.inputs == "gat":
-        static = torch.cat([static[:3], torch.zeros(2 * model.config.mds_dimensions)])
+        mds = torch.zeros_like(mds)
     way = _edge(batch, b, int(state.previous[b, c]), i)
     changing = [way, float(state.unserved[b, c, i])]
-    return torch.cat([static.double(), torch.tensor(changing, dtype=torch.float64)])
+    return torch.cat([static.double(), mds, torch.tensor(changing, dtype=torch.float64)])
 
 
 def _initial(model: PublishedDaam, batch: ArcBatch, state: State, b: int, c: int) -> Tensor:

@@ -23,7 +23,7 @@ from arcfleet.neural.train.steps import LearningForm
 from arcfleet.paper.baselines.train import TRAININGS, train_baseline
 from tests.neural.batches import MDS, random_batch
 from tests.neural.labelled_towns import labelled_file
-from tests.neural.test_narrow import LooksAtAll
+from tests.neural.test_decoding import LooksAtAll
 from tests.tiny_model import tiny_model_file
 
 if TYPE_CHECKING:
@@ -41,7 +41,6 @@ STOPS = {
     "daam": Stop(iterations=1),
     "daam-greedy": Stop(iterations=1),
     "daam-sample": Stop(iterations=30),  # more than are drawn whole
-    "hybrid": Stop(iterations=50),
 }
 
 

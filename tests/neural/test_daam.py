@@ -12,6 +12,7 @@ from torch.nn import functional
 
 from arcfleet.errors import OptionError
 from arcfleet.neural import env as process
+from arcfleet.neural.batch import NUM_PLAIN
 from arcfleet.neural.checkpoint import SHIPPED_MODEL, read_model_info
 from arcfleet.neural.env import State
 from arcfleet.neural.model import CHANGING_FEATURES, STATIC_FEATURES, Daam, DaamConfig
@@ -67,7 +68,7 @@ def test_the_defaults_are_the_shipped_model() -> None:
 
 
 def test_every_feature_has_a_column_of_weights() -> None:
-    model, columns = make_model(), 3 + 2 * MDS + len(STATIC_FEATURES)
+    model, columns = make_model(), NUM_PLAIN + 2 * MDS + len(STATIC_FEATURES)
     assert model.static.weight.shape == (SMALL.width, columns)
     assert model.changing.weight.shape == (SMALL.width, len(CHANGING_FEATURES))
 

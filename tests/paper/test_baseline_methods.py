@@ -21,11 +21,12 @@ from arcfleet.errors import (
 from arcfleet.instance import Instance, Link
 from arcfleet.methods import METHODS, load_for_method, usable_methods
 from arcfleet.network import Network
-from arcfleet.neural import strategies as proposals
+from arcfleet.neural import decoding_run, windows
 from arcfleet.neural.checkpoint import MODEL_TYPES
+from arcfleet.neural.evaluation import decode_dataset
 from arcfleet.neural.solver import load_for_solving
-from arcfleet.neural.strategies import Decoding, decode_dataset
 from arcfleet.neural.windows import windowed_rollout
+from arcfleet.paper.strategies import BEAMS
 from arcfleet.search.result import Result
 from arcfleet.solution.plan import from_plan
 from tests.neural.labelled_towns import labelled_file
@@ -122,8 +123,8 @@ def test_large_instances_go_through_windows(
         seen += 1
         return windowed_rollout(*arguments, tasks=8, **options)
 
-    monkeypatch.setattr(proposals, "MOST_TASKS_AT_ONCE", 10)
-    monkeypatch.setattr(proposals, "windowed_rollout", narrow)
+    monkeypatch.setattr(windows, "MOST_TASKS_AT_ONCE", 10)
+    monkeypatch.setattr(decoding_run, "windowed_rollout", narrow)
     result = solve(instance, method, model=models[method])
     assert check(instance, result.solution).ok
     assert seen == 1
@@ -150,10 +151,10 @@ def test_limits_of_the_instance(method: str, models: dict[str, Path]) -> None:
         solve(full, method, model=models[method])
 
 
-@pytest.mark.parametrize("decoding", ["greedy", "greedy-optimised", "recipe", "sample"])
+@pytest.mark.parametrize("decoding", ["as-decoded", "greedy", BEAMS.name, "sampling"])
 @pytest.mark.parametrize("kind", BASELINES)
 def test_tables_can_be_made(
-    kind: str, decoding: Decoding, models: dict[str, Path], dataset: Dataset
+    kind: str, decoding: str, models: dict[str, Path], dataset: Dataset
 ) -> None:
     loaded = load_for_solving(models[kind], "cpu", kind)
     decoded = decode_dataset(loaded, dataset, 5, decoding, samples=3, keep=range(5))

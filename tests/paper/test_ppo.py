@@ -27,7 +27,7 @@ from arcfleet.paper.ppo import (
     ppo,
     t_quantile,
 )
-from tests.neural.toy_batches import ring, toy_batch, toy_model
+from tests.neural.batches import network_batch, ring, toy_model
 from tests.neural.train.quick import TUNING, assert_same, metrics, stop_at, tune
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ def test_a_weak_model_gets_better(folder: Path, tmp_path: Path) -> None:
 
 def test_an_advantage_is_that_of_its_own_decision(tmp_path: Path) -> None:
     """The rollout starts with it; the baseline's is greedy, from the same state."""
-    batch = toy_batch([Network(ring([2, 3, 1, 1, 2])), Network(ring([1, 1, 2]))])
+    batch = network_batch([Network(ring([2, 3, 1, 1, 2])), Network(ring([1, 1, 2]))])
     data = InstanceSet(name="toy", batch=batch, full=False, facts={})
     settings: dict[str, Any] = {"steps": 1, "flip_axes": False}
     config = config_from(PpoConfig, {**settings, "samples": 2, "decision_steps": 3})

@@ -27,8 +27,8 @@ PINS = HERE / "pins.json"
 
 SEEDS = (1, 2)
 #: Where a method is not named, its default stop counts.
-ITERATIONS = {"ruin-recreate": 500, "maens": 300, "daam-sample": 8, "hybrid": 200}
-LEARNED_METHODS = ("daam", "daam-greedy", "daam-sample", "hybrid", "s2v-dqn", "vrp-dl")
+ITERATIONS = {"ruin-recreate": 500, "maens": 300, "daam-sample": 8}
+LEARNED_METHODS = ("daam", "daam-greedy", "daam-sample", "s2v-dqn", "vrp-dl")
 #: Instances for learned methods; every one small.
 LEARNED_INSTANCES = (
     "01-small",

@@ -37,9 +37,9 @@ class Network:
     Parameters
     ----------
     instance
-        The problem.
+        Instance to build the network of.
     threads
-        Threads for the shortest paths.
+        Number of threads for the shortest paths.
 
     Attributes
     ----------
@@ -52,9 +52,9 @@ class Network:
     arc_start, arc_end
         Terminals where service starts and ends.
     arc_service_cost, arc_demand
-        What serving costs, and takes of the capacity.
+        Service cost and demand of each arc.
     arc_twin
-        The same task in the other direction; -1 if there is none.
+        Inverse arc: the same task in the other direction; -1 if there is none.
     terminal_nodes
         Position in `instance.nodes` of each terminal.
     distances

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, get_args
 
 import torch
 
@@ -13,8 +13,9 @@ from arcfleet.errors import OptionError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from arcfleet.neural.train.config import Precision
+Precision = Literal["auto", "float32", "bfloat16"]
 
+PRECISIONS: tuple[Precision, ...] = get_args(Precision)
 
 _NAMES = re.compile(r"auto|cpu|cuda(:(0|[1-9]\d{0,3}))?")
 

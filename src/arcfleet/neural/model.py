@@ -290,6 +290,10 @@ def at_least_single(values: Tensor) -> Tensor:
 # --------------------------------------------------------------------------- network
 
 
+#: Added by the norms to what they divide by.
+EPSILON = 1e-6
+
+
 class EncoderLayer(nn.Module):
     """Multi-head attention, then a feed-forward net; skip and norm after each.
 
@@ -304,10 +308,10 @@ class EncoderLayer(nn.Module):
         self.heads = heads
         self.query_key_value = nn.Linear(width, 3 * width, bias=False)
         self.out = nn.Linear(width, width, bias=False)
-        self.attention_norm = nn.RMSNorm(width, eps=1e-6)
+        self.attention_norm = nn.RMSNorm(width, eps=EPSILON)
         self.widen = nn.Linear(width, feed_forward)
         self.narrow = nn.Linear(feed_forward, width)
-        self.feed_forward_norm = nn.RMSNorm(width, eps=1e-6)
+        self.feed_forward_norm = nn.RMSNorm(width, eps=EPSILON)
 
     def forward(self, hidden: Tensor, visible: Tensor | None) -> Tensor:
         """Compute new embeddings, (rows, arcs, width).
@@ -326,10 +330,10 @@ class EncoderLayer(nn.Module):
             hidden,
             mixed,
             self.out.weight,
-            (self.attention_norm.weight, 1e-6),
+            (self.attention_norm.weight, EPSILON),
             (self.widen.weight, self.widen.bias),
             (self.narrow.weight, self.narrow.bias),
-            (self.feed_forward_norm.weight, 1e-6),
+            (self.feed_forward_norm.weight, EPSILON),
         )  # (rows, arcs, width)
         return result
 

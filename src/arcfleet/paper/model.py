@@ -50,8 +50,17 @@ Norm = Literal["batch", "rms"]
 
 NORMS: tuple[Norm, ...] = get_args(Norm)
 
+#: is_depot, cost and demand: the columns of Table 1 beside the MDS coordinates.
+NUM_TABLE_1 = 3
+
 #: |e| from the previous arc, and allow_serve: the columns of Table 1 that change.
 NUM_CHANGING = 2
+
+
+def table_1_features(batch: ArcBatch) -> Tensor:
+    """Return the static features of Table 1, (batch, arcs, 3 + 2 d), none of later ones."""
+    parts = batch.features[..., :NUM_TABLE_1], batch.features[..., NUM_PLAIN:]
+    return torch.cat(parts, dim=-1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -252,7 +261,7 @@ class PublishedDaam(AttentionModel):
         self.config = config
         width = config.width
         # W of Eq. 5, its static and its changing columns apart.
-        num_static = NUM_PLAIN + 2 * config.mds_dimensions
+        num_static = NUM_TABLE_1 + 2 * config.mds_dimensions
         self.static = nn.Linear(num_static, width, bias=config.inputs == "mds")
         self.changing = nn.Linear(NUM_CHANGING, width, bias=False)
         if config.inputs != "mds":
@@ -284,10 +293,9 @@ class PublishedDaam(AttentionModel):
         if padded is None:
             padded = not batch.is_full
         dtype = self.static.weight.dtype
-        features = batch.features  # (batch, arcs, 3 + 2 d)
+        features = table_1_features(batch)  # (batch, arcs, 3 + 2 d)
         if self.config.inputs == "gat":
-            features = features.clone()
-            features[..., NUM_PLAIN:] = 0
+            features[..., NUM_TABLE_1:] = 0
         static = self.static(features.to(dtype))[:, None]  # (batch, 1, arcs, width)
         scores = None
         if self.config.inputs != "mds":

@@ -27,11 +27,11 @@ class PathScanningSettings:
     Parameters
     ----------
     choice
-        How ties between equally near arcs are broken.
+        Rule that breaks ties between equally near arcs.
     trigger
-        When a route begins to refuse arcs.
+        Condition under which a route begins to refuse arcs.
     filter
-        Which arcs it then still accepts.
+        Rule for the arcs that it then still accepts.
     alpha
         Number of mean demands that must fit into the remaining capacity for a route to
         accept any arc.

@@ -53,7 +53,7 @@ class Result:
     iterations
         Number of iterations.
     stopped_by
-        What ended the search: a limit of `Stop`, "stop rule" or "interrupt".
+        Reason for the end of the search: a limit of `Stop`, "stop rule" or "interrupt".
     history
         Each better plan, in the order found.
     """

@@ -134,7 +134,7 @@ class RunContext:
         iterations
             Number of iterations.
         stopped_by
-            What ended the search.
+            Reason for the end of the search.
         history
             Each better plan, in the order found.
         """
@@ -159,14 +159,14 @@ class Incumbent:
     network
         Network that is searched on.
     context
-        What the method was given.
+        Context of the run.
 
     Attributes
     ----------
     solution
         Best plan so far; None while there is none.
     stopped_by
-        What ended the search; None while it goes on.
+        Reason for the end of the search; None while it goes on.
 
     Examples
     --------
@@ -280,7 +280,7 @@ def run_engine(
     network
         Network that it searches on.
     context
-        What the method was given.
+        Context of the run.
     engine_started
         `time.perf_counter()` when the engine was constructed.
     """

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 import torch
+from arcfleet.neural.train.trials import BestPlans
 from safetensors.torch import load_file
 
 from arcfleet.errors import FileError, OptionError
@@ -30,10 +31,9 @@ from arcfleet.neural.train.finetune import Reinforce, finetune, rollout_costs
 from arcfleet.neural.train.pretrain import pretrain
 from arcfleet.neural.train.run import RunFolder
 from arcfleet.neural.train.steps import leave_one_out, states_at
-from arcfleet.neural.train.trials import BestPlans
 from arcfleet.paper.ppo import Proximal
+from tests.neural.batches import MDS, network_batch, ring, toy_model
 from tests.neural.labelled_towns import joined_file, labelled_file
-from tests.neural.toy_batches import MDS_DIMENSIONS, ring, toy_batch, toy_model
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -296,11 +296,9 @@ def test_by_default_samples_are_anchored(folder: Path, tmp_path: Path) -> None:
 
 def toy_run(kind: Any, tmp_path: Path, **settings: Any) -> tuple[Any, InstanceSet]:
     """A run on two rings with a model in float64, whose parts can be looked at."""
-    batch = toy_batch([Network(ring([2, 3, 1, 1, 2])), Network(ring([1, 1, 2]))])
+    batch = network_batch([Network(ring([2, 3, 1, 1, 2])), Network(ring([1, 1, 2]))])
     data = InstanceSet(name="toy", batch=batch, full=False, facts={})
-    sizes = DaamConfig(
-        width=16, layers=1, heads=2, feed_forward=16, mds_dimensions=MDS_DIMENSIONS
-    )
+    sizes = DaamConfig(width=16, layers=1, heads=2, feed_forward=16, mds_dimensions=MDS)
     config = FinetuneConfig(model=sizes, steps=1, flip_axes=False, **settings)
     folder = RunFolder(tmp_path / "toy", {"config": {}}, resume=False)
     model = toy_model().float()
@@ -351,7 +349,7 @@ def test_samples_and_the_greedy_plan_as_baselines(tmp_path: Path) -> None:
 
 
 def test_best_plans_are_plans_and_only_get_better() -> None:
-    batch = toy_batch([Network(ring([2, 3, 1, 1, 2])), Network(ring([1, 1, 2]))])
+    batch = network_batch([Network(ring([2, 3, 1, 1, 2])), Network(ring([1, 1, 2]))])
     kept = BestPlans(batch)
     assert len(kept.known) == 0
     found = []
@@ -468,7 +466,7 @@ def test_tours_cost_what_the_same_routes_do() -> None:
     for route_cost in (0, 1000):
         # Two streets fill a vehicle: with dear routes it is never sent home earlier.
         network = Network(ring([2] * 6, capacity=4, route_cost=route_cost))
-        batch = toy_batch([network])
+        batch = network_batch([network])
         first = [a for a in range(1, network.num_arcs) if network.arc_twin[a] > a]
         returning = [first[0], first[1], 0, first[2], first[3], 0, first[4], first[5], 0]
         tour = [*first, 0]

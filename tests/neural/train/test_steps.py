@@ -26,7 +26,7 @@ from arcfleet.neural.train.steps import (
     reinforce_loss,
     states_at,
 )
-from tests.neural.toy_batches import ring, toy_batch, toy_model
+from tests.neural.batches import network_batch, ring, toy_model
 from tests.strategies import connected_instances
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def walked(batch: ArcBatch, arcs: torch.Tensor, capacity_mask: bool) -> list[Sta
 def test_states_are_those_of_the_walk(
     instances: list[Instance], capacity_mask: bool
 ) -> None:
-    batch = toy_batch([Network(instance) for instance in instances])
+    batch = network_batch([Network(instance) for instance in instances])
     arcs = sample(
         toy_model(), batch, 3, generator=seeded(0), capacity_mask=capacity_mask
     ).arcs
@@ -80,7 +80,7 @@ def test_rollouts_go_on_from_any_state(
     instances: list[Instance], capacity_mask: bool, before: int
 ) -> None:
     """A greedy plan taken up in the middle ends as it would have."""
-    batch = toy_batch([Network(instance) for instance in instances])
+    batch = network_batch([Network(instance) for instance in instances])
     model = toy_model()
     whole = greedy(model, batch, capacity_mask=capacity_mask)
     state = reset(batch)
@@ -100,7 +100,7 @@ def test_rollouts_go_on_from_any_state(
 
 
 def test_samples_from_states_finish_every_plan() -> None:
-    batch = toy_batch([Network(ring([2, 3, 1, 1])), Network(ring([1, 1]))])
+    batch = network_batch([Network(ring([2, 3, 1, 1])), Network(ring([1, 1]))])
     model = toy_model()
     arcs = sample(model, batch, 2, generator=seeded(1)).arcs
     state, _ = states_at(batch, arcs, torch.tensor([0, 1, 3]).expand(2, 2, 3))
@@ -147,7 +147,7 @@ def test_choices_of_all_buckets_together_stand_for_all() -> None:
 
 @pytest.mark.parametrize("temperature", [1.0, 0.3])
 def test_log_probabilities_add_up_to_the_plans(temperature: float) -> None:
-    batch = toy_batch([Network(ring([2, 3, 1, 1])), Network(ring([1, 1]))])
+    batch = network_batch([Network(ring([2, 3, 1, 1])), Network(ring([1, 1]))])
     model = toy_model()
     generator = torch.Generator().manual_seed(0)
     plans = sample(model, batch, 3, generator=generator, temperature=temperature)

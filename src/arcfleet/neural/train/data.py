@@ -13,7 +13,7 @@ from torch.nn import functional
 from arcfleet.datasets.dataset import Dataset
 from arcfleet.datasets.labels import MADE_BY, labels_path, open_labels
 from arcfleet.errors import FileError, OptionError
-from arcfleet.neural.batch import batch_from_dataset
+from arcfleet.neural.batch import batch_from_arrays
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -167,8 +167,8 @@ def _prepared(
 ) -> ArcBatch:
     if count == 0:
         raise FileError(dataset.path, "expected instances to learn from, found none")
-    return batch_from_dataset(
-        dataset, np.arange(count), device=device, mds_dimensions=mds_dimensions
+    return batch_from_arrays(
+        dataset.padded(np.arange(count)), device=device, mds_dimensions=mds_dimensions
     )
 
 

@@ -18,15 +18,14 @@ import torch
 from arcfleet.errors import ArcfleetError, FileError, OptionError
 from arcfleet.neural.batch import bucket_sizes, buckets
 from arcfleet.neural.checkpoint import save_model
-from arcfleet.neural.decoding import greedy
+from arcfleet.neural.decoding_run import DecodingRun
 from arcfleet.neural.device import (
     expected_to_fit,
     is_out_of_memory,
     working_on,
     working_type,
 )
-from arcfleet.neural.kernels.cuda_graph import fastest_wrap
-from arcfleet.neural.plans import as_decoded, split_plans
+from arcfleet.neural.strategies import STRATEGIES
 from arcfleet.neural.train.config import AnyConfig
 from arcfleet.neural.train.distributed import ALONE, World
 
@@ -165,16 +164,18 @@ class Metrics:
 
 @torch.no_grad()
 def validate(model: Policy, labelled: LabelledSet, *, threads: int = 1) -> Gaps:
-    """Compare greedy rollouts of all instances with their labels."""
-    rollout = greedy(model, labelled.batch, wrap=fastest_wrap(labelled.batch.real.device))
+    """Compare greedy rollouts of all instances with their labels.
+
+    The two strategies share one rollout.
+    """
+    run = DecodingRun(model, labelled.batch, threads=threads)
     label = labelled.plans.cost.double().cpu()
-    decoded = as_decoded(labelled.batch, rollout)
-    optimised = split_plans(
-        labelled.batch, rollout, choose_directions=True, threads=threads
-    )
+    decoded = STRATEGIES["as-decoded"].decode(run)
+    optimised = STRATEGIES["greedy"].decode(run)
     costs = (torch.as_tensor(plans.costs).double().cpu() for plans in (decoded, optimised))
     # A label that costs 0 counts as 1, so that the mean stays a number.
     unit = label.clamp(min=1)
+    # (instances, 1): greedy has one sample
     return Gaps(*(100 * ((cost[:, 0] - label) / unit).mean().item() for cost in costs))
 
 

@@ -6,7 +6,6 @@ import os
 import signal
 import threading
 import time
-import warnings
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,13 +14,12 @@ import pytest
 import torch
 
 from arcfleet import Failure, Instance, Link, Result, Stop, check, read, solve, solve_many
-from arcfleet.errors import FileError, OptionError, WithoutLearnedPlanWarning
+from arcfleet.errors import FileError, OptionError
 from arcfleet.methods import DAAM_METHODS
 from arcfleet.network import Network
-from arcfleet.neural import solver
-from arcfleet.neural import solver as many
-from arcfleet.neural import strategies as proposals
-from arcfleet.neural.solver import improve_job
+from arcfleet.neural import solver, windows
+from arcfleet.neural.decoding_run import DecodingRun
+from arcfleet.neural.solver import start_run
 from arcfleet.workers import child_seed
 from tests.tiny_model import tiny_model_file
 
@@ -29,10 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from arcfleet.batch import BatchProgress
-    from arcfleet.neural.decoding import OnStep
-    from arcfleet.neural.model import Daam
-    from arcfleet.neural.solver import HybridJob
-    from arcfleet.search import ProgressCallback
+    from arcfleet.neural.solver import LoadedModel
 
 # Whether a short limit leaves time for a learned plan is the machine's business; the tests
 # of the warning ask for it.
@@ -58,7 +53,6 @@ STOPS = {
     "daam": Stop(iterations=1),
     "daam-greedy": Stop(iterations=1),
     "daam-sample": Stop(iterations=7),
-    "hybrid": Stop(iterations=50),
 }
 
 
@@ -102,22 +96,11 @@ def test_outcomes_are_in_order_and_as_alone(
             assert outcome.iterations == 7
 
 
-def test_the_number_of_workers_changes_no_plan(model: Path) -> None:
-    given = [VILLAGE, SMALL, MIXED]
-    one, two = (
-        solve_many(given, "hybrid", stop=Stop(iterations=80), model=model, workers=workers)
-        for workers in (1, 2)
-    )
-    plans = [[x.solution for x in xs if isinstance(x, Result)] for xs in (one, two)]
-    assert plans[0] == plans[1]
-    assert len(plans[0]) == 3
-
-
 def test_batches_hold_instances_of_similar_size() -> None:
     village, small = Network(read(VILLAGE)), Network(read(SMALL))
     idle = Network(IDLE)
     networks = [village, small, idle, village, small, village]
-    batches = list(many._batches(list(enumerate(networks))))  # noqa: SLF001
+    batches = list(solver._batches(list(enumerate(networks))))  # noqa: SLF001
     assert [[number for number, _ in batch] for batch in batches] == [
         [2],
         [1, 4],
@@ -128,7 +111,7 @@ def test_batches_hold_instances_of_similar_size() -> None:
 def test_large_instances_stand_alone_and_do_not_wait(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(proposals, "MOST_TASKS_AT_ONCE", 20)
+    monkeypatch.setattr(windows, "MOST_TASKS_AT_ONCE", 20)
     given = [read(SMALL), read(VILLAGE), read(SMALL), read(VILLAGE), IDLE]
     drawn: list[int] = []
 
@@ -137,7 +120,7 @@ def test_large_instances_stand_alone_and_do_not_wait(
             drawn.append(number)
             yield number, instance
 
-    groups = many._groups(draw(), lambda *_: None)  # noqa: SLF001
+    groups = solver._groups(draw(), lambda *_: None)  # noqa: SLF001
     seen = [([number for number, _ in group], len(drawn)) for group in groups]
     assert seen == [([1], 2), ([3], 4), ([4], 5), ([0, 2], 5)]
 
@@ -146,10 +129,10 @@ def test_instances_held_at_a_time_are_bounded(monkeypatch: pytest.MonkeyPatch) -
     small, village = read(SMALL), read(VILLAGE)
     given = [small, small, village, small, small, small]
     terminals = len(Network(small).terminal_nodes)
-    for name, bound in (("_MOST_HELD", 2), ("_MOST_HELD_SQUARES", 2 * terminals**2)):
+    for name, most in (("_MOST_HELD", 2), ("_MOST_HELD_SQUARES", 2 * terminals**2)):
         with monkeypatch.context() as patch:
-            patch.setattr(many, name, bound)
-            groups = many._groups(enumerate(given), lambda *_: None)  # noqa: SLF001
+            patch.setattr(solver, name, most)
+            groups = solver._groups(enumerate(given), lambda *_: None)  # noqa: SLF001
             numbers = [[number for number, _ in group] for group in groups]
         pairs = [[0, 1], [2, 3], [4, 5]]
         assert numbers == (pairs if name == "_MOST_HELD" else [[0, 1], [2], [3, 4], [5]])
@@ -163,16 +146,12 @@ def test_no_plan_within_the_fleet_is_a_failure(model: Path) -> None:
         name="tight", nodes=tuple(range(1, 7)), links=links, depot=1, capacity=10
     )
     for method in DAAM_METHODS:
-        with warnings.catch_warnings(record=True) as told:
-            warnings.simplefilter("always")
-            outcomes = solve_many(
-                [replace(tight, fleet_limit=2), tight, replace(tight, fleet_limit=3)],
-                method,
-                stop=STOPS[method],
-                model=model,
-            )
-        told_of = [warning.category for warning in told]
-        assert told_of == [WithoutLearnedPlanWarning] * (method == "hybrid")
+        outcomes = solve_many(
+            [replace(tight, fleet_limit=2), tight, replace(tight, fleet_limit=3)],
+            method,
+            stop=STOPS[method],
+            model=model,
+        )
         first, *others = outcomes
         assert isinstance(first, Failure)
         assert "at most 2 routes" in first.message
@@ -199,15 +178,14 @@ def test_seconds_are_those_of_the_batch(model: Path) -> None:
     assert len({x.seconds for x in outcomes if isinstance(x, Result)}) == 1
 
 
-@pytest.mark.parametrize("method", ["daam-sample", "hybrid"])
-def test_interrupt_keeps_what_there_is(method: str, model: Path) -> None:
+def test_interrupt_keeps_what_there_is(model: Path) -> None:
     def interrupt(progress: BatchProgress) -> None:
         if progress.finished == 1:
             threading.Timer(1.5, os.kill, (os.getpid(), signal.SIGINT)).start()
 
     outcomes = solve_many(
         ["none.dat", SMALL, VILLAGE],
-        method,
+        "daam-sample",
         stop=Stop(seconds=60.0),
         model=model,
         progress=interrupt,
@@ -240,13 +218,13 @@ def test_batches_too_large_for_the_memory_are_halved(
 ) -> None:
     sizes: list[int] = []
 
-    def make(model: Daam, networks: Sequence[Network], *rest: Any, **options: Any) -> Any:
+    def start(loaded: LoadedModel, networks: Sequence[Network], **options: Any) -> Any:
         sizes.append(len(networks))
         if len(networks) > most:
             raise kind(text)
-        return proposals.Proposer(model, networks, *rest, **options)
+        return start_run(loaded, networks, **options)
 
-    monkeypatch.setattr(solver, "Proposer", make)
+    monkeypatch.setattr(solver, "start_run", start)
     outcomes = solve_many([read(SMALL)] * 5, "daam-greedy", model=model)
     assert max(sizes[1:]) <= 3
     if most:
@@ -262,12 +240,12 @@ def test_batches_too_large_for_the_memory_are_halved(
 def test_a_mistake_in_one_batch_does_not_lose_the_others(
     model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def make(model: Daam, networks: Sequence[Network], *rest: Any, **options: Any) -> Any:
+    def start(loaded: LoadedModel, networks: Sequence[Network], **options: Any) -> Any:
         if len(networks) == 2:
             raise RuntimeError("oh")
-        return proposals.Proposer(model, networks, *rest, **options)
+        return start_run(loaded, networks, **options)
 
-    monkeypatch.setattr(solver, "Proposer", make)
+    monkeypatch.setattr(solver, "start_run", start)
     given = [SMALL, VILLAGE, SMALL]
     first, second, third = solve_many(given, "daam", model=model)
     assert isinstance(second, Result)
@@ -276,67 +254,19 @@ def test_a_mistake_in_one_batch_does_not_lose_the_others(
     assert isinstance(third, Failure)
 
 
-def require_learned(instance: Instance, outcome: Result | Failure, model: Path) -> None:
-    assert isinstance(outcome, Result)
-    assert (outcome.instance.name, outcome.method) == (instance.name, "hybrid")
-    assert outcome.stopped_by == "interrupt"
-    assert outcome.cost <= solve(instance, "daam-greedy", model=model).cost
-    assert outcome.history[0].seconds <= outcome.seconds
-    assert check(instance, outcome.solution).ok
-
-
-def test_an_interrupted_search_keeps_the_learned_plans(
-    model: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def interrupt(job: HybridJob, progress: ProgressCallback) -> Result:
-        signal.raise_signal(signal.SIGINT)
-        return improve_job(job, progress)
-
-    monkeypatch.setattr(many, "improve_job", interrupt)
-    given = [replace(read(VILLAGE), name=str(number)) for number in range(4)]
-    outcomes = solve_many(given, "hybrid", stop=Stop(seconds=600.0), model=model)
-    for instance, outcome in zip(given, outcomes, strict=True):
-        require_learned(instance, outcome, model)
-    # Only the first was searched on.
-    iterations = [x.iterations for x in outcomes if isinstance(x, Result)]
-    assert iterations[0] > 1
-    assert iterations[1:] == [1, 1, 1]
-
-
-def test_interrupted_workers_keep_the_learned_plans(model: Path) -> None:
-    given = [replace(read(VILLAGE), name=str(number)) for number in range(4)]
-
-    def interrupt(progress: BatchProgress) -> None:
-        if progress.finished == 1:
-            os.kill(os.getpid(), signal.SIGINT)
-
-    small, *villages = solve_many(
-        [read(SMALL), *given],  # the small one is searched first and meets the target
-        "hybrid",
-        stop=Stop(seconds=600.0, target_cost=40),
-        model=model,
-        workers=2,
-        progress=interrupt,
-    )
-    assert isinstance(small, Result)
-    assert small.stopped_by == "target_cost"
-    for instance, outcome in zip(given, villages, strict=True):
-        require_learned(instance, outcome, model)
-
-
 @pytest.mark.parametrize("method", DAAM_METHODS)
 def test_an_interrupt_ends_the_decoding_at_once(
     method: str, model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     steps: list[int] = []
 
-    def greedy(self: object, on_step: OnStep) -> None:
+    def greedy(self: object) -> None:
         steps.append(0)
         signal.raise_signal(signal.SIGINT)
         steps.append(1)
 
-    monkeypatch.setattr(proposals.Proposer, "greedy", greedy)
-    monkeypatch.setattr(proposals.Proposer, "of_views", greedy)
+    monkeypatch.setattr(DecodingRun, "greedy", greedy)
+    monkeypatch.setattr(DecodingRun, "augmented_greedy", greedy)
     first, second, other = solve_many([SMALL, SMALL, VILLAGE], method, model=model)
     assert steps == [0]
     for outcome in (first, second):

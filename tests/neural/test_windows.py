@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -15,9 +16,17 @@ import arcfleet
 from arcfleet.errors import OptionError
 from arcfleet.network import Network
 from arcfleet.neural import env as process
+from arcfleet.neural import windows
 from arcfleet.neural.model import Daam
-from arcfleet.neural.strategies import MOST_TASKS_AT_ONCE
-from arcfleet.neural.windows import look, window_scale, windowed_rollout, with_scale
+from arcfleet.neural.plans import NO_PLAN, Plans
+from arcfleet.neural.windows import (
+    MOST_TASKS_AT_ONCE,
+    has_short_routes,
+    look,
+    window_scale,
+    windowed_rollout,
+    with_scale,
+)
 from tests.neural.batches import (
     MDS,
     network_batch,
@@ -219,3 +228,15 @@ def test_plans_a_city(tmp_path: Path) -> None:
     report = arcfleet.check(city, result.solution)
     assert report.ok, report.faults
     assert report.cost == result.cost
+
+
+def test_short_routes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(windows, "MOST_TASKS_AT_ONCE", 5)
+    arcs = np.arange(1, 8, dtype=np.int32)[None, None]
+    starts = np.zeros((1, 1, 7), dtype=np.bool_)
+    costs = np.ones((1, 1), dtype=np.int64)
+    for places, are_short in (([0, 2, 4], True), ([0, 1, 4], False), ([0, 3], False)):
+        some = starts.copy()
+        some[0, 0, places] = True
+        assert has_short_routes(Plans(arcs, some, costs)) == are_short
+        assert not has_short_routes(Plans(arcs, some, np.full_like(costs, NO_PLAN)))

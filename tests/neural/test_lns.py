@@ -1,4 +1,4 @@
-"""Routes of good plans drawn anew, group by group."""
+"""Neural LNS: groups of routes, destroyed and repaired."""
 
 from __future__ import annotations
 
@@ -14,27 +14,20 @@ from hypothesis import strategies as st
 from arcfleet.errors import OptionError
 from arcfleet.instance.instance import Link
 from arcfleet.network import Network
-from arcfleet.neural import strategies as redraw_module
+from arcfleet.neural import lns
 from arcfleet.neural.batch import NUM_PLAIN
 from arcfleet.neural.decoding import Rollout, draw_seeds, greedy
+from arcfleet.neural.lns import destroy_and_repair, group_routes
 from arcfleet.neural.plans import (
     NO_PLAN,
     Plans,
     as_decoded,
-    best_so_far,
     merge,
     split_plans,
 )
-from arcfleet.neural.strategies import (
-    WHOLE,
-    destroy_and_repair,
-    group_routes,
-    neural_lns,
-    round_size,
-    sample_plans,
-)
+from arcfleet.neural.sampling import sample_plans
+from tests.neural.batches import MDS, network_batch, ring, toy_model
 from tests.neural.judge import judge
-from tests.neural.toy_batches import MDS_DIMENSIONS, ring, toy_batch, toy_model
 from tests.strategies import connected_instances
 
 if TYPE_CHECKING:
@@ -53,7 +46,7 @@ def decoded(batch: ArcBatch, seed: int = 1) -> Plans:
     return as_decoded(batch, greedy(toy_model(seed), batch))
 
 
-def redrawn(*arguments: Any, **options: Any) -> Plans:
+def repaired(*arguments: Any, **options: Any) -> Plans:
     return merge(*destroy_and_repair(*arguments, **options))
 
 
@@ -72,15 +65,15 @@ def in_order(batch: ArcBatch) -> Plans:
     st.booleans(),
     st.integers(0, 2**62),
 )
-def test_what_is_drawn_anew_are_plans_that_get_no_dearer(
+def test_repaired_plans_are_valid_and_never_cost_more(
     instances: list[Instance], samples: int, group_tasks: int, own_unit: bool, seed: int
 ) -> None:
     networks = [Network(instance) for instance in instances]
-    batch = toy_batch(networks)
+    batch = network_batch(networks)
     before = decoded(batch)
     seeds = seeds_of(len(batch), seed)
     options: dict[str, Any] = {"group_tasks": group_tasks, "own_unit": own_unit}
-    after = redrawn(toy_model(2), batch, before, samples, seeds, **options)
+    after = repaired(toy_model(2), batch, before, samples, seeds, **options)
     assert after.costs.shape == (len(batch), samples)
     judge(networks, after)
     along = np.concatenate([before.costs, after.costs], axis=1)
@@ -89,7 +82,7 @@ def test_what_is_drawn_anew_are_plans_that_get_no_dearer(
     # Whose they are does not matter: each alone gets the same.
     for row in range(len(batch)):
         one = [row]
-        alone = redrawn(
+        alone = repaired(
             toy_model(2),
             batch.select(torch.tensor(one)),
             before.at(one),
@@ -104,12 +97,12 @@ def test_groups_get_better_side_by_side() -> None:
     # Routes of three streets of a ring. The model is random, so that each draw of a group
     # has a chance to be as bad as any; the sum of the best of all is what counts.
     networks = [Network(ring([2] * 12, capacity=6))]
-    batch = toy_batch(networks)
+    batch = network_batch(networks)
     # The streets far from each other: 1, 5, 9, 2, 6, ...
     arcs = torch.arange(1, 25, 2).view(3, 4).T.reshape(1, 1, -1)
     rollout = Rollout(arcs, torch.zeros(1, 1))
     before = split_plans(batch, rollout, choose_directions=False)
-    after = redrawn(toy_model(3), batch, before, 64, seeds_of(1), group_tasks=6)
+    after = repaired(toy_model(3), batch, before, 64, seeds_of(1), group_tasks=6)
     judge(networks, after)
     assert after.costs[0, -1] < before.costs[0, 0]
     # More than one group has changed: no single one explains all services that moved.
@@ -129,7 +122,7 @@ def test_groups_get_better_side_by_side() -> None:
 
 
 class Asked(NamedTuple):
-    """What `redraw` asked to be drawn."""
+    """What was asked to be sampled."""
 
     parts: ArcBatch
     samples: int
@@ -146,7 +139,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[Asked]:
         noted.append(Asked(batch, samples, seeds))
         return sample_plans(policy, batch, samples, seeds, **options)
 
-    monkeypatch.setattr(redraw_module, "sample_plans", noting)
+    monkeypatch.setattr(lns, "sample_plans", noting)
     return noted
 
 
@@ -154,23 +147,23 @@ def test_a_group_may_not_have_more_routes_than_it_had(asked: list[Asked]) -> Non
     # Seven streets need three vehicles; the first may have four, the second any number.
     rings = [ring([1] * 7, capacity=3, fleet_limit=limit) for limit in (4, None)]
     networks = [Network(instance) for instance in rings]
-    batch = toy_batch(networks)
+    batch = network_batch(networks)
     before = in_order(batch)
     assert before.starts_route.sum(2).tolist() == [[3], [3]]
-    judge(networks, redrawn(toy_model(1), batch, before, 20, seeds_of(2), group_tasks=4))
+    judge(networks, repaired(toy_model(1), batch, before, 20, seeds_of(2), group_tasks=4))
     # Two routes and one.
     assert asked[0].parts.fleet_limit.tolist() == [2, 1, 0, 0]
 
 
-def test_no_plans_are_drawn_anew_as_a_whole(asked: list[Asked]) -> None:
+def test_what_breaks_the_fleet_limit_is_sampled_as_a_whole(asked: list[Asked]) -> None:
     # Three vehicles of 5 for demands of 3 and 2: in turns they fit, 3 3 3 2 2 2 does not.
     networks = [Network(ring([3, 2, 3, 2, 3, 2], capacity=5, fleet_limit=3))] * 2
-    batch = toy_batch(networks)
+    batch = network_batch(networks)
     arcs = torch.tensor([[[1, 3, 5, 7, 9, 11]], [[1, 5, 9, 3, 7, 11]]])
     before = split_plans(batch, Rollout(arcs, torch.zeros(2, 1)), choose_directions=True)
     assert before.costs[0, 0] != NO_PLAN == before.costs[1, 0]
     before.starts_route[1] = True  # routes that do not count
-    after = redrawn(toy_model(1), batch, before, 200, seeds_of(2), group_tasks=2)
+    after = repaired(toy_model(1), batch, before, 200, seeds_of(2), group_tasks=2)
     judge(networks, after)
     assert (after.costs[:, -1] != NO_PLAN).all()
     assert after.costs[1, 0] == NO_PLAN  # until a draw had it
@@ -183,8 +176,8 @@ def test_an_instance_without_tasks_stays_as_it_is() -> None:
     some = ring([2] * 6)
     links = tuple(Link(tail=x.tail, head=x.head, cost=x.cost) for x in some.links)
     networks = [Network(some), Network(replace(some, links=links)), Network(some)]
-    batch = toy_batch(networks)
-    after = redrawn(toy_model(1), batch, decoded(batch), 2, seeds_of(3), group_tasks=3)
+    batch = network_batch(networks)
+    after = repaired(toy_model(1), batch, decoded(batch), 2, seeds_of(3), group_tasks=3)
     judge(networks, after)
     assert after.costs[1].tolist() == [0, 0]
     assert (after.arcs[1] == 0).all()
@@ -193,9 +186,9 @@ def test_an_instance_without_tasks_stays_as_it_is() -> None:
 def test_parts_are_seen_in_the_unit_of_the_instance_or_in_their_own(
     asked: list[Asked],
 ) -> None:
-    batch = toy_batch([Network(ring([2] * 9)), Network(ring([2] * 6))])
+    batch = network_batch([Network(ring([2] * 9)), Network(ring([2] * 6))])
     for own_unit in (False, True):
-        redrawn(
+        repaired(
             toy_model(1),
             batch,
             decoded(batch),
@@ -213,51 +206,20 @@ def test_parts_are_seen_in_the_unit_of_the_instance_or_in_their_own(
         # Service costs in that unit, coordinates around their middle; demands stay.
         costs = own.service_cost[row] / own.scale[row]
         assert own.features[row, :, 1].tolist() == pytest.approx(costs.tolist())
-        ends = own.features[row, :, NUM_PLAIN:].view(-1, 2, MDS_DIMENSIONS)
+        ends = own.features[row, :, NUM_PLAIN:].view(-1, 2, MDS)
         middle = ends[1:][real[1:]].mean((0, 1))
-        assert middle.tolist() == pytest.approx([0] * MDS_DIMENSIONS, abs=1e-5)
+        assert middle.tolist() == pytest.approx([0] * MDS, abs=1e-5)
         assert (own.features[row][~real] == 0).all()
     assert own.features[..., 2].tolist() == theirs.features[..., 2].tolist()
 
 
 def test_wrong_arguments() -> None:
-    batch = toy_batch([Network(ring([2] * 6))])
+    batch = network_batch([Network(ring([2] * 6))])
     plans = decoded(batch)
     with pytest.raises(OptionError, match="expected one plan of each instance"):
-        redrawn(toy_model(1), batch, merge(plans, plans), 1, seeds_of(1))
+        repaired(toy_model(1), batch, merge(plans, plans), 1, seeds_of(1))
     with pytest.raises(OptionError, match="groups of at least 1 task"):
-        redrawn(toy_model(1), batch, plans, 1, seeds_of(1), group_tasks=0)
-
-
-def test_plans_are_drawn_whole_first_and_then_anew(asked: list[Asked]) -> None:
-    networks = [Network(ring([2] * 45)), Network(ring([2] * 5))]
-    batch, model, seeds = toy_batch(networks), toy_model(1), seeds_of(2)
-    few = merge(*neural_lns(model, batch, WHOLE - 1, seeds))
-    whole = merge(*sample_plans(model, batch, WHOLE - 1, seeds))
-    assert few.costs.tolist() == whole.costs.tolist()
-    asked.clear()
-    plans = merge(*neural_lns(model, batch, WHOLE + 7, seeds))
-    judge(networks, plans)
-    assert plans.costs.shape == (2, WHOLE + 7)
-    assert [each.samples for each in asked] == [WHOLE, 4, 3]
-    # All that is drawn has a seed of its own.
-    used = torch.cat([each.seeds for each in asked]).tolist()
-    assert len(set(used)) == len(used) > 6
-    # What is drawn anew goes on from the best: it never gets dearer.
-    least = plans.costs[:, :WHOLE].min(1)
-    along = np.concatenate([least[:, None], plans.costs[:, WHOLE:]], axis=1)
-    assert (np.diff(along, axis=1) <= 0).all()
-
-
-def test_small_instances_are_drawn_whole_alone(asked: list[Asked]) -> None:
-    batch = toy_batch([Network(ring([2] * 9)), Network(ring([2] * 5))])
-    plans = merge(*neural_lns(toy_model(1), batch, WHOLE + 7, seeds_of(2)))
-    assert [each.samples for each in asked] == [WHOLE + 7]
-    assert plans.costs.shape == (2, WHOLE + 7)
-
-
-def test_very_many_draws_have_few_groupings() -> None:
-    assert [round_size(samples) for samples in (1, 16, 64, 1024)] == [4, 4, 4, 64]
+        repaired(toy_model(1), batch, plans, 1, seeds_of(1), group_tasks=0)
 
 
 @settings(max_examples=60)
@@ -269,7 +231,7 @@ def test_very_many_draws_have_few_groupings() -> None:
 def test_every_route_is_in_one_group(
     instances: list[Instance], most: int, seed: int
 ) -> None:
-    batch = toy_batch([Network(instance) for instance in instances])
+    batch = network_batch([Network(instance) for instance in instances])
     plans = decoded(batch)
     arcs = torch.as_tensor(plans.arcs[:, 0]).long()
     starts = torch.as_tensor(plans.starts_route[:, 0])
@@ -290,7 +252,7 @@ def test_every_route_is_in_one_group(
 
 def test_groups_are_of_neighbours() -> None:
     # Six routes of one street each, at 0, 1, 10, 11, 20 and 21 on the first axis.
-    batch = toy_batch([Network(ring([4] * 6))])
+    batch = network_batch([Network(ring([4] * 6))])
     places = torch.tensor([0.0, 1.0, 10.0, 11.0, 20.0, 21.0])
     features = torch.zeros_like(batch.features)
     features[0, 1:, NUM_PLAIN] = places.repeat_interleave(2)
@@ -307,17 +269,3 @@ def test_groups_are_of_neighbours() -> None:
         all_of_them = group_routes(batch, arcs, starts, seeds_of(1, seed), 6)
         assert all_of_them.routes.tolist() == [6]
     assert len(orders) > 1  # which route comes first is drawn by chance
-
-
-@given(st.lists(st.lists(st.integers(-1, 5), min_size=4, max_size=4), min_size=1))
-def test_best_so_far(costs: list[list[int]]) -> None:
-    numbers = np.array(costs, dtype=np.int64)
-    arcs = np.tile(np.arange(4, dtype=np.int32)[:, None], (len(costs), 1, 2))
-    found = best_so_far(Plans(arcs, arcs > 1, numbers))
-    for row, given_costs in enumerate(costs):
-        for copy in range(4):
-            until = [x if x != NO_PLAN else 99 for x in given_costs[: copy + 1]]
-            first = until.index(min(until))
-            assert found.costs[row, copy] == given_costs[first]
-            assert found.arcs[row, copy].tolist() == [first, first]
-            assert found.starts_route[row, copy].tolist() == [first > 1] * 2

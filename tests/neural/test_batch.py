@@ -1,3 +1,5 @@
+"""Batches of instances: both builders, augmentations, dropped arcs, buckets."""
+
 from __future__ import annotations
 
 from dataclasses import fields, replace
@@ -18,20 +20,28 @@ from arcfleet.network import Network, node_distances
 from arcfleet.neural import batch as module
 from arcfleet.neural.batch import (
     ArcBatch,
+    as_instances,
     batch_from_arrays,
-    batch_from_dataset,
     batch_from_networks,
+    bucket_sizes,
+    buckets,
     flip_axes,
-    mirrored,
+    present_arcs,
+    shrink,
+    with_signs,
 )
+from arcfleet.neural.env import State, action_mask
 from arcfleet.neural.geometry import MOST_LANDMARKS, classical_mds, landmark_nodes
 from arcfleet.streets.files import read_map
 from arcfleet.streets.scene import SceneRules, cut_scene
+from tests.neural.batches import random_batch, random_rollout
+from tests.neural.test_daam import SMALL, exact, make_model
 from tests.shared_data import maps_dir
 from tests.strategies import connected_instances
 
 if TYPE_CHECKING:
     from pathlib import Path
+
 
 #: What is the same however an instance was prepared.
 PLACELESS = (
@@ -67,7 +77,7 @@ def assert_same(found: ArcBatch, expected: ArcBatch) -> None:
 
 def test_arrays_and_networks_give_the_same(dataset: Dataset) -> None:
     indices = [7, 0, 11, 3]
-    found = batch_from_dataset(dataset, indices, device="cpu")
+    found = batch_from_arrays(dataset.padded(indices), device="cpu")
     expected = from_instances([dataset[index] for index in indices])
     assert_same(found, expected)
     assert found.num_tasks.tolist() == [30] * 4
@@ -76,8 +86,8 @@ def test_arrays_and_networks_give_the_same(dataset: Dataset) -> None:
 
 
 def test_chunks_change_nothing(dataset: Dataset) -> None:
-    whole = batch_from_dataset(dataset, range(12), device="cpu")
-    parts = batch_from_dataset(dataset, range(12), device="cpu", chunk=5)
+    whole = batch_from_arrays(dataset.padded(range(12)), device="cpu")
+    parts = batch_from_arrays(dataset.padded(range(12)), device="cpu", chunk=5)
     for field in fields(ArcBatch):
         assert torch.equal(getattr(whole, field.name), getattr(parts, field.name))
 
@@ -96,11 +106,11 @@ def test_sets_beyond_the_landmarks_give_the_same_either_way(
 ) -> None:
     monkeypatch.setattr(module, "MOST_LANDMARKS", 20)
     monkeypatch.setattr(module, "landmark_nodes", partial(landmark_nodes, most=20))
-    found = batch_from_dataset(dataset, range(3), device="cpu")
+    found = batch_from_arrays(dataset.padded(range(3)), device="cpu")
     expected = from_instances([dataset[index] for index in range(3)])
     assert_same(found, expected)
     monkeypatch.undo()
-    exact = batch_from_dataset(dataset, range(3), device="cpu")
+    exact = batch_from_arrays(dataset.padded(range(3)), device="cpu")
     assert not torch.allclose(found.features, exact.features, atol=1e-3)
 
 
@@ -173,7 +183,7 @@ def test_networks_are_placed_together(
     batch = batch_from_networks(networks, device="cpu", threads=2)
     assert calls == ([5] if entries is None else [1] * 5)
     assert threads_used == {2}
-    assert_same(batch, batch_from_dataset(dataset, range(5), device="cpu"))
+    assert_same(batch, batch_from_arrays(dataset.padded(range(5)), device="cpu"))
 
 
 def test_small_and_large_networks_share_a_batch(
@@ -251,17 +261,19 @@ def test_units_do_not_matter_for_a_set(dataset: Dataset) -> None:
 
 @pytest.mark.parametrize("dimensions", [0, 2, 40])
 def test_any_number_of_coordinates(dataset: Dataset, dimensions: int) -> None:
-    found = batch_from_dataset(dataset, [2, 5], device="cpu", mds_dimensions=dimensions)
+    found = batch_from_arrays(
+        dataset.padded([2, 5]), device="cpu", mds_dimensions=dimensions
+    )
     expected = from_instances([dataset[2], dataset[5]], dimensions)
     assert found.features.shape[2] == 3 + 2 * dimensions
     assert torch.allclose(found.features, expected.features, atol=1e-5)
-    eight = batch_from_dataset(dataset, [2, 5], device="cpu").features
+    eight = batch_from_arrays(dataset.padded([2, 5]), device="cpu").features
     both = min(dimensions, 8)
     assert torch.allclose(found.features[..., 3 : 3 + both], eight[..., 3 : 3 + both])
 
 
 def test_arc_ends_at_one_node_share_its_coordinates(dataset: Dataset) -> None:
-    batch = batch_from_dataset(dataset, range(4), device="cpu")
+    batch = batch_from_arrays(dataset.padded(range(4)), device="cpu")
     start, end = batch.features[..., 3:11], batch.features[..., 11:]
     rows = torch.arange(4)[:, None]
     two_way = batch.inverse != torch.arange(batch.num_arcs)
@@ -277,7 +289,7 @@ def flips(before: Tensor, after: Tensor) -> Tensor:
 
 
 def test_axes_flip_alike_at_both_ends(dataset: Dataset) -> None:
-    batch = batch_from_dataset(dataset, range(12), device="cpu")
+    batch = batch_from_arrays(dataset.padded(range(12)), device="cpu")
     flipped = flip_axes(batch, torch.Generator().manual_seed(1))
     assert torch.equal(flipped.features[..., :3], batch.features[..., :3])
     start = flips(batch.features[..., 3:11], flipped.features[..., 3:11])
@@ -289,17 +301,18 @@ def test_axes_flip_alike_at_both_ends(dataset: Dataset) -> None:
     assert torch.equal(again.features, flipped.features)
 
 
-def test_a_mirror_flips_every_axis_and_nothing_else(dataset: Dataset) -> None:
-    batch = batch_from_dataset(dataset, range(3), device="cpu")
-    view = mirrored(batch)
-    assert torch.equal(view.features[..., :3], batch.features[..., :3])
-    assert torch.equal(view.features[..., 3:], -batch.features[..., 3:])
-    assert torch.equal(mirrored(view).features, batch.features)
-    assert view.distance is batch.distance
+def test_signs_flip_their_axis_and_nothing_else(dataset: Dataset) -> None:
+    batch = batch_from_arrays(dataset.padded(range(3)), device="cpu")
+    signs = -torch.ones(3, batch.num_axes)
+    flipped = with_signs(batch, signs)
+    assert torch.equal(flipped.features[..., :3], batch.features[..., :3])
+    assert torch.equal(flipped.features[..., 3:], -batch.features[..., 3:])
+    assert torch.equal(with_signs(flipped, signs).features, batch.features)
+    assert flipped.distance is batch.distance
 
 
 def test_no_instances_make_an_empty_batch(dataset: Dataset) -> None:
-    assert len(batch_from_dataset(dataset, [], device="cpu")) == 0
+    assert len(batch_from_arrays(dataset.padded([]), device="cpu")) == 0
     assert len(batch_from_networks([], device="cpu")) == 0
 
 
@@ -330,3 +343,77 @@ def test_a_real_map_with_more_nodes_than_landmarks() -> None:
     ways = batch.incoming()[0]
     corr = np.corrcoef(np.stack([apart.flatten().numpy(), ways.flatten().numpy()]))
     assert corr[0, 1] > 0.8
+
+
+@given(
+    tasks=st.lists(st.integers(1, 6), min_size=1, max_size=3),
+    mixed=st.booleans(),
+    seed=st.integers(0, 99),
+)
+def test_gives_the_same_logits(tasks: list[int], mixed: bool, seed: int) -> None:
+    model = make_model(SMALL).double()
+    batch = exact(random_batch(tasks, mixed=mixed, seed=seed))
+    generator = torch.Generator().manual_seed(seed)
+    states, chosen = random_rollout(
+        batch, capacity_mask=True, generator=generator, samples=2
+    )
+    for moment, state in enumerate(states[:-1]):
+        length = batch.num_arcs + 1
+        choice = chosen[..., moment]
+        alone, rows = as_instances(state)
+        shrunk = shrink(batch, alone, length, rows)
+        small, small_state = shrunk.batch, shrunk.state
+        small_choice = shrunk.slot.gather(1, choice.reshape(-1, 1))
+        with torch.no_grad():
+            usual = model(model.prepare(batch), state, action_mask(batch, state))
+            found = model(
+                model.prepare(small), small_state, action_mask(small, small_state)
+            )
+        assert small.real.sum() <= batch.real.sum() * 2
+        usual, found = usual.flatten(0, 1), found[:, 0]
+        for row in range(len(usual)):
+            # Arcs keep their order, so those that are allowed come one after the other.
+            torch.testing.assert_close(
+                found[row][found[row].isfinite()],
+                usual[row][usual[row].isfinite()],
+                rtol=0,
+                atol=1e-10,
+            )
+        torch.testing.assert_close(
+            found.gather(1, small_choice)[:, 0],
+            usual.gather(1, choice.reshape(-1, 1))[:, 0],
+            rtol=0,
+            atol=1e-10,
+        )
+
+
+@pytest.mark.parametrize("mixed", [False, True])
+def test_every_state_has_one_bucket_that_holds_it(mixed: bool) -> None:
+    batch = random_batch([90, 30], mixed=mixed, seed=3)
+    found = buckets(batch)
+    assert [bucket.length for bucket in found] == [48, 88, 128, 168, 208]
+    assert list(range(1, 91)) == sorted(
+        left for bucket in found for left in range(bucket.above + 1, bucket.most + 1)
+    )
+    assert bucket_sizes(batch, found).tolist() == [46, 27, 20, 20, 7]
+    states, _ = random_rollout(
+        batch, capacity_mask=True, generator=torch.Generator().manual_seed(1), samples=3
+    )
+    once = (batch.inverse >= torch.arange(batch.num_arcs))[:, None]
+    lengths: set[int] = set()
+    for state in states:
+        alone, rows = as_instances(state)
+        left = (state.unserved & once).sum(-1).flatten()  # tasks of each plan
+        arcs = present_arcs(alone).sum(1)
+        for bucket in found:
+            here = (left > bucket.above) & (left <= bucket.most)
+            if not here.any():
+                continue
+            assert int(arcs[here].max()) <= bucket.length
+            lengths.add(bucket.length)
+            small = shrink(
+                batch, State(*(part[here] for part in alone)), bucket.length, rows[here]
+            )
+            assert small.batch.num_arcs == bucket.length
+            assert torch.equal(small.batch.real.sum(1), arcs[here])  # nothing was cut off
+    assert len(lengths) == 5

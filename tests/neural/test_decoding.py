@@ -1,7 +1,10 @@
+"""The decoding loop: greedy, sampling and beam search."""
+
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
@@ -11,20 +14,39 @@ from torch.nn import functional
 
 from arcfleet.errors import OptionError
 from arcfleet.network import Network
-from arcfleet.neural.decoding import beam, greedy, gumbel_noise, sample
+from arcfleet.neural import decoding
+from arcfleet.neural.decoding import (
+    FastPolicy,
+    beam,
+    decoding_model,
+    default_chunk,
+    greedy,
+    gumbel_noise,
+    sample,
+)
 from arcfleet.neural.env import State, action_mask, finished, reset, step
+from arcfleet.neural.model import Daam, DaamConfig
 from arcfleet.neural.plans import as_decoded
+from tests.neural.batches import MDS, network_batch, random_batch, ring, toy_model
 from tests.neural.judge import judge
-from tests.neural.toy_batches import ring, toy_batch, toy_model
+from tests.neural.test_daam import SMALL, exact, make_model
 from tests.strategies import connected_instances
 
 if TYPE_CHECKING:
     from arcfleet.instance.instance import Instance
     from arcfleet.neural.batch import ArcBatch
     from arcfleet.neural.decoding import Advance, Carry, Policy, Rollout, Wrap
-    from arcfleet.neural.model import Daam, Prepared
+    from arcfleet.neural.model import Prepared
 
     Sequence = tuple[int, ...]
+    from collections.abc import Callable
+
+    from torch import Tensor
+
+    from arcfleet.neural.decoding import View
+    from arcfleet.neural.env import State
+
+    Decode = Callable[[Policy, ArcBatch], Rollout]
 
 
 def all_plans(
@@ -65,7 +87,7 @@ def networks_of(*sizes: int) -> list[Network]:
 
 @pytest.mark.parametrize("capacity_mask", [True, False])
 def test_a_wide_beam_finds_all_plans_in_order(capacity_mask: bool) -> None:
-    batch = toy_batch([Network(ring([2, 3, 1]))])
+    batch = network_batch([Network(ring([2, 3, 1]))])
     model = toy_model()
     expected = all_plans(model, batch, capacity_mask=capacity_mask)
     rollout = beam(model, batch, 400, capacity_mask=capacity_mask)
@@ -83,7 +105,7 @@ def test_a_wide_beam_finds_all_plans_in_order(capacity_mask: bool) -> None:
 @pytest.mark.parametrize("capacity_mask", [True, False])
 @pytest.mark.parametrize("width", [2, 5])
 def test_beams_differ_and_carry_their_probability(capacity_mask: bool, width: int) -> None:
-    batch = toy_batch(networks_of(6, 4, 9))
+    batch = network_batch(networks_of(6, 4, 9))
     model = toy_model(2)
     rollout = beam(model, batch, width, capacity_mask=capacity_mask)
     prepared = model.prepare(batch)
@@ -106,7 +128,7 @@ def test_beams_differ_and_carry_their_probability(capacity_mask: bool, width: in
     st.lists(connected_instances(max_extra_links=4), min_size=1, max_size=3), st.booleans()
 )
 def test_a_beam_of_one_is_greedy(instances: list[Instance], capacity_mask: bool) -> None:
-    batch = toy_batch([Network(instance) for instance in instances])
+    batch = network_batch([Network(instance) for instance in instances])
     model = Watched(toy_model(), 1.0)
     first, second = (
         greedy(model, batch, capacity_mask=capacity_mask),
@@ -152,7 +174,7 @@ class Watched(Tempered):
 
 @pytest.mark.parametrize("temperature", [1.0, 2.5])
 def test_samples_come_as_often_as_the_policy_says(temperature: float) -> None:
-    batch = toy_batch([Network(ring([2, 3]))])
+    batch = network_batch([Network(ring([2, 3]))])
     model = toy_model(3)
 
     expected = all_plans(Tempered(model, temperature), batch, capacity_mask=True)
@@ -179,7 +201,7 @@ def test_samples_come_as_often_as_the_policy_says(temperature: float) -> None:
 
 
 def test_distinct_starts_are_drawn_without_replacement() -> None:
-    batch = toy_batch(networks_of(8, 5))
+    batch = network_batch(networks_of(8, 5))
     model = toy_model(3)
     first = reset(batch)
     chance = model(model.prepare(batch), first, action_mask(batch, first))[:, 0].softmax(-1)
@@ -208,7 +230,7 @@ def test_distinct_starts_are_drawn_without_replacement() -> None:
 
 def test_where_starts_are_too_few_some_are_drawn_twice() -> None:
     networks = [Network(ring([2])), *networks_of(4)]
-    batch = toy_batch(networks)
+    batch = network_batch(networks)
     generator = torch.Generator().manual_seed(1)
     drawn = sample(toy_model(3), batch, 11, generator=generator, distinct_starts=True)
     starts = drawn.arcs[:, :, 0].tolist()
@@ -218,7 +240,7 @@ def test_where_starts_are_too_few_some_are_drawn_twice() -> None:
 
 
 def test_distinct_starts_want_empty_plans() -> None:
-    batch = toy_batch(networks_of(3))
+    batch = network_batch(networks_of(3))
     with pytest.raises(OptionError, match="expected empty plans for distinct starts"):
         sample(
             toy_model(),
@@ -231,7 +253,7 @@ def test_distinct_starts_want_empty_plans() -> None:
 
 
 def test_a_seed_gives_the_same_plans_and_another_gives_others() -> None:
-    batch = toy_batch(networks_of(5, 8))
+    batch = network_batch(networks_of(5, 8))
     model = toy_model()
 
     def draw(seed: int) -> torch.Tensor:
@@ -273,7 +295,7 @@ def decoded(
 @pytest.mark.parametrize("capacity_mask", [True, False])
 @pytest.mark.parametrize("chunk", [1, 2])
 def test_chunks_change_nothing(capacity_mask: bool, chunk: int) -> None:
-    batch = toy_batch(networks_of(5, 3, 7, 6, 7))
+    batch = network_batch(networks_of(5, 3, 7, 6, 7))
     model = toy_model()
     whole = decoded(model, batch, capacity_mask, None)
     parts = decoded(model, batch, capacity_mask, chunk)
@@ -286,9 +308,9 @@ def test_chunks_change_nothing(capacity_mask: bool, chunk: int) -> None:
 def test_padding_changes_nothing(capacity_mask: bool) -> None:
     networks = networks_of(3, 8, 5)
     model = toy_model()
-    together = decoded(model, toy_batch(networks), capacity_mask, None)
+    together = decoded(model, network_batch(networks), capacity_mask, None)
     for row, network in enumerate(networks):
-        alone = toy_batch([network])
+        alone = network_batch([network])
         assert sequences(greedy(model, alone, capacity_mask=capacity_mask)) == sequences(
             together[0], row
         )
@@ -307,7 +329,7 @@ def test_padding_does_not_change_distinct_starts(samples: int) -> None:
     def draw(networks: list[Network], seeds: torch.Tensor) -> Rollout:
         return sample(
             model,
-            toy_batch(networks),
+            network_batch(networks),
             samples,
             generator=torch.Generator(),
             seeds=seeds,
@@ -321,7 +343,7 @@ def test_padding_does_not_change_distinct_starts(samples: int) -> None:
 
 
 def test_steps_are_told_and_may_be_ended() -> None:
-    batch = toy_batch(networks_of(12, 12))
+    batch = network_batch(networks_of(12, 12))
     told: list[tuple[int, int]] = []
     greedy(toy_model(), batch, chunk=1, on_step=lambda *steps: told.append(steps))
     assert told == sorted(told)
@@ -336,7 +358,7 @@ def test_steps_are_told_and_may_be_ended() -> None:
 
 
 def test_a_step_can_be_wrapped() -> None:
-    batch = toy_batch(networks_of(4))
+    batch = network_batch(networks_of(4))
     calls = 0
 
     def wrap(advance: Advance) -> Advance:
@@ -353,7 +375,7 @@ def test_a_step_can_be_wrapped() -> None:
 
 def test_a_step_is_one_graph_of_tensors() -> None:
     # With fullgraph, whatever asks the device for a value is an error.
-    batch = toy_batch(networks_of(4, 3))
+    batch = network_batch(networks_of(4, 3))
     model = toy_model()
 
     def wrap(advance: Advance) -> Advance:
@@ -375,7 +397,7 @@ def test_a_step_is_one_graph_of_tensors() -> None:
 
 def test_nothing_to_serve_is_a_plan_without_steps() -> None:
     full = networks_of(3)[0]
-    batch = toy_batch([full, full])
+    batch = network_batch([full, full])
     batch.real[1, 1:] = False
     for rollout in decoded(toy_model(), batch, True, None)[:2]:
         assert not rollout.arcs[1].any()
@@ -383,7 +405,7 @@ def test_nothing_to_serve_is_a_plan_without_steps() -> None:
 
 
 def test_wrong_numbers_are_refused() -> None:
-    batch = toy_batch(networks_of(3))
+    batch = network_batch(networks_of(3))
     model = toy_model()
     generator = torch.Generator()
     with pytest.raises(OptionError, match="width"):
@@ -413,3 +435,106 @@ def test_noise_is_gumbel_and_independent() -> None:
     ]:
         pair = torch.stack([one.flatten(), other.flatten()])
         assert abs(float(torch.corrcoef(pair)[0, 1])) < 0.02
+
+
+CONFIG = DaamConfig(layers=1, mds_dimensions=MDS)
+
+
+class Indifferent:
+    """A policy that says nothing of its memory."""
+
+    def prepare(self, batch: ArcBatch) -> Any:
+        return batch
+
+    def __call__(self, prepared: Any, state: State, allowed: Tensor) -> Tensor:
+        return torch.where(allowed, 0.0, -torch.inf)
+
+
+def test_chunks_are_powers_of_two_that_fit() -> None:
+    batch = random_batch([30])
+    for samples in (1, 3, 1000):
+        chunk = default_chunk(Indifferent(), batch, samples)
+        assert chunk.bit_count() == 1
+        bytes_each = 4 * samples * batch.num_arcs * (6 * batch.num_arcs + 2048)
+        assert chunk == 1 or chunk * bytes_each <= decoding.CPU_BYTES
+        assert 2 * chunk * bytes_each > decoding.CPU_BYTES
+
+
+def test_larger_models_take_smaller_chunks() -> None:
+    batch = random_batch([30])
+    usual = default_chunk(Daam(CONFIG), batch, 1)
+    fast = FastPolicy(decoding_model(Daam(CONFIG)), compiled=False)
+    assert usual == default_chunk(Indifferent(), batch, 1)
+    assert usual == default_chunk(fast, batch, 1)
+    wide = Daam(replace(CONFIG, width=512, feed_forward=2048))
+    assert default_chunk(wide, batch, 1) <= usual // 2
+
+
+def test_memory_that_torch_keeps_for_later_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    # So that a second call, which finds it kept, gets the same chunks as the first.
+    numbers = {"mem_get_info": (600, 1000), "memory_reserved": 300, "memory_allocated": 100}
+    for name, answer in numbers.items():
+        monkeypatch.setattr(torch.cuda, name, lambda device, answer=answer: answer)
+    assert decoding.free_bytes(torch.device("cuda:0")) == 800
+
+
+class LooksAtAll:
+    """The same policy, which does not say that it hides served arcs."""
+
+    def __init__(self, policy: Policy) -> None:
+        self.prepare = policy.prepare
+        self.policy = policy
+
+    def __call__(self, prepared: Any, state: State, allowed: Tensor) -> Tensor:
+        return self.policy(prepared, state, allowed)
+
+
+def _sampled(policy: Policy, batch: ArcBatch) -> Rollout:
+    generator = torch.Generator().manual_seed(5)
+    heat = torch.linspace(0.5, 2.0, len(batch))
+    return sample(policy, batch, 3, generator=generator, temperature=heat)
+
+
+def _sampled_from_distinct_starts(policy: Policy, batch: ArcBatch) -> Rollout:
+    generator = torch.Generator().manual_seed(5)
+    return sample(policy, batch, 3, generator=generator, distinct_starts=True)
+
+
+DECODINGS: dict[str, Decode] = {
+    "greedy": lambda policy, batch: greedy(policy, batch),
+    "unbound": lambda policy, batch: greedy(policy, batch, capacity_mask=False),
+    "sample": _sampled,
+    "distinct starts": _sampled_from_distinct_starts,
+    "beam": lambda policy, batch: beam(policy, batch, 3),
+    "beam, unbound": lambda policy, batch: beam(policy, batch, 2, capacity_mask=False),
+}
+
+
+@pytest.mark.parametrize("how", DECODINGS)
+@pytest.mark.parametrize("mixed", [False, True])
+def test_dropping_served_arcs_changes_nothing(
+    how: str, mixed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = make_model(SMALL).double()
+    batch = exact(random_batch([30, 22, 5], mixed=mixed, seed=4))
+    lengths: list[int] = []
+    drop = decoding.drop_served
+
+    def noted(*arguments: Any, **options: Any) -> tuple[View, Carry] | None:
+        smaller = drop(*arguments, **options)
+        if smaller is not None:
+            lengths.append(smaller[0].batch.num_arcs)
+        return smaller
+
+    monkeypatch.setattr(decoding, "drop_served", noted)
+    narrowed = DECODINGS[how](model, batch)
+    dropped = len(lengths)
+    assert dropped >= 3
+    assert lengths == sorted(lengths, reverse=True)
+    assert lengths[0] < batch.num_arcs
+    whole = DECODINGS[how](LooksAtAll(model), batch)
+    assert torch.equal(narrowed.arcs, whole.arcs)
+    torch.testing.assert_close(
+        narrowed.log_probability, whole.log_probability, rtol=0, atol=1e-8
+    )
+    assert len(lengths) == dropped  # the second drops none
