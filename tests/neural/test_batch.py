@@ -127,7 +127,7 @@ def test_arcs_are_those_of_the_network(instances: list[Instance]) -> None:
             values = getattr(batch, name)[row]
             assert values[:count].tolist() == getattr(network, f"arc_{name}").tolist()
             assert not values[count:].any()
-        inverses = [i if t < 0 else t for i, t in enumerate(network.arc_twin.tolist())]
+        inverses = [i if t < 0 else t for i, t in enumerate(network.arc_inverse.tolist())]
         assert batch.inverse[row].tolist() == [*inverses, *range(count, batch.num_arcs)]
         assert int(batch.num_tasks[row]) == network.num_tasks
         ends, starts = network.arc_end[:, None], network.arc_start

@@ -45,7 +45,7 @@ def _run(options: Namespace) -> int:
         **asdict(info.config),
         **{f"fact {name}": value for name, value in info.facts.items()},
     }
-    print_facts(facts, as_json=False)
+    print_facts(facts)
     return 0
 
 

@@ -220,7 +220,7 @@ def test_compare_takes_the_model_of_any_kind(
     capsys.readouterr()
     options = ("--methods", "daam-greedy,vrp-dl", "--model", models["s2v-dqn"])
     line = one_sentence(capsys, *command, *options)
-    assert "expected a model of one of the kinds daam, vrp-dl" in line
+    assert "expected a model of one of the types daam, vrp-dl" in line
 
 
 def test_bench_and_info(models: dict[str, Path], tmp_path: Path, capsys: Capture) -> None:
