@@ -107,24 +107,7 @@ class Config:
 
 
 def run(config: Config, watch: Watch) -> Report:
-    """Train models that differ in their inputs alike, and report their gaps.
-
-    Parameters
-    ----------
-    config
-        Inputs and settings.
-    watch
-        Callbacks.
-
-    Raises
-    ------
-    OptionError
-        If inputs are unknown, scales do not match, or settings are wrong.
-    FileError
-        If a file is missing or damaged, or a run in the folder has other settings.
-    KeyboardInterrupt
-        If a training run was stopped; the same call goes on.
-    """
+    """Train models that differ in their inputs alike, and report their gaps."""
     require_packages("training")
     pretraining = _settings(config, "pretrain")
     finetuning = _settings(config, "finetune")
@@ -300,13 +283,7 @@ def _train(
 
 
 def ablation_report(series: Sequence[Series]) -> Report:
-    """Lay out the costs of models that differ in their inputs, scale by scale.
-
-    Raises
-    ------
-    OptionError
-        If there is nothing to report.
-    """
+    """Lay out the costs of models that differ in their inputs, scale by scale."""
     tables = columns_of(series)
     used = [x for t in tables for x in t.series]
     best = {t.name: t.best_known for t in tables}

@@ -33,15 +33,7 @@ Config = RowsConfig
 
 
 def run(config: Config, watch: Watch) -> Report:
-    """Measure run times, and report them.
-
-    Parameters
-    ----------
-    config
-        Inputs and settings.
-    watch
-        Callbacks.
-    """
+    """Measure run times, and report them."""
     series = measure_rows(config, watch, alone=(False, True))
     return write_report(runtime_report(series), config.out, figures=config.figures)
 
@@ -51,11 +43,6 @@ def runtime_report(series: Sequence[Series]) -> Report:
 
     A search works on one instance with one thread, whether others run beside it or not, so
     its time for one instance is measured in either case.
-
-    Raises
-    ------
-    OptionError
-        If there is nothing to report, or rows were measured in several ways.
     """
     measured = [x for x in series if x.row != LABELS]
     if not measured:

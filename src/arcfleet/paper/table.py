@@ -33,27 +33,13 @@ Config = RowsConfig
 
 
 def run(config: Config, watch: Watch) -> Report:
-    """Measure the rows of the paper's table, and report them.
-
-    Parameters
-    ----------
-    config
-        Inputs and settings.
-    watch
-        Callbacks.
-    """
+    """Measure the rows of the paper's table, and report them."""
     series = measure_rows(config, watch)
     return write_report(table_report(series), config.out, figures=config.figures)
 
 
 def table_report(series: Sequence[Series]) -> Report:
-    """Lay out series as the paper's table.
-
-    Raises
-    ------
-    OptionError
-        If there is nothing to report, or rows were measured in several ways.
-    """
+    """Lay out series as the paper's table."""
     tables = columns_of(series)
     used = [x for t in tables for x in t.series]
     paper = {t.name: t.paper_reference for t in tables}
