@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import tomllib
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path  # noqa: TC003 (the command line reads the types)
 from typing import TYPE_CHECKING, Any
 
@@ -301,9 +302,6 @@ def ablation_report(series: Sequence[Series]) -> Report:
         ticks=tuple(t.name for t in tables),
     )
 
-    def draw(path: Path, caption: str) -> None:
-        draw_panels([panel], path, caption)
-
     records = []
     for t in tables:
         for x in t.rows.values():
@@ -320,7 +318,7 @@ def ablation_report(series: Sequence[Series]) -> Report:
         ),
         details=checksums(used),
         records=tuple(records),
-        figures={"ablation": draw},
+        figures={"ablation": partial(draw_panels, [panel])},
     )
 
 

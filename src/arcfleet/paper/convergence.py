@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -115,11 +116,11 @@ def _validations(path: Path) -> dict[str, list[tuple[int, float, float]]]:
     for number, line in enumerate(lines, start=1):
         try:
             record = json.loads(line)
-            for name, gaps in record["gaps"].items() if "gaps" in record else ():
-                point = int(record["step"]), record["seconds"] / 60, 1.0 * gaps["greedy"]
-                found.setdefault(name, []).append(point)
             if "gaps" in record:
-                int(record["step"])
+                step, minutes = int(record["step"]), record["seconds"] / 60
+                for name, gaps in record["gaps"].items():
+                    point = (step, minutes, 1.0 * gaps["greedy"])
+                    found.setdefault(name, []).append(point)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             if number == len(lines):  # cut short by a kill
                 continue
@@ -144,23 +145,13 @@ def convergence_report(
     panels = []
     for set_name in dict.fromkeys(curve.set_name for curve in curves):
         chosen = [curve for curve in curves if curve.set_name == set_name]
-        for x_label, of_minutes in (("steps", False), ("minutes of training", True)):
-            lines = tuple(
-                Line(label=c.run, x=c.minutes if of_minutes else c.steps, y=c.gaps)
-                for c in chosen
-            )
-            panels.append(
-                Panel(
-                    title=set_name,
-                    x_label=x_label,
-                    y_label="validation gap, greedy, %",
-                    lines=lines,
-                )
-            )
-
-    def draw(path: Path, caption: str) -> None:
-        draw_panels(panels, path, caption)
-
+        by_step = tuple(Line(label=c.run, x=c.steps, y=c.gaps) for c in chosen)
+        by_minute = tuple(Line(label=c.run, x=c.minutes, y=c.gaps) for c in chosen)
+        y_label = "validation gap, greedy, %"
+        panels += [
+            Panel(title=set_name, x_label=x_label, y_label=y_label, lines=lines)
+            for x_label, lines in (("steps", by_step), ("minutes of training", by_minute))
+        ]
     section = Section(
         "Mean gap of greedy plans to the labels in percent, first and last validation",
         ["run", "set", "steps", "minutes", "first", "last"],
@@ -185,7 +176,7 @@ def convergence_report(
             for c in curves
             for s, m, g in zip(c.steps, c.minutes, c.gaps, strict=True)
         ),
-        figures={name: draw},
+        figures={name: partial(draw_panels, panels)},
     )
 
 

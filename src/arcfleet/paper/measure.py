@@ -208,7 +208,9 @@ class RowsConfig:
         Whether to run on tiny inputs instead, to see that all of it works.
     """
 
-    sets: tuple[Path, ...] = field(default=(), metadata={"positional": True})
+    sets: tuple[Path, ...] = field(
+        default=(), metadata={"positional": True, "metavar": "SET"}
+    )
     out: Path
     labelled: tuple[Path, ...] = ()
     selection: Selection = field(default_factory=Selection)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from arcfleet.errors import OptionError
@@ -21,7 +22,6 @@ from arcfleet.report.charts import Line, Panel, draw_panels
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from pathlib import Path
 
     from arcfleet.paper.commands import Watch
     from arcfleet.paper.series import Series
@@ -112,9 +112,6 @@ def runtime_report(series: Sequence[Series]) -> Report:
                 )
             )
 
-    def draw(path: Path, caption: str) -> None:
-        draw_panels(panels, path, caption)
-
     parallel = max(x.parallel for x in measured)
     return Report(
         name="runtime",
@@ -128,7 +125,7 @@ def runtime_report(series: Sequence[Series]) -> Report:
         ),
         details=checksums(measured),
         records=tuple(record_of(x) for x in measured),
-        figures={"runtime": draw},
+        figures={"runtime": partial(draw_panels, panels)},
     )
 
 

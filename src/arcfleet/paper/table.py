@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from functools import partial
 from typing import TYPE_CHECKING
 
 from arcfleet.paper.gaps import Column, best_known_text, columns_of, gaps_to, row_order
@@ -20,7 +21,6 @@ from arcfleet.report.charts import Line, Panel, draw_panels
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from pathlib import Path
 
     from arcfleet.paper.commands import Watch
     from arcfleet.paper.gaps import Compared
@@ -86,9 +86,6 @@ def table_report(series: Sequence[Series]) -> Report:
         of_gaps=True,
     )
 
-    def draw(path: Path, caption: str) -> None:
-        draw_panels([panel], path, caption)
-
     return Report(
         name="table",
         sections=tuple(section for section in sections if section.rows),
@@ -98,7 +95,7 @@ def table_report(series: Sequence[Series]) -> Report:
         ),
         details=checksums(used),
         records=tuple(records),
-        figures={"table": draw},
+        figures={"table": partial(draw_panels, [panel])},
     )
 
 
