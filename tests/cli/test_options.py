@@ -155,6 +155,10 @@ def test_options_over_the_file_over_the_usual(tmp_path: Path) -> None:
     assert made == Training(
         data=(Path("a"),), rate=1.0, seed=7, decay=0.1, hidden=9, model=Sizes(width=8)
     )
+    # The names of all settings differ, so that tables may be left out.
+    file.write_text('width = 8\ndata = ["a"]\n[small]\nheads = 3\n')
+    made = config_from(options("--config", file), Training)
+    assert (made.model, made.small) == (Sizes(width=8), Small(depth=2, heads=3))
 
 
 @pytest.mark.parametrize(
@@ -222,7 +226,7 @@ def test_help_is_the_first_sentence_and_the_default_of_the_dataclass() -> None:
         "--rate X learning rate; its decay (default: 0.0007)",
         "--decay D EMA decay (default: 0.5)",
         "--order {near,far} order of the routes (default: far)",
-        "--compile, --no-compile whether to use torch.compile at 100 % (default: no)",
+        "--compile, --no-compile whether to use torch.compile at 100 %",
         "model: --width N width of the embeddings (default: 128)",
         "small: --depth N number of layers (default: 2)",
     ):
@@ -244,6 +248,20 @@ def test_a_field_without_an_option_and_a_positional() -> None:
     assert config_from(given, Sets) == Sets((Path("a"), Path("b")))
     with pytest.raises(SystemExit):
         made.parse_args(["a", "--count", "3"])
+
+
+def test_positionals_that_may_be_left_out() -> None:
+    @dataclass(frozen=True)
+    class Sets:
+        model: Literal["a", "b"] = field(default="a", metadata={"positional": True})
+        sets: tuple[Path, ...] = field(default=(), metadata={"positional": True})
+
+    Sets.__annotations__.update(model=Literal["a", "b"], sets=tuple[Path, ...])
+    made = ArgumentParser()
+    add_config(made, Sets)
+    for words in ([], ["b"], ["b", "x", "y"]):
+        made_config = config_from(made.parse_args(words), Sets)
+        assert made_config == Sets((words or ["a"])[0], tuple(map(Path, words[1:])))  # type: ignore[arg-type]
 
 
 def test_places_in_the_west() -> None:

@@ -108,7 +108,7 @@ def test_directions_are_turned_where_it_pays() -> None:
     # Served against the ring, each street costs a drive round its two ends.
     network = Network(ring([1, 1, 1, 1]))
     batch = network_batch([network])
-    against = [int(network.arc_twin[arc]) for arc in (1, 3, 5, 7)]
+    against = [int(network.arc_inverse[arc]) for arc in (1, 3, 5, 7)]
     rollout = Rollout(torch.tensor([[[*against, 0]]]), torch.zeros(1, 1))
     kept = split_plans(batch, rollout, choose_directions=False)
     turned = split_plans(batch, rollout, choose_directions=True)

@@ -181,11 +181,11 @@ def add_config(
     for setting in _settings(config):
         field = setting.field
         name = setting.path
-        if name in skip or (only is not None and name not in only):
+        part, dot, _ = name.partition(".")
+        if name in skip or part in skip or (only is not None and name not in only):
             continue
         if not field.metadata.get("option", True):
             continue
-        part, dot, _ = name.partition(".")
         heading = field.metadata.get("group") or (part if dot else title)
         if field.metadata.get("positional", False):
             _add_option(parser, setting, toml=toml)
@@ -216,12 +216,13 @@ def config_from(
 def given_settings(options: Namespace, config: type[Any]) -> dict[str, Any]:
     """Return the settings of the TOML file and, over them, of the options.
 
-    Those of a field that is itself a dataclass are a mapping.
+    Those of a field that is itself a dataclass are a mapping; in the file they may also
+    stand outside its table.
     """
     file: Path | None = getattr(options, "config", None)
     settings: dict[str, Any] = {}
     if file is not None:
-        settings = read_toml(file)
+        settings = _in_tables(read_toml(file), config)
         try:
             _require_known(settings, config)
         except OptionError as error:
@@ -233,8 +234,8 @@ def given_options(options: Namespace, config: type[Any]) -> dict[str, Any]:
     """Return the settings of the options alone, as `given_settings` does."""
     given: dict[str, Any] = {}
     for setting in _settings(config):
-        if hasattr(options, setting.path):
-            value = getattr(options, setting.path)
+        value = getattr(options, setting.path, None)
+        if value is not None and value != []:
             table, _, name = setting.path.rpartition(".")
             of = given.setdefault(table, {}) if table else given
             of[name] = tuple(value) if _is_tuple(setting.type) else value
@@ -261,6 +262,8 @@ def make_config(config: type[Config], settings: Mapping[str, Any]) -> Config:
                     each.name: getattr(default, each.name) for each in fields(default)
                 } | dict(value)
             values[field.name] = _value(field.name, value, kind)
+        elif default is MISSING and is_dataclass(kind):
+            values[field.name] = make_config(kind, {})  # type: ignore[arg-type]
         elif default is MISSING:
             option = f"--{field.name.replace('_', '-')}"
             raise OptionError(f"expected {option}, or {field.name} in the file of --config")
@@ -288,6 +291,16 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise FileError(path, f"cannot be read ({error.strerror})") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise FileError(path, f"expected a TOML file, found: {error}") from None
+
+
+def _in_tables(settings: Mapping[str, Any], config: type[Any]) -> dict[str, Any]:
+    """Put the settings of nested dataclasses into their tables."""
+    paths = {setting.path.rpartition(".")[2]: setting.path for setting in _settings(config)}
+    placed: dict[str, Any] = {}
+    for name, value in settings.items():
+        table, _, _ = paths.get(name, "").rpartition(".")
+        placed = merged(placed, {table: {name: value}} if table else {name: value})
+    return placed
 
 
 def default_of(config: type[Any], name: str) -> Any:
@@ -379,10 +392,18 @@ def _add_option(target: Any, setting: _Setting, *, toml: bool) -> None:
         arguments["required"] = setting.default is MISSING and not toml
     member = _member(setting.type)
     if member is bool:
-        target.add_argument(flag, action=argparse.BooleanOptionalAction, **arguments)
+        # Without a file that may say yes, there is no need to say no.
+        plain = setting.default is False and not toml
+        action: Any = "store_true" if plain else argparse.BooleanOptionalAction
+        target.add_argument(flag, action=action, **arguments)
         return
+    may_be_left_out = "dest" not in arguments and setting.default is not MISSING
+    if may_be_left_out:
+        arguments["default"] = None  # argparse would parse any other one
     if _is_tuple(setting.type):
-        arguments["nargs"] = "+"
+        arguments["nargs"] = "*" if may_be_left_out else "+"
+    elif may_be_left_out:
+        arguments["nargs"] = "?"
     metavar = field.metadata.get("metavar")
     if get_origin(member) is Literal:
         arguments["choices"] = get_args(member)
@@ -397,17 +418,18 @@ def _help(text: str, default: Any) -> str:
     """Return the help of an option: the first sentence of the text, and the default."""
     text = re.split(r"(?<=[^.][.])\s", text, maxsplit=1)[0].rstrip(".")
     first = text.partition(" ")[0]
-    if re.fullmatch(r"[A-Z][a-z]*[,;]?", first):
+    if re.fullmatch(r"[A-Z][a-z]*(-[a-z]+)*[,;:]?", first):
         text = text[0].lower() + text[1:]
     text = text.replace("`", "")
-    if default is not MISSING and default is not None and default != () and default != "":
+    is_plain = default is MISSING or default is None or default is False
+    if not is_plain and default not in ((), ""):
         text += f"{' ' if text else ''}(default: {_shown(default)})"
     return text.replace("%", "%%")
 
 
 def _shown(value: Any) -> str:
     if isinstance(value, bool):
-        return "yes" if value else "no"
+        return "yes"
     if isinstance(value, tuple):
         return " ".join(map(_shown, value))
     return f"{value:g}" if isinstance(value, float) else str(value)

@@ -242,7 +242,7 @@ def _arcs_of_networks(networks: Sequence[Network]) -> ArcArrays:
     own = np.arange(width, dtype=np.int64)
     inverse = np.tile(own, (len(networks), 1))
     for row, network in enumerate(networks):
-        given = network.arc_twin
+        given = network.arc_inverse
         inverse[row, : len(given)] = np.where(given < 0, own[: len(given)], given)
     return ArcArrays(
         start=pad([n.arc_start for n in networks]),

@@ -228,8 +228,8 @@ def draw_minibatch(
     decision_steps: int,
     bucket: Bucket | None,
     flip: bool,
-    capacity_mask: bool,
     generator: Generator,
+    capacity_mask: bool = True,
 ) -> Minibatch:
     """Sample decision steps of labelled plans, each plan and instance augmented anew.
 

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file
+from tests.neural.curriculum_file import TOML
 
 from arcfleet.errors import FileError, OptionError
 from arcfleet.neural.checkpoint import load_model, save_model
@@ -20,7 +21,6 @@ from arcfleet.neural.train.config import FinetuneConfig, config_from, config_of
 from arcfleet.neural.train.distributed import ALONE, Team, join_team
 from arcfleet.neural.train.finetune import finetune
 from arcfleet.neural.train.pretrain import pretrain
-from tests.neural.curriculum_file import TOML
 from tests.neural.labelled_towns import joined_file, labelled_file
 
 ROOT = Path(__file__).parents[2]

@@ -11,7 +11,14 @@ from typing import Any
 
 import pytest
 import torch
+from arcfleet.paper.curriculum import (
+    CurriculumOutcome,
+    curriculum_from,
+    require_files,
+    run_curriculum,
+)
 from safetensors.torch import load_file
+from tests.neural.curriculum_file import TOML
 
 from arcfleet.cli.main import main
 from arcfleet.cli.training_bar import describe
@@ -21,13 +28,6 @@ from arcfleet.neural.train.config import FinetuneConfig
 from arcfleet.neural.train.loop import TrainingProgress
 from arcfleet.neural.train.run import checksum
 from arcfleet.paper import curriculum as curriculum_module
-from arcfleet.paper.curriculum import (
-    CurriculumOutcome,
-    curriculum_from,
-    require_files,
-    run_curriculum,
-)
-from tests.neural.curriculum_file import TOML
 from tests.neural.labelled_towns import labelled_file
 
 ROOT = Path(__file__).parents[2]

@@ -467,7 +467,7 @@ def test_tours_cost_what_the_same_routes_do() -> None:
         # Two streets fill a vehicle: with dear routes it is never sent home earlier.
         network = Network(ring([2] * 6, capacity=4, route_cost=route_cost))
         batch = network_batch([network])
-        first = [a for a in range(1, network.num_arcs) if network.arc_twin[a] > a]
+        first = [a for a in range(1, network.num_arcs) if network.arc_inverse[a] > a]
         returning = [first[0], first[1], 0, first[2], first[3], 0, first[4], first[5], 0]
         tour = [*first, 0]
         costs = [

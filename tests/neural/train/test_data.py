@@ -14,7 +14,8 @@ from arcfleet.errors import FileError
 from arcfleet.instance import Instance, Link
 from arcfleet.network import Network
 from arcfleet.neural.batch import Bucket, batch_from_networks, buckets
-from arcfleet.neural.env import action_mask, reset, step
+from arcfleet.neural.env import State, action_mask, reset, step
+from arcfleet.neural.train.config import LABEL_ORDERS
 from arcfleet.neural.train.data import (
     LabelledSet,
     backwards,
@@ -25,15 +26,13 @@ from arcfleet.neural.train.data import (
     route_costs,
 )
 from arcfleet.neural.train.steps import (
-    DIRECTIONS,
-    ROUTE_ORDERS,
     Sequences,
-    draw_lesson,
-    draw_moments,
-    moments_of,
+    draw_decision_steps,
+    draw_minibatch,
+    giant_tours,
     sequences,
-    state_at,
-    without_returns,
+    states_at,
+    steps_in_bucket,
 )
 from arcfleet.solution.plan import from_plan
 from tests.neural.labelled_towns import labelled_file
@@ -41,7 +40,7 @@ from tests.neural.labelled_towns import labelled_file
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from arcfleet.neural.train.steps import Directions, RouteOrder
+    from arcfleet.neural.train.config import LabelOrder
 
 
 @pytest.fixture(scope="module", params=[0.0, 0.4], ids=["two-way", "mixed"])
@@ -56,18 +55,17 @@ def labelled(path: Path) -> LabelledSet:
 
 
 def draw(
-    labelled: LabelledSet,
-    route_order: RouteOrder = "farthest",
-    directions: Directions = "random",
-    seed: int = 0,
+    labelled: LabelledSet, label_order: LabelOrder = "farthest", seed: int = 0
 ) -> Sequences:
-    return sequences(
-        labelled.batch,
-        labelled.plans,
-        route_order=route_order,
-        directions=directions,
-        generator=torch.Generator().manual_seed(seed),
-    )
+    generator = torch.Generator().manual_seed(seed)
+    return sequences(labelled.batch, labelled.plans, label_order, generator)
+
+
+def states_of(
+    labelled: LabelledSet, drawn: Sequences, steps: torch.Tensor
+) -> tuple[State, torch.Tensor]:
+    remaining = drawn.remaining[:, None]
+    return states_at(labelled.batch, drawn.arcs[:, None], steps[:, None], remaining)
 
 
 def routes_of(drawn: Sequences, row: int) -> list[list[int]]:
@@ -95,13 +93,12 @@ def test_plans_are_those_of_the_labels(path: Path, labelled: LabelledSet) -> Non
     assert plan_costs(labelled.batch, labelled.plans.arcs).tolist() == labels.cost.tolist()
 
 
-@pytest.mark.parametrize("route_order", ROUTE_ORDERS)
-@pytest.mark.parametrize("directions", DIRECTIONS)
+@pytest.mark.parametrize("label_order", LABEL_ORDERS)
 def test_no_augmentation_changes_the_cost(
-    path: Path, labelled: LabelledSet, route_order: RouteOrder, directions: Directions
+    path: Path, labelled: LabelledSet, label_order: LabelOrder
 ) -> None:
-    """Driving and service cost what the label says, and the judge agrees."""
-    drawn = draw(labelled, route_order, directions)
+    """Driving and service cost what the label says, and the checker agrees."""
+    drawn = draw(labelled, label_order)
     deadheads = labelled.batch.deadheads(drawn.arcs[:, None])[:, 0]
     services = labelled.batch.service_cost.gather(1, drawn.arcs).sum(1)
     assert (deadheads + services).tolist() == labelled.plans.cost.tolist()
@@ -119,11 +116,11 @@ def test_no_augmentation_changes_the_cost(
 
 def test_states_are_those_of_stepping_through(labelled: LabelledSet) -> None:
     """Every moment of every plan: the state, the choice, and that it is allowed."""
-    drawn = draw(labelled, "random")
+    drawn = draw(labelled)
     batch = labelled.batch
     steps = drawn.arcs.shape[1]
     moments = torch.arange(steps).expand(len(batch), -1).minimum(drawn.steps[:, None] - 1)
-    state, choice = state_at(batch, drawn, moments)
+    state, choice = states_of(labelled, drawn, moments)
     allowed = action_mask(batch, state)
     assert allowed.gather(2, choice[..., None]).all()
     assert not state.unserved[..., 0].any()
@@ -138,12 +135,12 @@ def test_states_are_those_of_stepping_through(labelled: LabelledSet) -> None:
     assert not walked.unserved.any()
 
 
-def test_tours_show_the_states_of_routes_without_their_returns(
+def test_giant_tours_have_the_states_of_routes_without_their_returns(
     labelled: LabelledSet,
 ) -> None:
-    drawn = draw(labelled, "random")
+    drawn = draw(labelled)
     batch = labelled.batch
-    tour = without_returns(drawn)
+    tour = giant_tours(drawn)
     for row in range(len(batch)):
         capacity = int(batch.capacity[row])
         routes = routes_of(drawn, row)
@@ -160,7 +157,7 @@ def test_tours_show_the_states_of_routes_without_their_returns(
     most = int(tour.steps.max())
     # Not the last return, in which there is no choice.
     moments = torch.arange(most).expand(len(batch), -1).minimum(tour.steps[:, None] - 2)
-    state, choice = state_at(batch, tour, moments)
+    state, choice = states_of(labelled, tour, moments)
     assert action_mask(batch, state, capacity_mask=False).gather(2, choice[..., None]).all()
     walked = reset(batch)
     for now in range(most):
@@ -174,30 +171,29 @@ def test_tours_show_the_states_of_routes_without_their_returns(
 
 
 @pytest.mark.parametrize("shrunk", [False, True])
-def test_lessons_without_the_capacity(labelled: LabelledSet, shrunk: bool) -> None:
+def test_minibatches_of_giant_tours(labelled: LabelledSet, shrunk: bool) -> None:
     bucket = buckets(labelled.batch)[0] if shrunk else None
-    lesson = draw_lesson(
+    minibatch = draw_minibatch(
         labelled.batch,
         labelled.plans,
-        route_order="farthest",
-        directions="random",
-        moments=6,
+        label_order="farthest",
+        decision_steps=6,
         bucket=bucket,
         flip=False,
         generator=torch.Generator().manual_seed(3),
         capacity_mask=False,
     )
-    assert not lesson.capacity_mask
-    assert (lesson.choice > 0).all()  # no returns
-    assert (lesson.state.remaining < lesson.batch.capacity[:, None]).any()
-    allowed = action_mask(lesson.batch, lesson.state, capacity_mask=False)
-    assert allowed.gather(2, lesson.choice[..., None]).all()
+    assert not minibatch.capacity_mask
+    assert (minibatch.choice > 0).all()  # no returns
+    assert (minibatch.state.remaining < minibatch.batch.capacity[:, None]).any()
+    allowed = action_mask(minibatch.batch, minibatch.state, capacity_mask=False)
+    assert allowed.gather(2, minibatch.choice[..., None]).all()
 
 
-def test_moments_are_uniform_and_leave_out_the_forced_return() -> None:
+def test_decision_steps_are_uniform_and_leave_out_the_forced_return() -> None:
     steps = torch.tensor([2, 6]).repeat_interleave(20_000)
     generator = torch.Generator().manual_seed(0)
-    moments = draw_moments(steps, 3, generator)
+    moments = draw_decision_steps(steps - 1, 3, generator)
     assert moments.shape == (40_000, 3)
     assert (moments[:20_000] == 0).all()
     counts = torch.bincount(moments[20_000:].flatten(), minlength=6)
@@ -208,15 +204,14 @@ def test_moments_are_uniform_and_leave_out_the_forced_return() -> None:
 
 def test_farthest_first(path: Path, labelled: LabelledSet) -> None:
     dataset = Dataset.open(path)
-    farthest = draw(labelled, "farthest")
-    nearest = draw(labelled, "nearest")
+    farthest = draw(labelled)
     for index in range(len(dataset)):
         network = Network(dataset[index])
 
         def reach(route: list[int], network: Network = network) -> int:
             ways = []
             for arc in route:
-                inverse = int(network.arc_twin[arc])
+                inverse = int(network.arc_inverse[arc])
                 both = [arc] if inverse < 0 else [arc, inverse]
                 ways.append(
                     min(int(network.distances[0, network.arc_start[a]]) for a in both)
@@ -225,50 +220,24 @@ def test_farthest_first(path: Path, labelled: LabelledSet) -> None:
 
         reaches = [reach(route) for route in routes_of(farthest, index)]
         assert reaches == sorted(reaches, reverse=True)
-        reaches = [reach(route) for route in routes_of(nearest, index)]
-        assert reaches == sorted(reaches)
 
 
-def test_orders_by_load(labelled: LabelledSet) -> None:
-    largest, lightest = draw(labelled, "largest-load"), draw(labelled, "lightest-last")
-    for index in range(len(labelled)):
-        demand = labelled.batch.demand[index].tolist()
-        loads = [sum(demand[a] for a in route) for route in routes_of(largest, index)]
-        assert loads == sorted(loads, reverse=True)
-        loads = [sum(demand[a] for a in route) for route in routes_of(lightest, index)]
-        assert loads[-1] == min(loads)
-
-
-def test_random_orders_and_directions_vary(labelled: LabelledSet) -> None:
-    """All orders of a plan's routes come up, and reversible routes are often turned."""
-    row = int((labelled.plans.arcs > 0).any(2).sum(1).argmin())
-    first = [r for r in labelled.plans.arcs[row].tolist() if any(r)]
-    sets = [frozenset((a + 1) // 2 for a in route if a) for route in first]
-    seen = set()
-    turned = 0
-    for seed in range(60):
-        drawn = draw(labelled, "random", "random", seed)
-        routes = routes_of(drawn, row)
-        seen.add(tuple(tuple(sorted(route)) for route in routes))
-        kept = {tuple(a for a in route if a) for route in first}
-        turned += sum(tuple(route) not in kept for route in routes)
-    assert len(sets) > 1
-    assert len(seen) > len(sets)
-    number = int(labelled.plans.reversible[row].sum())
-    assert abs(turned / (60 * max(1, number)) - 0.5 * (number > 0)) < 0.2
-
-
-def test_directions_by_the_nearer_end(labelled: LabelledSet) -> None:
-    batch = labelled.batch
-    for directions, sign in (("near-first", 1), ("far-first", -1)):
-        drawn = draw(labelled, "as-labelled", directions)  # type: ignore[arg-type]
-        for index in range(len(labelled)):
-            depot = int(batch.start[index, 0])
-            for number, route in enumerate(routes_of(drawn, index)):
-                out = batch.distance[index, depot, int(batch.start[index, route[0]])]
-                home = batch.distance[index, int(batch.end[index, route[-1]]), depot]
-                if labelled.plans.reversible[index, number]:
-                    assert sign * int(out) <= sign * int(home)
+def test_routes_are_reversed_at_random(labelled: LabelledSet) -> None:
+    """Half of the reversible ones, and none as labelled."""
+    kept = {
+        (row, tuple(arc for arc in route if arc))
+        for row, routes in enumerate(labelled.plans.arcs.tolist())
+        for route in routes
+    }
+    for label_order in LABEL_ORDERS:
+        turned = 0
+        for seed in range(10):
+            drawn = draw(labelled, label_order, seed)
+            for row in range(len(labelled)):
+                routes = routes_of(drawn, row)
+                turned += sum((row, tuple(route)) not in kept for route in routes)
+        share = turned / (10 * int(labelled.plans.reversible.sum()))
+        assert abs(share - (0.5 if label_order == "farthest" else 0)) < 0.1
 
 
 def test_two_way_routes_are_all_reversible(labelled: LabelledSet) -> None:
@@ -312,9 +281,9 @@ def test_a_way_back_that_is_longer(one_way: bool) -> None:
 
 
 def test_same_seed_same_draw(labelled: LabelledSet) -> None:
-    one, other = draw(labelled, "random", seed=4), draw(labelled, "random", seed=4)
+    one, other = draw(labelled, seed=4), draw(labelled, seed=4)
     assert all(torch.equal(a, b) for a, b in zip(one, other, strict=True))
-    assert not torch.equal(one.arcs, draw(labelled, "random", seed=5).arcs)
+    assert not torch.equal(one.arcs, draw(labelled, seed=5).arcs)
 
 
 @pytest.mark.parametrize("fault", ["cost", "twice", "foreign"])
@@ -353,22 +322,21 @@ def test_missing_labels_are_named(path: Path, tmp_path: Path) -> None:
         open_labelled(lonely, "cpu")
 
 
-def test_lessons_of_a_bucket_are_moments_of_it(labelled: LabelledSet) -> None:
+def test_minibatches_of_a_length_bucket(labelled: LabelledSet) -> None:
     generator = torch.Generator().manual_seed(0)
     found = buckets(labelled.batch)
     assert len(found) == 2
     for bucket in found:
-        lesson = draw_lesson(
+        minibatch = draw_minibatch(
             labelled.batch,
             labelled.plans,
-            route_order="farthest",
-            directions="random",
-            moments=5,
+            label_order="farthest",
+            decision_steps=5,
             bucket=bucket,
             flip=True,
             generator=generator,
         )
-        small, state = lesson.batch, lesson.state
+        small, state = minibatch.batch, minibatch.state
         assert small.num_arcs == bucket.length
         assert len(small) == 5 * len(labelled)
         left = (state.unserved[:, 0] & (small.inverse >= torch.arange(bucket.length))).sum(
@@ -376,18 +344,18 @@ def test_lessons_of_a_bucket_are_moments_of_it(labelled: LabelledSet) -> None:
         )
         assert ((left > bucket.above) & (left <= bucket.most)).all()
         assert len(set(left.tolist())) > 5
-        assert action_mask(small, state).gather(2, lesson.choice[..., None]).all()
-        assert lesson.weight.shape == lesson.choice.shape
-        assert lesson.weight.mean().item() == pytest.approx(1)
+        assert action_mask(small, state).gather(2, minibatch.choice[..., None]).all()
+        assert minibatch.weight.shape == minibatch.choice.shape
+        assert minibatch.weight.mean().item() == pytest.approx(1)
 
 
 def test_small_instances_count_by_their_decisions() -> None:
     """Beside larger ones they have no moments with many tasks left."""
     arcs = torch.tensor([[1, 3, 0, 5, 7, 9, 0, 0], [1, 0, 3, 0, 0, 0, 0, 0]])
     choices = torch.tensor([6, 3])
-    first, count = moments_of(arcs, choices, Bucket(9, 2, 5))
+    first, count = steps_in_bucket(arcs, choices, Bucket(9, 2, 5))
     assert first.tolist() == [0, 0]
     assert count.tolist() == [4, 0]
-    first, count = moments_of(arcs, choices, Bucket(9, 0, 2))
+    first, count = steps_in_bucket(arcs, choices, Bucket(9, 0, 2))
     assert first.tolist() == [4, 0]
     assert count.tolist() == [2, 3]
