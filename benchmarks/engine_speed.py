@@ -48,7 +48,7 @@ def make_engine(name: str, instance: str) -> _core.Maens | _core.RuinRecreate:
     from arcfleet.network import Network
     from arcfleet.search.maens import MaensSettings
     from arcfleet.search.ruin_recreate import RuinRecreateSettings
-    from benchmarks.machine import shared_dir
+    from benchmarks import shared_dir
 
     network = Network(read(shared_dir() / "carplib" / instance))
     none = np.zeros(0, dtype=np.int32)
