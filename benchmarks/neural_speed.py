@@ -17,14 +17,15 @@ import numpy as np
 import torch
 
 from arcfleet.datasets import make_dataset
-from arcfleet.neural.batch import batch_from_dataset
+from arcfleet.neural.batch import batch_from_arrays
 from arcfleet.neural.checkpoint import load_model
-from arcfleet.neural.decoding import fast_policy, greedy, sample
+from arcfleet.neural.decoding import FastPolicy, decoding_model, greedy, sample
 from arcfleet.neural.device import choose_device, has_bfloat16, working_on
 from arcfleet.neural.env import action_mask, reset, step
 from arcfleet.neural.kernels.cuda_graph import fastest_wrap, record
-from arcfleet.neural.model import Daam, DaamConfig
-from arcfleet.neural.plans import as_decoded, paper_recipe, split_plans
+from arcfleet.neural.model import AttentionModel, Daam, DaamConfig
+from arcfleet.neural.plans import as_decoded, split_plans
+from arcfleet.paper.strategies import paper_beams
 from arcfleet.report.tables import table
 from benchmarks.machine import describe, run_and_exit
 
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
 
     from arcfleet.datasets import Dataset
     from arcfleet.neural.batch import ArcBatch
-    from arcfleet.neural.decoding import FastPolicy
 
 SCALES = (20, 50, 100)
 DISTINCT = 500  # instances cut for each scale; larger batches repeat them
@@ -114,10 +114,12 @@ def shares(policy: FastPolicy, batch: ArcBatch, steps: int, threads: int) -> lis
     return [steps * encoder, steps * pointer, steps * moving, optimiser]
 
 
-def chosen_model(options: argparse.Namespace, device: torch.device) -> Daam:
+def chosen_model(options: argparse.Namespace, device: torch.device) -> AttentionModel:
     """Load the model, or make one of random weights, which takes more steps for a plan."""
     if options.model is not None:
-        return load_model(options.model, device)[0]
+        model = load_model(options.model, device, serves="daam")[0]
+        assert isinstance(model, AttentionModel)
+        return model
     torch.manual_seed(0)
     return Daam(DaamConfig()).to(device).eval()
 
@@ -128,13 +130,13 @@ def measure(
     """Give one row of the table."""
     device = batch.real.device
     model = chosen_model(options, device)
-    policy = fast_policy(model, compiled=options.compile)
+    policy = FastPolicy(decoding_model(model), compiled=options.compile)
     wrap = fastest_wrap(device)
     steps = greedy(policy, batch, wrap=wrap).arcs.shape[-1]
     rounds = options.rounds
     fast = seconds(lambda: greedy(policy, batch, wrap=wrap), device, rounds)
     recipe = seconds(
-        lambda: paper_recipe(policy, batch, threads=options.threads, wrap=wrap),
+        lambda: paper_beams(policy, batch, threads=options.threads, wrap=wrap),
         device,
         rounds,
     )
@@ -164,7 +166,7 @@ def measure(
 def compare_quality(batch: ArcBatch, options: argparse.Namespace) -> str:
     """Compare the greedy costs of the fast way with those of plain float32."""
     model = chosen_model(options, batch.real.device)
-    policy = fast_policy(model, compiled=options.compile)
+    policy = FastPolicy(decoding_model(model), compiled=options.compile)
     wrap = fastest_wrap(batch.real.device)
     fast = as_decoded(batch, greedy(policy, batch, wrap=wrap))
     plain = as_decoded(batch, greedy(model, batch))
@@ -180,7 +182,7 @@ def measure_preparation(data: Dataset, device: torch.device, count: int) -> str:
         torch.cuda.reset_peak_memory_stats(device)
     _wait(device)
     started = time.perf_counter()
-    batch = batch_from_dataset(data, indices, device=device)
+    batch = batch_from_arrays(data.padded(indices), device=device)
     _wait(device)
     taken = time.perf_counter() - started
     memory = ""
@@ -218,7 +220,7 @@ def run(device: torch.device, options: argparse.Namespace) -> None:
             data = make_dataset(path, f"task{scale}", count=DISTINCT, seed=1)
             if scale == max(options.scales):
                 print(measure_preparation(data, device, options.prepare), flush=True)
-            prepared = batch_from_dataset(data, range(DISTINCT), device=device)
+            prepared = batch_from_arrays(data.padded(range(DISTINCT)), device=device)
             if device.type == "cuda":  # on a CPU both are the same
                 quality.append(f"Task{scale}: {compare_quality(prepared, options)}")
             for size in options.sizes:

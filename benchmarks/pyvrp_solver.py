@@ -19,7 +19,7 @@ from arcfleet.errors import InstanceError, OptionError, UnsolvableError
 from arcfleet.instance.diagnose import require_solvable
 from arcfleet.network import Network
 from arcfleet.network.network import UNREACHABLE
-from arcfleet.search.result import Improvement, Result, StoppedBy
+from arcfleet.search.result import Improvement, Result
 from arcfleet.solution.plan import from_plan
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from arcfleet.instance import Instance
     from arcfleet.search import Stop
+    from arcfleet.search.stop import StoppedBy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,7 +138,7 @@ def solve_by_pyvrp(instance: Instance, *, stop: Stop, seed: int) -> Result:
         If no plan can exist, or none was found.
     """
     seconds = stop.seconds
-    if seconds is None or (stop.iterations, stop.stale_iterations) != (None, None):
+    if seconds is None or (stop.iterations, stop.no_improvement) != (None, None):
         raise OptionError(
             "expected PyVRP to be stopped by seconds, perhaps with a target cost, got "
             f"{stop}: give seconds, and no iterations"

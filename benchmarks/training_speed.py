@@ -22,10 +22,11 @@ import torch
 from arcfleet.datasets import label_dataset, make_dataset
 from arcfleet.neural.device import choose_device, working_on
 from arcfleet.neural.model import Daam, DaamConfig
-from arcfleet.neural.train.config import PretrainConfig
+from arcfleet.neural.train.config import PretrainConfig, config_from, settings_of
 from arcfleet.neural.train.data import open_labelled
-from arcfleet.neural.train.pretrain import Pretraining, plans_of_step
+from arcfleet.neural.train.pretrain import PretrainTrainer, plans_of_step
 from arcfleet.neural.train.run import RunFolder
+from arcfleet.neural.train.steps import imitation_loss
 from arcfleet.report.tables import table
 from benchmarks.machine import run_and_exit
 from benchmarks.neural_speed import introduce, multiply_adds, seconds
@@ -66,24 +67,28 @@ def measure(
     torch.manual_seed(0)
     model = Daam(config.model).to(device)
     with tempfile.TemporaryDirectory() as folder:
-        files = RunFolder(Path(folder) / "run", {"config": config.as_facts()}, resume=False)
-        run = Pretraining(config, model, [labelled], [], files, 1, lambda _: None)
+        files = RunFolder(Path(folder) / "run", {"config": settings_of(config)}, resume=False)
+        run = PretrainTrainer(config, model, [labelled], [], files)
     bucket = run.draw_bucket(0)
-    lesson = run.draw(0, bucket)
+    minibatch = run.draw(0, bucket)
+    padded = bucket is not None or not labelled.full
+
+    def loss() -> torch.Tensor:
+        return imitation_loss(run.form, minibatch, padded)
 
     def several() -> None:
         for _ in range(steps):
-            run.learn(RATE)
+            run.train_step(RATE)
 
     def there_and_back() -> None:
-        run.loss(lesson, 0, bucket).backward()  # type: ignore[no-untyped-call]
+        loss().backward()  # type: ignore[no-untyped-call]
         run.learner.working.zero_grad()
 
     whole = seconds(several, device, rounds=3) / steps
     drawing = seconds(lambda: run.draw(0, bucket), device, rounds=5)
-    forward = seconds(lambda: run.loss(lesson, 0, bucket), device, rounds=5)
+    forward = seconds(loss, device, rounds=5)
     both = seconds(there_and_back, device, rounds=5)
-    states = plans_of_step(config, arcs) * config.moments
+    states = plans_of_step(config, arcs) * config.decision_steps
     size = next(run.learner.working.parameters()).element_size()
     sums = states * 3 * multiply_adds(config.model, arcs) / rates[0]
     moved = states * least_bytes(config.model, arcs, size) / rates[1]
@@ -129,9 +134,8 @@ def run(device: torch.device, options: argparse.Namespace) -> None:
             model = DaamConfig()
             labelled = open_labelled(path, device, mds_dimensions=model.mds_dimensions)
             for tokens in options.tokens:
-                config = PretrainConfig(
-                    model=model, steps=1, tokens=tokens, compile=options.compile
-                )
+                settings = {"steps": 1, "tokens": tokens, "compile": options.compile}
+                config = config_from(PretrainConfig, settings)
                 rows.append(measure(labelled, config, rates, options.steps))
                 print(*rows[-1], flush=True)
     columns = ("set", "tokens", "states/s", "step ms", "draw", "forward", "backward")

@@ -2,34 +2,57 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from arcfleet.neural.model import DaamConfig
+    from arcfleet.paper.model import PublishedDaamConfig
 
-def tiny_model_file(folder: Path, kind: str = "daam") -> Path:
-    """Write a model of a kind; torch is imported only here."""
+# torch is imported only where a model is made.
+
+SIZES: dict[str, Any] = {"width": 16, "layers": 1, "heads": 2, "feed_forward": 16}
+
+
+def tiny_config(mds_dimensions: int = 8) -> DaamConfig:
+    """Sizes of the one tiny model of all tests."""
+    from arcfleet.neural.model import DaamConfig
+
+    return DaamConfig(**SIZES, mds_dimensions=mds_dimensions)
+
+
+def tiny_published_config(mds_dimensions: int = 8, **words: Any) -> PublishedDaamConfig:
+    """The same for the published model; `words` are its norm and its inputs."""
+    from arcfleet.paper.model import PublishedDaamConfig
+
+    return PublishedDaamConfig(**SIZES, mds_dimensions=mds_dimensions, **words)
+
+
+def tiny_model_file(folder: Path, model_type: str = "daam") -> Path:
+    """Write a model of a type."""
     import torch
 
-    from arcfleet.neural.checkpoint import KINDS, Model, save_model
-    from arcfleet.neural.model import DaamConfig
-    from arcfleet.paper.baselines.s2v_dqn import S2vDqnConfig
-    from arcfleet.paper.baselines.vrp_dl import VrpDlConfig
+    import arcfleet.paper  # noqa: F401  (enters its model types)
+    from arcfleet.neural.checkpoint import find_model_type, save_model
 
-    sizes = {
-        "daam": DaamConfig(width=16, layers=1, heads=2, feed_forward=16),
-        "s2v-dqn": S2vDqnConfig(width=16, layers=2, heads=2),
-        "vrp-dl": VrpDlConfig(width=16),
-    }
+    config: Any
+    if model_type == "daam":
+        config = tiny_config()
+    elif model_type == "daam-paper":
+        config = tiny_published_config(norm="rms")
+    else:
+        config = find_model_type(model_type).config_class(width=16)
+    build: Any = find_model_type(model_type).model_class
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(1)
-        model: Model = KINDS[kind].model(sizes[kind])
-    if kind == "daam":
+        model = build(config)
+    if model_type.startswith("daam"):
         with torch.no_grad():
             # At first every arc looks at all alike, so they hardly differ and rounding
             # would decide. So that near ones count more:
-            model.get_parameter("attend_edge").fill_(-30.0)
-    path = folder / ("tiny.safetensors" if kind == "daam" else f"tiny-{kind}.safetensors")
+            model.attend_edge.fill_(-30.0)
+    name = "tiny" if model_type == "daam" else f"tiny-{model_type}"
+    path = folder / f"{name}.safetensors"
     save_model(model, path, {"trained_on": "nothing"})
     return path

@@ -22,10 +22,18 @@ from arcfleet.errors import (
 from arcfleet.instance import Instance, Link
 from arcfleet.instance.diagnose import Problem, diagnose
 from arcfleet.instance.files import read, write
-from arcfleet.methods import METHODS, Method, solve
+from arcfleet.methods import METHODS, Method, register_method, solve
 from arcfleet.report.html_map import write_html
 from arcfleet.report.plot import plot
-from arcfleet.search import Improvement, Progress, Result, Stop
+from arcfleet.search import (
+    Improvement,
+    Incumbent,
+    Progress,
+    Result,
+    RunContext,
+    Stop,
+    StopRule,
+)
 from arcfleet.solution import Route, Service, Solution, Step
 from arcfleet.solution.checker import Report, check
 from arcfleet.solution.files import read_solution, write_solution
@@ -48,6 +56,7 @@ __all__ = [
     "FileError",
     "FormatWarning",
     "Improvement",
+    "Incumbent",
     "Instance",
     "InstanceError",
     "Link",
@@ -60,12 +69,14 @@ __all__ = [
     "Report",
     "Result",
     "Route",
+    "RunContext",
     "SceneRules",
     "Service",
     "Solution",
     "SolutionError",
     "Step",
     "Stop",
+    "StopRule",
     "Street",
     "StreetMap",
     "UnsolvableError",
@@ -76,6 +87,7 @@ __all__ = [
     "read",
     "read_map",
     "read_solution",
+    "register_method",
     "solve",
     "solve_many",
     "write",

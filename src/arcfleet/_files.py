@@ -154,7 +154,7 @@ def write_bytes_atomically(path: Path | str, data: bytes) -> None:
 
 
 def _target(path: Path | str) -> Path:
-    """Give the file that would be replaced, or raise FileError where there can be none."""
+    """Return the file that would be replaced, or raise FileError if there can be none."""
     try:
         # A link to a file stays a link: what it points to is replaced.
         target = Path(os.path.realpath(path))

@@ -2,37 +2,45 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from arcfleet._checks import check_whole_number
 from arcfleet.errors import ArcfleetError, OptionError
 from arcfleet.instance import Instance
-from arcfleet.methods import as_instance, chosen_stop, find_method, load_for_method, solve
+from arcfleet.methods import (
+    as_instance,
+    chosen_settings,
+    chosen_stop,
+    find_method,
+    load_for_method,
+    solve,
+)
 from arcfleet.workers import TaskFailure, child_seed, run_tasks
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from arcfleet.methods import Method
     from arcfleet.neural.solver import LoadedModel
-    from arcfleet.search import ProgressCallback, Result
-    from arcfleet.search.stop import Stop
+    from arcfleet.search import ProgressCallback, Result, StopRule
 
 MOST_WORKERS = 256
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """What `solve_many` gives in the place of a Result.
+    """An instance that could not be solved, and why.
 
     Parameters
     ----------
     instance
         Name of the instance; its path where it could not be read.
     message
-        Why there is no result, in one sentence.
+        Reason, in one sentence.
     """
 
     instance: str
@@ -41,16 +49,16 @@ class Failure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchProgress:
-    """Where `solve_many` stands.
+    """State of `solve_many`.
 
     Parameters
     ----------
     finished, total
-        Instances that have an outcome, and all.
+        Number of instances that have an outcome, and of all.
     position
-        Of the instance that was finished last, from 0.
+        Position of the instance that was finished last, from 0.
     outcome
-        What came of it.
+        Its outcome.
     """
 
     finished: int
@@ -65,10 +73,11 @@ BatchProgressCallback = Callable[[BatchProgress], None]
 
 def solve_many(
     instances: Iterable[Instance | Path | str],
-    method: str = "auto",
+    method: str | Method = "auto",
     *,
-    stop: Stop | None = None,
+    stop: StopRule | None = None,
     seconds: float | None = None,
+    params: object = None,
     seed: int = 0,
     workers: int = 1,
     progress: BatchProgressCallback | None = None,
@@ -77,7 +86,7 @@ def solve_many(
 ) -> list[Result | Failure]:
     """Solve each instance on one thread, several at a time.
 
-    An instance that cannot be read or solved gives a Failure and the others go on. The
+    An instance that cannot be read or solved becomes a Failure and the others go on. The
     number of workers changes no plan, as far as the stop rule does not depend on the
     clock. Ctrl-C ends the running searches, which keep their best plan so far, as do those
     of `hybrid` that have only their learned plan; instances not yet begun give a Failure.
@@ -94,19 +103,22 @@ def solve_many(
     instances
         Instances, or files that hold them.
     method
-        One of `METHODS`, or "auto" for the one that serves best.
+        Name of a method in `METHODS`, or "auto" for the best one.
     stop
         Stop rule of each search; by default that of the method.
     seconds
         Time limit of each search, short for `stop=Stop(seconds=...)`.
+    params
+        Settings of the method, as `solve` takes them.
     seed
-        Instance i is solved with `child_seed(seed, i)`, which its Result names.
+        Seed of all instances; instance i is solved with `child_seed(seed, i)`,
+        which its Result states.
     workers
-        Processes; 1 works in the calling one. For a learned method, threads.
+        Number of processes; 1 works in the calling one. For a learned method, threads.
     progress
-        Called whenever an instance is finished.
+        Callback, called whenever an instance is finished.
     model, device
-        Of a learned method, as `solve` takes them.
+        Model and device of a learned method, as `solve` takes them.
 
     Returns
     -------
@@ -118,10 +130,11 @@ def solve_many(
     OptionError
         If another argument than an instance is wrong.
     FileError
-        If the model file is none or damaged.
+        If the model file is not one or is corrupt.
     """
     chosen = find_method(method)
-    stop = chosen_stop(chosen, stop, seconds)
+    rule = chosen_stop(chosen, stop, seconds)
+    settings = chosen_settings(chosen, params)
     check_whole_number("seed", seed, 0, 2**64 - 1)
     check_whole_number("workers", workers, 1, MOST_WORKERS)
     if isinstance(instances, str | Path | Instance):
@@ -163,9 +176,11 @@ def solve_many(
     def jobs() -> Iterator[_Job]:
         for position, instance in readable():
             positions.append(position)
-            yield _Job(instance, chosen.name, stop, child_seed(seed, position))
+            yield _Job(instance, chosen, rule, settings, child_seed(seed, position))
 
     if loaded is None:
+        if workers > 1:
+            _check_sendable(chosen, rule, settings)
         run_tasks(
             _solve_job,
             jobs(),
@@ -179,7 +194,7 @@ def solve_many(
             readable(),
             loaded=loaded,
             method=chosen.name,
-            stop=stop,
+            stop=rule,
             seed=seed,
             workers=workers,
             finished=finish,
@@ -195,10 +210,36 @@ def solve_many(
 @dataclass(frozen=True, slots=True)
 class _Job:
     instance: Instance
-    method: str
-    stop: Stop
+    method: Method
+    stop: StopRule
+    settings: Any
     seed: int
 
 
 def _solve_job(job: _Job, progress: ProgressCallback) -> Result:
-    return solve(job.instance, job.method, stop=job.stop, seed=job.seed, progress=progress)
+    # The method itself, not its name: a worker does not know what a script registered.
+    return solve(
+        job.instance,
+        job.method,
+        stop=job.stop,
+        params=job.settings,
+        seed=job.seed,
+        progress=progress,
+    )
+
+
+def _check_sendable(method: Method, stop: StopRule, settings: Any) -> None:
+    """Raise OptionError if worker processes cannot be sent one of these."""
+    for what, value in (
+        ("the function of the method", method),
+        ("the stop rule", stop),
+        ("the settings", settings),
+    ):
+        try:
+            pickle.dumps(value)
+        except Exception as error:
+            raise OptionError(
+                f"expected {what} to be defined at the top level of a module, so that "
+                f"worker processes can import it, got {value!r} ({error}): move it there "
+                "or use workers=1"
+            ) from None

@@ -1,4 +1,4 @@
-"""The errors that arcfleet raises for reasons a user can mend.
+"""The errors that arcfleet raises for reasons a user can fix.
 
 Every message is one sentence that says what was expected, what was found, where, and,
 where it is not plain, what to do about it. Programmer errors stay ordinary Python errors.
@@ -10,7 +10,7 @@ from pathlib import Path
 
 
 class ArcfleetError(Exception):
-    """Base of all errors that a user can mend; the CLI prints it and exits with 1."""
+    """Base of all errors that a user can fix; the CLI prints it and exits with 1."""
 
 
 class InstanceError(ArcfleetError):
@@ -39,9 +39,9 @@ class FileError(ArcfleetError):
     Parameters
     ----------
     path
-        The file.
+        File at fault.
     message
-        What was expected and what was found.
+        Message: what was expected and what was found.
     line
         Number of the offending line, from 1; None where no single line is at fault.
     """
@@ -67,4 +67,4 @@ class WithoutPicturesWarning(UserWarning):
 
 
 class WithoutLearnedPlanWarning(UserWarning):
-    """A method had to do without the learned plan that it usually gives or starts from."""
+    """A learned method returns a plan that its model did not make."""

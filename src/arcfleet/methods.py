@@ -1,329 +1,281 @@
-"""Solving an instance by any method: the one list of methods, and `solve`.
+"""Solving an instance by any method: the one table of methods, and `solve`.
 
 The learned methods need torch, which is imported only when one of them runs.
 """
 
 from __future__ import annotations
 
-import difflib
+import dataclasses
+import enum
 import os
+import re
 import time
+import types
+import typing
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from arcfleet._checks import check_whole_number
+from arcfleet._checks import check_whole_number, nearest_name
 from arcfleet.errors import OptionError
 from arcfleet.instance import Instance
 from arcfleet.instance.diagnose import require_solvable
 from arcfleet.instance.files import read
 from arcfleet.network import Network
-from arcfleet.search.maens import maens
-from arcfleet.search.path_scanning import PATH_SCANNING_VARIANTS, path_scanning
-from arcfleet.search.ruin_recreate import ruin_recreate
-from arcfleet.search.stop import Stop
+from arcfleet.neural.strategies import method_strategies
+from arcfleet.search import Result, RunContext, Stop
+from arcfleet.search.maens import MaensSettings, maens
+from arcfleet.search.path_scanning import (
+    FIVE_RULES,
+    PATH_SCANNING_VARIANTS,
+    path_scanning,
+)
+from arcfleet.search.ruin_recreate import RuinRecreateSettings, ruin_recreate
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from arcfleet.neural.solver import LoadedModel
-    from arcfleet.search import ProgressCallback, Result
+    from arcfleet.search import ProgressCallback, StopRule
     from arcfleet.solution import Solution
 
 #: What "auto" stands for.
 DEFAULT_METHOD = "ruin-recreate"
 
+#: What a method's function looks like.
+Runner = Callable[[Network, RunContext], Result]
 
-class Runner(Protocol):
-    """What a method's function looks like."""
+AnyRunner = TypeVar("AnyRunner", bound=Runner)
 
-    def __call__(
-        self,
-        network: Network,
-        *,
-        method: str,
-        stop: Stop,
-        seed: int,
-        threads: int,
-        started: float,
-        progress: ProgressCallback | None,
-        start: Solution | None,
-    ) -> Result:
-        """Search until `stop` is met."""
+_NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Method:
-    """A way of solving.
+    """A way of solving, one entry of `METHODS`.
 
     Parameters
     ----------
     name
-        As given to `solve`.
+        Name of the method, as given to `solve`.
     summary
         One line for people.
-    default_stop
-        Where none is given.
     run
-        The function that does it.
-    kind
-        Of the model that it needs, of which `run` takes the shipped one; None for a method
-        that is not learned.
+        Function that searches until the stop rule of its context ends it.
+    default_stop
+        Stop rule where none is given.
+    settings
+        Default settings, an instance of a dataclass; None if the method has none.
+    model_type
+        Type of the model that a learned method needs; None for other methods.
     """
 
     name: str
     summary: str
-    default_stop: Stop
     run: Runner
-    kind: str | None = None
+    default_stop: Stop = Stop(seconds=5.0)  # noqa: RUF009
+    settings: Any = None
+    model_type: str | None = None
 
     @property
     def is_learned(self) -> bool:
         """Whether it needs a model."""
-        return self.kind is not None
+        return self.model_type is not None
 
 
-_PATH_SCANNING_SUMMARIES = {
-    "ps": "path scanning, the five rules of Golden, DeArmon and Baker in turn",
-    "ps-random-rule": "path scanning, a rule drawn at each step (Pearn)",
-    "ps-random-arc": "path scanning, a nearest arc drawn at each step (Belenguer et al.)",
-    "ps-ellipse": "path scanning that turns home along an ellipse (Santos et al.)",
-    "ps-efficiency": "path scanning that turns home when work no longer pays (Arakaki)",
-    "ps-alt1": "ps-efficiency's filter, triggered as in ps-ellipse",
-    "ps-alt2": "ps-ellipse's filter, triggered as in ps-efficiency",
-}
+#: Every method, by name; `register_method` adds to it.
+METHODS: dict[str, Method] = {}
 
 
-def load_for_method(
-    method: Method | str,
-    model: Path | str | LoadedModel | None = None,
-    device: str = "auto",
-) -> LoadedModel | None:
-    """Load the model of a learned method; None for a method that has none.
+@overload
+def register_method(
+    name: str,
+    run: None = None,
+    *,
+    summary: str = "",
+    default_stop: Stop = ...,
+    settings: object = None,
+    model_type: str | None = None,
+) -> Callable[[AnyRunner], AnyRunner]: ...
 
-    What it gives may be the `model` of any number of calls, which then need not load it.
+
+@overload
+def register_method(
+    name: str,
+    run: AnyRunner,
+    *,
+    summary: str = "",
+    default_stop: Stop = ...,
+    settings: object = None,
+    model_type: str | None = None,
+) -> AnyRunner: ...
+
+
+def register_method(
+    name: str,
+    run: Runner | None = None,
+    *,
+    summary: str = "",
+    default_stop: Stop = Stop(seconds=5.0),  # noqa: B008
+    settings: object = None,
+    model_type: str | None = None,
+) -> Any:
+    """Add a method to `METHODS`, so that `solve` and the command line know it.
+
+    Without `run` it is a decorator. With several workers the method is sent to them, so
+    its function must be one of a module.
+
+    Parameters
+    ----------
+    name
+        Name of the method: lower-case letters, digits, dots, hyphens.
+    run
+        Function `run(network, context) -> Result`.
+    summary
+        One line for people; by default the first line of the function's docstring.
+    default_stop
+        Stop rule where none is given.
+    settings
+        Dataclass of the settings, with a default for each, or an instance of it.
+    model_type
+        Type of the model that a learned method needs.
+
+    Returns
+    -------
+    The function, unchanged.
 
     Raises
     ------
     OptionError
-        If the method has no use for `model` or `device`, no model is shipped, torch is
-        not installed, or the device is not there.
-    FileError
-        If the model file is none, damaged, or of another kind.
+        If the name is taken or is none.
+
+    Examples
+    --------
+    >>> @arcfleet.register_method("mine", summary="my own search")  # doctest: +SKIP
+    ... def mine(network, context): ...
     """
-    if isinstance(method, str):
-        method = find_method(method)
-    if method.kind is None:
-        for name, value, usual in (("model", model, None), ("device", device, "auto")):
-            if value != usual:
-                raise OptionError(
-                    f"expected {name} for a learned method only, got it for "
-                    f"{method.name!r}: leave it out or choose {', '.join(LEARNED)}"
-                )
-        return None
-    from arcfleet.neural.checkpoint import require_packages
-
-    require_packages(f"method {method.name!r}")
-    from arcfleet.neural.solver import load_for_solving
-
-    return load_for_solving(model, device, method.kind)
-
-
-def load_for_methods(
-    methods: Iterable[Method], model: Path | str | None, device: str
-) -> dict[str, LoadedModel]:
-    """Load the models of those of some methods that are learned, by their kinds.
-
-    Raises
-    ------
-    OptionError, FileError
-        As `model_files` and `load_for_method` do.
-    """
-    chosen = {method.kind: method for method in methods}
-    files = model_files(chosen.values(), model, device)
-    loaded = {
-        kind: load_for_method(chosen[kind], file, device) for kind, file in files.items()
-    }
-    return {kind: each for kind, each in loaded.items() if each is not None}
-
-
-def model_files(
-    methods: Iterable[Method], model: Path | str | None, device: str = "auto"
-) -> dict[str, Path | str | None]:
-    """Say which file each kind of learned methods takes, None for the shipped one.
-
-    A named file is for the methods of its kind; others take what is shipped.
-
-    Raises
-    ------
-    OptionError, FileError
-        If no method has use for `model` or `device`, or the file is none.
-    """
-    kinds = dict.fromkeys(method.kind for method in methods if method.kind is not None)
-    if not kinds:
-        for name, idle in (("--model", model is None), ("--device", device == "auto")):
-            if not idle:
-                raise OptionError(
-                    f"expected {name} for learned methods only, got none of them: leave it "
-                    f"out or add one of {', '.join(LEARNED)}"
-                )
-    if model is None or len(kinds) < 2:
-        return dict.fromkeys(kinds, model)
-    named = _kind_of_file(model)
-    if named not in kinds:
-        raise OptionError(
-            f"expected a model of one of the kinds {', '.join(kinds)}, got {model} of kind "
-            f"{named!r}: add a method of that kind or name another file"
+    if run is None:
+        return lambda function: register_method(
+            name,
+            function,
+            summary=summary,
+            default_stop=default_stop,
+            settings=settings,
+            model_type=model_type,
         )
-    return {kind: model if kind == named else None for kind in kinds}
+    if not isinstance(name, str) or not _NAME.fullmatch(name) or name == "auto":
+        raise OptionError(
+            "expected a method's name of lower-case letters, digits, dots and hyphens, "
+            f"got {name!r}"
+        )
+    # The same function may come again: a cell of a notebook that is run twice.
+    if name in METHODS and _origin(METHODS[name].run) != _origin(run):
+        raise OptionError(
+            f"expected a new name for a method, got {name!r}, which is taken by "
+            f"{'.'.join(_origin(METHODS[name].run))}: choose another"
+        )
+    METHODS[name] = Method(
+        name=name,
+        summary=summary or (run.__doc__ or name).strip().splitlines()[0],
+        run=run,
+        default_stop=default_stop,
+        settings=settings() if isinstance(settings, type) else settings,
+        model_type=model_type,
+    )
+    return run
 
 
-def usable_methods(model: Path | str | None, device: str) -> list[Method]:
-    """List the methods that run without more ado, and those that `model` is for."""
-    # Asking for a device is asking for learned methods; if they cannot run, they say so.
-    wanted = {"daam"} if model is None and device != "auto" else set()
-    if model is not None:
-        wanted.add(_kind_of_file(model))
-    return [
-        method
-        for method in METHODS.values()
-        if method.kind is None or method.kind in wanted or has_model(method.kind)
-    ]
+def _origin(run: Runner) -> tuple[str, str]:
+    return run.__module__, getattr(run, "__qualname__", type(run).__qualname__)
 
 
-def has_model(kind: str = "daam") -> bool:
-    """Say whether methods of a kind run as they are: model shipped, torch installed."""
-    from arcfleet.neural.checkpoint import missing_package, shipped_model
-
-    return shipped_model(kind).is_file() and missing_package() is None
-
-
-def _kind_of_file(model: Path | str) -> str:
-    from arcfleet.neural.checkpoint import require_packages
-
-    require_packages("reading a model")
-    from arcfleet.neural.checkpoint import read_model_info
-
-    return read_model_info(model).kind
-
-
-def _runner(method: Method, loaded: LoadedModel | None) -> Runner:
-    if loaded is None:
-        return method.run
+def run_learned(network: Network, context: RunContext) -> Result:
+    """Run a learned method with the model of the context, by default the shipped one."""
+    if context.model is None:
+        loaded = load_for_method(context.method)
+        context = dataclasses.replace(context, model=loaded)
     from arcfleet.neural.solver import solve_learned
 
-    return partial(solve_learned, loaded=loaded)
+    return solve_learned(network, context)
 
 
-def _learned(
-    network: Network,
-    *,
-    method: str,
-    stop: Stop,
-    seed: int,
-    threads: int,
-    started: float,
-    progress: ProgressCallback | None,
-    start: Solution | None,
-) -> Result:
-    """Run a learned method with the shipped model."""
-    chosen = METHODS[method]
-    return _runner(chosen, load_for_method(chosen, None, "auto"))(
-        network,
-        method=method,
-        stop=stop,
-        seed=seed,
-        threads=threads,
-        started=started,
-        progress=progress,
-        start=start,
-    )
-
-
-_LEARNED_METHODS = (
-    Method(
-        name="daam",
-        summary="learned: DaAM's likeliest plans of four views, and the path optimiser",
-        default_stop=Stop(iterations=1),
-        run=_learned,
-        kind="daam",
-    ),
-    Method(
-        name="daam-greedy",
-        summary="learned: one plan, the likeliest street at each step, path optimiser",
-        default_stop=Stop(iterations=1),
-        run=_learned,
-        kind="daam",
-    ),
-    Method(
-        name="daam-sample",
-        summary="learned: plans drawn by the model, then routes of the best drawn anew",
-        default_stop=Stop(iterations=32),
-        run=_learned,
-        kind="daam",
-    ),
-    Method(
-        name="hybrid",
-        summary="learned: daam-greedy's plan, improved by ruin-recreate",
-        default_stop=Stop(seconds=5.0),
-        run=_learned,
-        kind="daam",
-    ),
-    Method(
-        name="s2v-dqn",
-        summary="learned baseline: the best value at each step (Khalil et al., with GAT)",
-        default_stop=Stop(iterations=1),
-        run=_learned,
-        kind="s2v-dqn",
-    ),
-    Method(
-        name="vrp-dl",
-        summary="learned baseline: a recurrent decoder that points (Nazari et al.)",
-        default_stop=Stop(iterations=1),
-        run=_learned,
-        kind="vrp-dl",
-    ),
+register_method(
+    "ruin-recreate",
+    ruin_recreate,
+    summary="ruin and recreate with simulated annealing (Christiaens, Vanden Berghe)",
+    settings=RuinRecreateSettings,
 )
-
-#: Names of the methods that need a model.
-LEARNED = tuple(method.name for method in _LEARNED_METHODS)
-
-#: Names of those that need a DaAM.
-DAAM_METHODS = tuple(method.name for method in _LEARNED_METHODS if method.kind == "daam")
-
-#: Every method, by name.
-METHODS: dict[str, Method] = {
-    "ruin-recreate": Method(
-        name="ruin-recreate",
-        summary="ruin and recreate with simulated annealing (Christiaens, Vanden Berghe)",
-        default_stop=Stop(seconds=5.0),
-        run=ruin_recreate,
-    ),
-    "maens": Method(
-        name="maens",
-        summary="memetic algorithm with extended neighbourhood search (Tang, Mei, Yao)",
-        default_stop=Stop(iterations=90_000),
-        run=maens,
-    ),
-} | {
-    name: Method(
-        name=name,
-        summary=_PATH_SCANNING_SUMMARIES[name],
-        default_stop=Stop(iterations=variant.plans),
-        run=path_scanning,
+register_method(
+    "maens",
+    maens,
+    summary="memetic algorithm with extended neighbourhood search (Tang, Mei, Yao)",
+    default_stop=Stop(iterations=90_000),
+    settings=MaensSettings,
+)
+for _name, _summary in {
+    "ps": "path scanning, the five rules of Golden, DeArmon and Baker in turn",
+    "ps-random-rule": "path scanning, a random rule at each step (Pearn)",
+    "ps-random-arc": "path scanning, a random nearest arc at each step (Belenguer et al.)",
+    "ps-ellipse": "path scanning that turns home along an ellipse (Santos et al.)",
+    "ps-efficiency": "path scanning that turns home when work no longer pays (Arakaki)",
+    "ps-alt1": "ps-efficiency's filter, triggered as in ps-ellipse",
+    "ps-alt2": "ps-ellipse's filter, triggered as in ps-efficiency",
+}.items():
+    register_method(
+        _name,
+        path_scanning,
+        summary=_summary,
+        default_stop=Stop(iterations=FIVE_RULES if _name == "ps" else 1000),
+        settings=PATH_SCANNING_VARIANTS[_name],
     )
-    for name, variant in PATH_SCANNING_VARIANTS.items()
+for _name, _strategy in method_strategies().items():
+    register_method(
+        _name,
+        run_learned,
+        summary=_strategy.summary,
+        default_stop=Stop(iterations=_strategy.default_iterations),
+        model_type="daam",
+    )
+
+#: Names of the methods of the shipped model.
+DAAM_METHODS = tuple(name for name, each in METHODS.items() if each.model_type == "daam")
+
+#: What to say of names that are in no table any more, or not yet.
+_ABSENT = {
+    "hybrid": "it was removed, since it found no better plans than 'ruin-recreate' in the "
+    "same time; use 'ruin-recreate'",
+    "s2v-dqn": "it belongs to the paper; `import arcfleet.paper.methods` first",
+    "vrp-dl": "it belongs to the paper; `import arcfleet.paper.methods` first",
 }
-METHODS |= {method.name: method for method in _LEARNED_METHODS}
+
+
+def learned_methods() -> list[str]:
+    """Return the names of the methods that need a model."""
+    return [name for name, method in METHODS.items() if method.is_learned]
+
+
+def find_method(name: str | Method) -> Method:
+    """Return the method of that name, or raise OptionError with the nearest one."""
+    if isinstance(name, Method):
+        return name
+    if name == "auto":
+        return METHODS[DEFAULT_METHOD]
+    if name in METHODS:
+        return METHODS[name]
+    near = nearest_name(name, METHODS)
+    hint = f"did you mean {near!r}?" if near else f"known are {', '.join(METHODS)}"
+    hint = _ABSENT.get(name, hint)
+    raise OptionError(f"expected the name of a method, got {name!r}: {hint}")
 
 
 def solve(
     instance: Instance | Path | str,
-    method: str = "auto",
+    method: str | Method = "auto",
     *,
-    stop: Stop | None = None,
+    stop: StopRule | None = None,
     seconds: float | None = None,
+    params: object = None,
     seed: int = 0,
     threads: int = 1,
     progress: ProgressCallback | None = None,
@@ -331,7 +283,7 @@ def solve(
     model: Path | str | LoadedModel | None = None,
     device: str = "auto",
 ) -> Result:
-    """Find a cheap plan.
+    """Find a plan of low cost.
 
     The same seed gives the same plan, as far as the stop rule depends neither on the
     clock nor, with several threads, on a target. Ctrl-C ends the search and returns the
@@ -342,11 +294,14 @@ def solve(
     instance
         The instance, or the path of its file.
     method
-        One of `METHODS`, or "auto" for the one that serves best.
+        Name of a method in `METHODS`, or "auto" for the best one.
     stop
-        Stop rule; by default that of the method.
+        Stop rule: a `Stop`, or any function of the `Progress` that returns True to end
+        the search; by default that of the method.
     seconds
         Time limit, short for `stop=Stop(seconds=...)`.
+    params
+        Settings of the method: a dict of those to change, or its dataclass.
     seed
         Seed of the random number generator.
     threads
@@ -356,10 +311,10 @@ def solve(
     start
         Plan to warm-start from, for methods that can. Its directions are chosen anew.
     model
-        Model file of a learned method, or what `load_for_method` gave; by default the one
-        that is shipped. Loading it does not count as time of the search.
+        Model file of a learned method, or a model from `load_for_method`; by default the
+        shipped one. Loading it does not count as time of the search.
     device
-        Where a learned method works: "cpu", "cuda", "cuda:1", or "auto" for CUDA where
+        Device of a learned method: "cpu", "cuda", "cuda:1", or "auto" for CUDA where
         there is any.
 
     Raises
@@ -369,7 +324,7 @@ def solve(
     OptionError
         If an argument is wrong.
     FileError
-        If the model file is none or damaged.
+        If the file of the instance or of the model is not one or is corrupt.
     """
     chosen = find_method(method)
     instance = as_instance(instance)
@@ -379,11 +334,11 @@ def solve(
     stop = chosen_stop(chosen, stop, seconds)
     if not instance.required:
         stop = Stop(iterations=1)  # there is nothing to search for
-    run = _runner(chosen, load_for_method(chosen, model, device))
+    settings = chosen_settings(chosen, params)
+    loaded = load_for_method(chosen, model, device)
     started = time.perf_counter()
     require_solvable(instance)
-    return run(
-        Network(instance, threads),
+    context = RunContext(
         method=chosen.name,
         stop=stop,
         seed=seed,
@@ -391,7 +346,10 @@ def solve(
         started=started,
         progress=progress,
         start=start,
+        params=settings,
+        model=loaded,
     )
+    return chosen.run(Network(instance, threads), context)
 
 
 def as_instance(source: object) -> Instance:
@@ -405,7 +363,9 @@ def as_instance(source: object) -> Instance:
     return source
 
 
-def chosen_stop(method: Method, stop: Stop | None, seconds: float | None = None) -> Stop:
+def chosen_stop(
+    method: Method, stop: StopRule | None, seconds: float | None = None
+) -> StopRule:
     """Return the stop rule, or that of the method; raise OptionError if it is unfit."""
     if seconds is not None:
         if stop is not None:
@@ -415,22 +375,238 @@ def chosen_stop(method: Method, stop: Stop | None, seconds: float | None = None)
         stop = Stop(seconds=seconds)
     if stop is None:
         return method.default_stop
-    if not isinstance(stop, Stop):
-        raise OptionError(f"expected stop to be a Stop, got {stop!r}")
-    if stop.is_open:
+    if isinstance(stop, type) or not callable(stop):
+        raise OptionError(
+            f"expected stop to be a Stop or a function of the progress, got {stop!r}"
+        )
+    if isinstance(stop, Stop) and stop.is_open:
         raise OptionError(
             f"expected a stop rule that is certain to be met, got {stop}: "
-            "add seconds, iterations or stale_iterations"
+            "add seconds, iterations or no_improvement"
         )
     return stop
 
 
-def find_method(name: str) -> Method:
-    """Give the method of that name, or raise OptionError with the nearest one."""
-    if name == "auto":
-        return METHODS[DEFAULT_METHOD]
-    if name in METHODS:
-        return METHODS[name]
-    near = difflib.get_close_matches(str(name), METHODS, n=1)
-    hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(METHODS)}"
-    raise OptionError(f"expected the name of a method, got {name!r}: {hint}")
+def chosen_settings(method: Method, params: object) -> Any:
+    """Return the settings of a method, changed by `params`.
+
+    Parameters
+    ----------
+    method
+        The method.
+    params
+        Dict of the settings to change, an instance of the method's dataclass, or None.
+
+    Raises
+    ------
+    OptionError
+        If the method has no such settings, or a value is not allowed.
+    """
+    if params is None:
+        return method.settings
+    if not isinstance(params, Mapping):
+        if method.settings is None or type(params) is not type(method.settings):
+            wanted = f" or a {type(method.settings).__name__}" if method.settings else ""
+            raise OptionError(
+                f"expected params of method {method.name!r} as a dict{wanted}, "
+                f"got a {type(params).__name__}"
+            )
+        return params
+    for name in params:
+        _setting_field(method, name)
+    return dataclasses.replace(method.settings, **params) if params else method.settings
+
+
+def parse_params(method: Method | str, texts: Sequence[str]) -> dict[str, object]:
+    """Return settings given as `name=value`, each of the type of its field.
+
+    Parameters
+    ----------
+    method
+        The method, or its name.
+    texts
+        Settings, each `name=value`.
+
+    Raises
+    ------
+    OptionError
+        If the method has no such setting, or the value is of another type.
+    """
+    method = find_method(method)
+    params: dict[str, object] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise OptionError(f"expected a setting as name=value, got {text!r}")
+        field = _setting_field(method, name.strip())
+        kinds = typing.get_type_hints(type(method.settings))
+        params[field.name] = _parsed(field.name, kinds[field.name], value.strip())
+    return params
+
+
+def _setting_field(method: Method, name: object) -> dataclasses.Field[Any]:
+    if method.settings is None:
+        raise OptionError(
+            f"expected no settings for method {method.name!r}, which has none, got {name!r}"
+        )
+    known = {field.name: field for field in dataclasses.fields(method.settings)}
+    if name in known:
+        return known[str(name)]
+    near = nearest_name(name, known)
+    hint = f"did you mean {near!r}?" if near else f"known are {', '.join(known)}"
+    raise OptionError(f"expected a setting of method {method.name!r}, got {name!r}: {hint}")
+
+
+def _parsed(name: str, wanted: Any, text: str) -> object:
+    """Return the value that a text stands for, by the type of its field."""
+    if typing.get_origin(wanted) in (typing.Union, types.UnionType):
+        members = typing.get_args(wanted)
+        if type(None) in members and text.lower() == "none":
+            return None
+        for member in members:
+            if member is not type(None):
+                try:
+                    return _parsed(name, member, text)
+                except OptionError:
+                    continue
+    elif typing.get_origin(wanted) is typing.Literal:
+        for choice in typing.get_args(wanted):
+            if text == str(choice):
+                return choice
+    elif wanted is bool:
+        if text.lower() in ("true", "false"):
+            return text.lower() == "true"
+    elif isinstance(wanted, type) and issubclass(wanted, enum.Enum):
+        if text in wanted.__members__:
+            return wanted[text]
+    elif wanted in (int, float, str):
+        try:
+            return wanted(text)
+        except ValueError:
+            pass
+    raise OptionError(f"expected {name} to be {_described(wanted)}, got {text!r}")
+
+
+def _described(wanted: Any) -> str:
+    if typing.get_origin(wanted) is typing.Literal:
+        return "one of " + ", ".join(map(str, typing.get_args(wanted)))
+    if isinstance(wanted, type) and issubclass(wanted, enum.Enum):
+        return "one of " + ", ".join(wanted.__members__)
+    names = {int: "a whole number", float: "a number", bool: "true or false"}
+    return names.get(wanted, str(getattr(wanted, "__name__", wanted)))
+
+
+def load_for_method(
+    method: Method | str,
+    model: Path | str | LoadedModel | None = None,
+    device: str = "auto",
+) -> LoadedModel | None:
+    """Load the model of a learned method; None for a method that has none.
+
+    The loaded model may be the `model` of any number of calls, which then need not load it.
+
+    Raises
+    ------
+    OptionError
+        If the method has no use for `model` or `device`, no model is shipped, torch is
+        not installed, or the device is not there.
+    FileError
+        If the model file is not one, is corrupt, or holds a model of another type.
+    """
+    method = find_method(method)
+    if method.model_type is None:
+        for name, value, usual in (("model", model, None), ("device", device, "auto")):
+            if value != usual:
+                raise OptionError(
+                    f"expected {name} for a learned method only, got it for "
+                    f"{method.name!r}: leave it out or choose "
+                    f"{', '.join(learned_methods())}"
+                )
+        return None
+    from arcfleet.neural.checkpoint import require_packages
+
+    require_packages(f"method {method.name!r}")
+    from arcfleet.neural.solver import load_for_solving
+
+    return load_for_solving(model, device, method.model_type)
+
+
+def load_for_methods(
+    methods: Iterable[Method], model: Path | str | None, device: str
+) -> dict[str, LoadedModel]:
+    """Load the models of those of some methods that are learned, by their types.
+
+    Raises
+    ------
+    OptionError, FileError
+        As `model_files` and `load_for_method` do.
+    """
+    chosen = {method.model_type: method for method in methods}
+    files = model_files(chosen.values(), model, device)
+    loaded = {
+        model_type: load_for_method(chosen[model_type], file, device)
+        for model_type, file in files.items()
+    }
+    return {name: each for name, each in loaded.items() if each is not None}
+
+
+def model_files(
+    methods: Iterable[Method], model: Path | str | None, device: str = "auto"
+) -> dict[str, Path | str | None]:
+    """Return the model file of each type of learned methods, None for the shipped one.
+
+    A named file is for the methods of its type; others take the shipped one.
+
+    Raises
+    ------
+    OptionError, FileError
+        If no method has use for `model` or `device`, or the file is not a model.
+    """
+    needed = dict.fromkeys(m.model_type for m in methods if m.model_type is not None)
+    if not needed:
+        for name, idle in (("--model", model is None), ("--device", device == "auto")):
+            if not idle:
+                raise OptionError(
+                    f"expected {name} for learned methods only, got none of them: leave it "
+                    f"out or add one of {', '.join(learned_methods())}"
+                )
+    if model is None or len(needed) < 2:
+        return dict.fromkeys(needed, model)
+    named = _type_of_file(model)
+    if named not in needed:
+        raise OptionError(
+            f"expected a model of one of the types {', '.join(needed)}, got {model} of "
+            f"type {named!r}: add a method of that type or name another file"
+        )
+    return {each: model if each == named else None for each in needed}
+
+
+def usable_methods(model: Path | str | None, device: str) -> list[Method]:
+    """Return the methods whose model is available, and those without a model."""
+    # Asking for a device is asking for learned methods; if they cannot run, they say so.
+    wanted = {"daam"} if model is None and device != "auto" else set()
+    if model is not None:
+        wanted.add(_type_of_file(model))
+    return [
+        method
+        for method in METHODS.values()
+        if method.model_type is None
+        or method.model_type in wanted
+        or has_model(method.model_type)
+    ]
+
+
+def has_model(model_type: str = "daam") -> bool:
+    """Return whether methods of a model type can run: model shipped, torch installed."""
+    from arcfleet.neural.checkpoint import missing_package, shipped_model
+
+    return shipped_model(model_type) is not None and missing_package() is None
+
+
+def _type_of_file(model: Path | str) -> str:
+    from arcfleet.neural.checkpoint import require_packages
+
+    require_packages("reading a model")
+    from arcfleet.neural.checkpoint import find_model_type, read_model_info
+
+    return find_model_type(read_model_info(model).model_type).serves

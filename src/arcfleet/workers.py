@@ -22,7 +22,7 @@ from arcfleet.errors import ArcfleetError, OptionError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from arcfleet.search.progress import Progress, ProgressCallback
+    from arcfleet.search.stop import Progress, ProgressCallback
 
 Task = TypeVar("Task")
 Outcome = TypeVar("Outcome")
@@ -37,7 +37,7 @@ class TaskFailure:
     Parameters
     ----------
     message
-        Why, in one sentence.
+        Reason, in one sentence.
     interrupted
         Whether Ctrl-C is the reason.
     """
@@ -66,15 +66,15 @@ def run_tasks(
         Takes a task and a progress callback that it must hand to `solve`. What it raises
         is reported and ends only its task.
     tasks
-        Drawn one by one as workers get free.
+        Tasks, taken one by one as workers become free.
     workers
-        Processes; 1 works in this one.
+        Number of processes; 1 works in this one.
     finished
-        Takes the position of a task and its outcome.
+        Callback, called with the position of a task and its outcome.
     """
     stop = multiprocessing.RawValue(ctypes.c_bool, False)
     queue = enumerate(tasks)
-    with _first_interrupt_sets(stop):
+    with first_interrupt_sets(stop):
         if workers > 1:
             _Pool(function, workers, stop).run(queue, finished)
             return
@@ -219,7 +219,7 @@ def _call(
 
 
 @contextmanager
-def _first_interrupt_sets(stop: ctypes.c_bool) -> Iterator[None]:
+def first_interrupt_sets(stop: ctypes.c_bool) -> Iterator[None]:
     """Turn the first Ctrl-C into a flag, so that nothing finished is lost to it."""
     before = signal.getsignal(signal.SIGINT)
     if (
@@ -243,7 +243,7 @@ def _first_interrupt_sets(stop: ctypes.c_bool) -> Iterator[None]:
 
 @contextmanager
 def _interrupts_held() -> Iterator[None]:
-    """Hold Ctrl-C back; a process spawned meanwhile holds it back for good."""
+    """Block SIGINT; a process spawned meanwhile blocks it for good."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
@@ -255,6 +255,6 @@ def _interrupts_held() -> Iterator[None]:
 
 
 def child_seed(seed: int, position: int) -> int:
-    """Give the seed of one instance of many: that of numpy's child number `position`."""
+    """Return the seed of one instance of many: that of numpy's child `position`."""
     child = np.random.SeedSequence(seed, spawn_key=(position,))
     return int(child.generate_state(1, np.uint64)[0])

@@ -37,10 +37,40 @@ def test_every_command_and_option_is_on_the_cli_page() -> None:
     "dotted", [dotted for _, dotted in settings_page.SETTINGS.values()]
 )
 def test_every_setting_has_a_meaning(dotted: str) -> None:
-    settings = settings_page.load(dotted)
-    meanings = settings_page.descriptions(settings)
-    for field in dataclasses.fields(settings):
-        assert meanings.get(field.name), f"{dotted}.{field.name} has no description"
+    for name, _, _, meaning in settings_page.rows(settings_page.load(dotted)):
+        assert meaning, f"{dotted}: {name} has no description"
+
+
+def test_settings_of_parts_stand_in_their_place() -> None:
+    @dataclasses.dataclass(frozen=True)
+    class Part:
+        """A part.
+
+        Parameters
+        ----------
+        steps
+            Number of steps.
+        """
+
+        steps: int = 5
+
+    @dataclasses.dataclass(frozen=True)
+    class Whole:
+        """The whole.
+
+        Parameters
+        ----------
+        seed
+            Seed of the random number generator.
+        """
+
+        part: Part = dataclasses.field(default_factory=lambda: Part(steps=7))
+        seed: int = 0
+
+    assert list(settings_page.rows(Whole)) == [
+        ("`steps`", "`int`", "`7`", "Number of steps."),
+        ("`seed`", "`int`", "`0`", "Seed of the random number generator."),
+    ]
 
 
 def test_a_report_is_cut_into_tables_and_caption() -> None:

@@ -57,7 +57,7 @@ def test_the_fields_of_an_instance_are_listed() -> None:
 def test_the_fields_of_a_solution_are_listed(tmp_path: Path) -> None:
     instance = arcfleet.read("example:denver")
     result = arcfleet.solve(instance, "ps", seed=1)
-    arcfleet.write_solution(result.solution, instance, tmp_path / "plan.json")
+    arcfleet.write_solution(instance, result.solution, tmp_path / "plan.json")
     plan = json.loads((tmp_path / "plan.json").read_text("utf-8"))
     assert fields("a solution") == set(plan) - {"format", "version"}
     assert fields("a route") - {"link", "reverse", "serves"} == set(plan["routes"][0])

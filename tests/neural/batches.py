@@ -8,9 +8,12 @@ import numpy as np
 import torch
 from torch.nn import functional
 
+from arcfleet.instance.instance import Instance, Link
 from arcfleet.neural import env as process
 from arcfleet.neural.batch import ArcBatch
+from arcfleet.neural.model import Daam
 from arcfleet.solution.plan import from_plan
+from tests.tiny_model import tiny_config
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,6 +27,10 @@ if TYPE_CHECKING:
 MDS = 2  # coordinates of a place
 
 
+# The tensors of tests are so small that more threads only wait for each other.
+torch.set_num_threads(1)
+
+
 def random_batch(
     tasks: Sequence[int], *, mixed: bool = False, seed: int = 0, padding: int = 0
 ) -> ArcBatch:
@@ -33,24 +40,26 @@ def random_batch(
 
 
 def network_batch(networks: Sequence[Network], padding: int = 0) -> ArcBatch:
-    """Batch of instances, their MDS coordinates being noise."""
-    rng = np.random.default_rng(0)
+    """Batch of instances, padded to the largest; their MDS coordinates are noise."""
     made = []
     for network in networks:
-        inverse = network.arc_twin
+        inverse = network.arc_inverse
+        own = np.arange(len(inverse))
+        # By the size alone, so that a network is the same in every batch.
+        rng = np.random.default_rng(network.num_arcs)
+        place = rng.normal(size=(len(network.distances), MDS))
         made.append(
             _instance(
-                rng,
+                torch.from_numpy(place).float(),
                 distance=torch.as_tensor(np.array(network.distances)),
                 start=torch.as_tensor(np.array(network.arc_start)),
                 end=torch.as_tensor(np.array(network.arc_end)),
                 service_cost=torch.as_tensor(np.array(network.arc_service_cost)),
                 demand=torch.as_tensor(np.array(network.arc_demand)),
-                inverse=torch.as_tensor(
-                    np.where(inverse < 0, np.arange(len(inverse)), inverse)
-                ),
+                inverse=torch.as_tensor(np.where(inverse < 0, own, inverse)),
                 capacity=network.instance.capacity,
                 route_cost=network.instance.route_cost,
+                fleet_limit=network.instance.fleet_limit or 0,
             )
         )
     return join(made, padding)
@@ -128,6 +137,47 @@ def solution_of(network: Network, arcs: Sequence[int]) -> Solution:
     )
 
 
+def toy_model(seed: int = 1) -> Daam:
+    """A small model with random weights, in float64, that is far from indifferent."""
+    torch.manual_seed(seed)
+    model = Daam(tiny_config(MDS)).double().eval()
+    with torch.no_grad():
+        model.context.weight *= 3
+    return model
+
+
+def ring(
+    demands: Sequence[int],
+    *,
+    capacity: int = 4,
+    route_cost: int = 0,
+    fleet_limit: int | None = None,
+) -> Instance:
+    """A ring of two-way streets, each of them to be served, the depot on it."""
+    count = len(demands)
+    return Instance(
+        name="ring",
+        nodes=tuple(range(count)),
+        links=tuple(
+            Link(
+                tail=i,
+                head=(i + 1) % count,
+                cost=3 + 2 * i,
+                reverse_cost=3 + 2 * i,
+                required=True,
+                demand=demand,
+                service_cost=5 + i,
+                reverse_service_cost=5 + i,
+            )
+            for i, demand in enumerate(demands)
+        ),
+        depot=0,
+        capacity=capacity,
+        route_cost=route_cost,
+        fleet_limit=fleet_limit,
+    )
+
+
 def _random_instance(rng: np.random.Generator, tasks: int, mixed: bool) -> ArcBatch:
     places = 2 * tasks + 1
     start, end, inverse, demand, cost = [0], [0], [0], [0], [0]
@@ -146,7 +196,7 @@ def _random_instance(rng: np.random.Generator, tasks: int, mixed: bool) -> ArcBa
     distance = torch.from_numpy(rng.integers(1, 100, (places, places), dtype=np.int32))
     distance.fill_diagonal_(0)
     return _instance(
-        rng,
+        torch.from_numpy(rng.standard_normal((places, MDS), dtype=np.float32)),
         distance=distance,
         start=torch.tensor(start, dtype=torch.int32),
         end=torch.tensor(end, dtype=torch.int32),
@@ -155,11 +205,12 @@ def _random_instance(rng: np.random.Generator, tasks: int, mixed: bool) -> ArcBa
         inverse=torch.tensor(inverse),
         capacity=capacity,
         route_cost=0,
+        fleet_limit=0,
     )
 
 
 def _instance(
-    rng: np.random.Generator,
+    place: Tensor,
     *,
     distance: Tensor,
     start: Tensor,
@@ -169,11 +220,10 @@ def _instance(
     inverse: Tensor,
     capacity: int,
     route_cost: int,
+    fleet_limit: int,
 ) -> ArcBatch:
     costs = distance[end.long()][:, start.long()].float()  # (arcs, arcs)
-    scale = costs.mean()
-    scale = torch.where(scale > 0, scale, torch.ones(()))
-    place = torch.from_numpy(rng.standard_normal((len(distance), MDS), dtype=np.float32))
+    scale = costs.mean().clamp(min=1)
     plain = torch.stack(
         [(torch.arange(len(start)) == 0).float(), service_cost / scale, demand / capacity],
         dim=-1,
@@ -190,6 +240,6 @@ def _instance(
         real=torch.ones(1, len(start), dtype=torch.bool),
         capacity=torch.tensor([capacity], dtype=torch.int32),
         route_cost=torch.tensor([route_cost], dtype=torch.int32),
-        fleet_limit=torch.zeros(1, dtype=torch.int32),
+        fleet_limit=torch.tensor([fleet_limit], dtype=torch.int32),
         scale=scale[None],
     )

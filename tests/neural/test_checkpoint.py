@@ -1,10 +1,10 @@
-"""Model files: what was written comes back, and nothing else is taken for one."""
+"""Model files: what was written comes back, old ones are read, others are refused."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,13 +14,44 @@ from hypothesis import strategies as st
 from safetensors.torch import save as save_tensors
 
 from arcfleet.errors import FileError, OptionError
-from arcfleet.neural.checkpoint import StoredType, load_model, save_model
-from arcfleet.neural.model import NORMS, Daam, DaamConfig
+from arcfleet.neural.checkpoint import (
+    MODEL_TYPES,
+    StoredType,
+    find_model_type,
+    load_model,
+    model_class_for,
+    model_type_of,
+    read_model_info,
+    register_model,
+    save_model,
+    sizes_of,
+)
+from arcfleet.neural.model import Daam, DaamConfig, Model
+from arcfleet.paper.model import INPUTS, NORMS, PublishedDaam
+from tests.tiny_model import tiny_config, tiny_model_file, tiny_published_config
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-TINY = DaamConfig(width=8, layers=1, heads=2, feed_forward=8, mds_dimensions=2)
+    from arcfleet.neural.batch import ArcBatch
+
+TINY = tiny_config(mds_dimensions=2)
+#: Settings of the shipped model and of the published one in files of the time when both
+#: were one class with options.
+OLD_SHIPPED = {
+    "gat_heads": 1,
+    "norm": "rms",
+    "inputs": "mds+gat+skip",
+    "features": "more+spare",
+    "served": "hidden",
+}
+OLD_PUBLISHED = {
+    "gat_heads": 1,
+    "norm": "batch",
+    "inputs": "mds+gat",
+    "features": "paper",
+    "served": "seen",
+}
 FACTS = {"trained_on": "task20", "steps": 12, "command": "arcfleet train", "loss": 0.25}
 
 
@@ -66,7 +97,7 @@ def forged(
         "format": "arcfleet-model",
         "version": 1,
         "kind": "daam",
-        "config": {name: getattr(TINY, name) for name in DaamConfig.__dataclass_fields__},
+        "config": asdict(TINY),
         "dtype": "float32",
         "facts": {},
         "sha256": "0" * 64,
@@ -77,10 +108,12 @@ def forged(
     return data.replace(b"0" * 64, hashlib.sha256(data).hexdigest().encode(), 1)
 
 
-@pytest.mark.parametrize("norm", NORMS)
-def test_what_was_saved_comes_back(tmp_path: Path, norm: Any) -> None:
-    config = DaamConfig(width=8, layers=2, heads=2, feed_forward=4, gat_heads=2, norm=norm)
-    model = tiny_model(config)
+PUBLISHED = [tiny_published_config(norm=n, inputs=i) for n in NORMS for i in INPUTS]
+
+
+@pytest.mark.parametrize("config", [TINY, replace(TINY, layers=2), *PUBLISHED], ids=str)
+def test_what_was_saved_comes_back(tmp_path: Path, config: Any) -> None:
+    model: Any = model_class_for(config)(config)
     path = tmp_path / "model.safetensors"
     save_model(model, path, FACTS)
     loaded, facts = load_model(path)
@@ -116,8 +149,7 @@ def test_a_whole_number_for_clip_comes_back(tmp_path: Path, folder: Path) -> Non
     path = tmp_path / "model.safetensors"
     save_model(tiny_model(replace(TINY, clip=5)), path, {})
     assert load_model(path)[0].config == replace(TINY, clip=5.0)
-    config = {name: getattr(TINY, name) for name in DaamConfig.__dataclass_fields__}
-    model = load_model_from(folder, forged({"config": config | {"clip": 5}}))
+    model = load_model_from(folder, forged({"config": asdict(TINY) | {"clip": 5}}))
     assert type(model.config.clip) is float
 
 
@@ -134,7 +166,7 @@ def test_the_same_model_gives_the_same_bytes(tmp_path: Path, written: bytes) -> 
     assert path.read_bytes() == written
 
 
-def load_model_from(folder: Path, data: bytes) -> Daam:
+def load_model_from(folder: Path, data: bytes) -> Model:
     path = folder / "written.safetensors"
     path.write_bytes(data)
     return load_model(path)[0]
@@ -183,8 +215,9 @@ def test_anything_is_refused(folder: Path, junk: bytes) -> None:
         ({"format": "other"}, "another kind"),
         ({"version": 2}, "expected version 1 of arcfleet-model, found version 2"),
         ({"version": True}, "found version True"),
-        ({"kind": "s2v"}, "kind daam, s2v-dqn, vrp-dl, found kind 's2v'"),
-        ({"kind": "vrp-dl"}, "kind 'daam', found kind 'vrp-dl'"),
+        ({"kind": "s2v"}, "type among daam, daam-paper, s2v-dqn, vrp-dl, got 's2v'"),
+        ({"kind": ["daam"]}, "name of a model type, found ['daam']"),
+        ({"kind": "vrp-dl"}, "missing or unknown ones: clip, feed_forward"),
         ({"dtype": "int8"}, "known dtype"),
         ({"dtype": "float16"}, "in torch.float16, found"),
         ({"facts": [1]}, "facts by name"),
@@ -206,24 +239,21 @@ def test_other_headers_are_refused(
     ("name", "value", "message"),
     [
         ("width", 8.0, "expected width to be a whole number, got 8.0"),
-        ("width", 16, "of shape"),
+        ("width", 32, "of shape"),
         ("width", 10**9, "width from 0 to"),
         ("width", 9, "that heads divides"),
         ("layers", 2, "weights of all 2 layers|expected weights 'encoder.1"),
         ("layers", 60_000, "expected weights of all 60000 layers, found fewer"),
         ("heads", True, "expected heads to be a whole number, got True"),
-        ("norm", "none", "norm to be one of"),
-        ("norm", 3, "norm to be one of"),
-        ("norm", [], "norm to be one of"),
         ("clip", "high", "expected clip to be a number, got 'high'"),
-        ("inputs", "mds", "weights 'static.bias'|weights than the model's"),
+        ("norm", "rms", "every size of the model, found missing ones: gat_heads, inputs"),
+        ("depth", 3, "missing or unknown ones: depth"),
     ],
 )
 def test_other_sizes_are_refused(
     folder: Path, name: str, value: object, message: str
 ) -> None:
-    config = {n: getattr(TINY, n) for n in DaamConfig.__dataclass_fields__}
-    found = refusal(folder, forged({"config": config | {name: value}}))
+    found = refusal(folder, forged({"config": asdict(TINY) | {name: value}}))
     assert any(part in found for part in message.split("|"))
 
 
@@ -234,11 +264,11 @@ def test_other_weights_are_refused(folder: Path) -> None:
         folder, forged({}, missing)
     )
     assert "found 'more'" in refusal(folder, forged({}, weights | {"more": torch.ones(2)}))
-    assert "(8, 8) in torch.float32, found (4, 16)" in refusal(
-        folder, forged({}, weights | {"key.weight": torch.ones(4, 16)})
+    assert "(16, 16) in torch.float32, found (8, 32)" in refusal(
+        folder, forged({}, weights | {"key.weight": torch.ones(8, 32)})
     )
-    assert "found (8, 8) in torch.int32" in refusal(
-        folder, forged({}, weights | {"key.weight": torch.ones(8, 8, dtype=torch.int32)})
+    assert "found (16, 16) in torch.int32" in refusal(
+        folder, forged({}, weights | {"key.weight": torch.ones(16, 16, dtype=torch.int32)})
     )
 
 
@@ -272,3 +302,125 @@ def test_nothing_is_written_that_could_not_be_read(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
     with pytest.raises(FileError, match="existing directory"):
         save_model(tiny_model(), tmp_path / "none" / "model", {})
+
+
+def old_file(path: Path, model: Model, changes: dict[str, Any]) -> None:
+    """Write a model as versions did in which all models of DaAM were one class."""
+    sizes = {name: getattr(model.config, name) for name in asdict(TINY)}
+    old = OLD_SHIPPED if isinstance(model, Daam) else OLD_PUBLISHED
+    rms = isinstance(model, Daam) or model.config.norm == "rms"
+    weights = {
+        name.replace("_norm.", "_norm.norm.") if rms else name: tensor
+        for name, tensor in model.state_dict().items()
+    }
+    config = {name: x for name, x in (sizes | old | changes).items() if x is not None}
+    path.write_bytes(forged({"config": config}, weights))
+
+
+@pytest.mark.parametrize("sizes", [TINY, replace(TINY, width=8, layers=3, clip=5.0)])
+def test_old_files_of_the_shipped_architecture_are_read(
+    tmp_path: Path, sizes: DaamConfig
+) -> None:
+    model, path = tiny_model(sizes), tmp_path / "old.safetensors"
+    old_file(path, model, {})
+    found, _ = load_model(path, serves="daam")
+    assert type(found) is Daam
+    assert found.config == sizes
+    require_same_weights(found, model)
+    assert read_model_info(path).model_type == "daam"
+
+
+@pytest.mark.parametrize("config", PUBLISHED, ids=str)
+@pytest.mark.parametrize("oldest", [False, True])
+def test_old_files_of_the_published_architecture_are_read(
+    tmp_path: Path, config: Any, oldest: bool
+) -> None:
+    model, path = PublishedDaam(config), tmp_path / "old.safetensors"
+    changes: dict[str, Any] = {"norm": config.norm, "inputs": config.inputs}
+    if oldest:  # of a time when there was nothing to choose
+        changes |= {"features": None, "served": None}
+    old_file(path, model, changes)
+    found, _ = load_model(path, serves="daam")
+    assert type(found) is PublishedDaam
+    assert found.config == config
+    require_same_weights(found, model)
+    assert read_model_info(path).model_type == "daam-paper"
+
+
+def require_same_weights(found: Model, expected: Model) -> None:
+    wanted = expected.state_dict()
+    assert found.state_dict().keys() == wanted.keys()
+    assert all(torch.equal(x, wanted[name]) for name, x in found.state_dict().items())
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        ({"norm": "layer"}, "norm='layer'"),
+        ({"norm": []}, "norm=[]"),
+        ({"gat_heads": 2}, "gat_heads=2"),
+        ({"features": "more"}, "features='more'"),
+        ({"served": "seen"}, "served='seen'"),
+        ({"inputs": "mds+gat"}, "inputs='mds+gat'"),
+        ({"inputs": "mds", "features": "paper"}, "served='hidden'"),
+    ],
+)
+def test_old_files_of_trials_are_refused(
+    folder: Path, changes: dict[str, Any], named: str
+) -> None:
+    path = folder / "trial.safetensors"
+    old_file(path, tiny_model(), changes)
+    message = refusal(folder, path.read_bytes())
+    assert f"one of a trial with {named}: version 0.1 up to commit 4afd2fe" in message
+
+
+def test_a_published_model_needs_the_papers_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old, new = tmp_path / "old.safetensors", tiny_model_file(tmp_path, "daam-paper")
+    old_file(old, PublishedDaam(tiny_published_config()), {})
+    monkeypatch.delitem(MODEL_TYPES, "daam-paper")
+    for path in (old, new):
+        with pytest.raises(FileError, match=r"'daam-paper': import arcfleet\.paper first"):
+            load_model(path)
+
+
+def test_a_model_of_another_type_is_refused(tmp_path: Path) -> None:
+    path = tiny_model_file(tmp_path, "vrp-dl")
+    with pytest.raises(FileError, match="model of type 'daam', found type 'vrp-dl'"):
+        load_model(path, serves="daam")
+
+
+class Indifferent(Model):
+    """A model of a user: every arc has the same logit, its one weight."""
+
+    config_class = DaamConfig
+
+    def __init__(self, config: DaamConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.logit = torch.nn.Parameter(torch.ones(1))
+
+    def prepare(self, batch: ArcBatch, *, padded: bool | None = None) -> None:
+        """There is nothing to prepare."""
+
+
+def test_a_registered_model_is_written_and_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("arcfleet.neural.checkpoint.MODEL_TYPES", dict(MODEL_TYPES))
+    register_model("indifferent", f"{__name__}:Indifferent", serves="daam")
+    model, path = Indifferent(TINY), tmp_path / "model.safetensors"
+    assert model_type_of(model).name == "indifferent"
+    save_model(model, path, {})
+    found, _ = load_model(path, serves="daam")
+    assert type(found) is Indifferent
+    require_same_weights(found, model)
+
+
+def test_sizes_name_the_type_of_other_models_than_the_shipped_one() -> None:
+    assert sizes_of(TINY) == asdict(TINY)
+    published = tiny_published_config()
+    assert sizes_of(published) == {"type": "daam-paper", **asdict(published)}
+    with pytest.raises(OptionError, match=r"expected a model type among daam, .*'other'"):
+        find_model_type("other")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,25 +13,26 @@ from arcfleet import Instance, Result, Stop, check, read, solve, solve_many
 from arcfleet.methods import DAAM_METHODS
 from arcfleet.neural import decoding as narrow
 from arcfleet.neural import strategies as proposals
-from arcfleet.neural.checkpoint import KINDS
+from arcfleet.neural.checkpoint import find_model_type
 from arcfleet.neural.decoding import beam, decoding_model, greedy, sample
 from arcfleet.neural.device import has_bfloat16
-from arcfleet.neural.env import action_mask, reset
+from arcfleet.neural.env import reset
 from arcfleet.neural.kernels.cuda_graph import graphed
 from arcfleet.neural.model import Daam, DaamConfig, EncoderLayer
+from arcfleet.neural.train.config import config_from
 from arcfleet.neural.train.steps import LearningForm
 from arcfleet.paper.baselines.train import TRAININGS, train_baseline
 from tests.neural.batches import MDS, random_batch
 from tests.neural.labelled_towns import labelled_file
-from tests.neural.test_narrow import LooksAtAll
+from tests.neural.test_decoding import LooksAtAll
 from tests.tiny_model import tiny_model_file
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from arcfleet.neural.batch import ArcBatch
-    from arcfleet.neural.checkpoint import Model
     from arcfleet.neural.decoding import Policy, Rollout, Wrap
+    from arcfleet.neural.model import AttentionModel, Model
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA GPU")
 
@@ -42,7 +42,6 @@ STOPS = {
     "daam": Stop(iterations=1),
     "daam-greedy": Stop(iterations=1),
     "daam-sample": Stop(iterations=30),  # more than are drawn whole
-    "hybrid": Stop(iterations=50),
 }
 
 
@@ -60,20 +59,17 @@ def make_model(device: str, feed_forward: int = 32) -> Daam:
     """A model that tells arcs apart, so that rounding does not choose among them."""
     torch.manual_seed(4)
     config = DaamConfig(
-        width=32,
-        layers=2,
-        heads=2,
-        feed_forward=feed_forward,
-        mds_dimensions=MDS,
-        inputs="mds+gat+skip",
+        width=32, layers=2, heads=2, feed_forward=feed_forward, mds_dimensions=MDS
     )
     return Daam(config).to(device).eval()
 
 
-def make_baseline(kind: str, device: str) -> Model:
+def make_other(model_type: str, device: str) -> Model:
+    """A model of the paper."""
     torch.manual_seed(4)
-    sizes: Any = KINDS[kind].config
-    model: Model = KINDS[kind].model(sizes(width=32, mds_dimensions=MDS))
+    known = find_model_type(model_type)
+    build: Any = known.model_class
+    model: Model = build(known.config_class(width=32, mds_dimensions=MDS))
     return model.to(device).eval()
 
 
@@ -118,19 +114,19 @@ def test_recorded_steps_equal_eager_ones(kind: str, capacity_mask: bool) -> None
 def test_ever_fewer_arcs_change_nothing(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each narrower view is recorded anew."""
     monkeypatch.setattr(narrow, "_LEAST_ON_GPU", 0)
-    hidden = replace(make_model("cpu").config, features="more+spare", served="hidden")
-    torch.manual_seed(4)
-    model = Daam(hidden).double().eval().to("cuda")
+    model = make_model("cpu").double().to("cuda")
     batch = random_batch([60, 45], mixed=True, seed=8).to("cuda")
     narrowed = decoded(model, "cuda", kind, True, graphed, batch)
     whole = decoded(LooksAtAll(model), "cuda", kind, True, graphed, batch)
     assert torch.equal(narrowed.arcs, whole.arcs)
 
 
-@pytest.mark.parametrize("baseline", ["s2v-dqn", "vrp-dl"])
+@pytest.mark.parametrize("model_type", ["daam-paper", "s2v-dqn", "vrp-dl"])
 @pytest.mark.parametrize("kind", DECODINGS)
-def test_recorded_steps_of_baselines_equal_eager_ones(kind: str, baseline: str) -> None:
-    model = make_baseline(baseline, "cuda")
+def test_recorded_steps_of_the_papers_models_equal_eager_ones(
+    kind: str, model_type: str
+) -> None:
+    model = make_other(model_type, "cuda")
     assert_recorded_equals_eager("cuda", kind, capacity_mask=True, model=model)
 
 
@@ -139,7 +135,8 @@ def test_baselines_learn_and_solve(
     baseline: str, village: Instance, tmp_path: Path
 ) -> None:
     data = labelled_file(tmp_path / "data", "few", count=8, iterations=20)
-    config = TRAININGS[baseline](steps=3, tokens=8_000, log_steps=1)
+    kind: Any = TRAININGS[baseline]
+    config = config_from(kind, {"steps": 3, "tokens": 8_000, "log_steps": 1})
     trained = train_baseline(
         tmp_path / "run", config, data=[data], validation=[data], device="cuda"
     )
@@ -223,11 +220,11 @@ def assert_layer_equals_exact(
     from arcfleet.neural.kernels import layer as layer_kernels
 
     torch.manual_seed(arcs)
-    layer = EncoderLayer(width, 4, spread, "rms")
+    layer = EncoderLayer(width, 4, spread)
     for name in ("attention_norm", "feed_forward_norm"):
-        torch.nn.init.uniform_(layer.get_parameter(f"{name}.norm.weight"), 0.5, 1.5)
+        torch.nn.init.uniform_(layer.get_parameter(f"{name}.weight"), 0.5, 1.5)
     layer = layer.to(device, torch.bfloat16)
-    exact = EncoderLayer(width, 4, spread, "rms").to(device)
+    exact = EncoderLayer(width, 4, spread).to(device)
     exact.load_state_dict(layer.state_dict())
     hidden = torch.randn(rows, arcs, width, device=device, dtype=torch.bfloat16)
     if not has_bfloat16(hidden.device):
@@ -254,12 +251,12 @@ def assert_layer_equals_exact(
         assert away < (0.1 if "widen" in name else 0.03), name
 
 
-def gradient(model: Daam, batch: ArcBatch, *, compiled: bool = False) -> Tensor:
+def gradient(model: AttentionModel, batch: ArcBatch, *, compiled: bool = False) -> Tensor:
     """Of the sum of some log-probabilities, all of it in one row, on the CPU."""
     batch = batch.to(next(model.parameters()).device)
     where = reset(batch, samples=2)
-    form = LearningForm(model, compiled=compiled)
-    logits = form.logits(batch, where, action_mask(batch, where), padded=True)
+    form = LearningForm(model, data_sets=1 if compiled else None)
+    logits = form.logits(batch, where, padded=True)
     parts = torch.autograd.grad(
         logits.log_softmax(-1)[..., 1].sum(), list(model.parameters())
     )

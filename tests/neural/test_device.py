@@ -11,7 +11,8 @@ import torch
 from arcfleet.errors import OptionError
 from arcfleet.neural import decoding as fast_policy
 from arcfleet.neural.device import has_bfloat16, working_on, working_type
-from arcfleet.neural.model import Daam, DaamConfig
+from arcfleet.neural.model import Daam
+from tests.tiny_model import tiny_config
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -54,7 +55,7 @@ def test_models_are_decoded_in_bfloat16_where_the_device_can(
     recent: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(fast_policy, "has_bfloat16", lambda device: recent)
-    model = Daam(DaamConfig(width=8, layers=1, heads=2, feed_forward=8))
+    model = Daam(tiny_config())
     found = fast_policy.decoding_model(model)
     kind = torch.bfloat16 if recent else torch.float32
     assert {weights.dtype for weights in found.parameters()} == {kind}

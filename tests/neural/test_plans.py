@@ -12,22 +12,23 @@ from hypothesis import strategies as st
 from arcfleet.errors import UnsolvableError
 from arcfleet.network import Network
 from arcfleet.neural import plans as plans_module
-from arcfleet.neural.batch import mirrored
+from arcfleet.neural.batch import with_signs
 from arcfleet.neural.decoding import Rollout, beam, greedy, sample
 from arcfleet.neural.plans import (
     NO_PLAN,
     Plans,
     as_decoded,
     best,
+    best_so_far,
     flat_plan,
     merge,
-    paper_recipe,
     split_plans,
 )
+from arcfleet.paper.strategies import paper_beams
 from arcfleet.search.split import optimise_path
 from arcfleet.solution.plan import from_plan
+from tests.neural.batches import network_batch, ring, toy_model
 from tests.neural.judge import judge
-from tests.neural.toy_batches import ring, toy_batch, toy_model
 from tests.strategies import connected_instances
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def test_plans_of_samples_are_legal_and_optimised_ones_cheaper(
     instances: list[Instance], seed: int, choose: bool, fleet_limit: int | None
 ) -> None:
     networks = [Network(replace(i, fleet_limit=fleet_limit)) for i in instances]
-    batch = toy_batch(networks)
+    batch = network_batch(networks)
     generator = torch.Generator().manual_seed(seed)
     rollout = sample(toy_model(seed), batch, 3, generator=generator)
     plain = as_decoded(batch, rollout)
@@ -70,7 +71,7 @@ def test_unbound_beams_serve_all_and_become_legal(
     instances: list[Instance], choose: bool
 ) -> None:
     networks = [Network(instance) for instance in instances]
-    batch = toy_batch(networks)
+    batch = network_batch(networks)
     rollout = beam(toy_model(), batch, 2, capacity_mask=False)
     plans = split_plans(batch, rollout, choose_directions=choose)
     judge(networks, plans)
@@ -82,9 +83,10 @@ def test_unbound_beams_serve_all_and_become_legal(
 @pytest.mark.parametrize("choose", [False, True])
 def test_the_recipe_is_never_worse_than_its_parts(choose: bool) -> None:
     networks = [Network(ring([1 + (i * k) % 4 for i in range(k + 3)])) for k in range(1, 9)]
-    batch = toy_batch(networks)
+    batch = network_batch(networks)
     model = toy_model()
-    recipe = paper_recipe(model, batch, choose_directions=choose)
+    recipe = paper_beams(model, batch, choose_directions=choose)
+    flipped = with_signs(batch, -torch.ones(len(batch), batch.num_axes))
     judge(networks, recipe)
     assert recipe.costs.shape == (len(networks), 1)
     parts = [
@@ -93,7 +95,7 @@ def test_the_recipe_is_never_worse_than_its_parts(choose: bool) -> None:
             beam(model, view, 2, capacity_mask=capacity_mask),
             choose_directions=choose,
         )
-        for view, capacity_mask in ((batch, True), (mirrored(batch), False))
+        for view, capacity_mask in ((batch, True), (flipped, False))
     ]
     decoded = as_decoded(batch, beam(model, batch, 2))
     for plans in (*parts, decoded):
@@ -105,8 +107,8 @@ def test_the_recipe_is_never_worse_than_its_parts(choose: bool) -> None:
 def test_directions_are_turned_where_it_pays() -> None:
     # Served against the ring, each street costs a drive round its two ends.
     network = Network(ring([1, 1, 1, 1]))
-    batch = toy_batch([network])
-    against = [int(network.arc_twin[arc]) for arc in (1, 3, 5, 7)]
+    batch = network_batch([network])
+    against = [int(network.arc_inverse[arc]) for arc in (1, 3, 5, 7)]
     rollout = Rollout(torch.tensor([[[*against, 0]]]), torch.zeros(1, 1))
     kept = split_plans(batch, rollout, choose_directions=False)
     turned = split_plans(batch, rollout, choose_directions=True)
@@ -122,7 +124,7 @@ def test_route_cost_and_fleet_limit_count() -> None:
     tight = Network(ring([2, 2, 2, 2], capacity=4, fleet_limit=2))
     impossible = Network(ring([3, 3, 3, 3], capacity=4, fleet_limit=2))
     networks = [free, dear, tight, impossible]
-    batch = toy_batch(networks)
+    batch = network_batch(networks)
     # Each street on a route of its own: right for none but the first.
     single = torch.tensor([1, 0, 3, 0, 5, 0, 7, 0]).expand(4, 1, -1)
     rollout = Rollout(single, torch.zeros(4, 1))
@@ -141,13 +143,13 @@ def test_route_cost_and_fleet_limit_count() -> None:
 
 
 def test_unbound_plans_are_not_taken_as_decoded() -> None:
-    batch = toy_batch([Network(ring([3, 3, 3]))])
+    batch = network_batch([Network(ring([3, 3, 3]))])
     plans = as_decoded(batch, greedy(toy_model(), batch, capacity_mask=False))
     assert plans.costs.tolist() == [[NO_PLAN]]
 
 
 def test_a_plan_that_leaves_a_task_is_none() -> None:
-    batch = toy_batch([Network(ring([1, 1, 1]))])
+    batch = network_batch([Network(ring([1, 1, 1]))])
     rollout = Rollout(torch.tensor([[[1, 3, 0], [0, 0, 0]]]), torch.zeros(1, 2))
     assert as_decoded(batch, rollout).costs.tolist() == [[NO_PLAN, NO_PLAN]]
     optimised = split_plans(batch, rollout, choose_directions=True)
@@ -171,7 +173,7 @@ def test_gathering_in_parts_changes_nothing(
     choose: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     networks = [Network(ring([1] * size)) for size in (3, 6, 4, 5)]
-    batch = toy_batch(networks)
+    batch = network_batch(networks)
     rollout = beam(toy_model(), batch, 3, capacity_mask=False)
     whole = split_plans(batch, rollout, choose_directions=choose)
     monkeypatch.setattr(plans_module, "_MOST_POSITIONS", 40)
@@ -180,3 +182,17 @@ def test_gathering_in_parts_changes_nothing(
     assert np.array_equal(whole.arcs, parts.arcs)
     assert np.array_equal(whole.starts_route, parts.starts_route)
     assert np.array_equal(whole.costs, parts.costs)
+
+
+@given(st.lists(st.lists(st.integers(-1, 5), min_size=4, max_size=4), min_size=1))
+def test_best_so_far(costs: list[list[int]]) -> None:
+    numbers = np.array(costs, dtype=np.int64)
+    arcs = np.tile(np.arange(4, dtype=np.int32)[:, None], (len(costs), 1, 2))
+    found = best_so_far(Plans(arcs, arcs > 1, numbers))
+    for row, given_costs in enumerate(costs):
+        for copy in range(4):
+            until = [x if x != NO_PLAN else 99 for x in given_costs[: copy + 1]]
+            first = until.index(min(until))
+            assert found.costs[row, copy] == given_costs[first]
+            assert found.arcs[row, copy].tolist() == [first, first]
+            assert found.starts_route[row, copy].tolist() == [first > 1] * 2

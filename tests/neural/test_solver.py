@@ -1,17 +1,19 @@
-"""Learned solvers as methods: the stop rule, the history, what they refuse."""
+"""Learned methods: the stop rule, the history, the clock, what they refuse."""
 
 from __future__ import annotations
 
 import signal
 import time
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
+import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 from arcfleet import Instance, Link, Stop, check, read, solve, solve_many
 from arcfleet.errors import (
@@ -19,21 +21,27 @@ from arcfleet.errors import (
     WithoutLearnedPlanWarning,
 )
 from arcfleet.methods import DAAM_METHODS
+from arcfleet.network import Network
+from arcfleet.neural import decoding_run, lns, sampling, solver, windows
 from arcfleet.neural import plans as plans_module
-from arcfleet.neural import solver
-from arcfleet.neural import strategies as draws
-from arcfleet.neural import strategies as proposals
 from arcfleet.neural.decoding import sample
-from arcfleet.neural.strategies import destroy_and_repair
+from arcfleet.neural.plans import Plans
+from arcfleet.neural.solver import Attempt
 from arcfleet.neural.windows import windowed_rollout
 from arcfleet.search import Result
+from arcfleet.search.run import RunContext
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from contextlib import AbstractContextManager
+
     from torch import Tensor
 
-    from arcfleet.neural.decoding import Rollout
-    from arcfleet.neural.plans import Plans
+    from arcfleet.neural.decoding import OnStep, Rollout
+    from arcfleet.neural.strategies import Strategy
     from arcfleet.search import Progress
+    from arcfleet.solution.plan import IntArray
+
 
 # Whether a short limit leaves time for a learned plan is the machine's business; the tests
 # of the warning ask for it.
@@ -47,7 +55,6 @@ SHORT = {
     "daam": Stop(iterations=3),
     "daam-greedy": Stop(iterations=3),
     "daam-sample": Stop(iterations=9),
-    "hybrid": Stop(iterations=200),
 }
 
 
@@ -79,8 +86,8 @@ def test_the_same_seed_gives_the_same_plan(
     require_sound(village, first)
     assert second.solution == first.solution
     assert (first.method, first.seed, first.stopped_by) == (method, 5, "iterations")
-    # The first two make one plan, whatever the limit.
-    planned = stop.iterations if method in ("daam-sample", "hybrid") else 1
+    # The others make one plan, whatever the limit.
+    planned = stop.iterations if method == "daam-sample" else 1
     assert first.iterations == planned
 
 
@@ -113,8 +120,8 @@ def large(village: Instance, monkeypatch: pytest.MonkeyPatch) -> tuple[Instance,
         seen.append(options["samples"])
         return windowed_rollout(*arguments, tasks=8, **options)
 
-    monkeypatch.setattr(proposals, "windowed_rollout", narrow)
-    monkeypatch.setattr(proposals, "MOST_TASKS_AT_ONCE", 10)
+    monkeypatch.setattr(decoding_run, "windowed_rollout", narrow)
+    monkeypatch.setattr(windows, "MOST_TASKS_AT_ONCE", 10)
     return replace(village, links=some), seen
 
 
@@ -131,10 +138,10 @@ def test_large_instances_go_through_windows(
     assert seen == rounds.get(method, [1])
     again = solve(instance, method, stop=stop, seed=3, model=model)
     assert again.solution == first.solution
-    with without_learned_plan(method, SHORT_TIME):
+    with without_learned_plan():
         hurried = solve(instance, method, stop=Stop(seconds=0.0), model=model)
     require_sound(instance, hurried)
-    assert hurried.iterations == (2 if method == "hybrid" else 1)
+    assert hurried.iterations == 1
 
 
 @pytest.fixture
@@ -147,14 +154,14 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
             made.append((kind, arguments[-2]))  # the samples, before the seeds
             return function(policy, batch, *arguments, **options)
 
-        monkeypatch.setattr(proposals, name, call)
+        monkeypatch.setattr(decoding_run, name, call)
 
-    note("whole", "sample_plans", draws.sample_plans)
-    note("anew", "destroy_and_repair", destroy_and_repair)
+    note("whole", "sample_plans", sampling.sample_plans)
+    note("repaired", "destroy_and_repair", lns.destroy_and_repair)
     return made
 
 
-def test_short_routes_of_large_instances_are_drawn_anew(
+def test_short_routes_of_large_instances_are_repaired(
     large: tuple[Instance, list[int]], drawn: list[tuple[str, int]], model: Path
 ) -> None:
     instance, seen = replace(large[0], capacity=500), large[1]
@@ -162,12 +169,12 @@ def test_short_routes_of_large_instances_are_drawn_anew(
     first = solve(instance, "daam-sample", stop=stop, seed=3, model=model)
     require_sound(instance, first)
     assert seen == [1, 4]
-    assert drawn == [("anew", samples) for samples in (*[4] * 4, 4, 4, 1)]
+    assert drawn == [("repaired", samples) for samples in (*[4] * 4, 4, 4, 1)]
     again = solve(instance, "daam-sample", stop=stop, seed=3, model=model)
     assert again.solution == first.solution
 
 
-def test_samples_are_drawn_whole_first_and_then_anew(
+def test_samples_are_whole_first_and_then_repaired(
     village: Instance, drawn: list[tuple[str, int]], model: Path
 ) -> None:
     stop = Stop(iterations=40)
@@ -175,8 +182,8 @@ def test_samples_are_drawn_whole_first_and_then_anew(
     require_sound(village, result)
     assert result.iterations == 40
     # One greedy plan, rounds of 4 and 16, and of what is left.
-    anew = [("anew", samples) for samples in (4, *[4] * 4, 3)]
-    assert drawn == [("whole", 4), ("whole", 12), *anew]
+    repaired = [("repaired", samples) for samples in (4, *[4] * 4, 3)]
+    assert drawn == [("whole", 4), ("whole", 12), *repaired]
 
 
 def all_at(temperature: float, tasks: Tensor) -> Tensor:
@@ -193,22 +200,22 @@ def test_the_temperature_holds_with_and_without_windows(
         costs.extend(plans.costs.flatten().tolist())
         return plans
 
-    for module in (proposals, draws):
+    for module in (decoding_run, sampling):
         monkeypatch.setattr(module, "split_plans", split_plans)
-    # Of one view under the capacity with any starts, as through windows.
-    alike = partial(draws.sample_plans, views=1, giant_tour_share=0)
-    monkeypatch.setattr(proposals, "sample_plans", alike)
+    # Of one augmentation with the capacity mask and any starts, as through windows.
+    alike = partial(sampling.sample_plans, num_augmentations=1, giant_tour_share=0)
+    monkeypatch.setattr(decoding_run, "sample_plans", alike)
 
     def any_starts(*arguments: Any, distinct_starts: bool, **options: Any) -> Rollout:
         assert distinct_starts
         return sample(*arguments, **options)
 
-    monkeypatch.setattr(draws, "sample", any_starts)
+    monkeypatch.setattr(sampling, "sample", any_starts)
     for most_tasks in (300, 10):
-        monkeypatch.setattr(proposals, "MOST_TASKS_AT_ONCE", most_tasks)
+        monkeypatch.setattr(windows, "MOST_TASKS_AT_ONCE", most_tasks)
         for temperature, different in ((1e-6, False), (1.0, True)):
             costs.clear()
-            for module in (proposals, draws):
+            for module in (decoding_run, sampling):
                 monkeypatch.setattr(
                     module, "default_temperature", partial(all_at, temperature)
                 )
@@ -226,13 +233,11 @@ def test_samples_are_counted_exactly(small: Instance, model: Path) -> None:
     assert solve(small, "daam-sample", model=model).iterations == 32
 
 
-@pytest.mark.parametrize("method", ["daam-sample", "hybrid"])
-def test_stale_iterations_stop(method: str, village: Instance, model: Path) -> None:
-    stale = 11 if method == "daam-sample" else 300
-    result = solve(village, method, stop=Stop(stale_iterations=stale), model=model)
-    assert result.stopped_by == "stale_iterations"
+def test_no_improvement_stops(village: Instance, model: Path) -> None:
+    result = solve(village, "daam-sample", stop=Stop(no_improvement=11), model=model)
+    assert result.stopped_by == "no_improvement"
     require_sound(village, result)
-    assert result.iterations == result.history[-1].iteration + 1 + stale
+    assert result.iterations == result.history[-1].iteration + 1 + 11
 
 
 @pytest.mark.parametrize("method", DAAM_METHODS)
@@ -245,26 +250,19 @@ def test_target_cost_stops(method: str, village: Instance, model: Path) -> None:
     assert again.iterations == good.history[-1].iteration + 1
 
 
-def without_learned_plan(method: str, why: str) -> AbstractContextManager[object]:
-    """Expect a method to say that it has no learned plan."""
-    if method != "hybrid" and why != SHORT_TIME:
-        return nullcontext()  # they have no search that goes on by itself
-    if method == "hybrid" and why == SHORT_TIME:
-        why = "a fifth of the time limit"
-    return pytest.warns(WithoutLearnedPlanWarning, match=f"learned plan for .*: {why}")
+def without_learned_plan() -> AbstractContextManager[object]:
+    """Expect a method to warn that it has no learned plan."""
+    return pytest.warns(WithoutLearnedPlanWarning, match=f"learned plan .*: {SHORT_TIME}")
 
 
 @pytest.mark.parametrize("method", DAAM_METHODS)
 def test_no_time_still_gives_a_plan(method: str, village: Instance, model: Path) -> None:
-    with without_learned_plan(method, SHORT_TIME):
+    with without_learned_plan():
         result = solve(village, method, stop=Stop(seconds=0.0), model=model)
     require_sound(village, result)
-    # The hybrid gives up its learned plan, and its search makes one; for the others path
-    # scanning does.
-    assert result.iterations == (2 if method == "hybrid" else 1)
-    assert result.stopped_by == "seconds"
-    if method != "hybrid":
-        assert result.cost == solve(village, "ps").cost
+    # Path scanning makes one.
+    assert (result.iterations, result.stopped_by) == (1, "seconds")
+    assert result.cost == solve(village, "ps").cost
 
 
 @pytest.fixture
@@ -282,14 +280,14 @@ def slow(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return seconds
 
 
-@pytest.mark.parametrize("method", ["daam", "daam-greedy", "daam-sample"])
+@pytest.mark.parametrize("method", DAAM_METHODS)
 def test_a_time_limit_is_kept_to_within_a_step(
     method: str, village: Instance, model: Path, slow: list[float]
 ) -> None:
     uncut = solve(village, method, stop=SHORT[method], model=model)
     slow[:] = [1.0, 0.0]
     stop = replace(SHORT[method], seconds=10.0)
-    with without_learned_plan(method, SHORT_TIME):
+    with without_learned_plan():
         result = solve(village, method, stop=stop, model=model)
     require_sound(village, result)
     assert (result.seconds, result.stopped_by) == (10.0, "seconds")
@@ -324,7 +322,7 @@ def test_a_batch_has_the_time_of_its_instances(
     outcomes = solve_many([village] * 2, "daam-greedy", stop=stop, model=model)
     assert [x.cost for x in outcomes if isinstance(x, Result)] == [greedy.cost] * 2
     slow[:] = [1.0, 0.0]
-    with pytest.warns(WithoutLearnedPlanWarning, match=SHORT_TIME):
+    with without_learned_plan():
         outcomes = solve_many(
             [village] * 2, "daam-greedy", stop=Stop(seconds=1.0), model=model
         )
@@ -332,13 +330,10 @@ def test_a_batch_has_the_time_of_its_instances(
     assert [x.cost for x in outcomes if isinstance(x, Result)] == [scanned] * 2
 
 
-@pytest.mark.parametrize("method", ["daam-sample", "hybrid"])
-def test_the_time_is_used_and_progress_told(
-    method: str, small: Instance, model: Path
-) -> None:
+def test_the_time_is_used_and_progress_reported(small: Instance, model: Path) -> None:
     seen: list[Progress] = []
     stop = Stop(seconds=1.0)
-    result = solve(small, method, stop=stop, model=model, progress=seen.append)
+    result = solve(small, "daam-sample", stop=stop, model=model, progress=seen.append)
     assert result.stopped_by == "seconds"
     assert result.seconds >= 0.9
     assert result.iterations > 5
@@ -349,16 +344,13 @@ def test_the_time_is_used_and_progress_told(
     assert all(p.cost is None or p.cost >= result.cost for p in seen)
 
 
-@pytest.mark.parametrize("method", ["daam-sample", "hybrid"])
-def test_interrupt_returns_the_best_so_far(
-    method: str, small: Instance, model: Path
-) -> None:
+def test_interrupt_returns_the_best_so_far(small: Instance, model: Path) -> None:
     def interrupt(progress: Progress) -> None:
         if progress.cost is not None:
             signal.raise_signal(signal.SIGINT)
 
     stop = Stop(seconds=600.0)
-    result = solve(small, method, stop=stop, model=model, progress=interrupt)
+    result = solve(small, "daam-sample", stop=stop, model=model, progress=interrupt)
     assert result.stopped_by == "interrupt"
     require_sound(small, result)
 
@@ -369,20 +361,10 @@ def test_interrupt_before_there_is_a_plan(
     def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(solver, "Proposer", interrupt)
+    monkeypatch.setattr(solver, "start_run", interrupt)
     for method in DAAM_METHODS:
         with pytest.raises(KeyboardInterrupt):
             solve(small, method, model=model)
-
-
-def test_the_hybrid_goes_on_from_the_greedy_plan(village: Instance, model: Path) -> None:
-    greedy = solve(village, "daam-greedy", model=model)
-    hybrid = solve(village, "hybrid", stop=Stop(iterations=500), model=model)
-    require_sound(village, hybrid)
-    assert (hybrid.history[0].iteration, hybrid.history[0].cost) == (0, greedy.cost)
-    assert hybrid.history[1].iteration >= 1
-    assert hybrid.cost < greedy.cost
-    assert hybrid.iterations == 500
 
 
 @pytest.mark.parametrize("method", DAAM_METHODS)
@@ -414,18 +396,173 @@ def test_no_plan_within_the_fleet_is_one_sentence(method: str, model: Path) -> N
     )
     # More time is of use to those that make more plans.
     remedy = "it makes no more, so try another method, such as ruin-recreate, or raise"
-    if method in ("daam-sample", "hybrid"):
+    if method == "daam-sample":
         remedy = "give it more time"
-    with (
-        without_learned_plan(method, "the fleet limit"),
-        pytest.raises(
-            UnsolvableError, match=rf"at most 2 routes .* iterations of {method}: {remedy}"
-        ),
+    with pytest.raises(
+        UnsolvableError, match=rf"at most 2 routes .* iterations of {method}: {remedy}"
     ):
         solve(instance, method, stop=Stop(iterations=20), model=model)
-    if method != "hybrid":
-        # Path scanning has none, either.
-        with pytest.raises(UnsolvableError, match=f"0 iterations of {method}: give"):
-            solve(instance, method, stop=Stop(seconds=0.0), model=model)
+    # Path scanning has none, either.
+    with pytest.raises(UnsolvableError, match=f"0 iterations of {method}: give"):
+        solve(instance, method, stop=Stop(seconds=0.0), model=model)
     enough = replace(instance, fleet_limit=3)
     require_sound(enough, solve(enough, method, stop=Stop(iterations=20), model=model))
+
+
+NETWORK = Network(read(Path(__file__).parents[1] / "data" / "small.dat"))
+limits = st.none() | st.integers(1, 12)
+
+
+@given(
+    costs=st.lists(st.integers(-1, 30), max_size=30),
+    rounds=st.lists(st.integers(1, 7), min_size=30, max_size=30),
+    iterations=limits,
+    stale=limits,
+    target=limits,
+)
+def test_offers_are_counted_until_a_limit_is_met(
+    costs: list[int],
+    rounds: list[int],
+    iterations: int | None,
+    stale: int | None,
+    target: int | None,
+) -> None:
+    stop = Stop(iterations=iterations, no_improvement=stale, target_cost=target)
+    attempt = Attempt(NETWORK, RunContext(method="daam-sample", stop=stop))
+    taken: list[int] = []
+    left = list(costs)
+    for size in rounds:
+        if not left or attempt.stopped_by is not None:
+            break
+        assert attempt.iterations_left >= 1
+        # Perhaps more than the rule allows, as in a batch whose other members need them.
+        offered, left = left[:size], left[size:]
+
+        def plan(position: int, offered: list[int] = offered) -> tuple[IntArray, IntArray]:
+            taken.append(offered[position])
+            return np.zeros(0, dtype=np.int32), np.zeros(1, dtype=np.int32)
+
+        attempt.offer(offered, plan)
+    best: int | None = None
+    history: list[tuple[int, int]] = []
+    stopped_by = None
+    done = 0
+    for cost in costs:
+        if cost >= 0 and (best is None or cost < best):
+            best = cost
+            history.append((done, cost))
+        done += 1
+        since = done - 1 - (history[-1][0] if history else -1)
+        if target is not None and best is not None and best <= target:
+            stopped_by = "target_cost"
+        elif iterations is not None and done >= iterations:
+            stopped_by = "iterations"
+        elif stale is not None and since >= stale:
+            stopped_by = "no_improvement"
+        if stopped_by is not None:
+            break
+    assert attempt.stopped_by == stopped_by
+    assert attempt.iterations == done
+    assert attempt.cost == best
+    assert [(step.iteration, step.cost) for step in attempt.history] == history
+    assert taken == [cost for _, cost in history]
+
+
+class Paced:
+    """Makes plans of given costs at a given pace, and notes how many are asked for."""
+
+    seconds_each = 0.0
+    clock = 0.0
+    drawn: ClassVar[list[int]] = []
+    costs: ClassVar[list[list[int]]] = []
+
+    def __init__(
+        self, networks: Sequence[Network], context: RunContext, on_step: OnStep
+    ) -> None:
+        self.count = len(networks)
+        self.on_step = on_step
+
+    def greedy(self) -> Plans:
+        return self._plans(range(self.count), 1)
+
+    def split(self, plans: Plans) -> Plans:
+        return plans
+
+    def offer(self, rows: Sequence[int], plans: Plans) -> None:
+        pass
+
+    def improve(
+        self, strategy: Strategy, rows: Sequence[int], samples: int
+    ) -> Iterator[Plans]:
+        yield self._plans(rows, samples)
+
+    def _plans(self, rows: Sequence[int], samples: int) -> Plans:
+        self.drawn.append(samples)
+        for _ in range(samples):
+            Paced.clock += self.seconds_each
+            self.on_step(0, 0)
+        drawn = [[self.costs[row].pop(0) for _ in range(samples)] for row in rows]
+        none = np.zeros((len(rows), samples, 0), dtype=np.int32)
+        return Plans(none, none.astype(np.bool_), np.array(drawn, dtype=np.int64))
+
+
+@pytest.fixture
+def paced(monkeypatch: pytest.MonkeyPatch) -> type[Paced]:
+    monkeypatch.setattr(solver, "start_run", Paced)
+    monkeypatch.setattr(Paced, "drawn", [])
+    monkeypatch.setattr(Paced, "clock", 0.0)
+    monkeypatch.setattr(time, "perf_counter", lambda: Paced.clock)
+    return Paced
+
+
+def attempted(
+    instances: Sequence[Instance], model: Path, method: str, stop: Stop
+) -> Sequence[Attempt]:
+    loaded = solver.load_for_solving(model, "cpu")
+    context = RunContext(method=method, stop=stop, started=0.0, model=loaded)
+    return solver.attempt_together([Network(x) for x in instances], context)
+
+
+def test_the_first_round_fits_the_time(
+    small: Instance, model: Path, paced: type[Paced], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(paced, "seconds_each", 0.3)
+    monkeypatch.setattr(paced, "costs", [list(range(100, 0, -1))])
+    (attempt,) = attempted([small], model, "daam-sample", Stop(seconds=1.0))
+    # Four would take longer than the time left, and all of them would be lost.
+    assert paced.drawn[:2] == [1, 2]
+    assert (attempt.iterations, attempt.stopped_by) == (3, "seconds")
+
+
+def test_one_instance_near_its_limit_does_not_slow_the_others(
+    small: Instance, model: Path, paced: type[Paced], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The first finds nothing better after its first plan, the second one until its 21st.
+    costs = [[50] * 200, list(range(50, 30, -1)) + [30] * 200]
+    monkeypatch.setattr(paced, "costs", costs)
+    attempts = attempted([small] * 2, model, "daam-sample", Stop(no_improvement=5))
+    assert [(x.iterations, x.cost) for x in attempts] == [(6, 50), (26, 30)]
+    assert paced.drawn[:3] == [1, 4, 5]
+
+
+def test_a_round_that_is_cut_keeps_what_was_ready(
+    small: Instance, model: Path, paced: type[Paced], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def in_two_parts(
+        self: Paced, strategy: Strategy, rows: Sequence[int], samples: int
+    ) -> Iterator[Plans]:
+        yield self._plans(rows, 1)
+        paced.clock += 100.0
+        yield self._plans(rows, samples - 1)
+
+    monkeypatch.setattr(paced, "improve", in_two_parts)
+    monkeypatch.setattr(paced, "costs", [[50, 40, 30, 20, 10]])
+    (attempt,) = attempted([small], model, "daam-sample", Stop(seconds=60.0))
+    assert (attempt.cost, attempt.iterations) == (40, 2)
+    assert attempt.stopped_by == "seconds"
+    # Nothing more is drawn where what was ready is enough.
+    monkeypatch.setattr(paced, "costs", [[50, 40, 30, 20, 10]])
+    paced.clock = 0.0
+    (attempt,) = attempted([small], model, "daam-sample", Stop(target_cost=40))
+    assert (attempt.cost, attempt.stopped_by) == (40, "target_cost")
+    assert paced.clock == 0.0

@@ -11,14 +11,15 @@ from pathlib import Path
 import pytest
 import torch
 
-import arcfleet
-from arcfleet import Instance, Stop, read, solve, solve_many
+import arcfleet.paper
+from arcfleet import Instance, RunContext, Stop, read, solve, solve_many
 from arcfleet.errors import FileError, OptionError
 from arcfleet.methods import DAAM_METHODS, METHODS, has_model, load_for_method
 from arcfleet.network import Network
-from arcfleet.neural import checkpoint as shipped
 from arcfleet.neural import solver
+from arcfleet.neural.checkpoint import MODEL_TYPES, shipped_model
 from tests.neural.test_solver import VILLAGE, require_sound
+from tests.tiny_model import tiny_model_file
 
 # As in test_solver.py: the machine decides whether a short limit leaves time for a plan.
 pytestmark = pytest.mark.filterwarnings(
@@ -50,8 +51,11 @@ def test_a_model_is_for_learned_methods_only(small: Instance, model: Path) -> No
 
 @pytest.mark.parametrize("method", ["daam-greedy", "s2v-dqn", "vrp-dl"])
 def test_the_shipped_models_solve_the_shipped_example(method: str) -> None:
-    kind = "daam" if method.startswith("daam") else method
-    assert shipped.shipped_model(kind).is_relative_to(Path(arcfleet.__file__).parent)
+    model_type = "daam" if method.startswith("daam") else method
+    weights = shipped_model(model_type)
+    assert weights is not None
+    room = "neural" if model_type == "daam" else "paper"
+    assert weights.is_relative_to(Path(arcfleet.__file__).parent / room)
     denver = read("example:denver")
     result = solve(denver, method, device="cpu")
     require_sound(denver, result)
@@ -60,23 +64,15 @@ def test_the_shipped_models_solve_the_shipped_example(method: str) -> None:
 def test_without_a_model_one_sentence_says_so(
     small: Instance, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(shipped, "SHIPPED_MODEL", tmp_path / "none.safetensors")
+    none = replace(MODEL_TYPES["daam"], weights=tmp_path / "none.safetensors")
+    monkeypatch.setitem(MODEL_TYPES, "daam", none)
     assert not has_model()
     for method in DAAM_METHODS:
         with pytest.raises(OptionError, match="none comes with this version"):
             solve(small, method)
     stop = Stop(iterations=1)
     with pytest.raises(OptionError, match="none comes with this version"):
-        METHODS["daam"].run(
-            Network(small),
-            method="daam",
-            stop=stop,
-            seed=0,
-            threads=1,
-            started=0.0,
-            progress=None,
-            start=None,
-        )
+        METHODS["daam"].run(Network(small), RunContext(method="daam", stop=stop))
 
 
 def test_a_loaded_model_is_used_as_it_is(
@@ -85,7 +81,7 @@ def test_a_loaded_model_is_used_as_it_is(
     expected = solve(small, "daam", model=model, device="cpu")
     loaded = load_for_method(METHODS["daam"], model, "cpu")
     assert loaded is not None
-    monkeypatch.setattr(solver, "load_model_of", None)  # must not be called
+    monkeypatch.setattr(solver, "load_model", None)  # must not be called
     for device in ("auto", "cpu"):
         again = solve(small, "daam", model=loaded, device=device)
         assert again.solution == expected.solution
@@ -124,6 +120,16 @@ def test_wrong_models_and_devices(small: Instance, model: Path, tmp_path: Path) 
             solve(small, "daam", model=model, device=device)  # type: ignore[arg-type]
     with pytest.raises(OptionError, match=r"'cuda:4321' to be there, found \d+ CUDA"):
         solve(small, "daam", model=model, device="cuda:4321")
+
+
+@pytest.mark.parametrize("method", ["daam", "daam-sample"])
+def test_a_published_model_serves_the_methods_of_the_shipped_one(
+    method: str, small: Instance, tmp_path: Path
+) -> None:
+    model = tiny_model_file(tmp_path, "daam-paper")
+    stop = Stop(iterations=3)
+    result = solve(small, method, stop=stop, model=model, device="cpu")
+    require_sound(small, result)
 
 
 def test_without_torch_one_sentence_says_what_to_install(model: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 _ATTENTION = """
 import torch
 from torch.nn.functional import scaled_dot_product_attention
-from arcfleet.neural.short_attention import short_attention
+from arcfleet.neural.kernels.attention import short_attention
 
 generator = torch.Generator().manual_seed(0)
 for arcs, heads, dim, masked in (
@@ -40,10 +40,14 @@ print("equal")
 
 _LAYER = """
 import torch
-from arcfleet.neural import layer_kernels
-from arcfleet.neural.encoder import EncoderLayer, _of_norm
-from arcfleet.neural.feed_forward_kernels import feed_forward
-from arcfleet.neural.layer_kernels import add_and_norm, after_attention, fits
+from arcfleet.neural.kernels import layer as layer_kernels
+from arcfleet.neural.kernels.layer import (
+    add_and_norm,
+    feed_forward,
+    fits,
+    fused_rest_of_layer,
+    rest_of_layer,
+)
 
 half = torch.zeros(1, 1, 128, dtype=torch.bfloat16)
 assert fits(half, 512) and fits(half[..., :32], 64)
@@ -58,24 +62,23 @@ def drawn(*shape):
     return torch.randn(shape, generator=generator)
 
 for rows, arcs, width, spread in ((2, 5, 32, 64), (3, 70, 64, 192), (1, 41, 128, 512)):
-    layer = EncoderLayer(width, 2, spread, "rms")
-    with torch.no_grad():
-        for weight in layer.parameters():
-            weight.copy_(drawn(*weight.shape) / width**0.5)
+    shapes = (width, width), (width,), (spread, width), (spread,), (width, spread)
+    weights = [drawn(*x) / width**0.5 for x in (*shapes, (width,), (width,))]
+    out, first, widen, widen_bias, narrow, narrow_bias, second = weights
     hidden, mixed = drawn(rows, arcs, width), drawn(rows, arcs, width)
-    # The attention is another kernel's.
-    layer._attend = lambda joined, real: mixed
+    layer = (
+        hidden,
+        mixed,
+        out,
+        (first, 1e-6),
+        (widen, widen_bias),
+        (narrow, narrow_bias),
+        (second, 1e-6),
+    )
     with torch.no_grad():
-        got = after_attention(
-            hidden,
-            mixed,
-            layer.out.weight,
-            _of_norm(layer.attention_norm),
-            (layer.widen.weight, layer.widen.bias),
-            (layer.narrow.weight, layer.narrow.bias),
-            _of_norm(layer.feed_forward_norm),
-        )
-        torch.testing.assert_close(got, layer(hidden, None), atol=1e-5, rtol=1e-5)
+        # On the CPU the second is what torch makes of it.
+        got, wanted = fused_rest_of_layer(*layer), rest_of_layer(*layer)
+        torch.testing.assert_close(got, wanted, atol=1e-5, rtol=1e-5)
     change, weight = drawn(rows, arcs, width), drawn(width)
     parts = [x.requires_grad_() for x in (hidden, change, weight)]
     got = add_and_norm(*parts, 1e-6)
@@ -85,16 +88,13 @@ for rows, arcs, width, spread in ((2, 5, 32, 64), (3, 70, 64, 192), (1, 41, 128,
     ours = torch.autograd.grad(got, parts, pull)
     theirs = torch.autograd.grad(wanted, parts, pull)
     torch.testing.assert_close(ours, theirs, atol=1e-5, rtol=1e-5)
-    parts = [hidden, *layer.widen.parameters(), *layer.narrow.parameters()]
-    parts.append(layer.feed_forward_norm.norm.weight)
-    got = feed_forward(
-        hidden,
-        (layer.widen.weight, layer.widen.bias),
-        (layer.narrow.weight, layer.narrow.bias),
-        _of_norm(layer.feed_forward_norm),
-    )
-    wide = torch.relu(layer.widen(hidden))
-    wanted = layer.feed_forward_norm(hidden + layer.narrow(wide), None)
+    parts = [hidden, widen, widen_bias, narrow, narrow_bias, second]
+    parts = [x.detach().requires_grad_() for x in parts]
+    hidden, widen, widen_bias, narrow, narrow_bias, second = parts
+    got = feed_forward(hidden, (widen, widen_bias), (narrow, narrow_bias), (second, 1e-6))
+    wide = torch.relu(hidden @ widen.T + widen_bias)
+    wanted = hidden + wide @ narrow.T + narrow_bias
+    wanted = torch.nn.functional.rms_norm(wanted, (width,), second, 1e-6)
     torch.testing.assert_close(got, wanted, atol=1e-5, rtol=1e-5)
     ours = torch.autograd.grad(got, parts, pull)
     theirs = torch.autograd.grad(wanted, parts, pull)

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 @pytest.fixture(scope="module")
 def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("models")
-    kinds = {method.kind for method in METHODS.values() if method.kind is not None}
+    kinds = {
+        method.model_type for method in METHODS.values() if method.model_type is not None
+    }
     return {kind: tiny_model_file(folder, kind) for kind in kinds}
 
 
@@ -31,7 +33,7 @@ def test_the_judge_accepts_plans_and_their_street_paths(
     method: str, instance: Instance, models: dict[str, Path]
 ) -> None:
     stop = Stop(iterations=7)
-    kind = METHODS[method].kind
+    kind = METHODS[method].model_type
     if kind is not None:
         model = models[kind]
         result = solve(instance, method, stop=stop, seed=3, model=model, device="cpu")

@@ -18,8 +18,8 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+import arcfleet.paper  # noqa: F401  (enters the models and methods of the paper)
 from arcfleet import METHODS, Stop, check, read, solve
-from arcfleet.methods import LEARNED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -41,12 +41,12 @@ def instance_names() -> list[str]:
 
 def classical_methods() -> list[str]:
     """Return the names of all methods that need no model."""
-    return [name for name in METHODS if name not in LEARNED]
+    return [name for name, method in METHODS.items() if not method.is_learned]
 
 
 def learned_methods() -> list[str]:
     """Return the names of all methods that need a model."""
-    return list(LEARNED)
+    return [name for name, method in METHODS.items() if method.is_learned]
 
 
 def solve_cost(
@@ -67,7 +67,7 @@ def solve_cost(
     """
     loaded = read(INSTANCES / f"{instance}.json")
     stop = None if iterations is None else Stop(iterations=iterations)
-    options: dict[str, Any] = {"device": "cpu"} if method in LEARNED else {}
+    options: dict[str, Any] = {"device": "cpu"} if METHODS[method].is_learned else {}
     result = solve(loaded, method, stop=stop, seed=seed, threads=1, **options)
     report = check(loaded, result.solution)
     assert report.ok, f"{method} on {instance}: {report}"
@@ -128,12 +128,11 @@ def pretrain_losses(model: str, settings: Mapping[str, Any]) -> list[float]:
     settings
         Settings of pre-training by name.
     """
-    from arcfleet.neural.checkpoint import load_model
-    from arcfleet.neural.train.config import PretrainConfig
+    from arcfleet.neural.train.config import PretrainConfig, config_from
     from arcfleet.neural.train.pretrain import pretrain
 
     weights = DATA / f"{model}.safetensors"
-    config = PretrainConfig(model=load_model(weights)[0].config, **settings)
+    config = config_from(PretrainConfig, {**settings, **_sizes(weights)})
     with _one_thread(), tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "run"
         pretrain(out, config, data=list(DATA_SETS), init=weights, device="cpu")
@@ -148,18 +147,19 @@ def finetune_losses(model: str, settings: Mapping[str, Any]) -> list[float]:
     model
         One of `TINY_MODELS`: file of the first weights.
     settings
-        Settings of fine-tuning by name, the objective among them.
+        Settings of fine-tuning, or of PPO, by name.
     """
-    from arcfleet.neural.checkpoint import load_model
-    from arcfleet.neural.train.config import FinetuneConfig
+    from arcfleet.neural.train.config import FinetuneConfig, config_from
     from arcfleet.neural.train.finetune import finetune
+    from arcfleet.paper.ppo import PpoConfig, ppo
 
     weights = DATA / f"{model}.safetensors"
-    config = FinetuneConfig(model=load_model(weights)[0].config, **settings)
+    kind, train = (PpoConfig, ppo) if "epochs" in settings else (FinetuneConfig, finetune)
+    config: Any = config_from(kind, {**settings, **_sizes(weights)})
     with _one_thread(), tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "run"
-        # ppo asks for a set on which to test its baseline.
-        finetune(
+        # PPO asks for a set on which to test its baseline.
+        train(
             out,
             config,
             init=weights,
@@ -207,8 +207,7 @@ def _cells(table: Any) -> dict[str, dict[str, dict[str, float]]]:
 
 @contextlib.contextmanager
 def _one_thread() -> Iterator[None]:
-    # With two threads the loss of step 2 of "imitate-best", paper-like, differs by 0.8 %,
-    # always by the same: probably sums in another order flip a near-tie between two arcs.
+    # With two threads sums in another order may flip a near-tie between two arcs.
     import torch
 
     before = torch.get_num_threads()
@@ -217,6 +216,12 @@ def _one_thread() -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
+
+
+def _sizes(weights: Path) -> dict[str, Any]:
+    from arcfleet.neural.checkpoint import load_model, sizes_of
+
+    return {"model": sizes_of(load_model(weights)[0].config)}
 
 
 def _losses(out: Path) -> list[float]:

@@ -27,8 +27,8 @@ PINS = HERE / "pins.json"
 
 SEEDS = (1, 2)
 #: Where a method is not named, its default stop counts.
-ITERATIONS = {"ruin-recreate": 500, "maens": 300, "daam-sample": 8, "hybrid": 200}
-LEARNED_METHODS = ("daam", "daam-greedy", "daam-sample", "hybrid", "s2v-dqn", "vrp-dl")
+ITERATIONS = {"ruin-recreate": 500, "maens": 300, "daam-sample": 8}
+LEARNED_METHODS = ("daam", "daam-greedy", "daam-sample", "s2v-dqn", "vrp-dl")
 #: Instances for learned methods; every one small.
 LEARNED_INSTANCES = (
     "01-small",
@@ -51,43 +51,42 @@ _TRAINING = {
     "beta1": 0.9,
     "beta2": 0.98,
     "clip_norm": 1.0,
-    "average_decay": 0.9,
+    "ema_decay": 0.9,
     "flip_axes": True,
-    "route_order": "farthest",
-    "directions": "random",
     "validations": 1,
-    "pictures": 0,
     "precision": "float32",
     "compile": False,
     "seed": 3,
 }
+_PRETRAINING = {
+    **_TRAINING,
+    "label_order": "farthest",
+    "tokens": 1000,
+    "decision_steps": 4,
+}
 #: Settings of pre-training by name of the case.
 PRETRAINING: dict[str, dict[str, Any]] = {
-    "bound": {**_TRAINING, "tokens": 1000, "moments": 4, "unbound": 0.0},
-    "unbound": {**_TRAINING, "tokens": 1000, "moments": 4, "unbound": 1.0},
+    "bound": {**_PRETRAINING, "giant_tour_fraction": 0.0},
+    "unbound": {**_PRETRAINING, "giant_tour_fraction": 1.0},
 }
 _FINETUNING = {
     **_TRAINING,
-    "copies": 6,
-    "moments": 4,
+    "samples": 6,
+    "decision_steps": 4,
     "tokens": 4000,
     "rollout_tokens": 2000,
     "temperature": 1.0,
     "weight_decay": 0.0,
-    "unbound": 0.0,
 }
-_SAMPLES = {**_FINETUNING, "objective": "samples", "anchor": 0.02}
-_CRITICAL = {**_FINETUNING, "objective": "self-critical", "anchor": 0.02}
-_PPO = {**_FINETUNING, "objective": "ppo", "epochs": 2, "ratio_clip": 0.1}
-#: Settings of fine-tuning by name of the case.
+_RLOO = {**_FINETUNING, "kl_coefficient": 0.02, "giant_tour_fraction": 0.0}
+_PPO = {**_FINETUNING, "epochs": 2, "ratio_clip": 0.1, "baseline_steps": 10}
+#: Settings of fine-tuning by name of the case: of RLOO, or of PPO if there are epochs.
 FINETUNING: dict[str, dict[str, Any]] = {
-    "samples": {**_SAMPLES, "best_of": 1},
-    "samples-best-of-4": {**_SAMPLES, "best_of": 4},
-    "samples-unbound": {**_SAMPLES, "best_of": 1, "unbound": 1.0},
-    "self-critical": _CRITICAL,
-    "ppo": {**_PPO, "standardise": False, "baseline_steps": 10},
-    "ppo-standardised": {**_PPO, "standardise": True, "baseline_steps": 10},
-    "imitate-best": {**_FINETUNING, "objective": "imitate-best", "lessons": 2},
+    "samples": {**_RLOO, "best_of_k": 1},
+    "samples-best-of-4": {**_RLOO, "best_of_k": 4},
+    "samples-unbound": {**_RLOO, "best_of_k": 1, "giant_tour_fraction": 1.0},
+    "ppo": {**_PPO, "normalise_advantages": False},
+    "ppo-standardised": {**_PPO, "normalise_advantages": True},
 }
 ROWS = (
     "ps",

@@ -64,9 +64,9 @@ def test_target_cost_stops(village: Instance) -> None:
     assert result.iterations <= 50
 
 
-def test_stale_iterations_stop(village: Instance) -> None:
-    result = solve(village, "ps-alt2", stop=Stop(stale_iterations=40))
-    assert result.stopped_by == "stale_iterations"
+def test_no_improvement_stop(village: Instance) -> None:
+    result = solve(village, "ps-alt2", stop=Stop(no_improvement=40))
+    assert result.stopped_by == "no_improvement"
     assert result.iterations == result.history[-1].iteration + 1 + 40
 
 

@@ -8,7 +8,14 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tools.docs import api_page, cli_page, notebook, results_pages, settings_page
+from tools.docs import (
+    api_page,
+    cli_page,
+    notebook,
+    results_pages,
+    settings_page,
+    walk_pages,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
@@ -46,7 +53,8 @@ def stage() -> dict[str, list[str]]:
         "reference/api.md": api_page.page(),
         "reference/cli.md": cli_page.page(),
         "reference/settings.md": settings_page.page(),
-        **results_pages.pages(ROOT / "benchmarks" / "results"),
+        **walk_pages.pages(),
+        **results_pages.pages(ROOT / "benchmarks" / "results", STAGED / "results"),
     }
     outputs = {}
     for path in sorted(DOCS.rglob("*.ipynb")):

@@ -11,6 +11,7 @@ import contextlib
 import io
 import json
 import os
+import shutil
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -50,18 +51,17 @@ def read(path: Path) -> list[Cell]:
 def run(path: Path) -> list[Cell]:
     """Run all code cells in a new folder that has the files beside the notebook, too."""
     names: dict[str, Any] = {"__name__": "__main__"}
-    done = []
+    cells = read(path)
     home = Path.cwd()
     with tempfile.TemporaryDirectory() as folder:
         for file in path.parent.iterdir():
             if file.is_file():
-                (Path(folder) / file.name).symlink_to(file.resolve())
+                shutil.copy(file, folder)
         os.chdir(folder)
         try:
-            done = [_run_cell(cell, names, path.name) for cell in read(path)]
+            return [_run_cell(cell, names, path.name) for cell in cells]
         finally:
             os.chdir(home)
-    return done
 
 
 def markdown(cells: list[Cell], name: str) -> tuple[str, list[str]]:

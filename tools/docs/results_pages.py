@@ -6,6 +6,7 @@ import contextlib
 import io
 import json
 import re
+import shutil
 import tempfile
 from collections import defaultdict
 from pathlib import Path
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 #: The command that makes a report of the lines in some folders.
-REPORT = ("experiment", "report")
+REPORT = ("paper", "report")
 _TABLE = ("table-cpu", "table-maens", "table-gpu")
 #: Folders of JSON lines that each page is made from.
 SOURCES = {
@@ -33,34 +34,54 @@ _BEST_KNOWN = "Mean gap of total cost to the best known"
 _OURS = "ruin-recreate"
 
 
-def pages(results: Path) -> dict[str, str]:
+def pages(results: Path, figures: Path) -> dict[str, str]:
     """Return every results page, by its name below docs/.
 
     Parameters
     ----------
     results
         Folder of the JSON lines, benchmarks/results.
+    figures
+        Folder for the figures of the pages, the one that the pages go to.
     """
     return {
         "results/carplib.md": carplib(results),
         "results/beside-pyvrp.md": beside_pyvrp(results),
-        "results/table.md": _table(results),
-        "results/runtime.md": _runtime(results),
+        "results/table.md": _table(results, figures),
+        "results/runtime.md": _runtime(results, figures),
         "results/cities.md": _cities(results),
         "results/ablation.md": _ablation(results),
     }
 
 
-def report(name: str, folders: Sequence[Path], *options: str) -> dict[str, str]:
-    """Make a report by the command line; return its tables by title, its caption as ""."""
+def report(
+    name: str, folders: Sequence[Path], *options: str, figures: Path | None = None
+) -> dict[str, str]:
+    """Make a report by the command line; return its tables by title, its caption as "".
+
+    Parameters
+    ----------
+    name
+        Name of the report.
+    folders
+        Folders of JSON lines.
+    options
+        Further options of the command.
+    figures
+        Folder for the figure of the report; without it none is drawn.
+    """
     with tempfile.TemporaryDirectory() as folder:
-        arguments = [*REPORT, name, *map(str, folders), *options, "--no-figures"]
+        arguments = [*REPORT, name, *map(str, folders), *options]
+        arguments += [] if figures else ["--no-figures"]
         output = io.TextIOWrapper(io.BytesIO(), "utf-8")
         with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
             code = main([*arguments, "--out", folder])
         if code != 0:
             output.seek(0)
             raise RuntimeError(f"arcfleet {' '.join(arguments)}: {output.read()}")
+        if figures:
+            figures.mkdir(parents=True, exist_ok=True)
+            shutil.copy(Path(folder) / f"{name}.svg", figures)
         text = (Path(folder) / f"{name}.md").read_text("utf-8")
     return sections(text)
 
@@ -79,9 +100,12 @@ def sections(text: str) -> dict[str, str]:
     return found
 
 
-def _table(results: Path) -> str:
-    made = report("table", [results / name for name in _TABLE])
-    which = report("pareto", [results / name for name in _TABLE], "--scale", "task100")
+def _table(results: Path, figures: Path) -> str:
+    folders = [results / name for name in _TABLE]
+    made = report("table", folders, figures=figures)
+    which = report("pareto", folders, "--scale", "task100", figures=figures)
+    best_known = [title for title in made if title.startswith(_BEST_KNOWN)]
+    others = [title for title in made if title not in best_known and "label" not in title]
     lines = _head(
         "Test sets of Beijing",
         "Instances of 20 to 100 tasks cut from streets that no training has seen; the rows "
@@ -89,18 +113,20 @@ def _table(results: Path) -> str:
         "table",
         _TABLE,
     )
-    lines += _tables(made)
-    lines += ["", "## Gap against time at Task100"]
+    lines += ["", "![Gap to the best known cost over the scales](table.svg)"]
+    lines += _tables({title: made[title] for title in [*best_known, *others]})
+    lines += ["", "## Gap against time at Task100", "", "![Gap against time](pareto.svg)"]
     lines += _tables(which, level=3)
     return _joined(lines)
 
 
-def _runtime(results: Path) -> str:
-    made = report("runtime", [results / "runtime"])
+def _runtime(results: Path, figures: Path) -> str:
+    made = report("runtime", [results / "runtime"], figures=figures)
     lead = (
         "Time per instance, one at a time and in batches, without reading files or models."
     )
-    return _joined(_head("Run times", lead, "runtime", ["runtime"]) + _tables(made))
+    lines = _head("Run times", lead, "runtime", ["runtime"])
+    return _joined([*lines, "", "![Time per instance](runtime.svg)", *_tables(made)])
 
 
 def _cities(results: Path) -> str:
@@ -197,8 +223,10 @@ def beside_pyvrp(results: Path) -> str:
 
 
 def _head(title: str, lead: str, name: str, folders: Iterable[str]) -> list[str]:
-    places = " ".join(f"benchmarks/results/{folder}" for folder in folders)
-    command = f"arcfleet {' '.join(REPORT)} {name} {places} --out report"
+    places = [f"benchmarks/results/{folder}" for folder in folders]
+    command = " \\\n    ".join(
+        [f"arcfleet {' '.join(REPORT)} {name} --out report", *places]
+    )
     return [f"# {title}", "", lead, "", "```text", command, "```"]
 
 

@@ -5,10 +5,15 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import inspect
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from griffe import Docstring, DocstringSectionKind, parse_numpy
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+#: The part of a training configuration that has a table of its own.
+MODEL = "model"
 #: What is shown, by heading: where it is set, and the dataclass.
 SETTINGS: dict[str, tuple[str, str]] = {
     "Ruin and recreate": (
@@ -19,8 +24,9 @@ SETTINGS: dict[str, tuple[str, str]] = {
         "`solve(..., params=...)`, `--set NAME=VALUE`",
         "arcfleet.search.maens.MaensSettings",
     ),
+    "Scenes": ("`make_scene`, `arcfleet scene`", "arcfleet.streets.scene.SceneRules"),
     "The model": (
-        "the table `[model]` of a training configuration",
+        "options, or the table `[model]` of a training configuration",
         "arcfleet.neural.model.DaamConfig",
     ),
     "Pre-training": (
@@ -30,6 +36,15 @@ SETTINGS: dict[str, tuple[str, str]] = {
     "Fine-tuning": (
         "`arcfleet train finetune`",
         "arcfleet.neural.train.config.FinetuneConfig",
+    ),
+    "The recipe": ("`arcfleet train recipe`", "arcfleet.neural.train.recipe.RecipeConfig"),
+    "The paper: model": (
+        "the recipe of `arcfleet paper train`",
+        "arcfleet.paper.model.PublishedDaamConfig",
+    ),
+    "The paper: PPO": (
+        "the recipe of `arcfleet paper train`",
+        "arcfleet.paper.ppo.PpoConfig",
     ),
 }
 
@@ -57,18 +72,31 @@ def load(dotted: str) -> type[Any]:
 
 def table(settings: type[Any]) -> list[str]:
     """Return the fields of a dataclass as the lines of a Markdown table."""
-    meanings = descriptions(settings)
     lines = ["| setting | type | default | meaning |", "|---|---|---|---|"]
-    for field in dataclasses.fields(settings):
-        kind = field.type if isinstance(field.type, str) else field.type.__name__
-        cells = (
-            f"`{field.name}`",
-            f"`{kind}`",
-            _default(field),
-            " ".join(meanings.get(field.name, "").split()),
-        )
-        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+    for row in rows(settings):
+        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |")
     return lines
+
+
+def rows(settings: type[Any], values: object = None) -> Iterator[tuple[str, str, str, str]]:
+    """Yield name, type, default and meaning of each setting, those of parts in their place.
+
+    Parameters
+    ----------
+    settings
+        The dataclass.
+    values
+        Instance of it whose values are the defaults; without it those of the fields.
+    """
+    meanings = descriptions(settings)
+    for field in dataclasses.fields(settings):
+        value = _default(field) if values is None else getattr(values, field.name)
+        if dataclasses.is_dataclass(value) and field.name != MODEL:
+            yield from rows(type(value), value)
+            continue
+        kind = field.type if isinstance(field.type, str) else field.type.__name__
+        meaning = " ".join(meanings.get(field.name, "").split())
+        yield f"`{field.name}`", f"`{kind}`", _shown(value), meaning
 
 
 def descriptions(settings: type[Any]) -> dict[str, str]:
@@ -87,12 +115,15 @@ def descriptions(settings: type[Any]) -> dict[str, str]:
     return found
 
 
-def _default(field: dataclasses.Field[Any]) -> str:
-    value = field.default
+def _default(field: dataclasses.Field[Any]) -> object:
     if field.default_factory is not dataclasses.MISSING:
-        value = field.default_factory()
+        return field.default_factory()
+    return field.default
+
+
+def _shown(value: object) -> str:
     if value is dataclasses.MISSING:
         return "must be given"
     if dataclasses.is_dataclass(value):
-        return f"see `{type(value).__name__}`"
+        return "above"
     return "none" if value is None or value == () else f"`{value!r}`"

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from arcfleet.bench.suite import Suite, SuiteInstance
     from arcfleet.instance import Instance
+    from arcfleet.methods import Method
     from arcfleet.neural.solver import LoadedModel
     from arcfleet.search import ProgressCallback
 
@@ -143,7 +144,7 @@ def run_benchmark(
     instances: dict[SuiteInstance, Instance | str] = {}
     started: list[Run] = []
     runs = list(runs)
-    learned = [x for x in (METHODS[run.key.method] for run in runs) if x.is_learned]
+    learned = [x for x in (find_method(run.key.method) for run in runs) if x.is_learned]
     files = model_files(learned, model) if learned else {}
 
     def keep(record: Record) -> None:
@@ -169,8 +170,9 @@ def run_benchmark(
                 keep(failed(run, instance))
                 continue
             started.append(run)
-            model_file = files.get(METHODS[run.key.method].kind or "")
-            yield _Job(run, instance, *here, model_file, device)
+            model_file = files.get(find_method(run.key.method).model_type or "")
+            method = find_method(run.key.method)
+            yield _Job(run, method, instance, *here, model_file, device)
 
     def take(number: int, outcome: Record | TaskFailure | None) -> None:
         if isinstance(outcome, Record):
@@ -184,6 +186,7 @@ def run_benchmark(
 @dataclass(frozen=True, slots=True)
 class _Job:
     run: Run
+    method: Method
     instance: Instance
     machine: str
     commit: str
@@ -192,24 +195,27 @@ class _Job:
 
 
 @cache
-def _loaded(method: str, model: Path | str | None, device: str) -> LoadedModel | None:
-    return load_for_method(METHODS[method], model, device)
+def _loaded(
+    model_type: str | None, model: Path | str | None, device: str
+) -> LoadedModel | None:
+    # Methods of one type share a model.
+    if model_type is None:
+        return None
+    method = next(x for x in METHODS.values() if x.model_type == model_type)
+    return load_for_method(method, model, device)
 
 
 def _run_job(job: _Job, progress: ProgressCallback) -> Record | None:
     """Solve and judge; None where Ctrl-C cut the search short."""
     key, source = job.run.key, job.run.source
     target = source.reference if key.stop_at_reference and source.proven else None
-    # Methods of one kind share a model.
-    kind = METHODS[key.method].kind
-    first = next(name for name, method in METHODS.items() if method.kind == kind)
     result = solve(
         job.instance,
-        key.method,
+        job.method,
         stop=Stop(seconds=key.time_limit, target_cost=target),
         seed=key.seed,
         progress=progress,
-        model=None if kind is None else _loaded(first, job.model, job.device),
+        model=_loaded(job.method.model_type, job.model, job.device),
     )
     if result.stopped_by == "interrupt":
         return None

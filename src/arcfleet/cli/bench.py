@@ -1,100 +1,99 @@
-"""`arcfleet bench`: measure methods over a suite of instances."""
+"""`arcfleet bench`: methods measured over a suite of instances."""
 
 from __future__ import annotations
 
-import sys
-from argparse import RawDescriptionHelpFormatter
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from arcfleet.cli.options import add_json, add_model, positive_number, seconds
-from arcfleet.cli.output import print_json, print_result
+from arcfleet.cli.options import (
+    Command,
+    add_json,
+    add_model,
+    add_quiet,
+    names,
+    positive_number,
+    seconds,
+)
+from arcfleet.cli.output import check_plot, note, print_json, print_result
+from arcfleet.cli.progress import weighted_progress
+from arcfleet.errors import OptionError
 
 if TYPE_CHECKING:
-    from argparse import Namespace
+    from argparse import ArgumentParser, Namespace
     from collections.abc import Sequence
 
     from arcfleet.bench.store import Record
     from arcfleet.bench.summary import SummaryRow
-    from arcfleet.cli.options import Commands
-
-_EXAMPLES = """\
-examples:
-  arcfleet bench quick --out out/quick.jsonl
-  arcfleet bench egl --methods ruin-recreate,ps-ellipse --time 0.5 5 --seeds 3 \\
-      --workers 2 --out out/egl.jsonl --plot out/egl
-
-SUITE is the name of a file in benchmarks/suites or the path of such a .toml file. Public
-instances are looked for in the folder carplib below ARCFLEET_SHARED. Runs that FILE holds
-already are not made again, so the same command goes on after Ctrl-C or a kill. FILE does
-not name the model: use another FILE for another --model or --device.
-"""
 
 
-def add_parser(commands: Commands) -> None:
-    """Describe the command."""
-    parser = commands.add_parser(
-        "bench",
-        help="measure methods over a suite of instances",
-        description="Run methods over a suite, judge every plan, print gaps and times.",
-        epilog=_EXAMPLES,
-        formatter_class=RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("suite", metavar="SUITE")
+def _options(parser: ArgumentParser) -> None:
     parser.add_argument(
-        "--methods", default="auto", metavar="A,B", help="see `arcfleet methods`"
+        "suite",
+        metavar="SUITE",
+        help="name of a file in benchmarks/suites, or path of such a .toml file",
     )
-    add_model(parser)
+    parser.add_argument(
+        "--out",
+        type=Path,
+        required=True,
+        metavar="FILE",
+        help="JSON lines of the runs; finished runs in it are reused",
+    )
+    parser.add_argument(
+        "--methods",
+        default="auto",
+        metavar="NAME[,NAME]",
+        help="methods to measure, see `arcfleet methods` (default: %(default)s)",
+    )
     parser.add_argument(
         "--time",
         type=seconds,
         nargs="+",
         default=[1.0],
         metavar="S",
-        help="time limits of a run in seconds; default 1",
+        help="time limits of a run in seconds (default: 1)",
     )
     parser.add_argument(
-        "--seeds", type=positive_number, default=1, metavar="N", help="0 to N-1; default 1"
+        "--seeds",
+        type=positive_number,
+        default=1,
+        metavar="N",
+        help="number of seeds, from 0 to N-1 (default: %(default)s)",
     )
     parser.add_argument(
         "--workers",
         type=positive_number,
         default=1,
         metavar="N",
-        help="runs at a time, at most one per idle core; default 1",
+        help="number of runs at a time, at most one per idle core (default: %(default)s)",
     )
     parser.add_argument(
         "--stop-at-reference",
         action="store_true",
-        help="end a run at the reference cost where that is proven optimal",
+        help="end a run at the reference cost if that is proven optimal",
     )
-    parser.add_argument(
-        "--out", type=Path, required=True, metavar="FILE", help="runs, one JSON line each"
-    )
+    add_model(parser)
     parser.add_argument(
         "--plot", metavar="PREFIX", help="draw anytime curves into PREFIX-anytime.png"
     )
-    parser.add_argument("--quiet", action="store_true", help="no progress bar")
+    add_quiet(parser)
     add_json(parser)
-    parser.set_defaults(run=run)
 
 
-def run(options: Namespace) -> int:
-    """Run the command."""
+def _run(options: Namespace) -> int:
     from arcfleet._checks import check_whole_number
     from arcfleet.batch import MOST_WORKERS
     from arcfleet.bench.run import plan_runs, run_benchmark, runs_left
     from arcfleet.bench.store import RecordFile
     from arcfleet.bench.suite import read_suite
     from arcfleet.bench.summary import summarise
-    from arcfleet.cli.progress import benchmark_bar
     from arcfleet.methods import find_method, load_for_methods
 
     check_whole_number("--workers", options.workers, 1, MOST_WORKERS)
     picture = _picture(options)
-    methods = [find_method(name.strip()) for name in options.methods.split(",")]
-    load_for_methods(methods, options.model, options.device)  # or say what is wrong
+    methods = [find_method(name) for name in names(options.methods)]
+    load_for_methods(methods, options.model, options.device)  # or raise what is wrong
     suite = read_suite(options.suite)
     runs = plan_runs(
         suite,
@@ -106,12 +105,22 @@ def run(options: Namespace) -> int:
     file = RecordFile(options.out)
     try:
         left = runs_left(runs, file)
-        with benchmark_bar(left, kept=len(runs) - len(left), hidden=options.quiet) as bar:
+        with weighted_progress(
+            "runs",
+            [_weight(run.key.time_limit) for run in left],
+            kept=len(runs) - len(left),
+            hidden=options.quiet,
+        ) as told:
+
+            def finished(record: Record) -> None:
+                if told is not None:
+                    told(_weight(record.key.time_limit), record.error is not None)
+
             run_benchmark(
                 left,
                 file,
                 workers=min(options.workers, max(len(left), 1)),
-                finished=bar,
+                finished=finished,
                 model=options.model,
                 device=options.device,
             )
@@ -133,15 +142,16 @@ def run(options: Namespace) -> int:
     return _report_missing(records, len(runs), options.out)
 
 
+def _weight(time_limit: float) -> float:
+    return time_limit + 0.01  # a run takes some time even where none is given
+
+
 def _picture(options: Namespace) -> Path | None:
-    """Find out before the runs what would prevent the picture after them."""
+    """Return the picture to draw; raise what would prevent it, before the runs."""
     if options.plot is None:
         return None
-    from arcfleet.errors import OptionError
-    from arcfleet.report.picture import check_plottable
-
     picture = Path(f"{options.plot}-anytime.png")
-    check_plottable(picture)
+    check_plot(picture)
     if picture.resolve() == options.out.resolve():
         raise OptionError(f"expected --out and --plot to differ, got {picture} for both")
     return picture
@@ -176,19 +186,35 @@ def _text(title: str, records: Sequence[Record], rows: Sequence[SummaryRow]) -> 
 
 
 def _report_missing(records: Sequence[Record], planned: int, out: Path) -> int:
-    """Say on stderr what is missing, and give the exit code."""
+    """Report what is missing on stderr, and return the exit code."""
     failed = [record for record in records if record.error is not None]
     for record in failed:
         key = record.key
-        print(
-            f"arcfleet: {key.set_name} {key.instance}, {key.method}, seed {key.seed}, "
-            f"{key.time_limit:g} s: {record.error}",
-            file=sys.stderr,
+        note(
+            f"{key.set_name} {key.instance}, {key.method}, seed {key.seed}, "
+            f"{key.time_limit:g} s: {record.error}"
         )
     if len(records) < planned:
-        print(
-            f"arcfleet: interrupted, {planned - len(records)} of {planned} runs are left; "
-            f"the same command goes on with {out}",
-            file=sys.stderr,
+        note(
+            f"interrupted, {planned - len(records)} of {planned} runs are left; "
+            f"the same command resumes from {out}"
         )
     return 1 if failed or len(records) < planned else 0
+
+
+BENCH = Command(
+    name="bench",
+    summary="measure gaps and times of methods over a suite of instances",
+    options=_options,
+    run=_run,
+    epilog="""\
+examples:
+  arcfleet bench quick --out out/quick.jsonl
+  arcfleet bench egl --methods ruin-recreate,ps-ellipse --time 0.5 5 --seeds 3 \\
+      --workers 2 --out out/egl.jsonl --plot out/egl
+
+Public instances are read from the folder carplib below $ARCFLEET_SHARED. The same command
+resumes after Ctrl-C or a kill. FILE does not record the model: use another FILE for
+another --model or --device.
+""",
+)

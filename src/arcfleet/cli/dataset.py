@@ -1,68 +1,69 @@
-"""`arcfleet dataset`: make, label and describe files of many instances."""
+"""`arcfleet dataset make`, `label` and `info`: files of many instances."""
 
 from __future__ import annotations
 
-from argparse import ArgumentTypeError, RawDescriptionHelpFormatter
+from argparse import ArgumentTypeError
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from arcfleet.cli.options import add_json, positive_number, whole_number
-from arcfleet.cli.output import print_json, print_result
+from arcfleet.cli.options import (
+    Command,
+    add_json,
+    add_quiet,
+    add_seed,
+    add_workers,
+    number_up_to,
+    positive_number,
+)
+from arcfleet.cli.output import add_plot, check_plot, print_json, print_result
+from arcfleet.cli.progress import count_progress
 from arcfleet.errors import ArcfleetError
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
     from collections.abc import Iterator
 
-    from arcfleet.cli.options import Commands
     from arcfleet.datasets.dataset import Dataset
     from arcfleet.datasets.statistics import DatasetStatistics
     from arcfleet.report.dataset_plot import DatasetFigures
 
-#: Maps that are named in a line about a data set.
+#: Number of maps to name in a line about a data set.
 _MOST_NAMES = 12
 
-_EXAMPLES = """\
-examples:
-  arcfleet dataset make task20 --count 20000 --split train --maps maps/beijing_5ring \\
-      --workers 2 -o task20-train.npz
-  arcfleet dataset label task20-train.npz --iterations 5000 --workers 2
-  arcfleet dataset info task20-train.npz task20-test.npz --plot sets.png
 
-Making and labelling go on where they were when the same command is given again.
-"""
+def _make_options(parser: ArgumentParser) -> None:
+    from arcfleet.datasets.make import MERGE_METRES
+    from arcfleet.streets.tasks import TASK_SETS
 
-
-def add_parser(commands: Commands) -> None:
-    """Describe the command."""
-    parser = commands.add_parser(
-        "dataset",
-        help="make, label and describe files of many instances",
-        description="Make, label and describe files of many instances.",
-        epilog=_EXAMPLES,
-        formatter_class=RawDescriptionHelpFormatter,
+    names = list(TASK_SETS)
+    parser.add_argument(
+        "task_set",
+        metavar="SET",
+        help=f"number of required streets: {names[0]}, {names[1]}, ... {names[-1]}",
     )
-    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    _add_make(actions)
-    _add_label(actions)
-    _add_info(actions)
-
-
-def _add_make(actions: Commands) -> None:
-    parser = actions.add_parser(
-        "make",
-        help="cut instances out of streets",
-        description="Cut the instances of a Task set out of street maps.",
+    parser.add_argument(
+        "--count",
+        type=positive_number,
+        required=True,
+        metavar="N",
+        help="number of instances",
     )
-    parser.add_argument("task_set", metavar="SET", help="task20, task30, ... task100")
-    parser.add_argument("--count", type=positive_number, required=True, metavar="N")
+    parser.add_argument(
+        "-o",
+        "--out",
+        type=Path,
+        required=True,
+        metavar="FILE",
+        help="data set to write (.npz)",
+    )
     parser.add_argument(
         "--split",
         choices=["train", "validation", "test"],
         default="train",
-        help="no two splits share a junction; default train",
+        help="part of the streets to cut from; no two splits share a junction "
+        "(default: %(default)s)",
     )
     parser.add_argument(
         "--maps",
@@ -70,107 +71,85 @@ def _add_make(actions: Commands) -> None:
         nargs="+",
         default=[],
         metavar="MAP",
-        help="street maps that do not overlap; synthetic streets without",
+        help="street maps that do not overlap (default: synthetic streets)",
     )
     parser.add_argument(
         "--merge",
-        type=_metres,
-        default=15.0,
-        metavar="M",
-        help="merge junctions of MAP at most M metres apart first, none for no merging; "
-        "default 15",
+        type=_merge,
+        default=MERGE_METRES,
+        metavar="METRES",
+        help="merge junctions of MAP at most this far apart first, none for no merging "
+        "(default: %(default)g)",
     )
-    parser.add_argument("--mixed", action="store_true", help="one-way streets stay one-way")
-    parser.add_argument(
-        "-o", "--out", type=Path, required=True, metavar="FILE", help="ending in .npz"
-    )
+    parser.add_argument("--mixed", action="store_true", help="keep one-way streets one-way")
     _add_work(parser)
-    parser.set_defaults(run=run_make)
 
 
-def _add_label(actions: Commands) -> None:
-    parser = actions.add_parser(
-        "label",
-        help="solve every instance and keep the plans",
-        description="Solve every instance of a data set and keep the plans beside it.",
-    )
-    parser.add_argument("dataset", type=Path, metavar="FILE")
-    parser.add_argument(
-        "--method", choices=["ruin-recreate", "maens"], default="ruin-recreate"
-    )
+def _label_options(parser: ArgumentParser) -> None:
+    from arcfleet.datasets.label import LABEL_METHODS
+
+    parser.add_argument("dataset", type=Path, metavar="FILE", help="data set (.npz)")
     parser.add_argument(
         "--iterations",
         type=positive_number,
         required=True,
         metavar="N",
-        help="of the method, for each instance",
+        help="iterations of the method for each instance",
+    )
+    parser.add_argument(
+        "--method",
+        choices=LABEL_METHODS,
+        default=LABEL_METHODS[0],
+        help="method to solve with (default: %(default)s)",
     )
     parser.add_argument(
         "-o",
         "--out",
         type=Path,
         metavar="LABELS",
-        help="by default FILE with .labels.npz in the place of .npz",
+        help="labels to write (default: FILE with .npz replaced by .labels.npz)",
     )
     _add_work(parser)
-    parser.set_defaults(run=run_label)
 
 
-def _add_info(actions: Commands) -> None:
-    parser = actions.add_parser(
-        "info",
-        help="say what data sets hold",
-        description="Say what data sets hold, several side by side.",
-    )
-    parser.add_argument("datasets", type=Path, nargs="+", metavar="FILE")
+def _info_options(parser: ArgumentParser) -> None:
     parser.add_argument(
-        "--plot", type=Path, metavar="FILE", help="draw it (.png, .svg, .pdf)"
+        "datasets", type=Path, nargs="+", metavar="FILE", help="data sets (.npz)"
     )
+    add_plot(parser)
     add_json(parser)
-    parser.set_defaults(run=run_info)
 
 
 def _add_work(parser: ArgumentParser) -> None:
-    parser.add_argument("--seed", type=whole_number, default=0, metavar="N")
-    parser.add_argument(
-        "--workers",
-        type=positive_number,
-        default=1,
-        metavar="N",
-        help="processes; changes nothing but the time; default 1",
-    )
-    parser.add_argument("--quiet", action="store_true", help="no progress bar")
+    add_seed(parser)
+    add_workers(parser)
+    add_quiet(parser)
+    add_json(parser)
 
 
-def _metres(text: str) -> float | None:
+def _merge(text: str) -> float | None:
+    """Parse --merge, for argparse."""
     if text == "none":
         return None
     try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0 <= value <= 10_000:
-        raise ArgumentTypeError(
-            f"expected metres from 0 to 10000 or none, got {text[:40]!r}"
-        )
-    return value
+        return number_up_to(10_000, "metres")(text)
+    except ArgumentTypeError as error:
+        raise ArgumentTypeError(f"{error}; or none") from None
 
 
 @contextmanager
 def _interruptible() -> Iterator[None]:
-    """Say after Ctrl-C that nothing finished is lost."""
+    """Report after Ctrl-C that nothing finished is lost."""
     try:
         yield
     except KeyboardInterrupt:
-        raise ArcfleetError("interrupted; the same command goes on from here") from None
+        raise ArcfleetError("interrupted; the same command resumes from here") from None
 
 
-def run_make(options: Namespace) -> int:
-    """Run `arcfleet dataset make`."""
-    from arcfleet.cli.count_bar import count_bar
+def _make(options: Namespace) -> int:
     from arcfleet.datasets.make import make_dataset
 
-    with _interruptible(), count_bar("instances", hidden=options.quiet) as bar:
+    with _interruptible(), count_progress("instances", hidden=options.quiet) as bar:
         dataset = make_dataset(
             options.out,
             options.task_set,
@@ -183,18 +162,20 @@ def run_make(options: Namespace) -> int:
             workers=options.workers,
             progress=bar,
         )
-    print_result(f"{options.out}: {len(dataset)} instances of {dataset.name}")
+    if options.json:
+        facts = {"file": str(options.out), "name": dataset.name, "instances": len(dataset)}
+        print_json(facts)
+    else:
+        print_result(f"{options.out}: {len(dataset)} instances of {dataset.name}")
     return 0
 
 
-def run_label(options: Namespace) -> int:
-    """Run `arcfleet dataset label`."""
-    from arcfleet.cli.count_bar import count_bar
+def _label(options: Namespace) -> int:
     from arcfleet.datasets.dataset import Dataset
     from arcfleet.datasets.label import label_dataset
 
     dataset = Dataset.open(options.dataset)
-    with _interruptible(), count_bar("labels", hidden=options.quiet) as bar:
+    with _interruptible(), count_progress("labels", hidden=options.quiet) as bar:
         labels = label_dataset(
             dataset,
             options.out,
@@ -205,25 +186,26 @@ def run_label(options: Namespace) -> int:
             progress=bar,
         )
     mean = float(labels.cost.mean())
-    print_result(f"{labels.path}: {len(labels)} labels, mean cost {mean:.1f}")
+    if options.json:
+        facts = {"file": str(labels.path), "labels": len(labels), "mean_cost": mean}
+        print_json(facts)
+    else:
+        print_result(f"{labels.path}: {len(labels)} labels, mean cost {mean:.1f}")
     return 0
 
 
-def run_info(options: Namespace) -> int:
-    """Run `arcfleet dataset info`."""
+def _info(options: Namespace) -> int:
     from arcfleet.datasets.dataset import Dataset
     from arcfleet.datasets.statistics import statistics_rows, summarise
     from arcfleet.report.tables import table
 
-    if options.plot is not None:
-        from arcfleet.report.dataset_plot import plot_datasets
-        from arcfleet.report.picture import check_plottable
-
-        check_plottable(options.plot)
+    check_plot(options.plot)
     datasets = [Dataset.open(path) for path in options.datasets]
     facts = [summarise(dataset) for dataset in datasets]
     labels = [path.name.removesuffix(".npz") for path in options.datasets]
     if options.plot is not None:
+        from arcfleet.report.dataset_plot import plot_datasets
+
         plot_datasets(
             [_figures(*each) for each in zip(datasets, facts, labels, strict=True)],
             options.plot,
@@ -278,3 +260,52 @@ def _figures(dataset: Dataset, facts: DatasetStatistics, label: str) -> DatasetF
         depot=piece.depot,
         attribution=dataset.credit,
     )
+
+
+DATASET = Command(
+    name="dataset",
+    summary="make, label and describe data sets of many instances",
+    epilog="""\
+example:
+  arcfleet dataset make task20 --count 1000 -o task20.npz
+  arcfleet dataset label task20.npz --iterations 5000
+  arcfleet dataset info task20.npz
+""",
+    commands=(
+        Command(
+            name="make",
+            summary="cut the instances of a data set out of street maps",
+            options=_make_options,
+            run=_make,
+            epilog="""\
+example:
+  arcfleet dataset make task20 --count 20000 --split train --maps maps/beijing_5ring \\
+      --workers 2 -o task20-train.npz
+
+The same command resumes after Ctrl-C or a kill.
+""",
+        ),
+        Command(
+            name="label",
+            summary="solve every instance of a data set and keep the plans as labels",
+            options=_label_options,
+            run=_label,
+            epilog="""\
+example:
+  arcfleet dataset label task20-train.npz --iterations 5000 --workers 2
+
+The same command resumes after Ctrl-C or a kill.
+""",
+        ),
+        Command(
+            name="info",
+            summary="show the sizes and statistics of data sets side by side",
+            options=_info_options,
+            run=_info,
+            epilog="""\
+example:
+  arcfleet dataset info task20-train.npz task20-test.npz --plot sets.png
+""",
+        ),
+    ),
+)

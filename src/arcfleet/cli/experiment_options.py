@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import sys
-import time
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from arcfleet.cli.count_bar import count_bar
 from arcfleet.cli.options import add_json, positive_number, whole_number
 from arcfleet.cli.output import print_json, print_result
+from arcfleet.cli.progress import count_progress
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
     from collections.abc import Callable, Iterator
 
     from arcfleet.paper.report import Report
-
-_SECONDS_PER_LINE = 60.0
 
 
 def add_report_options(parser: ArgumentParser) -> None:
@@ -107,24 +103,5 @@ def finish(options: Namespace, report: Report) -> None:
 @contextmanager
 def plan_progress(*, hidden: bool) -> Iterator[Callable[[int, int], None] | None]:
     """Show how many plans are made and the time left: a bar, or a line each minute."""
-    with count_bar("plans", hidden=hidden) as bar:
-        yield None if hidden else bar or _lines()
-
-
-def _lines() -> Callable[[int, int], None]:
-    began = shown = time.perf_counter()
-    kept: int | None = None
-
-    def show(done: int, total: int) -> None:
-        nonlocal began, shown, kept
-        now = time.perf_counter()
-        if kept is None:
-            began, kept = now, done
-        if now - shown < _SECONDS_PER_LINE or done == kept:
-            return
-        shown = now
-        left = (now - began) / (done - kept) * (total - done)
-        minutes = f"{left / 60:.0f} min" if left >= 60 else f"{left:.0f} s"
-        print(f"{done} of {total} plans, {minutes} left", file=sys.stderr, flush=True)
-
-    return show
+    with count_progress("plans", hidden=hidden, lines=True) as progress:
+        yield progress

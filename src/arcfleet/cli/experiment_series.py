@@ -91,7 +91,7 @@ def add_parsers(names: Commands) -> None:
 
 
 def _add(names: Commands, name: str, text: str, epilog: str) -> ArgumentParser:
-    parser = names.add_parser(
+    parser: ArgumentParser = names.add_parser(
         name,
         help=text,
         description=f"{text[0].upper()}{text[1:]}.",

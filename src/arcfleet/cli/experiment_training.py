@@ -13,8 +13,7 @@ from arcfleet.cli.experiment_options import (
     check_run_options,
     finish,
 )
-from arcfleet.cli.options import positive_number
-from arcfleet.cli.training_options import CPU_TOKENS, number, read_toml
+from arcfleet.cli.options import number, positive_number, read_toml
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -177,6 +176,8 @@ def _settings(options: Namespace, stage: str) -> dict[str, Any]:
     if minutes is not None:
         settings["minutes"] = minutes
     settings.setdefault("seed", options.seed)
+    from arcfleet.neural.train.run import CPU_TOKENS
+
     if "tokens" not in settings and choose_device(options.device).type == "cpu":
         settings["tokens"] = CPU_TOKENS
     return settings
@@ -186,7 +187,7 @@ def _lines(name: str) -> Callable[[TrainingProgress], None]:
     """Print a line for each validation of a run, with the run's name before it."""
     import sys
 
-    from arcfleet.cli.training_bar import describe
+    from arcfleet.cli.progress import describe
 
     shown: dict[str, object] = {}
 

@@ -12,42 +12,32 @@ import sys
 import warnings
 from typing import TYPE_CHECKING
 
-from arcfleet.cli import (
-    bench,
-    check,
-    compare,
-    convert,
-    dataset,
-    experiment,
-    info,
-    methods,
-    model,
-    scene,
-    show,
-    solve,
-    train,
-)
-from arcfleet.cli.options import attach_coordinates
+from arcfleet.cli import HAS_PAPER
+from arcfleet.cli.bench import BENCH
+from arcfleet.cli.dataset import DATASET
+from arcfleet.cli.instance import CONVERT, INFO, METHODS
+from arcfleet.cli.model import MODEL
+from arcfleet.cli.options import CommandParser, add_commands, attach_coordinates
+from arcfleet.cli.paper import PAPER
+from arcfleet.cli.scene import SCENE
+from arcfleet.cli.solve import CHECK, COMPARE, SHOW, SOLVE
+from arcfleet.cli.train import TRAIN
 from arcfleet.errors import ArcfleetError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_COMMANDS = (
-    scene,
-    solve,
-    compare,
-    show,
-    check,
-    info,
-    convert,
-    methods,
-    bench,
-    experiment,
-    dataset,
-    train,
-    model,
-)
+    from arcfleet.cli.options import Command
+
+#: Every command, in the groups of `arcfleet --help`.
+GROUPS: dict[str, tuple[Command, ...]] = {
+    "plan routes": (SOLVE, COMPARE, SHOW, CHECK, METHODS),
+    "maps and data": (SCENE, INFO, CONVERT, DATASET),
+    "the learned solver": (TRAIN, MODEL),
+    "measuring": (BENCH,),
+}
+if HAS_PAPER:
+    GROUPS["the paper"] = (PAPER,)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -55,10 +45,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # Before torch is imported: its threads would wait for each other by spinning, and where
     # others want the cores, too, a plan of a second takes half a minute so.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    words = attach_coordinates(sys.argv[1:] if arguments is None else arguments)
+    if (pointer := _pointer(words)) is not None:
+        print(f"arcfleet: {pointer}", file=sys.stderr)
+        return 2
+    if words[:1] == ["paper"] and not HAS_PAPER:
+        return _fail(
+            "expected the folder arcfleet/paper, found none: this installation has no "
+            "reproduction of the paper"
+        )
     parser = _parser()
-    options = parser.parse_args(
-        attach_coordinates(sys.argv[1:] if arguments is None else arguments)
-    )
+    options = parser.parse_args(words)
     if options.command is None:
         parser.print_help(sys.stderr)
         return 2
@@ -70,34 +67,67 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         code: int = options.run(options)
     except ArcfleetError as error:
-        print(f"arcfleet: {error}", file=sys.stderr)
-        return 1
+        return _fail(f"{error}")
     except KeyboardInterrupt:
-        print("arcfleet: interrupted before all was done", file=sys.stderr)
-        return 1
+        return _fail("interrupted before all was done")
     except MemoryError:
-        print(
-            "arcfleet: expected the instance to fit in memory, found too little: "
-            "split it into smaller areas",
-            file=sys.stderr,
+        return _fail(
+            "expected the instance to fit in memory, found too little: split it into "
+            "smaller areas"
         )
-        return 1
     return code
 
 
-def _parser() -> argparse.ArgumentParser:
+def build_parser() -> argparse.ArgumentParser:
+    """Return the parser of all commands, with all their options."""
+    parser = _parser()
+    parser.complete(recursively=True)
+    return parser
+
+
+def _parser() -> CommandParser:
+    """Return the parser of all commands, which add their options on first use."""
     from arcfleet import __version__
 
-    parser = argparse.ArgumentParser(
+    commands = [command for group in GROUPS.values() for command in group]
+    width = max(len(command.name) for command in commands) + 2
+    listed = [
+        f"{title}:\n" + "".join(f"  {x.name:{width}}{x.summary}\n" for x in group)
+        for title, group in GROUPS.items()
+    ]
+    parser = CommandParser(
         prog="arcfleet",
-        description="Plan routes for fleets that work along streets.",
-        epilog="Try: arcfleet solve example:denver --time 5 --html plan.html",
+        usage="arcfleet [-h] [--version] COMMAND ...",
+        description="Plan routes for fleets that work along streets.\n\n"
+        + "\n".join(listed),
+        epilog="example:\n"
+        "  arcfleet solve example:denver --time 5 --html plan.html\n\n"
+        "Every command has --help. Exit codes: 0 done, 1 bad input or a faulty plan,\n"
+        "2 wrong usage.\n",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"arcfleet {__version__}")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
-    for command in _COMMANDS:
-        command.add_parser(commands)
+    actions = add_commands(
+        parser, commands, dest="command", help=argparse.SUPPRESS, prog="arcfleet"
+    )
+    from arcfleet.cli import experiment
+
+    experiment.add_parser(actions)
     return parser
+
+
+def _pointer(words: Sequence[str]) -> str | None:
+    """Return where a command that has another name now is; None for all others."""
+    former = " ".join(words[:2])
+    if former in ("train curriculum", "train s2v-dqn", "train vrp-dl"):
+        model = {"train curriculum": ""}.get(former, f" {words[1]}")
+        return f"arcfleet {former} is now arcfleet paper train{model}"
+    return None
+
+
+def _fail(message: str) -> int:
+    print(f"arcfleet: {message}", file=sys.stderr)
+    return 1
 
 
 def _show_warning(

@@ -1,4 +1,4 @@
-"""`arcfleet model`: say what a model file holds."""
+"""`arcfleet model info`: the contents of a model file."""
 
 from __future__ import annotations
 
@@ -6,41 +6,25 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from arcfleet.cli.options import add_json
-from arcfleet.cli.output import print_json, print_result
+from arcfleet.cli.options import Command, add_json
+from arcfleet.cli.output import print_facts, print_json
 
 if TYPE_CHECKING:
-    from argparse import Namespace
-
-    from arcfleet.cli.options import Commands
+    from argparse import ArgumentParser, Namespace
 
 
-def add_parser(commands: Commands) -> None:
-    """Describe the command."""
-    parser = commands.add_parser(
-        "model",
-        help="say what a model file holds",
-        description="Look at the models of the learned methods.",
-    )
-    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    info = actions.add_parser(
-        "info",
-        help="say what a model file holds",
-        description="Say what a model file holds, after a check of every byte of it.",
-    )
-    info.add_argument(
+def _options(parser: ArgumentParser) -> None:
+    parser.add_argument(
         "model",
         type=Path,
         metavar="FILE",
         nargs="?",
-        help="default: the one that comes with arcfleet",
+        help="model file (default: the model that comes with arcfleet)",
     )
-    add_json(info)
-    info.set_defaults(run=run)
+    add_json(parser)
 
 
-def run(options: Namespace) -> int:
-    """Run the command."""
+def _run(options: Namespace) -> int:
     from arcfleet.neural.checkpoint import model_path, require_packages
 
     path = model_path(options.model)
@@ -49,31 +33,38 @@ def run(options: Namespace) -> int:
 
     info = read_model_info(path)
     if options.json:
-        print_json({"file": str(path), **asdict(info)})
+        known = asdict(info)
+        print_json({"file": str(path), "kind": known.pop("model_type"), **known})
         return 0
-    rows: list[tuple[str, object]] = [
-        ("file", path),
-        ("kind", info.kind),
-        ("parameters", info.parameters),
-        ("bytes", info.bytes),
-        ("dtype", info.dtype),
-        *asdict(info.config).items(),
-        *((f"fact {name}", value) for name, value in info.facts.items()),
-    ]
-    width = max(len(name) for name, _ in rows) + 2
-    print_result(
-        "\n".join(
-            f"{_brief(name).replace('_', ' '):{width}}{_brief(value)}"
-            for name, value in rows
-        )
-    )
+    facts: dict[str, object] = {
+        "file": path,
+        "kind": info.model_type,
+        "parameters": info.parameters,
+        "bytes": info.bytes,
+        "dtype": info.dtype,
+        **asdict(info.config),
+        **{f"fact {name}": value for name, value in info.facts.items()},
+    }
+    print_facts(facts)
     return 0
 
 
-def _brief(value: object) -> str:
-    """Give a fact in one line; what holds many is for --json."""
-    from arcfleet._checks import one_line
+MODEL = Command(
+    name="model",
+    summary="inspect models of the learned solver",
+    commands=(
+        Command(
+            name="info",
+            summary="show the configuration and training facts of a model file",
+            options=_options,
+            run=_run,
+            epilog="""\
+examples:
+  arcfleet model info
+  arcfleet model info runs/first/model.safetensors --json
 
-    if isinstance(value, dict | list):
-        return f"{len(value)} entries, see --json"
-    return one_line(str(value))
+Every byte of the file is verified against its checksum.
+""",
+        ),
+    ),
+)

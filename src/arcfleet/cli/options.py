@@ -1,26 +1,524 @@
-"""Argument types that several commands share."""
+"""Commands and their options: declared once, generated from config dataclasses.
+
+A command is a `Command`; a setting is a field of a frozen dataclass. `add_config` makes an
+option of every field and `config_from` makes the dataclass of what was given:
+
+    add_config(parser, PretrainConfig, toml=True)
+    config = config_from(options, PretrainConfig)
+
+Help texts come from the field's metadata or from the section Parameters of the class's
+docstring, defaults from the dataclass.
+"""
 
 from __future__ import annotations
 
 import argparse
+import dataclasses
+import inspect
 import math
 import re
+import sys
+import types
+from argparse import (
+    ArgumentParser,
+    ArgumentTypeError,
+    Namespace,
+    RawDescriptionHelpFormatter,
+)
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import (
+    Any,
+    Literal,
+    TypeAlias,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
-if TYPE_CHECKING:
-    from argparse import ArgumentParser, _SubParsersAction
-    from collections.abc import Callable, Sequence
+from arcfleet._checks import nearest_name
+from arcfleet.errors import FileError, OptionError
 
-    Commands = _SubParsersAction[ArgumentParser]
+Config = TypeVar("Config")
+Commands: TypeAlias = "argparse._SubParsersAction[Any]"  # noqa: SLF001
 
 _WESTERN = re.compile(r"-\.?\d[^,]*(,[^,]+)+")
+
+
+# --- Commands ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
+    """A command of the program, or a group of commands.
+
+    Parameters
+    ----------
+    name
+        Word on the command line.
+    summary
+        One line for the list of commands, without a full stop.
+    options
+        Function that adds the options to a parser. It is called on first use, so that it
+        may import what the other commands do without.
+    run
+        Function that runs the command and returns the exit code.
+    epilog
+        Examples, shown below the options.
+    commands
+        Commands of a group, which has neither options nor a run of its own.
+    """
+
+    name: str
+    summary: str
+    options: Callable[[ArgumentParser], None] | None = None
+    run: Callable[[Namespace], int] | None = None
+    epilog: str = ""
+    commands: tuple[Command, ...] = ()
+
+
+class CommandParser(ArgumentParser):
+    """A parser that adds its options on first use."""
+
+    command: Command | None = None
+
+    def complete(self, *, recursively: bool = False) -> None:
+        """Add the options, if that has not been done yet."""
+        command, self.command = self.command, None
+        if command is not None and command.options is not None:
+            command.options(self)
+        if recursively:
+            for action in self._actions:
+                if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001
+                    for parser in action.choices.values():
+                        parser.complete(recursively=True)
+
+    def parse_known_args(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, namespace: Namespace | None = None
+    ) -> tuple[Namespace, list[str]]:
+        """Parse, with all options there."""
+        self.complete()
+        return super().parse_known_args(args, namespace)
+
+    def format_help(self) -> str:
+        """Format the help, with all options there."""
+        self.complete()
+        return super().format_help()
+
+
+def add_commands(
+    parser: ArgumentParser, commands: Sequence[Command], *, dest: str, **settings: Any
+) -> argparse._SubParsersAction[CommandParser]:
+    """Add commands, and those below them, to a parser."""
+    actions = parser.add_subparsers(
+        dest=dest, metavar=dest.upper(), parser_class=CommandParser, **settings
+    )
+    for command in commands:
+        made = actions.add_parser(
+            command.name,
+            help=command.summary,
+            description=f"{command.summary[0].upper()}{command.summary[1:]}.",
+            epilog=command.epilog,
+            formatter_class=RawDescriptionHelpFormatter,
+        )
+        if command.commands:
+            add_commands(made, command.commands, dest="action", required=True)
+        else:
+            made.command = command
+            made.set_defaults(run=command.run, parser=made)
+    return actions
+
+
+# --- Options of a config dataclass ------------------------------------------------------
+
+
+def add_config(
+    parser: ArgumentParser,
+    config: type[Any],
+    *,
+    skip: Sequence[str] = (),
+    only: Sequence[str] | None = None,
+    toml: bool = False,
+    title: str = "settings",
+    headings: Sequence[str] = (),
+) -> None:
+    """Add an option for every field of a dataclass.
+
+    A field `learning_rate` becomes `--learning-rate`; the fields of a field that is itself
+    a dataclass become options of their own, without its name. Types may be int, float,
+    bool, str, Path, Literal, tuples of these and unions with None. A field's metadata may
+    have `help`, `metavar`, `positional` (True: no `--name` but an argument), `group`
+    (heading of the options; default `title`), and `option` (False: in the TOML file only).
+
+    Parameters
+    ----------
+    parser
+        Parser that gets the options.
+    config
+        Dataclass.
+    skip
+        Fields without an option.
+    only
+        Fields with one; None for all.
+    toml
+        Whether to add `--config FILE` as well, for settings in a TOML file.
+    title
+        Heading of the options; those of a nested dataclass have its field's name.
+    headings
+        Headings that come first, in this order.
+    """
+    groups = {heading: parser.add_argument_group(heading) for heading in headings}
+    if toml:
+        parser.add_argument(
+            "--config",
+            type=Path,
+            metavar="FILE",
+            help="TOML file of settings; options take precedence",
+        )
+    for setting in _settings(config):
+        field = setting.field
+        name = setting.path
+        part, dot, _ = name.partition(".")
+        if name in skip or part in skip or (only is not None and name not in only):
+            continue
+        if not field.metadata.get("option", True):
+            continue
+        heading = field.metadata.get("group") or (part if dot else title)
+        if field.metadata.get("positional", False):
+            _add_option(parser, setting, toml=toml)
+            continue
+        if heading not in groups:
+            groups[heading] = parser.add_argument_group(heading)
+        _add_option(groups[heading], setting, toml=toml)
+
+
+def config_from(
+    options: Namespace, config: type[Config], usual: Mapping[str, Any] | None = None
+) -> Config:
+    """Return the config of what was given.
+
+    Options take precedence over the TOML file of `--config`, that over `usual`, and that
+    over the defaults of the dataclass.
+
+    Raises
+    ------
+    OptionError
+        If a setting is unknown, missing, or of the wrong type.
+    FileError
+        If the TOML file cannot be read, or holds such a setting.
+    """
+    return make_config(config, merged(usual or {}, given_settings(options, config)))
+
+
+def given_settings(options: Namespace, config: type[Any]) -> dict[str, Any]:
+    """Return the settings of the TOML file and, over them, of the options.
+
+    Those of a field that is itself a dataclass are a mapping; in the file they may also
+    stand outside its table.
+    """
+    file: Path | None = getattr(options, "config", None)
+    settings: dict[str, Any] = {}
+    if file is not None:
+        settings = _in_tables(read_toml(file), config)
+        try:
+            _require_known(settings, config)
+        except OptionError as error:
+            raise FileError(file, str(error)) from None
+    return merged(settings, given_options(options, config))
+
+
+def given_options(options: Namespace, config: type[Any]) -> dict[str, Any]:
+    """Return the settings of the options alone, as `given_settings` does."""
+    given: dict[str, Any] = {}
+    for setting in _settings(config):
+        value = getattr(options, setting.path, None)
+        if value is not None and value != []:
+            table, _, name = setting.path.rpartition(".")
+            of = given.setdefault(table, {}) if table else given
+            of[name] = tuple(value) if _is_tuple(setting.type) else value
+    return given
+
+
+def make_config(config: type[Config], settings: Mapping[str, Any]) -> Config:
+    """Return a config of settings by name, such as a TOML file holds.
+
+    Raises
+    ------
+    OptionError
+        If a setting is unknown, missing, or of the wrong type.
+    """
+    _require_known(settings, config)
+    hints = _types(config)
+    values: dict[str, Any] = {}
+    for field in fields(config):  # type: ignore[arg-type]
+        kind, default = hints[field.name], _default(field)
+        if field.name in settings:
+            value = settings[field.name]
+            if is_dataclass(default) and isinstance(value, Mapping):
+                value = {
+                    each.name: getattr(default, each.name) for each in fields(default)
+                } | dict(value)
+            values[field.name] = _value(field.name, value, kind)
+        elif default is MISSING and is_dataclass(kind):
+            values[field.name] = make_config(kind, {})  # type: ignore[arg-type]
+        elif default is MISSING:
+            option = f"--{field.name.replace('_', '-')}"
+            raise OptionError(f"expected {option}, or {field.name} in the file of --config")
+    return config(**values)
+
+
+def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings of both, tables merged; those `above` take precedence."""
+    both = dict(below)
+    for name, value in above.items():
+        if isinstance(value, Mapping) and isinstance(both.get(name), Mapping):
+            value = merged(both[name], value)
+        both[name] = value
+    return both
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """Read a file of settings."""
+    import tomllib
+
+    try:
+        with path.open("rb") as stream:
+            return tomllib.load(stream)
+    except OSError as error:
+        raise FileError(path, f"cannot be read ({error.strerror})") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise FileError(path, f"expected a TOML file, found: {error}") from None
+
+
+def _in_tables(settings: Mapping[str, Any], config: type[Any]) -> dict[str, Any]:
+    """Put the settings of nested dataclasses into their tables."""
+    paths = {setting.path.rpartition(".")[2]: setting.path for setting in _settings(config)}
+    placed: dict[str, Any] = {}
+    for name, value in settings.items():
+        table, _, _ = paths.get(name, "").rpartition(".")
+        placed = merged(placed, {table: {name: value}} if table else {name: value})
+    return placed
+
+
+def default_of(config: type[Any], name: str) -> Any:
+    """Return the default of a field."""
+    (field,) = (field for field in fields(config) if field.name == name)
+    return _default(field)
+
+
+@dataclass(frozen=True, slots=True)
+class _Setting:
+    """A field with an option: its dotted path, type, description and default."""
+
+    path: str
+    field: dataclasses.Field[Any]
+    type: Any
+    text: str
+    default: Any
+
+
+def _settings(config: type[Any], prefix: str = "", usual: object = None) -> list[_Setting]:
+    """Return every setting, those of nested dataclasses inlined.
+
+    Parameters
+    ----------
+    config
+        Dataclass.
+    prefix
+        What comes before its fields' names.
+    usual
+        Instance with the defaults; None for those of the class.
+    """
+    types, texts = _types(config), descriptions(config)
+    found = []
+    for field in fields(config):
+        default = _default(field) if usual is None else getattr(usual, field.name)
+        path = f"{prefix}{field.name}"
+        if is_dataclass(types[field.name]):
+            inner = None if default is MISSING else default
+            kind = types[field.name] if inner is None else type(inner)
+            found += _settings(kind, f"{path}.", inner)
+        else:
+            text = field.metadata.get("help", texts.get(field.name, ""))
+            found.append(_Setting(path, field, types[field.name], text, default))
+    return found
+
+
+def _types(config: type[Any]) -> dict[str, Any]:
+    """Return the types of the fields, with what an import for types only hides as Any."""
+    hints: dict[str, Any] = {}
+    for owner in reversed(config.__mro__):
+        names = vars(sys.modules[owner.__module__])
+        for name, annotation in inspect.get_annotations(owner).items():
+            holder = types.SimpleNamespace(__annotations__={name: annotation})
+            try:
+                hints |= get_type_hints(holder, globalns=names)
+            except NameError:
+                hints[name] = Any
+    return hints
+
+
+def descriptions(config: type[Any]) -> dict[str, str]:
+    """Return what the docstrings of a class and its bases say of each parameter."""
+    texts: dict[str, str] = {}
+    for owner in reversed(config.__mro__):
+        doc = inspect.cleandoc(owner.__dict__.get("__doc__") or "")
+        _, found, section = doc.partition("Parameters\n----------\n")
+        if not found:
+            continue
+        section = re.split(r"\n\n\w[^\n]*\n-{3,}\n", section)[0]
+        for names, text in re.findall(
+            r"^(\w[\w, ]*)[^\n]*\n((?:(?:    [^\n]*)?\n?)+)", section, re.M
+        ):
+            for name in names.split(","):
+                texts[name.strip()] = " ".join(text.split())
+    return texts
+
+
+def _add_option(target: Any, setting: _Setting, *, toml: bool) -> None:
+    field, name = setting.field, setting.path.rpartition(".")[2]
+    arguments: dict[str, Any] = {
+        "help": _help(setting.text, setting.default),
+        "default": argparse.SUPPRESS,
+    }
+    if field.metadata.get("positional", False):
+        flag = setting.path
+    else:
+        flag = f"--{name.replace('_', '-')}"
+        arguments["dest"] = setting.path
+        arguments["required"] = setting.default is MISSING and not toml
+    member = _member(setting.type)
+    if member is bool:
+        # Without a file that may say yes, there is no need to say no.
+        plain = setting.default is False and not toml
+        action: Any = "store_true" if plain else argparse.BooleanOptionalAction
+        target.add_argument(flag, action=action, **arguments)
+        return
+    may_be_left_out = "dest" not in arguments and setting.default is not MISSING
+    if may_be_left_out:
+        arguments["default"] = None  # argparse would parse any other one
+    if _is_tuple(setting.type):
+        arguments["nargs"] = "*" if may_be_left_out else "+"
+    elif may_be_left_out:
+        arguments["nargs"] = "?"
+    metavar = field.metadata.get("metavar")
+    if get_origin(member) is Literal:
+        arguments["choices"] = get_args(member)
+        arguments["metavar"] = metavar
+    else:
+        arguments["type"], usual = _PARSERS.get(member, (str, "NAME"))
+        arguments["metavar"] = metavar or usual
+    target.add_argument(flag, **arguments)
+
+
+def _help(text: str, default: Any) -> str:
+    """Return the help of an option: the first sentence of the text, and the default."""
+    text = re.split(r"(?<=[^.][.])\s", text, maxsplit=1)[0].rstrip(".")
+    first = text.partition(" ")[0]
+    if re.fullmatch(r"[A-Z][a-z]*(-[a-z]+)*[,;:]?", first):
+        text = text[0].lower() + text[1:]
+    text = text.replace("`", "")
+    is_plain = default is MISSING or default is None or default is False
+    if not is_plain and default not in ((), ""):
+        text += f"{' ' if text else ''}(default: {_shown(default)})"
+    return text.replace("%", "%%")
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes"
+    if isinstance(value, tuple):
+        return " ".join(map(_shown, value))
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _default(field: dataclasses.Field[Any]) -> Any:
+    return field.default if field.default_factory is MISSING else field.default_factory()
+
+
+def _without_none(kind: Any) -> Any:
+    if get_origin(kind) in (Union, types.UnionType):
+        members = [member for member in get_args(kind) if member is not type(None)]
+        return members[0] if len(members) == 1 else kind
+    return kind
+
+
+def _is_tuple(kind: Any) -> bool:
+    return get_origin(_without_none(kind)) is tuple
+
+
+def _member(kind: Any) -> Any:
+    """Return the type of a field, or of the members of its tuple."""
+    kind = _without_none(kind)
+    return get_args(kind)[0] if get_origin(kind) is tuple else kind
+
+
+def _require_known(
+    settings: Mapping[str, Any], config: type[Any], prefix: str = ""
+) -> None:
+    hints = _types(config)
+    known = [field.name for field in fields(config)]
+    for name, value in settings.items():
+        if name not in known:
+            near = nearest_name(name, known)
+            hint = (
+                f"did you mean {prefix}{near}?" if near else f"known are {', '.join(known)}"
+            )
+            raise OptionError(f"expected a known setting, got {prefix}{name}: {hint}")
+        if is_dataclass(hints[name]):
+            if not isinstance(value, Mapping):
+                raise OptionError(f"expected {name} to be a table, got {value!r:.40}")
+            _require_known(value, hints[name], f"{prefix}{name}.")
+
+
+def _value(name: str, value: Any, kind: Any) -> Any:
+    """Return a setting as its dataclass takes it; what TOML cannot hold is converted."""
+    if is_dataclass(kind):
+        return value if isinstance(value, kind) else make_config(kind, value)  # type: ignore[arg-type]
+    if value is None:
+        return None
+    member = _member(kind)
+    if _is_tuple(kind):
+        if not isinstance(value, list | tuple):
+            raise OptionError(f"expected {name} to be a list, got {value!r:.40}")
+        return tuple(_value(name, each, member) for each in value)
+    if member is Path and isinstance(value, str | Path):
+        return Path(value)
+    if get_origin(member) is Literal:
+        if value not in get_args(member):
+            raise OptionError(
+                f"expected {name} to be one of {', '.join(map(str, get_args(member)))}, "
+                f"got {value!r:.40}"
+            )
+        return value
+    if (
+        member in _WANTED
+        and type(value) is not member
+        and not (member is float and type(value) is int)
+    ):
+        raise OptionError(f"expected {name} to be {_WANTED[member]}, got {value!r:.40}")
+    return value
+
+
+_WANTED = {
+    int: "a whole number",
+    float: "a number",
+    bool: "true or false",
+    str: "a text",
+    Path: "the name of a file",
+}
+
+
+# --- Values on the command line ---------------------------------------------------------
 
 
 def whole_number(text: str) -> int:
     """Parse an integer that is at least 0, for argparse."""
     if not (text.isascii() and text.isdigit() and len(text) <= 20):
-        raise argparse.ArgumentTypeError(f"expected a whole number, got {text[:40]!r}")
+        raise ArgumentTypeError(f"expected a whole number, got {text[:40]!r}")
     return int(text)
 
 
@@ -28,30 +526,45 @@ def positive_number(text: str) -> int:
     """Parse an integer that is at least 1, for argparse."""
     value = whole_number(text)
     if value == 0:
-        raise argparse.ArgumentTypeError("expected a number of at least 1, got 0")
+        raise ArgumentTypeError("expected a number of at least 1, got 0")
     return value
 
 
-def seconds(text: str) -> float:
-    """Parse a time in seconds, for argparse."""
+def number(text: str) -> float:
+    """Parse a number, for argparse."""
     try:
-        value = float(text)
+        return float(text)
     except ValueError:
-        value = -1.0
-    if not 0 <= value <= 1e9:
-        raise argparse.ArgumentTypeError(
-            f"expected a time from 0 to 1e9 seconds, got {text[:40]!r}"
-        )
-    return value
+        raise ArgumentTypeError(f"expected a number, got {text[:40]!r}") from None
+
+
+def number_up_to(most: float, what: str) -> Callable[[str], float]:
+    """Return a parser of numbers from 0 to `most`, for argparse."""
+
+    def parse(text: str) -> float:
+        try:
+            value = float(text)
+        except ValueError:
+            value = -1.0
+        if not 0 <= value <= most:
+            raise ArgumentTypeError(
+                f"expected {what} from 0 to {most:g}, got {text[:40]!r}"
+            )
+        return value
+
+    return parse
+
+
+seconds = number_up_to(1e9, "seconds")
 
 
 def coordinates(count: int, form: str) -> Callable[[str], tuple[float, ...]]:
-    """Make a parser of `count` numbers with commas between, for argparse.
+    """Return a parser of `count` numbers with commas between, for argparse.
 
     Parameters
     ----------
     count
-        How many numbers.
+        Number of numbers.
     form
         How to write them, for the message, as in `LON,LAT`.
     """
@@ -62,7 +575,7 @@ def coordinates(count: int, form: str) -> Callable[[str], tuple[float, ...]]:
         except ValueError:
             numbers = ()
         if len(numbers) != count or not all(map(math.isfinite, numbers)):
-            raise argparse.ArgumentTypeError(f"expected {form}, got {text[:60]!r}")
+            raise ArgumentTypeError(f"expected {form}, got {text[:60]!r}")
         return numbers
 
     return parse
@@ -84,22 +597,81 @@ def attach_coordinates(arguments: Sequence[str]) -> list[str]:
     return attached
 
 
-def add_model(parser: ArgumentParser) -> None:
-    """Give a command the options of learned methods, --model and --device."""
+def names(text: str) -> list[str]:
+    """Split names with commas between."""
+    return [name for part in text.split(",") if (name := part.strip())]
+
+
+_PARSERS: dict[Any, tuple[Callable[[str], Any], str]] = {
+    int: (whole_number, "N"),
+    float: (number, "X"),
+    Path: (Path, "FILE"),
+    str: (str, "NAME"),
+}
+
+
+# --- Options that several commands share ------------------------------------------------
+
+
+def add_json(parser: ArgumentParser) -> None:
+    """Add --json."""
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def add_quiet(parser: ArgumentParser) -> None:
+    """Add --quiet."""
+    parser.add_argument("--quiet", action="store_true", help="show no progress")
+
+
+def add_seed(parser: ArgumentParser) -> None:
+    """Add --seed."""
     parser.add_argument(
-        "--model",
-        type=Path,
-        metavar="FILE",
-        help="model for learned methods of its kind (default: what comes with arcfleet)",
+        "--seed",
+        type=whole_number,
+        default=0,
+        metavar="N",
+        help="seed of the random number generator (default: %(default)s)",
     )
+
+
+def add_threads(parser: ArgumentParser) -> None:
+    """Add --threads."""
+    parser.add_argument(
+        "--threads",
+        type=whole_number,
+        default=1,
+        metavar="N",
+        help="number of threads, 0 for one per core (default: %(default)s)",
+    )
+
+
+def add_workers(parser: ArgumentParser) -> None:
+    """Add --workers."""
+    parser.add_argument(
+        "--workers",
+        type=positive_number,
+        default=1,
+        metavar="N",
+        help="number of processes; the results do not depend on it (default: %(default)s)",
+    )
+
+
+def add_device(parser: ArgumentParser) -> None:
+    """Add --device."""
     parser.add_argument(
         "--device",
         default="auto",
         metavar="NAME",
-        help="where a learned method works: auto (default), cpu, cuda, cuda:1",
+        help="device of learned methods: auto, cpu, cuda, cuda:1 (default: %(default)s)",
     )
 
 
-def add_json(parser: ArgumentParser) -> None:
-    """Give a command the option --json."""
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
+def add_model(parser: ArgumentParser) -> None:
+    """Add --model and --device."""
+    parser.add_argument(
+        "--model",
+        type=Path,
+        metavar="FILE",
+        help="model file of learned methods (default: the model that comes with arcfleet)",
+    )
+    add_device(parser)

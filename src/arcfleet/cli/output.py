@@ -1,12 +1,23 @@
-"""Printing results, so that a broken stdout costs neither the plan nor the exit code."""
+"""Results on stdout, and the files of a plan: checked before the search, written after."""
 
 from __future__ import annotations
 
 import json
 import os
 import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-from arcfleet.errors import FileError
+from arcfleet.errors import FileError, OptionError
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
+
+    from arcfleet.instance import Instance
+    from arcfleet.solution import Solution
+
+#: Options for files that show a plan.
+VIEWS = ("plot", "html", "geojson", "gpx")
 
 
 def print_result(text: str) -> None:
@@ -33,6 +44,170 @@ def print_json(facts: object) -> None:
     print_result(json.dumps(facts, ensure_ascii=False))
 
 
+def print_facts(facts: dict[str, object]) -> None:
+    """Print a line for each fact."""
+    from arcfleet._checks import one_line
+
+    width = max(len(name) for name in facts) + 2
+    lines = [
+        f"{one_line(name.replace('_', ' ')):{width}}{one_line(_brief(value))}"
+        for name, value in facts.items()
+    ]
+    print_result("\n".join(lines))
+
+
+def _brief(value: object) -> str:
+    """Return a fact in one line; --json has what holds many."""
+    if isinstance(value, dict | list):
+        return f"{len(value)} entries, see --json"
+    return "none" if value is None else str(value)
+
+
+def note(text: str) -> None:
+    """Print a line about the run to stderr."""
+    print(f"arcfleet: {text}", file=sys.stderr)
+
+
 def _discard_stdout() -> None:
     # Python would complain when it flushes stdout at exit, unless that leads nowhere.
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+# --- Pictures ---------------------------------------------------------------------------
+
+
+def add_plot(parser: ArgumentParser) -> None:
+    """Add --plot."""
+    parser.add_argument(
+        "--plot", type=Path, metavar="FILE", help="draw a picture (.png, .svg, .pdf)"
+    )
+
+
+def check_plot(path: Path | None) -> None:
+    """Raise what would prevent a picture, before the work that leads to it."""
+    if path is not None:
+        from arcfleet.report.picture import check_plottable
+
+        check_plottable(path)
+
+
+# --- The files of a plan ----------------------------------------------------------------
+
+
+def add_plan_files(parser: ArgumentParser, *, out: bool = True) -> None:
+    """Add --plot, --html, --geojson, --gpx and, unless `out` is False, --out."""
+    files = parser.add_argument_group("files")
+    if out:
+        files.add_argument(
+            "--out",
+            type=Path,
+            metavar="FILE",
+            help="write the plan (.json with streets, else text)",
+        )
+    add_plot(files)  # type: ignore[arg-type]
+    files.add_argument(
+        "--html",
+        type=Path,
+        metavar="FILE",
+        help="write an interactive map (one HTML file)",
+    )
+    files.add_argument(
+        "--geojson", type=Path, metavar="FILE", help="write lines for map software"
+    )
+    files.add_argument(
+        "--gpx",
+        type=Path,
+        metavar="FILE",
+        help="write tracks for navigation; into a folder, one file per route",
+    )
+
+
+def check_plan_files(options: Namespace, *inputs: str) -> None:
+    """Raise what would prevent writing the files, before the search.
+
+    Parameters
+    ----------
+    options
+        What was given.
+    inputs
+        Names of the input files among the options, which must not be overwritten.
+    """
+    from arcfleet._files import check_writable
+    from arcfleet.report.html_map import check_html
+    from arcfleet.solution.geojson import check_geojson
+    from arcfleet.solution.gpx import check_gpx
+
+    checks = {
+        "out": check_writable,
+        "html": check_html,
+        "geojson": check_geojson,
+        "gpx": check_gpx,
+        "plot": check_plot,
+    }
+    seen: dict[Path, str] = {}
+    for name in (*inputs, "out", *VIEWS):
+        path: Path | None = getattr(options, name, None)
+        if path is None:
+            continue
+        label = f"the {name}" if name in inputs else f"--{name}"
+        other = seen.setdefault(path.resolve(), label)
+        if other != label:
+            raise OptionError(
+                f"expected different files for {other} and {label}, got {str(path)!r} twice"
+            )
+    for name, check in checks.items():
+        path = getattr(options, name, None)
+        if path is not None:
+            check(path)
+
+
+def check_drawable_instance(options: Namespace, instance: Instance) -> None:
+    """Raise what in the instance would prevent the files, before the search."""
+    if options.plot is not None or options.html is not None:
+        from arcfleet.report.layout import check_drawable
+
+        check_drawable(instance)
+    if options.geojson is not None or options.gpx is not None:
+        from arcfleet.solution.drive import check_located
+
+        check_located(instance)
+
+
+def write_plan_files(
+    options: Namespace,
+    instance: Instance,
+    solution: Solution,
+    *,
+    seconds: float | None = None,
+) -> dict[str, Path]:
+    """Write the files that were asked for; return those that show the plan."""
+    if getattr(options, "out", None) is not None:
+        from arcfleet.solution.files import write_solution
+
+        write_solution(instance, solution, options.out, seconds=seconds or 0.0)
+    views = {name: getattr(options, name) for name in VIEWS}
+    views = {name: path for name, path in views.items() if path is not None}
+    if not views:
+        return {}
+    from arcfleet.report.colours import route_colours
+    from arcfleet.solution.drive import with_all_paths
+
+    solution = with_all_paths(instance, solution)
+    for name, path in views.items():
+        if name == "plot":
+            from arcfleet.report.plot import plot
+
+            plot(instance, solution, path)
+        elif name == "html":
+            from arcfleet.report.html_map import write_html
+
+            write_html(instance, solution, path)
+        elif name == "geojson":
+            from arcfleet.solution.geojson import write_geojson
+
+            write_geojson(instance, solution, path, route_colours(solution.num_routes))
+        else:
+            from arcfleet.solution.gpx import write_gpx
+
+            write_gpx(instance, solution, path)
+    return views

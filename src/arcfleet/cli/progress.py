@@ -1,4 +1,7 @@
-"""Live progress of `arcfleet solve` and `bench`: on a terminal only, on stderr."""
+"""Progress on stderr: one live line on a terminal, for searches, counts and training.
+
+In a pipe, searches and counts show nothing; long runs print a line now and then.
+"""
 
 from __future__ import annotations
 
@@ -8,108 +11,85 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator
 
-    from arcfleet.bench.run import Run
-    from arcfleet.bench.store import Record
+    from rich.console import Console
+    from rich.progress import Progress as Display
+
+    from arcfleet.neural.train.loop import TrainingProgress
     from arcfleet.search import Progress, ProgressCallback, Stop
 
+    #: Takes the completed fraction, None while it is unknown, and a line of text.
+    Show = Callable[[float | None, str], None]
+
+_SECONDS_PER_LINE = 60.0
+
 
 @contextmanager
-def progress_line(stop: Stop, *, hidden: bool) -> Iterator[ProgressCallback | None]:
-    """Show a progress line while the block runs; its callback is None where hidden."""
+def live_line(*, hidden: bool) -> Iterator[Show | None]:
+    """Show a bar and a line of text while the block runs; None if hidden or in a pipe."""
     if hidden or not sys.stderr.isatty():
         yield None
         return
-    from rich.console import Console
+    try:
+        from rich.console import Console
+    except ModuleNotFoundError:  # a bare training machine
+        yield None
+        return
+    with display(Console(stderr=True)) as shown:
+        bar = shown.add_task("starting", total=None)
+
+        def show(share: float | None, text: str) -> None:
+            total = None if share is None else 1.0
+            shown.update(bar, completed=share or 0.0, total=total, description=text)
+
+        yield show
+
+
+def display(console: Console) -> Display:
+    """Return a bar with a line beside it, of which a narrow terminal cuts off the end."""
     from rich.progress import BarColumn, SpinnerColumn, TextColumn
     from rich.progress import Progress as Display
+    from rich.table import Column
 
-    with Display(
+    rest = Column(ratio=1, no_wrap=True, overflow="ellipsis")
+    return Display(
         SpinnerColumn(),
         BarColumn(bar_width=24),
-        TextColumn("{task.description}"),
-        console=Console(stderr=True),
+        TextColumn("{task.description}", table_column=rest, markup=False),
+        console=console,
         transient=True,
-        refresh_per_second=8,
-    ) as display:
-        bar = display.add_task("starting", total=1.0)
+        refresh_per_second=4,  # the cores are for the work
+        expand=True,
+    )
 
-        def show(progress: Progress) -> None:
-            cost = "no plan yet" if progress.cost is None else f"cost {progress.cost}"
-            display.update(
-                bar,
-                completed=_share(stop, progress),
-                description=(
-                    f"{cost}   {progress.iterations} iterations   {progress.seconds:.0f} s"
-                    + _time_left(stop, progress)
-                ),
-            )
 
-        yield show
+# --- A search ---------------------------------------------------------------------------
 
 
 @contextmanager
-def benchmark_bar(
-    runs: Sequence[Run], *, kept: int, hidden: bool
-) -> Iterator[Callable[[Record], None] | None]:
-    """Show a bar with rate and time left while the block runs; None where hidden.
+def search_progress(stop: Stop, *, hidden: bool) -> Iterator[ProgressCallback | None]:
+    """Show the cost so far, the iterations and the time left of a search."""
+    with live_line(hidden=hidden) as show:
+        if show is None:
+            yield None
+            return
 
-    Parameters
-    ----------
-    runs
-        All that will be made; their time limits weigh them.
-    kept
-        Runs that were there already.
-    hidden
-        Whether to show nothing.
-    """
-    if hidden or not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
-    from rich.progress import Progress as Display
-
-    total = sum(_weight(run.key.time_limit) for run in runs)
-    with Display(
-        BarColumn(bar_width=24),
-        TextColumn("{task.description}"),
-        TimeRemainingColumn(),
-        TextColumn("left"),
-        console=Console(stderr=True),
-        transient=True,
-        refresh_per_second=2,  # the cores are for the runs
-        # The rate is taken over a long time: runs end in bursts.
-        speed_estimate_period=600,
-    ) as display:
-        bar = display.add_task(f"0 of {len(runs)} runs, {kept} kept", total=total)
-        started = time.perf_counter()
-        done = failed = 0
-
-        def show(record: Record) -> None:
-            nonlocal done, failed
-            done += 1
-            failed += record.error is not None
-            rate = done / (time.perf_counter() - started)
-            faults = f", {failed} failed" if failed else ""
-            display.update(
-                bar,
-                advance=_weight(record.key.time_limit),
-                description=(
-                    f"{done} of {len(runs)} runs, {kept} kept{faults}, {rate:.2g} per s"
-                ),
+        def told(progress: Progress) -> None:
+            share = _share(stop, progress)
+            cost = "no plan yet" if progress.cost is None else f"cost {progress.cost}"
+            text = f"{cost}   {progress.iterations} iterations   {progress.seconds:.0f} s"
+            show(
+                share,
+                text
+                + (f", {left} left" if (left := _left(progress.seconds, share)) else ""),
             )
 
-        yield show
-
-
-def _weight(time_limit: float) -> float:
-    return time_limit + 0.01  # a run takes some time even where none is given
+        yield told
 
 
 def _share(stop: Stop, progress: Progress) -> float:
-    """Give the part of the run that is over, by whichever limit comes first."""
+    """Return the fraction of the search that is over, by the limit that comes first."""
     shares = [0.0]
     if stop.seconds:
         shares.append(progress.seconds / stop.seconds)
@@ -118,8 +98,208 @@ def _share(stop: Stop, progress: Progress) -> float:
     return min(1.0, max(shares))
 
 
-def _time_left(stop: Stop, progress: Progress) -> str:
-    share = _share(stop, progress)
-    if share <= 0.0:
+# --- Many instances, or runs ------------------------------------------------------------
+
+
+class Count:
+    """The text of a count: how many of how many, kept from before, rate and time left.
+
+    Parameters
+    ----------
+    what
+        Plural of what is counted.
+    """
+
+    def __init__(self, what: str) -> None:
+        self.what = what
+        self.started = 0.0
+        self.kept: int | None = None  # done before this run; no part of its rate
+
+    def tell(self, done: int, total: int, share: float | None = None) -> tuple[float, str]:
+        """Return the completed fraction and the line of text.
+
+        Parameters
+        ----------
+        done, total
+            Number done, what was there at the first call included, and number of all.
+        share
+            Fraction of the work of this run; by default from the numbers.
+        """
+        now = time.perf_counter()
+        if self.kept is None:
+            self.started, self.kept = now, done
+        seconds = max(now - self.started, 1e-9)
+        if share is None:
+            share = (done - self.kept) / max(total - self.kept, 1)
+        rate = (done - self.kept) / seconds
+        kept = f", {self.kept} kept" if self.kept else ""
+        speed = f"{rate:.0f}" if rate >= 10 else f"{rate:.2g}"
+        text = f"{done} of {total} {self.what}{kept}, {speed} per s"
+        left = _left(seconds, share)
+        return share, text + (f", {left} left" if left else "")
+
+
+@contextmanager
+def count_progress(
+    what: str, *, hidden: bool, lines: bool = False
+) -> Iterator[Callable[[int, int], None] | None]:
+    """Show how many are done, the rate and the time left.
+
+    Parameters
+    ----------
+    what
+        Plural of what is counted.
+    hidden
+        Whether to show nothing.
+    lines
+        Whether to print a line each minute in a pipe.
+    """
+    count, last = Count(what), time.perf_counter()
+    with live_line(hidden=hidden) as show:
+
+        def told(done: int, total: int) -> None:
+            nonlocal last
+            share, text = count.tell(done, total)
+            if show is not None:
+                show(share, text)
+            elif done != count.kept and time.perf_counter() - last >= _SECONDS_PER_LINE:
+                last = time.perf_counter()
+                print(text, file=sys.stderr, flush=True)
+
+        yield told if show is not None or (lines and not hidden) else None
+
+
+@contextmanager
+def weighted_progress(
+    what: str, weights: list[float], *, kept: int, hidden: bool
+) -> Iterator[Callable[[float, bool], None] | None]:
+    """Show how many runs of known lengths are done, the rate and the time left.
+
+    The callback takes the weight of a run that has ended and whether it failed.
+
+    Parameters
+    ----------
+    what
+        Plural of what is counted.
+    weights
+        Expected length of each run that will be made.
+    kept
+        Number of runs that were there already.
+    hidden
+        Whether to show nothing.
+    """
+    total, started = sum(weights), time.perf_counter()
+    done, failed, over = 0, 0, 0.0
+    with live_line(hidden=hidden) as show:
+        if show is None:
+            yield None
+            return
+        show(0.0, f"0 of {len(weights)} {what}, {kept} kept")
+
+        def told(weight: float, is_failure: bool) -> None:
+            nonlocal done, failed, over
+            done, failed, over = done + 1, failed + is_failure, over + weight
+            seconds = time.perf_counter() - started
+            faults = f", {failed} failed" if failed else ""
+            show(
+                over / total,
+                f"{done} of {len(weights)} {what}, {kept} kept{faults}, "
+                f"{done / seconds:.2g} per s, {_left(seconds, over / total)} left",
+            )
+
+        yield told
+
+
+# --- Training ---------------------------------------------------------------------------
+
+
+@contextmanager
+def training_progress(
+    *, hidden: bool
+) -> Iterator[Callable[[TrainingProgress], None] | None]:
+    """Show how training goes: a live line, in a pipe one line for each validation."""
+    with live_line(hidden=hidden) as show:
+        if show is None:
+            yield None if hidden else training_lines()
+            return
+        last: TrainingProgress | None = None
+
+        def told(progress: TrainingProgress) -> None:
+            nonlocal last
+            last = last_metrics(progress, last)
+            show(progress.fraction, describe(progress, last))
+
+        yield told
+
+
+def training_lines(name: str = "") -> Callable[[TrainingProgress], None]:
+    """Return a callback that prints a line for each validation.
+
+    Metrics are in a file; this is only what a log should hold.
+
+    Parameters
+    ----------
+    name
+        Name of the run, printed first; may be empty.
+    """
+    before = f"{name}: " if name else ""
+    printed: dict[str, object] = {}
+
+    def told(progress: TrainingProgress) -> None:
+        if progress.loss is not None and progress.gaps and progress.gaps != printed:
+            printed.clear()
+            printed.update(progress.gaps)
+            print(before + describe(progress, progress), file=sys.stderr, flush=True)
+
+    return told
+
+
+def last_metrics(
+    progress: TrainingProgress, before: TrainingProgress | None
+) -> TrainingProgress | None:
+    """Return the progress that had the last metrics; None if a run has none yet."""
+    if progress.loss is not None:
+        return progress
+    # Another run has begun, such as the next phase of a curriculum.
+    if before is not None and progress.step < before.step:
+        return None
+    return before
+
+
+def describe(progress: TrainingProgress, last: TrainingProgress | None) -> str:
+    """Describe in one line how training goes; loss and speed are the last metrics'."""
+    parts = [progress.activity]
+    if progress.step:
+        parts.append(f"step {progress.step}")
+    if progress.fraction > 0:
+        parts.append(_training_time_left(progress))
+    if last is not None:
+        parts.append(f"loss {last.loss:.3f}")
+        parts.append(f"{last.states_per_second:.0f} states/s")
+    parts += [
+        f"{name} {gaps.greedy:.2f}/{gaps.optimised:.2f} %"
+        for name, gaps in progress.gaps.items()
+    ]
+    return ", ".join(parts)
+
+
+def _training_time_left(progress: TrainingProgress) -> str:
+    left = progress.seconds * (1 - progress.fraction) / progress.fraction
+    if progress.later is None:
+        return f"{_clock(left)} left of this phase"
+    if progress.later:
+        return f"{_clock(left)} left of this phase, {_clock(left + progress.later)} of all"
+    return f"{_clock(left)} left"
+
+
+def _left(seconds: float, share: float | None) -> str:
+    """Return the time left after so many seconds; empty while it is unknown."""
+    if not share:
         return ""
-    return f", {progress.seconds * (1.0 - share) / share:.0f} s left"
+    left = seconds * (1.0 - share) / share
+    return f"{left:.0f} s" if left < 60 else _clock(left)
+
+
+def _clock(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes}:{rest:02d}"

@@ -1,125 +1,43 @@
-"""`arcfleet scene`: make an instance from a street map."""
+"""`arcfleet scene`: an instance from a street map."""
 
 from __future__ import annotations
 
-import argparse
-from argparse import RawDescriptionHelpFormatter
+from argparse import ArgumentTypeError
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from arcfleet.cli.options import add_json, coordinates, positive_number, whole_number
+from arcfleet.cli.options import (
+    Command,
+    add_json,
+    add_seed,
+    coordinates,
+    default_of,
+    names,
+    number_up_to,
+    positive_number,
+    whole_number,
+)
 from arcfleet.cli.output import print_json, print_result
+from arcfleet.errors import OptionError
 
 if TYPE_CHECKING:
-    from argparse import Namespace
-    from collections.abc import Sequence
+    from argparse import ArgumentParser, Namespace
 
-    from arcfleet.cli.options import Commands
     from arcfleet.streets.area import Area
-    from arcfleet.streets.scene import Demand
+    from arcfleet.streets.scene import Demand, Scene
+    from arcfleet.streets.simplify import Dropped
     from arcfleet.streets.street_map import StreetMap
 
-_EXAMPLES = """\
-examples:
-  arcfleet scene town.osm.pbf --capacity 3000 -o scene.json
-  arcfleet scene town.osm.pbf --around 13.72,51.05,1500 --depot 13.70,51.06 \\
-      --capacity 100 --demand 5-10 --serve-kind residential -o scene.json
 
-MAP is an OpenStreetMap extract or another street map that arcfleet reads. Places are
-longitude,latitude in degrees. The demand of a street is its length in metres unless
---demand says otherwise, and the capacity of a vehicle is in the same unit.
-"""
+def _options(parser: ArgumentParser) -> None:
+    from arcfleet.streets.scene import SceneRules
 
-
-def add_parser(commands: Commands) -> None:
-    """Describe the command."""
-    parser = commands.add_parser(
-        "scene",
-        help="make an instance from a street map",
-        description="Make an instance from a street map.",
-        epilog=_EXAMPLES,
-        formatter_class=RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("map", type=Path, metavar="MAP")
     parser.add_argument(
-        "--streets",
-        action="append",
-        metavar="KIND[,KIND]",
-        help="read streets of these kinds only; may be repeated "
-        "(default: those to drive on, and all of CSV files)",
-    )
-    area = parser.add_mutually_exclusive_group()
-    area.add_argument(
-        "--bbox",
-        type=coordinates(4, "W,S,E,N"),
-        metavar="W,S,E,N",
-        help="streets between these degrees; by default the whole map",
-    )
-    area.add_argument(
-        "--polygon", type=Path, metavar="FILE", help="streets in a polygon (GeoJSON)"
-    )
-    area.add_argument(
-        "--around",
-        type=coordinates(3, "LON,LAT,METRES"),
-        metavar="LON,LAT,METRES",
-        help="streets in a circle",
-    )
-    parser.add_argument(
-        "--depot",
-        type=coordinates(2, "LON,LAT"),
-        metavar="LON,LAT",
-        help="at the junction nearest to it; by default the most central one",
-    )
-    parser.add_argument(
-        "--capacity", type=positive_number, metavar="N", required=True, help="of a vehicle"
-    )
-    parser.add_argument(
-        "--serve-kind",
-        action="append",
-        default=[],
-        metavar="KIND[,KIND]",
-        help="serve streets of these kinds (residential, ...); may be repeated",
-    )
-    parser.add_argument(
-        "--serve-name",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="serve streets of this name, beside those kinds; may be repeated",
-    )
-    parser.add_argument(
-        "--demand",
-        type=_demand,
-        default="length",
-        metavar="length|N|LO-HI",
-        help="of a street: its metres (default), N, or drawn from LO to HI",
-    )
-    parser.add_argument(
-        "--ignore-one-way", action="store_true", help="let every street be two-way"
-    )
-    parser.add_argument(
-        "--both-sides",
-        action="store_true",
-        help="serve each side of a two-way street for itself, with half the demand",
-    )
-    parser.add_argument(
-        "--oversized",
-        choices=["split", "refuse"],
-        default="split",
-        help="streets with more demand than the capacity (default split)",
-    )
-    parser.add_argument(
-        "--merge",
-        type=_metres,
-        metavar="METRES",
-        help="first make one junction of those as close as this",
-    )
-    parser.add_argument(
-        "--seed", type=whole_number, default=0, metavar="N", help="of --demand LO-HI"
-    )
-    parser.add_argument("--name", metavar="TEXT", help="by default the map's")
-    parser.add_argument(
-        "--remark", default="", metavar="TEXT", help="comment of the instance"
+        "map",
+        type=Path,
+        metavar="MAP",
+        help="OpenStreetMap extract (.osm.pbf, .osm), GeoJSON file of lines, or another "
+        "street map that arcfleet reads",
     )
     parser.add_argument(
         "-o",
@@ -127,17 +45,106 @@ def add_parser(commands: Commands) -> None:
         type=Path,
         required=True,
         metavar="FILE",
-        help="the instance (.json keeps names and geometry)",
+        help="instance to write; .json keeps names and geometry",
+    )
+    parser.add_argument(
+        "--capacity",
+        type=positive_number,
+        metavar="N",
+        required=True,
+        help="capacity of a vehicle, in the unit of the demand",
+    )
+    parser.add_argument(
+        "--depot",
+        type=coordinates(2, "LON,LAT"),
+        metavar="LON,LAT",
+        help="depot, at the nearest junction (default: the most central junction)",
+    )
+    parser.add_argument(
+        "--demand",
+        type=_demand,
+        default=default_of(SceneRules, "demand"),
+        metavar="length|N|LO-HI",
+        help="demand of a street: its length in metres, N, or a random number from LO to "
+        "HI (default: %(default)s)",
+    )
+    add_seed(parser)
+    parser.add_argument(
+        "--name", metavar="TEXT", help="name of the instance (default: the map's)"
+    )
+    parser.add_argument(
+        "--remark",
+        default=default_of(SceneRules, "remark"),
+        metavar="TEXT",
+        help="text to keep in the comment of the instance",
     )
     add_json(parser)
-    parser.set_defaults(run=run)
+
+    area = parser.add_argument_group("area (default: the whole map)")
+    one = area.add_mutually_exclusive_group()
+    one.add_argument(
+        "--bbox",
+        type=coordinates(4, "W,S,E,N"),
+        metavar="W,S,E,N",
+        help="streets between these degrees",
+    )
+    one.add_argument(
+        "--polygon", type=Path, metavar="FILE", help="streets in a polygon (GeoJSON)"
+    )
+    one.add_argument(
+        "--around",
+        type=coordinates(3, "LON,LAT,METRES"),
+        metavar="LON,LAT,METRES",
+        help="streets in a circle",
+    )
+
+    streets = parser.add_argument_group("streets")
+    streets.add_argument(
+        "--streets",
+        action="append",
+        metavar="KIND[,KIND]",
+        help="read only streets of these kinds; repeatable (default: those open to cars; "
+        "of CSV files, all)",
+    )
+    streets.add_argument(
+        "--serve-kind",
+        action="append",
+        default=[],
+        metavar="KIND[,KIND]",
+        help="serve streets of these kinds, as in residential; repeatable (default: all)",
+    )
+    streets.add_argument(
+        "--serve-name",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="serve streets of this name as well; repeatable",
+    )
+    streets.add_argument(
+        "--ignore-one-way", action="store_true", help="make every street two-way"
+    )
+    streets.add_argument(
+        "--both-sides",
+        action="store_true",
+        help="serve each side of a two-way street on its own, with half the demand",
+    )
+    streets.add_argument(
+        "--oversized",
+        choices=["split", "refuse"],
+        default=default_of(SceneRules, "oversized"),
+        help="how to treat streets with more demand than the capacity "
+        "(default: %(default)s)",
+    )
+    streets.add_argument(
+        "--merge",
+        type=number_up_to(1e9, "metres"),
+        metavar="METRES",
+        help="merge junctions at most this far apart first",
+    )
 
 
-def run(options: Namespace) -> int:
-    """Run the command."""
+def _run(options: Namespace) -> int:
     from arcfleet._files import check_writable
-    from arcfleet.cli.scene_report import facts, summary
-    from arcfleet.errors import OptionError
     from arcfleet.instance.files import format_of, write
     from arcfleet.streets.scene import SceneRules, cut_scene
     from arcfleet.streets.simplify import merge_close_junctions
@@ -151,7 +158,7 @@ def run(options: Namespace) -> int:
         capacity=options.capacity,
         area=_area(options),
         depot=options.depot,
-        serve_kinds=_kinds(options.serve_kind),
+        serve_kinds=tuple(names(",".join(options.serve_kind))),
         serve_names=tuple(options.serve_name),
         demand=options.demand,
         one_way=not options.ignore_one_way,
@@ -172,9 +179,9 @@ def run(options: Namespace) -> int:
         "streets": len(street_map.streets) - len(merged.streets),
     }
     if options.json:
-        print_json(facts(scene) | {"merged_away": merged_away})
+        print_json(_facts(scene) | {"merged_away": merged_away})
     else:
-        print_result(summary(scene, merged_away))
+        print_result(_summary(scene, merged_away))
     return 0
 
 
@@ -184,7 +191,7 @@ def _read(options: Namespace) -> StreetMap:
 
     if options.streets is None:
         return read_map(options.map)
-    kinds = _kinds(options.streets)
+    kinds = tuple(names(",".join(options.streets)))
     street_map = read_map(options.map, streets=kinds)
     found = {street.kind for street in street_map.streets}
     for kind in kinds:
@@ -194,10 +201,6 @@ def _read(options: Namespace) -> StreetMap:
                 f"got {kind!r}, of which it has none to drive on: check its spelling"
             )
     return street_map
-
-
-def _kinds(words: Sequence[str]) -> tuple[str, ...]:
-    return tuple(kind.strip() for kinds in words for kind in kinds.split(","))
 
 
 def _area(options: Namespace) -> Area | None:
@@ -219,15 +222,108 @@ def _demand(text: str) -> Demand:
     least, dash, most = text.partition("-")
     try:
         return (whole_number(least), whole_number(most)) if dash else whole_number(text)
-    except argparse.ArgumentTypeError as error:
-        raise argparse.ArgumentTypeError(
+    except ArgumentTypeError as error:
+        raise ArgumentTypeError(
             f"expected length, a whole number as 10, or two as 5-10, got {text[:40]!r}"
         ) from error
 
 
-def _metres(text: str) -> float:
-    """Parse a distance, for argparse."""
-    (metres,) = coordinates(1, "a number of metres")(text)
-    if metres < 0:
-        raise argparse.ArgumentTypeError(f"expected at least 0 metres, got {text[:40]!r}")
-    return metres
+def _facts(scene: Scene) -> dict[str, object]:
+    """Return the facts about a scene, for programs."""
+    instance = scene.instance
+    return {
+        "name": instance.name,
+        "junctions": len(scene.street_map.junctions),
+        "streets": len(scene.street_map.streets),
+        "one_way": sum(street.one_way for street in scene.street_map.streets),
+        "metres": round(scene.metres),
+        "tasks": len(instance.required),
+        "total_demand": instance.total_demand,
+        "capacity": instance.capacity,
+        "least_routes": max(
+            -(-instance.total_demand // instance.capacity), int(bool(instance.required))
+        ),
+        "depot": instance.depot,
+        "depot_metres": (
+            None if scene.depot_metres is None else round(scene.depot_metres, 1)
+        ),
+        "split_streets": scene.split_streets,
+        "outside": _dropped_facts(scene.outside),
+        "cut_off": _dropped_facts(scene.cut_off),
+        "comment": instance.comment,
+        "attribution": instance.attribution,
+    }
+
+
+def _dropped_facts(dropped: Dropped) -> dict[str, int]:
+    return {
+        "junctions": dropped.junctions,
+        "streets": dropped.streets,
+        "metres": round(dropped.metres),
+    }
+
+
+def _summary(scene: Scene, merged_away: dict[str, int]) -> str:
+    """Describe a scene, for people.
+
+    Parameters
+    ----------
+    scene
+        The scene.
+    merged_away
+        How many junctions and streets of the map became part of others before.
+    """
+    from arcfleet._checks import one_line
+
+    known = _facts(scene)
+    depot = "the most central junction"
+    if scene.depot_metres is not None:
+        depot = f"{scene.depot_metres:,.0f} m from the place given"
+    lines = [
+        f"scene         {one_line(scene.instance.name)}",
+        f"junctions     {known['junctions']}",
+        f"streets       {known['streets']}, {scene.metres / 1000:.1f} km, "
+        f"{known['one_way']} one-way",
+        f"depot         {known['depot']}, {depot}",
+        f"tasks         {known['tasks']}, total demand {known['total_demand']}",
+        f"least routes  {known['least_routes']} of capacity {known['capacity']}",
+    ]
+    if scene.split_streets:
+        split = _count(scene.split_streets, "street")
+        lines.append(f"split         {split} with more demand than that")
+    if any(merged_away.values()):
+        lines.append(f"merged        {_counts(**merged_away)} into others")
+    for dropped, why in (
+        (scene.outside, "outside the area"),
+        (scene.cut_off, "without a way there and back"),
+    ):
+        if dropped.junctions or dropped.streets:
+            counts = _counts(dropped.junctions, dropped.streets)
+            lines.append(f"dropped       {counts} ({dropped.metres / 1000:.1f} km) {why}")
+    if scene.instance.notice:
+        lines.append(f"attribution   {one_line(scene.instance.notice)}")
+    return "\n".join(lines)
+
+
+def _counts(junctions: int, streets: int) -> str:
+    return f"{_count(junctions, 'junction')} and {_count(streets, 'street')}"
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
+SCENE = Command(
+    name="scene",
+    summary="make an instance from a street map",
+    options=_options,
+    run=_run,
+    epilog="""\
+examples:
+  arcfleet scene town.osm.pbf --capacity 3000 -o scene.json
+  arcfleet scene town.osm.pbf --around 13.72,51.05,1500 --depot 13.70,51.06 \\
+      --capacity 100 --demand 5-10 --serve-kind residential -o scene.json
+
+Places are longitude,latitude in degrees.
+""",
+)

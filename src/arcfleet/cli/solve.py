@@ -1,125 +1,130 @@
-"""`arcfleet solve`: plan the routes of an instance."""
+"""`arcfleet solve`, `compare`, `show` and `check`: plans of one instance."""
 
 from __future__ import annotations
 
-import sys
-from argparse import RawDescriptionHelpFormatter
+import argparse
+import warnings
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from arcfleet.cli.options import (
+    Command,
     add_json,
     add_model,
+    add_quiet,
+    add_seed,
+    add_threads,
+    names,
     positive_number,
     seconds,
     whole_number,
 )
-from arcfleet.cli.output import print_json, print_result
-from arcfleet.cli.views import (
+from arcfleet.cli.output import (
     VIEWS,
-    add_views,
-    check_distinct,
-    check_instance,
-    check_views,
-    write_views,
+    add_plan_files,
+    check_drawable_instance,
+    check_plan_files,
+    note,
+    print_json,
+    print_result,
+    write_plan_files,
 )
+from arcfleet.cli.progress import search_progress
+from arcfleet.errors import FormatWarning, OptionError
 
 if TYPE_CHECKING:
-    from argparse import Namespace
+    from argparse import ArgumentParser, Namespace
+    from collections.abc import Sequence
 
-    from arcfleet.cli.options import Commands
-    from arcfleet.instance import Instance
+    from arcfleet.bench.compare import Entry
+    from arcfleet.methods import Method
     from arcfleet.search import Result, Stop
 
-_EXAMPLES = """\
-examples:
-  arcfleet solve town.dat                           plan with the defaults
-  arcfleet solve town.dat --time 10 --threads 2     search for ten seconds
-  arcfleet solve town.dat --out plan.json --plot plan.png
-  arcfleet solve town.json --html plan.html --gpx plan.gpx
-  arcfleet solve town.dat --method ps-ellipse --json
-  arcfleet solve town.dat --method daam --model daam.safetensors --device cpu
-
-FILE is an instance: CARPLIB (.dat), MCARP (.txt) or arcfleet's JSON, known by its
-contents; example:denver stands for one that comes with arcfleet. Ctrl-C ends the search
-and keeps the best plan so far.
-"""
+INSTANCE_HELP = (
+    "instance: CARPLIB (.dat), MCARP (.txt) or arcfleet's JSON, recognised by its "
+    "contents; example:denver is one that comes with arcfleet"
+)
 
 
-def add_parser(commands: Commands) -> None:
-    """Describe the command."""
-    parser = commands.add_parser(
-        "solve",
-        help="plan the routes of an instance",
-        description="Plan the routes of an instance.",
-        epilog=_EXAMPLES,
-        formatter_class=RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("instance", type=Path, metavar="FILE", nargs="?")
+# --- solve ------------------------------------------------------------------------------
+
+
+def _solve_options(parser: ArgumentParser) -> None:
     parser.add_argument(
-        "--method", default="auto", metavar="NAME", help="see `arcfleet methods`"
+        "instance", type=Path, metavar="FILE", nargs="?", help=INSTANCE_HELP
     )
-    add_model(parser)
-    parser.add_argument("--start", type=Path, metavar="PLAN", help="go on from this plan")
-    parser.add_argument("--time", type=seconds, metavar="S", help="stop after S seconds")
     parser.add_argument(
+        "--method",
+        default="auto",
+        metavar="NAME",
+        help="method, see `arcfleet methods` (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="set a parameter of the method, see `arcfleet methods NAME`; repeatable",
+    )
+    parser.add_argument(
+        "--start", type=Path, metavar="PLAN", help="warm-start from this plan"
+    )
+    parser.add_argument(
+        "--fleet-limit", type=positive_number, metavar="N", help="use at most N routes"
+    )
+    _add_search(parser)
+    stop = parser.add_argument_group("stop rule (default: the method's own)")
+    stop.add_argument("--time", type=seconds, metavar="S", help="stop after S seconds")
+    stop.add_argument(
         "--iterations", type=positive_number, metavar="N", help="stop after N iterations"
     )
-    parser.add_argument(
-        "--stale",
+    stop.add_argument(
+        "--no-improvement",
         type=positive_number,
         metavar="N",
-        help="stop after N without a better plan",
+        help="stop after N iterations without improvement",
     )
-    parser.add_argument(
+    # The former name of the option.
+    stop.add_argument(
+        "--stale", dest="no_improvement", type=positive_number, help=argparse.SUPPRESS
+    )
+    stop.add_argument(
         "--target", type=whole_number, metavar="COST", help="stop at a plan of this cost"
     )
-    parser.add_argument(
-        "--seed", type=whole_number, default=0, metavar="N", help="default 0"
-    )
-    parser.add_argument(
-        "--threads",
-        type=whole_number,
-        default=1,
-        metavar="N",
-        help="default 1; 0: all cores",
-    )
-    parser.add_argument(
-        "--fleet-limit", type=positive_number, metavar="N", help="at most N routes"
-    )
-    parser.add_argument(
-        "--out",
-        type=Path,
-        metavar="FILE",
-        help="write the plan (.json with streets, or text)",
-    )
-    add_views(parser)
-    parser.add_argument("--quiet", action="store_true", help="no progress line")
+    add_plan_files(parser)
+
+
+def _add_search(parser: ArgumentParser) -> None:
+    add_seed(parser)
+    add_threads(parser)
+    add_model(parser)
+    add_quiet(parser)
     add_json(parser)
-    parser.set_defaults(run=run, print_help=parser.print_help)
 
 
-def run(options: Namespace) -> int:
-    """Run the command."""
+def _solve(options: Namespace) -> int:
     if options.instance is None:
-        options.print_help(sys.stderr)
+        import sys
+
+        options.parser.print_help(sys.stderr)
         return 2
-    from arcfleet.cli.progress import progress_line
     from arcfleet.instance.files import read
-    from arcfleet.methods import find_method, load_for_method, solve
+    from arcfleet.methods import find_method, load_for_method, parse_params, solve
     from arcfleet.solution.files import read_solution
 
-    _check_outputs(options)
+    check_plan_files(options, "instance")
     method = find_method(options.method)
-    stop = _stop(options, method.default_stop)
+    stop = _stop(options, method)
+    params = parse_params(method, options.set)
     loaded = load_for_method(method, options.model, options.device)
     instance = read(options.instance)
-    check_instance(options, instance)
+    check_drawable_instance(options, instance)
     if options.fleet_limit is not None:
         instance = replace(instance, fleet_limit=options.fleet_limit)
     start = None if options.start is None else read_solution(options.start, instance)
-    with progress_line(stop, hidden=options.quiet) as progress:
+    with search_progress(stop, hidden=options.quiet) as progress:
         result = solve(
             instance,
             method.name,
@@ -129,11 +134,12 @@ def run(options: Namespace) -> int:
             progress=progress,
             start=start,
             model=loaded,
+            params=params,
         )
     if result.stopped_by == "interrupt":
-        print("arcfleet: interrupted; this is the best plan so far", file=sys.stderr)
+        note("interrupted; this is the best plan so far")
     try:
-        _write(options, instance, result)
+        write_plan_files(options, instance, result.solution, seconds=result.seconds)
     finally:
         # Printed even where a file could not be written: the plan is not lost.
         if options.json:
@@ -143,32 +149,265 @@ def run(options: Namespace) -> int:
     return 0
 
 
-def _stop(options: Namespace, usual: Stop) -> Stop:
+def _stop(options: Namespace, method: Method) -> Stop:
     from arcfleet.search import Stop
 
     stop = Stop(
         seconds=options.time,
         iterations=options.iterations,
-        stale_iterations=options.stale,
+        no_improvement=options.no_improvement,
         target_cost=options.target,
     )
-    # A target alone may never be met: then the method's usual limit ends the run.
-    return replace(usual, target_cost=options.target) if stop.is_open else stop
+    # A target alone may never be met: then the method's usual limit ends the search.
+    if stop.is_open:
+        stop = replace(method.default_stop, target_cost=options.target)
+    return stop
 
 
-def _check_outputs(options: Namespace) -> None:
-    """Find out before the search what would prevent writing after it."""
-    from arcfleet._files import check_writable
-
-    check_distinct(options, "instance", "out", *VIEWS)
-    if options.out is not None:
-        check_writable(options.out)
-    check_views(options)
+# --- compare ----------------------------------------------------------------------------
 
 
-def _write(options: Namespace, instance: Instance, result: Result) -> None:
-    if options.out is not None:
-        from arcfleet.solution.files import write_solution
+def _compare_options(parser: ArgumentParser) -> None:
+    parser.add_argument("instance", type=Path, metavar="FILE", help=INSTANCE_HELP)
+    parser.add_argument(
+        "--methods",
+        metavar="NAME[,NAME]",
+        help="methods to compare (default: all whose model is available)",
+    )
+    parser.add_argument(
+        "--time",
+        type=seconds,
+        default=5.0,
+        metavar="S",
+        help="seconds for each method (default: %(default)g)",
+    )
+    _add_search(parser)
+    add_plan_files(parser)
 
-        write_solution(instance, result.solution, options.out, seconds=result.seconds)
-    write_views(options, instance, result.solution)
+
+def _compare(options: Namespace) -> int:
+    from arcfleet.bench.compare import best_of, compare
+    from arcfleet.instance.diagnose import require_solvable
+    from arcfleet.instance.files import read
+    from arcfleet.methods import load_for_methods
+
+    check_plan_files(options, "instance")
+    methods = _methods(options)
+    models = load_for_methods(methods, options.model, options.device)
+    instance = read(options.instance)
+    check_drawable_instance(options, instance)
+    require_solvable(instance)
+    entries: list[Entry] = []
+    try:
+        for entry in compare(
+            instance,
+            methods,
+            seconds=options.time,
+            seed=options.seed,
+            threads=options.threads,
+            models=models,
+            watch=partial(search_progress, hidden=options.quiet),
+        ):
+            entries.append(entry)
+            if entry.failure is not None:
+                note(f"{entry.method}: {entry.failure}")
+    except KeyboardInterrupt:
+        if not entries:
+            raise
+        note(f"interrupted after {len(entries)} of {len(methods)} methods")
+    best = best_of(entries)
+    try:
+        if best is not None:
+            write_plan_files(options, instance, best.solution, seconds=best.seconds)
+    finally:
+        # Printed even where a file could not be written: the comparison is not lost.
+        if options.json:
+            print_json(
+                {
+                    "instance": instance.name,
+                    "best": None if best is None else best.method,
+                    "methods": [entry.facts(best) for entry in entries],
+                }
+            )
+        else:
+            print_result(_table(entries, best))
+    return 0 if all(entry.ok for entry in entries) else 1
+
+
+def _methods(options: Namespace) -> list[Method]:
+    from arcfleet.methods import find_method, usable_methods
+
+    if options.methods is None:
+        return usable_methods(options.model, options.device)
+    chosen = [find_method(name) for name in names(options.methods)]
+    return list({method.name: method for method in chosen}.values())
+
+
+def _table(entries: Sequence[Entry], best: Result | None) -> str:
+    from arcfleet.report.tables import table
+
+    def cost(entry: Entry) -> float:
+        return float("inf") if entry.result is None else entry.result.cost
+
+    rows: list[tuple[object, ...]] = []
+    for entry in sorted(entries, key=cost):
+        if entry.result is None:
+            rows.append((entry.method, *[None] * 5, "no plan"))
+            continue
+        plan, gap = entry.result.solution, entry.gap_percent(best)
+        rows.append(
+            (
+                entry.method,
+                plan.cost,
+                plan.deadhead,
+                plan.num_routes,
+                None if gap is None else f"{gap:.2f} %",
+                f"{entry.result.seconds:.2f}",
+                "ok" if entry.ok else "FAULTY",
+            )
+        )
+    header = ("method", "cost", "deadhead", "routes", "gap to best", "seconds", "verified")
+    return table(rows, header)
+
+
+# --- show -------------------------------------------------------------------------------
+
+
+def _show_options(parser: ArgumentParser) -> None:
+    parser.add_argument("instance", type=Path, metavar="INSTANCE", help=INSTANCE_HELP)
+    parser.add_argument("solution", type=Path, metavar="PLAN", help="plan of the instance")
+    add_json(parser)
+    add_plan_files(parser, out=False)
+
+
+def _show(options: Namespace) -> int:
+    from arcfleet.instance.files import read
+    from arcfleet.solution.checker import check
+    from arcfleet.solution.files import read_solution
+
+    if all(getattr(options, view) is None for view in VIEWS):
+        raise OptionError("expected --plot, --html, --geojson or --gpx, got none of them")
+    check_plan_files(options, "instance", "solution")
+    instance = read(options.instance)
+    check_drawable_instance(options, instance)
+    solution = read_solution(options.solution, instance)
+    faults = check(instance, solution).faults
+    if faults:
+        more = f" and {len(faults) - 1} more faults" if len(faults) > 1 else ""
+        warnings.warn(
+            f"the plan is not right ({faults[0]}{more}); see `arcfleet check`",
+            FormatWarning,
+            stacklevel=2,
+        )
+        # Its street paths may be what is wrong; without them they are computed again.
+        services = tuple(replace(route, path=()) for route in solution.routes)
+        solution = replace(solution, routes=services)
+    files = write_plan_files(options, instance, solution)
+    if options.json:
+        print_json(
+            {
+                "instance": instance.name,
+                "faults": list(faults),
+                "files": {view: str(path) for view, path in files.items()},
+            }
+        )
+        return 0
+    for view, path in files.items():
+        print_result(f"{view:<8} {path}{'' if path.is_dir() else f'  {_size(path)}'}")
+    return 0
+
+
+def _size(path: Path) -> str:
+    size = path.stat().st_size
+    return f"{size / 1e6:.1f} MB" if size >= 1e6 else f"{size / 1e3:.0f} kB"
+
+
+# --- check ------------------------------------------------------------------------------
+
+
+def _check_options(parser: ArgumentParser) -> None:
+    parser.add_argument("instance", type=Path, metavar="INSTANCE", help=INSTANCE_HELP)
+    parser.add_argument("solution", type=Path, metavar="PLAN", help="plan of the instance")
+    add_json(parser)
+
+
+def _check(options: Namespace) -> int:
+    from arcfleet.instance.files import read
+    from arcfleet.solution.checker import check
+    from arcfleet.solution.files import read_solution
+
+    instance = read(options.instance)
+    solution = read_solution(options.solution, instance)
+    report = check(instance, solution)
+    if options.json:
+        print_json(
+            {
+                "ok": report.ok,
+                "cost": report.cost,
+                "deadhead": report.deadhead,
+                "num_routes": solution.num_routes,
+                "faults": list(report.faults),
+            }
+        )
+    elif report.ok:
+        print_result(f"ok: cost {report.cost}, {solution.num_routes} routes")
+    else:
+        print_result("\n".join(report.faults))
+    return 0 if report.ok else 1
+
+
+SOLVE = Command(
+    name="solve",
+    summary="plan the routes of an instance",
+    options=_solve_options,
+    run=_solve,
+    epilog="""\
+examples:
+  arcfleet solve town.dat                          plan with the defaults
+  arcfleet solve town.dat --time 10 --threads 2    search for ten seconds
+  arcfleet solve town.json --out plan.json --html plan.html --gpx plan.gpx
+  arcfleet solve town.dat --method daam --device cpu --json
+  arcfleet solve town.dat --method maens --set population=50 --iterations 2000
+
+Ctrl-C ends the search and keeps the best plan so far.
+""",
+)
+COMPARE = Command(
+    name="compare",
+    summary="solve an instance by every method and compare the plans",
+    options=_compare_options,
+    run=_compare,
+    epilog="""\
+examples:
+  arcfleet compare town.dat --time 10
+  arcfleet compare town.dat --methods ruin-recreate,maens --out best.json --html best.html
+
+Path scanning builds its usual number of plans, in at most --time seconds. The independent
+checker verifies every plan; the files show the best one. Ctrl-C ends the comparison and
+keeps what is done. Exit code 1 if a method finds no plan or a faulty one.
+""",
+)
+SHOW = Command(
+    name="show",
+    summary="draw a plan, or export it for maps and navigation",
+    options=_show_options,
+    run=_show,
+    epilog="""\
+examples:
+  arcfleet show town.json plan.json --html plan.html    open it in a browser
+  arcfleet show town.json plan.json --gpx plan.gpx      drive it
+  arcfleet show town.json plan.json --gpx tracks/       one file per route
+""",
+)
+CHECK = Command(
+    name="check",
+    summary="verify a plan with the independent checker",
+    options=_check_options,
+    run=_check,
+    epilog="""\
+example:
+  arcfleet check town.json plan.json
+
+Prints ok and the cost, or every fault. Exit code 1 if there is a fault.
+""",
+)

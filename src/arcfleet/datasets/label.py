@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -23,6 +22,7 @@ from arcfleet.instance.diagnose import require_solvable
 from arcfleet.network import Network
 from arcfleet.search.maens import MaensSettings, maens
 from arcfleet.search.ruin_recreate import RuinRecreateSettings, ruin_recreate
+from arcfleet.search.run import RunContext
 from arcfleet.search.stop import Stop
 from arcfleet.workers import TaskFailure, child_seed, run_tasks
 
@@ -187,12 +187,12 @@ def _solve_chunk(job: _Job, progress: ProgressCallback) -> LabelChunk:
         require_solvable(instance)
         result = run(
             Network(instance),
-            method=job.method,
-            stop=job.stop,
-            seed=child_seed(job.seed, index),
-            threads=1,
-            started=time.perf_counter(),
-            progress=progress,
+            RunContext(
+                method=job.method,
+                stop=job.stop,
+                seed=child_seed(job.seed, index),
+                progress=progress,
+            ),
         )
         if result.stopped_by == "interrupt":  # not the plan that the seed stands for
             raise KeyboardInterrupt

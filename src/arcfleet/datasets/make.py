@@ -25,7 +25,7 @@ from arcfleet.datasets.street_source import (
     synthetic_towns,
 )
 from arcfleet.errors import ArcfleetError, MapError, OptionError
-from arcfleet.search.progress import Progress
+from arcfleet.search.stop import Progress
 from arcfleet.streets.street_arrays import BANDS, Split
 from arcfleet.streets.tasks import CAPACITY, PieceCutter, TaskSet, find_task_set
 from arcfleet.workers import TaskFailure, run_tasks
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from arcfleet.datasets.array_file import Array
-    from arcfleet.search.progress import ProgressCallback
+    from arcfleet.search.stop import ProgressCallback
 
 #: Takes the number of instances done and of all.
 CountCallback = Callable[[int, int], None]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -66,6 +67,7 @@ def map_streets(
     return join(parts), names, "; ".join(dict.fromkeys(filter(None, credits)))
 
 
+@lru_cache(maxsize=2)  # data sets of several scales are cut from the same towns
 def synthetic_towns(
     split: Split, seed: int, mixed: bool
 ) -> tuple[StreetArrays, list[str], str]:

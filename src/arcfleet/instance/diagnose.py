@@ -28,9 +28,9 @@ class Problem:
     Parameters
     ----------
     kind
-        Which reason.
+        Kind of the problem.
     message
-        What is wrong, where, and what to do about it; a clause without a full stop.
+        What is wrong, where, and what to do about it, as a clause without a full stop.
     links
         Positions of all required links concerned, in order.
     """
@@ -49,7 +49,7 @@ def diagnose(instance: Instance) -> tuple[Problem, ...]:
     Parameters
     ----------
     instance
-        The instance to look at.
+        Instance to diagnose.
 
     Returns
     -------

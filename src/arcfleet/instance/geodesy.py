@@ -19,7 +19,7 @@ _SQUARED_ECCENTRICITY = _FLATTENING * (2 - _FLATTENING)
 
 
 def earth_centred(points: Sequence[Coordinate]) -> NDArray[np.float64]:
-    """Give points on the ellipsoid as metres from the centre of the earth.
+    """Return points on the ellipsoid as metres from the centre of the earth.
 
     Straight distances between these are those on the ground as long as they are short,
     at any latitude and across the 180th meridian.
@@ -47,12 +47,12 @@ def earth_centred(points: Sequence[Coordinate]) -> NDArray[np.float64]:
 
 
 def line_length(points: Sequence[Coordinate]) -> float:
-    """Give the length of one line in metres."""
+    """Return the length of one line in metres."""
     return line_lengths([points])[0]
 
 
 def line_lengths(lines: Iterable[Sequence[Coordinate]]) -> list[float]:
-    """Give the length in metres of each line of points, segment by segment.
+    """Return the length in metres of each line of points, segment by segment.
 
     Well within 0.1 % of the geodesic for segments up to 1000 km.
 
@@ -85,7 +85,7 @@ def line_lengths(lines: Iterable[Sequence[Coordinate]]) -> list[float]:
 
 
 def metres_from(place: Coordinate, points: Sequence[Coordinate]) -> NDArray[np.float64]:
-    """Give the distance in metres of each point from a place, as exact as `line_lengths`.
+    """Return the distance in metres of each point from a place, as exact as `line_lengths`.
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ def metres_from(place: Coordinate, points: Sequence[Coordinate]) -> NDArray[np.f
 def _arcs(
     chords: NDArray[np.float64], latitudes: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Give the length on the ground above chords through the earth.
+    """Return the length on the ground above chords through the earth.
 
     The chord is exact; the arc is that of a sphere of the mean curvature at the latitude
     (in radians) of its middle.

@@ -38,7 +38,7 @@ class Link:
     required
         Whether the link must be served.
     demand
-        What serving it takes of the vehicle's capacity; 0 unless required.
+        Part of the vehicle's capacity that serving it takes; 0 unless required.
     service_cost
         Cost of serving from tail to head, driving included; by default `cost`; None
         unless required.
@@ -272,7 +272,7 @@ class Instance:
         return instance_html(self)
 
     def describe_link(self, index: int) -> str:
-        """Name a link for a message, as in `link 17 (5-9, High Street)`."""
+        """Return the name of a link for messages, as in `link 17 (5-9, High Street)`."""
         link = self.links[index]
         arrow = ">" if link.one_way else "-"
         name = " ".join(link.name.split())  # a message stays one line

@@ -37,9 +37,9 @@ class Network:
     Parameters
     ----------
     instance
-        The problem.
+        Instance to build the network of.
     threads
-        Threads for the shortest paths.
+        Number of threads for the shortest paths.
 
     Attributes
     ----------
@@ -52,9 +52,9 @@ class Network:
     arc_start, arc_end
         Terminals where service starts and ends.
     arc_service_cost, arc_demand
-        What serving costs, and takes of the capacity.
-    arc_twin
-        The same task in the other direction; -1 if there is none.
+        Service cost and demand of each arc.
+    arc_inverse
+        Inverse arc: the same task in the other direction; -1 if there is none.
     terminal_nodes
         Position in `instance.nodes` of each terminal.
     distances
@@ -90,7 +90,7 @@ class Network:
         self.arc_end = self.core.arc_end
         self.arc_service_cost = self.core.arc_service_cost
         self.arc_demand = self.core.arc_demand
-        self.arc_twin = self.core.arc_twin
+        self.arc_inverse = self.core.arc_twin
         self.terminal_nodes = self.core.terminal_nodes
         self.distances = self.core.distances
 

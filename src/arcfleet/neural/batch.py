@@ -1,7 +1,9 @@
-"""States without their served arcs: each becomes a small instance of its own.
+"""Batches of instances as tensors: the arcs, their features and the driving costs.
 
-A model with `served="hidden"` gives the same logits either way; on half-built plans it is
-spared half of the arcs. In training there are few lengths, to have few shapes to compile.
+A batch is built from networks (`batch_from_networks`, any instance, driving costs by the
+C++ core) or from arrays of a data set (`batch_from_arrays`, many small instances, driving
+costs by Floyd-Warshall on the device). `shrink` drops the arcs that plans have served, and
+`buckets` groups states by length for training.
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from torch import Tensor
 
-    from arcfleet.datasets import Dataset, PaddedArrays
+    from arcfleet.datasets import PaddedArrays
     from arcfleet.instance import Instance
     from arcfleet.network import Network
 
@@ -42,34 +44,34 @@ NUM_PLAIN = 3
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class ArcBatch:
-    """The arcs of some instances, arc 0 being the depot.
+    """The arcs of some instances; arc 0 is the depot.
 
-    Instances of different size are padded: arcs that are not `real` stand at place 0, cost
-    and demand nothing, and are their own inverse.
+    Instances of different sizes are padded: arcs that are not `real` lie at place 0, have
+    no cost and no demand, and are their own inverse.
 
     Parameters
     ----------
     features
-        What does not change while a plan is built, (batch, arcs, 3 + 2 d): whether it is
-        the depot, cost and demand, the MDS coordinates of start and of end. Lengths are
-        divided by `scale`, demands by the capacity.
+        Static features, (batch, arcs, 3 + 2 d): depot flag, service cost, demand, MDS
+        coordinates of start and end. Lengths are divided by `scale`, demands by the
+        capacity.
     distance
         Driving costs between places, (batch, places, places), in the instance's unit.
     start, end
-        Place where service of an arc starts and ends, (batch, arcs).
+        Places where the service of an arc starts and ends, (batch, arcs).
     service_cost, demand
-        Of each arc, (batch, arcs), in the instance's units.
+        Service cost and demand of each arc, (batch, arcs), in the instance's units.
     inverse
-        The same task in the other direction, the arc itself if there is none,
-        (batch, arcs).
+        Inverse arc: the same task in the other direction, or the arc itself if there is
+        none, (batch, arcs).
     real
-        Which arcs are no padding, (batch, arcs).
+        Arcs that are not padding, (batch, arcs).
     capacity, route_cost, fleet_limit
-        Of each instance, (batch,); a fleet limit of 0 is none.
+        Rules of each instance, (batch,); a fleet limit of 0 means none.
     scale
         Mean driving cost between the real arcs of each instance, (batch,): the unit of
-        all lengths that the model sees. Where all driving is free, the mean cost of
-        serving; 1 where that is 0, too.
+        all lengths that the model sees. Where all driving is free, the mean service cost;
+        1 where that is 0, too.
     """
 
     features: Tensor
@@ -86,41 +88,50 @@ class ArcBatch:
     scale: Tensor
 
     def __len__(self) -> int:
-        """Give the number of instances."""
+        """Return the number of instances."""
         return len(self.capacity)
 
     @property
     def num_arcs(self) -> int:
-        """Number of arcs with the padding, the depot included."""
+        """Number of arcs, padding and depot included."""
         return self.real.shape[1]
 
     @property
     def num_tasks(self) -> Tensor:
         """Tasks of each instance, (batch,)."""
+        return self.task_arcs.sum(1, dtype=torch.int32)
+
+    @property
+    def task_arcs(self) -> Tensor:
+        """One arc of each task, (batch, arcs), bool."""
         arc = torch.arange(self.num_arcs, device=self.inverse.device)
-        return (self.real & (self.inverse >= arc) & (arc > 0)).sum(1, dtype=torch.int32)
+        return self.real & (self.inverse >= arc) & (arc > 0)
 
     @property
     def demand_once(self) -> Tensor:
         """Demand of each task, at one of its arcs only, (batch, arcs)."""
-        arc = torch.arange(self.num_arcs, device=self.inverse.device)
-        return self.demand.masked_fill(~self.real | (self.inverse < arc), 0)
+        return self.demand.masked_fill(~self.task_arcs, 0)
+
+    @property
+    def num_axes(self) -> int:
+        """Number of MDS coordinates of a place."""
+        return (self.features.shape[2] - NUM_PLAIN) // 2
 
     @property
     def is_full(self) -> bool:
-        """Whether no arc is padding, which saves the masks. Waits for the device."""
+        """Whether there is no padding, which saves the masks. Waits for the device."""
         return bool(self.real.all())
 
     def select(self, rows: Tensor) -> ArcBatch:
-        """Give some of the instances, in the order of `rows`."""
+        """Return some of the instances, in the order of `rows`."""
         return self._each(lambda tensor: tensor[rows])
 
     def to(self, device: torch.device | str) -> ArcBatch:
-        """Give the same batch on another device."""
+        """Return the same batch on another device."""
         return self._each(lambda tensor: tensor.to(device, non_blocking=True))
 
     def incoming(self) -> Tensor:
-        """Give the driving costs into each arc, (batch, arcs, arcs), scaled.
+        """Return the driving costs into each arc, (batch, arcs, arcs), scaled.
 
         Entry [b, i, j] is from the end of arc j to the start of arc i.
         """
@@ -135,14 +146,14 @@ class ArcBatch:
         Parameters
         ----------
         arcs
-            Of shape (batch, samples, steps).
+            Sequences of arcs, (batch, samples, steps).
         before
-            What stands before the first, (batch, samples); None for the depot.
+            Arc before the first, (batch, samples); None for the depot.
 
         Returns
         -------
         deadheads
-            Of shape (batch, samples), integers.
+            Sums, (batch, samples), int64.
         """
         rows = torch.arange(len(self), device=arcs.device)[:, None, None]
         last = functional.pad(arcs, (1, 0))[..., :-1]  # the depot, then all but the last
@@ -163,14 +174,14 @@ def take_rows(values: Tensor, index: Tensor) -> Tensor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArcArrays:
-    """What `ArcBatch` holds of the same names, (batch, arcs), and where the arcs lie.
+    """Columns of `ArcBatch` of the same names, (batch, arcs), and the nodes of the arcs.
 
     Parameters
     ----------
     start, end
         Places between which driving costs are known.
     start_node, end_node
-        The same as nodes of the instance.
+        Nodes of the instance at those places.
     service_cost, demand, inverse, real
         As in `ArcBatch`.
     """
@@ -185,7 +196,7 @@ class ArcArrays:
     real: NDArray[np.bool_]
 
 
-def arcs_of_arrays(padded: PaddedArrays) -> ArcArrays:
+def _arcs_of_arrays(padded: PaddedArrays) -> ArcArrays:
     """List the arcs of instances whose places are their nodes."""
     batch = len(padded.num_nodes)
     two_way = padded.required & ~padded.one_way
@@ -220,18 +231,18 @@ def arcs_of_arrays(padded: PaddedArrays) -> ArcArrays:
     )
 
 
-def arcs_of_networks(networks: Sequence[Network]) -> ArcArrays:
+def _arcs_of_networks(networks: Sequence[Network]) -> ArcArrays:
     """Pad the arcs of instances whose places are the terminals of their networks."""
     width = max((network.num_arcs for network in networks), default=1)
     counts = np.array([network.num_arcs for network in networks], dtype=np.int64)
 
     def pad(columns: Sequence[NDArray[np.int32]]) -> NDArray[np.int32]:
-        return pad_arrays(columns, (width,))
+        return _pad_arrays(columns, (width,))
 
     own = np.arange(width, dtype=np.int64)
     inverse = np.tile(own, (len(networks), 1))
     for row, network in enumerate(networks):
-        given = network.arc_twin
+        given = network.arc_inverse
         inverse[row, : len(given)] = np.where(given < 0, own[: len(given)], given)
     return ArcArrays(
         start=pad([n.arc_start for n in networks]),
@@ -245,10 +256,10 @@ def arcs_of_networks(networks: Sequence[Network]) -> ArcArrays:
     )
 
 
-def pad_arrays(
+def _pad_arrays(
     arrays: Sequence[NDArray[np.int32]], shape: tuple[int, ...]
 ) -> NDArray[np.int32]:
-    """Put arrays into one of shape (batch, *shape), with 0 where they end."""
+    """Stack arrays into one of shape (batch, *shape), padded with 0."""
     table = np.zeros((len(arrays), *shape), dtype=np.int32)
     for row, values in zip(table, arrays, strict=True):
         row[tuple(slice(size) for size in values.shape)] = values
@@ -275,21 +286,6 @@ GPU_ENTRIES = 1 << 25
 CPU_ENTRIES = 1 << 20
 
 
-def batch_from_dataset(
-    dataset: Dataset,
-    indices: Sequence[int] | NDArray[np.integer],
-    *,
-    device: torch.device | str,
-    mds_dimensions: int = MDS_DIMENSIONS,
-    chunk: int | None = None,
-) -> ArcBatch:
-    """Prepare instances of a data set; the arguments are those of `batch_from_arrays`."""
-    padded = dataset.padded(indices)
-    return batch_from_arrays(
-        padded, device=device, mds_dimensions=mds_dimensions, chunk=chunk
-    )
-
-
 def batch_from_arrays(
     padded: PaddedArrays,
     *,
@@ -297,21 +293,18 @@ def batch_from_arrays(
     mds_dimensions: int = MDS_DIMENSIONS,
     chunk: int | None = None,
 ) -> ArcBatch:
-    """Prepare many instances on the device.
-
-    Their places are their nodes.
+    """Build a batch of many instances on a device; the places are the nodes.
 
     Parameters
     ----------
     padded
-        The instances.
+        Instances of a data set, as from `Dataset.padded`.
     device
-        Where to work, and where the batch will be.
+        Device that computes and holds the batch.
     mds_dimensions
-        Coordinates of a node.
+        Number of MDS coordinates of a node.
     chunk
-        Instances prepared at once, which bounds the memory; by default what suits the
-        device.
+        Instances prepared at a time, which bounds the memory; default by device.
 
     Raises
     ------
@@ -322,7 +315,7 @@ def batch_from_arrays(
     """
     if chunk is None:
         chunk = CPU_CHUNK if torch.device(device).type == "cpu" else GPU_CHUNK
-    arcs = arcs_of_arrays(padded)
+    arcs = _arcs_of_arrays(padded)
     batch, nodes = padded.longitude.shape
     shape = (batch, arcs.real.shape[1], 2 * mds_dimensions)
     links = np.arange(padded.tail.shape[1]) < padded.num_links[:, None]
@@ -371,31 +364,29 @@ def batch_from_networks(
     mds_dimensions: int = MDS_DIMENSIONS,
     threads: int = 1,
 ) -> ArcBatch:
-    """Prepare some instances of any size and kind.
-
-    Their places are the terminals of the networks.
+    """Build a batch of instances of any size; the places are the networks' terminals.
 
     Parameters
     ----------
     networks
-        The instances.
+        Networks of the instances.
     device
-        Where to work, and where the batch will be.
+        Device that computes and holds the batch.
     mds_dimensions
-        Coordinates of a node.
+        Number of MDS coordinates of a node.
     threads
-        For the driving costs between nodes, which the CPU finds.
+        Threads of the C++ core for the driving costs between nodes.
 
     Raises
     ------
     UnsolvableError
         If there is no way between two arcs.
     """
-    arcs = arcs_of_networks(networks)
+    arcs = _arcs_of_networks(networks)
     instances = [network.instance for network in networks]
     terminals = max((len(network.terminal_nodes) for network in networks), default=1)
     distance = torch.from_numpy(
-        pad_arrays([network.distances for network in networks], (terminals, terminals))
+        _pad_arrays([network.distances for network in networks], (terminals, terminals))
     ).to(device)
     ends = [_tensor(nodes).to(device) for nodes in (arcs.start_node, arcs.end_node)]
     scale = torch.empty(len(networks), dtype=torch.float64, device=device)
@@ -433,29 +424,19 @@ def batch_from_networks(
 
 
 def flip_axes(batch: ArcBatch, generator: torch.Generator) -> ArcBatch:
-    """Flip the MDS axes of each instance at random: their signs mean nothing.
+    """Flip the MDS axes of each instance at random: an augmentation, signs mean nothing.
 
-    The generator may live on another device than the batch.
+    The generator may be on another device than the batch.
     """
-    axes = num_axes(batch)
+    axes = batch.num_axes
     heads = torch.randint(
         2, (len(batch), 1, axes), generator=generator, device=generator.device
     )
     return with_signs(batch, 2 * heads[:, 0] - 1)
 
 
-def mirrored(batch: ArcBatch) -> ArcBatch:
-    """Flip all MDS axes, which means nothing, but may lead a model to other plans."""
-    return with_signs(batch, batch.features.new_full((len(batch), num_axes(batch)), -1))
-
-
-def num_axes(batch: ArcBatch) -> int:
-    """Count the MDS axes."""
-    return (batch.features.shape[2] - NUM_PLAIN) // 2
-
-
 def with_signs(batch: ArcBatch, signs: Tensor) -> ArcBatch:
-    """Give the same instances with their MDS axes times `signs`, (batch, axes)."""
+    """Return the same instances with their MDS axes times `signs`, (batch, axes)."""
     sign = signs[:, None].to(batch.features)
     plain = torch.ones_like(batch.features[:, :1, :NUM_PLAIN])
     factor = torch.cat([plain, sign, sign], dim=2)  # (batch, 1, 3 + 2 d)
@@ -502,12 +483,10 @@ def _assemble(
 def _unit_of_length(
     distance: Tensor, start: Tensor, end: Tensor, service_cost: Tensor, real: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Give the mean driving cost between real arcs, and where a way lacks, both (batch,).
+    """Return the scale of `ArcBatch`, and instances with a missing way, both (batch,).
 
-    Where all driving is free the mean service cost is the unit, or 1 if that is 0, too.
-
-    Places are counted by how many arcs start and end there, which spares the matrix
-    between arcs; sums of integers in float64 are exact in any order.
+    Places are counted by how many arcs start and end there, which saves the matrix
+    between arcs. Sums of integers in float64 are exact in any order.
     """
     zeros = torch.zeros(distance.shape[:2], dtype=torch.float64, device=distance.device)
     weight = real.double()
@@ -521,7 +500,7 @@ def _unit_of_length(
 
 
 def mean_service_cost(service_cost: Tensor, real: Tensor) -> Tensor:
-    """Give the mean over the real arcs but the depot, 1 if it is 0, (batch,), float64."""
+    """Return the mean over the real arcs but the depot, 1 if that is 0, (batch,)."""
     total = service_cost.sum(1, dtype=torch.float64)  # nothing at the depot and padding
     mean = total / (real.sum(1) - 1).clamp(min=1)
     return torch.where(mean > 0, mean, 1.0)
@@ -547,7 +526,7 @@ def _node_coordinates(
 
 
 def _matrix_size(instance: Instance) -> int:
-    """Give the rows of the matrix of driving costs by which the nodes are placed."""
+    """Return the rows of the matrix of driving costs that places the nodes."""
     return min(len(instance.nodes), MOST_LANDMARKS)
 
 
@@ -556,7 +535,7 @@ def _place_instances(
 ) -> Tensor:
     """Place the nodes of some instances, (batch, nodes, dimensions).
 
-    Small ones all at once, those beyond the landmarks one by one.
+    Small instances are placed at once, those with landmarks one by one.
     """
     counts = [len(instance.nodes) for instance in instances]
     points = torch.zeros(
@@ -566,7 +545,7 @@ def _place_instances(
     if small:
         nodes = max(counts[row] for row in small)
         matrices = [node_distances(instances[row], threads) for row in small]
-        distance = torch.from_numpy(pad_arrays(matrices, (nodes, nodes))).to(device)
+        distance = torch.from_numpy(_pad_arrays(matrices, (nodes, nodes))).to(device)
         sizes = torch.tensor([counts[row] for row in small], device=device)
         points[small, :nodes] = classical_mds(distance, sizes, dimensions)
     for row, instance in enumerate(instances):
@@ -593,11 +572,11 @@ def _no_way(where: str) -> UnsolvableError:
     )
 
 
-# Lengths are 48, 88, 128 and so on: multiples of 8 suit the GPU, and a state wastes some
-# twenty places on average.
-_FIRST = 48
+# Lengths of buckets are 48, 88, 128 and so on: multiples of 8 suit the GPU, few lengths
+# mean few shapes to compile, and a state wastes some twenty places on average.
+_FIRST_LENGTH = 48
 
-_NEXT = 40
+_LENGTH_STEP = 40
 
 
 # Numbers that kernels load at once.
@@ -605,14 +584,14 @@ _VECTOR = 8
 
 
 class Bucket(NamedTuple):
-    """States of about the same number of arcs.
+    """States of similar length.
 
     Parameters
     ----------
     length
-        Arcs that each of them has at most, the depot and the previous arc included.
+        Largest number of arcs, the depot and the previous arc included.
     above, most
-        Tasks left in them: more than the first, at most the second.
+        Range of the unserved tasks: more than the first, at most the second.
     """
 
     length: int
@@ -621,12 +600,12 @@ class Bucket(NamedTuple):
 
 
 def buckets(batch: ArcBatch) -> list[Bucket]:
-    """Divide the states of plans by the tasks that are left. Waits for the device."""
+    """Divide states into buckets by their unserved tasks. Waits for the device."""
     tasks = int(batch.num_tasks.amax())
     found: list[Bucket] = []
     above = 0
     while above < tasks:
-        length = _FIRST + _NEXT * len(found)
+        length = _FIRST_LENGTH + _LENGTH_STEP * len(found)
         # Two arcs of each task, the depot and the previous arc.
         most = min(tasks, (length - 2) // 2)
         found.append(Bucket(length, above, most))
@@ -635,7 +614,7 @@ def buckets(batch: ArcBatch) -> list[Bucket]:
 
 
 def bucket_sizes(batch: ArcBatch, known: Sequence[Bucket]) -> Tensor:
-    """Count the services of all instances on each bucket, float64, on the host."""
+    """Count the services of all instances in each bucket, float64, on the host."""
     tasks = batch.num_tasks.cpu().double()
     counts = [
         (tasks.clamp(max=bucket.most) - bucket.above).clamp(min=0).sum() for bucket in known
@@ -649,11 +628,11 @@ class Shrunk(NamedTuple):
     Parameters
     ----------
     batch, state
-        As before, with fewer arcs; the places of the instances are their arcs.
+        Instances and state with fewer arcs; the places are the arcs.
     kept
-        Which arcs they were, (rows, length).
+        Former number of each arc, (rows, length).
     slot
-        Where each arc went, (rows, arcs); `length` for those left out.
+        New number of each former arc, (rows, arcs); `length` for dropped ones.
     """
 
     batch: ArcBatch
@@ -663,37 +642,39 @@ class Shrunk(NamedTuple):
 
 
 def present_arcs(state: State) -> Tensor:
-    """Say which arcs any of the plans of an instance may still see, (batch, arcs)."""
+    """Return the arcs that some plan of an instance may still see, (batch, arcs)."""
     number = torch.arange(state.unserved.shape[-1], device=state.unserved.device)
     present = state.unserved | (number == state.previous[..., None]) | (number == 0)
     return present.any(1)
 
 
-def whole_vectors(length: int) -> int:
-    """Give the next length that kernels like: of whole vectors."""
+def round_length(length: int) -> int:
+    """Round a number of arcs up to whole vectors of the kernels."""
     return -(-length // _VECTOR) * _VECTOR
 
 
 def shrink(
     batch: ArcBatch, state: State, length: int, rows: Tensor | None = None
 ) -> Shrunk:
-    """Leave out the arcs that all plans of an instance have served, but previous ones.
+    """Drop the arcs that all plans of an instance have served, except previous ones.
+
+    A model that hides served arcs computes the same logits for what is left.
 
     Parameters
     ----------
     batch
-        The instances.
+        Instances.
     state
-        Where plans of them stand, (rows, samples, ...).
+        State of their plans, (rows, samples, ...).
     length
-        Arcs of the new instances, enough for what is left of each.
+        Arcs of the new instances, enough for those left of each.
     rows
-        Which instance each row of the state is of, (rows,); None for one row of each.
+        Instance of each row of the state, (rows,); None for one row of each.
     """
     device = state.unserved.device
     present = present_arcs(state)  # (rows, arcs)
     number = torch.arange(present.shape[1], device=device)
-    # What is left out goes to a slot that is cut off.
+    # Dropped arcs go to a slot that is cut off.
     slot = torch.where(present, present.cumsum(1) - 1, length)
     kept = torch.zeros((len(slot), length + 1), dtype=torch.int64, device=device)
     kept = kept.scatter(1, slot, number.expand_as(slot))[:, :length]  # (rows, length)
@@ -741,7 +722,7 @@ def shrink(
 
 
 def as_instances(state: State) -> tuple[State, Tensor]:
-    """Give every plan a row of its own, (batch times samples, 1, ...), and whose it is."""
+    """Return a state with one row per plan, (batch * samples, 1, ...), and batch rows."""
     batch, samples = state.previous.shape
     rows = torch.arange(batch, device=state.previous.device).repeat_interleave(samples)
     return State(*(tensor.flatten(0, 1)[:, None] for tensor in state)), rows

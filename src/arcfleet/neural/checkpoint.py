@@ -1,42 +1,40 @@
-"""Model files: weights, sizes and history of a learned solver in one safetensors file.
+"""Model files: weights, sizes and history of a model in one safetensors file.
 
-The file's metadata has one entry, `arcfleet`, a JSON object: format, version, kind,
-config, dtype, facts, and the SHA-256 of the whole file with that checksum written as zeros.
-One entry, because safetensors writes several in no fixed order: so the same model gives the
-same bytes. Nothing is pickled.
+The file's metadata has one entry, `arcfleet`, a JSON object: format, version, kind (the
+model type), config, dtype, facts, and the SHA-256 of the whole file with that checksum
+written as zeros. One entry, because safetensors writes several in no fixed order: so the
+same model gives the same bytes. Nothing is pickled.
+
+The table of model types is here, too: `register_model` adds one. Models are named, not
+imported, so that importing this module takes no torch.
 """
 
 from __future__ import annotations
 
 import hashlib
+import importlib
 import json
 from dataclasses import asdict, dataclass, fields
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn, TypeVar
-
-import torch
-from safetensors import SafetensorError
-from safetensors.torch import load as load_tensors
-from safetensors.torch import save as save_tensors
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, get_args
 
 from arcfleet._files import write_bytes_atomically
 from arcfleet.errors import FileError, OptionError
-from arcfleet.neural.model import Daam, DaamConfig
-from arcfleet.paper.baselines.s2v_dqn import S2vDqn, S2vDqnConfig
-from arcfleet.paper.baselines.vrp_dl import VrpDl, VrpDlConfig
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    import torch
     from torch import Tensor
 
+    from arcfleet.neural.model import Model
 
 _PACKAGES = ("torch", "safetensors")
 
 
 def missing_package() -> str | None:
-    """Name a package that learned solvers need and that is not installed, if any.
+    """Return a package that learned methods need and that is not installed, if any.
 
     The packages are looked for, not imported, which would take seconds.
     """
@@ -44,7 +42,7 @@ def missing_package() -> str | None:
 
 
 def require_packages(purpose: str) -> None:
-    """Raise OptionError where a package that learned solvers need is not installed.
+    """Raise OptionError where a package that learned methods need is not installed.
 
     Parameters
     ----------
@@ -58,51 +56,129 @@ def require_packages(purpose: str) -> None:
         )
 
 
-Model = Daam | S2vDqn | VrpDl
-
-ModelConfig = DaamConfig | S2vDqnConfig | VrpDlConfig
-
-AnyModel = TypeVar("AnyModel", Daam, S2vDqn, VrpDl)
+# ------------------------------------------------------------------ model types
 
 
-class Kind(NamedTuple):
-    """A kind of model, and the class of its sizes."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelType:
+    """A type of model, by the name that its files have.
 
-    model: type[Any]
-    config: type[ModelConfig]
+    Parameters
+    ----------
+    name
+        Name in the metadata of model files.
+    reference
+        Class of the model as "module:Class", imported when it is first needed.
+    serves
+        Model type that methods ask for and that this one can stand in for; mostly its own
+        name.
+    weights
+        File of the shipped weights; it need not be there.
+    """
+
+    name: str
+    reference: str
+    serves: str
+    weights: Path | None = None
+
+    @property
+    def model_class(self) -> type[Model]:
+        """Class of the model."""
+        module, _, name = self.reference.partition(":")
+        found: type[Model] = getattr(importlib.import_module(module), name)
+        return found
+
+    @property
+    def config_class(self) -> type[Any]:
+        """Class of the model's sizes."""
+        return self.model_class.config_class
 
 
-KINDS: dict[str, Kind] = {
-    "daam": Kind(Daam, DaamConfig),
-    "s2v-dqn": Kind(S2vDqn, S2vDqnConfig),
-    "vrp-dl": Kind(VrpDl, VrpDlConfig),
-}
+#: Every registered model type, by name.
+MODEL_TYPES: dict[str, ModelType] = {}
 
 
-def kind_of(model: type[Model]) -> str:
-    """Give the name of a class of models."""
-    return next(name for name, kind in KINDS.items() if kind.model is model)
+def register_model(
+    name: str, reference: str, *, serves: str | None = None, weights: Path | None = None
+) -> None:
+    """Add a model type: its files can be read and written, and methods can ask for it.
+
+    Parameters
+    ----------
+    name
+        Name in the metadata of model files.
+    reference
+        Class of the model, a `neural.model.Model`, as "module:Class".
+    serves
+        Model type whose methods take it; by default its own name.
+    weights
+        File of the shipped weights, if any.
+    """
+    MODEL_TYPES[name] = ModelType(
+        name=name, reference=reference, serves=serves or name, weights=weights
+    )
 
 
 SHIPPED_MODEL = Path(__file__).parent / "weights" / "daam.safetensors"
 
-
-def shipped_model(kind: str) -> Path:
-    """Give the place of the model of a kind; it need not be there."""
-    if kind == "daam":
-        return SHIPPED_MODEL
-    return SHIPPED_MODEL.with_name(f"{kind}.safetensors")
+register_model("daam", "arcfleet.neural.model:Daam", weights=SHIPPED_MODEL)
 
 
-def model_path(model: Path | str | None, kind: str = "daam") -> Path:
-    """Give the model file to use: the one that is named, or the one that is shipped.
+def find_model_type(name: str) -> ModelType:
+    """Return the model type of that name.
+
+    Raises
+    ------
+    OptionError
+        If none is registered.
+    """
+    if name not in MODEL_TYPES:
+        raise OptionError(
+            f"expected a model type among {', '.join(MODEL_TYPES)}, got {name!r:.40}: "
+            "import arcfleet.paper first if it is one of the paper's"
+        )
+    return MODEL_TYPES[name]
+
+
+def model_type_of(model: Model | type[Model]) -> ModelType:
+    """Return the registered type of a model."""
+    model_class = model if isinstance(model, type) else type(model)
+    reference = f"{model_class.__module__}:{model_class.__qualname__}"
+    return next(x for x in MODEL_TYPES.values() if x.reference == reference)
+
+
+def model_class_for(config: Any) -> type[Model]:
+    """Return the class of models that have sizes of the config's class."""
+    return next(
+        known.model_class
+        for known in MODEL_TYPES.values()
+        if known.config_class is type(config)
+    )
+
+
+def sizes_of(config: Any) -> dict[str, Any]:
+    """Return the sizes of a model by name, with its type unless that is the shipped one."""
+    name = model_type_of(model_class_for(config)).name
+    return asdict(config) if name == "daam" else {"type": name, **asdict(config)}
+
+
+def shipped_model(model_type: str) -> Path | None:
+    """Return the file of the shipped weights of a type; None if there is none."""
+    known = MODEL_TYPES.get(model_type)
+    if known is None or known.weights is None:
+        return None
+    return known.weights if known.weights.is_file() else None
+
+
+def model_path(model: Path | str | None, model_type: str = "daam") -> Path:
+    """Return the model file to use: the one that is named, or the one that is shipped.
 
     Parameters
     ----------
     model
         The file, or None.
-    kind
-        Of model that is wanted: "daam", "s2v-dqn" or "vrp-dl".
+    model_type
+        Model type that is wanted.
 
     Raises
     ------
@@ -115,33 +191,27 @@ def model_path(model: Path | str | None, kind: str = "daam") -> Path:
                 f"expected the path of a model file, got {type(model).__name__}"
             )
         return Path(model)
-    shipped = shipped_model(kind)
-    if not shipped.is_file():
+    shipped = shipped_model(model_type)
+    if shipped is None:
         raise OptionError(
-            f"expected a model file of kind {kind!r}, got none, and none comes with this "
-            "version of arcfleet: name one (model=..., on the command line --model FILE)"
+            f"expected a model file of type {model_type!r}, got none, and none comes with "
+            "this version of arcfleet: name one (model=..., on the command line "
+            "--model FILE)"
         )
     return shipped
 
+
+# ------------------------------------------------------------------------ files
 
 FORMAT = "arcfleet-model"
 
 VERSION = 1
 
-
 StoredType = Literal["float32", "float16", "bfloat16"]
 
-STORED_TYPES: dict[StoredType, torch.dtype] = {
-    "float32": torch.float32,
-    "float16": torch.float16,
-    "bfloat16": torch.bfloat16,
-}
-
+STORED_TYPES: tuple[StoredType, ...] = get_args(StoredType)
 
 _ENTRY = "arcfleet"
-
-# What a file without them means: models of a time when there was nothing to choose.
-_ADDED_LATER = {"features": "paper", "served": "seen"}
 
 _MEMBERS = {"format", "version", "kind", "config", "dtype", "facts", "sha256"}
 
@@ -155,26 +225,26 @@ _LARGEST_SIZE = 1 << 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelInfo:
-    """What a model file says of itself.
+    """Contents of a model file, without the weights.
 
     Parameters
     ----------
-    kind
-        Of model, one of `KINDS`.
+    model_type
+        Name of the model type.
     config
-        Its sizes.
+        Sizes of the model.
     dtype
-        Of the weights in the file.
+        Data type of the weights in the file.
     facts
-        How the model came about.
+        History of the model: data, command, steps, date.
     parameters
         Number of weights.
     bytes
         Size of the file.
     """
 
-    kind: str
-    config: ModelConfig
+    model_type: str
+    config: Any
     dtype: StoredType
     facts: dict[str, object]
     parameters: int
@@ -193,13 +263,13 @@ def save_model(
     Parameters
     ----------
     model
-        On any device.
+        Model, on any device.
     path
-        The file.
+        File to write.
     facts
-        How the model came about (data, command, steps, date); anything JSON can hold.
+        History of the model (data, command, steps, date); anything JSON can hold.
     dtype
-        Of the weights in the file; half of the bits make half of the file.
+        Data type of the weights in the file; half of the bits make half of the file.
 
     Raises
     ------
@@ -207,13 +277,15 @@ def save_model(
         If a weight is not finite, the facts cannot be written as JSON, or `dtype` is
         unknown.
     """
+    import torch
+    from safetensors.torch import save as save_tensors
+
     if dtype not in STORED_TYPES:
         raise OptionError(
             f"expected dtype to be one of {', '.join(STORED_TYPES)}, got {dtype!r}"
         )
-    kind = STORED_TYPES[dtype]
     tensors = {
-        name: tensor.detach().to("cpu", kind).contiguous()
+        name: tensor.detach().to("cpu", getattr(torch, dtype)).contiguous()
         for name, tensor in model.state_dict().items()
     }
     for name, tensor in tensors.items():
@@ -225,7 +297,7 @@ def save_model(
     header = {
         "format": FORMAT,
         "version": VERSION,
-        "kind": kind_of(type(model)),
+        "kind": model_type_of(model).name,
         "config": asdict(model.config),
         "dtype": dtype,
         "facts": dict(facts),
@@ -243,85 +315,147 @@ def save_model(
 
 
 def load_model(
-    path: Path | str, device: torch.device | str = "cpu"
-) -> tuple[Daam, dict[str, object]]:
-    """Read a file that holds a DaAM, as `load_model_of` does."""
-    return load_model_of(Daam, path, device)
-
-
-def load_model_of(
-    model: type[AnyModel], path: Path | str, device: torch.device | str = "cpu"
-) -> tuple[AnyModel, dict[str, object]]:
-    """Read a model file; the model is in float32, on `device` and not in training.
+    path: Path | str,
+    device: torch.device | str = "cpu",
+    *,
+    serves: str | None = None,
+) -> tuple[Model, dict[str, object]]:
+    """Load a model file; the model is in float32, on `device` and not in training.
 
     Parameters
     ----------
-    model
-        Its class: one of those of `KINDS`.
     path
-        The file.
+        File to read.
     device
-        Where the weights go.
+        Device of the weights.
+    serves
+        Model type that is wanted, or one that stands in for it; None for any.
 
     Returns
     -------
     model, facts
-        What `save_model` was given.
+        The model, and the facts that `save_model` was given.
 
     Raises
     ------
     FileError
-        If the file is not there, no model file, of another version or kind, or damaged.
+        If the file is missing, not a model file, of another version or type, or corrupt.
     """
-    loaded, facts, _ = _load(Path(path), device, kind_of(model))
-    assert isinstance(loaded, model)
-    return loaded, facts
+    model, info = _load(Path(path), device, serves)
+    return model, info.facts
 
 
 def read_model_info(path: Path | str) -> ModelInfo:
-    """Say what a model file of any kind holds, after checking all of it."""
-    return _load(Path(path), "cpu", None)[2]
+    """Read what a model file of any type holds, after checking all of it."""
+    return _load(Path(path), "cpu", None)[1]
 
 
 def _load(
     path: Path, device: torch.device | str, wanted: str | None
-) -> tuple[Model, dict[str, object], ModelInfo]:
+) -> tuple[Model, ModelInfo]:
+    import torch
+    from safetensors import SafetensorError
+    from safetensors.torch import load as load_tensors
+
     data = _read(path)
     found = _header(path, data)
-    name = found["kind"]
-    if wanted is not None and name != wanted:
+    name, sizes, renamed = _current(path, found["kind"], found["config"])
+    try:
+        model_type = find_model_type(name)
+    except OptionError as error:
+        raise FileError(path, f"{error}") from None
+    if wanted is not None and wanted != model_type.serves:
         _refuse(
             path,
-            f"a model of kind {wanted!r}",
-            f"kind {name!r}: name a file of that kind, or the method of this one",
+            f"a model of type {wanted!r}",
+            f"type {name!r}: name a file of that type, or the method of this one",
         )
-    kind = KINDS[name]
-    config = _config(path, kind.config, found["config"])
+    config = _config(path, model_type.config_class, sizes)
     try:
         tensors = load_tensors(data)
     except (SafetensorError, ValueError, KeyError, TypeError, RuntimeError) as error:
         raise FileError(path, f"expected a whole model file, found: {error}") from None
+    if renamed:
+        tensors = {_new_name(old): tensor for old, tensor in tensors.items()}
     layers: int = getattr(config, "layers", 1)
     if layers > len(tensors):
         _refuse(path, f"weights of all {layers} layers", "fewer")
     # Without storage, and without random first weights.
     with torch.device("meta"):
-        model = kind.model(config)
+        build: Any = model_type.model_class
+        model: Model = build(config)
     dtype: StoredType = found["dtype"]
-    _check_tensors(path, tensors, model.state_dict(), STORED_TYPES[dtype])
+    _check_tensors(path, tensors, model.state_dict(), getattr(torch, dtype))
     model.load_state_dict(
         {name: tensor.to(device, torch.float32) for name, tensor in tensors.items()},
         assign=True,
     )
     info = ModelInfo(
-        kind=name,
+        model_type=name,
         config=config,
         dtype=dtype,
         facts=found["facts"],
         parameters=sum(weights.numel() for weights in model.parameters()),
         bytes=len(data),
     )
-    return model.eval(), info.facts, info
+    return model.eval(), info
+
+
+# Settings of the time when shipped model, published model and trials were one class with
+# options. Files without the last two are older still, and mean the first words.
+_OLD_SETTINGS = ("gat_heads", "norm", "inputs", "features", "served")
+
+_OLD_DEFAULTS = {"features": "paper", "served": "seen"}
+
+_OLD_SHIPPED: dict[str, tuple[object, ...]] = {
+    "gat_heads": (1,),
+    "norm": ("rms",),
+    "inputs": ("mds+gat+skip",),
+    "features": ("more+spare",),
+    "served": ("hidden",),
+}
+
+_OLD_PUBLISHED: dict[str, tuple[object, ...]] = {
+    "gat_heads": (1,),
+    "norm": ("batch", "rms"),
+    "inputs": ("mds+gat", "gat", "mds"),
+    "features": ("paper",),
+    "served": ("seen",),
+}
+
+
+def _current(path: Path, name: str, sizes: object) -> tuple[str, object, bool]:
+    """Translate the model type and the sizes of an old file.
+
+    Returns the model type, the sizes, and whether weights have old names.
+    """
+    if name != "daam" or not isinstance(sizes, dict):
+        return name, sizes, False
+    if not sizes.keys() & set(_OLD_SETTINGS):
+        return name, sizes, False
+    sizes = {**_OLD_DEFAULTS, **sizes}
+    old = {setting: sizes.pop(setting) for setting in _OLD_SETTINGS if setting in sizes}
+    if old.keys() != set(_OLD_SETTINGS):
+        missing = ", ".join(sorted(set(_OLD_SETTINGS) - old.keys()))
+        _refuse(path, "every size of the model", f"missing ones: {missing}")
+    of_shipped, of_published = (
+        [f"{name}={old[name]!r:.40}" for name in known if old[name] not in known[name]]
+        for known in (_OLD_SHIPPED, _OLD_PUBLISHED)
+    )
+    if not of_shipped:
+        return "daam", sizes, True
+    if not of_published:
+        return "daam-paper", {**sizes, "inputs": old["inputs"], "norm": old["norm"]}, True
+    nearer = of_shipped if len(of_shipped) <= len(of_published) else of_published
+    raise FileError(
+        path,
+        "expected a model of the shipped or the published architecture, found one of a "
+        f"trial with {', '.join(nearer)}: version 0.1 up to commit 4afd2fe can read it",
+    )
+
+
+def _new_name(old: str) -> str:
+    return old.replace("_norm.norm.", "_norm.")
 
 
 def _read(path: Path) -> bytes:
@@ -358,8 +492,8 @@ def _header(path: Path, data: bytes) -> dict[str, Any]:
         _refuse(
             path, "the members of a model file", f"missing or unknown ones: {names:.80}"
         )
-    if not isinstance(found["kind"], str) or found["kind"] not in KINDS:
-        _refuse(path, f"a model of kind {', '.join(KINDS)}", f"kind {found['kind']!r:.40}")
+    if not isinstance(found["kind"], str):
+        _refuse(path, "the name of a model type", f"{found['kind']!r:.40}")
     if not isinstance(found["dtype"], str) or found["dtype"] not in STORED_TYPES:
         _refuse(path, "weights of a known dtype", f"{found['dtype']!r:.40}")
     if not isinstance(found["facts"], dict):
@@ -381,10 +515,8 @@ def _check_sum(path: Path, data: bytes, stated: object) -> None:
     _refuse(path, "contents that fit the checksum", "others: the file is damaged")
 
 
-def _config(path: Path, kind: type[ModelConfig], found: object) -> ModelConfig:
-    names = {field.name for field in fields(kind)}
-    if isinstance(found, dict) and kind is KINDS["daam"].config:
-        found = {**_ADDED_LATER, **found}
+def _config(path: Path, config_class: type[Any], found: object) -> Any:
+    names = {field.name for field in fields(config_class)}
     if not isinstance(found, dict) or found.keys() != names:
         others = ", ".join(sorted(found.keys() ^ names)) if isinstance(found, dict) else ""
         _refuse(path, "every size of the model", f"missing or unknown ones: {others:.80}")
@@ -392,7 +524,7 @@ def _config(path: Path, kind: type[ModelConfig], found: object) -> ModelConfig:
         if type(value) is int and not 0 <= value <= _LARGEST_SIZE:
             _refuse(path, f"{name} from 0 to {_LARGEST_SIZE}", f"{value!r:.40}")
     try:
-        return kind(**found)
+        return config_class(**found)
     except OptionError as error:
         raise FileError(path, f"{error}") from None
 
@@ -401,7 +533,7 @@ def _check_tensors(
     path: Path,
     found: Mapping[str, Tensor],
     expected: Mapping[str, Tensor],
-    kind: torch.dtype,
+    dtype: torch.dtype,
 ) -> None:
     for name in expected.keys() - found.keys():
         _refuse(path, f"weights {name!r}", "none")
@@ -409,10 +541,10 @@ def _check_tensors(
         _refuse(path, "no other weights than the model's", f"{name!r:.60}")
     for name, tensor in found.items():
         wanted = tuple(expected[name].shape)
-        if tuple(tensor.shape) != wanted or tensor.dtype != kind:
+        if tuple(tensor.shape) != wanted or tensor.dtype != dtype:
             _refuse(
                 path,
-                f"weights {name!r} of shape {wanted} in {kind}",
+                f"weights {name!r} of shape {wanted} in {dtype}",
                 f"{tuple(tensor.shape)} in {tensor.dtype}",
             )
 

@@ -1,10 +1,10 @@
-"""What is said where the memory of a device does not suffice."""
+"""Devices: choose one, its precision, and errors where its memory does not suffice."""
 
 from __future__ import annotations
 
 import re
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, get_args
 
 import torch
 
@@ -13,14 +13,15 @@ from arcfleet.errors import OptionError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from arcfleet.neural.train.config import Precision
+Precision = Literal["auto", "float32", "bfloat16"]
 
+PRECISIONS: tuple[Precision, ...] = get_args(Precision)
 
 _NAMES = re.compile(r"auto|cpu|cuda(:(0|[1-9]\d{0,3}))?")
 
 
 def choose_device(name: str) -> torch.device:
-    """Give the device of that name: "auto", "cpu", "cuda" or one of several, "cuda:1".
+    """Return the device of that name: "auto", "cpu", "cuda" or one of several, "cuda:1".
 
     "auto" is the first CUDA device, or the CPU where there is none.
 
@@ -57,14 +58,14 @@ def working_on(device: torch.device) -> AbstractContextManager[object]:
 
 
 def has_bfloat16(device: torch.device) -> bool:
-    """Say whether it is a GPU made for bfloat16: of compute capability 8.0 or more."""
+    """Return whether it is a GPU made for bfloat16: compute capability 8.0 or more."""
     if device.type != "cuda":
         return False
     return torch.cuda.get_device_capability(device) >= (8, 0)
 
 
 def working_type(precision: Precision, device: torch.device) -> torch.dtype:
-    """Give the type that training works in.
+    """Return the dtype that training works in.
 
     Raises
     ------
@@ -85,7 +86,7 @@ def working_type(precision: Precision, device: torch.device) -> torch.dtype:
 
 @contextmanager
 def torch_threads(count: int) -> Iterator[None]:
-    """Let torch work with so many threads on the CPU while the block runs."""
+    """Set the number of torch's CPU threads while the block runs."""
     before = torch.get_num_threads()
     torch.set_num_threads(count)
     try:
@@ -108,7 +109,7 @@ class OutOfMemoryError(OptionError):
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Say whether an error means that the memory of a device did not suffice."""
+    """Return whether an error means that the memory of a device did not suffice."""
     if isinstance(error, MemoryError | torch.OutOfMemoryError):
         return True
     return isinstance(error, RuntimeError) and any(sign in str(error) for sign in _SIGNS)
@@ -121,7 +122,7 @@ def expected_to_fit(message: Callable[[], str]) -> Iterator[None]:
     Parameters
     ----------
     message
-        Says what was expected to fit, and what to do.
+        Function that returns the sentence: what was expected to fit, and what to do.
     """
     try:
         yield

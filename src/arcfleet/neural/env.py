@@ -1,7 +1,7 @@
-"""The decision process of building a plan: start, what is allowed, step. Pure functions.
+"""The environment: a plan is built arc by arc. Reset, action mask, step; pure functions.
 
-Every tensor has the shape (batch, samples, ...): several plans of one instance (beams,
-samples, moments of a labelled plan) stand side by side as its samples.
+Tensors have the shape (batch, samples, ...): several plans of one instance (samples, beams,
+decision steps of a labelled plan) lie side by side. Arc 0 is the depot.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 
 class StepNumbers(NamedTuple):
-    """About how many numbers of 4 bytes a step holds at once of one plan.
+    """Estimate of the numbers of 4 bytes that one decoding step of one plan holds.
 
     Parameters
     ----------
     per_pair
-        For each pair of arcs.
+        Numbers for each pair of arcs.
     per_arc
-        For each arc: the hidden layers.
+        Numbers for each arc: the hidden layers.
     """
 
     per_pair: int = 6
@@ -32,17 +32,17 @@ class StepNumbers(NamedTuple):
 
 
 class State(NamedTuple):
-    """Where plans stand.
+    """State of partial plans.
 
     Parameters
     ----------
     unserved
-        Which arcs are still to be served, (batch, samples, arcs); never the depot.
+        Arcs still to be served, (batch, samples, arcs); never the depot.
     previous
-        The arc chosen last, (batch, samples); the depot at the start.
+        Arc chosen last, (batch, samples); the depot after a reset.
     remaining
-        Capacity that is left, (batch, samples); in unbound plans as if the vehicle were
-        emptied on its way to every arc that does not fit.
+        Remaining capacity, (batch, samples). In giant tours the vehicle counts as emptied
+        before every arc that does not fit.
     """
 
     unserved: Tensor
@@ -51,7 +51,7 @@ class State(NamedTuple):
 
 
 def reset(batch: ArcBatch, samples: int = 1) -> State:
-    """Give the empty plan of every instance."""
+    """Return the state of empty plans."""
     unserved = batch.real.clone()
     unserved[:, 0] = False
     return State(
@@ -64,33 +64,38 @@ def reset(batch: ArcBatch, samples: int = 1) -> State:
 
 
 def action_mask(batch: ArcBatch, state: State, *, capacity_mask: bool = True) -> Tensor:
-    """Say which arcs may be chosen next, (batch, samples, arcs); never none.
+    """Return the arcs that may be chosen next, (batch, samples, arcs); at least one.
 
     Parameters
     ----------
+    batch
+        Instances.
+    state
+        State of the plans.
     capacity_mask
-        Whether the capacity counts. Without it the depot is visited only at the end:
-        where to return is left to the path optimiser.
+        Whether arcs that exceed the remaining capacity are masked. Without it the plan is
+        a giant tour: the depot comes last, and Split places the returns.
     """
-    arcs_left = state.unserved
+    unserved = state.unserved
     if capacity_mask:
-        fits = batch.demand[:, None] <= state.remaining[..., None]
-        allowed = arcs_left & fits
-        home = (state.previous != 0) | ~arcs_left.any(-1)
+        allowed = unserved & (batch.demand[:, None] <= state.remaining[..., None])
+        depot = (state.previous != 0) | ~unserved.any(-1)
     else:
-        allowed = arcs_left.clone()
-        home = ~arcs_left.any(-1)
-    allowed[..., 0] = home
+        allowed = unserved.clone()
+        depot = ~unserved.any(-1)
+    allowed[..., 0] = depot
     return allowed
 
 
 def step(
     batch: ArcBatch, state: State, arcs: Tensor, *, capacity_mask: bool = True
 ) -> State:
-    """Choose `arcs`, of shape (batch, samples); a finished plan goes on choosing arc 0."""
-    inverses = batch.inverse.gather(1, arcs)
-    served = torch.stack([arcs, inverses], dim=-1)
-    unserved = state.unserved.scatter(-1, served, False)
+    """Return the state after choosing `arcs`, (batch, samples).
+
+    A finished plan keeps choosing arc 0.
+    """
+    both = torch.stack([arcs, batch.inverse.gather(1, arcs)], dim=-1)
+    unserved = state.unserved.scatter(-1, both, False)
     demand = batch.demand.gather(1, arcs)
     emptied = arcs == 0
     if not capacity_mask:
@@ -100,20 +105,20 @@ def step(
 
 
 def remaining_capacity(batch: ArcBatch, arcs: Tensor) -> Tensor:
-    """Give what is left of the capacity before each arc of unbound plans, as `step` does.
+    """Compute the remaining capacity before each arc of giant tours, as `step` does.
 
     Parameters
     ----------
     batch
-        The instances.
+        Instances.
     arcs
-        As they were chosen, (batch, ..., steps).
+        Arcs in the order of service, (batch, ..., steps).
     """
     demand = batch.demand.gather(1, arcs.flatten(1)).view(arcs.shape)
     capacity = batch.capacity.view(-1, *[1] * (arcs.dim() - 1))
     left = capacity.expand((*arcs.shape[:-1], 1))
     before = []
-    # One arc after the other: where the vehicle is emptied depends on where it was before.
+    # Step by step: where the vehicle is emptied depends on where it was emptied before.
     for place in range(arcs.shape[-1]):
         here = slice(place, place + 1)
         before.append(left)
@@ -123,5 +128,5 @@ def remaining_capacity(batch: ArcBatch, arcs: Tensor) -> Tensor:
 
 
 def finished(state: State) -> Tensor:
-    """Say which plans are complete and back at the depot, (batch, samples)."""
+    """Return which plans are complete and back at the depot, (batch, samples)."""
     return (state.previous == 0) & ~state.unserved.any(-1)

@@ -1,7 +1,7 @@
-"""From rollouts to plans: visits to the depot as decoded, or put where they cost least.
+"""From rollouts to plans: depot visits as decoded, or placed at least cost by Split.
 
 The costs along the orders are gathered on the batch's device and come to the host in one
-piece; the path optimiser (`search/split.py`) runs there, on threads.
+transfer, where Split (`search/split.py`) runs on threads.
 """
 
 from __future__ import annotations
@@ -12,8 +12,6 @@ import numpy as np
 import torch
 
 from arcfleet.errors import UnsolvableError
-from arcfleet.neural.batch import mirrored
-from arcfleet.neural.decoding import beam
 from arcfleet.search.split import GatheredOrders, split_gathered
 
 if TYPE_CHECKING:
@@ -23,22 +21,21 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from arcfleet.neural.batch import ArcBatch
-    from arcfleet.neural.decoding import Policy, Rollout, Wrap
+    from arcfleet.neural.decoding import Rollout
     from arcfleet.solution.plan import IntArray
 
 
 class CostedOrders(NamedTuple):
-    """What the path optimiser needs of some orders, on the host.
+    """Input of Split for some orders, on the host.
 
     Parameters
     ----------
     costs
-        Of all orders, the samples of an instance one after the other.
+        Costs along all orders; the samples of an instance follow each other.
     arcs
-        The services as given and, if directions are chosen, turned round,
-        (directions, positions).
+        Services as given and, if directions are chosen, inverted, (directions, positions).
     serves_all
-        Which orders serve all tasks of their instance, (orders,).
+        Orders that serve all tasks of their instance, (orders,).
     """
 
     costs: GatheredOrders
@@ -47,21 +44,21 @@ class CostedOrders(NamedTuple):
 
 
 def without_depot(arcs: Tensor, values: Tensor, most: int) -> Tensor:
-    """Move the values of the services together: no visits to the depot between them.
+    """Move the values of services together, without depot visits between them.
 
     Parameters
     ----------
     arcs
-        As in a rollout, (batch, samples, steps).
+        Arcs of a rollout, (batch, samples, steps).
     values
-        Of each step, of the same shape.
+        Value of each step, (batch, samples, steps).
     most
         Services of the longest order.
 
     Returns
     -------
     moved
-        Of shape (batch, samples, most), zeros after the last service.
+        Values of the services, (batch, samples, most), zeros after the last.
     """
     serves = arcs != 0
     # All visits to the depot go to one column too many.
@@ -74,16 +71,16 @@ def without_depot(arcs: Tensor, values: Tensor, most: int) -> Tensor:
 def gather_costs(
     batch: ArcBatch, orders: Tensor, *, choose_directions: bool
 ) -> CostedOrders:
-    """Look up all costs along orders and bring them to the host, in one transfer.
+    """Gather all costs along orders and transfer them to the host at once.
 
     Parameters
     ----------
     batch
-        The instances.
+        Instances.
     orders
-        Their services in order, (batch, samples, most), zeros after the last.
+        Services in order, (batch, samples, most), zeros after the last.
     choose_directions
-        Whether the costs of services turned round are needed.
+        Whether the costs of inverse arcs are needed.
     """
     samples, most = orders.shape[1:]
     count = len(batch) * samples
@@ -143,7 +140,7 @@ def _rows(batch: ArcBatch, orders: Tensor, directions: int) -> Tensor:
     return torch.stack([row.to(torch.int32).flatten() for row in rows])
 
 
-#: Cost of a copy that is no plan: not all tasks served, or a limit broken. As in `split`.
+#: Cost of what is no plan: not all tasks served, or a limit broken. As in `search.split`.
 NO_PLAN = -1
 
 
@@ -157,11 +154,11 @@ class Plans(NamedTuple):
     Parameters
     ----------
     arcs
-        The services in order, (batch, samples, tasks), with zeros after the last.
+        Services in order, (batch, samples, tasks), with zeros after the last.
     starts_route
-        Whether a route starts with the service, (batch, samples, tasks).
+        Services with which a route starts, (batch, samples, tasks).
     costs
-        Total cost, (batch, samples), or NO_PLAN.
+        Total costs, (batch, samples), or NO_PLAN.
     """
 
     arcs: IntArray
@@ -169,14 +166,15 @@ class Plans(NamedTuple):
     costs: NDArray[np.int64]
 
     def at(self, index: Any) -> Plans:
-        """Give those that an index into (batch, samples) finds, as numpy takes it."""
+        """Return the plans at a numpy index into (batch, samples)."""
         return Plans(self.arcs[index], self.starts_route[index], self.costs[index])
 
 
 def as_decoded(batch: ArcBatch, rollout: Rollout) -> Plans:
-    """Take the routes as the policy cut them.
+    """Return the plans with the routes as decoded.
 
-    NO_PLAN where it broke the capacity, as unbound rollouts do, or the fleet limit.
+    The cost is NO_PLAN where they exceed the capacity, as giant tours do, or the fleet
+    limit.
     """
     arcs = rollout.arcs
     shape = arcs.shape
@@ -206,20 +204,20 @@ def as_decoded(batch: ArcBatch, rollout: Rollout) -> Plans:
 def split_plans(
     batch: ArcBatch, rollout: Rollout, *, choose_directions: bool, threads: int = 1
 ) -> Plans:
-    """Keep the order of the services and put the visits to the depot where they cost least.
+    """Split the orders of rollouts into routes of least total cost.
 
     Never worse than `as_decoded`.
 
     Parameters
     ----------
     batch
-        The instances.
+        Instances.
     rollout
-        Their plans, with or without the capacity mask.
+        Rollouts of the instances, giant tours or not.
     choose_directions
-        Whether services may be turned round, too.
+        Whether Split also chooses the direction of each service.
     threads
-        Threads to spread the plans over.
+        Number of threads.
     """
     most = int(batch.num_tasks.amax())
     samples = rollout.arcs.shape[1]
@@ -230,12 +228,12 @@ def split_plans(
         piece = batch if len(rows) == len(batch) else batch.select(rows)
         arcs = rollout.arcs[first : first + chunk]
         orders = without_depot(arcs, arcs, most)
-        parts.append(_optimise(piece, orders, choose_directions, threads))
-    return _joined(parts, axis=0)
+        parts.append(_split(piece, orders, choose_directions, threads))
+    return _concatenate(parts, axis=0)
 
 
 def best(plans: Plans) -> Plans:
-    """Give the cheapest copy of each instance, as its only copy."""
+    """Return the cheapest plan of each instance, as its only sample."""
     comparable = np.where(plans.costs == NO_PLAN, np.iinfo(np.int64).max, plans.costs)
     row = np.arange(len(comparable))
     copy = comparable.argmin(axis=1)
@@ -243,7 +241,7 @@ def best(plans: Plans) -> Plans:
 
 
 def best_so_far(plans: Plans) -> Plans:
-    """Give in the place of each copy the cheapest one up to it; of equal ones the first."""
+    """Return the running minimum over the samples; of equal plans the first."""
     comparable = np.where(plans.costs == NO_PLAN, np.iinfo(np.int64).max, plans.costs)
     least = np.minimum.accumulate(comparable, axis=1)
     better = np.zeros(least.shape, dtype=np.bool_)
@@ -255,20 +253,23 @@ def best_so_far(plans: Plans) -> Plans:
 
 
 def merge(*parts: Plans) -> Plans:
-    """Put the samples of several sets of plans for the same batch side by side."""
-    return _joined(parts, axis=1)
+    """Concatenate the samples of several sets of plans for the same batch."""
+    return _concatenate(parts, axis=1)
 
 
 def padded(plans: Plans, tasks: int) -> Plans:
-    """Give the same plans with room for so many tasks, at least as many as there are."""
+    """Pad plans to a larger number of tasks."""
     more = ((0, 0), (0, 0), (0, tasks - plans.arcs.shape[2]))
     return Plans(np.pad(plans.arcs, more), np.pad(plans.starts_route, more), plans.costs)
 
 
 def flat_plan(plans: Plans, instance: int) -> tuple[IntArray, IntArray]:
-    """Give the cheapest plan of one instance as `solution.plan.from_plan` takes it.
+    """Return the cheapest plan of one instance in the form of `solution.plan.from_plan`.
 
-    Raises UnsolvableError where none of its samples is a plan.
+    Raises
+    ------
+    UnsolvableError
+        If none of its samples is a plan.
     """
     plan = best(plans.at(slice(instance, instance + 1)))
     if plan.costs[0, 0] == NO_PLAN:
@@ -282,43 +283,7 @@ def flat_plan(plans: Plans, instance: int) -> tuple[IntArray, IntArray]:
     return arcs[:length], np.append(cuts, length).astype(np.int32)
 
 
-def paper_recipe(
-    policy: Policy,
-    batch: ArcBatch,
-    *,
-    width: int = 2,
-    choose_directions: bool = False,
-    threads: int = 1,
-    wrap: Wrap | None = None,
-) -> Plans:
-    """Decode by a beam with and one without the capacity mask, split both; keep the best.
-
-    The second beam sees the instances mirrored, so that it errs elsewhere than the first:
-    the signs of the MDS axes mean nothing. What that brings: docs/training-log.md.
-
-    Parameters
-    ----------
-    policy, batch, wrap
-        As in `decode.greedy`.
-    width
-        Of each beam; 2 is the paper's.
-    choose_directions, threads
-        As in `optimise`; the paper keeps directions.
-    """
-    both = []
-    for view, capacity_mask in ((batch, True), (mirrored(batch), False)):
-        rollout = beam(policy, view, width, capacity_mask=capacity_mask, wrap=wrap)
-        both.append(
-            split_plans(
-                batch, rollout, choose_directions=choose_directions, threads=threads
-            )
-        )
-    return best(merge(*both))
-
-
-def _optimise(
-    batch: ArcBatch, orders: Tensor, choose_directions: bool, threads: int
-) -> Plans:
+def _split(batch: ArcBatch, orders: Tensor, choose_directions: bool, threads: int) -> Plans:
     gathered = gather_costs(batch, orders, choose_directions=choose_directions)
     split = split_gathered(gathered.costs, threads=threads)
     arcs = np.where(split.turned, gathered.arcs[-1], gathered.arcs[0])
@@ -330,7 +295,7 @@ def _optimise(
     )
 
 
-def _joined(parts: Sequence[Plans], *, axis: int) -> Plans:
+def _concatenate(parts: Sequence[Plans], *, axis: int) -> Plans:
     return Plans(
         np.concatenate([part.arcs for part in parts], axis=axis),
         np.concatenate([part.starts_route for part in parts], axis=axis),

@@ -1,15 +1,13 @@
-"""Many instances by a learned method: batches of similar size, one process."""
+"""Solving by a learned method: time limits, attempts, many instances in batches."""
 
 from __future__ import annotations
 
-import signal
-import threading
+import ctypes
 import time
 import warnings
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -22,8 +20,10 @@ from arcfleet.errors import (
 )
 from arcfleet.instance.diagnose import require_solvable
 from arcfleet.network import Network
-from arcfleet.neural.checkpoint import KINDS, kind_of, load_model_of, model_path
+from arcfleet.neural.batch import batch_from_networks
+from arcfleet.neural.checkpoint import MODEL_TYPES, load_model, model_path, model_type_of
 from arcfleet.neural.decoding import decoding_model
+from arcfleet.neural.decoding_run import DecodingRun, generator_seeds
 from arcfleet.neural.device import (
     OutOfMemoryError,
     choose_device,
@@ -31,319 +31,39 @@ from arcfleet.neural.device import (
     torch_threads,
     working_on,
 )
-from arcfleet.neural.plans import NO_PLAN
-from arcfleet.neural.strategies import ANY_NUMBER, Proposer, one_plan, stands_alone
-from arcfleet.search.path_scanning import PATH_SCANNING_VARIANTS, path_scanning
-from arcfleet.search.progress import Progress
-from arcfleet.search.result import Improvement, Result, StoppedBy
-from arcfleet.search.ruin_recreate import ruin_recreate
-from arcfleet.search.stop import Stop
+from arcfleet.neural.plans import NO_PLAN, flat_plan
+from arcfleet.neural.strategies import STRATEGIES, method_strategies
+from arcfleet.neural.windows import stands_alone
+from arcfleet.search.path_scanning import FIVE_RULES, path_scanning
+from arcfleet.search.result import Improvement, Result
+from arcfleet.search.run import RunContext
+from arcfleet.search.stop import (
+    ANY_NUMBER,
+    Progress,
+    Stop,
+    iterations_left,
+    stopped_by,
+    time_limit,
+)
 from arcfleet.solution.plan import from_plan, to_plan
-from arcfleet.workers import TaskFailure, child_seed, run_tasks
+from arcfleet.workers import TaskFailure, child_seed, first_interrupt_sets
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
     from arcfleet.instance import Instance
-    from arcfleet.neural.checkpoint import Model
+    from arcfleet.neural.decoding import OnStep
+    from arcfleet.neural.model import Model
     from arcfleet.neural.plans import Plans
-    from arcfleet.search import ProgressCallback
-    from arcfleet.solution import Solution
+    from arcfleet.neural.strategies import Strategy
+    from arcfleet.search.stop import StoppedBy, StopRule
     from arcfleet.solution.plan import IntArray
 
     FlatPlan = tuple[IntArray, IntArray]
-    Failed = Callable[[int, str], None]
+    Failed = Callable[[int, Exception], None]
     Finished = Callable[[int, Result | TaskFailure], None]
     Numbered = tuple[int, Network]
-
-
-@dataclass(slots=True, kw_only=True)
-class Attempt:
-    """The best plan of one instance so far; the one thing here that changes.
-
-    Parameters
-    ----------
-    network
-        The instance.
-    stop
-        When to end.
-    started
-        `time.perf_counter()` when the work on it began.
-    ended
-        The same when it ended; None until then.
-    """
-
-    network: Network
-    stop: Stop
-    started: float
-    iterations: int = 0
-    cost: int | None = None
-    plan: FlatPlan | None = None
-    history: list[Improvement] = field(default_factory=list)
-    stopped_by: StoppedBy | None = None
-    ended: float | None = None
-
-    @property
-    def seconds(self) -> float:
-        """Wall-clock time from the start to the end, or to now."""
-        now = time.perf_counter() if self.ended is None else self.ended
-        return now - self.started
-
-    @property
-    def iterations_left(self) -> int:
-        """Plans that the stop rule still allows, as far as is known now."""
-        left = ANY_NUMBER
-        if self.stop.iterations is not None:
-            left = min(left, self.stop.iterations - self.iterations)
-        if self.stop.stale_iterations is not None:
-            left = min(left, self.stop.stale_iterations - self._stale)
-        return left
-
-    def offer(self, costs: Sequence[int], plan: Callable[[int], FlatPlan]) -> None:
-        """Count plans in their order, until one of them meets a limit.
-
-        Parameters
-        ----------
-        costs
-            Of each; -1 where it breaks the fleet limit.
-        plan
-            Gives one of them by its position.
-        """
-        for position, cost in enumerate(costs):
-            if cost >= 0 and (self.cost is None or cost < self.cost):
-                self.cost = cost
-                self.plan = plan(position)
-                self.history.append(Improvement(self.seconds, self.iterations, cost))
-            self.iterations += 1
-            self.stopped_by = self._limit_met()
-            if self.stopped_by is not None:
-                return
-
-    def scan_paths(self, method: str) -> None:
-        """Take a plan of path scanning, since time was too short for any other; say so.
-
-        There is none still where the fleet limit does not allow it.
-        """
-        try:
-            found = path_scanning(
-                self.network,
-                method="ps",
-                stop=Stop(iterations=PATH_SCANNING_VARIANTS["ps"].plans),
-                seed=0,
-                threads=1,
-                started=time.perf_counter(),
-                progress=None,
-            )
-        except UnsolvableError:
-            return
-        warnings.warn(
-            f"{method} goes without a learned plan for {self.network.instance.name!r}, "
-            "with one of path scanning: the time limit was too short",
-            WithoutLearnedPlanWarning,
-            stacklevel=2,
-        )
-        self.offer([found.cost], lambda _: to_plan(self.network, found.solution))
-
-    def warn_without_plan(self) -> None:
-        """Say that the search has to do without a learned plan, and why."""
-        name = self.network.instance.name
-        why = "the fleet limit allows none that was made"
-        if self.iterations == 0:
-            why = "a fifth of the time limit was too short for one"
-        warnings.warn(
-            f"hybrid starts without a learned plan for {name!r}: {why}",
-            WithoutLearnedPlanWarning,
-            stacklevel=2,
-        )
-
-    def result(self, *, method: str, seed: int, threads: int) -> Result:
-        """Give the best plan, or raise UnsolvableError where there is none."""
-        instance = self.network.instance
-        if self.plan is None:
-            remedy = "give it more time, try another method"
-            if method != "daam-sample" and self.iterations > 0:
-                remedy = "it makes no more, so try another method, such as ruin-recreate,"
-            raise UnsolvableError(
-                f"found no plan with at most {instance.fleet_limit} routes for "
-                f"{instance.name!r} in {self.iterations} iterations of {method}: "
-                f"{remedy} or raise the fleet limit"
-            )
-        return Result(
-            instance=instance,
-            method=method,
-            seed=seed,
-            threads=threads,
-            solution=from_plan(self.network, *self.plan),
-            seconds=self.seconds,
-            iterations=self.iterations,
-            # A method that has made all its plans has done its iterations.
-            stopped_by=self.stopped_by or "iterations",
-            history=tuple(self.history),
-        )
-
-    @property
-    def _stale(self) -> int:
-        best = self.history[-1].iteration if self.history else -1
-        return self.iterations - 1 - best
-
-    def _limit_met(self) -> StoppedBy | None:
-        stop = self.stop
-        if (
-            stop.target_cost is not None
-            and self.cost is not None
-            and self.cost <= stop.target_cost
-        ):
-            return "target_cost"
-        if stop.iterations is not None and self.iterations >= stop.iterations:
-            return "iterations"
-        if stop.stale_iterations is not None and self._stale >= stop.stale_iterations:
-            return "stale_iterations"
-        if stop.seconds is not None and self.seconds >= stop.seconds:
-            return "seconds"
-        return None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HybridJob:
-    """The search part of one instance of many, for a worker.
-
-    Parameters
-    ----------
-    instance
-        The problem.
-    first
-        As `improve` takes it.
-    seconds
-        That the learned plan took, which count, too.
-    stop
-        For both parts together.
-    seed
-        Of the search.
-    """
-
-    instance: Instance
-    first: Result | None
-    seconds: float
-    stop: Stop
-    seed: int
-
-
-def improve_job(job: HybridJob, progress: ProgressCallback) -> Result:
-    """Search on from the learned plan of a job, on one thread."""
-    return improve(
-        Network(job.instance),
-        job.first,
-        method="hybrid",
-        # There may be nothing to search for.
-        stop=job.stop if job.instance.required else Stop(iterations=1),
-        seed=job.seed,
-        threads=1,
-        started=time.perf_counter() - job.seconds,
-        progress=progress,
-    )
-
-
-def improve(
-    network: Network,
-    first: Result | None,
-    *,
-    method: str,
-    stop: Stop,
-    seed: int,
-    threads: int,
-    started: float,
-    progress: ProgressCallback | None,
-) -> Result:
-    """Search on from a learned plan for what the stop rule leaves.
-
-    Trying to make the learned plan was the first iteration; those of the search come
-    after it.
-
-    Parameters
-    ----------
-    network
-        What is searched on.
-    first
-        The learned plan. None where the model found none within the fleet limit, or took
-        too long: the search then begins by itself, as `ruin-recreate` does.
-    method, seed, threads
-        For the result; the last two also for the search.
-    stop
-        For both parts together.
-    started
-        `time.perf_counter()` when the first part began.
-    progress
-        Called several times a second.
-    """
-    if first is not None:
-        first = replace(first, method=method, seed=seed, threads=threads)
-        limit = _limit_met(first, stop, time.perf_counter() - started)
-        if limit is not None:
-            return replace(first, stopped_by=limit)
-    left = stop
-    if stop.iterations is not None:
-        # Never 0: without a plan there is one iteration more than asked for.
-        left = replace(stop, iterations=max(1, stop.iterations - 1))
-    try:
-        found = ruin_recreate(
-            network,
-            method=method,
-            stop=left,
-            seed=seed,
-            threads=threads,
-            started=started,
-            progress=None if progress is None else _one_later(progress),
-            start=None if first is None else first.solution,
-        )
-    except KeyboardInterrupt:
-        if first is None:
-            raise
-        return replace(first, stopped_by="interrupt", seconds=time.perf_counter() - started)
-    return _joined(first, found)
-
-
-def _limit_met(first: Result, stop: Stop, seconds: float) -> StoppedBy | None:
-    if first.stopped_by == "interrupt":
-        return "interrupt"
-    if stop.target_cost is not None and first.cost <= stop.target_cost:
-        return "target_cost"
-    if stop.iterations == 1:
-        return "iterations"
-    if stop.seconds is not None and seconds >= stop.seconds:
-        return "seconds"
-    return None
-
-
-def _one_later(progress: ProgressCallback) -> ProgressCallback:
-    return lambda now: progress(Progress(now.seconds, now.iterations + 1, now.cost))
-
-
-def _joined(first: Result | None, found: Result) -> Result:
-    later = [Improvement(x.seconds, x.iteration + 1, x.cost) for x in found.history]
-    if first is None:
-        return replace(found, iterations=found.iterations + 1, history=tuple(later))
-    # The search counts the plan that it starts from as its own first one.
-    better = [x for x in later if x.cost < first.cost]
-    return replace(
-        found,
-        solution=found.solution if better else first.solution,
-        iterations=found.iterations + 1,
-        history=(*first.history, *better),
-    )
-
-
-_PROGRESS_SECONDS = 0.1
-
-# Plans drawn at a time: few at first, so that short time limits are kept, then more.
-_FIRST_ROUND = 4
-
-_GROWTH = 4
-
-_LARGEST_ROUND = {"cpu": 64, "cuda": 1024}
-
-# Of the time limit of `hybrid`, the most that its learned plan may take.
-_HYBRID_SHARE = 0.2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -353,41 +73,41 @@ class LoadedModel:
     Parameters
     ----------
     model
-        Its weights are on `device`.
+        Model with its weights on `device`.
     device
-        Where it works.
+        Device of the model.
     """
 
     model: Model
     device: torch.device
 
     @property
-    def kind(self) -> str:
-        """Name of the kind of model."""
-        return kind_of(type(self.model))
+    def serves(self) -> str:
+        """Model type whose methods take this model."""
+        return model_type_of(self.model).serves
 
 
 def load_for_solving(
-    model: Path | str | LoadedModel | None, device: str, kind: str = "daam"
+    model: Path | str | LoadedModel | None, device: str, model_type: str = "daam"
 ) -> LoadedModel:
-    """Load a model file, or the shipped one, on to a device; a loaded one stays as it is.
+    """Load a model on to a device; a loaded model is returned as it is.
 
     Parameters
     ----------
     model
-        The file, None for the shipped one, or a loaded model.
+        Model file, loaded model, or None for the shipped model.
     device
-        Its name, or "auto".
-    kind
-        Of model that is wanted.
+        Name of the device, or "auto".
+    model_type
+        Model type that is needed.
 
     Raises
     ------
     OptionError
-        If the model is none, the device is not there, or a loaded model is elsewhere or
-        of another kind.
+        If there is no model or no such device, or if a loaded model is on another device
+        or of another type.
     FileError
-        If the model file is none or damaged.
+        If the file is not a model file or is corrupt.
     """
     if isinstance(model, LoadedModel):
         if device != "auto" and choose_device(device) != model.device:
@@ -395,171 +115,213 @@ def load_for_solving(
                 f"expected a model loaded on device {device!r}, got one on "
                 f"{str(model.device)!r}: leave the device out or load the model there"
             )
-        if model.kind != kind:
+        if model.serves != model_type:
             raise OptionError(
-                f"expected a loaded model of kind {kind!r}, got one of kind "
-                f"{model.kind!r}: load one of that kind, or take the method of this one"
+                f"expected a loaded model of type {model_type!r}, got one of type "
+                f"{model.serves!r}: load one of that type, or take the method of this one"
             )
         return model
-    path = model_path(model, kind)
+    path = model_path(model, model_type)
     place = choose_device(device)
-    loaded = load_model_of(KINDS[kind].model, path, place)[0]
+    loaded = load_model(path, place, serves=model_type)[0]
     return LoadedModel(model=decoding_model(loaded), device=place)
 
 
-def solve_learned(
-    network: Network,
-    *,
-    loaded: LoadedModel,
-    method: str,
-    stop: Stop,
-    seed: int,
-    threads: int,
-    started: float,
-    progress: ProgressCallback | None,
-    start: Solution | None = None,
-) -> Result:
-    """Run the learned method of that name; the instance must have passed `diagnose`."""
-    if start is not None:
-        raise OptionError(
-            f"expected a method that goes on from a plan, got {method!r}: "
-            "use 'ruin-recreate' or give no start"
-        )
-    (attempt,) = attempt_together(
-        [network],
-        loaded=loaded,
-        method=method,
-        stop=stop,
-        seed=seed,
-        threads=threads,
-        started=started,
-        progress=progress,
+def strategy_of_method(method: str) -> Strategy:
+    """Return the decoding strategy that a learned method runs.
+
+    A baseline bears the name of its model and takes plans as decoded.
+    """
+    strategies = method_strategies()
+    if method in strategies:
+        return strategies[method]
+    if method in MODEL_TYPES:
+        return STRATEGIES["as-decoded"]
+    raise OptionError(
+        f"expected a learned method, got {method!r}: known are {', '.join(strategies)}"
     )
+
+
+@dataclass(slots=True)
+class Attempt:
+    """The best plan of one instance so far, and what the stop rule says of it.
+
+    Parameters
+    ----------
+    network
+        Network of the instance.
+    context
+        What the method was given.
+    """
+
+    network: Network
+    context: RunContext
+    iterations: int = 0
+    cost: int | None = None
+    plan: FlatPlan | None = None
+    history: list[Improvement] = field(default_factory=list)
+    stopped_by: StoppedBy | None = None
+    #: Seconds since the start when it ended; None until then.
+    ended: float | None = None
+
+    @property
+    def progress(self) -> Progress:
+        """Progress of the attempt, for the stop rule and callbacks."""
+        best = self.history[-1].iteration if self.history else -1
+        seconds = self.context.seconds if self.ended is None else self.ended
+        return Progress(seconds, self.iterations, self.cost, self.iterations - 1 - best)
+
+    @property
+    def iterations_left(self) -> int:
+        """Plans that the stop rule still allows, as far as is known now."""
+        return iterations_left(self.context.stop, self.progress, otherwise=ANY_NUMBER)
+
+    def offer(self, costs: Sequence[int], plan: Callable[[int], FlatPlan]) -> None:
+        """Count plans in their order, until one of them meets a limit.
+
+        Parameters
+        ----------
+        costs
+            Cost of each plan; -1 where it breaks the fleet limit.
+        plan
+            Function from the position of a plan to the plan.
+        """
+        for position, cost in enumerate(costs):
+            if cost >= 0 and (self.cost is None or cost < self.cost):
+                self.cost = cost
+                self.plan = plan(position)
+                now = Improvement(self.context.seconds, self.iterations, cost)
+                self.history.append(now)
+            self.iterations += 1
+            self.stopped_by = stopped_by(self.context.stop, self.progress)
+            if self.stopped_by is not None:
+                return
+
+    def scan_paths(self) -> None:
+        """Take a plan of path scanning, since time was too short for another; warn of it.
+
+        There is still none where the fleet limit does not allow it.
+        """
+        try:
+            found = path_scanning(
+                self.network, RunContext(method="ps", stop=Stop(iterations=FIVE_RULES))
+            )
+        except UnsolvableError:
+            return
+        warnings.warn(
+            f"{self.context.method} goes without a learned plan for "
+            f"{self.network.instance.name!r}, with one of path scanning: the time limit "
+            "was too short",
+            WithoutLearnedPlanWarning,
+            stacklevel=2,
+        )
+        self.offer([found.cost], lambda _: to_plan(self.network, found.solution))
+
+    def result(self) -> Result:
+        """Return the best plan, or raise UnsolvableError where there is none."""
+        if self.plan is None:
+            if strategy_of_method(self.context.method).improve or not self.iterations:
+                raise self.context.no_plan(self.network, self.iterations)
+            instance = self.network.instance
+            raise UnsolvableError(
+                f"found no plan with at most {instance.fleet_limit} routes for "
+                f"{instance.name!r} in {self.iterations} iterations of "
+                f"{self.context.method}: it makes no more, so try another method, such as "
+                "ruin-recreate, or raise the fleet limit"
+            )
+        result = self.context.result(
+            self.network,
+            from_plan(self.network, *self.plan),
+            iterations=self.iterations,
+            # A method that has made all its plans has done its iterations.
+            stopped_by=self.stopped_by or "iterations",
+            history=self.history,
+        )
+        return replace(result, seconds=self.progress.seconds)
+
+
+def solve_learned(network: Network, context: RunContext) -> Result:
+    """Run a learned method with a loaded model; the instance must be solvable."""
+    context.refuse_warm_start()
+    (attempt,) = attempt_together([network], context)
     if attempt.plan is None and attempt.stopped_by == "interrupt":
         raise KeyboardInterrupt
-    if method != "hybrid":
-        return attempt.result(method=method, seed=seed, threads=threads)
-    first: Result | None = None
-    if attempt.plan is not None:
-        first = attempt.result(method=method, seed=seed, threads=threads)
-    else:
-        attempt.warn_without_plan()
-    return improve(
-        network,
-        first,
-        method=method,
-        stop=stop,
-        seed=seed,
-        threads=threads,
-        started=started,
-        progress=progress,
-    )
+    return attempt.result()
 
 
-def attempt_together(
-    networks: Sequence[Network],
-    *,
-    loaded: LoadedModel,
-    method: str,
-    stop: Stop,
-    seed: int,
-    threads: int,
-    started: float,
-    progress: ProgressCallback | None = None,
-) -> list[Attempt]:
-    """Make the plans of some instances side by side; of `hybrid` the learned part.
+def attempt_together(networks: Sequence[Network], context: RunContext) -> list[Attempt]:
+    """Decode plans of some instances side by side.
 
-    The first plans have the time limits of all instances together, those of `hybrid` a
-    fifth of it. If they take longer there are none for `hybrid`, and those of path scanning
-    for the others. Ctrl-C ends it: attempts that it cut short say so and keep what they
-    have.
+    The first plans have the time limits of all instances together; if they take longer,
+    path scanning makes them. After them, seconds count for all together. Ctrl-C ends it:
+    attempts that it cut short say so and keep what they have.
 
     Parameters
     ----------
     networks
-        The instances, of similar size; a large one must come alone.
-    loaded
-        The model.
-    method
-        One of the learned methods.
-    stop
-        For each instance; after the first plans, seconds count for all together.
-    seed
-        Of the draws for all.
-    threads
-        For torch and the path optimiser.
-    started
-        `time.perf_counter()` when the caller asked.
-    progress
-        Called several times a second.
+        Networks of similar size; one that `stands_alone` must be the only one.
+    context
+        What the method was given; the seed is that of all, the model a `LoadedModel`.
     """
-    attempts = [Attempt(network=x, stop=stop, started=started) for x in networks]
-    watch = _Watch(attempts, method, stop, started, progress)
+    attempts = [Attempt(network, context) for network in networks]
+    loaded: LoadedModel = context.model
     try:
         with (
-            torch_threads(threads),
+            torch_threads(context.threads),
             working_on(loaded.device),
             torch.inference_mode(),
             expected_to_fit(partial(_too_large, loaded.device)),
         ):
-            _attempt(attempts, watch, loaded, method, seed, threads)
+            _attempt(attempts, _Watch(attempts, context), context)
     except _TimeIsUp:
         for attempt in attempts:
-            if attempt.iterations == 0 and method != "hybrid":
-                attempt.scan_paths(method)
+            if attempt.iterations == 0:
+                attempt.scan_paths()
         _end(attempts, "seconds")
     except KeyboardInterrupt:
         _end(attempts, "interrupt")
-    ended = time.perf_counter()
+    ended = context.seconds
     for attempt in attempts:
         attempt.ended = ended
     return attempts
 
 
-def _attempt(
-    attempts: Sequence[Attempt],
-    watch: _Watch,
-    loaded: LoadedModel,
-    method: str,
-    seed: int,
-    threads: int,
-) -> None:
+# Samples of a round: few at first, so that short time limits are kept, then more.
+_FIRST_ROUND = 4
+
+_GROWTH = 4
+
+_LARGEST_ROUND = {"cpu": 64, "cuda": 1024}
+
+
+def _attempt(attempts: Sequence[Attempt], watch: _Watch, context: RunContext) -> None:
+    strategy = strategy_of_method(context.method)
     if not any(attempt.network.num_tasks for attempt in attempts):
         for attempt in attempts:
             attempt.offer([0], _empty_plan)
         return
     watch.look()
-    generator = torch.Generator()
-    # torch takes 63 bits; numpy mixes all 64 of the seed into them.
-    mixed = np.random.SeedSequence(seed).generate_state(1, np.uint64)[0]
-    generator.manual_seed(int(mixed) >> 1)
-    proposer = Proposer(
-        loaded.model,
-        [attempt.network for attempt in attempts],
-        loaded.device,
-        threads=threads,
-        generator=generator,
-    )
-    first = proposer.of_views if method == "daam" else proposer.greedy
-    if loaded.kind != "daam":
-        first = proposer.decoded
+    run = start_run([attempt.network for attempt in attempts], context, watch.look)
     watch.look()
-    in_need = None
-    if method == "daam" and watch.limit is not None:
-        in_need = proposer.greedy(watch.look)
+    fallback = None
+    if strategy.rollouts > 1 and watch.limit is not None:
+        fallback = STRATEGIES["greedy"].decode(run)
     began = time.perf_counter()
     try:
-        plans = first(watch.look)
+        plans = strategy.decode(run)
     except (_TimeIsUp, KeyboardInterrupt):
-        if in_need is not None:
-            _offer_legal(attempts, in_need)
+        if fallback is not None:
+            _offer_legal(attempts, fallback)
         raise
-    _offer(attempts, range(len(attempts)), plans)
-    watch.limit = watch.stop.seconds
+    everyone = range(len(attempts))
+    run.offer(everyone, plans)
+    _offer(attempts, everyone, plans)
+    watch.limit = time_limit(context.stop)
     # A round that would not be finished in time is lost: better a smaller one.
     in_time = watch.number_in_time(time.perf_counter() - began)
-    size, most = max(1, min(_FIRST_ROUND, in_time)), _LARGEST_ROUND[loaded.device.type]
-    while method == "daam-sample":
+    size = max(1, min(_FIRST_ROUND, in_time))
+    most = _LARGEST_ROUND[context.model.device.type]
+    while strategy.improve is not None:
         watch.look()
         rows = [i for i, attempt in enumerate(attempts) if attempt.stopped_by is None]
         if not rows:
@@ -567,7 +329,7 @@ def _attempt(
         # One that is near its limit leaves some unused, and does not slow the others.
         samples = min(size, max(attempts[i].iterations_left for i in rows))
         began = time.perf_counter()
-        for plans in proposer.sample(rows, samples, watch.look):
+        for plans in run.improve(strategy, rows, samples):
             _offer(attempts, rows, plans)
             if all(attempts[row].stopped_by is not None for row in rows):
                 return
@@ -575,21 +337,49 @@ def _attempt(
         size = max(1, min(most, size * _GROWTH, watch.number_in_time(each)))
 
 
+def start_run(
+    networks: Sequence[Network], context: RunContext, on_step: OnStep
+) -> DecodingRun:
+    """Return a decoding run on networks; one that `stands_alone` must be the only one."""
+    loaded: LoadedModel = context.model
+    batch = batch_from_networks(
+        networks,
+        device=loaded.device,
+        mds_dimensions=loaded.model.config.mds_dimensions,
+        threads=context.threads,
+    )
+    # torch takes 63 bits; numpy mixes all 64 of the seed into them.
+    mixed = np.random.SeedSequence(context.seed).generate_state(1, np.uint64)[0]
+    generator = torch.Generator().manual_seed(int(mixed) >> 1)
+    return DecodingRun(
+        loaded.model,
+        batch,
+        next_seeds=generator_seeds(generator),
+        threads=context.threads,
+        on_step=on_step,
+        windowed=any(stands_alone(network) for network in networks),
+    )
+
+
 def _offer(attempts: Sequence[Attempt], rows: Sequence[int], plans: Plans) -> None:
     for place, row in enumerate(rows):
         if attempts[row].stopped_by is None:
-            plan = partial(one_plan, plans, place)
-            attempts[row].offer(plans.costs[place].tolist(), plan)
+            costs = plans.costs[place].tolist()
+            attempts[row].offer(costs, partial(_plan_at, plans, place))
 
 
 def _offer_legal(attempts: Sequence[Attempt], plans: Plans) -> None:
     """Offer one plan of each attempt that has one."""
     for row, attempt in enumerate(attempts):
         if plans.costs[row, 0] != NO_PLAN:
-            attempt.offer(plans.costs[row].tolist(), partial(one_plan, plans, row))
+            attempt.offer(plans.costs[row].tolist(), partial(_plan_at, plans, row))
 
 
-def _empty_plan(_: int) -> tuple[IntArray, IntArray]:
+def _plan_at(plans: Plans, row: int, sample: int) -> FlatPlan:
+    return flat_plan(plans.at((slice(row, row + 1), slice(sample, sample + 1))), 0)
+
+
+def _empty_plan(_: int) -> FlatPlan:
     return np.zeros(0, dtype=np.int32), np.zeros(1, dtype=np.int32)
 
 
@@ -603,43 +393,34 @@ class _TimeIsUp(Exception):  # noqa: N818
     """Ends a round of plans in its midst; what was complete before is kept."""
 
 
-class _Watch:
-    """Looks at the clock while plans are made, and reports."""
+_PROGRESS_SECONDS = 0.1
 
-    def __init__(
-        self,
-        attempts: Sequence[Attempt],
-        method: str,
-        stop: Stop,
-        started: float,
-        progress: ProgressCallback | None,
-    ) -> None:
+
+class _Watch:
+    """Checks the time limit at every decoding step, and reports progress."""
+
+    def __init__(self, attempts: Sequence[Attempt], context: RunContext) -> None:
         self.attempts = attempts
-        self.stop = stop
-        #: Seconds, of what is made now.
-        self.limit = stop.seconds
-        if self.limit is not None:
-            share = _HYBRID_SHARE if method == "hybrid" else 1.0
-            self.limit *= share * len(attempts)
-        self.started = started
-        self.progress = progress
-        self.reported = started
+        self.context = context
+        limit = time_limit(context.stop)
+        #: Time limit of what is decoded now, in seconds.
+        self.limit = None if limit is None else limit * len(attempts)
+        self.reported = 0.0
 
     def number_in_time(self, seconds_each: float) -> int:
-        """Say how many plans the time limit leaves room for."""
+        """Return how many plans the time limit still allows."""
         if self.limit is None:
             return ANY_NUMBER
-        left = self.limit - (time.perf_counter() - self.started)
+        left = self.limit - self.context.seconds
         return int(min(ANY_NUMBER, left / max(seconds_each, 1e-9)))
 
     def look(self, done: int = 0, total: int = 0) -> None:
-        """Report now and then; raise _TimeIsUp when it is."""
-        now = time.perf_counter()
-        if self.progress is not None and now - self.reported >= _PROGRESS_SECONDS:
+        """Report progress now and then; raise _TimeIsUp at the limit."""
+        now = self.context.seconds
+        if now - self.reported >= _PROGRESS_SECONDS:
             self.reported = now
-            first = self.attempts[0]
-            self.progress(Progress(now - self.started, first.iterations, first.cost))
-        if self.limit is not None and now - self.started >= self.limit:
+            self.context.report(self.attempts[0].progress)
+        if self.limit is not None and now >= self.limit:
             raise _TimeIsUp
 
 
@@ -650,260 +431,111 @@ def _too_large(device: torch.device) -> str:
     )
 
 
-# Held at a time, to find many of one size among them: instances, and squared terminals of
-# all (512 MB of driving costs).
-_MOST_HELD = 2048
-
-_MOST_HELD_SQUARES = 1 << 27
-
-# Of a batch: instances, squared arcs of all (256 MB as float32), and how much larger than
-# its smallest member the largest may be, since all are padded to that.
-_MOST_INSTANCES = 512
-
-_MOST_SQUARES = 1 << 26
-
-_MOST_PADDING = 1.25
-
-
-class BatchMember(NamedTuple):
-    """What came of one instance of a batch.
-
-    Parameters
-    ----------
-    number
-        Of the instance.
-    attempt
-        Its best plan.
-    batch_seed
-        By which the batch drew its plans.
-    share
-        The batch's seconds, divided by its instances.
-    """
-
-    number: int
-    attempt: Attempt
-    batch_seed: int
-    share: float
-
-
 def solve_in_batches(
     instances: Iterable[tuple[int, Instance]],
     *,
     loaded: LoadedModel,
     method: str,
-    stop: Stop,
+    stop: StopRule,
     seed: int,
     workers: int,
     finished: Finished,
 ) -> None:
-    """Solve many instances by a learned method.
+    """Solve many instances by a learned method, in batches of similar size.
 
-    Ctrl-C ends the running batch or searches. Members of a batch that were not searched
-    on are then reported with their learned plan; what was not begun is not reported.
+    A batch that does not fit in memory is halved, again and again. Ctrl-C ends the running
+    batch, whose members are then reported; what was not begun is not reported.
 
     Parameters
     ----------
     instances
-        With their numbers.
-    loaded, method, stop
-        As `attempt_together` takes them.
+        Instances with their numbers.
+    loaded
+        Model.
+    method
+        Name of a learned method.
+    stop
+        Stop rule of each instance; seconds count for each batch, after its first plans.
     seed
-        Instance i has `child_seed(seed, i)`; a batch draws by that of its first.
+        Instance i has `child_seed(seed, i)`; a batch samples by that of its first.
     workers
-        Threads of the batches, processes of the hybrid's searches.
+        Threads of torch and Split.
     finished
-        Takes the number of an instance and what came of it.
+        Callback with the number of an instance and its outcome.
     """
-    batches = attempt_in_batches(
-        instances,
-        loaded=loaded,
-        method=method,
-        stop=stop,
-        seed_of=lambda number: child_seed(seed, number),
-        threads=workers,
-        failed=lambda number, message: finished(number, TaskFailure(message=message)),
-    )
-    usual = signal.getsignal(signal.SIGINT)
-    waiting: dict[int, BatchMember] = {}  # decoded, and not yet reported
-    numbers: list[int] = []  # of the tasks of `run_tasks`
+    samples = strategy_of_method(method).improve is not None
+    interrupted = ctypes.c_bool(False)
 
-    def members() -> Iterator[BatchMember]:
-        try:
-            while True:
-                with _interrupts_as(usual):
-                    batch = next(batches, None)
-                if batch is None:
-                    return
-                waiting.update({member.number: member for member in batch})
-                if _was_interrupted(batch):
-                    raise KeyboardInterrupt
-                for member in batch:
-                    numbers.append(member.number)
-                    yield member
-        except KeyboardInterrupt:
-            if _is_replaced(usual):
-                signal.raise_signal(signal.SIGINT)  # so that `run_tasks` knows of it
+    def failed(number: int, error: Exception) -> None:
+        finished(number, TaskFailure(message=_message(error)))
 
-    def take(position: int, outcome: Result | TaskFailure) -> None:
-        del waiting[numbers[position]]
-        finished(numbers[position], outcome)
-
-    result = partial(_result, method=method, seed=seed, threads=workers)
-    if method == "hybrid":
-        jobs = (_job(member, result, stop, seed) for member in members())
-        run_tasks(improve_job, jobs, workers=workers, finished=take)
-    else:
-
-        def give(member: BatchMember, _: ProgressCallback) -> Result:
-            return result(member)
-
-        run_tasks(give, members(), workers=1, finished=take)
-    for number, member in waiting.items():
-        finished(number, _interrupted(member, result, method))
-
-
-def _result(member: BatchMember, *, method: str, seed: int, threads: int) -> Result:
-    seed = child_seed(seed, member.number)
-    if method == "daam-sample":
-        seed = member.batch_seed
-    if method != "hybrid":
-        return member.attempt.result(method=method, seed=seed, threads=threads)
-    first = member.attempt.result(method=method, seed=seed, threads=1)
-    # As if its share of the batch had been all that there was.
-    found = tuple(replace(step, seconds=member.share) for step in first.history)
-    return replace(first, seconds=member.share, history=found)
-
-
-def _job(
-    member: BatchMember, result: Callable[[BatchMember], Result], stop: Stop, seed: int
-) -> HybridJob:
-    first = None
-    if member.attempt.plan is not None:
-        first = result(member)
-    else:
-        member.attempt.warn_without_plan()
-    return HybridJob(
-        instance=member.attempt.network.instance,
-        first=first,
-        seconds=member.share,
-        stop=stop,
-        seed=child_seed(seed, member.number),
-    )
-
-
-def _interrupted(
-    member: BatchMember, result: Callable[[BatchMember], Result], method: str
-) -> Result | TaskFailure:
-    """Give what there is of a member that Ctrl-C kept from being searched or reported."""
-    searches = method == "hybrid"
-    attempt = member.attempt
-    if attempt.plan is None and (searches or attempt.stopped_by == "interrupt"):
-        return TaskFailure(message="interrupted before there was a plan", interrupted=True)
-    try:
-        found = result(member)
-    except ArcfleetError as error:
-        return TaskFailure(message=str(error))
-    return replace(found, stopped_by="interrupt") if searches else found
-
-
-def _was_interrupted(batch: Iterable[BatchMember]) -> bool:
-    return any(member.attempt.stopped_by == "interrupt" for member in batch)
-
-
-def _is_replaced(usual: object) -> bool:
-    is_main = threading.current_thread() is threading.main_thread()
-    return is_main and signal.getsignal(signal.SIGINT) is not usual
-
-
-@contextmanager
-def _interrupts_as(usual: Any) -> Iterator[None]:
-    """Let Ctrl-C end the block at once, where `run_tasks` would only take note of it."""
-    if not _is_replaced(usual):
-        yield
-        return
-    before = signal.signal(signal.SIGINT, usual)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
-def attempt_in_batches(
-    instances: Iterable[tuple[int, Instance]],
-    *,
-    loaded: LoadedModel,
-    method: str,
-    stop: Stop,
-    seed_of: Callable[[int], int],
-    threads: int,
-    failed: Failed,
-) -> Iterator[list[BatchMember]]:
-    """Make the plans of many instances, batch by batch.
-
-    Ctrl-C ends the running batch, and that batch is the last one. A batch that does not
-    fit in memory is halved, again and again.
-
-    Parameters
-    ----------
-    instances
-        With their numbers.
-    loaded, method, stop, threads
-        As `attempt_together` takes them; seconds count for each batch.
-    seed_of
-        Gives the seed of an instance by its number; a batch draws by that of its first.
-    failed
-        Told the number of an instance that cannot be solved, and why.
-    """
-
-    def attempt(batch: list[Numbered]) -> list[BatchMember]:
-        seed = seed_of(min(number for number, _ in batch))
-        started = time.perf_counter()
-        attempts = attempt_together(
-            [network for _, network in batch],
-            loaded=loaded,
+    def attempt(batch: list[Numbered]) -> list[tuple[int, Attempt]]:
+        first = child_seed(seed, min(number for number, _ in batch))
+        context = RunContext(
             method=method,
             stop=stop,
-            seed=seed,
-            threads=threads,
-            started=started,
+            seed=first,
+            threads=workers,
+            started=time.perf_counter(),
+            model=loaded,
         )
-        share = attempts[0].seconds / len(batch)
-        return [
-            BatchMember(number, attempt, seed, share)
-            for (number, _), attempt in zip(batch, attempts, strict=True)
-        ]
+        attempts = attempt_together([network for _, network in batch], context)
+        return [(x[0], made) for x, made in zip(batch, attempts, strict=True)]
 
-    for group in _groups(instances, failed):
-        for batch in _batches(group):
-            members = _halving(attempt, batch, failed)
-            yield members
-            if _was_interrupted(members):
-                return
+    def report(number: int, attempt: Attempt) -> None:
+        if attempt.plan is None and attempt.stopped_by == "interrupt":
+            message = "interrupted before there was a plan"
+            finished(number, TaskFailure(message=message, interrupted=True))
+            return
+        try:
+            result = attempt.result()
+        except ArcfleetError as error:
+            failed(number, error)
+        else:
+            own = result.seed if samples else child_seed(seed, number)
+            finished(number, replace(result, seed=own))
+
+    try:
+        for group in _groups(instances, failed):
+            for batch in _batches(group):
+                attempts = _halving(attempt, batch, failed)
+                # Ctrl-C while results are reported loses none of them.
+                with first_interrupt_sets(interrupted):
+                    for number, made in attempts:
+                        report(number, made)
+                if interrupted.value or _was_interrupted(attempts):
+                    return
+    except KeyboardInterrupt:
+        return
+
+
+def _was_interrupted(attempts: Iterable[tuple[int, Attempt]]) -> bool:
+    return any(attempt.stopped_by == "interrupt" for _, attempt in attempts)
 
 
 def _halving(
-    attempt: Callable[[list[Numbered]], list[BatchMember]],
+    attempt: Callable[[list[Numbered]], list[tuple[int, Attempt]]],
     batch: list[Numbered],
     failed: Failed,
-) -> list[BatchMember]:
+) -> list[tuple[int, Attempt]]:
     try:
         return attempt(batch)
     except Exception as error:
         # Perhaps a mistake of ours; the other batches are still worth their time.
         if not isinstance(error, OutOfMemoryError) or len(batch) == 1:
             for number, _ in batch:
-                failed(number, _message(error))
+                failed(number, error)
             return []
     # Outside of the handler, where the error no longer holds what filled the memory.
     half = len(batch) // 2
-    members = _halving(attempt, batch[:half], failed)
-    if not _was_interrupted(members):
-        members += _halving(attempt, batch[half:], failed)
-    return members
+    attempts = _halving(attempt, batch[:half], failed)
+    if not _was_interrupted(attempts):
+        attempts += _halving(attempt, batch[half:], failed)
+    return attempts
 
 
 def _message(error: Exception) -> str:
-    """Say what is wrong, as `run_tasks` does."""
+    """Return the message of an error, as in `run_tasks`."""
     if isinstance(error, ArcfleetError):
         return str(error)
     if isinstance(error, MemoryError):
@@ -911,10 +543,25 @@ def _message(error: Exception) -> str:
     return f"unexpected {type(error).__name__}: {error}"
 
 
+# Limits of what is held at a time, to find many of one size among them: instances, and
+# squared terminals of all (512 MB of driving costs).
+_MOST_HELD = 2048
+
+_MOST_HELD_SQUARES = 1 << 27
+
+# Limits of a batch: instances, squared arcs of all (256 MB as float32), and the ratio of
+# its largest to its smallest member, since all are padded to the largest.
+_MOST_INSTANCES = 512
+
+_MOST_SQUARES = 1 << 26
+
+_MOST_PADDING = 1.25
+
+
 def _groups(
     instances: Iterable[tuple[int, Instance]], failed: Failed
 ) -> Iterator[list[Numbered]]:
-    """Give as many at a time as may be held; one that stands alone at once, by itself."""
+    """Yield as many as may be held; one that stands alone at once, by itself."""
     held: list[Numbered] = []
     squares = 0
     for number, network in _networks(instances, failed):
@@ -939,13 +586,13 @@ def _networks(
             require_solvable(instance)
             network = Network(instance)
         except Exception as error:
-            failed(number, _message(error))
+            failed(number, error)
         else:
             yield number, network
 
 
 def _batches(networks: list[Numbered]) -> Iterator[list[Numbered]]:
-    """Cut a group into batches, the small instances first."""
+    """Divide a group into batches, small instances first."""
     batch: list[Numbered] = []
     for number, network in sorted(networks, key=lambda x: (x[1].num_arcs, x[0])):
         if batch and (

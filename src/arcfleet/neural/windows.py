@@ -1,9 +1,8 @@
-"""Plans for networks far larger than a model was trained on.
+"""Windows: rollouts of instances far larger than a model was trained on.
 
-At every moment the model sees a window: the depot, the arc chosen last, and the arcs of
-the unserved tasks nearest to it. A window is an `ArcBatch` like any other, so model and
-decision process need not know of it, and beside the network itself a plan takes memory for
-one window only.
+At every step the model sees a window: the depot, the arc chosen last, and the arcs of the
+unserved tasks nearest to it. A window is an `ArcBatch` like any other, so neither the model
+nor the environment knows of it, and a plan takes memory for one window only.
 """
 
 from __future__ import annotations
@@ -12,24 +11,45 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
 import torch
 
 from arcfleet.errors import OptionError
-from arcfleet.neural import env as process
+from arcfleet.neural import env
 from arcfleet.neural.batch import NUM_PLAIN, ArcBatch, mean_service_cost
 from arcfleet.neural.decoding import initial_memory, recall
 from arcfleet.neural.env import State
+from arcfleet.neural.plans import NO_PLAN
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from torch import Tensor
 
-    from arcfleet.neural.checkpoint import Model
+    from arcfleet.network import Network
+    from arcfleet.neural.model import Model
+    from arcfleet.neural.plans import Plans
 
+
+#: Beyond so many tasks the model sees a window of the nearest ones.
+MOST_TASKS_AT_ONCE = 300
 
 # Windows whose mean driving cost becomes the unit of length.
 NUM_SAMPLES = 32
+
+
+def stands_alone(network: Network) -> bool:
+    """Return whether an instance shares no batch: it is large, or has no tasks."""
+    return network.num_tasks > MOST_TASKS_AT_ONCE or network.num_tasks == 0
+
+
+def has_short_routes(plans: Plans) -> bool:
+    """Return whether any two routes of a plan fit what a model sees at once."""
+    if (plans.costs == NO_PLAN).any():
+        return False
+    route = plans.starts_route[:, 0].cumsum(1) * (plans.arcs[:, 0] != 0)
+    longest = (np.sort(np.bincount(one)[1:])[-2:].sum() for one in route)
+    return all(tasks <= MOST_TASKS_AT_ONCE for tasks in longest)
 
 
 @torch.no_grad()
@@ -42,38 +62,38 @@ def windowed_rollout(
     samples: int = 1,
     capacity_mask: bool = True,
 ) -> Tensor:
-    """Build plans of one instance, window by window.
+    """Roll a policy out on one instance, window by window.
 
     Parameters
     ----------
     model
-        The policy.
+        Policy.
     batch
         One instance.
     choose
-        From logits, (1, samples, arcs of the window), to one of those arcs, (1, samples);
-        may raise to end it all.
+        Function from logits, (1, samples, arcs of the window), to arcs of the window,
+        (1, samples); may raise to end the rollout.
     tasks
-        Tasks in a window.
+        Tasks of a window.
     samples
         Plans built side by side.
     capacity_mask
-        Whether the capacity counts, as in `action_mask`.
+        Whether the capacity masks arcs, as in `action_mask`.
 
     Returns
     -------
     arcs
-        Arcs of the instance in order, (1, samples, steps), the depot visits as they were
-        chosen; a plan that is done earlier than others ends with arc 0 repeated.
+        Arcs of the instance in order, (1, samples, steps), depot visits as chosen; padded
+        with arc 0.
     """
     if len(batch) != 1:
         raise OptionError(f"expected one instance to see through windows, got {len(batch)}")
     if tasks < 1:
         raise OptionError(f"expected windows of at least 1 task, got {tasks}")
     if samples < 1:
-        raise OptionError(f"expected at least 1 copy, got {samples}")
+        raise OptionError(f"expected at least 1 sample, got {samples}")
     num_tasks = int(batch.num_tasks)
-    state = process.reset(batch, samples)
+    state = env.reset(batch, samples)
     chosen: list[Tensor] = []
     memory: Tensor | None = None
     if num_tasks:
@@ -81,20 +101,18 @@ def windowed_rollout(
     # At worst every task is a route of its own; no plan is done before `num_tasks` steps,
     # so that until then nobody need wait for the device to ask.
     while len(chosen) < 2 * num_tasks:
-        if len(chosen) > num_tasks and bool(process.finished(state).all()):
+        if len(chosen) > num_tasks and bool(env.finished(state).all()):
             break
         window = look(batch, state, min(tasks, num_tasks))
         prepared = model.prepare(window.batch, padded=True)
         if not chosen:
             memory = initial_memory(prepared, 1)  # (samples, 1, width), or None
         prepared, memory = recall(model, prepared, window.state, memory)
-        allowed = process.action_mask(
-            window.batch, window.state, capacity_mask=capacity_mask
-        )
+        allowed = env.action_mask(window.batch, window.state, capacity_mask=capacity_mask)
         logits = model(prepared, window.state, allowed)  # (samples, 1, arcs of the window)
         picked = choose(logits.transpose(0, 1)).transpose(0, 1)  # (samples, 1)
         arcs = window.arcs.gather(1, picked).transpose(0, 1)  # (1, samples)
-        state = process.step(batch, state, arcs, capacity_mask=capacity_mask)
+        state = env.step(batch, state, arcs, capacity_mask=capacity_mask)
         chosen.append(arcs)
     if not chosen:
         return state.previous.new_zeros(1, samples, 0)
@@ -102,7 +120,7 @@ def windowed_rollout(
 
 
 class Window(NamedTuple):
-    """What the model sees of one instance, every copy through a window of its own.
+    """What the model sees of one instance; every sample has a window of its own.
 
     Parameters
     ----------
@@ -110,9 +128,9 @@ class Window(NamedTuple):
         Arcs of the instance, (samples, arcs of the window); 0 for padding. The depot comes
         first, then the arc chosen last, then the tasks, two directions each.
     batch
-        The window as a batch of `samples` instances, its places being its arcs.
+        Window as a batch of `samples` instances; the places are the arcs.
     state
-        Where the plans stand, (samples, 1, ...).
+        State of the plans, (samples, 1, ...).
     """
 
     arcs: Tensor
@@ -159,17 +177,17 @@ def look(batch: ArcBatch, state: State, tasks: int) -> Window:
 
 
 def window_scale(batch: ArcBatch, tasks: int) -> Tensor:
-    """Give the mean driving cost between the arcs of a typical window, (1,).
+    """Return the mean driving cost between the arcs of a typical window, (1,).
 
-    A model was trained on lengths divided by the mean of a whole, smaller instance; this
-    is the number for which windows look like that. It is taken over windows of unserved
-    tasks around arcs spread evenly over the instance, and one for all of them. Where all
-    driving is free it is as in `features`.
+    A model was trained on lengths divided by the mean of a whole, smaller instance; this is
+    the scale for which windows look like that. It is the mean over windows of unserved
+    tasks around arcs spread evenly over the instance. Where all driving is free, the mean
+    service cost, as in `ArcBatch`.
     """
     real = batch.real[0]
     count = int(real.sum())
     places = torch.linspace(1, count - 1, min(NUM_SAMPLES, count - 1)).long()
-    unserved = process.reset(batch).unserved[0].expand(len(places), -1)
+    unserved = env.reset(batch).unserved[0].expand(len(places), -1)
     middle = batch.end[0, places.to(real.device)]
     first, found = _nearest(batch, middle, unserved, min(tasks, int(batch.num_tasks)))
     arcs = torch.cat([first, batch.inverse[0, first]], dim=1)  # (samples, 2 tasks)
@@ -181,12 +199,12 @@ def window_scale(batch: ArcBatch, tasks: int) -> Tensor:
 
 
 def with_scale(batch: ArcBatch, scale: Tensor) -> ArcBatch:
-    """Give the same instances with another unit of length, (batch,)."""
+    """Return the same instances with another unit of length, (batch,)."""
     ratio = (batch.scale / scale)[:, None, None]
-    is_depot, cost, demand, mds = batch.features.split_with_sizes(
-        [1, 1, 1, batch.features.shape[2] - NUM_PLAIN], dim=2
+    is_depot, cost, others, mds = batch.features.split_with_sizes(
+        [1, 1, NUM_PLAIN - 2, batch.features.shape[2] - NUM_PLAIN], dim=2
     )
-    features = torch.cat([is_depot, cost * ratio, demand, mds * ratio], dim=2)
+    features = torch.cat([is_depot, cost * ratio, others, mds * ratio], dim=2)
     return replace(batch, features=features, scale=scale)
 
 
@@ -195,10 +213,9 @@ def _nearest(
 ) -> tuple[Tensor, Tensor]:
     """Find the unserved tasks nearest to some places.
 
-    Gives one arc of each, (rows, tasks), and which of them are any, (rows, tasks).
+    Returns one arc of each, (rows, tasks), and which of them exist, (rows, tasks).
     """
-    inverse = batch.inverse[0]
-    once = inverse >= torch.arange(len(inverse), device=inverse.device)
+    inverse, once = batch.inverse[0], batch.task_arcs[0]
     drive = batch.distance[0, places.long()][:, batch.start[0].long()].float()
     drive = torch.minimum(drive, drive[:, inverse])  # (rows, arcs)
     drive = drive.masked_fill(~(unserved & once), math.inf)
@@ -207,15 +224,15 @@ def _nearest(
 
 
 def _costs(batch: ArcBatch, arcs: Tensor) -> Tensor:
-    """Driving costs from each of (rows, arcs) to each other, (rows, arcs, arcs)."""
+    """Return the driving costs between (rows, arcs), (rows, arcs, arcs)."""
     ends, starts = batch.end[0, arcs].long(), batch.start[0, arcs].long()
     return batch.distance[0, ends[:, :, None], starts[:, None, :]]
 
 
 def centred(features: Tensor, real: Tensor) -> Tensor:
-    """Turn the MDS coordinates as classical scaling of the window alone would have them.
+    """Return features whose MDS coordinates are those of the window alone.
 
-    Centred, and the axes by falling variance: that is what a model was trained on. The
+    Centred, and the axes by descending variance: that is what a model was trained on. The
     depot, which may be far off, does not count.
     """
     plain, mds = features[..., :NUM_PLAIN], features[..., NUM_PLAIN:]

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from arcfleet.neural.model import Inputs
     from arcfleet.neural.train.config import PretrainConfig
     from arcfleet.neural.train.loop import TrainingProgress
+    from arcfleet.paper.model import Inputs
     from arcfleet.paper.rows import Row
     from arcfleet.paper.series import Series
 
@@ -32,7 +32,6 @@ INPUT_LABELS = {
     "mds": "MDS",
     "gat": "GAT",
     "mds+gat": "MDS + GAT",
-    "mds+gat+skip": "MDS + GAT + skip (ours)",
 }
 
 
@@ -113,8 +112,13 @@ def train_ablation(
     from arcfleet.neural.checkpoint import require_packages
 
     require_packages("training")
-    from arcfleet.neural.train.config import FinetuneConfig, config_from, config_of
-    from arcfleet.neural.train.finetune import finetune, require_one_process
+    from arcfleet.neural.train.config import (
+        FinetuneConfig,
+        PretrainConfig,
+        changed,
+        config_from,
+    )
+    from arcfleet.neural.train.finetune import finetune
     from arcfleet.neural.train.pretrain import pretrain
 
     # All that can be wrong is found before the first of many runs.
@@ -141,12 +145,11 @@ def train_ablation(
         open_labels(labels_path(path), Dataset.open(path))
     _require_end("pretrain", pretraining)
     _require_end("finetune", finetuning)
-    first_config = config_from(pretraining)
-    later_config = config_of(FinetuneConfig, finetuning)
-    require_one_process(later_config)
-    sizes = {
-        name: replace(first_config.model, inputs=cast("Inputs", name)) for name in inputs
-    }
+    published = {"type": "daam-paper", **pretraining.get("model", {})}
+    first_config = config_from(PretrainConfig, {**pretraining, "model": published})
+    first_sizes: Any = first_config.model
+    later_config = config_from(FinetuneConfig, finetuning)
+    sizes = {name: replace(first_sizes, inputs=cast("Inputs", name)) for name in inputs}
     for name in inputs:
         _require_same_start(folder / name, scales, first_config)
 
@@ -155,7 +158,7 @@ def train_ablation(
         start = folder / name / "pretrain"
         trained = pretrain(
             start,
-            replace(first_config, model=sizes[name]),
+            changed(first_config, model=sizes[name]),
             data=[scales[first]],
             validation=[checks[first]],
             device=device,
@@ -168,7 +171,7 @@ def train_ablation(
             out = folder / name / scale
             trained = finetune(
                 out,
-                replace(later_config, model=sizes[name]),
+                changed(later_config, model=sizes[name]),
                 init=start / "model.safetensors",
                 data=[path],
                 validation=[checks[scale]],
@@ -221,7 +224,7 @@ def _require_same_start(
         return
     start = folder / "pretrain"
     saved = saved_settings(start)
-    if (saved.get("steps"), saved.get("minutes")) != (config.steps, config.minutes):
+    if (saved.get("steps"), saved.get("minutes")) != (config.run.steps, config.run.minutes):
         raise FileError(
             start,
             "expected the same steps and minutes of pre-training as before, since runs of "

@@ -6,7 +6,7 @@ import warnings
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple
 
 from arcfleet.bench.store import commit, machine
 from arcfleet.datasets import Dataset
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
     from arcfleet.instance import Instance
     from arcfleet.neural.solver import LoadedModel
-    from arcfleet.neural.strategies import Decoding
     from arcfleet.paper.rows import ModelFiles, Row
     from arcfleet.paper.sets import TestSet
     from arcfleet.search import ProgressCallback
@@ -164,7 +163,7 @@ def decode_chunk(
 
     Samples of each instance are drawn by its own child seed.
     """
-    from arcfleet.neural.strategies import decode_dataset
+    from arcfleet.neural.evaluation import decode_dataset
 
     settings = dict(measurement.row.settings)
     dataset = measurement.test_set.dataset
@@ -172,7 +171,7 @@ def decode_chunk(
         loaded,
         dataset,
         len(part),
-        cast("Decoding", measurement.row.kind.method),
+        measurement.row.kind.method,
         first=part.start,
         samples=int(settings.get("samples", 1)),
         temperature=settings.get("temperature"),
@@ -434,9 +433,9 @@ class _Work:
             return _ALONE_CHUNK
         if measurement.row.kind.chunk:
             return measurement.row.kind.chunk
-        from arcfleet.neural.strategies import USUAL_BATCH
+        from arcfleet.neural.evaluation import DEFAULT_BATCH
 
-        size = self.batch_size or USUAL_BATCH[device]
+        size = self.batch_size or DEFAULT_BATCH[device]
         return size if device == "cuda" else _CPU_BATCHES * size
 
     def searches(self, measurements: Sequence[Measurement]) -> None:

@@ -8,51 +8,137 @@ better, where the paper looks at the test set.
 
 from __future__ import annotations
 
-import copy
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 import torch
 
 from arcfleet.errors import OptionError
 from arcfleet.neural.env import State, step
-from arcfleet.neural.train.finetune import Finetuning, scaled
+from arcfleet.neural.model import DaamConfig
+from arcfleet.neural.train.config import (
+    OptimiserConfig,
+    RunConfig,
+    check_settings,
+    require_end,
+    setting,
+)
+from arcfleet.neural.train.finetune import PolicyGradientTrainer, batch_sizes, scaled
+from arcfleet.neural.train.loop import below
+from arcfleet.neural.train.run import run_training
 from arcfleet.neural.train.steps import (
     LearningForm,
-    clipped_loss,
     draw_choices,
     log_probabilities,
-    logits_of,
     states_at,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
     from torch import Tensor
 
     from arcfleet.neural.batch import ArcBatch
     from arcfleet.neural.decoding import FastPolicy
     from arcfleet.neural.train.data import InstanceSet, LabelledSet
-
+    from arcfleet.neural.train.loop import Trained
+    from arcfleet.neural.train.run import RunOptions
 
 #: With fewer pairs the quantile below is not exact, and the test hardly ever decides.
 LEAST_PAIRS = 4
-
 
 # 95 % of the standard normal distribution lie below.
 _NORMAL = 1.6448536269514722
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PpoConfig:
+    """Settings of PPO with a self-critical baseline.
+
+    Learning rate, temperature and clipping are the paper's; it does not state the others.
+
+    Parameters
+    ----------
+    model
+        Sizes of the model; their class says which model it is.
+    run
+        Settings of the run.
+    optimiser
+        Settings of the optimiser.
+    samples
+        Rollouts of the baseline sampled of each instance.
+    temperature
+        Temperature of the sampled rollouts.
+    epochs
+        Passes over the states of a step.
+    ratio_clip
+        Clipping of the probability ratio, epsilon of PPO-clip.
+    normalise_advantages
+        Normalisation of the advantages of a step to mean 0 and deviation 1. Not in the
+        paper: sampled rollouts are mostly worse than greedy ones, so without it nearly
+        every choice counts as bad.
+    baseline_steps
+        Steps between two tests of whether the policy beats the baseline.
+    flip_axes
+        Random signs of the MDS axes as an augmentation.
+    decision_steps
+        Decision steps sampled of each rollout.
+    tokens
+        Arcs of all states of an update. Larger instances have fewer states.
+    rollout_tokens
+        Arcs of all rollouts of a step. Larger instances have fewer rollouts.
+    """
+
+    model: DaamConfig = field(default_factory=DaamConfig)
+    run: RunConfig = field(default_factory=lambda: RunConfig(validations=4, log_steps=1))
+    optimiser: OptimiserConfig = field(
+        default_factory=lambda: OptimiserConfig(
+            learning_rate=1e-4, warm_up_steps=5, weight_decay=0.0, ema_decay=0.99
+        )
+    )
+    samples: int = setting(16, 1, 10**5)
+    temperature: float = setting(1.0, 1e-3, 10**3)
+    epochs: int = setting(3, 1, 10**4)
+    ratio_clip: float = setting(0.1, 1e-6, 1)
+    normalise_advantages: bool = setting(False)
+    baseline_steps: int = setting(10, 1, 10**9)
+    flip_axes: bool = setting(True)
+    decision_steps: int = setting(4, 1, 10**4)
+    tokens: int = setting(400_000, 1, 10**9)
+    rollout_tokens: int = setting(800_000, 1, 10**9)
+
+    def __post_init__(self) -> None:
+        """Check every setting."""
+        check_settings(self)
+        require_end(self)
+
+
+def ppo(
+    out: Path | str,
+    config: PpoConfig,
+    *,
+    data: Sequence[Path | str],
+    init: Path | str,
+    **options: Unpack[RunOptions],
+) -> Trained:
+    """Train a model further by PPO, as `finetune` does by RLOO.
+
+    The validation sets decide when the policy replaces the baseline, so there must be some.
+    """
+    return run_training(PpoTrainer, out, config, data=data, init=init, **options)
+
+
 class Comparison(NamedTuple):
-    """Outcome of a test.
+    """Outcome of a paired test.
 
     Parameters
     ----------
     better
-        Whether the new costs are lower, by more than chance would make them.
+        True if the new costs are lower by more than chance would make them.
     gain
-        Mean of how much lower they are.
+        Mean difference, positive if the new costs are lower.
     """
 
     better: bool
@@ -60,7 +146,7 @@ class Comparison(NamedTuple):
 
 
 def compare_costs(old: Tensor, new: Tensor) -> Comparison:
-    """Compare costs of the same instances, both (instances,). Waits for the device."""
+    """Test costs of the same instances, both (instances,), pair by pair."""
     gains = (old - new).double()
     count = len(gains)
     mean, spread = gains.mean().item(), gains.std().item()
@@ -71,7 +157,7 @@ def compare_costs(old: Tensor, new: Tensor) -> Comparison:
 
 
 def t_quantile(freedom: int) -> float:
-    """Give what 95 % of Student's t distribution lie below; from 3 degrees of freedom.
+    """Compute the 95 % quantile of Student's t distribution, from 3 degrees of freedom.
 
     The Cornish-Fisher expansion (Abramowitz and Stegun 26.7.5); at 3 degrees of freedom it
     is 0.05 % too small, from then on ever closer.
@@ -87,20 +173,41 @@ def t_quantile(freedom: int) -> float:
     return math.fsum(term / float(freedom) ** power for power, term in enumerate(terms))
 
 
+def clipped_loss(
+    log_probability: Tensor, old: Tensor, advantage: Tensor, weight: Tensor, clip: float
+) -> Tensor:
+    """Compute the loss of PPO-clip (Schulman et al. 2017), as the paper has it.
+
+    Parameters
+    ----------
+    log_probability
+        Log-probabilities of the choices, with a gradient.
+    old
+        Their log-probabilities under the policy that sampled them.
+    advantage, weight
+        Advantage and weight of each choice.
+    clip
+        Distance from 1 at which the ratio of probabilities is clipped.
+    """
+    ratio = (log_probability - old).exp()
+    bounded = ratio.clamp(1 - clip, 1 + clip)
+    return -(weight * torch.minimum(ratio * advantage, bounded * advantage)).mean()
+
+
 class Decisions(NamedTuple):
-    """Decisions to learn from; all of shape (batch, copies, ...).
+    """Decisions to learn from; all of shape (batch, samples, ...).
 
     Parameters
     ----------
     state, choice
-        Where plans of the baseline stood, and what they chose.
+        States of the baseline's rollouts, and their choices.
     old
         Log-probability of the choice under the baseline.
     advantage
-        How much cheaper the policy's rollout is that starts with the choice than the
-        baseline's greedy one from the same state, in the instance's scale.
+        Saving of the policy's rollout that starts with the choice over the baseline's
+        greedy one from the same state, in the instance's scale.
     weight
-        Decisions of its plan, over the mean of all plans.
+        Number of decisions of the rollout, over the mean of all rollouts.
     """
 
     state: State
@@ -110,62 +217,63 @@ class Decisions(NamedTuple):
     weight: Tensor
 
     def rows(self, rows: Tensor) -> Decisions:
-        """Give those of some instances."""
+        """Return those of some instances."""
         state = State(*(tensor[rows] for tensor in self.state))
         return Decisions(state, *(tensor[rows] for tensor in self[1:]))
 
 
-class Proximal(Finetuning):
-    """The objective "ppo"."""
+class PpoTrainer(PolicyGradientTrainer[PpoConfig]):
+    """A run of PPO with a self-critical baseline."""
+
+    phase = "ppo"
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
-        baseline = copy.deepcopy(self.learner.working).requires_grad_(False).eval()
-        self.baseline = self.fast(baseline)
+        self.baseline = self.decoding_form(self.reference_form())
 
     @classmethod
     def require_validation(cls, validation: Sequence[LabelledSet]) -> None:
-        """Raise OptionError unless there are instances to judge the baseline by."""
+        """Raise OptionError unless there are enough instances for the paired test."""
         count = sum(len(labelled) for labelled in validation)
         if count < LEAST_PAIRS:
             raise OptionError(
                 f"expected at least {LEAST_PAIRS} instances to validate on, which decide "
-                f"when ppo replaces its baseline, got {count}: give --validation"
+                f"when PPO replaces its baseline, got {count}: give validation sets"
             )
 
-    def learn(self, rate: float) -> None:
-        """Collect decisions of the baseline and learn what they were worth."""
+    def train_step(self, rate: float) -> None:
+        """Collect decisions of the baseline and learn from their advantages."""
         config = self.config
-        data = self.sets[self.draw_set()]
-        states = config.copies * config.moments
-        count, part = config.instances(data.batch.num_arcs, states, len(data))
-        _, batch = self.draw_instances(data, count)
+        data = self.data[self.draw_set()]
+        states = config.samples * config.decision_steps
+        count, part = batch_sizes(config, data.batch.num_arcs, states, len(data))
+        batch = self.draw_instances(data, count)
         decisions = self.collect(batch, data, part)
         for _ in range(config.epochs):
             order = torch.randperm(count, device=self.device, generator=self.generator)
             for rows in order.view(-1, part):
                 state, choice, old, advantage, weight = decisions.rows(rows)
-                some = batch.select(rows)
-                logits = logits_of(self.form, some, state, padded=not data.full)
+                logits = self.form.logits(batch.select(rows), state, padded=not data.full)
                 chosen = log_probabilities(logits, choice, config.temperature)
                 loss = clipped_loss(chosen, old, advantage, weight, config.ratio_clip)
                 self.learner.update(loss, rate)
-                self.window.add(choice.numel(), loss=loss.detach())
+                self.metrics.add(choice.numel(), loss=loss.detach())
         if (self.step + 1) % config.baseline_steps == 0:
-            self._challenge()
+            self._test_baseline()
 
     def collect(self, batch: ArcBatch, data: InstanceSet, part: int) -> Decisions:
-        """Draw decisions of the baseline's plans, and say what they were worth."""
+        """Sample decisions of the baseline and compute their advantages."""
         config = self.config
-        plans = self.sampled(self.baseline, batch, config.copies)
-        moments, count = draw_choices(plans.arcs, config.moments, self.generator)
-        state, choice = states_at(batch, plans.arcs, moments)
+        rollout = self.sample(self.baseline, batch, config.samples)
+        drawn, count = draw_choices(rollout.arcs, config.decision_steps, self.generator)
+        state, choice = states_at(batch, rollout.arcs, drawn)
         advantage = self.advantages(batch, state, choice)
-        choices = count.double()
-        weight = (choices / choices.mean()).repeat_interleave(config.moments, dim=1)
+        weight = (count.double() / count.double().mean()).repeat_interleave(
+            config.decision_steps, dim=1
+        )
         old = torch.cat(list(self._old(batch, state, choice, data, part)))
-        self.window.add(0, advantage=advantage.mean())
-        if config.standardise:
+        self.metrics.add(0, advantage=advantage.mean())
+        if config.normalise_advantages:
             spread = advantage.std(correction=0).clamp(min=1e-6)
             advantage = (advantage - advantage.mean()) / spread
         return Decisions(state, choice, old, advantage, weight.to(old))
@@ -173,41 +281,35 @@ class Proximal(Finetuning):
     def advantages(self, batch: ArcBatch, state: State, choice: Tensor) -> Tensor:
         """Compare the policy's rollouts from choices with the baseline's greedy ones."""
         after = step(batch, state, choice)
-        own = self.sampled(self.policy, batch, choice.shape[1], first=after)
-        driven = torch.cat([choice[..., None], own.arcs], dim=-1)  # it starts with it
-        usual = self.greedily(self.baseline, batch, first=state)
-        cost = batch.deadheads(driven, before=state.previous)
+        sampled = self.sample(self.policy, batch, choice.shape[1], initial=after)
+        own = torch.cat([choice[..., None], sampled.arcs], dim=-1)  # it starts with it
+        usual = self.greedy(self.baseline, batch, initial=state)
+        cost = batch.deadheads(own, before=state.previous)
         usual_cost = batch.deadheads(usual.arcs, before=state.previous)
         return scaled(batch, usual_cost - cost)
 
     def extra_tensors(self) -> dict[str, Tensor]:
-        """Give the baseline's weights."""
+        """Return the baseline's weights."""
         weights = self.baseline.model.state_dict()
         return {f"baseline.{name}": t.cpu().clone() for name, t in weights.items()}
 
     def restore_extra(self, tensors: dict[str, Tensor]) -> None:
-        """Take over the baseline's weights."""
-        names = [name for name in tensors if name.startswith("baseline.")]
-        self.baseline.model.load_state_dict(
-            {name.removeprefix("baseline."): tensors[name] for name in names}
-        )
+        """Restore the baseline's weights."""
+        self.baseline.model.load_state_dict(below(tensors, "baseline."))
 
     @torch.no_grad()
     def _old(
         self, batch: ArcBatch, state: State, choice: Tensor, data: InstanceSet, part: int
     ) -> Iterator[Tensor]:
+        form = LearningForm(self.baseline.model)
         for rows in torch.arange(len(batch), device=self.device).view(-1, part):
-            logits = logits_of(
-                LearningForm(self.baseline.model),
-                batch.select(rows),
-                State(*(tensor[rows] for tensor in state)),
-                padded=not data.full,
-            )
+            here = State(*(tensor[rows] for tensor in state))
+            logits = form.logits(batch.select(rows), here, padded=not data.full)
             yield log_probabilities(logits, choice[rows], self.config.temperature)
 
-    def _challenge(self) -> None:
-        """Put the policy in the baseline's place if it is better on the validation sets."""
-        old, new = (self._judge(policy) for policy in (self.baseline, self.policy))
+    def _test_baseline(self) -> None:
+        """Replace the baseline by the policy if that is better on the validation sets."""
+        old, new = (self._greedy_costs(policy) for policy in (self.baseline, self.policy))
         outcome = compare_costs(old, new)
         if outcome.better:
             self.baseline.model.load_state_dict(self.learner.working.state_dict())
@@ -219,9 +321,9 @@ class Proximal(Finetuning):
             }
         )
 
-    def _judge(self, policy: FastPolicy) -> Tensor:
+    def _greedy_costs(self, policy: FastPolicy) -> Tensor:
         costs = []
         for labelled in self.validation:
-            plans = self.greedily(policy, labelled.batch)
-            costs.append(scaled(labelled.batch, labelled.batch.deadheads(plans.arcs))[:, 0])
+            arcs = self.greedy(policy, labelled.batch).arcs
+            costs.append(scaled(labelled.batch, labelled.batch.deadheads(arcs))[:, 0])
         return torch.cat(costs)

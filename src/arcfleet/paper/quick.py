@@ -31,8 +31,8 @@ TINY_TRAINING = """\
 steps = {steps}
 tokens = 2000
 rollout_tokens = 2000
-copies = 2
-moments = 2
+samples = 2
+decision_steps = 2
 validations = 2
 log_steps = 1
 [model]
@@ -42,7 +42,7 @@ heads = 2
 feed_forward = 16
 """
 
-_ONLY_FINETUNING = ("rollout_tokens", "copies")
+_ONLY_FINETUNING = ("rollout_tokens", "samples")
 
 
 class QuickFiles(NamedTuple):
@@ -107,7 +107,7 @@ def _make_models(
     """Train a model of each kind for a few steps; a run that was stopped goes on."""
     import tomllib
 
-    from arcfleet.neural.train.config import FinetuneConfig, config_from, config_of
+    from arcfleet.neural.train.config import FinetuneConfig, PretrainConfig, config_from
     from arcfleet.neural.train.finetune import finetune
     from arcfleet.neural.train.pretrain import pretrain
     from arcfleet.paper.baselines.train import TRAININGS, train_baseline
@@ -127,7 +127,7 @@ def _make_models(
         "daam-sl",
         pretrain(
             folder / "daam-sl",
-            config_from(settings),
+            config_from(PretrainConfig, settings),
             data=[data],
             device="cpu",
             resume=is_begun("daam-sl"),
@@ -138,7 +138,7 @@ def _make_models(
         "daam",
         finetune(
             folder / "daam",
-            config_of(FinetuneConfig, settings),
+            config_from(FinetuneConfig, settings),
             init=models["daam-sl"],
             data=[data],
             device="cpu",
@@ -147,7 +147,7 @@ def _make_models(
     )
     settings = {"steps": 2, "tokens": 2000, "model": {"width": 16}}
     for name, training in TRAININGS.items():
-        config = config_of(training, settings)
+        config = config_from(training, settings)
         run, resume = folder / name, is_begun(name)
         keep(name, train_baseline(run, config, data=[data], device="cpu", resume=resume))
     return models

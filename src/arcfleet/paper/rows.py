@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Literal
 from arcfleet.errors import FileError, OptionError
 from arcfleet.methods import METHODS
 from arcfleet.neural.checkpoint import shipped_model
+from arcfleet.paper.strategies import BEAMS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -72,8 +73,7 @@ class ModelFiles:
         found = self.given.get((model, scale)) or self.given.get((model, None))
         if found is not None:
             return found
-        shipped = shipped_model(model)
-        return shipped if shipped.is_file() else None
+        return shipped_model(model)
 
     def checksum(self, path: Path) -> str:
         """Give the SHA-256 of a model file."""
@@ -113,7 +113,7 @@ class ModelFiles:
         from arcfleet.neural.checkpoint import require_packages
 
         require_packages("decoding with a model")
-        from arcfleet.neural.strategies import device_name
+        from arcfleet.neural.evaluation import device_name
 
         return device_name(self.device)
 
@@ -233,13 +233,13 @@ def _search(name: str, label: str, iterations: int, chunk: int) -> RowType:
 
 
 def _decoding(
-    name: str, label: str, model: str, decoding: str = "greedy", samples: int = 0
+    name: str, label: str, model: str, strategy: str = "as-decoded", samples: int = 0
 ) -> RowType:
     return RowType(
         name=name,
         label=label,
         kind="decoding",
-        method=decoding,
+        method=strategy,
         model=model,
         model_kind=model if model in ("s2v-dqn", "vrp-dl") else "daam",
         unit="samples" if samples else "",
@@ -260,14 +260,12 @@ ROW_TYPES: dict[str, RowType] = {
         _decoding("vrp-dl", "VRP-DL", "vrp-dl"),
         _decoding("daam-sl", "DaAM SL", "daam-sl"),
         _decoding("daam-sl-rl", "DaAM SL+RL", "daam"),
-        _decoding("daam-po", "DaAM + PO", "daam", "recipe"),
+        _decoding("daam-po", "DaAM + PO", "daam", BEAMS.name),
         _search("maens", "MAENS", METHODS["maens"].default_stop.iterations or 1, 2),
-        _decoding(
-            "daam-directions", "DaAM (PO with directions)", "daam", "greedy-optimised"
-        ),
-        _decoding("daam-views", "DaAM (four views)", "daam", "views"),
-        _decoding("sample", "DaAM", "daam", "sample", samples=32),
-        _decoding("redraw", "DaAM", "daam", "redraw", samples=32),
+        _decoding("daam-directions", "DaAM (PO with directions)", "daam", "greedy"),
+        _decoding("daam-views", "DaAM (four views)", "daam", "augmented"),
+        _decoding("sample", "DaAM", "daam", "sampling", samples=32),
+        _decoding("redraw", "DaAM", "daam", "neural-lns", samples=32),
         _search("ruin-recreate", "ruin and recreate", 10_000, 10),
         RowType(
             name="hybrid",
@@ -388,7 +386,7 @@ def _parse(text: str, seed: int, temperature: float | None) -> Row:
     label = kind.label
     if kind.unit == "samples":
         heat = f" at {settings['temperature']:g}" if "temperature" in settings else ""
-        anew = ", routes redrawn" if kind.method == "redraw" else ""
+        anew = ", routes redrawn" if kind.method == "neural-lns" else ""
         label += f" (best of {count}{heat}{anew})"
     elif count != kind.number:
         label += f" ({count:,} {kind.unit})"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from arcfleet.bench.store import LineFile, commit, machine
 from arcfleet.errors import ArcfleetError, OptionError, SolutionError
 from arcfleet.instance.files import read
-from arcfleet.methods import chosen_stop, find_method, solve
+from arcfleet.methods import find_method, solve
 from arcfleet.network import Network
 from arcfleet.paper.report import Drawing, Report, Section, seconds_text
 from arcfleet.report.plot import ScenePlans, draw_scenes
@@ -213,7 +213,7 @@ def solve_scenes(
     for instance, checksum in scenes:
         for text in methods:
             method, iterations, stop = _method(text)
-            kind = find_method(method).kind
+            kind = find_method(method).model_type
             key = SceneKey(
                 scene_sha256=checksum,
                 method=method,
@@ -254,7 +254,7 @@ def solve_scenes(
 
     tell()
     for job in learned:
-        kind = find_method(job.key.method).kind or ""
+        kind = find_method(job.key.method).model_type or ""
         keep(job, _solve(job, None, (loaded or {})[kind]))
     run_tasks(
         _solve_job,
@@ -308,7 +308,7 @@ def _method(text: str) -> tuple[str, int | None, Stop]:
     name, _, number = text.strip().partition("=")
     method = find_method(name)
     if not number:
-        return method.name, None, chosen_stop(method, None)
+        return method.name, None, method.default_stop
     if not (number.isascii() and number.isdigit() and int(number)):
         raise OptionError(f"expected a method as NAME=ITERATIONS, got {text!r}")
     return method.name, int(number), Stop(iterations=int(number))

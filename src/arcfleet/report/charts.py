@@ -44,7 +44,7 @@ _LINES = {False: "solid line:", True: "dashed line:"}
 _NEAR = 0.3
 _LEAST = 0.05
 _ROW_INCHES = 0.36
-_LEAST_HEIGHT = 2.3  # inches: room for the words beside the colours
+_LEAST_HEIGHT = 2.3  # inches: space for the words beside the colours
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,11 +54,11 @@ class Line:
     Parameters
     ----------
     label
-        For the legend.
+        Label in the legend.
     x, y
-        Its points.
+        Points of the line.
     widths
-        How far error bars reach to both sides; empty for none.
+        Half-widths of the error bars; empty for none.
     dashed
         Whether it is drawn dashed, with open marks.
     """
@@ -77,9 +77,9 @@ class Panel:
     Parameters
     ----------
     title, x_label, y_label
-        Its words, with units.
+        Title and axis labels, with units.
     lines
-        What is drawn.
+        Lines to draw.
     ticks
         Names of the places 0, 1, 2, ... on the x axis; empty for numbers.
     log_y
@@ -150,7 +150,7 @@ def add_caption(figure: Figure, caption: str, inches: float = PAGE_INCHES) -> No
 
 
 def set_gap_axis(axes: Axes, gaps: Sequence[float]) -> None:
-    """Let the y axis be even up to 1 %, and logarithmic where differences matter less."""
+    """Scale the y axis linearly up to 1 %, and logarithmically above."""
     axes.set_yscale("symlog", linthresh=1.0)
     highest = 1.3 * max(1.0, *gaps)
     axes.set_yticks([tick for tick in _GAP_TICKS if tick <= highest])
@@ -228,11 +228,11 @@ class Curve:
     Parameters
     ----------
     label
-        For the legend.
+        Label in the legend.
     seconds
-        Rising, above 0.
+        Times, rising, above 0.
     gap_percent
-        At each of them.
+        Mean gap at each of these times.
     """
 
     label: str
@@ -294,11 +294,11 @@ class Point(NamedTuple):
     Parameters
     ----------
     label
-        For the legend.
+        Label in the legend.
     seconds
-        Per instance.
+        Seconds per instance.
     gap_percent, half_width
-        Mean gap, and how far its confidence interval reaches to both sides.
+        Mean gap, and half-width of its confidence interval.
     on_gpu
         Whether a GPU was used.
     is_best
@@ -395,7 +395,7 @@ def draw_pareto(
 
 
 def _neighbours(points: Sequence[Point]) -> list[list[Point]]:
-    """Give points in groups whose marks overlap, so that one text names them all."""
+    """Return points in groups whose marks overlap, so that one text names them all."""
     groups: list[list[Point]] = []
     for point in sorted(points, key=lambda point: point.seconds, reverse=True):
         for group in groups:
@@ -451,15 +451,15 @@ def draw_heat(
     Parameters
     ----------
     values
-        By row and column; None leaves a square empty.
+        Numbers by row and column; None leaves a square empty.
     path
         The file.
     rows, columns
-        Their names.
+        Names of the rows and columns.
     x_label, y_label, value_label
-        What columns, rows and colours mean.
+        Labels of the axes and of the colours.
     caption
-        Below it, small.
+        Small text below the chart.
 
     Raises
     ------

@@ -29,20 +29,20 @@ _GRID = {"visible": True, "color": "#e3e6e8", "linewidth": 0.8}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatasetFigures:
-    """What is drawn of one data set.
+    """Statistics of one data set, and one of its instances.
 
     Parameters
     ----------
     label
-        For the legend.
+        Label in the legend.
     degrees
         Share of the nodes with 0, 1, 2, ... links; the last entry holds all above.
     lengths
-        Of all links, in metres.
+        Lengths of all links, in metres.
     nodes, links
         Number of nodes and of links of each instance.
     demands
-        Of all required links.
+        Demands of all required links.
     routes
         Least number of routes of each instance.
     places
@@ -50,9 +50,9 @@ class DatasetFigures:
     ends
         Positions of the nodes at the two ends of its links.
     required
-        Which of them must be served.
+        Whether each of them must be served.
     depot
-        Its depot.
+        Position of its depot.
     attribution
         Attribution of the map data; empty if none.
     """

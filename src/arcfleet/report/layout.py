@@ -44,7 +44,7 @@ def layout(instance: Instance) -> NDArray[np.float64]:
     Parameters
     ----------
     instance
-        The instance to draw.
+        Instance to draw.
 
     Returns
     -------
@@ -228,7 +228,7 @@ def _side_by_side(
 
 
 def link_shapes(instance: Instance, places: Places) -> list[Places]:
-    """Give every link a line from tail to head.
+    """Return the line of every link, from tail to head.
 
     The street's own geometry where there is one and the nodes lie at their coordinates;
     otherwise a straight line, with parallel links bent apart and loops as circles.
@@ -236,9 +236,9 @@ def link_shapes(instance: Instance, places: Places) -> list[Places]:
     Parameters
     ----------
     instance
-        Whose links.
+        Instance to draw.
     places
-        Where its nodes lie, as from `layout`.
+        Positions of its nodes, as from `layout`.
 
     Returns
     -------
@@ -316,7 +316,7 @@ def _loop(node: Places, direction: float, diameter: float) -> Places:
 def _directions_away(
     instance: Instance, places: Places, position: dict[int, int]
 ) -> NDArray[np.float64]:
-    """Angle per node that points away from its neighbours, where a loop finds room."""
+    """Angle per node that points away from its neighbours, with space for a loop."""
     towards = np.zeros_like(places)
     for link in instance.links:
         tail, head = position[link.tail], position[link.head]

@@ -42,11 +42,11 @@ def save_picture(figure: Figure, path: Path, *, dots_per_inch: int) -> None:
     Parameters
     ----------
     figure
-        What is drawn.
+        Figure to write.
     path
-        Where to write; the suffix chooses the format.
+        File to write; the suffix chooses the format.
     dots_per_inch
-        Of PNG files, and of what SVG and PDF files hold as dots.
+        Resolution of PNG files, and of images inside SVG and PDF files.
 
     Raises
     ------

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import numpy as np
 
 from arcfleet.errors import SolutionError
-from arcfleet.report.charts import PAGE_INCHES, add_caption
 from arcfleet.report.colours import DEPOT, route_colours
 from arcfleet.report.layout import Places, layout, link_shapes, middle, shifted
 from arcfleet.report.picture import check_plottable, save_picture
@@ -66,9 +65,9 @@ def plot(
     solution
         The plan; None draws the instance alone, with its required streets darker.
     path
-        Where to write; the suffix chooses among PNG, SVG and PDF.
+        File to write; the suffix chooses among PNG, SVG and PDF.
     title
-        Above the picture; by default name, cost and number of routes.
+        Title above the picture; by default name, cost and number of routes.
 
     Raises
     ------
@@ -99,11 +98,11 @@ def draw_plan(axes: Axes, instance: Instance, solution: Solution, title: str) ->
     Parameters
     ----------
     axes
-        Where; their place in the figure must be settled.
+        Axes to draw into; their position in the figure must be set.
     instance, solution
-        As `plot` takes them.
+        Instance and plan, as `plot` takes them.
     title
-        Above it.
+        Title above the axes.
 
     Raises
     ------
@@ -315,7 +314,7 @@ class _Picture:
     def _arrows(
         self, shapes: Sequence[Places], colour: str, size: float, layer: float
     ) -> None:
-        """Draw a triangle of `size` points in the middle of every line that has room."""
+        """Draw a triangle of `size` points in the middle of every long enough line."""
         from matplotlib.collections import PolyCollection
 
         triangles = []
@@ -363,7 +362,7 @@ class ScenePlans(NamedTuple):
     Parameters
     ----------
     name
-        Beside its row.
+        Name of the scene, beside its row.
     instance
         The scene.
     plans
@@ -389,6 +388,8 @@ def draw_scenes(scenes: Sequence[ScenePlans], path: Path, caption: str = "") -> 
     """
     check_plottable(path)
     from matplotlib.figure import Figure
+
+    from arcfleet.report.charts import PAGE_INCHES, add_caption
 
     columns = max(len(scene.plans) for scene in scenes)
     side = (PAGE_INCHES - _LEFT) / columns
@@ -432,12 +433,12 @@ def whole_axes(figure: Figure, instance: Instance) -> Axes:
 
 
 def fit(axes: Axes, points: Places) -> tuple[float, float]:
-    """Let axes show all points to scale; give the length of a typographic point on them.
+    """Set the limits of axes to show all points to scale.
 
     Returns
     -------
     point, inches
-        That length, and the width of the axes in inches.
+        Length of a typographic point in units of the axes, and their width in inches.
     """
     figure = axes.get_figure(root=True)
     assert figure is not None
@@ -453,7 +454,7 @@ def fit(axes: Axes, points: Places) -> tuple[float, float]:
 
 
 def _extent(points: Places) -> tuple[Places, Places]:
-    """Give the sides of a box around points, with a margin, and its centre."""
+    """Return the sides of a box around points, with a margin, and its centre."""
     low, high = points.min(axis=0), points.max(axis=0)
     extent = float((high - low).max()) or 1.0
     # A margin for arrows and shifted deadheads; the short side is padded to be readable.

@@ -66,7 +66,7 @@ def markdown_table(rows: Sequence[Sequence[object]], header: Sequence[str]) -> s
     Parameters
     ----------
     rows, header
-        As `table` takes them.
+        Rows and header, as `table` takes them.
     """
     lines = [header, ["---", *["---:"] * (len(header) - 1)], *rows]
     texts = (
@@ -95,9 +95,9 @@ def latex_table(
     Parameters
     ----------
     rows, header
-        As `table` takes them.
+        Rows and header, as `table` takes them.
     caption, label
-        Of the table.
+        Caption and label of the table.
     """
 
     def line(cells: Sequence[object]) -> str:

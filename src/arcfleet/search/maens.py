@@ -13,45 +13,39 @@ import time
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from arcfleet import _core
 from arcfleet._checks import check_whole_number
-from arcfleet.errors import OptionError, SolutionError
+from arcfleet.errors import OptionError
 from arcfleet.search.run import run_engine
-from arcfleet.solution.checker import check
-from arcfleet.solution.plan import to_plan
 
 if TYPE_CHECKING:
     from arcfleet.network import Network
-    from arcfleet.search.progress import ProgressCallback
     from arcfleet.search.result import Result
-    from arcfleet.search.stop import Stop
-    from arcfleet.solution import Solution
+    from arcfleet.search.run import RunContext
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MaensSettings:
-    """How the search goes about it; the defaults are the paper's.
+    """Parameters of MAENS; the defaults are the paper's.
 
     Parameters
     ----------
     population
-        Plans that survive a generation.
+        Number of plans that survive a generation.
     offspring
-        New plans in a generation, for each that survives.
+        Number of new plans in a generation, for each that survives.
     trials
-        Failed attempts in a row, at the start, to find a plan of another cost; after
-        these the population stays smaller.
+        Number of failed attempts in a row, at the start, to find a plan of another cost;
+        after these the population stays smaller.
     local_search_rate
         Share of offspring that are improved by local search.
     merge_pairs
-        Most pairs of routes that one step of merge-split looks at.
+        Largest number of pairs of routes that one step of merge-split evaluates.
     rank_by_cost_rate
         Share of comparisons by cost between plans that do not both keep the capacity.
     tries_per_offspring
-        Crossovers until one gives a plan of another cost than those at hand; after these
-        the generation does with one plan less.
+        Number of crossovers until one gives a plan of another cost than the present ones;
+        after these the generation has one plan less.
     """
 
     population: int = 30
@@ -74,46 +68,18 @@ class MaensSettings:
                 raise OptionError(f"expected {name} between 0 and 1, got {value!r}")
 
 
-def maens(
-    network: Network,
-    *,
-    method: str,
-    stop: Stop,
-    seed: int,
-    threads: int,
-    started: float,
-    progress: ProgressCallback | None,
-    start: Solution | None = None,
-    settings: MaensSettings | None = None,
-) -> Result:
+def maens(network: Network, context: RunContext) -> Result:
     """Run MAENS; the instance must have passed `diagnose`.
 
-    A plan given as `start` joins the first population.
+    A plan to warm-start from joins the first population.
     """
-    arcs = route_starts = np.zeros(0, dtype=np.int32)
-    if start is not None:
-        report = check(network.instance, start)
-        if not report.ok:
-            raise SolutionError(
-                f"expected a plan without faults to start from, got: {report.faults[0]}"
-            )
-        arcs, route_starts = to_plan(network, start)
+    arcs, route_starts = context.warm_start(network)
     engine_started = time.perf_counter()
     engine = _core.Maens(
         network.core,
-        **asdict(settings or MaensSettings()),
-        seed=seed,
+        **asdict(context.params or MaensSettings()),
+        seed=context.seed,
         arcs=arcs,
         route_starts=route_starts,
     )
-    return run_engine(
-        engine,
-        network,
-        method=method,
-        stop=stop,
-        seed=seed,
-        threads=threads,
-        started=started,
-        engine_started=engine_started,
-        progress=progress,
-    )
+    return run_engine(engine, network, context, engine_started=engine_started)

@@ -16,61 +16,79 @@ from arcfleet.search.run import run_engine
 
 if TYPE_CHECKING:
     from arcfleet.network import Network
-    from arcfleet.search.progress import ProgressCallback
     from arcfleet.search.result import Result
-    from arcfleet.search.stop import Stop
-    from arcfleet.solution import Solution
+    from arcfleet.search.run import RunContext
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PathScanningVariant:
-    """One member of the family.
+class PathScanningSettings:
+    """Parameters of path scanning, which tell its variants apart.
 
     Parameters
     ----------
     choice
-        How ties between equally near arcs are broken.
+        Rule that breaks ties between equally near arcs.
     trigger
-        When a route begins to refuse arcs.
+        Condition under which a route begins to refuse arcs.
     filter
-        Which arcs it then still accepts.
+        Rule for the arcs that it then still accepts.
     alpha
-        Mean demands that must still fit for a route not to be choosy.
-    plans
-        Plans to build where no stop rule is given.
+        Number of mean demands that must fit into the remaining capacity for a route to
+        accept any arc.
     """
 
     choice: _core.Choice
     trigger: _core.Trigger = _core.Trigger.never
     filter: _core.Filter = _core.Filter.ellipse
     alpha: float = 0.0
-    plans: int = 1000
 
+    def __post_init__(self) -> None:
+        """Check every setting."""
+        for name, enum in (
+            ("choice", _core.Choice),
+            ("trigger", _core.Trigger),
+            ("filter", _core.Filter),
+        ):
+            if not isinstance(getattr(self, name), enum):
+                known = ", ".join(enum.__members__)
+                raise OptionError(
+                    f"expected {name} to be one of {known}, got {getattr(self, name)!r}"
+                )
+        if (
+            isinstance(self.alpha, bool)
+            or not isinstance(self.alpha, int | float)
+            or not 0 <= self.alpha <= 1e6
+        ):
+            raise OptionError(f"expected alpha between 0 and 1e6, got {self.alpha!r}")
+
+
+#: Number of plans of "ps": one for each of the five rules.
+FIVE_RULES = 5
 
 #: Parameters of the published experiments (Arakaki and Usberti 2019).
 PATH_SCANNING_VARIANTS = {
-    "ps": PathScanningVariant(choice=_core.Choice.rules, plans=5),
-    "ps-random-rule": PathScanningVariant(choice=_core.Choice.random_rule),
-    "ps-random-arc": PathScanningVariant(choice=_core.Choice.random_arc),
-    "ps-ellipse": PathScanningVariant(
+    "ps": PathScanningSettings(choice=_core.Choice.rules),
+    "ps-random-rule": PathScanningSettings(choice=_core.Choice.random_rule),
+    "ps-random-arc": PathScanningSettings(choice=_core.Choice.random_arc),
+    "ps-ellipse": PathScanningSettings(
         choice=_core.Choice.random_arc,
         trigger=_core.Trigger.everywhere,
         filter=_core.Filter.ellipse,
         alpha=1.5,
     ),
-    "ps-efficiency": PathScanningVariant(
+    "ps-efficiency": PathScanningSettings(
         choice=_core.Choice.random_arc,
         trigger=_core.Trigger.nearby,
         filter=_core.Filter.efficiency,
         alpha=3.0,
     ),
-    "ps-alt1": PathScanningVariant(
+    "ps-alt1": PathScanningSettings(
         choice=_core.Choice.random_arc,
         trigger=_core.Trigger.everywhere,
         filter=_core.Filter.efficiency,
         alpha=3.0,
     ),
-    "ps-alt2": PathScanningVariant(
+    "ps-alt2": PathScanningSettings(
         choice=_core.Choice.random_arc,
         trigger=_core.Trigger.nearby,
         filter=_core.Filter.ellipse,
@@ -79,36 +97,17 @@ PATH_SCANNING_VARIANTS = {
 }
 
 
-def path_scanning(
-    network: Network,
-    *,
-    method: str,
-    stop: Stop,
-    seed: int,
-    threads: int,
-    started: float,
-    progress: ProgressCallback | None,
-    start: Solution | None = None,
-) -> Result:
-    """Run the variant named `method`; the instance must have passed `diagnose`."""
-    if start is not None:
-        raise OptionError(
-            f"expected a method that goes on from a plan, got {method!r}: "
-            "use 'ruin-recreate' or give no start"
-        )
-    variant = PATH_SCANNING_VARIANTS[method]
+def path_scanning(network: Network, context: RunContext) -> Result:
+    """Run the variant that the context names; the instance must have passed `diagnose`."""
+    context.refuse_warm_start()
+    settings = context.params or PATH_SCANNING_VARIANTS[context.method]
     engine_started = time.perf_counter()
     engine = _core.PathScanning(
-        network.core, variant.choice, variant.trigger, variant.filter, variant.alpha, seed
+        network.core,
+        settings.choice,
+        settings.trigger,
+        settings.filter,
+        settings.alpha,
+        context.seed,
     )
-    return run_engine(
-        engine,
-        network,
-        method=method,
-        stop=stop,
-        seed=seed,
-        threads=threads,
-        started=started,
-        engine_started=engine_started,
-        progress=progress,
-    )
+    return run_engine(engine, network, context, engine_started=engine_started)

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from arcfleet._checks import one_line
 
 if TYPE_CHECKING:
     from arcfleet.instance import Instance
+    from arcfleet.search.stop import StoppedBy
     from arcfleet.solution import Solution
-
-
-StoppedBy = Literal["seconds", "iterations", "stale_iterations", "target_cost", "interrupt"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,9 +20,9 @@ class Improvement:
     Parameters
     ----------
     seconds
-        Since the call of `solve`.
+        Time since the call of `solve`.
     iteration
-        Counted from 0.
+        Iteration that found it, counted from 0.
     cost
         Total cost of the plan.
     """
@@ -53,9 +51,9 @@ class Result:
     seconds
         Wall-clock time of the whole call.
     iterations
-        Iterations done.
+        Number of iterations.
     stopped_by
-        The limit that ended the search.
+        Reason for the end of the search: a limit of `Stop`, "stop rule" or "interrupt".
     history
         Each better plan, in the order found.
     """

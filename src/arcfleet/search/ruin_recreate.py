@@ -1,8 +1,9 @@
 """Ruin and recreate: the method for one hard instance.
 
-Strings of neighbouring tasks are taken out of the plan and put back greedily; simulated
+Strings of neighbouring tasks are removed from the plan and inserted greedily; simulated
 annealing decides what to keep (Christiaens and Vanden Berghe 2020). One iteration is one
-such step. The temperature falls over the iterations or the time that the stop rule gives.
+such step. The temperature falls over the iterations or the seconds of a `Stop`; with any
+other stop rule in cycles of a length that fits the number of tasks.
 
 With several threads as many chains run side by side and share what they find. The same
 seed, number of iterations and number of threads give the same plan.
@@ -14,44 +15,40 @@ import time
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from arcfleet import _core
-from arcfleet.errors import InstanceError, SolutionError
+from arcfleet.errors import InstanceError, OptionError
 from arcfleet.search.run import run_engine
-from arcfleet.solution.checker import check
-from arcfleet.solution.plan import to_plan
+from arcfleet.search.stop import Stop
 
 if TYPE_CHECKING:
     from arcfleet.network import Network
-    from arcfleet.search.progress import ProgressCallback
     from arcfleet.search.result import Result
-    from arcfleet.search.stop import Stop
-    from arcfleet.solution import Solution
+    from arcfleet.search.run import RunContext
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuinRecreateSettings:
-    """How the search goes about it; the defaults serve all sizes.
+    """Parameters of ruin-and-recreate; the defaults serve all sizes.
 
     Parameters
     ----------
     average_removed
-        Tasks taken out per iteration, on average.
+        Mean number of tasks that one iteration removes.
     longest_string
-        At most so many in a row from one route.
+        Largest number of tasks in a row that are removed from one route.
     split_rate, split_growth
-        Share of strings that leave a gap in their middle, and the chance that the gap
-        grows by one more task, again and again.
+        Share of strings that keep some tasks in their middle, and the probability that
+        these become one more, again and again.
     blink_rate
-        Share of places overlooked when a task is put back.
+        Share of positions that are overlooked when a task is inserted.
     first_temperature, last_temperature
-        In mean distances from a street's end to the three nearest others.
+        Temperatures, in mean distances from a street's end to the three nearest others.
     most_excess
-        Load above capacity allowed to a route on the way, as a share of the capacity.
+        Load above capacity allowed to a route during the search, as a share of the
+        capacity.
     target_fit
-        Share of plans on the way that keep the capacity; the price of excess load
-        follows it.
+        Share of plans during the search that keep the capacity; the penalty of excess
+        load is adapted to it.
     """
 
     average_removed: float = 10.0
@@ -64,43 +61,53 @@ class RuinRecreateSettings:
     most_excess: float = 0.15
     target_fit: float = 0.3
 
+    def __post_init__(self) -> None:
+        """Check every setting."""
+        for name, (least, most) in _RANGES.items():
+            value = getattr(self, name)
+            if (
+                isinstance(value, bool)
+                or not isinstance(value, int | float)
+                or not least <= value <= most
+            ):
+                raise OptionError(
+                    f"expected {name} between {least:g} and {most:g}, got {value!r}"
+                )
 
-def ruin_recreate(
-    network: Network,
-    *,
-    method: str,
-    stop: Stop,
-    seed: int,
-    threads: int,
-    started: float,
-    progress: ProgressCallback | None,
-    start: Solution | None = None,
-    settings: RuinRecreateSettings | None = None,
-) -> Result:
+
+_RANGES = {
+    "average_removed": (1.0, 1e6),
+    "longest_string": (1.0, 1e6),
+    "split_rate": (0.0, 1.0),
+    "split_growth": (0.0, 0.9999),
+    "blink_rate": (0.0, 0.9),
+    "first_temperature": (1e-9, 1e9),
+    "last_temperature": (1e-9, 1e9),
+    "most_excess": (0.0, 10.0),
+    "target_fit": (0.0, 1.0),
+}
+
+
+def ruin_recreate(network: Network, context: RunContext) -> Result:
     """Run ruin and recreate; the instance must have passed `diagnose`.
 
-    With `start` the search goes on from that plan, otherwise from one of path scanning.
+    It starts from the plan of the context, otherwise from one of path scanning.
     """
-    arcs = route_starts = np.zeros(0, dtype=np.int32)
-    if start is not None:
-        report = check(network.instance, start)
-        if not report.ok:
-            raise SolutionError(
-                f"expected a plan without faults to start from, got: {report.faults[0]}"
-            )
-        arcs, route_starts = to_plan(network, start)
+    arcs, route_starts = context.warm_start(network)
     engine_started = time.perf_counter()
-    seconds = 0.0
-    if stop.seconds is not None:
-        # Never 0, which would mean no limit.
-        seconds = max(1e-6, stop.seconds - (engine_started - started))
+    iterations, seconds = 0, 0.0
+    if isinstance(context.stop, Stop):
+        iterations = context.stop.iterations or 0
+        if context.stop.seconds is not None:
+            # Never 0, which would mean no limit.
+            seconds = max(1e-6, context.stop.seconds - (engine_started - context.started))
     try:
         engine = _core.RuinRecreate(
             network.core,
-            **asdict(settings or RuinRecreateSettings()),
-            seed=seed,
-            chains=threads,
-            horizon_iterations=stop.iterations or 0,
+            **asdict(context.params or RuinRecreateSettings()),
+            seed=context.seed,
+            chains=context.threads,
+            horizon_iterations=iterations,
             horizon_seconds=seconds,
             arcs=arcs,
             route_starts=route_starts,
@@ -111,14 +118,4 @@ def ruin_recreate(
             f"{_core.MAX_DISTANCE}, found more in instance {network.instance.name!r}: "
             "use a coarser unit of cost"
         ) from None
-    return run_engine(
-        engine,
-        network,
-        method=method,
-        stop=stop,
-        seed=seed,
-        threads=threads,
-        started=started,
-        engine_started=engine_started,
-        progress=progress,
-    )
+    return run_engine(engine, network, context, engine_started=engine_started)

@@ -1,27 +1,250 @@
-"""Runs a search engine until its stop rule is met, in slices short enough to watch it."""
+"""What a method is given, and how it runs until its stop rule ends it.
+
+A method is a function `run(network, context) -> Result`. One with an engine in C++ hands
+it to `run_engine`; one in Python offers its plans to an `Incumbent`.
+"""
 
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Protocol
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
-from arcfleet.errors import UnsolvableError
-from arcfleet.search.progress import Progress
-from arcfleet.search.result import Improvement, Result, StoppedBy
-from arcfleet.solution.plan import from_plan
+import numpy as np
+
+from arcfleet.errors import OptionError, SolutionError, UnsolvableError
+from arcfleet.search.result import Improvement, Result
+from arcfleet.search.stop import (
+    ANY_NUMBER,
+    Progress,
+    Stop,
+    iterations_left,
+    stopped_by,
+    time_limit,
+)
+from arcfleet.solution.checker import check
+from arcfleet.solution.plan import from_plan, to_plan
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from arcfleet.network import Network
-    from arcfleet.search.progress import ProgressCallback
-    from arcfleet.search.stop import Stop
+    from arcfleet.search.stop import ProgressCallback, StoppedBy, StopRule
+    from arcfleet.solution import Solution
     from arcfleet.solution.plan import IntArray
 
 # Between slices Python sees Ctrl-C, reports progress and looks at the clock.
 _SLICE_SECONDS = 0.04
 _FOREVER = 1e9
-_ANY_NUMBER = 2**62
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunContext:
+    """What a method is given beside the network.
+
+    Parameters
+    ----------
+    method
+        Name of the method.
+    stop
+        Stop rule.
+    seed
+        Seed of the random number generator.
+    threads
+        Number of threads.
+    started
+        `time.perf_counter()` at the call of `solve`.
+    progress
+        Callback, called several times a second; it may raise KeyboardInterrupt.
+    start
+        Plan to warm-start from.
+    params
+        Settings of the method, an instance of its dataclass; None if it has none.
+    model
+        Loaded model of a learned method; None for others.
+    """
+
+    method: str
+    stop: StopRule
+    seed: int = 0
+    threads: int = 1
+    started: float = field(default_factory=time.perf_counter)
+    progress: ProgressCallback | None = None
+    start: Solution | None = None
+    params: Any = None
+    model: Any = None
+
+    @property
+    def seconds(self) -> float:
+        """Time since the call of `solve`."""
+        return time.perf_counter() - self.started
+
+    def warm_start(self, network: Network) -> tuple[IntArray, IntArray]:
+        """Return the plan to warm-start from as arcs and route starts; empty if none.
+
+        Raises SolutionError if the checker finds a fault in it.
+        """
+        if self.start is None:
+            return np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.int32)
+        report = check(network.instance, self.start)
+        if not report.ok:
+            raise SolutionError(
+                f"expected a plan without faults to start from, got: {report.faults[0]}"
+            )
+        return to_plan(network, self.start)
+
+    def refuse_warm_start(self) -> None:
+        """Raise OptionError if there is a plan to warm-start from, which is of no use."""
+        if self.start is not None:
+            raise OptionError(
+                f"expected a method that goes on from a plan, got {self.method!r}: "
+                "use 'ruin-recreate' or give no start"
+            )
+
+    def report(self, progress: Progress) -> None:
+        """Call the progress callback, if there is one."""
+        if self.progress is not None:
+            self.progress(progress)
+
+    def no_plan(self, network: Network, iterations: int) -> UnsolvableError:
+        """Return the error for a search that found no plan within the fleet limit."""
+        return UnsolvableError(
+            f"found no plan with at most {network.instance.fleet_limit} routes for "
+            f"{network.instance.name!r} in {iterations} iterations of {self.method}: "
+            "give it more time, try another method or raise the fleet limit"
+        )
+
+    def result(
+        self,
+        network: Network,
+        solution: Solution,
+        *,
+        iterations: int,
+        stopped_by: StoppedBy,
+        history: Sequence[Improvement],
+    ) -> Result:
+        """Return the Result of this run.
+
+        Parameters
+        ----------
+        network
+            Network that was searched on.
+        solution
+            Best plan.
+        iterations
+            Number of iterations.
+        stopped_by
+            Reason for the end of the search.
+        history
+            Each better plan, in the order found.
+        """
+        return Result(
+            instance=network.instance,
+            method=self.method,
+            seed=self.seed,
+            threads=self.threads,
+            solution=solution,
+            seconds=self.seconds,
+            iterations=iterations,
+            stopped_by=stopped_by,
+            history=tuple(history),
+        )
+
+
+class Incumbent:
+    """The best plan of a search in Python, which also asks the stop rule.
+
+    As a context it ends at Ctrl-C, if there is a plan to return.
+
+    Parameters
+    ----------
+    network
+        Network that is searched on.
+    context
+        Context of the run.
+
+    Attributes
+    ----------
+    solution
+        Best plan so far; None while there is none.
+    stopped_by
+        Reason for the end of the search; None while it goes on.
+
+    Examples
+    --------
+    >>> with Incumbent(network, context) as best:   # doctest: +SKIP
+    ...     while best.stopped_by is None:
+    ...         best.offer(next_plan())
+    >>> return best.result()                        # doctest: +SKIP
+    """
+
+    def __init__(self, network: Network, context: RunContext) -> None:
+        self.network = network
+        self.context = context
+        self.solution: Solution | None = None
+        self.stopped_by: StoppedBy | None = None
+        self.iterations = 0
+        self._history: list[Improvement] = []
+        self._reported = 0.0
+
+    def __enter__(self) -> Self:
+        """Return itself."""
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> bool:
+        """End the search at Ctrl-C, if there is a plan to return."""
+        if kind is not KeyboardInterrupt or self.solution is None:
+            return False
+        self.stopped_by = "interrupt"
+        return True
+
+    @property
+    def progress(self) -> Progress:
+        """State of the search."""
+        best = self._history[-1].iteration if self._history else -1
+        return Progress(
+            seconds=self.context.seconds,
+            iterations=self.iterations,
+            cost=None if self.solution is None else self.solution.cost,
+            no_improvement=self.iterations - 1 - best,
+        )
+
+    def offer(self, solution: Solution | None) -> bool:
+        """Count an iteration, and keep its plan if it is the best so far.
+
+        Parameters
+        ----------
+        solution
+            Plan of this iteration; None if it found none within the fleet limit.
+
+        Returns
+        -------
+        Whether the search goes on.
+        """
+        best = self.solution
+        if solution is not None and (best is None or solution.cost < best.cost):
+            self.solution = solution
+            now = Improvement(self.context.seconds, self.iterations, solution.cost)
+            self._history.append(now)
+        self.iterations += 1
+        progress = self.progress
+        self.stopped_by = stopped_by(self.context.stop, progress)
+        if progress.seconds - self._reported >= _SLICE_SECONDS:
+            self._reported = progress.seconds
+            self.context.report(progress)
+        return self.stopped_by is None
+
+    def result(self) -> Result:
+        """Return the Result, or raise UnsolvableError if there is no plan."""
+        if self.solution is None:
+            raise self.context.no_plan(self.network, self.iterations)
+        return self.context.result(
+            self.network,
+            self.solution,
+            iterations=self.iterations,
+            stopped_by=self.stopped_by or "iterations",
+            history=self._history,
+        )
 
 
 class Engine(Protocol):
@@ -32,7 +255,7 @@ class Engine(Protocol):
 
     @property
     def iterations(self) -> int:
-        """Iterations done so far."""
+        """Number of iterations so far."""
 
     @property
     def has_plan(self) -> bool:
@@ -47,115 +270,74 @@ class Engine(Protocol):
         """Iteration that found it, from 0; -1 while there is none."""
 
     def best_plan(self) -> tuple[IntArray, IntArray]:
-        """Give the best plan as arcs and route starts."""
+        """Return the best plan as arcs and route starts."""
 
     def history(self) -> Sequence[tuple[float, int, int]]:
-        """Seconds since construction, iteration and cost of each improvement."""
+        """Return seconds since construction, iteration and cost of each improvement."""
 
 
 def run_engine(
-    engine: Engine,
-    network: Network,
-    *,
-    method: str,
-    stop: Stop,
-    seed: int,
-    threads: int,
-    started: float,
-    engine_started: float,
-    progress: ProgressCallback | None,
+    engine: Engine, network: Network, context: RunContext, *, engine_started: float
 ) -> Result:
-    """Run until `stop` is met and give the best plan found.
+    """Run an engine until the stop rule ends it, and return the best plan found.
 
     Parameters
     ----------
     engine
-        The search, not yet run.
+        Search, not yet run.
     network
-        What it searches on.
-    method, seed, threads
-        For the result; `threads` also for the engine.
-    stop
-        At least one limit that is certain to be met.
-    started, engine_started
-        `time.perf_counter()` when the caller asked, and when the engine was made.
-    progress
-        Called after each slice.
+        Network that it searches on.
+    context
+        Context of the run.
+    engine_started
+        `time.perf_counter()` when the engine was constructed.
     """
-    target = -1 if stop.target_cost is None else stop.target_cost
-    stopped_by: StoppedBy | None = None
+    rule, limit = context.stop, time_limit(context.stop)
+    target = -1
+    if isinstance(rule, Stop) and rule.target_cost is not None:
+        target = rule.target_cost
+    # A rule that does not tell how long it can wait is asked after every iteration; with
+    # several threads, which a single iteration would not pay for, after every slice.
+    unasked = 1 if context.threads == 1 else ANY_NUMBER
+    in_slices = unasked > 1 or hasattr(rule, "iterations_left")
+    reported = 0.0
+    ended_by: StoppedBy | None = None
     try:
         # The first iteration is made whatever the clock says: a plan is always returned.
         engine.run(1, _FOREVER, target, 1)
-        while (
-            stopped_by := _limit_met(engine, stop, time.perf_counter() - started)
-        ) is None:
-            left = _FOREVER
-            if stop.seconds is not None:
-                left = stop.seconds - (time.perf_counter() - started)
+        progress = _progress(engine, context)
+        while (ended_by := stopped_by(rule, progress)) is None:
+            left = _FOREVER if limit is None else limit - context.seconds
             engine.run(
-                _iterations_left(engine, stop),
+                iterations_left(rule, progress, unasked),
                 min(_SLICE_SECONDS, max(left, 0.0)),
                 target,
-                threads,
+                context.threads,
             )
-            if progress is not None:
-                progress(
-                    Progress(
-                        time.perf_counter() - started,
-                        engine.iterations,
-                        engine.best_cost if engine.has_plan else None,
-                    )
-                )
+            progress = _progress(engine, context)
+            if in_slices or progress.seconds - reported >= _SLICE_SECONDS:
+                reported = progress.seconds
+                context.report(progress)
     except KeyboardInterrupt:
         if not engine.has_plan:
             raise
-        stopped_by = "interrupt"
+        ended_by = "interrupt"
     if not engine.has_plan:
-        raise UnsolvableError(
-            f"found no plan with at most {network.instance.fleet_limit} routes for "
-            f"{network.instance.name!r} in {engine.iterations} iterations of {method}: "
-            "give it more time, try another method or raise the fleet limit"
-        )
-    solution = from_plan(network, *engine.best_plan())
-    offset = engine_started - started
-    return Result(
-        instance=network.instance,
-        method=method,
-        seed=seed,
-        threads=threads,
-        solution=solution,
-        seconds=time.perf_counter() - started,
+        raise context.no_plan(network, engine.iterations)
+    offset = engine_started - context.started
+    return context.result(
+        network,
+        from_plan(network, *engine.best_plan()),
         iterations=engine.iterations,
-        stopped_by=stopped_by,
-        history=tuple(Improvement(offset + s, i, c) for s, i, c in engine.history()),
+        stopped_by=ended_by,
+        history=[Improvement(offset + s, i, c) for s, i, c in engine.history()],
     )
 
 
-def _limit_met(engine: Engine, stop: Stop, seconds: float) -> StoppedBy | None:
-    if (
-        engine.has_plan
-        and stop.target_cost is not None
-        and engine.best_cost <= stop.target_cost
-    ):
-        return "target_cost"
-    if stop.iterations is not None and engine.iterations >= stop.iterations:
-        return "iterations"
-    if stop.stale_iterations is not None and _stale(engine) >= stop.stale_iterations:
-        return "stale_iterations"
-    if stop.seconds is not None and seconds >= stop.seconds:
-        return "seconds"
-    return None
-
-
-def _iterations_left(engine: Engine, stop: Stop) -> int:
-    left = _ANY_NUMBER
-    if stop.iterations is not None:
-        left = min(left, stop.iterations - engine.iterations)
-    if stop.stale_iterations is not None:
-        left = min(left, stop.stale_iterations - _stale(engine))
-    return left
-
-
-def _stale(engine: Engine) -> int:
-    return engine.iterations - 1 - engine.best_iteration
+def _progress(engine: Engine, context: RunContext) -> Progress:
+    return Progress(
+        seconds=context.seconds,
+        iterations=engine.iterations,
+        cost=engine.best_cost if engine.has_plan else None,
+        no_improvement=engine.iterations - 1 - engine.best_iteration,
+    )

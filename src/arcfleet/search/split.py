@@ -1,8 +1,8 @@
-"""The path optimiser: the best places to return to the depot, and the best directions.
+"""Split: the best places to return to the depot, and the best directions.
 
 Given an order of services, dynamic programming finds the cheapest way of cutting it into
-routes (Ulusoy 1985; Eq. 8 of the DaAM paper). The stronger form also chooses the direction
-of every service, the order being kept. Both are exact.
+routes (Ulusoy 1985; the path optimiser, Eq. 8 of the DaAM paper). The stronger form also
+chooses the direction of every service, the order being kept. Both are exact.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class SplitOrders:
     arcs
         The orders one after the other, directions as chosen.
     starts_route
-        For each arc whether a route starts with it.
+        Whether a route starts with each arc.
     costs
         Total cost of each order's plan; -1 where the fleet limit cannot be kept.
     """
@@ -58,17 +58,17 @@ def split_orders(
     Parameters
     ----------
     networks
-        What the orders are for.
+        Networks of the orders.
     network_of
-        For each order the position of its network.
+        Position of the network of each order.
     arcs
         The orders one after the other, without depot arcs.
     order_starts
-        Where each order starts in `arcs`, and the length of `arcs` as last entry.
+        Position in `arcs` where each order starts, and the length of `arcs` at the end.
     choose_directions
         Whether services may be turned round.
     threads
-        Threads to spread the orders over.
+        Number of threads.
     """
     try:
         out, starts_route, costs = _core.split_many(
@@ -100,16 +100,16 @@ class GatheredOrders:
         Cost of the service, of driving there from the depot, and back, each
         (directions, positions).
     drive
-        From the service before, by its direction and this one's,
+        Cost of driving from the service before, by its direction and this one's,
         (directions, directions, positions); not read where an order begins.
     demand
-        (positions,).
+        Demand of each service, (positions,).
     can_turn
         Whether the service may be turned round, (positions,); None with one direction.
     order_starts, order_lengths
         Position where each order starts, and its services, (orders,).
     capacity, route_cost, fleet_limit
-        Of each order, (orders,); a fleet limit of 0 is none.
+        Limits and fixed cost of each order, (orders,); a fleet limit of 0 is none.
     """
 
     service_cost: IntArray
@@ -132,9 +132,9 @@ class SplitGathered:
     Parameters
     ----------
     turned
-        For each position whether the service is turned round.
+        Whether the service at each position is turned round.
     starts_route
-        For each position whether a route starts with it.
+        Whether a route starts at each position.
     costs
         Total cost of each order's plan; -1 where the fleet limit cannot be kept.
     """
@@ -150,9 +150,9 @@ def split_gathered(orders: GatheredOrders, *, threads: int = 1) -> SplitGathered
     Parameters
     ----------
     orders
-        Their costs.
+        Costs of the orders.
     threads
-        Threads to spread the orders over.
+        Number of threads.
     """
     can_turn = np.zeros(0, np.bool_) if orders.can_turn is None else orders.can_turn
     try:

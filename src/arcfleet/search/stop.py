@@ -1,19 +1,66 @@
-"""When a search ends."""
+"""When a search ends: stop rules, and the progress that they look at."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Literal, Protocol
 
 from arcfleet._checks import check_whole_number
 from arcfleet.errors import OptionError
 
-_MOST = 2**62 - 1
+#: Largest number of iterations; more than any search makes.
+ANY_NUMBER = 2**62
 _MOST_SECONDS = 10**9
+
+#: What ended a search: a limit of `Stop`, another stop rule, or Ctrl-C.
+StoppedBy = Literal[
+    "seconds", "iterations", "no_improvement", "target_cost", "stop rule", "interrupt"
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """State of a running search.
+
+    Parameters
+    ----------
+    seconds
+        Time since the call of `solve`.
+    iterations
+        Number of iterations so far.
+    cost
+        Cost of the best plan so far; None while there is none.
+    no_improvement
+        Number of iterations since the best plan was found.
+    """
+
+    seconds: float
+    iterations: int
+    cost: int | None
+    no_improvement: int = 0
+
+
+#: Called several times a second while a search runs.
+ProgressCallback = Callable[[Progress], None]
+
+
+class StopRule(Protocol):
+    """A function of the progress that returns True to end the search.
+
+    With one thread it is called after every iteration, so that a rule that does not look
+    at the clock gives the same plan each time; with several threads some 25 times a
+    second. A rule may also have a method `iterations_left(progress)`: then it is called
+    again only after so many iterations, which is faster.
+    """
+
+    def __call__(self, progress: Progress, /) -> bool:
+        """Return whether the search ends."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stop:
-    """A stop rule: the search ends as soon as one of the given limits is met.
+    """The usual stop rule: the search ends as soon as one of the given limits is met.
 
     It is a value; the run holds the clock, so one Stop can be used any number of times.
 
@@ -22,16 +69,16 @@ class Stop:
     seconds
         Wall-clock time, from the call of `solve`.
     iterations
-        Iterations of the method; what one is, the method says.
-    stale_iterations
-        Iterations in a row without a better plan.
+        Number of iterations; each method defines what one is.
+    no_improvement
+        Number of iterations in a row without a better plan.
     target_cost
-        A plan of at most this cost was found.
+        Cost that is good enough.
     """
 
     seconds: float | None = None
     iterations: int | None = None
-    stale_iterations: int | None = None
+    no_improvement: int | None = None
     target_cost: int | None = None
 
     def __post_init__(self) -> None:
@@ -42,20 +89,74 @@ class Stop:
             raise OptionError(
                 f"expected seconds between 0 and {_MOST_SECONDS}, got {self.seconds!r}"
             )
-        for field, least in (
-            ("iterations", 1),
-            ("stale_iterations", 1),
-            ("target_cost", 0),
-        ):
+        for field, least in (("iterations", 1), ("no_improvement", 1), ("target_cost", 0)):
             value = getattr(self, field)
             if value is not None:
-                check_whole_number(field, value, least, _MOST)
+                check_whole_number(field, value, least, ANY_NUMBER - 1)
+
+    def __call__(self, progress: Progress, /) -> bool:
+        """Return whether a limit is met."""
+        return self.limit_met(progress) is not None
+
+    def limit_met(self, progress: Progress) -> StoppedBy | None:
+        """Return the first limit that is met; None while the search goes on."""
+        if (
+            self.target_cost is not None
+            and progress.cost is not None
+            and progress.cost <= self.target_cost
+        ):
+            return "target_cost"
+        if self.iterations is not None and progress.iterations >= self.iterations:
+            return "iterations"
+        if (
+            self.no_improvement is not None
+            and progress.no_improvement >= self.no_improvement
+        ):
+            return "no_improvement"
+        if self.seconds is not None and progress.seconds >= self.seconds:
+            return "seconds"
+        return None
+
+    def iterations_left(self, progress: Progress) -> int:
+        """Return the number of iterations until a limit on them can be met."""
+        left = ANY_NUMBER
+        if self.iterations is not None:
+            left = min(left, self.iterations - progress.iterations)
+        if self.no_improvement is not None:
+            left = min(left, self.no_improvement - progress.no_improvement)
+        return left
 
     @property
     def is_open(self) -> bool:
         """Whether nothing would ever end the search for certain."""
         return (
-            self.seconds is None
-            and self.iterations is None
-            and self.stale_iterations is None
+            self.seconds is None and self.iterations is None and self.no_improvement is None
         )
+
+
+def stopped_by(rule: StopRule, progress: Progress) -> StoppedBy | None:
+    """Return what ends a search now; None while it goes on."""
+    if isinstance(rule, Stop):
+        return rule.limit_met(progress)
+    return "stop rule" if rule(progress) else None
+
+
+def iterations_left(rule: StopRule, progress: Progress, otherwise: int) -> int:
+    """Return how many iterations may pass until the rule must be asked again.
+
+    Parameters
+    ----------
+    rule
+        The stop rule.
+    progress
+        State of the search.
+    otherwise
+        Number for a rule that does not tell.
+    """
+    ask = getattr(rule, "iterations_left", None)
+    return otherwise if ask is None else max(1, int(ask(progress)))
+
+
+def time_limit(rule: StopRule) -> float | None:
+    """Return the time limit of a rule in seconds; None if it has none or does not tell."""
+    return rule.seconds if isinstance(rule, Stop) else None

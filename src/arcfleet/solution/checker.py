@@ -23,7 +23,7 @@ _Leg = tuple[int, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """What the checker found.
+    """Findings of the checker.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ class Report:
         One sentence per fault, in the order of the routes; empty for a valid plan. Routes
         are counted from 1, links from 0.
     cost, deadhead, service_cost
-        What the plan really costs, with shortest deadheads; None where a fault leaves it
+        Recomputed costs, with shortest deadheads; None where a fault leaves them
         undefined.
     """
 
@@ -54,9 +54,9 @@ def check(instance: Instance, solution: Solution) -> Report:
     Parameters
     ----------
     instance
-        What was to be solved.
+        Instance that the plan is to solve.
     solution
-        The plan; may be arbitrarily wrong.
+        Plan to verify; it may be arbitrarily wrong.
 
     Returns
     -------

@@ -23,9 +23,9 @@ class Leg:
     Parameters
     ----------
     step
-        Which link, in which direction, and whether it is served.
+        Link, direction, and whether it is served.
     points
-        From where the leg starts to where it ends, at least two.
+        Points from where the leg starts to where it ends, at least two.
     """
 
     step: Step
@@ -58,7 +58,7 @@ def on_globe(instance: Instance) -> bool:
 
 
 def with_all_paths(instance: Instance, solution: Solution) -> Solution:
-    """Work out the street paths where a route that serves something lacks its own."""
+    """Return the plan with street paths, computing those that it lacks."""
     if all(route.path or not route.services for route in solution.routes):
         return solution
     return with_street_paths(Network(instance), solution)
@@ -86,7 +86,7 @@ def route_legs(instance: Instance, solution: Solution) -> list[list[Leg]]:
 
 
 def joined(legs: Sequence[Leg], depot: Coordinate) -> list[Coordinate]:
-    """Give the points of a whole route, each place once in a row, from and to the depot."""
+    """Return the points of a route from depot to depot, each place once in a row."""
     points = [depot]
     for leg in legs:
         for point in leg.points:

@@ -29,10 +29,10 @@ class Area(Protocol):
     """A part of the earth's surface."""
 
     def holds(self, points: Sequence[Coordinate]) -> NDArray[np.bool_]:
-        """Tell for each point whether it lies inside or on the border."""
+        """Return for each point whether it lies inside or on the border."""
 
     def describe(self) -> str:
-        """Name the area for a message."""
+        """Return the name of the area for messages."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +42,7 @@ class Box:
     Parameters
     ----------
     west, south, east, north
-        In degrees. A box across the 180th meridian is refused.
+        Sides in degrees. A box across the 180th meridian is refused.
     """
 
     west: float
@@ -62,7 +62,7 @@ class Box:
             )
 
     def holds(self, points: Sequence[Coordinate]) -> NDArray[np.bool_]:
-        """Tell for each point whether it lies inside or on the border."""
+        """Return for each point whether it lies inside or on the border."""
         longitudes, latitudes = _columns(points)
         inside: NDArray[np.bool_] = (
             (self.west <= longitudes)
@@ -73,7 +73,7 @@ class Box:
         return inside
 
     def describe(self) -> str:
-        """Name the area for a message."""
+        """Return the name of the area for messages."""
         return f"the box {self.west:g},{self.south:g},{self.east:g},{self.north:g}"
 
 
@@ -100,13 +100,13 @@ class Circle:
             raise MapError(f"expected a radius of more than 0 metres, got {self.metres:g}")
 
     def holds(self, points: Sequence[Coordinate]) -> NDArray[np.bool_]:
-        """Tell for each point whether it lies inside or on the border."""
+        """Return for each point whether it lies inside or on the border."""
         distances = metres_from((self.longitude, self.latitude), points)
         inside: NDArray[np.bool_] = distances <= self.metres
         return inside
 
     def describe(self) -> str:
-        """Name the area for a message."""
+        """Return the name of the area for messages."""
         return f"{self.metres:g} m around {self.longitude:g},{self.latitude:g}"
 
 
@@ -149,14 +149,14 @@ class Polygons:
         shapely.prepare(self._shape)
 
     def holds(self, points: Sequence[Coordinate]) -> NDArray[np.bool_]:
-        """Tell for each point whether it lies inside or on the border."""
+        """Return for each point whether it lies inside or on the border."""
         import shapely
 
         inside: NDArray[np.bool_] = shapely.intersects_xy(self._shape, *_columns(points))
         return inside
 
     def describe(self) -> str:
-        """Name the area for a message."""
+        """Return the name of the area for messages."""
         return f"the polygon of {self._path}"
 
 

@@ -36,7 +36,7 @@ _END_TOLERANCE = 1e-4  # degrees; about 10 m
 
 
 def csv_pair(path: Path | str) -> tuple[Path, Path] | None:
-    """Give the files of junctions and streets that `path` stands for.
+    """Return the files of junctions and streets that `path` stands for.
 
     Parameters
     ----------
@@ -88,9 +88,9 @@ def read_csv_map(
     path
         Either file, or what their names share.
     name
-        For people; by default what the file names share.
+        Name of the map; by default what the file names share.
     streets
-        Which to keep, with the junctions at their ends: the values of the column highway,
+        Streets to keep, with the junctions at their ends: values of the column highway,
         or a callable that is given highway, name and oneway as tags. By default all.
     attribution
         Attribution of the data.
@@ -131,7 +131,7 @@ def _only(street_map: StreetMap, rule: StreetRule, path: Path) -> StreetMap:
 
 
 def _tags(street: Street) -> dict[str, str]:
-    """Give a street's tags as OpenStreetMap has them: those that are known."""
+    """Return a street's tags as OpenStreetMap has them: those that are known."""
     tags = {"highway": street.kind, "name": street.name}
     known = {key: value for key, value in tags.items() if value}
     return known | {"oneway": "yes" if street.one_way else "no"}

@@ -49,9 +49,9 @@ def read_map(
     path
         The file; of a pair either one, or what their names share.
     name
-        Of the map, for people; by default the file's name without its suffixes.
+        Name of the map; by default the file's name without its suffixes.
     streets
-        What to read: the values of `highway`, or a callable that says of a line's tags
+        Streets to read: values of `highway`, or a callable that returns for a line's tags
         whether it is a street. By default what may be driven, and the whole of CSV files.
     attribution
         Attribution of the data; by default OpenStreetMap for its extracts and for CSV
@@ -96,7 +96,7 @@ def _osm_format(path: Path, head: bytes, packing: str) -> str | None:
 
 
 def _head(path: Path) -> tuple[bytes, str]:
-    """Give the first bytes of a file, unpacked, and the suffix of how it was packed."""
+    """Return the first bytes of a file, unpacked, and the suffix of how it was packed."""
     try:
         with path.open("rb") as stream:
             head = stream.read(_HEAD_LENGTH)

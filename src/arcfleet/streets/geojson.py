@@ -51,7 +51,7 @@ def read_geojson(
     path
         The file, plain or packed by gzip or bzip2.
     name
-        Of the map, for people.
+        Name of the map.
     streets
         The values of `highway` to read, or a callable that says of a line's properties
         whether it is a street. A line without `highway` is one unless a callable objects.
@@ -172,7 +172,7 @@ def _list(path: Path | str, where: str, value: Any) -> list[Any]:
 
 
 def _tags(properties: dict[str, Any]) -> dict[str, str]:
-    """Give properties as OpenStreetMap's tags: true is "yes", 1 and 1.0 are "1"."""
+    """Return properties as OpenStreetMap's tags: true is "yes", 1 and 1.0 are "1"."""
     tags = {}
     for key, value in properties.items():
         if isinstance(value, bool):
@@ -218,7 +218,7 @@ def point_of(path: Path | str, value: object, where: str = "") -> Coordinate:
     value
         The position; what follows its first two numbers, such as the height, is left out.
     where
-        In the file, for the message.
+        Place in the file, for the message.
     """
     if isinstance(value, list) and len(value) >= 2:
         longitude, latitude = value[:2]

@@ -45,7 +45,7 @@ def read_osm(
     file_format
         "pbf", "osm", "osm.gz" or "osm.bz2".
     name
-        Of the map, for people.
+        Name of the map.
     streets
         The values of `highway` to read, or a callable that says of a way's tags whether it
         is a street (see `is_wanted`). Barriers are not looked at.

@@ -25,7 +25,7 @@ DRIVABLE_KINDS = (
 )
 
 Tags = Mapping[str, str]
-#: Which streets to read: the values of `highway` wanted, or a judge of all tags.
+#: Which streets to read: the values of `highway` wanted, or a callable on all tags.
 StreetRule = Collection[str] | Callable[[Tags], bool]
 
 _RANKS = {kind: rank for rank, kind in enumerate(DRIVABLE_KINDS)}
@@ -40,7 +40,7 @@ _ONE_WAY_KINDS = frozenset({"motorway", "motorway_link"})
 
 
 def is_wanted(tags: Tags, rule: StreetRule) -> bool:
-    """Say whether a line with these tags is a street by the rule.
+    """Return whether a line with these tags is a street by the rule.
 
     Areas never are. A collection of kinds leaves out what is closed to motor vehicles; a
     callable decides that itself.
@@ -65,7 +65,7 @@ def check_rule(rule: StreetRule) -> None:
 
 
 def driving_direction(tags: Tags) -> int:
-    """Give 1 for one-way along the line, -1 for one-way against it, 0 for both ways.
+    """Return 1 for one-way along the line, -1 for one-way against it, 0 for both ways.
 
     What `oneway` says holds; where it is silent, roundabouts and motorways are one-way.
     Streets whose direction changes with the hour (reversible, alternating) count as both.
@@ -82,18 +82,18 @@ def driving_direction(tags: Tags) -> int:
 
 
 def main_kind(value: object) -> str:
-    """Give the most important of the values of `highway`; "" where there is none."""
+    """Return the most important of the values of `highway`; "" where there is none."""
     kinds = _texts(value)
     return min(kinds, key=lambda kind: (_RANKS.get(kind, len(_RANKS)), kind), default="")
 
 
 def joined_names(value: object) -> str:
-    """Give all values of `name` in one text."""
+    """Return all values of `name` in one text."""
     return "; ".join(_texts(value))
 
 
 def _texts(value: object) -> list[str]:
-    """Give the values of a tag that is one text, several or absent."""
+    """Return the values of a tag that is one text, several or absent."""
     values = value if isinstance(value, list | tuple | set) else [value]
     # Sorted, for OSMnx lists them in no fixed order.
     return sorted({text for text in values if isinstance(text, str)})

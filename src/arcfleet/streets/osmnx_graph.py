@@ -37,7 +37,7 @@ def from_osmnx(
         length, oneway, highway, name and geometry. Of several values of `highway` the most
         important counts; several names are joined.
     name
-        Of the map, for people.
+        Name of the map.
     attribution
         Attribution of the data.
     """
@@ -83,7 +83,7 @@ def _place(node: object, data: dict[str, Any]) -> Coordinate:
 
 
 def _read_edges(graph: Any, junctions: dict[int, Coordinate]) -> list[_Edge]:
-    """Give every edge as a one-way street, and whether it stays one."""
+    """Return every edge as a one-way street, and whether it stays one."""
     ends: list[tuple[int, int]] = []
     attributes: list[dict[str, Any]] = []
     lines: list[tuple[Coordinate, ...]] = []

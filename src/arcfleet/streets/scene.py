@@ -45,7 +45,7 @@ class SceneRules:
     Parameters
     ----------
     capacity
-        Of a vehicle, in the unit of the demand.
+        Capacity of a vehicle, in the unit of the demand.
     area
         Streets with both ends in it are kept; None keeps all.
     depot
@@ -63,14 +63,14 @@ class SceneRules:
         Whether each side of a two-way street is served for itself, in its direction and
         with half the demand, rounded up.
     oversized
-        What becomes of a street with more demand than a vehicle takes: "split" cuts it
+        Treatment of a street with more demand than a vehicle takes: "split" cuts it
         into equal consecutive parts, "refuse" raises MapError.
     name
-        Of the instance; None takes that of the map.
+        Name of the instance; None takes that of the map.
     remark
         Comment of the instance.
     seed
-        Of random demands.
+        Seed of random demands.
 
     Raises
     ------
@@ -131,14 +131,13 @@ class Scene:
         The part of the map it is made of; all its streets are two-way where one-way rules
         are ignored.
     outside
-        What does not lie in the area.
+        Streets and junctions outside the area.
     cut_off
-        What lies in the area, but not in its largest part in which every junction can be
-        reached from every other.
+        Streets and junctions of the area outside its largest strongly connected part.
     split_streets
-        How many streets were cut because their demand is more than a vehicle takes.
+        Number of streets that were split because of their demand.
     depot_metres
-        How far the depot is from the place asked for; None where none was.
+        Distance of the depot from the place asked for; None if none was.
     """
 
     instance: Instance
@@ -203,7 +202,7 @@ def cut_scene(street_map: StreetMap, rules: SceneRules) -> Scene:
     street_map
         The streets, of which the area may take a part.
     rules
-        Everything else.
+        Rules of the scene.
 
     Raises
     ------
@@ -317,7 +316,7 @@ def _extent(street_map: StreetMap) -> str:
 def nearest_junction(
     street_map: StreetMap, place: Coordinate, *, within: float
 ) -> tuple[int, float]:
-    """Give the junction nearest to a place, and its distance in metres.
+    """Return the junction nearest to a place, and its distance in metres.
 
     Parameters
     ----------
@@ -353,7 +352,7 @@ def nearest_junction(
 
 
 def most_central_junction(street_map: StreetMap) -> int:
-    """Give the junction from which driving to all others and back is least in sum.
+    """Return the junction from which driving to all others and back is least in sum.
 
     On more than `MOST_MEASURED` junctions the sum is over that many of them, spread evenly
     through their numbers. Among equals the least number is taken.
@@ -399,7 +398,7 @@ def most_central_junction(street_map: StreetMap) -> int:
 
 
 def served_streets(street_map: StreetMap, rules: SceneRules) -> list[bool]:
-    """Tell for each street whether it is served.
+    """Return for each street whether it is served.
 
     Raises
     ------
@@ -422,7 +421,7 @@ def _kind_of(street: Street) -> str:
 
 
 def _found(what: str, asked: Iterable[str], present: Iterable[str], where: str) -> set[str]:
-    """Give what was asked for, folded, once it is certain that all of it occurs."""
+    """Return the texts asked for, case-folded; raise MapError if one does not occur."""
     counts = Counter(text for text in present if text)
     spelled = {text.casefold(): text for text in counts}
     for text in asked:
@@ -451,9 +450,9 @@ class LinkMaker:
     Parameters
     ----------
     street_map
-        Where the streets lie.
+        Map of the streets.
     rules
-        Say the capacity, and what becomes of two-way and of oversized streets.
+        Rules of the scene: capacity, two-way and oversized streets.
     first_new_junction
         Number of the first junction that is made.
     """
@@ -527,7 +526,7 @@ class LinkMaker:
     def _cut(
         self, street: Street, parts: int
     ) -> tuple[list[int], list[tuple[Coordinate, ...]]]:
-        """Give the junctions along a street, new ones included, and the lines between."""
+        """Return the junctions along a street, new ones included, and the lines between."""
         if parts == 1:
             return [street.tail, street.head], [street.geometry]
         lines = cut_line(self._map.points(street), parts)
@@ -572,9 +571,9 @@ def cut_line(points: Sequence[Coordinate], parts: int) -> list[tuple[Coordinate,
     Parameters
     ----------
     points
-        At least two, from one end to the other.
+        Points from one end to the other, at least two.
     parts
-        At least one.
+        Number of parts, at least one.
 
     Returns
     -------

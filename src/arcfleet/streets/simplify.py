@@ -71,7 +71,7 @@ def merge_chains(
 
 
 def _flow_agrees(first: Street, second: Street, junction: int) -> bool:
-    """Say whether whoever may drive from one to the other at the junction may do so on."""
+    """Return whether traffic can continue through the junction."""
     if first.one_way != second.one_way:
         return False
     if not first.one_way:
@@ -82,7 +82,7 @@ def _flow_agrees(first: Street, second: Street, junction: int) -> bool:
 def _chain(
     streets: tuple[Street, ...], start: int, partners: dict[int, tuple[int, int]]
 ) -> list[_Step]:
-    """Give all steps of the chain that a street is part of, in order."""
+    """Return all steps of the chain that a street is part of, in order."""
     steps: list[_Step] = [(start, True)]
     if _extend(streets, steps, streets[start].head, partners):
         backward: list[_Step] = [(start, False)]
@@ -134,9 +134,9 @@ class Dropped:
     Parameters
     ----------
     junctions, streets
-        How many.
+        Number of junctions and of streets.
     metres
-        Length of those streets.
+        Total length of those streets.
     """
 
     junctions: int
@@ -296,7 +296,7 @@ def _strong_parts(onward: Mapping[int, Sequence[int]]) -> Iterator[list[int]]:
 
 
 def _close_groups(street_map: StreetMap, metres: float) -> list[list[int]]:
-    """Give the groups of at least two junctions that short steps connect."""
+    """Return the groups of at least two junctions that short steps connect."""
     if len(street_map.junctions) < 2:
         return []
     try:

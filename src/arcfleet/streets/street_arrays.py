@@ -34,13 +34,13 @@ class StreetArrays:
     Parameters
     ----------
     longitude, latitude
-        Of each junction, in degrees.
+        Position of each junction, in degrees.
     source
         Number of the map that each junction comes from.
     tail, head
         Junctions of each street.
     cost
-        Its length in metres, rounded, at least 1.
+        Length of each street in metres, rounded, at least 1.
     one_way
         Whether it may be driven from tail to head only.
     """

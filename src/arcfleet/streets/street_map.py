@@ -31,7 +31,7 @@ class Street:
     kind
         Class of the street, OpenStreetMap's value of `highway`; "" if unknown.
     name
-        For people; "" if it has none.
+        Street name; empty if it has none.
     geometry
         The points from tail to head, both ends included; empty means a straight line.
     """
@@ -52,7 +52,7 @@ class StreetMap:
     Parameters
     ----------
     name
-        For people.
+        Name of the map.
     junctions
         (longitude, latitude) in degrees, WGS 84, by junction number.
     streets
@@ -96,7 +96,7 @@ class StreetMap:
                 )
 
     def points(self, street: Street) -> tuple[Coordinate, ...]:
-        """Give the points of a street from tail to head, at least its two ends."""
+        """Return the points of a street from tail to head, at least its two ends."""
         if street.geometry:
             return street.geometry
         return self.junctions[street.tail], self.junctions[street.head]

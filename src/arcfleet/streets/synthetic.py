@@ -39,20 +39,20 @@ _BENDS = (0.08, 0.04, 0.02, 0.01, 0.0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SyntheticSettings:
-    """What a town looks like; the defaults resemble the pieces of real maps.
+    """Settings of a town; the defaults resemble the pieces of real maps.
 
     Parameters
     ----------
     columns, rows
-        Of the grid, before streets are taken out.
+        Size of the grid, before streets are removed.
     block_metres
         Median distance of neighbouring lines of the grid.
     unevenness
         Standard deviation of the logarithm of these distances.
     jitter
-        How far junctions move off the grid, as a share of a block.
+        Largest move of a junction off the grid, as a share of a block.
     missing
-        Share of streets to take out.
+        Share of streets to remove.
     dead_ends
         Share of the junctions with two streets that get a dead end.
     bare
@@ -91,23 +91,23 @@ class SyntheticSettings:
 def synthetic_streets(
     settings: SyntheticSettings | None = None, *, seed: int = 0, name: str = "synthetic"
 ) -> StreetMap:
-    """Draw a connected town; the same settings and seed give the same streets.
+    """Sample a connected town; the same settings and seed give the same streets.
 
     Parameters
     ----------
     settings
-        What it looks like.
+        Settings of the town.
     seed
-        Of all random choices.
+        Seed of the random number generator.
     name
-        Of the map.
+        Name of the map.
     """
     chosen = settings or SyntheticSettings()
     return _Town(chosen, np.random.default_rng(seed)).street_map(name)
 
 
 def random_settings(generator: np.random.Generator, *, mixed: bool) -> SyntheticSettings:
-    """Draw the settings of one town of many: dense and sparse, regular and crooked."""
+    """Sample the settings of one town of many: dense and sparse, regular and crooked."""
     return SyntheticSettings(
         columns=int(generator.integers(30, 46)),
         rows=int(generator.integers(30, 46)),
@@ -153,7 +153,7 @@ class _Town:
         )
 
     def _grid_streets(self) -> tuple[list[tuple[int, int]], list[bool]]:
-        """Give the streets of the full grid in their directions, and which are one-way."""
+        """Return the streets of the full grid, directed, and which are one-way."""
         columns, rows = self.settings.columns, self.settings.rows
         single = self.generator.random(columns + rows) < self.settings.one_way
         backwards = self.generator.random(columns + rows) < 0.5
@@ -197,7 +197,7 @@ class _Town:
         return [(*streets[street], one_way[street]) for street in sorted(kept)]
 
     def _add_dead_ends(self) -> None:
-        """Give some junctions with two streets a third one that ends in the block."""
+        """Add a dead end to some of the junctions with two streets."""
         starts: list[int] = []
         ways: list[NDArray[np.float64]] = []
         for place, streets in enumerate(self._around()):
@@ -297,7 +297,7 @@ def to_units(metres: NDArray[np.float64]) -> NDArray[np.int64]:
 def grid_places(
     settings: SyntheticSettings, draw: np.random.Generator
 ) -> NDArray[np.int64]:
-    """Draw the places of the grid row after row, in units; none of its streets cross."""
+    """Sample the places of the grid row by row, in units; none of its streets cross."""
     across, along = (
         np.cumsum(
             np.maximum(
@@ -334,7 +334,7 @@ def grid_places(
 
 
 def _nearest_gap(lines: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Give for each line of the grid the distance to the nearer of its neighbours."""
+    """Return for each line of the grid the distance to the nearer of its neighbours."""
     gaps = np.diff(lines)
     nearest: NDArray[np.float64] = np.minimum(
         np.append(gaps, gaps[-1]), np.insert(gaps, 0, gaps[0])
@@ -343,7 +343,7 @@ def _nearest_gap(lines: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def meeting_pairs(lines: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Give the pairs of lines that meet elsewhere than at an end of both.
+    """Return the pairs of lines that meet elsewhere than at an end of both.
 
     Returns
     -------
@@ -362,7 +362,7 @@ def meeting_pairs(lines: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def free_shares(lines: NDArray[np.int64], others: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Give how far each line can be followed before it meets one of the others.
+    """Return how far each line can be followed before it meets one of the others.
 
     Parameters
     ----------
@@ -390,7 +390,7 @@ def free_shares(lines: NDArray[np.int64], others: NDArray[np.int64]) -> NDArray[
 
 
 def _close_pairs(lines: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Give the pairs whose boxes meet, found among those that share a cell of a grid."""
+    """Return the pairs whose boxes meet, found among those that share a cell of a grid."""
     if not len(lines):
         return np.empty((0, 2), dtype=np.int64)
     low, high = lines.min(axis=1), lines.max(axis=1)
@@ -420,7 +420,7 @@ def _close_pairs(lines: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _sides(lines: NDArray[np.int64], others: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Tell on which side of each line the two ends of the other lie: -1, 0 or 1."""
+    """Return on which side of each line the two ends of the other lie: -1, 0 or 1."""
     along = lines[:, 1] - lines[:, 0]
     return np.sign([_cross(along, others[:, end] - lines[:, 0]) for end in (0, 1)])
 

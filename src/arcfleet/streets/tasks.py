@@ -37,7 +37,7 @@ class TaskSet:
     Parameters
     ----------
     name
-        As given to `arcfleet dataset make`.
+        Name of the set, as given to `arcfleet dataset make`.
     least_nodes, most_nodes
         The number of nodes is drawn uniformly between these.
     required
@@ -63,7 +63,7 @@ TASK_SETS: dict[str, TaskSet] = {
 
 
 def find_task_set(name: str) -> TaskSet:
-    """Give the Task set of that name, or raise OptionError with the nearest one."""
+    """Return the Task set of that name, or raise OptionError with the nearest one."""
     if name in TASK_SETS:
         return TASK_SETS[name]
     near = difflib.get_close_matches(str(name).lower(), TASK_SETS, n=1)
@@ -78,15 +78,15 @@ class Piece:
     Parameters
     ----------
     longitude, latitude
-        Of each node, in degrees.
+        Position of each node, in degrees.
     tail, head, cost, one_way
-        Of each link; the cost is that of driving and of serving, in both directions.
+        Ends, cost and direction of each link; the cost is that of driving and serving.
     demand
-        Of each link; 0 means that it is not required.
+        Demand of each link; 0 means that it is not required.
     depot
         A node.
     capacity
-        Of a vehicle.
+        Capacity of a vehicle.
     source
         Number of the map it was cut from.
     """
@@ -136,8 +136,8 @@ class PieceCutter:
     Parameters
     ----------
     streets
-        Where to cut. One-way streets among them make mixed instances: required streets
-        and the depot then lie in the part of the piece that can be reached from the
+        Streets to cut from. One-way streets among them make mixed instances: required
+        streets and the depot then lie in the part of the piece that can be reached from the
         junction it was grown from and leads back there; a piece where this part has too
         few streets is drawn again.
     task_set
@@ -170,7 +170,7 @@ class PieceCutter:
             )
 
     def cut(self, generator: np.random.Generator) -> Piece:
-        """Draw one piece.
+        """Sample one piece.
 
         Raises
         ------
@@ -231,7 +231,7 @@ class PieceCutter:
 
 
 def _grow(neighbours: Sequence[Sequence[int]], start: int, wanted: int) -> list[int]:
-    """Give the first `wanted` nodes of a breadth-first search."""
+    """Return the first `wanted` nodes of a breadth-first search."""
     nodes = [start]
     known = {start}
     for node in nodes:  # it grows meanwhile
@@ -245,7 +245,7 @@ def _grow(neighbours: Sequence[Sequence[int]], start: int, wanted: int) -> list[
 
 
 def _in_large_parts(neighbours: Sequence[Sequence[int]], least: int) -> list[int]:
-    """Give the nodes of all connected parts with at least so many nodes, in order."""
+    """Return the nodes of all connected parts with at least so many nodes, in order."""
     known = bytearray(len(neighbours))
     found: list[int] = []
     for start in range(len(neighbours)):
@@ -262,7 +262,7 @@ def _in_large_parts(neighbours: Sequence[Sequence[int]], least: int) -> list[int
 def _strong_part(
     nodes: int, tail: Sequence[int], head: Sequence[int], one_way: Sequence[bool]
 ) -> set[int]:
-    """Give the nodes that node 0 reaches and that reach node 0."""
+    """Return the nodes that node 0 reaches and that reach node 0."""
     onward: list[list[int]] = [[] for _ in range(nodes)]
     backward: list[list[int]] = [[] for _ in range(nodes)]
     for first, last, single in zip(tail, head, one_way, strict=True):

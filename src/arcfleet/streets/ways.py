@@ -28,7 +28,7 @@ class Way:
     direction
         1 for one-way along the line, -1 for one-way against it, 0 for both ways.
     kind, name
-        As on Street.
+        Kind and name of the street, as in `Street`.
     """
 
     points: tuple[int, ...]
@@ -49,7 +49,7 @@ def map_of_ways(
     places
         (longitude, latitude) in degrees by point number.
     name, attribution
-        As on StreetMap.
+        Name and attribution of the map.
     """
     runs = [(way, run) for way in ways for run in _placed_runs(way, places)]
     uses = Counter(chain.from_iterable(run for _, run in runs))

@@ -162,9 +162,9 @@ def test_a_search_cut_short_is_not_recorded(
 ) -> None:
     calls = []
 
-    def cut_short(network: Network, **options: Any) -> Result:
+    def cut_short(network: Network, *options: Any) -> Result:
         calls.append(network.instance.name)
-        result = ruin_recreate(network, **options)
+        result = ruin_recreate(network, *options)
         return replace(result, stopped_by="interrupt") if len(calls) == 20 else result
 
     file = tmp_path / "a.npz"

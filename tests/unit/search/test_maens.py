@@ -8,8 +8,7 @@ import pytest
 
 from arcfleet import Instance, Link, Solution, Stop, check, read, solve
 from arcfleet.errors import OptionError, SolutionError
-from arcfleet.network import Network
-from arcfleet.search.maens import MaensSettings, maens
+from arcfleet.search.maens import MaensSettings
 
 VILLAGE = Path(__file__).parents[3] / "examples" / "village.json"
 
@@ -114,24 +113,15 @@ def test_target_and_time_are_kept(village: Instance) -> None:
     assert time.perf_counter() - started < 3.0
 
 
-def test_stale_iterations_stop(village: Instance) -> None:
-    result = solve(village, "maens", stop=Stop(stale_iterations=300))
-    assert result.stopped_by == "stale_iterations"
+def test_no_improvement_stop(village: Instance) -> None:
+    result = solve(village, "maens", stop=Stop(no_improvement=300))
+    assert result.stopped_by == "no_improvement"
     assert result.iterations == result.history[-1].iteration + 1 + 300
 
 
 def test_settings_are_used_and_checked(village: Instance) -> None:
     settings = MaensSettings(population=4, local_search_rate=1.0, merge_pairs=3)
-    result = maens(
-        Network(village),
-        method="maens",
-        stop=Stop(iterations=30),
-        seed=0,
-        threads=1,
-        started=time.perf_counter(),
-        progress=None,
-        settings=settings,
-    )
+    result = solve(village, "maens", stop=Stop(iterations=30), params=settings)
     assert check(village, result.solution).ok
     with pytest.raises(OptionError, match="population"):
         MaensSettings(population=0)

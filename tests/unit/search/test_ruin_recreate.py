@@ -78,9 +78,9 @@ def test_the_fleet_limit_is_met_by_search() -> None:
     assert check(instance, result.solution).ok
 
 
-def test_stale_iterations_and_no_horizon(village: Instance) -> None:
-    result = solve(village, stop=Stop(stale_iterations=3000))
-    assert result.stopped_by == "stale_iterations"
+def test_no_improvement_and_no_horizon(village: Instance) -> None:
+    result = solve(village, stop=Stop(no_improvement=3000))
+    assert result.stopped_by == "no_improvement"
     assert result.iterations == result.history[-1].iteration + 1 + 3000
 
 

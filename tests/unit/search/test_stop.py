@@ -15,7 +15,7 @@ from arcfleet.search import Stop
         {"seconds": math.nan},
         {"seconds": math.inf},
         {"iterations": 0},
-        {"stale_iterations": 0},
+        {"no_improvement": 0},
         {"target_cost": -1},
     ],
 )

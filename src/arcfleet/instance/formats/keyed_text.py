@@ -49,7 +49,7 @@ class Section:
     fields
         The word before each number of a link line, with the `Link` field it stands for.
     required, one_way
-        What the links of the list are.
+        Whether the links of the list are required, and whether one-way.
     """
 
     count_key: str
@@ -357,7 +357,7 @@ def _link(path: Path | str, record: LinkLine, section: Section) -> Link:
 
 
 def _check_counts(content: _Content) -> None:
-    """Hold the header's counts against the lists."""
+    """Check the header's counts against the lists."""
     for section in content.dialect.sections:
         keys = {section.count_key, section.list_key}
         if not section.required and keys.isdisjoint(content.keys):
@@ -468,7 +468,7 @@ class LinkLine:
     text
         The line as it stands in the file.
     tail, head
-        What stands in the brackets.
+        Nodes in the brackets.
     rest
         The words and numbers.
     """
@@ -521,7 +521,7 @@ def _key_line(keys: Iterable[str]) -> re.Pattern[str]:
 
 
 def first_obstacle(instance: Instance, dialect: Dialect) -> str | None:
-    """Say why the dialect cannot hold the instance; None if it can."""
+    """Return why the dialect cannot hold the instance; None if it can."""
     if instance.fleet_limit is not None:
         return f"the fleet limit {instance.fleet_limit}"
     if instance.route_cost and dialect.route_cost is None:

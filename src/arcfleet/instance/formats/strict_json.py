@@ -74,11 +74,11 @@ class JsonObject:
     Parameters
     ----------
     path
-        The file.
+        Path of the file.
     where
         Place in the document, as in `links[3]`; empty for the document itself.
     value
-        What stands there.
+        Value at that place.
     keys
         The keys it may have; None for any.
     """
@@ -104,7 +104,7 @@ class JsonObject:
                 )
 
     def __contains__(self, key: str) -> bool:
-        """Tell whether the object has the key."""
+        """Return whether the object has the key."""
         return key in self._members
 
     def place(self, key: str) -> str:

@@ -1,8 +1,9 @@
-"""Attention among a few hundred arcs with narrow heads, in Triton, forward and backward.
+"""Attention of all arcs of a plan to all visible ones, with narrow heads.
 
-Heads of 16 numbers are too narrow for the general kernels, which take up to six times as
-long. Here one program holds all keys and values of one head of one plan, so that the
-softmax needs one pass and nothing but the result goes through memory.
+Computes softmax(Q K^T / sqrt(d)) V for each head. Heads of 16 numbers are too narrow for
+the general kernels, which take up to six times as long. Here one program holds all keys and
+values of one head of one plan, so that the softmax needs one pass and nothing but the
+result goes through memory. Forward and backward.
 """
 
 # Triton reads the source of its kernels and knows no types of ours.
@@ -13,11 +14,15 @@ import math
 from typing import Optional
 
 import torch
-import triton
-import triton.language as tl
 from torch import Tensor
+from torch.nn import functional
 
 from arcfleet.neural.device import working_on
+from arcfleet.neural.kernels import HAS_TRITON, jit
+
+if HAS_TRITON:
+    import triton
+    import triton.language as tl
 
 #: Beyond this the keys of a head no longer fit into registers.
 MOST_ARCS = 256
@@ -34,19 +39,51 @@ _BACKWARD_SHAPE = {
 }
 
 
+def attention(parts: Tensor, visible: Tensor | None, heads: int) -> Tensor:
+    """Let every arc attend to all visible ones; return (rows, arcs, width).
+
+    Parameters
+    ----------
+    parts
+        Queries, keys and values side by side, (rows, arcs, 3 width), heads within each.
+    visible
+        Arcs that may be attended to, (rows, arcs), or None for all; the depot, arc 0, is
+        always one of them.
+    heads
+        Number of heads.
+    """
+    if parts.is_cuda and fits(parts, heads):
+        return short_attention(parts, visible, heads)
+    split = parts.view(*parts.shape[:-1], 3, heads, -1)  # (rows, arcs, 3, heads, dim)
+    query, key, value = split.permute(2, 0, 3, 1, 4)  # each: (rows, heads, arcs, dim)
+    mask = None
+    if visible is not None:
+        # The fused kernels take numbers, not truth values.
+        mask = torch.zeros(visible.shape, dtype=parts.dtype, device=visible.device)
+        mask = mask.masked_fill(~visible, -math.inf)[:, None, None]  # (rows, 1, 1, arcs)
+    mixed = functional.scaled_dot_product_attention(query, key, value, attn_mask=mask)
+    return mixed.transpose(1, 2).flatten(2)
+
+
 def fits(parts: Tensor, heads: int) -> bool:
-    """Say whether queries, keys and values, (rows, arcs, 3 width), can be handled.
+    """Return whether the kernel takes such queries, keys and values.
 
     In single precision Triton would round more than the general kernels do, and wide heads
-    they handle well. GPUs too old for it see no bfloat16: `device.has_bfloat16` keeps that
-    from them.
+    they handle well. GPUs too old for bfloat16 see none of it: `device.has_bfloat16`.
+
+    Parameters
+    ----------
+    parts
+        Queries, keys and values side by side, (rows, arcs, 3 width).
+    heads
+        Number of heads.
     """
     dim = parts.shape[-1] // 3 // heads
     half = parts.dtype == torch.bfloat16
-    return half and parts.shape[1] <= MOST_ARCS and dim in (16, 32)
+    return HAS_TRITON and half and parts.shape[1] <= MOST_ARCS and dim in (16, 32)
 
 
-@triton.jit
+@jit
 def _forward_kernel(
     parts,
     real,
@@ -88,7 +125,7 @@ def _forward_kernel(
         tl.store(sums, top + tl.log2(total), mask=q < arcs)
 
 
-@triton.jit
+@jit
 def _keys(
     parts,
     real,
@@ -101,7 +138,7 @@ def _keys(
     dim: tl.constexpr,
     count: tl.constexpr,
 ):
-    """Give some keys to score, the same with zeros for none, values, and which are some."""
+    """Load some keys to score, the same with zeros for hidden ones, values, and a mask."""
     d = tl.arange(0, dim)
     k = first + tl.arange(0, count)
     inside = k < arcs
@@ -115,11 +152,11 @@ def _keys(
     return scored, tl.where(inside[:, None], scored, 0.0), value, inside
 
 
-@triton.jit
+@jit
 def _pull_on_keys(
     scored, key, value, query, d_mixed, log_sum, along, d_key, d_value, scale
 ):
-    """Add what a tile of queries gives to keys and values; give what it gets from them.
+    """Add the gradients of a tile of queries to keys and values; return the queries' own.
 
     Pairs are laid out with keys down: so they need no turning for two products of three.
     """
@@ -131,7 +168,7 @@ def _pull_on_keys(
     return d_key, d_value, tl.dot(tl.trans(d_score), key)
 
 
-@triton.jit
+@jit
 def _store_keys(
     d_parts,
     offset,
@@ -153,7 +190,7 @@ def _store_keys(
     tl.store(target + 2 * width, tl.where(some, d_value, 0.0).to(kind), mask=kept)
 
 
-@triton.jit
+@jit
 def _backward_kernel(
     parts,
     real,
@@ -227,23 +264,7 @@ def _backward_kernel(
 
 
 def short_attention(parts: Tensor, real: Optional[Tensor], heads: int) -> Tensor:  # noqa: UP045
-    """Let every arc attend to all real ones.
-
-    Parameters
-    ----------
-    parts
-        Queries, keys and values side by side, (rows, arcs, 3 width), heads within each.
-    real
-        Which arcs may be attended to, (rows, arcs), or None for all; the depot, arc 0, is
-        always one of them.
-    heads
-        Number of heads.
-
-    Returns
-    -------
-    mixed
-        Of shape (rows, arcs, width).
-    """
+    """Compute `attention` by the kernel, with gradients."""
     return _attend(parts, real, heads)[0]
 
 

@@ -1,4 +1,4 @@
-"""Steps of decoding as CUDA graphs: recorded once, replayed without asking the host.
+"""Decision steps as CUDA graphs: recorded once, replayed without asking the host.
 
 A step is some fifty short kernels, and starting them takes longer than running them unless
 the batch is large.
@@ -27,14 +27,14 @@ _WARM_UPS = 2
 
 
 def fastest_wrap(device: torch.device) -> Wrap | None:
-    """Give what makes steps on a device fast, for `decode.greedy` and the others."""
+    """Return what makes steps on a device fast, for `decoding.greedy` and the others."""
     return graphed if device.type == "cuda" else None
 
 
 def graphed(advance: Advance) -> Advance:
-    """Give a step that replays a recording of `advance`; for carries on a CUDA device.
+    """Return a step that replays a recording of `advance`; for a CUDA device.
 
-    The carry that it gives is always the same tensors, overwritten by the next step.
+    The carry that it returns is always the same tensors, overwritten by the next step.
     """
     recording: _Recording | None = None
 
@@ -50,7 +50,7 @@ def graphed(advance: Advance) -> Advance:
 def record(work: Callable[[], object], device: torch.device) -> torch.cuda.CUDAGraph:
     """Record what a call starts on a GPU; a replay does it again on the same tensors.
 
-    The call is made some times before.
+    Before the recording the call is made twice, to warm up.
     """
     with working_on(device):
         side = torch.cuda.Stream()  # type: ignore[no-untyped-call]

@@ -1,9 +1,15 @@
-"""What follows the attention of an encoder layer, in Triton: in one pass through memory.
+"""What follows the attention in an encoder layer: projection, feed-forward net, two norms.
 
 With embeddings of some hundred numbers a layer waits for memory, not for arithmetic: torch
-writes and reads them a dozen times. `after_attention` does all of it at once, for plans
-that are only built. `add_and_norm` and `feed_forward_kernels` are what a layer that learns
-can have: the hidden layer must be kept for the gradients anyway.
+writes and reads them a dozen times. Three kernels do it in fewer passes:
+
+- `fused_rest_of_layer` does all of it at once, without gradients, for decoding.
+- `add_and_norm` is the sum with its norm, with gradients.
+- `feed_forward` is the net with its skip and norm, with gradients: two products of torch
+  and the sum with its norm in one pass; backward one kernel does all but the gradients of
+  the two matrices, which are products over all arcs.
+
+`rest_of_layer` chooses among them and torch.
 """
 
 # Triton reads the source of its kernels and knows no types of ours.
@@ -11,12 +17,16 @@ can have: the hidden layer must be kept for the gradients anyway.
 from __future__ import annotations
 
 import torch
-import triton
-import triton.language as tl
 from torch import Tensor
 from torch.autograd.function import once_differentiable
+from torch.nn import functional
 
 from arcfleet.neural.device import working_on
+from arcfleet.neural.kernels import HAS_TRITON, jit
+
+if HAS_TRITON:
+    import triton
+    import triton.language as tl
 
 #: Hidden numbers that a kernel takes at a time.
 CHUNK = 64
@@ -30,20 +40,85 @@ _NORM_SHAPE = (64, 8)
 # Programs of the backward pass, each of which sums the weight's gradient of its tiles.
 _PROGRAMS = 1024
 
+#: Best of a few on an H200: arcs of a tile, warps, stages.
+_FEED_FORWARD_SHAPE = (64, 4, 2)
+
+
+def rest_of_layer(
+    hidden: Tensor,
+    mixed: Tensor,
+    out_weight: Tensor,
+    first_norm: tuple[Tensor, float],
+    widen: tuple[Tensor, Tensor],
+    narrow: tuple[Tensor, Tensor],
+    second_norm: tuple[Tensor, float],
+) -> Tensor:
+    """Return norm(x + FF(x)) with x = norm(hidden + out(mixed)), (rows, arcs, width).
+
+    The norms are root-mean-square norms, FF is a net with one hidden layer and ReLU.
+
+    Parameters
+    ----------
+    hidden
+        Input of the layer, (rows, arcs, width).
+    mixed
+        Result of its attention, (rows, arcs, width).
+    out_weight
+        Weight of the projection, (width, width).
+    first_norm, second_norm
+        Weight of each norm, (width,), and its epsilon.
+    widen, narrow
+        Weight and bias of the two halves of the net.
+    """
+    ours = hidden.is_cuda and fits(hidden, len(widen[0])) and _same(out_weight, hidden)
+    compiling = torch.compiler.is_compiling()
+    if ours and not compiling and not torch.is_grad_enabled():
+        return fused_rest_of_layer(
+            hidden, mixed, out_weight, first_norm, widen, narrow, second_norm
+        )
+    change = functional.linear(mixed, out_weight)
+    if ours and not compiling:  # torch.compile makes one of its own
+        hidden = add_and_norm(hidden, change, *first_norm)
+    else:
+        hidden = _rms_norm(hidden + change, *first_norm)
+    if ours:
+        return feed_forward(hidden, widen, narrow, second_norm)
+    # In place it would be a change of a view, whose gradient is copied several times.
+    wide = functional.relu(
+        functional.linear(hidden, *widen), inplace=not torch.is_grad_enabled()
+    )  # (rows, arcs, feed_forward)
+    return _rms_norm(hidden + functional.linear(wide, *narrow), *second_norm)
+
+
+def _rms_norm(hidden: Tensor, weight: Tensor, eps: float) -> Tensor:
+    return functional.rms_norm(hidden, weight.shape, weight, eps)
+
+
+def _same(weight: Tensor, hidden: Tensor) -> bool:
+    return weight.dtype == hidden.dtype
+
 
 def fits(hidden: Tensor, feed_forward: int) -> bool:
-    """Say whether embeddings, (rows, arcs, width), and such a layer can be handled.
+    """Return whether the kernels take such embeddings and such a feed-forward net.
 
     In single precision Triton would round more than torch does.
+
+    Parameters
+    ----------
+    hidden
+        Embeddings, (rows, arcs, width).
+    feed_forward
+        Width of the hidden layer of the net.
     """
     return (
-        hidden.dtype == torch.bfloat16
+        HAS_TRITON
+        and hidden.dtype == torch.bfloat16
         and hidden.shape[-1] in (32, 64, 128)
         and feed_forward % CHUNK == 0
     )
 
 
-@triton.jit
+@jit
 def _after_kernel(
     hidden,
     mixed,
@@ -91,7 +166,7 @@ def _after_kernel(
     tl.store(result + place, normed.to(kind), mask=here)
 
 
-@triton.jit
+@jit
 def _norm_kernel(
     hidden,
     change,
@@ -113,7 +188,7 @@ def _norm_kernel(
     tl.store(result + place, normed.to(result.dtype.element_ty), mask=here)
 
 
-@triton.jit
+@jit
 def _norm_backward_kernel(
     hidden,
     change,
@@ -149,7 +224,7 @@ def _norm_backward_kernel(
     tl.store(d_weights + tl.program_id(0) * width + d, d_weight)
 
 
-def after_attention(
+def fused_rest_of_layer(
     hidden: Tensor,
     mixed: Tensor,
     out_weight: Tensor,
@@ -158,23 +233,7 @@ def after_attention(
     narrow: tuple[Tensor, Tensor],
     second_norm: tuple[Tensor, float],
 ) -> Tensor:
-    """Do the rest of a layer: projection, skip, norm, feed-forward net, skip, norm.
-
-    It has no gradients.
-
-    Parameters
-    ----------
-    hidden
-        What the layer was given, (rows, arcs, width).
-    mixed
-        What its attention gathered, likewise.
-    out_weight
-        Of the projection, (width, width).
-    first_norm, second_norm
-        Weights of the root-mean-square norms, (width,), and their epsilons.
-    widen, narrow
-        Weights and biases of the feed-forward net.
-    """
+    """Compute `rest_of_layer` in one kernel; it has no gradients."""
     width, tokens = hidden.shape[-1], hidden.numel() // hidden.shape[-1]
     tile, warps, stages = _AFTER_SHAPE
     result = torch.empty_like(hidden, memory_format=torch.contiguous_format)
@@ -202,7 +261,7 @@ def after_attention(
 
 
 def sum_and_norm(hidden: Tensor, change: Tensor, weight: Tensor, eps: float) -> Tensor:
-    """Give what `add_and_norm` does, of tensors without gaps and without gradients."""
+    """Compute `add_and_norm` of contiguous tensors, without gradients."""
     width, tokens = hidden.shape[-1], hidden.numel() // hidden.shape[-1]
     result = torch.empty_like(hidden)
     tile, warps = _NORM_SHAPE
@@ -250,13 +309,198 @@ class _AddAndNorm(torch.autograd.Function):
 
 
 def add_and_norm(hidden: Tensor, change: Tensor, weight: Tensor, eps: float) -> Tensor:
-    """Give the root-mean-square norm of a sum, with gradients.
+    """Compute the root-mean-square norm of a sum, with gradients.
 
     Parameters
     ----------
     hidden, change
-        To be added, (rows, arcs, width).
+        The two terms, (rows, arcs, width).
     weight, eps
-        Of the norm.
+        Weight of the norm, (width,), and its epsilon.
     """
     return _AddAndNorm.apply(hidden, change, weight, eps)
+
+
+@jit
+def _feed_forward_backward_kernel(
+    widen,
+    narrow,
+    norm,
+    hidden,
+    change,
+    spread,
+    d_result,
+    d_hidden,
+    d_spread,
+    d_total,
+    d_vectors,
+    tokens,
+    eps,
+    width: tl.constexpr,
+    wide: tl.constexpr,
+    tile: tl.constexpr,
+    chunk: tl.constexpr,
+):
+    token = tl.program_id(0).to(tl.int64) * tile + tl.arange(0, tile)
+    here = (token < tokens)[:, None]
+    d = tl.arange(0, width)
+    c = tl.arange(0, chunk)
+    place = token[:, None] * width + d[None, :]
+    kind = d_hidden.dtype.element_ty
+    # The part of this tile in the gradients of the norm's weight and of both biases.
+    vectors = d_vectors + tl.program_id(0).to(tl.int64) * (2 * width + wide)
+    summed = tl.load(hidden + place, mask=here, other=0.0).to(tl.float32)
+    summed += tl.load(change + place, mask=here, other=0.0).to(tl.float32)
+    pull = tl.load(d_result + place, mask=here, other=0.0).to(tl.float32)
+    scale = tl.rsqrt(tl.sum(summed * summed, 1) / width + eps)[:, None]
+    plain = summed * scale
+    tl.store(vectors + d, tl.sum(pull * plain, 0))
+    pull = pull * tl.load(norm + d).to(tl.float32)
+    along = (tl.sum(pull * plain, 1) / width)[:, None]
+    moved = scale * (pull - plain * along)
+    tl.store(vectors + width + d, tl.sum(moved, 0))
+    narrowed = moved.to(kind)
+    tl.store(d_total + place, narrowed, mask=here)
+    for first in range(0, wide, chunk):
+        columns = tl.load(narrow + d[:, None] * wide + (first + c)[None, :])
+        wide_place = token[:, None] * wide + (first + c)[None, :]
+        active = tl.load(spread + wide_place, mask=here, other=0.0) > 0
+        pulled = tl.where(active, tl.dot(narrowed, columns), 0.0)
+        tl.store(vectors + 2 * width + first + c, tl.sum(pulled, 0))
+        small = pulled.to(kind)
+        tl.store(d_spread + wide_place, small, mask=here)
+        rows = tl.load(widen + (first + c)[:, None] * width + d[None, :])
+        moved = tl.dot(small, rows, moved)
+    tl.store(d_hidden + place, moved.to(kind), mask=here)
+
+
+def feed_forward(
+    hidden: Tensor,
+    widen: tuple[Tensor, Tensor],
+    narrow: tuple[Tensor, Tensor],
+    norm: tuple[Tensor, float],
+) -> Tensor:
+    """Compute norm(hidden + FF(hidden)), with gradients.
+
+    Parameters
+    ----------
+    hidden
+        (rows, arcs, width).
+    widen, narrow
+        Weight and bias of the two halves of the net.
+    norm
+        Weight of the norm, (width,), and its epsilon.
+    """
+    return _feed_forward(hidden, *widen, *narrow, *norm)[0]
+
+
+@torch.library.custom_op("arcfleet::feed_forward", mutates_args=())
+def _feed_forward(
+    hidden: Tensor,
+    widen: Tensor,
+    widen_bias: Tensor,
+    narrow: Tensor,
+    narrow_bias: Tensor,
+    norm: Tensor,
+    eps: float,
+) -> tuple[Tensor, Tensor, Tensor]:
+    width = hidden.shape[-1]
+    hidden = hidden.contiguous()
+    # torch has no public name for a product that is cut at 0 in the same pass.
+    activated = torch._addmm_activation  # noqa: SLF001
+    spread = activated(widen_bias, hidden.view(-1, width), widen.t())
+    change = torch.addmm(narrow_bias, spread, narrow.t()).view(hidden.shape)
+    return sum_and_norm(hidden, change, norm, eps), spread, change
+
+
+@_feed_forward.register_fake
+def _(hidden, widen, widen_bias, narrow, narrow_bias, norm, eps):
+    spread = hidden.new_empty(hidden.numel() // hidden.shape[-1], len(widen))
+    return hidden.new_empty(hidden.shape), spread, hidden.new_empty(hidden.shape)
+
+
+@torch.library.custom_op("arcfleet::feed_forward_backward", mutates_args=())
+def _feed_forward_backward(
+    hidden: Tensor,
+    widen: Tensor,
+    narrow: Tensor,
+    norm: Tensor,
+    spread: Tensor,
+    change: Tensor,
+    d_result: Tensor,
+    eps: float,
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
+    wide, width = widen.shape
+    tokens = hidden.numel() // width
+    hidden = hidden.contiguous()
+    d_hidden, d_total = torch.empty_like(hidden), torch.empty_like(hidden)
+    d_spread = torch.empty_like(spread)
+    tile, warps, stages = _FEED_FORWARD_SHAPE
+    programs = triton.cdiv(tokens, tile)
+    d_vectors = torch.empty(
+        (programs, 2 * width + wide), dtype=torch.float32, device=hidden.device
+    )
+    with working_on(hidden.device):
+        _feed_forward_backward_kernel[(programs,)](
+            widen,
+            narrow,
+            norm,
+            hidden,
+            change,
+            spread,
+            d_result.contiguous(),
+            d_hidden,
+            d_spread,
+            d_total,
+            d_vectors,
+            tokens,
+            eps,
+            width,
+            wide,
+            tile,
+            CHUNK,
+            num_warps=warps,
+            num_stages=stages,
+        )
+    d_widen = d_spread.t() @ hidden.view(-1, width)
+    d_narrow = d_total.view(-1, width).t() @ spread
+    vectors = d_vectors.sum(0).to(hidden.dtype)
+    d_norm, d_narrow_bias, d_widen_bias = vectors.split([width, width, wide])
+    # The results of an operator must not share memory.
+    return (
+        d_hidden,
+        d_widen,
+        d_widen_bias.clone(),
+        d_narrow,
+        d_narrow_bias.clone(),
+        d_norm.clone(),
+    )
+
+
+@_feed_forward_backward.register_fake
+def _(hidden, widen, narrow, norm, spread, change, d_result, eps):
+    wide, width = widen.shape
+    return (
+        hidden.new_empty(hidden.shape),
+        widen.new_empty(wide, width),
+        widen.new_empty(wide),
+        narrow.new_empty(width, wide),
+        narrow.new_empty(width),
+        norm.new_empty(width),
+    )
+
+
+def _keep(ctx, inputs, output):
+    hidden, widen, _, narrow, _, norm, eps = inputs
+    _, spread, change = output
+    ctx.save_for_backward(hidden, widen, narrow, norm, spread, change)
+    ctx.eps = eps
+    # No gradients are wanted for what is only kept; zeros for them take time.
+    ctx.set_materialize_grads(False)
+
+
+def _pull_back(ctx, d_result, *_):
+    return *_feed_forward_backward(*ctx.saved_tensors, d_result, ctx.eps), None
+
+
+_feed_forward.register_autograd(_pull_back, setup_context=_keep)

@@ -1,52 +1,225 @@
-"""Every setting of fine-tuning, checked."""
+"""Settings of training, checked at construction.
+
+The defaults are the values that the shipped model was trained with (`recipe.toml`). A
+config is composed of parts, but every setting has a name of its own: run folders and model
+files hold them as one flat table, with the sizes of the model in a table `model`.
+"""
 
 from __future__ import annotations
 
 import difflib
 import math
-from dataclasses import asdict, dataclass, field, fields
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 from arcfleet.errors import OptionError
+from arcfleet.neural.checkpoint import find_model_type, sizes_of
+from arcfleet.neural.device import PRECISIONS, Precision
 from arcfleet.neural.model import DaamConfig
-from arcfleet.neural.train.steps import DIRECTIONS, ROUTE_ORDERS, Directions, RouteOrder
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+    from dataclasses import Field
 
+LabelOrder = Literal["farthest", "as-labelled"]
 
-Precision = Literal["auto", "float32", "bfloat16"]
+LABEL_ORDERS: tuple[LabelOrder, ...] = ("farthest", "as-labelled")
 
-PRECISIONS: tuple[Precision, ...] = ("auto", "float32", "bfloat16")
-
-
-# Kind, least and most of a number; a float may be whole, a whole number not a fraction.
-Limits = tuple[type, float, float]
-
-Config = TypeVar("Config", bound="PretrainConfig")
-
-
-_LIMITS: dict[str, Limits] = {
-    "steps": (int, 1, 10**9),
-    "minutes": (float, 1e-3, 10**6),
-    "unbound": (float, 0, 1),
-    "moments": (int, 1, 10**4),
-    "tokens": (int, 1, 10**9),
-    "learning_rate": (float, 0, 1),
-    "warm_up_steps": (int, 0, 10**9),
-    "final_rate": (float, 0, 1),
-    "weight_decay": (float, 0, 10),
-    "beta1": (float, 0, 1 - 1e-9),
-    "beta2": (float, 0, 1 - 1e-9),
-    "clip_norm": (float, 1e-9, 10**9),
-    "average_decay": (float, 0, 1 - 1e-9),
-    "validations": (int, 0, 10**6),
-    "validation_instances": (int, 1, 10**7),
-    "pictures": (int, 0, 100),
-    "checkpoint_minutes": (float, 0, 10**6),
-    "log_steps": (int, 1, 10**9),
-    "seed": (int, 0, 2**63 - 1),
+#: Settings that have another name now, by their earlier one.
+RENAMED = {
+    "anchor": "kl_coefficient",
+    "average_decay": "ema_decay",
+    "best_of": "best_of_k",
+    "copies": "samples",
+    "moments": "decision_steps",
+    "route_order": "label_order",
+    "standardise": "normalise_advantages",
+    "unbound": "giant_tour_fraction",
 }
+#: Settings that are gone, and what to do instead.
+REMOVED = {
+    "directions": "label_order as-labelled keeps those of the labels",
+    "lessons": "drop it",
+    "objective": "fine-tuning is RLOO, `arcfleet paper train` has PPO",
+    "pictures": "drop it",
+}
+
+
+def setting(default: Any, least: float | None = None, most: float | None = None) -> Any:
+    """Return a field of a config whose value `check_settings` can check.
+
+    Parameters
+    ----------
+    default
+        Default value; None for a setting that may be left open.
+    least, most
+        Range of a number, a whole one if `least` is an int; None for a truth value.
+    """
+    return field(default=default, metadata={"least": least, "most": most})
+
+
+def one_of(choices: tuple[str, ...]) -> dict[str, Any]:
+    """Return the metadata of a field whose value is one of some words."""
+    return {"least": None, "most": None, "choices": choices}
+
+
+def check_settings(config: Any) -> None:
+    """Raise OptionError unless every field made by `setting` has a value in its range."""
+    for each in fields(config):
+        if "least" in each.metadata:
+            _check_setting(each, getattr(config, each.name))
+
+
+def _check_setting(each: Field[Any], value: Any) -> None:
+    least, most = each.metadata["least"], each.metadata["most"]
+    choices = each.metadata.get("choices")
+    if value is None and each.default is None:
+        return
+    if choices is not None:
+        if value not in choices:
+            raise OptionError(
+                f"expected {each.name} to be one of {', '.join(choices)}, got {value!r:.40}"
+            )
+    elif least is None:
+        if type(value) is not bool:
+            raise OptionError(
+                f"expected {each.name} to be true or false, got {value!r:.40}"
+            )
+    else:
+        whole = type(least) is int
+        fits = type(value) is int or (not whole and type(value) is float)
+        if not (fits and least <= value <= most):
+            raise OptionError(
+                f"expected {each.name} to be {'a whole number' if whole else 'a number'} "
+                f"from {least:g} to {most:g}, got {value!r:.40}"
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunConfig:
+    """Settings of a run: its end, its data, its records, its precision.
+
+    Parameters
+    ----------
+    steps
+        Number of training steps. A run ends after `steps` or `minutes`, whichever comes
+        first; one of them must be given.
+    minutes
+        Minutes of training, without the reading of data.
+    seed
+        Seed of the random number generators.
+    weights
+        Sampling weight of each data set; uniform if empty.
+    validations
+        Number of validations, evenly over the run.
+    validation_instances
+        Largest number of instances of a validation set.
+    checkpoint_minutes
+        Minutes between checkpoints.
+    log_steps
+        Steps per line of metrics. Reading the loss makes the host wait for the device.
+    precision
+        Floating-point type of forward and backward passes. "auto" is bfloat16 on GPUs made
+        for it; the weights that are updated are float32 in any case.
+    compile
+        Compilation of the model by torch.compile, one graph for each shape.
+    """
+
+    steps: int | None = setting(None, 1, 10**9)
+    minutes: float | None = setting(None, 1e-3, 10**6)
+    seed: int = setting(0, 0, 2**63 - 1)
+    weights: tuple[float, ...] = ()
+    validations: int = setting(8, 0, 10**6)
+    validation_instances: int = setting(500, 1, 10**7)
+    checkpoint_minutes: float = setting(3.0, 0.0, 10**6)
+    log_steps: int = setting(50, 1, 10**9)
+    precision: Precision = field(default="auto", metadata=one_of(PRECISIONS))
+    compile: bool = setting(False)
+
+    def __post_init__(self) -> None:
+        """Check every setting."""
+        check_settings(self)
+        if not isinstance(self.weights, (list, tuple)):
+            raise OptionError(
+                f"expected weights to be a list of numbers, got {self.weights!r:.40}"
+            )
+        for weight in self.weights:
+            if not isinstance(weight, (int, float)) or not 0 < weight < math.inf:
+                raise OptionError(f"expected weights above 0, got {weight!r:.40}")
+        object.__setattr__(self, "weights", tuple(self.weights))
+
+    def fraction(self, step: int, seconds: float) -> float:
+        """Return the fraction of the run that is completed, 1 at its end."""
+        fractions = [0.0]
+        if self.steps is not None:
+            fractions.append(step / self.steps)
+        if self.minutes is not None:
+            fractions.append(seconds / (60 * self.minutes))
+        return min(1.0, max(fractions))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OptimiserConfig:
+    """Settings of AdamW, of its learning rate, and of the EMA of the weights.
+
+    Parameters
+    ----------
+    learning_rate
+        Learning rate after the warm-up; it decays by a cosine over the run.
+    warm_up_steps
+        Steps of linear warm-up of the learning rate.
+    final_rate
+        End of the cosine decay, as a fraction of the learning rate.
+    weight_decay
+        Weight decay of matrices; norms and biases have none.
+    beta1
+        Decay of AdamW's first moment.
+    beta2
+        Decay of AdamW's second moment.
+    clip_norm
+        Largest norm of the gradient.
+    ema_decay
+        Decay of the EMA of the weights, which is what is validated and kept; 0 for the
+        weights as they are.
+    """
+
+    learning_rate: float = setting(7e-4, 0.0, 1)
+    warm_up_steps: int = setting(300, 0, 10**9)
+    final_rate: float = setting(0.01, 0.0, 1)
+    weight_decay: float = setting(0.01, 0.0, 10)
+    beta1: float = setting(0.9, 0.0, 1 - 1e-9)
+    beta2: float = setting(0.98, 0.0, 1 - 1e-9)
+    clip_norm: float = setting(1.0, 1e-9, 10**9)
+    ema_decay: float = setting(0.999, 0.0, 1 - 1e-9)
+
+    def __post_init__(self) -> None:
+        """Check every setting."""
+        check_settings(self)
+
+    def rate(self, step: int, fraction: float) -> float:
+        """Return the learning rate of a step when this fraction of the run is completed."""
+        rise = min(1.0, (step + 1) / self.warm_up_steps) if self.warm_up_steps else 1.0
+        fall = 0.5 * (1 + math.cos(math.pi * min(1.0, fraction)))
+        return self.learning_rate * rise * (self.final_rate + (1 - self.final_rate) * fall)
+
+
+class TrainingConfig(Protocol):
+    """Settings that every kind of training has."""
+
+    @property
+    def model(self) -> Any:
+        """Sizes of the model; their class says which model it is."""
+
+    @property
+    def run(self) -> RunConfig:
+        """Settings of the run."""
+
+    @property
+    def optimiser(self) -> OptimiserConfig:
+        """Settings of the optimiser."""
+
+
+AnyConfig = TypeVar("AnyConfig", bound=TrainingConfig)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,339 +229,207 @@ class PretrainConfig:
     Parameters
     ----------
     model
-        Sizes of the model.
-    steps, minutes
-        When to end: whichever comes first; at least one must be given. Reading the data
-        does not count.
-    route_order, directions
-        Of the labelled plans, as `imitation.sequences` takes them.
-    unbound
-        Share of the steps that show plans as one tour without returns, which decoding
-        without the capacity goes by.
+        Sizes of the model; their class says which model it is.
+    run
+        Settings of the run.
+    optimiser
+        Settings of the optimiser.
+    label_order
+        Order of the routes of a labelled plan. "farthest" puts those first that reach
+        farthest from the depot, and reverses routes at random where that costs nothing;
+        "as-labelled" shows the plan as the label has it.
+    giant_tour_fraction
+        Fraction of steps that train on giant tours, with the capacity mask off.
     flip_axes
-        Whether the MDS axes, whose signs mean nothing, are flipped at random.
-    moments
-        Of each plan drawn for a step.
+        Random signs of the MDS axes as an augmentation.
+    decision_steps
+        Decision steps sampled of each plan.
     tokens
-        Arcs of all states of a step: a scale with more arcs has fewer states.
-    weights
-        How often each data set is drawn, by number; all alike if empty.
-    learning_rate, warm_up_steps, final_rate
-        The rate grows linearly over the first steps, then follows a cosine down to
-        `final_rate` of itself.
-    weight_decay, beta1, beta2, clip_norm
-        Of AdamW, and the largest norm of a gradient.
-    average_decay
-        Of the moving average of the weights, which is what is validated and kept; 0 for
-        the weights as they are.
-    validations, validation_instances
-        How often to validate, evenly over the run, and on how many instances of a set.
-    pictures
-        Instances whose plans are drawn at each validation, over all sets, though at least
-        one of each; 0 for no picture.
-    checkpoint_minutes
-        Time between checkpoints.
-    log_steps
-        Steps per line of metrics; reading the loss makes the host wait for the device.
-    precision
-        "bfloat16" works with bfloat16 copies of the float32 weights; "auto" does so on
-        CUDA only.
-    compile
-        Whether to use torch.compile, one graph for each scale.
-    seed
-        Of all random choices.
+        Arcs of all states of a step. Larger instances have fewer states.
     """
 
     model: DaamConfig = field(default_factory=DaamConfig)
-    steps: int | None = None
-    minutes: float | None = None
-    route_order: RouteOrder = "farthest"
-    directions: Directions = "random"
-    unbound: float = 0.0
-    flip_axes: bool = True
-    moments: int = 8
-    tokens: int = 200_000
-    weights: tuple[float, ...] = ()
-    learning_rate: float = 7e-4
-    warm_up_steps: int = 300
-    final_rate: float = 0.01
-    weight_decay: float = 0.01
-    beta1: float = 0.9
-    beta2: float = 0.98
-    clip_norm: float = 1.0
-    average_decay: float = 0.999
-    validations: int = 8
-    validation_instances: int = 500
-    pictures: int = 3
-    checkpoint_minutes: float = 3.0
-    log_steps: int = 50
-    precision: Precision = "auto"
-    compile: bool = False
-    seed: int = 0
+    run: RunConfig = field(default_factory=RunConfig)
+    optimiser: OptimiserConfig = field(default_factory=OptimiserConfig)
+    label_order: LabelOrder = field(default="farthest", metadata=one_of(LABEL_ORDERS))
+    giant_tour_fraction: float = setting(0.4, 0.0, 1)
+    flip_axes: bool = setting(True)
+    decision_steps: int = setting(8, 1, 10**4)
+    tokens: int = setting(250_000, 1, 10**9)
 
     def __post_init__(self) -> None:
         """Check every setting."""
-        for name, limits in _LIMITS.items():
-            if getattr(self, name) is not None or name not in ("steps", "minutes"):
-                require_number(name, getattr(self, name), limits)
-        if self.steps is None and self.minutes is None:
-            raise OptionError("expected steps or minutes to end after, got neither")
-        for name in ("flip_axes", "compile"):
-            if type(getattr(self, name)) is not bool:
-                raise OptionError(
-                    f"expected {name} to be true or false, got {getattr(self, name)!r:.40}"
-                )
-        require_choice("route_order", self.route_order, ROUTE_ORDERS)
-        require_choice("directions", self.directions, DIRECTIONS)
-        require_choice("precision", self.precision, PRECISIONS)
-        for weight in self.weights:
-            if not isinstance(weight, (int, float)) or not 0 < weight < math.inf:
-                raise OptionError(f"expected weights above 0, got {weight!r:.40}")
-
-    def as_facts(self) -> dict[str, Any]:
-        """Give the settings as JSON can hold them."""
-        return {**asdict(self), "weights": list(self.weights)}
-
-    def examples(self, sets: int) -> int:
-        """Give the instances to draw of each of so many sets."""
-        return math.ceil(self.pictures / max(1, sets))
-
-    def rate(self, step: int, progress: float) -> float:
-        """Give the learning rate of a step when this share of the run is over."""
-        rise = min(1.0, (step + 1) / self.warm_up_steps) if self.warm_up_steps else 1.0
-        fall = 0.5 * (1 + math.cos(math.pi * min(1.0, progress)))
-        return self.learning_rate * rise * (self.final_rate + (1 - self.final_rate) * fall)
-
-    def progress(self, step: int, seconds: float) -> float:
-        """Give the share of the run that is over, 1 at its end."""
-        shares = [0.0]
-        if self.steps is not None:
-            shares.append(step / self.steps)
-        if self.minutes is not None:
-            shares.append(seconds / (60 * self.minutes))
-        return min(1.0, max(shares))
+        check_settings(self)
+        require_end(self)
 
 
-def require_number(name: str, value: object, limits: Limits) -> None:
-    """Raise OptionError unless a setting is a number within its limits."""
-    kind, least, most = limits
-    whole = kind is int and type(value) is int
-    if (whole or (kind is float and type(value) in (int, float))) and (
-        least <= value <= most  # type: ignore[operator]
-    ):
-        return
-    what = "a whole number" if kind is int else "a number"
-    raise OptionError(
-        f"expected {name} to be {what} from {least:g} to {most:g}, got {value!r:.40}"
-    )
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FinetuneConfig:
+    """Settings of fine-tuning: REINFORCE with a leave-one-out baseline (RLOO).
 
+    Parameters
+    ----------
+    model
+        Sizes of the model; their class says which model it is.
+    run
+        Settings of the run.
+    optimiser
+        Settings of the optimiser.
+    samples
+        Rollouts sampled of each instance.
+    best_of_k
+        Number of samples of which only the best counts (max@k), fewer than `samples`; 1
+        for the mean of all.
+    temperature
+        Temperature of the sampled rollouts, and of the policy that is improved.
+    kl_coefficient
+        Coefficient of the KL penalty towards the initial policy. What a plan pays per nat,
+        in mean distances between the arcs of its instance; without it all samples become
+        the same plan.
+    giant_tour_fraction
+        Fraction of steps that train on giant tours, with the capacity mask off; Split cuts
+        them into routes.
+    flip_axes
+        Random signs of the MDS axes as an augmentation.
+    decision_steps
+        Decision steps sampled of each rollout for the gradient.
+    tokens
+        Arcs of all states of an update. Larger instances have fewer states.
+    rollout_tokens
+        Arcs of all rollouts of a step. Larger instances have fewer rollouts.
+    """
 
-def require_choice(name: str, value: object, known: tuple[str, ...]) -> None:
-    """Raise OptionError unless a setting is one of the known words."""
-    if value not in known:
-        raise OptionError(
-            f"expected {name} to be one of {', '.join(known)}, got {value!r:.40}"
+    model: DaamConfig = field(default_factory=DaamConfig)
+    run: RunConfig = field(default_factory=lambda: RunConfig(validations=4, log_steps=1))
+    optimiser: OptimiserConfig = field(
+        default_factory=lambda: OptimiserConfig(
+            learning_rate=3e-5, warm_up_steps=5, weight_decay=0.0, ema_decay=0.99
         )
+    )
+    samples: int = setting(16, 2, 10**5)
+    best_of_k: int = setting(1, 1, 10**5)
+    temperature: float = setting(0.5, 1e-3, 10**3)
+    kl_coefficient: float = setting(0.02, 0.0, 10**3)
+    giant_tour_fraction: float = setting(0.4, 0.0, 1)
+    flip_axes: bool = setting(True)
+    decision_steps: int = setting(24, 1, 10**4)
+    tokens: int = setting(2_500_000, 1, 10**9)
+    rollout_tokens: int = setting(800_000, 1, 10**9)
+
+    def __post_init__(self) -> None:
+        """Check every setting."""
+        check_settings(self)
+        require_end(self)
+        if self.best_of_k > 1 and self.best_of_k >= self.samples:
+            raise OptionError(
+                f"expected best_of_k to be below samples ({self.samples}), got "
+                f"{self.best_of_k}"
+            )
 
 
-def config_from(settings: Mapping[str, Any]) -> PretrainConfig:
-    """Make a config of settings by name, those of the model in a mapping of their own.
+def require_end(config: TrainingConfig) -> None:
+    """Raise OptionError unless a run has an end."""
+    if config.run.steps is None and config.run.minutes is None:
+        raise OptionError("expected steps or minutes to end after, got neither")
+
+
+def settings_of(config: TrainingConfig) -> dict[str, Any]:
+    """Return all settings by name as JSON can hold them; the model's sizes in `model`."""
+    found: dict[str, Any] = {}
+    for name, value in asdict(config).items():  # type: ignore[call-overload]
+        if isinstance(value, dict) and name != "model":
+            found |= value
+        else:
+            found[name] = value
+    found["model"] = sizes_of(config.model)
+    return {**found, "weights": list(config.run.weights)}
+
+
+def config_from(kind: type[AnyConfig], settings: Mapping[str, Any]) -> AnyConfig:
+    """Make a config of settings by name; what is not given has its default.
+
+    Parameters
+    ----------
+    kind
+        Class of the config.
+    settings
+        Settings by name, the model's sizes in a table `model`, whose `type` names another
+        model than that of the config's default. Those of the parts may also stand in tables
+        of their names.
 
     Raises
     ------
     OptionError
-        If a name is unknown or a value of the wrong kind.
+        If a name is unknown or a value wrong.
     """
-    return config_of(PretrainConfig, settings)
+    members: Any = fields(kind)  # type: ignore[arg-type]
+    parts: dict[str, Any] = {
+        each.name: each.default_factory()
+        for each in members
+        if "least" not in each.metadata
+    }
+    given: dict[str, Any] = {}
+    for name, value in settings.items():
+        if name in parts and name != "model" and isinstance(value, dict):
+            given |= value
+        else:
+            given[name] = value
+    parts["model"] = sizes_from(type(parts["model"]), given.pop("model", {}))
+    own = [each.name for each in members if "least" in each.metadata]
+    inner = {
+        each.name: name
+        for name, part in parts.items()
+        if name != "model"
+        for each in fields(part)
+    }
+    require_known(given, [*inner, *own])
+    for name, value in given.items():
+        if name in inner:
+            parts[inner[name]] = replace(parts[inner[name]], **{name: value})
+        else:
+            parts[name] = value
+    return kind(**parts)
 
 
-def config_of(kind: type[Config], settings: Mapping[str, Any]) -> Config:
-    """Make a config of any kind as `config_from` does."""
-    given = dict(settings)
-    require_known(given, [f.name for f in fields(kind)])
-    sizes = given.pop("model", {})
-    if not isinstance(sizes, dict):
-        raise OptionError(f"expected model to be a table of sizes, got {sizes!r:.40}")
-    # Each kind of training says by the usual sizes which kind of model it is for.
-    of_model: Any = kind.__dataclass_fields__["model"].default_factory
-    require_known(sizes, [f.name for f in fields(of_model)], "model.")
-    usual = asdict(of_model())
-    for name, value in sizes.items():
+def changed(config: AnyConfig, **settings: Any) -> AnyConfig:
+    """Return a config with some settings changed, by name; `model` takes sizes."""
+    sizes = settings.pop("model", config.model)
+    given = {**settings_of(config), **settings, "model": sizes_of(sizes)}
+    return config_from(type(config), given)
+
+
+def sizes_from(kind: Any, settings: object) -> Any:
+    """Make the sizes of a model of a table; `type` names another class than `kind`."""
+    if not isinstance(settings, dict):
+        raise OptionError(f"expected model to be a table of sizes, got {settings!r:.40}")
+    settings = dict(settings)
+    if "type" in settings:
+        kind = find_model_type(str(settings.pop("type"))).config_class
+    usual = asdict(kind())
+    require_known(settings, list(usual), "model.")
+    for name, value in settings.items():
         wanted = type(usual[name])
         if type(value) is not wanted and not (wanted is float and type(value) is int):
             raise OptionError(
                 f"expected model.{name} to be of type {wanted.__name__}, got {value!r:.40}"
             )
-    weights = given.pop("weights", ())
-    if not isinstance(weights, (list, tuple)):
-        raise OptionError(f"expected weights to be a list of numbers, got {weights!r:.40}")
-    return kind(**given, weights=tuple(weights), model=of_model(**sizes))
+    return kind(**settings)
 
 
 def require_known(given: Iterable[str], known: list[str], prefix: str = "") -> None:
     """Raise OptionError with a hint unless all names are known."""
     for name in given:
-        if name not in known:
-            near = difflib.get_close_matches(name, known, n=1)
-            hint = f"did you mean {prefix}{near[0]}?" if near else "see the documentation"
-            raise OptionError(f"expected a known setting, got {prefix}{name}: {hint}")
-
-
-Objective = Literal["imitate-best", "samples", "self-critical", "ppo"]
-
-OBJECTIVES: tuple[Objective, ...] = ("imitate-best", "samples", "self-critical", "ppo")
-
-
-ANCHORED: tuple[Objective, ...] = ("samples", "self-critical")
-
-# Held the greedy gains of `samples` and the variety of its samples (docs/training-log.md).
-USUAL_ANCHOR = 0.02
-
-
-_FINETUNE_LIMITS: dict[str, Limits] = {
-    "copies": (int, 1, 10**5),
-    "best_of": (int, 1, 10**5),
-    "rollout_tokens": (int, 1, 10**9),
-    "temperature": (float, 1e-3, 10**3),
-    "anchor": (float, 0, 10**3),
-    "lessons": (int, 1, 10**6),
-    "epochs": (int, 1, 10**4),
-    "ratio_clip": (float, 1e-6, 1),
-    "baseline_steps": (int, 1, 10**9),
-}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FinetuneConfig(PretrainConfig):
-    """Settings of fine-tuning: those of `PretrainConfig`, some with other values, and more.
-
-    A step draws plans and learns from them, in one update of the weights or several.
-
-    Parameters
-    ----------
-    objective
-        What to learn from sampled plans. "imitate-best" imitates the best plan found so
-        far of each instance. The others raise the expected return: "samples" compares
-        each plan with the others of its instance, "self-critical" with the greedy plan,
-        "ppo", the paper's, single decisions with the greedy plan of a policy that is
-        replaced now and then.
-    copies
-        Plans sampled of each instance.
-    best_of
-        Plans of which only the best counts for "samples", fewer than `copies`: each plan is
-        worth what it adds to the best of so many. 1 for plans that are good in the mean.
-    rollout_tokens
-        Arcs of all plans that are built side by side: a scale with more arcs has fewer
-        instances in a step.
-    temperature
-        Of the sampling. All but "imitate-best" improve the policy at this temperature,
-        so that a low one learns from plans about as good as the greedy one.
-    anchor
-        What a plan of "samples" or "self-critical" pays for each nat by which its decisions
-        have left those of the first model, in the unit of the instance; None for
-        USUAL_ANCHOR. Without it reinforcement makes a policy so sure that all its samples
-        are the same.
-    moments, tokens
-        States drawn of each plan, and arcs of all states of an update.
-    route_order, directions
-        Of the plans that "imitate-best" imitates.
-    unbound
-        Share of steps of "samples" and "self-critical" whose plans are tours, split by the
-        path optimiser, and of lessons of "imitate-best" that show plans as tours; not for
-        "ppo".
-    lessons
-        Updates of a step of "imitate-best".
-    epochs
-        How often a step of "ppo" goes through its states.
-    ratio_clip
-        Epsilon of "ppo".
-    standardise
-        Whether the advantages of a step of "ppo" are brought to mean 0 and deviation 1.
-        Not in the paper: sampled rollouts are mostly worse than greedy ones, so without
-        it nearly every choice is held to be bad.
-    baseline_steps
-        Steps of "ppo" between two tests of whether the policy beats the baseline.
-    """
-
-    objective: Objective = "samples"
-    copies: int = 16
-    best_of: int = 1
-    rollout_tokens: int = 800_000
-    temperature: float = 0.5
-    anchor: float | None = None
-    lessons: int = 20
-    epochs: int = 3
-    ratio_clip: float = 0.1
-    standardise: bool = False
-    baseline_steps: int = 10
-    moments: int = 4
-    tokens: int = 400_000
-    learning_rate: float = 3e-5
-    warm_up_steps: int = 5
-    weight_decay: float = 0.0
-    average_decay: float = 0.99
-    validations: int = 4
-    log_steps: int = 1
-
-    def __post_init__(self) -> None:
-        """Check every setting."""
-        # By name: a class with slots is made twice, and super() finds the wrong one.
-        PretrainConfig.__post_init__(self)
-        for name, limits in _FINETUNE_LIMITS.items():
-            value = getattr(self, name)
-            if name != "anchor" or value is not None:
-                require_number(name, value, limits)
-        if type(self.standardise) is not bool:
+        if name in known:
+            continue
+        if RENAMED.get(name) in known:
             raise OptionError(
-                f"expected standardise to be true or false, got {self.standardise!r:.40}"
+                f"expected the setting {RENAMED[name]}, got {name}, its earlier name: "
+                "rename it"
             )
-        require_choice("objective", self.objective, OBJECTIVES)
-        if self.objective == "samples" and self.copies < 2:
+        if name in REMOVED:
             raise OptionError(
-                "expected at least 2 copies for the objective samples, which compares "
-                f"them, got {self.copies}"
+                f"expected a known setting, got {name}, which is gone: {REMOVED[name]}"
             )
-        if self.best_of > 1 and self.objective != "samples":
-            raise OptionError(
-                f"expected best_of to be 1 for the objective {self.objective}, got "
-                f"{self.best_of}: only samples has it"
-            )
-        if self.best_of > 1 and self.best_of >= self.copies:
-            raise OptionError(
-                f"expected best_of to be below copies ({self.copies}), got {self.best_of}"
-            )
-        if self.unbound and self.objective == "ppo":
-            raise OptionError(
-                f"expected unbound to be 0 for the objective ppo, got {self.unbound}: it "
-                "builds plans under the capacity only"
-            )
-        if self.anchor and self.objective not in ANCHORED:
-            raise OptionError(
-                f"expected no anchor for the objective {self.objective}, got "
-                f"{self.anchor}: only samples and self-critical have one"
-            )
-
-    @property
-    def cost_per_nat(self) -> float:
-        """What leaving the first model costs: the anchor, or what is usual."""
-        if self.objective not in ANCHORED:
-            return 0.0
-        return USUAL_ANCHOR if self.anchor is None else self.anchor
-
-    def instances(self, arcs: int, rows: int, available: int) -> tuple[int, int]:
-        """Give the instances of a step, and of an update; the first in whole updates.
-
-        Parameters
-        ----------
-        arcs
-            Of an instance.
-        rows
-            Plans of an instance that are built side by side.
-        available
-            Instances of the data set.
-        """
-        states = self.copies * self.moments
-        update = min(available, max(1, self.tokens // (arcs * states)))
-        step = min(available, max(1, self.rollout_tokens // (arcs * rows)))
-        update = min(update, step)
-        return step // update * update, update
+        near = difflib.get_close_matches(name, known, n=1)
+        hint = f"did you mean {prefix}{near[0]}?" if near else "see the documentation"
+        raise OptionError(f"expected a known setting, got {prefix}{name}: {hint}")

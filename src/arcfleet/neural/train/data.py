@@ -1,10 +1,10 @@
-"""The plans of a labelled data set as tensors: what imitation draws its lessons from."""
+"""Data sets and their labelled plans as tensors on the device of training."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -13,7 +13,7 @@ from torch.nn import functional
 from arcfleet.datasets.dataset import Dataset
 from arcfleet.datasets.labels import MADE_BY, labels_path, open_labels
 from arcfleet.errors import FileError, OptionError
-from arcfleet.neural.batch import batch_from_dataset
+from arcfleet.neural.batch import batch_from_arrays
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,16 +22,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from arcfleet.datasets.labels import Labels
-    from arcfleet.instance.instance import Instance
     from arcfleet.neural.batch import ArcBatch
-    from arcfleet.solution.solution import Solution
-
-
-class Example(NamedTuple):
-    """An instance as it was before it became tensors, and its label."""
-
-    instance: Instance
-    label: Solution
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -41,13 +32,13 @@ class InstanceSet:
     Parameters
     ----------
     name
-        Of the file, without its ending.
+        Name of the file, without its ending.
     batch
         All instances, on one device.
     full
-        Whether no arc is padding.
+        True if no arc is padding.
     facts
-        What was read, for the records of a run.
+        File, checksum and number of instances, for the records of a run.
     """
 
     name: str
@@ -56,7 +47,7 @@ class InstanceSet:
     facts: dict[str, object]
 
     def __len__(self) -> int:
-        """Give the number of instances."""
+        """Return the number of instances."""
         return len(self.batch)
 
 
@@ -67,24 +58,21 @@ class LabelledSet(InstanceSet):
     Parameters
     ----------
     plans
-        Of all instances, on their device.
-    examples
-        The first few instances, to be drawn.
+        Labelled plans of all instances, on their device.
     """
 
     plans: LabelledPlans
-    examples: tuple[Example, ...] = ()
 
 
 def open_instances(
     path: Path | str, device: torch.device | str, *, mds_dimensions: int = 8
 ) -> InstanceSet:
-    """Read a data set and prepare it for the model; labels are not looked at.
+    """Load a data set and prepare it for the model; labels are not read.
 
     Parameters
     ----------
     path, device, mds_dimensions
-        As those of `open_labelled`.
+        Same as for `open_labelled`.
 
     Raises
     ------
@@ -112,22 +100,19 @@ def open_labelled(
     *,
     mds_dimensions: int = 8,
     most: int | None = None,
-    examples: int = 0,
 ) -> LabelledSet:
-    """Read a data set and the labels beside it, and prepare them for the model.
+    """Load a data set and the labels beside it, and prepare them for the model.
 
     Parameters
     ----------
     path
-        The data set; its labels are in `.labels.npz` for its `.npz`.
+        Data set; its labels are in `.labels.npz` for its `.npz`.
     device
-        Where all of it is kept.
+        Device of the tensors.
     mds_dimensions
-        Coordinates of a node, as the model's.
+        Number of MDS coordinates of a node, as the model's.
     most
-        Take no more than the first so many instances.
-    examples
-        Of how many of them to keep the instance itself.
+        Largest number of instances to load, the first ones.
 
     Raises
     ------
@@ -151,9 +136,6 @@ def open_labelled(
         batch=batch,
         plans=plans_from_labels(labels, np.arange(count), batch),
         full=batch.is_full,
-        examples=tuple(
-            Example(dataset[row], labels[row]) for row in range(min(examples, count))
-        ),
         facts={
             "file": path.name,
             "sha256": dataset.checksum,
@@ -185,8 +167,8 @@ def _prepared(
 ) -> ArcBatch:
     if count == 0:
         raise FileError(dataset.path, "expected instances to learn from, found none")
-    return batch_from_dataset(
-        dataset, np.arange(count), device=device, mds_dimensions=mds_dimensions
+    return batch_from_arrays(
+        dataset.padded(np.arange(count)), device=device, mds_dimensions=mds_dimensions
     )
 
 
@@ -201,13 +183,13 @@ class LabelledPlans:
     Parameters
     ----------
     arcs
-        The services of each route, (instances, routes, longest route), 0 after its end.
+        Services of each route, (instances, routes, longest route), 0 after its end.
     reversible
-        Which routes cost the same driven backwards, (instances, routes).
+        True for routes that cost the same driven backwards, (instances, routes).
     cost
         Total cost of each plan, (instances,).
     most_steps
-        Of all plans: services and returns to the depot.
+        Largest number of decision steps of a plan: services and returns to the depot.
     """
 
     arcs: Tensor
@@ -216,11 +198,11 @@ class LabelledPlans:
     most_steps: int
 
     def __len__(self) -> int:
-        """Give the number of plans."""
+        """Return the number of plans."""
         return len(self.cost)
 
     def select(self, rows: Tensor) -> LabelledPlans:
-        """Give some of the plans, in the order of `rows`."""
+        """Return some of the plans, in the order of `rows`."""
         return LabelledPlans(
             arcs=self.arcs[rows],
             reversible=self.reversible[rows],
@@ -232,16 +214,16 @@ class LabelledPlans:
 def plans_from_labels(
     labels: Labels, indices: NDArray[np.int64], batch: ArcBatch
 ) -> LabelledPlans:
-    """Put plans on the device of `batch`, and check them.
+    """Copy labelled plans to the device of `batch`, and verify them.
 
     Parameters
     ----------
     labels
-        The plans.
+        Labels of a data set.
     indices
-        Which of them.
+        Numbers of the instances.
     batch
-        Their instances.
+        The instances.
 
     Raises
     ------
@@ -272,18 +254,18 @@ def plans_from_labels(
 
 
 def of_arcs(values: Tensor, arcs: Tensor) -> Tensor:
-    """Look up what (batch, all arcs) says of arcs of shape (batch, routes, places)."""
+    """Gather values (batch, all arcs) at arcs of shape (batch, routes, places)."""
     return values.gather(1, arcs.flatten(1).long()).view(arcs.shape)
 
 
 def back_inverse(batch: ArcBatch, arcs: Tensor) -> Tensor:
-    """Give the other direction of each service, 0 where there is none or no service."""
+    """Return the inverse arc of each service, 0 where there is none or no service."""
     inverses = of_arcs(batch.inverse, arcs)
     return torch.where(inverses == arcs, 0, inverses)
 
 
 def backwards(batch: ArcBatch, arcs: Tensor) -> Tensor:
-    """Drive every route backwards, each service turned round where that is possible."""
+    """Reverse every route, each service by its inverse arc where there is one."""
     length = (arcs > 0).sum(-1, keepdim=True)
     place = length - 1 - torch.arange(arcs.shape[-1], device=arcs.device)
     flipped = arcs.gather(-1, place.clamp(min=0))
@@ -292,17 +274,17 @@ def backwards(batch: ArcBatch, arcs: Tensor) -> Tensor:
 
 
 def reversible_routes(batch: ArcBatch, arcs: Tensor) -> Tensor:
-    """Say which routes can be driven backwards at the same cost, (batch, routes).
+    """Return which routes cost the same in reverse, (batch, routes).
 
-    On one-way streets the way back may be longer although all services can be turned.
+    On one-way streets the way back may be longer although all services can be reversed.
     """
-    turnable = ((arcs == 0) | (back_inverse(batch, arcs) > 0)).all(2)
+    invertible = ((arcs == 0) | (back_inverse(batch, arcs) > 0)).all(2)
     back = backwards(batch, arcs)
-    return turnable & (route_costs(batch, back) == route_costs(batch, arcs))
+    return invertible & (route_costs(batch, back) == route_costs(batch, arcs))
 
 
 def route_costs(batch: ArcBatch, arcs: Tensor) -> Tensor:
-    """Give the cost of each route without the fixed cost of a route, (batch, routes)."""
+    """Compute the cost of each route without its fixed cost, (batch, routes)."""
     # Padding stands at the depot, so the way home is where it begins; a longest route
     # has none, hence one more place.
     home = functional.pad(arcs, (0, 1)).long()  # (batch, routes, longest + 1)
@@ -311,13 +293,13 @@ def route_costs(batch: ArcBatch, arcs: Tensor) -> Tensor:
 
 
 def plan_costs(batch: ArcBatch, arcs: Tensor) -> Tensor:
-    """Give the total cost of each plan, (batch,)."""
+    """Compute the total cost of each plan, (batch,)."""
     num_routes = (arcs > 0).any(2).sum(1)
     return route_costs(batch, arcs).sum(1) + num_routes * batch.route_cost
 
 
 def _is_no_plan(batch: ArcBatch, arcs: Tensor) -> Tensor:
-    """Say where tasks are not served exactly once or a load is too large, (batch,)."""
+    """Return where a task is not served exactly once or a load too large, (batch,)."""
     every = arcs.flatten(1).long()
     served = torch.zeros(batch.inverse.shape, dtype=torch.int64, device=arcs.device)
     served.scatter_add_(1, every, torch.ones_like(every))  # (batch, arcs)
@@ -329,7 +311,7 @@ def _is_no_plan(batch: ArcBatch, arcs: Tensor) -> Tensor:
 
 
 def _padded_arcs(labels: Labels) -> NDArray[np.int32]:
-    """Give the services by `Network`'s numbers of arcs, (instances, routes, longest)."""
+    """Return the services as arcs of `Network`, (instances, routes, longest)."""
     dataset = labels.dataset
     num_routes, route_length, services = (
         labels.arrays[name].astype(np.int64)

@@ -1,70 +1,91 @@
-"""The loop of every training run: step, log, validate, keep, stop."""
+"""The training loop of every kind of training: step, log, validate, checkpoint, stop."""
 
 from __future__ import annotations
 
 import copy
 import math
+import signal
+import threading
 import time
-import warnings
 from abc import ABC, abstractmethod
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple
 
 import torch
 
-from arcfleet.errors import ArcfleetError, FileError, OptionError, WithoutPicturesWarning
+from arcfleet.errors import ArcfleetError, FileError, OptionError
 from arcfleet.neural.batch import bucket_sizes, buckets
-from arcfleet.neural.checkpoint import AnyModel, save_model
-from arcfleet.neural.decoding import greedy
+from arcfleet.neural.checkpoint import save_model
+from arcfleet.neural.decoding_run import DecodingRun
 from arcfleet.neural.device import (
     expected_to_fit,
     is_out_of_memory,
     working_on,
     working_type,
 )
-from arcfleet.neural.kernels.cuda_graph import fastest_wrap
-from arcfleet.neural.plans import as_decoded, split_plans
-from arcfleet.neural.train.distributed import ALONE, Team
-from arcfleet.neural.train.pictures import draw_examples
-from arcfleet.neural.train.run import generator_on, stop_on_signals
+from arcfleet.neural.strategies import STRATEGIES
+from arcfleet.neural.train.config import AnyConfig
+from arcfleet.neural.train.distributed import ALONE, World
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
+    from types import FrameType
 
     from torch import Tensor
 
     from arcfleet.neural.batch import Bucket
     from arcfleet.neural.decoding import Policy
-    from arcfleet.neural.plans import Plans
-    from arcfleet.neural.train.config import PretrainConfig
+    from arcfleet.neural.train.config import OptimiserConfig
     from arcfleet.neural.train.data import InstanceSet, LabelledSet
     from arcfleet.neural.train.run import RunFolder
+
+    Report = Callable[["TrainingProgress"], None]
+
+
+class Gaps(NamedTuple):
+    """Mean gaps of total cost to the labels, in percent.
+
+    Parameters
+    ----------
+    greedy
+        Gap of greedy rollouts.
+    optimised
+        Gap after Split with choice of directions.
+    """
+
+    greedy: float
+    optimised: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingProgress:
-    """Where a run stands.
+    """Progress of a run.
 
     Parameters
     ----------
-    doing
-        What is done just now.
-    share
-        Of the run that is over.
-    step, seconds
-        Steps made, and the time they took.
-    loss, states_per_second
-        Of the last steps; None before the first line of metrics.
+    activity
+        Current activity, such as "training" or "validating task20".
+    fraction
+        Fraction completed.
+    step
+        Number of steps made.
+    seconds
+        Time of the run so far.
+    loss
+        Mean loss of the last steps; None where no line of metrics was written.
+    states_per_second
+        Throughput of the last steps; None as `loss`.
     gaps
-        By name of the validation set; empty before the first validation.
+        Gaps by validation set; empty before the first validation.
     later
-        Seconds that other runs will take after this one; None if nobody knows.
+        Seconds of the runs after this one; None if unknown.
     """
 
-    doing: str
-    share: float = 0.0
+    activity: str
+    fraction: float = 0.0
     step: int = 0
     seconds: float = 0.0
     loss: float | None = None
@@ -75,18 +96,20 @@ class TrainingProgress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trained:
-    """The outcome of a run.
+    """Outcome of a run.
 
     Parameters
     ----------
     model_file
-        The averaged weights.
+        Model file with the EMA of the weights.
     finished
-        Whether the run came to its end; if not, it was stopped and can be resumed.
-    steps, seconds
-        Steps made, and the time they took.
+        True if the run came to its end; else it was stopped and can be resumed.
+    steps
+        Number of steps made.
+    seconds
+        Time that they took.
     gaps
-        Of the last validation, by name of the set.
+        Gaps of the last validation, by validation set.
     """
 
     model_file: Path
@@ -95,14 +118,44 @@ class Trained:
     seconds: float
     gaps: dict[str, Gaps]
 
+    @property
+    def interrupted(self) -> bool:
+        """Whether a signal stopped it."""
+        return not self.finished
 
-class Window:
-    """Figures of the steps since the last line of metrics; summed where they are.
+    def facts(self) -> dict[str, Any]:
+        """Return the outcome as JSON can hold it."""
+        return {
+            "model_file": str(self.model_file),
+            "finished": self.finished,
+            "steps": self.steps,
+            "seconds": round(self.seconds, 3),
+            "gaps": {name: gaps._asdict() for name, gaps in self.gaps.items()},
+        }
+
+    def gap_lines(self) -> list[str]:
+        """Return a line for every validation set."""
+        return [
+            f"{name}: greedy {gaps.greedy:.2f} % above the labels, "
+            f"{gaps.optimised:.2f} % after Split"
+            for name, gaps in self.gaps.items()
+        ]
+
+    def text(self) -> str:
+        """Return the outcome in words."""
+        if not self.finished:
+            return f"stopped after {self.steps} steps; --resume goes on from there"
+        minutes = f"{self.steps} steps in {self.seconds / 60:.1f} minutes"
+        return "\n".join([*self.gap_lines(), f"{self.model_file}: {minutes}"])
+
+
+class Metrics:
+    """Sums of metrics since the last line, kept on the device.
 
     Parameters
     ----------
     started
-        Seconds of the run when it was opened.
+        Seconds of the run at the last line.
     """
 
     def __init__(self, started: float) -> None:
@@ -111,103 +164,73 @@ class Window:
         self._counts: dict[str, int] = {}
         self._states = 0
 
-    def add(self, states: int, **figures: Tensor | float) -> None:
-        """Note the states that an update learned from, and figures; `loss` is one."""
+    def add(self, states: int, **values: Tensor | float) -> None:
+        """Add the states and values of an update."""
         self._states += states
-        for name, value in figures.items():
+        for name, value in values.items():
             self._sums[name] = self._sums.get(name, 0.0) + value
             self._counts[name] = self._counts.get(name, 0) + 1
 
-    def close(self) -> tuple[dict[str, float], int]:
-        """Give the mean of each figure and the number of states; waits for the device."""
-        sums = self._sums.items()
-        return {name: float(total) / self._counts[name] for name, total in sums}, (
-            self._states
-        )
-
-
-class Gaps(NamedTuple):
-    """Mean gaps of total cost to the labels, in percent.
-
-    Parameters
-    ----------
-    greedy
-        Of the plans as decoded.
-    optimised
-        After the path optimiser with directions.
-    """
-
-    greedy: float
-    optimised: float
+    def means(self) -> tuple[dict[str, float], int]:
+        """Return the mean of each value and the number of states; waits for the device."""
+        means = {name: float(x) / self._counts[name] for name, x in self._sums.items()}
+        return means, self._states
 
 
 @torch.no_grad()
-def validate(
-    model: Policy, labelled: LabelledSet, *, threads: int = 1
-) -> tuple[Gaps, Plans]:
-    """Decode every instance greedily and compare costs; give the plans as decoded, too."""
-    wrap = fastest_wrap(labelled.batch.real.device)
-    rollout = greedy(model, labelled.batch, wrap=wrap)
+def validate(model: Policy, labelled: LabelledSet, *, threads: int = 1) -> Gaps:
+    """Compare greedy rollouts of all instances with their labels.
+
+    The two strategies share one rollout.
+    """
+    run = DecodingRun(model, labelled.batch, threads=threads)
     label = labelled.plans.cost.double().cpu()
-    decoded = as_decoded(labelled.batch, rollout)
-    optimised = split_plans(
-        labelled.batch, rollout, choose_directions=True, threads=threads
-    )
+    decoded = STRATEGIES["as-decoded"].decode(run)
+    optimised = STRATEGIES["greedy"].decode(run)
     costs = (torch.as_tensor(plans.costs).double().cpu() for plans in (decoded, optimised))
-    # To a label that costs nothing there is no gap in percent; it counts as one that
-    # costs 1, so that the mean stays a number.
+    # A label that costs 0 counts as 1, so that the mean stays a number.
     unit = label.clamp(min=1)
-    # (instances, 1): greedy has one copy
-    gaps = (100 * ((cost[:, 0] - label) / unit).mean().item() for cost in costs)
-    return Gaps(*gaps), decoded
+    # (instances, 1): greedy has one sample
+    return Gaps(*(100 * ((cost[:, 0] - label) / unit).mean().item() for cost in costs))
 
 
-class Learner(Generic[AnyModel]):
-    """A model that learns.
+class Learner:
+    """Weights in training: float32 masters, a working copy, their EMA, and AdamW.
 
-    Losses are computed with `working`. In bfloat16 it is a copy of the float32 masters,
-    renewed after every update, since small updates are lost in bfloat16.
+    Losses are computed with `working`. In bfloat16 it is a copy of the masters, renewed
+    after every update, since small updates are lost in bfloat16.
 
     Parameters
     ----------
     model
-        To train, in float32; changed in place.
+        Model to train, in float32; changed in place.
+    config
+        Settings of the optimiser.
     dtype
-        To work in.
-    weight_decay, beta1, beta2, clip_norm
-        Of AdamW, and the largest norm of a gradient.
-    average_decay
-        Of the moving average; 0 makes it equal to the weights.
-    team
-        The processes that learn together.
+        Floating-point type of the working copy.
+    world
+        Processes that train together.
     """
 
     def __init__(
         self,
-        model: AnyModel,
-        *,
+        model: Any,
+        config: OptimiserConfig,
         dtype: torch.dtype,
-        weight_decay: float,
-        beta1: float,
-        beta2: float,
-        clip_norm: float,
-        average_decay: float,
-        team: Team = ALONE,
+        world: World = ALONE,
     ) -> None:
-        self.master: AnyModel = model.train()
-        same = dtype == torch.float32
-        self.working: AnyModel = model if same else copy.deepcopy(model).to(dtype)
-        self.average: AnyModel = copy.deepcopy(model).requires_grad_(False).eval()
+        self.master = model.train()
+        self.working = model if dtype == torch.float32 else copy.deepcopy(model).to(dtype)
+        self.ema = copy.deepcopy(model).requires_grad_(False).eval()
         # Tensors that share the memory of the weights.
         self._averaged = (
-            list(self.average.state_dict().values()),
+            list(self.ema.state_dict().values()),
             list(model.state_dict().values()),
         )
         self.dtype = dtype
         self.updates = 0
-        self._team = team
-        self._clip_norm = clip_norm
-        self._average_decay = average_decay
+        self._world = world
+        self._config = config
         weights = list(model.parameters())
         # Norms and biases are no matrices; decay would only pull them off their place.
         groups: list[dict[str, Any]] = [
@@ -216,12 +239,12 @@ class Learner(Generic[AnyModel]):
         ]
         self._optimiser = torch.optim.AdamW(
             groups,
-            betas=(beta1, beta2),
-            weight_decay=weight_decay,
+            betas=(config.beta1, config.beta2),
+            weight_decay=config.weight_decay,
             fused=weights[0].is_cuda,
         )
 
-    def add(self, loss: Tensor) -> None:
+    def accumulate(self, loss: Tensor) -> None:
         """Add the gradient of a loss computed with `working` to that of the next update."""
         loss.backward()  # type: ignore[no-untyped-call]
         if self.working is self.master:
@@ -240,21 +263,22 @@ class Learner(Generic[AnyModel]):
         self.working.zero_grad()
 
     def update(self, loss: Tensor, rate: float) -> None:
-        """Make one step down the gradient of a loss, and of what was added before."""
-        self.add(loss)
+        """Make one step down the gradient of a loss and of those accumulated before."""
+        self.accumulate(loss)
         # Once all are float32: sums in bfloat16 would lose the small parts.
-        self._team.average([w.grad for w in self.master.parameters() if w.grad is not None])
-        torch.nn.utils.clip_grad_norm_(self.master.parameters(), self._clip_norm)
+        gradients = [w.grad for w in self.master.parameters() if w.grad is not None]
+        self._world.all_reduce_mean(gradients)
+        torch.nn.utils.clip_grad_norm_(self.master.parameters(), self._config.clip_norm)
         for group in self._optimiser.param_groups:
             group["lr"] = rate
         self._optimiser.step()
         self._optimiser.zero_grad()
         self.updates += 1
-        self._pass_on()
+        self._copy_weights()
 
     @torch.no_grad()
-    def _pass_on(self) -> None:
-        """Bring the working copy and the average up to date."""
+    def _copy_weights(self) -> None:
+        """Update the working copy and the EMA."""
         if self.working is not self.master:
             torch._foreach_copy_(
                 list(self.working.parameters()), list(self.master.parameters())
@@ -264,28 +288,27 @@ class Learner(Generic[AnyModel]):
             for kept, seen in buffers:
                 kept.copy_(seen)
         # Early on a long average would remember the random start.
-        decay = min(self._average_decay, self.updates / (self.updates + 10))
+        decay = min(self._config.ema_decay, self.updates / (self.updates + 10))
         torch._foreach_lerp_(*self._averaged, 1 - decay)
 
-    def for_decoding(self) -> AnyModel:
-        """Give a copy of the averaged weights in the type that training works in."""
-        model: AnyModel = copy.deepcopy(self.average)
-        return model.to(self.dtype)
+    def for_decoding(self) -> Any:
+        """Return a copy of the EMA in the dtype of training."""
+        return copy.deepcopy(self.ema).to(self.dtype)
 
     def tensors(self) -> dict[str, Tensor]:
-        """Give all that another learner needs to go on from here, on the CPU."""
+        """Return the state of the learner, on the CPU."""
         named = {f"model.{name}": t for name, t in self.master.state_dict().items()}
-        named |= {f"average.{name}": t for name, t in self.average.state_dict().items()}
+        named |= {f"ema.{name}": t for name, t in self.ema.state_dict().items()}
         for number, facts in self._optimiser.state_dict()["state"].items():
             named |= {f"optimiser.{number}.{key}": t for key, t in facts.items()}
         return {name: t.detach().cpu().clone() for name, t in named.items()}
 
     def restore(self, tensors: Mapping[str, Tensor], updates: int) -> None:
-        """Take over what `tensors` gave after so many updates."""
-        self.master.load_state_dict(_under(tensors, "model."))
-        self.average.load_state_dict(_under(tensors, "average."))
+        """Restore a state that `tensors` returned after so many updates."""
+        self.master.load_state_dict(below(tensors, "model."))
+        self.ema.load_state_dict(below(tensors, "ema."))
         states: dict[int, dict[str, Tensor]] = {}
-        for name, tensor in _under(tensors, "optimiser.").items():
+        for name, tensor in below(tensors, "optimiser.").items():
             number, key = name.split(".", 1)
             states.setdefault(int(number), {})[key] = tensor
         groups = self._optimiser.state_dict()["param_groups"]
@@ -295,72 +318,92 @@ class Learner(Generic[AnyModel]):
             self.working.load_state_dict(self.master.state_dict())
 
 
-def _under(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
+def below(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    """Return the tensors whose names begin with a prefix, without it."""
     chosen = {name: t for name, t in tensors.items() if name.startswith(prefix)}
     return {name.removeprefix(prefix): tensor for name, tensor in chosen.items()}
 
 
-class TrainingLoop(ABC, Generic[AnyModel]):
-    """A run of training; its children say what a step is.
+@contextmanager
+def stop_on_signals() -> Iterator[Callable[[], bool]]:
+    """Yield a function that is true after Ctrl-C or SIGTERM; a second Ctrl-C ends all."""
+    came = False
+
+    def note(number: int, frame: FrameType | None) -> None:
+        nonlocal came
+        if came and number == signal.SIGINT:
+            raise KeyboardInterrupt
+        came = True
+
+    if threading.current_thread() is not threading.main_thread():
+        yield lambda: False  # signals reach the main thread only
+        return
+    before = {each: signal.signal(each, note) for each in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield lambda: came
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
+
+
+class Trainer(ABC, Generic[AnyConfig]):
+    """A run of training; subclasses define a step.
 
     Parameters
     ----------
     config
-        All settings.
+        Settings.
     model
-        To train, on the device of the data.
-    data, validation
-        What to learn from, and what to validate on.
+        Model to train, on the device of the data.
+    data
+        Data sets to learn from.
+    validation
+        Data sets to validate on.
     folder
-        Where the run is kept.
+        Folder of the run.
     threads
-        Of the path optimiser.
-    tell
-        Told where the run stands.
+        Number of CPU threads of Split.
+    report
+        Callback of the progress.
     """
 
+    #: Name of this kind of training, in run folders and model files.
+    phase: ClassVar[str]
+    #: Whether the data sets must have labels.
+    needs_labels: ClassVar[bool] = False
     #: Whether to validate before the first step, too.
     validates_first: ClassVar[bool] = False
-    #: Whether `learn` takes its part of a step where several processes train together.
-    works_in_team: ClassVar[bool] = False
+    #: Whether several processes can share a step.
+    distributed: ClassVar[bool] = False
 
     def __init__(
         self,
-        config: PretrainConfig,
-        model: AnyModel,
+        config: AnyConfig,
+        model: Any,
         data: Sequence[InstanceSet],
         validation: Sequence[LabelledSet],
         folder: RunFolder,
-        threads: int,
-        tell: Callable[[TrainingProgress], None],
+        threads: int = 1,
+        report: Report | None = None,
     ) -> None:
-        self.settings = config
-        self.sets = data
+        self.config = config
+        self.data = data
         self.validation = validation
         self.folder = folder
         self.threads = threads
         self.device = next(model.parameters()).device
-        self.team = Team.of_environment()
-        if self.team.size > 1 and not self.works_in_team:
-            raise OptionError(
-                "expected one process for this kind of training, got "
-                f"{self.team.size}: start it without torchrun"
-            )
-        self._tell = tell if self.team.leads else _tell_nobody
-        self.learner: Learner[AnyModel] = Learner(
+        self.world = World.from_environment()
+        self._callback = report if self.world.is_main else None
+        self.learner = Learner(
             model,
-            dtype=working_type(config.precision, self.device),
-            weight_decay=config.weight_decay,
-            beta1=config.beta1,
-            beta2=config.beta2,
-            clip_norm=config.clip_norm,
-            average_decay=config.average_decay,
-            team=self.team,
+            config.optimiser,
+            working_type(config.run.precision, self.device),
+            self.world,
         )
-        # Which scale comes next is decided on the host, so that it never waits.
-        self._host = generator_on(torch.device("cpu"), config.seed)
-        self.generator = generator_on(self.device, config.seed + 1)
-        weights = config.weights or (1.0,) * len(data)
+        # Which data set comes next is decided on the host, so that it never waits.
+        self._host = generator_on(torch.device("cpu"), config.run.seed)
+        self.generator = generator_on(self.device, config.run.seed + 1)
+        weights = config.run.weights or (1.0,) * len(data)
         self._weights = torch.tensor(weights, dtype=torch.float64)
         hidden = getattr(model, "hides_served", False)
         self._buckets = [buckets(each.batch) if hidden else [] for each in data]
@@ -374,119 +417,140 @@ class TrainingLoop(ABC, Generic[AnyModel]):
         self._started = time.perf_counter()
         self._validated = 0
         self._ended = False  # as the checkpoint says
-        self._draws = any(labelled.examples for labelled in validation)
-        self.window = Window(self.seconds)
+        self.metrics = Metrics(self.seconds)
 
     @abstractmethod
-    def learn(self, rate: float) -> None:
-        """Make one step at a learning rate, and add its figures to `window`."""
+    def train_step(self, rate: float) -> None:
+        """Make one step at a learning rate, and add its values to `metrics`."""
+
+    @classmethod
+    def require_validation(cls, validation: Sequence[LabelledSet]) -> None:
+        """Raise OptionError unless the validation sets suffice for this training."""
 
     def extra_tensors(self) -> dict[str, Tensor]:
-        """Give what a checkpoint must hold beside the learner, on the CPU."""
+        """Return what a checkpoint must hold beside the learner, on the CPU."""
         return {}
 
     def restore_extra(self, tensors: dict[str, Tensor]) -> None:
-        """Take over what `extra_tensors` gave."""
+        """Restore what `extra_tensors` returned."""
 
     @property
     def seconds(self) -> float:
-        """Time that the run has taken, over all its parts."""
+        """Time of the run, over all its parts."""
         return self._before + time.perf_counter() - self._started
 
+    # --- What subclasses draw from ---
+
     def draw_set(self) -> int:
-        """Choose the data set of the next step."""
-        if len(self.sets) == 1:
+        """Sample the data set of the next step."""
+        if len(self.data) == 1:
             return 0
         return int(torch.multinomial(self._weights, 1, generator=self._host))
 
     def draw_bucket(self, number: int) -> Bucket | None:
-        """Choose which states of a set to learn from; None for all of them.
-
-        As often as it has decisions, so that all of them count alike.
-        """
+        """Sample a length bucket of a data set, by its decisions; None for all states."""
         known, sizes = self._buckets[number], self._bucket_sizes[number]
         if len(known) <= 1:
             return known[0] if known else None
         return known[int(torch.multinomial(sizes, 1, generator=self._host))]
 
-    def draw_bound(self) -> bool:
-        """Choose whether the capacity counts in the next lesson."""
-        unbound = self.settings.unbound
-        return not unbound or float(torch.rand((), generator=self._host)) >= unbound
+    def draw_giant_tour(self, fraction: float) -> bool:
+        """Sample whether the next step trains on giant tours."""
+        return fraction > 0 and float(torch.rand((), generator=self._host)) < fraction
 
     def buckets_of(self, number: int) -> list[Bucket] | list[None]:
-        """Give all parts that the states of a set come in; None for all of them."""
+        """Return the length buckets of a data set; None for all states together."""
         return self._buckets[number] or [None]
 
-    def arcs_of_state(self, number: int, bucket: Bucket | None) -> int:
-        """Give the arcs of a state of a set."""
-        return self.sets[number].batch.num_arcs if bucket is None else bucket.length
+    # --- The loop ---
 
-    def go_or_resume(
-        self, *, resume: bool, stop: Callable[[], bool] | None = None
-    ) -> Trained:
-        """Train from the start, or from the last checkpoint; then close the folder.
+    def run(self, *, resume: bool, stop: Callable[[], bool] | None = None) -> Trained:
+        """Train from the start or from the last checkpoint, then close the folder.
 
         Parameters
         ----------
         resume
-            Whether to look for a checkpoint.
+            True to look for a checkpoint.
         stop
-            Asked before every step whether to stop, as by a signal.
+            Function that is asked before every step whether to stop, as by a signal.
         """
-        self.team.require_same(self._comparable(), "settings and data")
+        self.world.require_same(self._comparable(), "settings and data")
         try:
             saved = self.folder.load() if resume else None
             if saved is not None:
                 with expected_to_fit(self._too_large_a_model):
-                    self.restore(*saved)
-            self.team.require_same([self.step, self.learner.updates], "checkpoint")
+                    self._restore(*saved)
+            self.world.require_same([self.step, self.learner.updates], "checkpoint")
             self._take_new_end()
-            return self.go(stop or _never)
+            return self._loop(stop or (lambda: False))
         finally:
             self.folder.close()
 
-    def go(self, stop: Callable[[], bool]) -> Trained:
-        """Train until the end, a signal, or until `stop` says so."""
-        config = self.settings
+    def _loop(self, stop: Callable[[], bool]) -> Trained:
+        config = self.config.run
         self._started = time.perf_counter()
-        self.window = Window(self.seconds)
+        self.metrics = Metrics(self.seconds)
         kept = self.seconds
         with working_on(self.device), stop_on_signals() as stopped:
             if self.validates_first and self.validation and not (self.step or self.gaps):
                 self._validate(0)
             while True:
                 due = self.seconds - kept > 60 * config.checkpoint_minutes
-                share, stops, due = self._agree(stopped() or stop(), due)
-                if share >= 1 or stops:
+                fraction, stops, due = self._agree(stopped() or stop(), due)
+                if fraction >= 1 or stops:
                     break
-                if self.validation and int(share * config.validations) > self._validated:
-                    self._validate(int(share * config.validations))
+                if self.validation and int(fraction * config.validations) > self._validated:
+                    self._validate(int(fraction * config.validations))
                 with expected_to_fit(self._too_large_a_step):
-                    self.learn(config.rate(self.step, share))
+                    self.train_step(self.config.optimiser.rate(self.step, fraction))
                 self.step += 1
                 self._ended = False
                 if self.step % config.log_steps == 0:
-                    self._log(share)
+                    self._log(fraction)
                 if due:
-                    self._keep(finished=False)
+                    self._checkpoint(finished=False)
                     kept = self.seconds
             if not self._ended:
-                if share >= 1 and self.validation:
-                    self._keep(finished=False)  # it may take long, or more memory
+                if fraction >= 1 and self.validation:
+                    self._checkpoint(finished=False)  # it may take long, or more memory
                     self._validate(config.validations)
-                self._keep(finished=share >= 1)
-            self.team.wait()  # what the first one wrote may be read next
+                self._checkpoint(finished=fraction >= 1)
+            self.world.barrier()  # what rank 0 wrote may be read next
         return Trained(
             model_file=self.folder.model_file,
-            finished=share >= 1,
+            finished=fraction >= 1,
             steps=self.step,
             seconds=self.seconds,
             gaps=self.gaps,
         )
 
-    def restore(self, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
-        """Go on from a checkpoint."""
+    def _agree(self, stop: bool, due: bool) -> tuple[float, bool, bool]:
+        """Return the fraction completed, whether to stop, whether a checkpoint is due.
+
+        All processes must do the same: the clock of rank 0 counts, and anyone's signal.
+        """
+        main = self.world.is_main
+        fraction = self.config.run.fraction(self.step, self.seconds) if main else 0.0
+        fraction, stops, keeps = self.world.all_reduce_max(fraction, stop, due and main)
+        return fraction, bool(stops), bool(keeps)
+
+    def _take_new_end(self) -> None:
+        """Go on to another end than before; the schedules are those of the new one."""
+        fraction, changed, _ = self._agree(self.folder.has_new_end, False)
+        if not changed:
+            return
+        config = self.config.run
+        if fraction >= 1:
+            raise OptionError(
+                f"expected an end of the run in {self.folder.path} beyond the "
+                f"{self.step} steps and {self.seconds / 60:.2f} minutes that it has made, "
+                f"got {config.steps} steps, {config.minutes} minutes"
+            )
+        self._ended = False
+        self._validated = min(self._validated, int(fraction * config.validations))
+        self.folder.write_identity()
+
+    def _restore(self, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
         try:
             self.learner.restore(tensors, int(facts["updates"]))
             self._host.set_state(tensors["generator.host"])
@@ -494,8 +558,7 @@ class TrainingLoop(ABC, Generic[AnyModel]):
             self.step = int(facts["step"])
             self._before = float(facts["seconds"])
             self._validated = int(facts["validated"])
-            # Files from before there was such an entry are validated and kept once more.
-            self._ended = bool(facts.get("finished", False))
+            self._ended = bool(facts["finished"])
             self.gaps = {name: Gaps(*gaps) for name, gaps in facts["gaps"].items()}
             self.restore_extra(tensors)
         except (KeyError, ValueError, TypeError, RuntimeError) as error:
@@ -508,13 +571,119 @@ class TrainingLoop(ABC, Generic[AnyModel]):
             ) from error
 
     def _comparable(self) -> dict[str, Any]:
-        # What the first process has read in the folder is not known to the others.
+        # What rank 0 has read in the folder is not known to the others.
         facts = self.folder.identity
         return {name: facts[name] for name in facts if name != "earlier_ends"}
 
+    # --- Metrics, validation, checkpoints ---
+
+    def _means(self) -> tuple[dict[str, float], int]:
+        means, states = self.metrics.means()
+        return self.world.means(means), states * self.world.size
+
+    def _log(self, fraction: float) -> None:
+        means, states = self._means()
+        seconds = self.seconds
+        loss = means.get("loss")
+        self._require_finite(loss)
+        speed = states / max(seconds - self.metrics.started, 1e-9)
+        record: dict[str, object] = {
+            "step": self.step,
+            "seconds": round(seconds, 3),
+            **means,
+            "learning_rate": self.config.optimiser.rate(self.step, fraction),
+            "states_per_second": round(speed, 1),
+        }
+        if self.device.type == "cuda":
+            record["gpu_bytes"] = torch.cuda.max_memory_allocated(self.device)
+        self.folder.log(record)
+        self.metrics = Metrics(seconds)
+        self._report("training", fraction, loss, speed)
+
+    def _require_finite(self, loss: float | None) -> None:
+        if loss is not None and not math.isfinite(loss):
+            raise ArcfleetError(
+                f"expected a finite loss, got {loss} by step {self.step}: start again with "
+                "a smaller learning rate"
+            )
+
+    def _validate(self, number: int) -> None:
+        self._validated = number
+        if not self.world.is_main:
+            return
+        before = self.seconds
+        model = self.learner.for_decoding()
+        for labelled in self.validation:
+            fraction = self.config.run.fraction(self.step, self.seconds)
+            self._report(f"validating {labelled.name}", fraction)
+            with expected_to_fit(partial(self._too_large_a_set, labelled)):
+                self.gaps[labelled.name] = validate(model, labelled, threads=self.threads)
+        gaps = {name: gap._asdict() for name, gap in self.gaps.items()}
+        self.folder.log(
+            {"step": self.step, "seconds": round(self.seconds, 3), "gaps": gaps}
+        )
+        self.metrics.started += self.seconds - before  # no time of training
+
+    def _checkpoint(self, *, finished: bool) -> None:
+        # A broken model must not replace a good one.
+        self._require_finite(self._means()[0].get("loss"))
+        if not self.world.is_main:
+            return
+        facts = {
+            "step": self.step,
+            "updates": self.learner.updates,
+            "seconds": self.seconds,
+            "validated": self._validated,
+            "gaps": self.gaps,
+            "finished": finished,
+        }
+        tensors = {**self.learner.tensors(), **self.extra_tensors()}
+        tensors["generator.host"] = self._host.get_state()
+        tensors[f"generator.{self.device.type}"] = self.generator.get_state()
+        device = str(self.device)
+        if self.device.type == "cuda":
+            device = torch.cuda.get_device_name(self.device)
+        save_model(
+            self.learner.ema,
+            self.folder.model_file,
+            {
+                **self.folder.identity,
+                "steps": self.step,
+                "minutes": round(self.seconds / 60, 2),
+                "device": device,
+                "torch": torch.__version__,
+                "finished": finished,
+                "gaps": {name: gap._asdict() for name, gap in self.gaps.items()},
+            },
+        )
+        # Last, since a run whose checkpoint says that it has ended writes no model again.
+        self.folder.save(tensors, facts)
+
+    def _report(
+        self,
+        activity: str,
+        fraction: float,
+        loss: float | None = None,
+        states_per_second: float | None = None,
+    ) -> None:
+        if self._callback is not None:
+            self._callback(
+                TrainingProgress(
+                    activity=activity,
+                    fraction=fraction,
+                    step=self.step,
+                    seconds=self.seconds,
+                    loss=loss,
+                    states_per_second=states_per_second,
+                    gaps=dict(self.gaps),
+                )
+            )
+
+    # --- Too little memory ---
+
     def _too_large_a_step(self) -> str:
-        config, names = self.settings, ("tokens", "rollout_tokens")
-        sizes = {n: getattr(config, n) for n in names if hasattr(config, n)}
+        names = ("tokens", "rollout_tokens")
+        sizes = {n: getattr(self.config, n) for n in names if hasattr(self.config, n)}
         now = " and ".join(f"{name} {size}" for name, size in sizes.items())
         return self._too_large(
             f"step {self.step + 1}",
@@ -540,158 +709,9 @@ class TrainingLoop(ABC, Generic[AnyModel]):
             text += f"; the model of the last checkpoint is {self.folder.model_file}"
         return text
 
-    def _take_new_end(self) -> None:
-        """Go on to another end than before, the schedules being those of the new one."""
-        share, changed, _ = self._agree(self.folder.has_new_end, False)
-        if not changed:
-            return
-        if share >= 1:
-            raise OptionError(
-                f"expected an end of the run in {self.folder.path} beyond the "
-                f"{self.step} steps and {self.seconds / 60:.2f} minutes that it has made, "
-                f"got {self.settings.steps} steps, {self.settings.minutes} minutes"
-            )
-        self._ended = False
-        self._validated = min(self._validated, int(share * self.settings.validations))
-        self.folder.write_identity()
 
-    def _agree(self, stop: bool, due: bool) -> tuple[float, bool, bool]:
-        """Say how far the run is, whether to stop, whether to keep a checkpoint.
-
-        All processes must do the same: the first one's clock counts, and anyone's signal.
-        """
-        leads = self.team.leads
-        share = self.settings.progress(self.step, self.seconds) if leads else 0.0
-        share, stops, keeps = self.team.most(share, stop, due and leads)
-        return share, bool(stops), bool(keeps)
-
-    def _figures(self) -> tuple[dict[str, float], int]:
-        figures, states = self.window.close()
-        return self.team.means(figures), states * self.team.size
-
-    def _log(self, share: float) -> None:
-        figures, states = self._figures()
-        seconds = self.seconds
-        loss = figures.get("loss")
-        self._require_finite(loss)
-        speed = states / max(seconds - self.window.started, 1e-9)
-        record: dict[str, object] = {
-            "step": self.step,
-            "seconds": round(seconds, 3),
-            **figures,
-            "learning_rate": self.settings.rate(self.step, share),
-            "states_per_second": round(speed, 1),
-        }
-        if self.device.type == "cuda":
-            record["gpu_bytes"] = torch.cuda.max_memory_allocated(self.device)
-        self.folder.log(record)
-        self.window = Window(seconds)
-        self._report("training", share, loss, speed)
-
-    def _require_finite(self, loss: float | None) -> None:
-        if loss is not None and not math.isfinite(loss):
-            raise ArcfleetError(
-                f"expected a finite loss, got {loss} by step {self.step}: start again with "
-                "a smaller learning rate"
-            )
-
-    def _validate(self, number: int) -> None:
-        self._validated = number
-        if not self.team.leads:
-            return
-        before = self.seconds
-        model = self.learner.for_decoding()
-        found = []
-        for labelled in self.validation:
-            share = self.settings.progress(self.step, self.seconds)
-            self._report(f"validating {labelled.name}", share)
-            with expected_to_fit(partial(self._too_large_a_set, labelled)):
-                self.gaps[labelled.name], plans = validate(
-                    model, labelled, threads=self.threads
-                )
-            found.append((labelled, plans))
-        gaps = {name: gap._asdict() for name, gap in self.gaps.items()}
-        self.folder.log(
-            {"step": self.step, "seconds": round(self.seconds, 3), "gaps": gaps}
-        )
-        self._draw(found)
-        self.window.started += self.seconds - before  # no time of training
-
-    def _draw(self, found: Sequence[tuple[LabelledSet, Plans]]) -> None:
-        if not self._draws:
-            return
-        try:
-            path = self.folder.path / "plans" / f"step-{self.step}.png"
-            draw_examples(path, found)
-        except (
-            ArcfleetError,
-            OSError,
-        ) as error:  # hours of training are worth more than a picture
-            self._draws = False
-            warnings.warn(
-                f"training goes on without pictures of plans: {error}",
-                WithoutPicturesWarning,
-                stacklevel=2,
-            )
-
-    def _keep(self, *, finished: bool) -> None:
-        # What is broken must not take the place of what was good.
-        self._require_finite(self._figures()[0].get("loss"))
-        if not self.team.leads:
-            return
-        facts = {
-            "step": self.step,
-            "updates": self.learner.updates,
-            "seconds": self.seconds,
-            "validated": self._validated,
-            "gaps": self.gaps,
-            "finished": finished,
-        }
-        tensors = {**self.learner.tensors(), **self.extra_tensors()}
-        tensors["generator.host"] = self._host.get_state()
-        tensors[f"generator.{self.device.type}"] = self.generator.get_state()
-        device = str(self.device)
-        if self.device.type == "cuda":
-            device = torch.cuda.get_device_name(self.device)
-        save_model(
-            self.learner.average,
-            self.folder.model_file,
-            {
-                **self.folder.identity,
-                "steps": self.step,
-                "minutes": round(self.seconds / 60, 2),
-                "device": device,
-                "torch": torch.__version__,
-                "finished": finished,
-                "gaps": {name: gap._asdict() for name, gap in self.gaps.items()},
-            },
-        )
-        # Last, since a run whose checkpoint says that it has ended writes no model again.
-        self.folder.save(tensors, facts)
-
-    def _report(
-        self,
-        doing: str,
-        share: float,
-        loss: float | None = None,
-        states_per_second: float | None = None,
-    ) -> None:
-        self._tell(
-            TrainingProgress(
-                doing=doing,
-                share=share,
-                step=self.step,
-                seconds=self.seconds,
-                loss=loss,
-                states_per_second=states_per_second,
-                gaps=dict(self.gaps),
-            )
-        )
-
-
-def _never() -> bool:
-    return False
-
-
-def _tell_nobody(_: TrainingProgress) -> None:
-    pass
+def generator_on(device: torch.device, seed: int) -> torch.Generator:
+    """Return a random number generator on a device."""
+    generator = torch.Generator(device=device)
+    generator.manual_seed(seed)
+    return generator

@@ -1,78 +1,269 @@
-"""A trained model that is given more features or layers: what it knows is kept."""
+"""A run of training from files: what it needs is checked, then it goes on in its folder."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-import signal
-import threading
-from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
-from torch.nn import functional
 
 from arcfleet._files import write_bytes_atomically, write_text_atomically
 from arcfleet.errors import FileError, OptionError
-from arcfleet.neural.checkpoint import load_model_of
-from arcfleet.neural.device import working_type
-from arcfleet.neural.model import FEATURES, Daam
-from arcfleet.neural.train.distributed import Team
+from arcfleet.neural.checkpoint import load_model, model_class_for, sizes_of
+from arcfleet.neural.device import choose_device, working_type
+from arcfleet.neural.train.config import config_from, settings_of
+from arcfleet.neural.train.data import open_instances, open_labelled, require_distinct
+from arcfleet.neural.train.distributed import World, init_process_group
+from arcfleet.neural.train.loop import TrainingProgress
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-    from types import FrameType
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from torch import Tensor
 
-    from arcfleet.neural.checkpoint import AnyModel
-    from arcfleet.neural.model import DaamConfig
-    from arcfleet.neural.train.config import PretrainConfig
-
+    from arcfleet.neural.train.config import AnyConfig, TrainingConfig
+    from arcfleet.neural.train.loop import Trained, Trainer
 
 FORMAT = "arcfleet-training"
 
 VERSION = 1
 
-
 _ENTRY = "arcfleet"
 
-
-# What may be another when a run goes on: where it ends, and what is shown of it.
+# Settings that may change when a run is resumed.
 _END = ("steps", "minutes")
 
-_FREE = (*_END, "pictures")
-
-
-# What makes a folder that of something else, which nothing may be written over.
+# Files that make a folder that of something else, which nothing may be written over.
 _OCCUPANTS = {
     "config.json": "a run",
-    "curriculum.json": "a curriculum",
+    "recipe.json": "a recipe",
     "model.safetensors": "a model",
 }
+
+#: `tokens` on a CPU, where a step of the usual size would take tens of seconds.
+CPU_TOKENS = 8_000
+
+
+class RunOptions(TypedDict, total=False):
+    """Options of `run_training` beside folder, settings, data and initial model."""
+
+    validation: Sequence[Path | str]
+    device: str
+    resume: bool
+    threads: int
+    progress: Callable[[TrainingProgress], None] | None
+    stop: Callable[[], bool] | None
+
+
+def run_training(
+    trainer: type[Trainer[AnyConfig]],
+    out: Path | str,
+    config: AnyConfig,
+    *,
+    data: Sequence[Path | str],
+    validation: Sequence[Path | str] = (),
+    device: str = "auto",
+    init: Path | str | None = None,
+    resume: bool = False,
+    threads: int = 1,
+    progress: Callable[[TrainingProgress], None] | None = None,
+    stop: Callable[[], bool] | None = None,
+) -> Trained:
+    """Train a model.
+
+    Ctrl-C or SIGTERM ends the run after the step at hand; a checkpoint is written then, and
+    every few minutes, and the run goes on with `resume`. On the CPU it then comes to the
+    same weights, bit by bit, as if it had not been stopped. With `resume` a run may be
+    given another end, later than where it stands.
+
+    Processes that `torchrun` has started train one model, each on its shard of a step.
+
+    Parameters
+    ----------
+    trainer
+        Kind of training.
+    out
+        Folder of the run.
+    config
+        Settings; the class of `config.model` says which model is trained.
+    data
+        Data sets to train on; each file is one scale.
+    validation
+        Data sets to validate on, with labels beside them.
+    device
+        Name of the device: "auto", "cpu", "cuda" or "cuda:1".
+    init
+        Model file to start from; its sizes must be those of the config.
+    resume
+        True to go on with the run in `out`.
+    threads
+        Number of CPU threads of Split.
+    progress
+        Callback of the progress.
+    stop
+        Function that is asked before every step whether to stop, as by a signal.
+
+    Raises
+    ------
+    OptionError, FileError
+        If an argument is wrong, or a file cannot be read or written.
+    ArcfleetError
+        If the loss is not a number any more.
+    """
+    require_runnable(trainer, config, data, validation)
+    place = init_process_group(device)
+    working_type(config.run.precision, place)  # raises where the device has it not
+    model = initial_model(config, init)
+    report = progress or (lambda _: None)
+    dimensions = config.model.mds_dimensions
+
+    def opened(path: Path | str, labelled: bool, most: int | None = None) -> Any:
+        report(TrainingProgress(activity=f"preparing {Path(path).name}", gaps={}))
+        if labelled:
+            return open_labelled(path, place, mds_dimensions=dimensions, most=most)
+        return open_instances(path, place, mds_dimensions=dimensions)
+
+    sets = [opened(path, trainer.needs_labels) for path in data]
+    most = config.run.validation_instances
+    tests = [opened(path, True, most) for path in validation]
+    trainer.require_validation(tests)
+    size = World.from_environment().size
+    for each in sets:
+        if len(each) < size:
+            raise OptionError(
+                f"expected at least {size} instances in {each.name}, one for each process, "
+                f"found {len(each)}: start fewer processes"
+            )
+    identity = {
+        "phase": trainer.phase,
+        "config": settings_of(config),
+        "data": [each.facts for each in sets],
+        "validation": [each.facts for each in tests],
+        "init": None if init is None else checksum(init),
+    }
+    folder = RunFolder(out, identity, resume=resume)
+    run = trainer(config, model.to(place), sets, tests, folder, threads, report)
+    return run.run(resume=resume, stop=stop)
+
+
+def require_runnable(
+    trainer: type[Trainer[AnyConfig]],
+    config: AnyConfig,
+    data: Sequence[Path | str],
+    validation: Sequence[Path | str],
+) -> None:
+    """Raise OptionError where settings, data sets and processes do not fit together."""
+    require_distinct(data, "to train on")
+    if validation:
+        require_distinct(validation, "to validate on")
+    weights = config.run.weights
+    if weights and len(weights) != len(data):
+        raise OptionError(
+            f"expected a weight for each of {len(data)} data sets, got {len(weights)} "
+            "weights"
+        )
+    size = World.from_environment().size
+    if size > 1 and not trainer.distributed:
+        raise OptionError(
+            f"expected one process for {trainer.phase}, got {size}: start it without "
+            "torchrun"
+        )
+    if size > 1 and getattr(config.model, "norm", None) == "batch":
+        raise OptionError(
+            f"expected another norm than batch for {size} processes, each of which would "
+            "take the statistics of its own shard: choose rms, or start one process"
+        )
+
+
+def initial_model(config: TrainingConfig, init: Path | str | None) -> Any:
+    """Return the initial model: that of a file, else one with random weights.
+
+    Raises
+    ------
+    OptionError
+        If the model of the file has other sizes than the config.
+    """
+    if init is not None:
+        model, _ = load_model(init)
+        if model.config != config.model:
+            raise OptionError(
+                f"expected the model to start from to have the sizes {config.model}, "
+                f"found {model.config} in {init}: give its sizes, or start from nothing"
+            )
+        return model
+    # The weights depend on the seed alone, and the caller's generator is left as it was.
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(config.run.seed)
+        build: Any = model_class_for(config.model)
+        return build(config.model)
+
+
+def resolve_config(
+    kind: type[AnyConfig],
+    given: Mapping[str, Any],
+    *,
+    file: Mapping[str, Any] | None = None,
+    out: Path | str | None = None,
+    init: Path | str | None = None,
+    device: str = "auto",
+    on_cpu: Mapping[str, Any] | None = None,
+) -> AnyConfig:
+    """Merge the settings of a run from all their sources.
+
+    Parameters
+    ----------
+    kind
+        Class of the config.
+    given
+        Settings by name, such as those of command-line options. They take precedence.
+    file
+        Settings by name of a file, which come next.
+    out
+        Folder of the run to resume, whose settings come next; None for a new run.
+    init
+        Model file, whose sizes come after those.
+    device
+        Name of the device.
+    on_cpu
+        Defaults on a CPU; by default fewer `tokens`.
+    """
+    sources: list[Mapping[str, Any]] = []
+    if choose_device(device).type == "cpu":
+        sources.append({"tokens": CPU_TOKENS} if on_cpu is None else on_cpu)
+    if init is not None:
+        sources.append({"model": sizes_of(load_model(init)[0].config)})
+    if out is not None:
+        sources.append(saved_settings(out))
+    settings: dict[str, Any] = {}
+    for source in (*sources, file or {}, given):
+        sizes = source.get("model", {})
+        if not isinstance(sizes, dict):
+            raise OptionError(f"expected model to be a table of sizes, got {sizes!r:.40}")
+        settings |= {**source, "model": {**settings.get("model", {}), **sizes}}
+    return config_from(kind, settings)
 
 
 class RunFolder:
     """The folder of a run.
 
-    It holds `config.json`, `metrics.jsonl`, `checkpoint.safetensors`,
-    `model.safetensors`, `plans`, and `tensorboard` where that is installed. Of several
-    processes only the first writes to it, and looks whether it is the right one.
+    It holds `config.json`, `metrics.jsonl`, `checkpoint.safetensors`, `model.safetensors`,
+    and `tensorboard` where that is installed. Of several processes only rank 0 reads and
+    writes it.
 
     Parameters
     ----------
     path
-        The folder; made if it is not there.
+        Folder; made if it is not there.
     identity
-        What the run is: settings, data, first weights. A run goes on only with the same,
-        but for its end.
+        Settings, data and initial weights of the run. It goes on only with the same, but
+        for its end.
     resume
-        Whether to go on with the run that is there.
+        True to go on with the run that is there.
 
     Raises
     ------
@@ -89,13 +280,13 @@ class RunFolder:
         self._checkpoint = self.path / "checkpoint.safetensors"
         self._metrics = self.path / "metrics.jsonl"
         self._config = self.path / "config.json"
-        team = Team.of_environment()
-        self.writes = team.leads
+        world = World.from_environment()
+        self.writes = world.is_main
         # Through JSON, since that is what it is compared with.
         self.identity: dict[str, Any] = json.loads(json.dumps(identity))
-        if team.size > 1:
-            self.identity["processes"] = team.size
-        #: Whether the run is to end elsewhere than it was said before.
+        if world.size > 1:
+            self.identity["processes"] = world.size
+        #: Whether the run is given another end than before.
         self.has_new_end = False
         self._lines = 0  # of the metrics
         self._board: Any = None
@@ -120,7 +311,7 @@ class RunFolder:
         self.write_identity()
 
     def write_identity(self) -> None:
-        """Write down what the run is."""
+        """Write `config.json`."""
         if self.writes:
             text = json.dumps(self.identity, indent=2)
             write_text_atomically(self._config, f"{text}\n")
@@ -135,7 +326,7 @@ class RunFolder:
         write_bytes_atomically(self._checkpoint, data)
 
     def load(self) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
-        """Read the checkpoint, on the CPU; None where the run has not come to one."""
+        """Load the checkpoint, on the CPU; None where there is none yet."""
         if not self._checkpoint.exists():
             self.forget_metrics_after(-1)
             return None
@@ -157,12 +348,11 @@ class RunFolder:
                 f"expected a checkpoint of version {VERSION}, found another or a damaged "
                 "file: start the run again in another folder",
             ) from error
-        # Files from before there was such an entry may keep a line that comes again.
-        self.forget_metrics_after(int(facts["step"]), header.get("metric_lines"))
+        self.forget_metrics_after(int(facts["step"]), header["metric_lines"])
         return tensors, facts
 
     def log(self, record: Mapping[str, object]) -> None:
-        """Add a line to the metrics, and show its numbers in TensorBoard."""
+        """Append a line to the metrics and to TensorBoard."""
         if not self.writes:
             return
         with self._metrics.open("a", encoding="utf-8") as stream:
@@ -176,14 +366,14 @@ class RunFolder:
                     self._board.add_scalar(name, value, record["step"])
 
     def forget_metrics_after(self, step: int, lines: int | None = None) -> None:
-        """Drop the metrics of what a run from a checkpoint makes again.
+        """Drop the metrics after a checkpoint, which a resumed run writes again.
 
         Parameters
         ----------
         step
-            The last one to keep.
+            Last step to keep.
         lines
-            How many there were then; None for all up to that step.
+            Number of lines at the checkpoint; None for all up to that step.
         """
         if self.writes and self._metrics.exists():
             found = self._metrics.read_text(encoding="utf-8").splitlines()[:lines]
@@ -192,14 +382,14 @@ class RunFolder:
             write_text_atomically(self._metrics, "".join(f"{line}\n" for line in kept))
 
     def close(self) -> None:
-        """Flush what is shown in TensorBoard."""
+        """Flush TensorBoard."""
         if self._board:
             self._board.close()
 
     def _compare(self) -> None:
         found = _read_config(self.path)
         ends = found.pop("earlier_ends", [])
-        name = difference(_without_free(found), _without_free(self.identity))
+        name = difference(_without_end(found), _without_end(self.identity))
         if name is not None:
             raise FileError(
                 self._config,
@@ -217,14 +407,14 @@ class RunFolder:
 
 
 def require_unoccupied(folder: Path, *, but: str = "") -> None:
-    """Raise FileError where a folder has a run, a curriculum or a model in it.
+    """Raise FileError where a folder has a run, a recipe or a model in it.
 
     Parameters
     ----------
     folder
-        Need not be there.
+        Folder, which need not be there.
     but
-        The name of a file that may be in it.
+        Name of a file that may be in it.
     """
     for name, found in _OCCUPANTS.items():
         if name != but and (folder / name).exists():
@@ -236,40 +426,11 @@ def require_unoccupied(folder: Path, *, but: str = "") -> None:
 
 
 def saved_settings(path: Path | str) -> dict[str, Any]:
-    """Give the settings with which the run in a folder was started."""
+    """Return the settings with which the run in a folder was started."""
     config = _read_config(Path(path))["config"]
     if not isinstance(config, dict):
         raise FileError(path, "expected a run with its settings, found none")
     return config
-
-
-@contextmanager
-def stop_on_signals() -> Iterator[Callable[[], bool]]:
-    """Say whether Ctrl-C or SIGTERM has come; a second Ctrl-C ends the program at once."""
-    came = False
-
-    def note(number: int, frame: FrameType | None) -> None:
-        nonlocal came
-        if came and number == signal.SIGINT:
-            raise KeyboardInterrupt
-        came = True
-
-    if threading.current_thread() is not threading.main_thread():
-        yield lambda: False  # signals reach the main thread only
-        return
-    before = {each: signal.signal(each, note) for each in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield lambda: came
-    finally:
-        for each, handler in before.items():
-            signal.signal(each, handler)
-
-
-def generator_on(device: torch.device, seed: int) -> torch.Generator:
-    """Make a generator of random numbers on a device."""
-    generator = torch.Generator(device=device)
-    generator.manual_seed(seed)
-    return generator
 
 
 def _read_config(folder: Path) -> dict[str, Any]:
@@ -294,10 +455,10 @@ def _read_config(folder: Path) -> dict[str, Any]:
 
 
 def _tensorboard(path: Path, step: object) -> Any:
-    """Open what TensorBoard shows, without what an earlier part tells from `step` on."""
+    """Open TensorBoard's log, without what an earlier part wrote from `step` on."""
     try:
         from torch.utils.tensorboard import SummaryWriter
-    except ImportError:  # an extra view of the same metrics, no part of the run
+    except ImportError:  # the same metrics once more, no part of the run
         return False
     return SummaryWriter(str(path), purge_step=step)
 
@@ -317,13 +478,13 @@ def _step_of(line: str) -> float:
         return float("inf")  # cut short by a kill
 
 
-def _without_free(identity: Mapping[str, Any]) -> dict[str, Any]:
-    config = {k: v for k, v in identity["config"].items() if k not in _FREE}
+def _without_end(identity: Mapping[str, Any]) -> dict[str, Any]:
+    config = {k: v for k, v in identity["config"].items() if k not in _END}
     return {**identity, "config": config}
 
 
 def difference(found: object, expected: object, name: str = "settings") -> str | None:
-    """Name the first entry in which two JSON values differ."""
+    """Return the name of the first entry in which two JSON values differ."""
     if isinstance(found, dict) and isinstance(expected, dict):
         for key in sorted(found.keys() | expected.keys()):
             different = difference(found.get(key), expected.get(key), str(key))
@@ -333,106 +494,6 @@ def difference(found: object, expected: object, name: str = "settings") -> str |
     return None if found == expected else name
 
 
-def first_model(
-    kind: type[AnyModel], config: PretrainConfig, init: Path | str | None
-) -> AnyModel:
-    """Give the weights to start from: those of a file, else random ones.
-
-    Raises
-    ------
-    OptionError
-        If the model of the file has other sizes than the config, fewer features or layers
-        of DaAM excepted.
-    """
-    if init is not None:
-        model, _ = load_model_of(kind, init, "cpu")
-        wanted: Any = config.model
-        if isinstance(model, Daam) and can_grow(model.config, wanted):
-            return grown(model, wanted, config.seed)
-        if model.config != config.model:
-            raise OptionError(
-                f"expected the model to start from to have the sizes {config.model}, "
-                f"found {model.config} in {init}: give its sizes, or start from nothing"
-            )
-        return model
-    # The start depends on the seed alone, and the caller's generator is left as it was.
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(config.seed)
-        sizes: Any = config.model
-        return kind(sizes)
-
-
-def require_weights(config: PretrainConfig, count: int) -> None:
-    """Raise OptionError unless every data set has a weight, or none has."""
-    if config.weights and len(config.weights) != count:
-        raise OptionError(
-            f"expected a weight for each of {count} data sets, got "
-            f"{len(config.weights)} weights"
-        )
-
-
-def require_teamwork(config: PretrainConfig) -> None:
-    """Raise OptionError where several processes cannot train such a model together."""
-    size = Team.of_environment().size
-    if size > 1 and config.model.norm == "batch":
-        raise OptionError(
-            f"expected another norm than batch for {size} processes, each of which would "
-            "take the statistics of its own part: choose rms, or start one process"
-        )
-
-
-def require_precision(config: PretrainConfig, device: torch.device) -> None:
-    """Raise OptionError where the device cannot work in the precision asked for."""
-    working_type(config.precision, device)
-
-
 def checksum(path: Path | str) -> str:
-    """Give the SHA-256 of a file, which tells models apart."""
+    """Return the SHA-256 of a file."""
     return hashlib.sha256(Path(path).read_bytes()).hexdigest()
-
-
-# What a layer adds to the embeddings of the arcs; with zeros here it adds nothing.
-_ADDS = ("out.weight", "narrow.weight", "narrow.bias")
-
-
-def can_grow(found: DaamConfig, wanted: DaamConfig) -> bool:
-    """Say whether two configs differ by further features or layers of the second alone."""
-    features = FEATURES.index(wanted.features) - FEATURES.index(found.features)
-    layers = wanted.layers - found.layers
-    grown = replace(found, features=wanted.features, layers=wanted.layers)
-    return grown == wanted and min(features, layers) >= 0 and features + layers > 0
-
-
-@torch.no_grad()
-def grown(model: Daam, config: DaamConfig, seed: int) -> Daam:
-    """Give a model of a config that `can_grow` allows, with the same logits.
-
-    They are the same up to the small number that norms add to what they divide by. Weights
-    of new features are 0, and so are those by which new layers, the last ones, add to what
-    they get; their other weights are drawn by the seed. Training goes on there.
-    """
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        larger = Daam(config)
-    weights = larger.state_dict()
-    for name, known in model.state_dict().items():
-        missing = weights[name].shape[-1] - known.shape[-1]
-        weights[name] = functional.pad(known, (0, missing)) if missing else known.clone()
-    for layer in range(model.config.layers, config.layers):
-        for name in _ADDS:
-            weights[f"encoder.{layer}.{name}"].zero_()
-    if config.layers > model.config.layers:
-        _move_scale(weights, model.config.layers - 1, config.layers - 1)
-    larger.load_state_dict(weights)
-    return larger
-
-
-def _move_scale(weights: dict[str, Tensor], first: int, last: int) -> None:
-    """Let the norm at the end of one layer be plain, and that of another do its work.
-
-    A norm of what has been normalised plainly changes nothing.
-    """
-    scaled, plain = (f"encoder.{layer}.feed_forward_norm." for layer in (first, last))
-    for name in [name for name in weights if name.startswith(scaled)]:
-        other = plain + name.removeprefix(scaled)
-        weights[name], weights[other] = weights[other].clone(), weights[name]

@@ -10,19 +10,20 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+import torch
 from torch import nn
 from torch.nn import functional
 
 from arcfleet.neural.env import StepNumbers
-from arcfleet.neural.model import require_divisors, require_sizes
-from arcfleet.paper.baselines.gat import GraphAttention
-from arcfleet.paper.baselines.seen import (
+from arcfleet.neural.model import Model, require_divisors, require_sizes
+from arcfleet.paper.baselines.shared import (
+    NUM_CAPACITY,
     NUM_CHANGING,
-    NUM_ROOM,
+    capacity_features,
     changing_features,
     num_static,
-    room_features,
 )
+from arcfleet.paper.model import table_1_features
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -38,18 +39,18 @@ _USUAL_ARCS = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class S2vDqnConfig:
-    """Every size of the model.
+    """Sizes of the model.
 
     Parameters
     ----------
     width
-        Of the embeddings.
+        Width of the embeddings.
     layers
-        Rounds of graph attention.
+        Number of rounds of graph attention.
     heads
-        Of each round.
+        Number of heads of each round.
     mds_dimensions
-        Coordinates of a node.
+        Number of MDS coordinates of a node.
     """
 
     width: int = 64
@@ -63,8 +64,61 @@ class S2vDqnConfig:
         require_divisors(self.width, heads=self.heads)
 
 
+class GraphAttention(nn.Module):
+    """A graph attention layer (Velickovic et al. 2018) over the arc graph.
+
+    The scores are those of DaAM's layer.
+
+    Parameters
+    ----------
+    width
+        Width of the embeddings.
+    heads
+        Number of attention heads.
+    """
+
+    def __init__(self, width: int, heads: int) -> None:
+        super().__init__()
+        self.heads = heads
+        self.mix = nn.Linear(width, width, bias=False)
+        self.attend_to = nn.Parameter(torch.empty(heads, width // heads))
+        self.attend_from = nn.Parameter(torch.empty(heads, width // heads))
+        self.attend_edge = nn.Parameter(torch.zeros(heads))
+        nn.init.xavier_uniform_(self.attend_to)
+        nn.init.xavier_uniform_(self.attend_from)
+
+    def forward(self, hidden: Tensor, incoming: Tensor, real: Tensor | None) -> Tensor:
+        """Compute new embeddings, (batch, samples, arcs, width).
+
+        Parameters
+        ----------
+        hidden
+            Embeddings, (batch, samples, arcs, width).
+        incoming
+            As `ArcBatch.incoming`, (batch, 1, arcs, arcs).
+        real
+            (batch, 1, arcs), or None where nothing is padded.
+        """
+        parts = self.mix(hidden).unflatten(-1, (self.heads, -1)).transpose(2, 3)
+        # parts: (batch, samples, heads, arcs, width / heads)
+        attend = torch.stack([self.attend_to, self.attend_from])
+        mixed_by = self.mix.weight.view(self.heads, -1, hidden.shape[-1])
+        # attend . (mix h) = (attend mix) . h: one thin product for both ends of all heads.
+        both = torch.einsum("shw,hwi->shi", attend, mixed_by).flatten(0, 1)
+        scores = functional.linear(hidden, both).mT  # (batch, samples, 2 heads, arcs)
+        to = scores[:, :, : self.heads, :, None]
+        source = scores[:, :, self.heads :, None]
+        if real is not None:
+            source = source.masked_fill(~real[:, :, None, None], -math.inf)
+        edge = self.attend_edge[:, None, None]
+        score = torch.addcmul(to + source, incoming[:, :, None], edge)
+        score = functional.leaky_relu(score, 0.2)
+        mixed: Tensor = score.softmax(-1) @ parts
+        return mixed.transpose(2, 3).flatten(-2)
+
+
 class PreparedGraph(NamedTuple):
-    """What the model needs of a batch, worked out once for all steps.
+    """Tensors of a batch that stay the same at every step.
 
     Parameters
     ----------
@@ -84,14 +138,16 @@ class PreparedGraph(NamedTuple):
     capacity: Tensor
 
 
-class S2vDqn(nn.Module):
+class S2vDqn(Model):
     """Values of all arcs; as a policy, they are its logits.
 
     Parameters
     ----------
     config
-        Its sizes.
+        Sizes of the model.
     """
+
+    config_class = S2vDqnConfig
 
     def __init__(self, config: S2vDqnConfig) -> None:
         super().__init__()
@@ -104,48 +160,48 @@ class S2vDqn(nn.Module):
         )
         self.of_graph = nn.Linear(width, width)
         self.of_arc = nn.Linear(width, width, bias=False)
-        self.of_room = nn.Linear(NUM_ROOM, width, bias=False)
+        self.of_room = nn.Linear(NUM_CAPACITY, width, bias=False)
         self.value = nn.Linear(width, 1)
 
     @property
     def step_numbers(self) -> StepNumbers:
-        """Say what a step holds at once, as `rollout.default_chunk` wants to know."""
+        """Estimate of the numbers that a decoding step holds."""
         return StepNumbers(3 * self.config.heads + 1, 8 * self.config.width)
 
     def prepare(self, batch: ArcBatch, *, padded: bool | None = None) -> PreparedGraph:
-        """Work out what stays the same at every step.
+        """Compute what stays the same at every step.
 
         Parameters
         ----------
         batch
-            The instances.
+            Instances.
         padded
-            Whether there may be padding; None looks, and waits for the device to do so.
+            True if there may be padding; None to look, which waits for the device.
         """
         if padded is None:
             padded = not batch.is_full
-        kind = self.static.weight.dtype
+        dtype = self.static.weight.dtype
         return PreparedGraph(
-            static=self.static(batch.features.to(kind))[:, None],
-            incoming=batch.incoming().to(kind)[:, None],
+            static=self.static(table_1_features(batch).to(dtype))[:, None],
+            incoming=batch.incoming().to(dtype)[:, None],
             real=batch.real[:, None] if padded else None,
             capacity=batch.capacity[:, None],
         )
 
     def forward(self, prepared: PreparedGraph, state: State, allowed: Tensor) -> Tensor:
-        """Give the value of each arc, (batch, copies, arcs), -inf where not allowed.
+        """Compute the value of each arc, (batch, samples, arcs), -inf where masked.
 
         Parameters
         ----------
         prepared
-            The instances.
+            Instances.
         state
-            Where the plans stand, (batch, copies, ...).
+            States of the plans, (batch, samples, ...).
         allowed
-            Arcs that may be chosen, (batch, copies, arcs).
+            Action mask, (batch, samples, arcs).
         """
         own = prepared.static + self.changing(changing_features(prepared.incoming, state))
-        hidden = functional.relu(own)  # (batch, copies, arcs, width)
+        hidden = functional.relu(own)  # (batch, samples, arcs, width)
         for gather in self.rounds:
             # structure2vec adds an arc's own features in every round, and so do we: what
             # is gathered from all arcs hardly differs from arc to arc.
@@ -154,7 +210,7 @@ class S2vDqn(nn.Module):
         if prepared.real is not None:
             counted = hidden * prepared.real[..., None].to(hidden)
         graph = self.of_graph(counted.sum(2) / _USUAL_ARCS)
-        graph = graph + self.of_room(room_features(prepared.capacity, state, graph))
+        graph = graph + self.of_room(capacity_features(prepared.capacity, state, graph))
         joined = functional.relu(self.of_arc(hidden) + graph[:, :, None])
         value: Tensor = self.value(joined)[..., 0]
         return value.masked_fill(~allowed, -math.inf)

@@ -1,30 +1,189 @@
-"""Training of the baselines: they learn from plans that they make themselves."""
+"""Training of the baselines on rollouts of their own: n-step Q-learning, actor-critic."""
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING
+import copy
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
-from arcfleet.neural.device import choose_device
-from arcfleet.neural.train.data import open_instances, open_labelled, require_distinct
-from arcfleet.neural.train.loop import TrainingProgress
-from arcfleet.neural.train.run import RunFolder, checksum, first_model, require_weights
-from arcfleet.paper.baselines.actor_critic import ActorCritic
-from arcfleet.paper.baselines.config import S2vDqnTraining, VrpDlTraining
-from arcfleet.paper.baselines.q_learning import QLearning
-from arcfleet.paper.baselines.s2v_dqn import S2vDqn
-from arcfleet.paper.baselines.vrp_dl import VrpDl
+import torch
+from torch.nn import functional
+
+from arcfleet.errors import OptionError
+from arcfleet.neural.batch import flip_axes
+from arcfleet.neural.decoding import sample
+from arcfleet.neural.env import State, action_mask, reset
+from arcfleet.neural.kernels.cuda_graph import fastest_wrap
+from arcfleet.neural.train.config import (
+    AnyConfig,
+    OptimiserConfig,
+    RunConfig,
+    check_settings,
+    require_end,
+    setting,
+)
+from arcfleet.neural.train.loop import Trainer, below
+from arcfleet.neural.train.run import run_training
+from arcfleet.neural.train.steps import (
+    compiled_by_scale,
+    draw_choices,
+    log_probabilities,
+    num_choices,
+    reinforce_loss,
+    states_at,
+)
+from arcfleet.paper.baselines.s2v_dqn import S2vDqnConfig
+from arcfleet.paper.baselines.vrp_dl import VrpDlConfig
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from pathlib import Path
 
+    from torch import Generator, Tensor
+
+    from arcfleet.neural.batch import ArcBatch
+    from arcfleet.neural.decoding import Policy
+    from arcfleet.neural.train.data import InstanceSet
     from arcfleet.neural.train.loop import Trained
+    from arcfleet.neural.train.run import RunOptions
+    from arcfleet.paper.baselines.s2v_dqn import PreparedGraph, S2vDqn
+    from arcfleet.paper.baselines.vrp_dl import PreparedElements
 
 
-#: Settings of each baseline, by the name of its kind of model.
+def _run() -> RunConfig:
+    return RunConfig(validations=4, log_steps=10, precision="float32")
+
+
+def _optimiser() -> OptimiserConfig:
+    return OptimiserConfig(
+        learning_rate=1e-3, warm_up_steps=20, weight_decay=0.0, ema_decay=0.99
+    )
+
+
+def _check(config: S2vDqnTraining | VrpDlTraining) -> None:
+    check_settings(config)
+    require_end(config)
+    if config.run.precision != "float32":
+        raise OptionError(
+            f"expected precision float32 for a baseline, got {config.run.precision}"
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class S2vDqnTraining:
+    """Settings of the training of S2V-DQN.
+
+    A step makes rollouts, adds them to the replay buffer, and makes some updates with
+    choices sampled from the buffer.
+
+    Parameters
+    ----------
+    model
+        Sizes of the model.
+    run
+        Settings of the run.
+    optimiser
+        Settings of the optimiser.
+    flip_axes
+        Random signs of the MDS axes as an augmentation.
+    rollout_tokens
+        Arcs of all rollouts of a step. Larger instances have fewer rollouts.
+    updates
+        Updates of the weights in a step.
+    decision_steps
+        Decision steps sampled of each rollout.
+    tokens
+        Arcs of all states of an update. Larger instances have fewer states.
+    n_steps
+        Decision steps whose costs are summed before the target network estimates the rest.
+    replay_plans
+        Rollouts in the replay buffer of each data set.
+    target_updates
+        Updates between two replacements of the target network.
+    epsilon_start
+        Probability of a random choice at the start.
+    epsilon_end
+        Probability of a random choice at the end.
+    epsilon_share
+        Fraction of the run over which that probability falls.
+    """
+
+    model: S2vDqnConfig = field(default_factory=S2vDqnConfig)
+    run: RunConfig = field(default_factory=_run)
+    optimiser: OptimiserConfig = field(default_factory=_optimiser)
+    flip_axes: bool = setting(True)
+    rollout_tokens: int = setting(400_000, 1, 10**9)
+    updates: int = setting(32, 1, 10**6)
+    decision_steps: int = setting(4, 1, 10**4)
+    tokens: int = setting(200_000, 1, 10**9)
+    n_steps: int = setting(5, 1, 10**6)
+    replay_plans: int = setting(20_000, 1, 10**8)
+    target_updates: int = setting(100, 1, 10**9)
+    epsilon_start: float = setting(1.0, 0.0, 1)
+    epsilon_end: float = setting(0.05, 0.0, 1)
+    epsilon_share: float = setting(0.5, 0.0, 1)
+
+    def __post_init__(self) -> None:
+        """Check every setting."""
+        _check(self)
+
+    def epsilon(self, fraction: float) -> float:
+        """Return the probability of a random choice at a fraction of the run."""
+        fallen = min(1.0, fraction / self.epsilon_share) if self.epsilon_share else 1.0
+        return self.epsilon_start + (self.epsilon_end - self.epsilon_start) * fallen
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VrpDlTraining:
+    """Settings of the training of VRP-DL.
+
+    A step makes one rollout of each of some instances, and one update.
+
+    Parameters
+    ----------
+    model
+        Sizes of the model.
+    run
+        Settings of the run.
+    optimiser
+        Settings of the optimiser.
+    flip_axes
+        Random signs of the MDS axes as an augmentation.
+    decision_steps
+        Decision steps sampled of each rollout for the gradient.
+    tokens
+        Arcs of all states of a step. Larger instances have fewer rollouts.
+    critic_weight
+        Weight of the critic's loss beside the actor's.
+    """
+
+    model: VrpDlConfig = field(default_factory=VrpDlConfig)
+    run: RunConfig = field(default_factory=_run)
+    optimiser: OptimiserConfig = field(default_factory=_optimiser)
+    flip_axes: bool = setting(True)
+    decision_steps: int = setting(16, 1, 10**4)
+    tokens: int = setting(4_000_000, 1, 10**9)
+    critic_weight: float = setting(1.0, 0.0, 10**6)
+
+    def __post_init__(self) -> None:
+        """Check every setting."""
+        _check(self)
+
+
+#: Settings of each baseline, by the name of its model.
 TRAININGS: dict[str, type[S2vDqnTraining] | type[VrpDlTraining]] = {
     "s2v-dqn": S2vDqnTraining,
     "vrp-dl": VrpDlTraining,
+}
+
+#: Defaults on a CPU. As many steps' worth of rollouts as on a GPU are replayed: older ones
+#: are those of another policy.
+ON_CPU: dict[str, dict[str, int]] = {
+    "s2v-dqn": {
+        **{"rollout_tokens": 4_000, "tokens": 4_000, "updates": 16},
+        "replay_plans": 2_000,
+    },
+    "vrp-dl": {"tokens": 40_000},
 }
 
 
@@ -33,80 +192,328 @@ def train_baseline(
     config: S2vDqnTraining | VrpDlTraining,
     *,
     data: Sequence[Path | str],
-    validation: Sequence[Path | str] = (),
-    device: str = "auto",
     init: Path | str | None = None,
-    resume: bool = False,
-    threads: int = 1,
-    progress: Callable[[TrainingProgress], None] | None = None,
+    **options: Unpack[RunOptions],
 ) -> Trained:
-    """Train a baseline; which one is what the config is for.
-
-    Runs are stopped and resumed as those of `pretrain`.
+    """Train a baseline; the class of the config says which one.
 
     Parameters
     ----------
     out
         Folder of the run.
     config
-        All settings.
+        Settings.
     data
         Data sets; each file is one scale. Labels are not needed.
-    validation
-        Data sets with labels beside them.
-    device
-        "auto", "cpu", "cuda" or "cuda:1".
     init
-        A model file to start from; its sizes must be those of the config.
-    resume
-        Whether to go on with the run in `out`.
-    threads
-        Of the path optimiser in validations.
-    progress
-        Told where the run stands, now and then.
-
-    Raises
-    ------
-    OptionError, FileError
-        If an argument is wrong, or a file cannot be read or written.
-    ArcfleetError
-        If the loss is not a number any more.
+        Model file to start from; its sizes must be those of the config.
+    **options
+        Options of `run_training`: validation, device, resume, threads, progress, stop.
     """
-    require_distinct(data, "to train on")
-    require_weights(config, len(data))
-    if validation:
-        require_distinct(validation, "to validate on")
-    place = choose_device(device)
-    kind = next(name for name, each in TRAININGS.items() if isinstance(config, each))
-    tell = progress or (lambda _: None)
-    dimensions = config.model.mds_dimensions
-    # Before the data is read, which takes longer than to say that a file is none.
     if isinstance(config, S2vDqnTraining):
-        values = first_model(S2vDqn, config, init)
-    else:
-        policy = first_model(VrpDl, config, init)
+        return run_training(QLearningTrainer, out, config, data=data, init=init, **options)
+    return run_training(ActorCriticTrainer, out, config, data=data, init=init, **options)
 
-    def note(path: Path | str) -> Path | str:
-        tell(TrainingProgress(doing=f"preparing {Path(path).name}", gaps={}))
-        return path
 
-    training = [open_instances(note(x), place, mds_dimensions=dimensions) for x in data]
-    most, shown = config.validation_instances, config.examples(len(validation))
-    tests = [
-        open_labelled(note(x), place, mds_dimensions=dimensions, most=most, examples=shown)
-        for x in validation
-    ]
-    identity = {
-        "kind": kind,
-        "config": config.as_facts(),
-        "data": [each.facts for each in training],
-        "validation": [each.facts for each in tests],
-        "init": None if init is None else checksum(init),
-    }
-    folder = RunFolder(out, identity, resume=resume)
-    run: QLearning | ActorCritic
-    if isinstance(config, S2vDqnTraining):
-        run = QLearning(config, values.to(place), training, tests, folder, threads, tell)
-    else:
-        run = ActorCritic(config, policy.to(place), training, tests, folder, threads, tell)
-    return run.go_or_resume(resume=resume)
+class _RolloutTrainer(Trainer[AnyConfig]):
+    """A run that samples one rollout of each of some instances in a step."""
+
+    def instances(self, data: InstanceSet, rows: Tensor, *, flip: bool) -> ArcBatch:
+        """Return some instances, their MDS axes flipped at random if wanted."""
+        batch = data.batch.select(rows)
+        return flip_axes(batch, self.generator) if flip else batch
+
+    def draw_rows(self, data: InstanceSet, count: int) -> Tensor:
+        """Sample instances, each at most once."""
+        order = torch.randperm(len(data), device=self.device, generator=self.generator)
+        return order[:count]
+
+    def rollouts(self, policy: Policy, batch: ArcBatch) -> Tensor:
+        """Sample one rollout of each instance, (batch, 1, steps)."""
+        return sample(
+            policy,
+            batch,
+            1,
+            generator=self.generator,
+            # On a GPU all at once: every part is a shape to record.
+            chunk=None if self.device.type == "cpu" else len(batch),
+            wrap=fastest_wrap(self.device),
+        ).arcs
+
+
+class Replay:
+    """Replay buffer: the last rollouts of the instances of one data set, on its device.
+
+    A rollout contains all its states, so a choice needs no state of its own.
+
+    Parameters
+    ----------
+    capacity
+        Number of rollouts; the oldest go first.
+    steps
+        Largest number of decision steps of a rollout.
+    device
+        Device of the tensors.
+    """
+
+    def __init__(self, capacity: int, steps: int, device: torch.device) -> None:
+        self.rows = torch.zeros(capacity, dtype=torch.int32, device=device)
+        self.arcs = torch.zeros((capacity, steps), dtype=torch.int32, device=device)
+        self.added = 0  # rollouts that were ever added
+
+    def add(self, rows: Tensor, arcs: Tensor) -> None:
+        """Add rollouts (plans, steps) of the instances `rows`, (plans,)."""
+        capacity, steps = self.arcs.shape
+        rows, arcs = rows[-capacity:], arcs[-capacity:]
+        first = self.added % capacity
+        places = (torch.arange(len(rows), device=rows.device) + first) % capacity
+        self.rows[places] = rows.to(self.rows.dtype)
+        wide = functional.pad(arcs, (0, steps - arcs.shape[1]))
+        self.arcs[places] = wide.to(self.arcs.dtype)
+        self.added += len(rows)
+
+    def draw(self, count: int, generator: Generator) -> tuple[Tensor, Tensor]:
+        """Sample rollouts: rows of their instances, (count,), and arcs, (count, steps)."""
+        filled = min(self.added, len(self.rows))
+        places = torch.randint(
+            filled, (count,), device=self.rows.device, generator=generator
+        )
+        return self.rows[places].long(), self.arcs[places].long()
+
+
+class Returns(NamedTuple):
+    """What followed some choices.
+
+    Parameters
+    ----------
+    reward
+        Minus the driving costs of the next decision steps, in the instance's scale,
+        (batch, samples * decision steps).
+    later
+        Decision steps at which the estimate takes over, (batch, samples, decision steps).
+    over
+        True where no choice is left: the way home is among the costs, (batch, samples *
+        decision steps).
+    """
+
+    reward: Tensor
+    later: Tensor
+    over: Tensor
+
+
+def n_step_returns(
+    batch: ArcBatch, arcs: Tensor, decision_steps: Tensor, n_steps: int
+) -> Returns:
+    """Sum the rewards of the next decision steps.
+
+    Parameters
+    ----------
+    batch
+        Instances.
+    arcs
+        Rollouts from the empty plan, (batch, samples, steps).
+    decision_steps
+        Decision steps to start from, (batch, samples, decision steps).
+    n_steps
+        Number of decision steps to sum over.
+    """
+    choices = num_choices(arcs)[..., None]  # (batch, samples, 1)
+    later = decision_steps + n_steps
+    over = later >= choices
+    driven = functional.pad(_step_costs(batch, arcs).cumsum(-1), (1, 0))
+    last = driven.shape[-1] - 1
+    reached = torch.where(over, last, later)  # after the last step: the way home is made
+    reward = driven.gather(-1, decision_steps) - driven.gather(-1, reached)
+    # Where it is over the step means nothing; any that there is will do.
+    later = torch.minimum(later, choices - 1)
+    return Returns(reward.flatten(1), later, over.flatten(1))
+
+
+def _step_costs(batch: ArcBatch, arcs: Tensor) -> Tensor:
+    """Compute the driving cost of each step in the instance's scale."""
+    rows = torch.arange(len(batch), device=arcs.device)[:, None, None]
+    before = functional.pad(arcs, (1, 0))[..., :-1]
+    ends, starts = batch.end[rows, before], batch.start[rows, arcs]
+    costs = batch.distance[rows, ends.long(), starts.long()]
+    return costs / batch.scale[:, None, None]
+
+
+class EpsilonGreedy:
+    """A policy that mostly chooses the arc of the largest value, else any.
+
+    Parameters
+    ----------
+    model
+        Model of the values.
+    epsilon
+        Probability of a random choice.
+    """
+
+    def __init__(self, model: S2vDqn, epsilon: float) -> None:
+        self.model = model
+        self.step_numbers = model.step_numbers
+        self.epsilon = epsilon
+
+    def prepare(self, batch: ArcBatch) -> PreparedGraph:
+        """Compute what stays the same at every step."""
+        return self.model.prepare(batch)
+
+    def __call__(self, prepared: PreparedGraph, state: State, allowed: Tensor) -> Tensor:
+        """Compute the log-probabilities, (batch, samples, arcs)."""
+        best = self.model(prepared, state, allowed).argmax(-1, keepdim=True)
+        chances = self.epsilon * allowed / allowed.sum(-1, keepdim=True)
+        largest = torch.zeros_like(chances).scatter(-1, best, 1 - self.epsilon)
+        return (chances + largest).log()
+
+
+class QLearningTrainer(_RolloutTrainer[S2vDqnTraining]):
+    """A run of S2V-DQN: n-step Q-learning with replay (Khalil et al. 2017)."""
+
+    phase = "s2v-dqn"
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        config, model = self.config, self.learner.master
+        self.target = copy.deepcopy(model).requires_grad_(False).eval()
+        self.replays = [
+            # At worst every task is a route of its own.
+            Replay(config.replay_plans, 2 * int(each.batch.num_tasks.amax()), self.device)
+            for each in self.data
+        ]
+        target = self.target
+
+        def loss_of(
+            batch: ArcBatch,
+            state: State,
+            choice: Tensor,
+            reward: Tensor,
+            later: State,
+            over: Tensor,
+            padded: bool,
+        ) -> Tensor:
+            with torch.no_grad():
+                known = target.prepare(batch, padded=padded)
+                rest = target(known, later, action_mask(batch, later)).amax(-1)
+                wanted = reward + rest.masked_fill(over, 0.0)
+            prepared = model.prepare(batch, padded=padded)
+            values = model(prepared, state, action_mask(batch, state))
+            chosen = values.gather(-1, choice[..., None])[..., 0]
+            return functional.smooth_l1_loss(chosen, wanted)
+
+        self._loss_of: Callable[..., Tensor] = loss_of
+        if config.run.compile:
+            self._loss_of = compiled_by_scale(loss_of, len(self.data))
+
+    def train_step(self, rate: float) -> None:
+        """Sample rollouts, then learn from choices of these and of earlier ones."""
+        config = self.config
+        number = self.draw_set()
+        data, replay = self.data[number], self.replays[number]
+        epsilon = config.epsilon(config.run.fraction(self.step, self.seconds))
+        count = min(len(data), max(1, config.rollout_tokens // data.batch.num_arcs))
+        rows = self.draw_rows(data, count)
+        batch = self.instances(data, rows, flip=config.flip_axes)
+        # (batch, 1, steps)
+        arcs = self.rollouts(EpsilonGreedy(self.learner.working, epsilon), batch)
+        costs = batch.deadheads(arcs) / batch.scale[:, None]
+        self.metrics.add(0, sampled=costs.mean(), epsilon=epsilon)
+        replay.add(rows, arcs[:, 0])
+        for _ in range(config.updates):
+            self._update(data, replay, rate)
+
+    def _update(self, data: InstanceSet, replay: Replay, rate: float) -> None:
+        config = self.config
+        count = max(1, config.tokens // (data.batch.num_arcs * config.decision_steps))
+        rows, plans = replay.draw(count, self.generator)
+        batch = self.instances(data, rows, flip=config.flip_axes)
+        arcs = plans[:, None]  # (plans, 1, steps)
+        drawn, _ = draw_choices(arcs, config.decision_steps, self.generator)
+        state, choice = states_at(batch, arcs, drawn)
+        reward, later, over = n_step_returns(batch, arcs, drawn, config.n_steps)
+        after, _ = states_at(batch, arcs, later)
+        loss = self._loss_of(batch, state, choice, reward, after, over, not data.full)
+        self.learner.update(loss, rate)
+        self.metrics.add(choice.numel(), loss=loss.detach())
+        if self.learner.updates % config.target_updates == 0:
+            self.target.load_state_dict(self.learner.master.state_dict())
+
+    def extra_tensors(self) -> dict[str, Tensor]:
+        """Return the target network and the replay buffers."""
+        target = self.target.state_dict()
+        extra = {f"target.{name}": t.cpu().clone() for name, t in target.items()}
+        for number, replay in enumerate(self.replays):
+            extra[f"replay.{number}.rows"] = replay.rows.cpu().clone()
+            extra[f"replay.{number}.arcs"] = replay.arcs.cpu().clone()
+            extra[f"replay.{number}.added"] = torch.tensor(replay.added)
+        return extra
+
+    def restore_extra(self, tensors: dict[str, Tensor]) -> None:
+        """Restore the target network and the replay buffers."""
+        self.target.load_state_dict(below(tensors, "target."))
+        for number, replay in enumerate(self.replays):
+            replay.rows.copy_(tensors[f"replay.{number}.rows"])
+            replay.arcs.copy_(tensors[f"replay.{number}.arcs"])
+            replay.added = int(tensors[f"replay.{number}.added"])
+
+
+class ActorCriticTrainer(_RolloutTrainer[VrpDlTraining]):
+    """A run of VRP-DL: REINFORCE with a critic (Nazari et al. 2018).
+
+    The decoder runs along whole rollouts; gradients of the two attentions come from some
+    decision steps of each, which bounds the memory.
+    """
+
+    phase = "vrp-dl"
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self.model = self.learner.master
+        self._point: Callable[..., Tensor] = self.model
+        if self.config.run.compile:
+            # Not the decoder: an LSTM over whole plans is one fast kernel already.
+            self._point = compiled_by_scale(self.model, 2 * len(self.data))
+
+    def train_step(self, rate: float) -> None:
+        """Sample rollouts and make those likelier that are better than estimated."""
+        config, model = self.config, self.model
+        data = self.data[self.draw_set()]
+        arcs_of_plan = data.batch.num_arcs * config.decision_steps
+        count = min(len(data), max(1, config.tokens // arcs_of_plan))
+        rows = self.draw_rows(data, count)
+        batch = self.instances(data, rows, flip=config.flip_axes)
+        arcs = self.rollouts(model, batch)  # (batch, 1, steps)
+        costs = batch.deadheads(arcs) / batch.scale[:, None]  # (batch, 1)
+
+        prepared = model.prepare(batch, padded=not data.full)
+        estimate = model.critic(batch, self._first_chances(prepared, batch))  # (batch, 1)
+        # By tasks, so that large instances count no more than small ones.
+        error = (estimate - costs) / batch.num_tasks[:, None]
+        critic_loss = error.square().mean()
+        advantage = (estimate.detach() - costs) * num_choices(arcs)
+        actor_loss = reinforce_loss(self._chosen(prepared, batch, arcs), advantage)
+        loss = actor_loss + config.critic_weight * critic_loss
+        self.learner.update(loss, rate)
+        self.metrics.add(
+            count * config.decision_steps,
+            loss=loss.detach(),
+            critic_loss=critic_loss.detach(),
+            sampled=costs.mean(),
+        )
+
+    def _chosen(self, prepared: PreparedElements, batch: ArcBatch, arcs: Tensor) -> Tensor:
+        """Compute the log-probabilities of some choices, (batch, decision steps)."""
+        drawn, _ = draw_choices(arcs, self.config.decision_steps, self.generator)
+        state, choice = states_at(batch, arcs, drawn)
+        outputs = self.model.remember_all(prepared, arcs[:, 0])  # (batch, steps, width)
+        wide = drawn[:, 0, :, None].expand(-1, -1, outputs.shape[-1])
+        remembered = prepared._replace(memory=outputs.gather(1, wide))
+        logits = self._point(remembered, state, action_mask(batch, state))
+        return log_probabilities(logits, choice)
+
+    @torch.no_grad()
+    def _first_chances(self, prepared: PreparedElements, batch: ArcBatch) -> Tensor:
+        """Compute the probability of each arc to be the first, (batch, arcs)."""
+        state = reset(batch)
+        remembered = self.model.remember(prepared, state)
+        logits = self._point(remembered, state, action_mask(batch, state))
+        return logits.softmax(-1)[:, 0]

@@ -15,15 +15,15 @@ from torch import nn
 from torch.nn import functional
 
 from arcfleet.neural.env import StepNumbers
-from arcfleet.neural.model import require_sizes
-from arcfleet.paper.baselines.critic import Critic
-from arcfleet.paper.baselines.seen import (
+from arcfleet.neural.model import Model, require_sizes
+from arcfleet.paper.baselines.shared import (
+    NUM_CAPACITY,
     NUM_CHANGING,
-    NUM_ROOM,
+    capacity_features,
     changing_features,
     num_static,
-    room_features,
 )
+from arcfleet.paper.model import table_1_features
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -32,16 +32,22 @@ if TYPE_CHECKING:
     from arcfleet.neural.env import State
 
 
+# So that sizes of instances come as numbers near 1.
+_USUAL_TASKS = 50.0
+
+_USUAL_ROUTES = 5.0
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VrpDlConfig:
-    """Every size of the model.
+    """Sizes of the model.
 
     Parameters
     ----------
     width
-        Of embeddings, decoder and attentions.
+        Width of embeddings, decoder and attentions.
     mds_dimensions
-        Coordinates of a node.
+        Number of MDS coordinates of a node.
     """
 
     width: int = 128
@@ -53,7 +59,7 @@ class VrpDlConfig:
 
 
 class PreparedElements(NamedTuple):
-    """What the model needs of a batch, worked out once for all steps, and its memory.
+    """Tensors of a batch that stay the same at every step, and the decoder's memory.
 
     Parameters
     ----------
@@ -68,7 +74,7 @@ class PreparedElements(NamedTuple):
     capacity
         (batch, 1).
     memory
-        Output and cell of the decoder, (batch, copies, 2 width).
+        Output and cell of the decoder, (batch, samples, 2 width).
     """
 
     static: Tensor
@@ -80,14 +86,61 @@ class PreparedElements(NamedTuple):
     memory: Tensor
 
 
-class VrpDl(nn.Module):
+class Critic(nn.Module):
+    """The critic of VRP-DL: the deadhead per task from a weighted sum of embedded arcs.
+
+    The weights are the actor's first probabilities (Nazari et al. 2018). That sum does not
+    show how large an instance is, so the number of tasks and of full loads come beside it.
+
+    Parameters
+    ----------
+    mds_dimensions
+        Number of MDS coordinates of a node.
+    width
+        Width of the embeddings.
+    """
+
+    def __init__(self, mds_dimensions: int, width: int) -> None:
+        super().__init__()
+        self.embed = nn.Linear(num_static(mds_dimensions), width)
+        self.hidden = nn.Linear(width + 2, width)
+        self.value = nn.Linear(width, 1)
+        # About what random plans cost: from 0 on every first plan would be a bad surprise.
+        nn.init.ones_(self.value.bias)
+
+    def forward(self, batch: ArcBatch, chances: Tensor) -> Tensor:
+        """Estimate the deadheads in the instances' scale, (batch, 1).
+
+        Parameters
+        ----------
+        batch
+            Instances.
+        chances
+            Probability of each arc to be the first, (batch, arcs).
+        """
+        seen = (chances[:, None] @ table_1_features(batch).to(chances))[:, 0]
+        # The embedding is linear and the weights sum to 1.
+        embedded = self.embed(seen)
+        tasks = batch.num_tasks.to(chances)
+        arc = torch.arange(batch.num_arcs, device=tasks.device)
+        once = batch.inverse >= arc  # a task with two arcs counts once
+        loads = (batch.features[..., 2].to(chances) * once).sum(1)
+        sizes = torch.stack([tasks / _USUAL_TASKS, loads / _USUAL_ROUTES], dim=-1)
+        hidden = self.hidden(torch.cat([embedded, sizes], dim=-1)).relu()
+        estimate: Tensor = self.value(hidden) * tasks[:, None]
+        return estimate
+
+
+class VrpDl(Model):
     """The policy: logits over the arcs for every plan; with the critic that trains it.
 
     Parameters
     ----------
     config
-        Its sizes.
+        Sizes of the model.
     """
+
+    config_class = VrpDlConfig
 
     def __init__(self, config: VrpDlConfig) -> None:
         super().__init__()
@@ -95,7 +148,7 @@ class VrpDl(nn.Module):
         width = config.width
         # Convolutions of length 1 in Nazari et al.: the same map for every element.
         self.static = nn.Linear(num_static(config.mds_dimensions), width)
-        self.changing = nn.Linear(NUM_CHANGING + NUM_ROOM, width)
+        self.changing = nn.Linear(NUM_CHANGING + NUM_CAPACITY, width)
         self.decoder = nn.LSTMCell(width, width)
         # W of each attention, by the parts of what it is applied to.
         self.glimpse_static = nn.Linear(width, width, bias=False)
@@ -110,50 +163,50 @@ class VrpDl(nn.Module):
 
     @property
     def step_numbers(self) -> StepNumbers:
-        """Say what a step holds at once, as `rollout.default_chunk` wants to know."""
+        """Estimate of the numbers that a decoding step holds."""
         return StepNumbers(1, 6 * self.config.width)
 
     def prepare(self, batch: ArcBatch, *, padded: bool | None = None) -> PreparedElements:
-        """Work out what stays the same at every step; the memory is that of no plan yet.
+        """Compute what stays the same at every step, with an empty memory.
 
         Parameters
         ----------
         batch
-            The instances.
+            Instances.
         padded
-            Whether there may be padding; None looks, and waits for the device to do so.
+            True if there may be padding; None to look, which waits for the device.
         """
         if padded is None:
             padded = not batch.is_full
-        kind = self.static.weight.dtype
-        static = self.static(batch.features.to(kind))[:, None]  # (batch, 1, arcs, width)
+        dtype = self.static.weight.dtype
+        static = self.static(table_1_features(batch).to(dtype))[:, None]
         return PreparedElements(
             static=static,
             glimpsed=self.glimpse_static(static),
             pointed=self.point_static(static),
-            incoming=batch.incoming().to(kind)[:, None],
+            incoming=batch.incoming().to(dtype)[:, None],
             real=batch.real[:, None] if padded else None,
             capacity=batch.capacity[:, None],
             memory=static.new_zeros(len(batch), 1, 2 * self.config.width),
         )
 
     def remember(self, prepared: PreparedElements, state: State) -> PreparedElements:
-        """Let the decoder take in the arc that was chosen last."""
-        last = _elements_at(prepared.static, state.previous)  # (batch, copies, width)
+        """Update the decoder's memory by the arc that was chosen last."""
+        last = _elements_at(prepared.static, state.previous)  # (batch, samples, width)
         output, cell = prepared.memory.flatten(0, 1).chunk(2, dim=-1)
         output, cell = self.decoder(last.flatten(0, 1), (output, cell))
         memory = torch.cat([output, cell], dim=-1)
         return prepared._replace(memory=memory.view_as(prepared.memory))
 
     def remember_all(self, prepared: PreparedElements, arcs: Tensor) -> Tensor:
-        """Give the output of the decoder before each choice, (batch, steps, width).
+        """Compute the output of the decoder before each choice, (batch, steps, width).
 
         Parameters
         ----------
         prepared
-            The instances.
+            Instances.
         arcs
-            One plan of each, (batch, steps), from the empty one on.
+            Rollout of each instance from the empty plan, (batch, steps).
         """
         before = functional.pad(arcs, (1, 0))[:, :-1]  # the depot, then all but the last
         elements = _elements_at(prepared.static, before)  # (batch, steps, width)
@@ -165,20 +218,19 @@ class VrpDl(nn.Module):
         return torch.stack(outputs, dim=1)
 
     def forward(self, prepared: PreparedElements, state: State, allowed: Tensor) -> Tensor:
-        """Give the logits of each arc, (batch, copies, arcs), -inf where not allowed.
+        """Compute the logits of each arc, (batch, samples, arcs), -inf where masked.
 
         Parameters
         ----------
         prepared
-            The instances, and what the decoder remembers of the plans; the cell is not
-            looked at.
+            Instances, and the decoder's memory of the plans; its cell is not read.
         state
-            Where the plans stand, (batch, copies, ...).
+            States of the plans, (batch, samples, ...).
         allowed
-            Arcs that may be chosen, (batch, copies, arcs).
+            Action mask, (batch, samples, arcs).
         """
         output = prepared.memory[..., : self.config.width]
-        seen = self._seen(prepared, state)  # (batch, copies, arcs, 4)
+        seen = self._seen(prepared, state)  # (batch, samples, arcs, 4)
         glimpse = self._glimpse(prepared, seen, output)
         inner = prepared.pointed + _through(seen, self.changing, self.point_changing)
         inner = inner + self.point_glimpse(glimpse)[:, :, None]
@@ -187,15 +239,15 @@ class VrpDl(nn.Module):
 
     def _seen(self, prepared: PreparedElements, state: State) -> Tensor:
         changing = changing_features(prepared.incoming, state)
-        # The load is told to every element, as in Nazari et al.
-        room = room_features(prepared.capacity, state, changing)[:, :, None]
-        return torch.cat([changing, room.expand(-1, -1, changing.shape[2], -1)], dim=-1)
+        # Every element has the load, as in Nazari et al.
+        left = capacity_features(prepared.capacity, state, changing)[:, :, None]
+        return torch.cat([changing, left.expand(-1, -1, changing.shape[2], -1)], dim=-1)
 
     def _glimpse(self, prepared: PreparedElements, seen: Tensor, output: Tensor) -> Tensor:
-        """Give the mean of the elements that the decoder looks at, (batch, copies, 2 w)."""
+        """Compute the mean of the elements by attention, (batch, samples, 2 width)."""
         inner = prepared.glimpsed + _through(seen, self.changing, self.glimpse_changing)
         inner = inner + self.glimpse_decoder(output)[:, :, None]
-        score = self.glimpse_score(inner.tanh())[..., 0]  # (batch, copies, arcs)
+        score = self.glimpse_score(inner.tanh())[..., 0]  # (batch, samples, arcs)
         if prepared.real is not None:
             score = score.masked_fill(~prepared.real, -math.inf)
         weight = score.softmax(-1)

@@ -1,0 +1,161 @@
+"""`arcfleet info`, `convert` and `methods`: facts about instances and methods."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from arcfleet.cli.options import Command, add_json, descriptions
+from arcfleet.cli.output import add_plot, check_plot, print_facts, print_json, print_result
+from arcfleet.cli.solve import INSTANCE_HELP
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
+
+    from arcfleet.methods import Method
+
+
+def _info_options(parser: ArgumentParser) -> None:
+    parser.add_argument("instance", type=Path, metavar="FILE", help=INSTANCE_HELP)
+    add_plot(parser)
+    add_json(parser)
+
+
+def _info(options: Namespace) -> int:
+    from arcfleet.instance.diagnose import diagnose
+    from arcfleet.instance.files import read
+
+    check_plot(options.plot)
+    instance = read(options.instance)
+    problems = [problem.message for problem in diagnose(instance)]
+    facts: dict[str, object] = {
+        "name": instance.name,
+        "nodes": len(instance.nodes),
+        "links": len(instance.links),
+        "required": len(instance.required),
+        "one_way": sum(link.one_way for link in instance.links),
+        "capacity": instance.capacity,
+        "depot": instance.depot,
+        "total_demand": instance.total_demand,
+        "least_routes": max(
+            -(-instance.total_demand // instance.capacity), int(bool(instance.required))
+        ),
+        "fleet_limit": instance.fleet_limit,
+        "route_cost": instance.route_cost,
+    }
+    if options.plot is not None:
+        from arcfleet.report.plot import plot
+
+        plot(instance, None, options.plot)
+    if options.json:
+        print_json(facts | {"problems": problems})
+        return 0
+    print_facts(facts)
+    for problem in problems:
+        print_result(f"problem       {problem}")
+    return 0
+
+
+def _convert_options(parser: ArgumentParser) -> None:
+    from arcfleet.instance.formats import FORMATS
+
+    written = {name: each for name, each in FORMATS.items() if each.write is not None}
+    suffixes = ", ".join(suffix for each in written.values() for suffix in each.suffixes)
+    parser.add_argument("input", type=Path, metavar="INPUT", help=INSTANCE_HELP)
+    parser.add_argument("output", type=Path, metavar="OUTPUT", help="file to write")
+    parser.add_argument(
+        "--format",
+        choices=list(written),
+        help=f"format of OUTPUT (default: by its suffix, {suffixes})",
+    )
+    add_json(parser)
+
+
+def _convert(options: Namespace) -> int:
+    from arcfleet.instance.files import format_of, read, write
+
+    write(read(options.input), options.output, options.format)
+    if options.json:
+        file_format = options.format or format_of(options.output)
+        print_json({"file": str(options.output), "format": file_format})
+    return 0
+
+
+def _methods_options(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "method",
+        nargs="?",
+        metavar="NAME",
+        help="method whose parameters to list (default: list all methods)",
+    )
+    add_json(parser)
+
+
+def _methods(options: Namespace) -> int:
+    from arcfleet.methods import DEFAULT_METHOD, METHODS, find_method
+    from arcfleet.report.tables import table
+
+    if options.method is not None:
+        return _parameters(find_method(options.method), as_json=options.json)
+    if options.json:
+        methods = [{"name": m.name, "summary": m.summary} for m in METHODS.values()]
+        print_json({"default": DEFAULT_METHOD, "methods": methods})
+        return 0
+    rows = [
+        (method.name, method.summary + (" [default]" if name == DEFAULT_METHOD else ""))
+        for name, method in METHODS.items()
+    ]
+    print_result(table(rows, ("method", "description")))
+    return 0
+
+
+def _parameters(method: Method, *, as_json: bool) -> int:
+    from arcfleet.report.tables import table
+
+    defaults = {} if method.settings is None else asdict(method.settings)
+    if as_json:
+        facts = {"name": method.name, "summary": method.summary, "parameters": defaults}
+        print_json(facts)
+        return 0
+    print_result(f"{method.name}: {method.summary}")
+    if defaults:
+        texts = descriptions(type(method.settings))
+        rows = [(name, value, texts.get(name, "")) for name, value in defaults.items()]
+        print_result("\n" + table(rows, ("parameter", "default", "description")))
+    return 0
+
+
+INFO = Command(
+    name="info",
+    summary="show the size and properties of an instance",
+    options=_info_options,
+    run=_info,
+    epilog="""\
+example:
+  arcfleet info example:denver --plot denver.png
+
+Also names what makes an instance infeasible, such as a street that cannot be reached.
+""",
+)
+CONVERT = Command(
+    name="convert",
+    summary="write an instance in another file format",
+    options=_convert_options,
+    run=_convert,
+    epilog="""\
+example:
+  arcfleet convert town.dat town.json
+""",
+)
+METHODS = Command(
+    name="methods",
+    summary="list the methods of solve, or the parameters of one",
+    options=_methods_options,
+    run=_methods,
+    epilog="""\
+examples:
+  arcfleet methods
+  arcfleet methods ruin-recreate    parameters of solve --set
+""",
+)

@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from arcfleet import read
+from tests.cli.running import (
+    SMALL,
+    VILLAGE,
+    arcfleet,
+    in_a_new_process,
+    one_sentence,
+    succeeded,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_info_json_has_the_promised_keys() -> None:
+    facts = json.loads(arcfleet("info", VILLAGE, "--json").stdout)
+    instance = read(VILLAGE)
+    assert facts["name"] == "village"
+    assert facts["nodes"] == len(instance.nodes)
+    assert facts["links"] == len(instance.links)
+    assert facts["required"] == len(instance.required)
+    assert facts["capacity"] == 1500
+    assert facts["depot"] == instance.depot
+    assert facts["total_demand"] == instance.total_demand
+    assert "capacity      1500" in arcfleet("info", VILLAGE).stdout
+
+
+def test_convert_there_and_back(tmp_path: Path) -> None:
+    first, second = tmp_path / "a.json", tmp_path / "b.dat"
+    assert succeeded("convert", SMALL, first) == ""
+    facts = json.loads(succeeded("convert", first, second, "--json"))
+    assert facts == {"file": str(second), "format": "carplib"}
+    assert read(first) == read(SMALL)
+    assert read(second) == read(SMALL)
+
+
+def test_convert_refuses_what_the_format_cannot_hold(tmp_path: Path) -> None:
+    ran = arcfleet("convert", VILLAGE, tmp_path / "village.dat")
+    assert "Spanish CARPLIB" in one_sentence(ran)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_methods_lists_all() -> None:
+    names = {m["name"] for m in json.loads(arcfleet("methods", "--json").stdout)["methods"]}
+    assert {"ps", "ps-ellipse", "ps-efficiency", "ps-alt1", "ps-alt2"} <= names
+    assert all(name in arcfleet("methods").stdout for name in names)
+
+
+def test_methods_lists_the_parameters_of_one() -> None:
+    facts = json.loads(succeeded("methods", "ruin-recreate", "--json"))
+    text = succeeded("methods", "ruin-recreate")
+    assert facts["parameters"]["blink_rate"] == 0.01
+    for name, default in facts["parameters"].items():
+        assert f"\n{name} " in text
+        assert str(default) in text
+    assert "did you mean" in one_sentence(arcfleet("methods", "ruin-recreat"))
+
+
+def test_names_that_stdout_cannot_encode(tmp_path: Path) -> None:
+    named = tmp_path / "named.json"
+    named.write_text(
+        VILLAGE.read_text().replace('"village"', '"Dörf ☃"', 1), encoding="utf-8"
+    )
+    ran = in_a_new_process("info", named, PYTHONIOENCODING="ascii")
+    assert (ran.returncode, ran.stderr) == (0, "")
+
+
+def test_unknown_example() -> None:
+    line = one_sentence(arcfleet("info", "example:dever"))
+    assert line == "arcfleet: expected example:denver, got 'example:dever'"

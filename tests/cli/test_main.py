@@ -1,0 +1,195 @@
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from arcfleet import check, read, read_solution
+from arcfleet.cli.main import GROUPS, build_parser, main
+from tests.cli.running import (
+    ARCFLEET,
+    ROOT,
+    SMALL,
+    VILLAGE,
+    arcfleet,
+    one_sentence,
+    succeeded,
+)
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterator
+
+
+def test_wrong_usage_exits_2() -> None:
+    assert arcfleet().returncode == 2
+    assert arcfleet("solve", VILLAGE, "--time", "soon").returncode == 2
+    assert arcfleet("solve", VILLAGE, "--threads", "-1").returncode == 2
+    assert arcfleet("fly").returncode == 2
+
+
+def test_bad_input_is_one_sentence(tmp_path: Path) -> None:
+    missing = tmp_path / "missing.dat"
+    assert str(missing) in one_sentence(arcfleet("solve", missing))
+    bad = tmp_path / "bad.dat"
+    text = SMALL.read_text()
+    bad.write_text(text.replace("coste", "preis", 1))
+    assert f"{bad}:" in one_sentence(arcfleet("info", bad))
+    assert "did you mean" in one_sentence(arcfleet("solve", VILLAGE, "--method", "ps-alt3"))
+    assert "found a directory" in one_sentence(arcfleet("solve", tmp_path))
+
+
+def test_plots(tmp_path: Path) -> None:
+    for arguments in (("solve", "--iterations", 5), ("info",)):
+        picture = tmp_path / f"{arguments[0]}.png"
+        ran = arcfleet(arguments[0], VILLAGE, *arguments[1:], "--plot", picture)
+        assert ran.returncode == 0, ran.stderr
+        assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("closing", ["| true", ">&-"])
+def test_a_closed_stdout_costs_neither_the_plan_nor_the_verdict(
+    tmp_path: Path, closing: str
+) -> None:
+    out = tmp_path / "plan.json"
+    solve = f"solve {VILLAGE} --iterations 9 --out {out}"
+    for command, code in ((solve, 0), (f"check {VILLAGE} {out}", 1)):
+        ran = subprocess.run(
+            [
+                "bash",
+                "-c",
+                f"{' '.join(ARCFLEET)} {command} {closing}; exit ${{PIPESTATUS[0]}}",
+            ],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert (ran.returncode, ran.stderr) == (code, "")
+        plan = json.loads(out.read_text())
+        out.write_text(json.dumps(plan | {"cost": 1}))
+
+
+def test_a_full_disk_under_stdout_is_one_sentence(tmp_path: Path) -> None:
+    out = tmp_path / "plan.json"
+    with Path("/dev/full").open("w") as full:
+        ran = subprocess.run(
+            [*ARCFLEET, "solve", str(VILLAGE), "--iterations", "9", "--out", str(out)],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert ran.returncode == 1
+    assert ran.stderr.startswith("arcfleet: standard output: ")
+    assert len(ran.stderr.splitlines()) == 1
+    assert out.exists()
+
+
+def test_the_console_script_is_installed() -> None:
+    script = shutil.which("arcfleet", path=str(Path(sys.executable).parent))
+    assert script is not None
+    ran = subprocess.run([script, "--version"], capture_output=True, text=True, check=False)
+    assert ran.stdout.startswith("arcfleet ")
+
+
+def test_the_steps_of_the_demo(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    steps = _demo_steps()
+    assert [step[0] for step in steps] == ["info", "compare", "check"]
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "out").mkdir()
+    for step in steps:
+        if "--time" in step:
+            step[step.index("--time") + 1] = "0.05"
+        assert main(step) == 0, capsys.readouterr().err
+    assert capsys.readouterr().out.splitlines()[-1].startswith("ok: cost ")
+    plan = tmp_path / "out" / "denver-plan.json"
+    instance = read("example:denver")
+    assert check(instance, read_solution(plan, instance)).ok
+    assert plan.with_suffix(".png").read_bytes().startswith(b"\x89PNG")
+    assert "OpenStreetMap" in plan.with_suffix(".html").read_text(encoding="utf-8")
+
+
+def _demo_steps() -> list[list[str]]:
+    """The commands of `make demo`, each without the name of the program."""
+    rules = (ROOT / "Makefile").read_text(encoding="utf-8").replace("\\\n", " ")
+    (demo,) = [rule for rule in rules.split("\n\n") if "\ndemo: " in rule]
+    program = "\t$(BIN)/arcfleet "
+    lines = demo.splitlines()
+    return [shlex.split(line.removeprefix(program)) for line in lines if program in line]
+
+
+@pytest.mark.parametrize(("given", "kept"), [(None, "PASSIVE"), ("ACTIVE", "ACTIVE")])
+def test_threads_of_torch_do_not_spin_unless_asked_to(
+    given: str | None, kept: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OMP_WAIT_POLICY", "to be restored")
+    if given is None:
+        monkeypatch.delenv("OMP_WAIT_POLICY")
+    else:
+        monkeypatch.setenv("OMP_WAIT_POLICY", given)
+    assert main(["methods"]) == 0
+    assert os.environ["OMP_WAIT_POLICY"] == kept
+
+
+def actions(parser: argparse.ArgumentParser) -> list[argparse.Action]:
+    return parser._actions  # noqa: SLF001 (argparse has no public way)
+
+
+def runnable(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
+    """Every command that can be run."""
+    below = [x.choices for x in actions(parser) if isinstance(x.choices, dict)]
+    if not below:
+        yield parser
+    for choices in below:
+        for name, each in choices.items():
+            if name != "experiment":
+                yield from runnable(each)
+
+
+def test_the_help_of_the_program_lists_every_command_in_its_group() -> None:
+    lines = [tuple(line.split("  ")[:2]) for line in succeeded("--help").splitlines()]
+    wanted: list[tuple[str, ...]] = []
+    for title, group in GROUPS.items():
+        wanted.append((f"{title}:",))
+        wanted += [("", command.name) for command in group]
+    assert [line for line in lines if line in wanted] == wanted
+
+
+def test_every_command_has_a_summary_an_example_and_a_help_for_each_option() -> None:
+    found = list(runnable(build_parser()))
+    assert len(found) > 12
+    for command in found:
+        assert command.description, command.prog
+        assert "example" in (command.epilog or ""), command.prog
+        for action in actions(command):
+            assert action.help, (command.prog, action.dest)
+        assert command.prog in command.format_help()
+
+
+def test_every_command_has_json() -> None:
+    for command in runnable(build_parser()):
+        assert any(x.dest == "json" for x in actions(command)), command.prog
+
+
+@pytest.mark.parametrize(
+    ("former", "name"),
+    [
+        ("train curriculum --config a.toml", "paper train"),
+        ("train s2v-dqn --data a.npz", "paper train s2v-dqn"),
+        ("train vrp-dl", "paper train vrp-dl"),
+    ],
+)
+def test_former_names_point_to_the_new_ones(former: str, name: str) -> None:
+    ran = arcfleet(*former.split())
+    assert (ran.returncode, ran.stdout) == (2, "")
+    words = " ".join(former.split()[:2])
+    assert ran.stderr == f"arcfleet: arcfleet {words} is now arcfleet {name}\n"

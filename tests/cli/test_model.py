@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from arcfleet import check, read, read_solution
+from arcfleet.methods import DAAM_METHODS
+from tests.cli.running import SMALL, VILLAGE, arcfleet, one_sentence, succeeded
+from tests.tiny_model import tiny_model_file
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny_model_file(tmp_path_factory.mktemp("model"))
+
+
+def test_model_info(model: Path) -> None:
+    text = succeeded("model", "info", model)
+    facts = json.loads(succeeded("model", "info", model, "--json"))
+    assert (facts["file"], facts["kind"], facts["dtype"]) == (str(model), "daam", "float32")
+    assert facts["bytes"] == model.stat().st_size
+    assert facts["config"]["width"] == 16
+    assert facts["facts"] == {"trained_on": "nothing"}
+    lines = dict(line.split(maxsplit=1) for line in text.splitlines()[1:5])
+    assert lines == {
+        "kind": "daam",
+        "parameters": str(facts["parameters"]),
+        "bytes": str(facts["bytes"]),
+        "dtype": "float32",
+    }
+    assert "fact trained on  nothing" in text
+
+
+@pytest.mark.parametrize("method", DAAM_METHODS)
+def test_solve(method: str, model: Path, tmp_path: Path) -> None:
+    out = tmp_path / "plan.json"
+    options = ("--method", method, "--model", model, "--device", "cpu", "--iterations", 6)
+    ran = arcfleet("solve", VILLAGE, *options, "--out", out, "--json")
+    facts = json.loads(ran.stdout)
+    assert facts["method"] == method
+    instance = read(VILLAGE)
+    plan = read_solution(out, instance)
+    assert check(instance, plan).ok
+    assert plan.cost == facts["cost"]
+
+
+def test_compare(model: Path) -> None:
+    ran = arcfleet("compare", SMALL, "--time", 0.05, "--model", model, "--json")
+    assert ran.returncode == 0, ran.stderr
+    facts = json.loads(ran.stdout)
+    assert all(row["ok"] for row in facts["methods"])
+    assert {row["method"] for row in facts["methods"]} >= set(DAAM_METHODS)
+    options = ("--methods", "ps,daam", "--model", model, "--device", "cpu")
+    facts = json.loads(succeeded("compare", SMALL, "--time", 0.05, *options, "--json"))
+    assert [row["method"] for row in facts["methods"]] == ["ps", "daam"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("model", "info", SMALL), "expected a model file (safetensors), found another"),
+        (("model", "info", "none"), "none: cannot be read (No such file"),
+        (("solve", SMALL, "--model", "x"), "expected model for a learned method only"),
+        (("solve", SMALL, "--device", "cpu"), "expected device for a learned method only"),
+        (("solve", SMALL, "--method", "daam", "--model", SMALL), "found another kind"),
+        (("compare", SMALL, "--methods", "ps", "--model", "x"), "expected --model for"),
+        (("compare", SMALL, "--methods", "ps", "--device", "cpu"), "expected --device for"),
+        (("compare", SMALL, "--model", "x"), "x: cannot be read"),
+    ],
+)
+def test_mistakes_are_one_sentence(arguments: tuple[object, ...], message: str) -> None:
+    assert message in one_sentence(arcfleet(*arguments))

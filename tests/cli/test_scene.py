@@ -1,0 +1,269 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from arcfleet import Instance, diagnose, read
+from tests.cli.running import ROOT, arcfleet, in_a_new_process, one_sentence
+from tests.shared_data import maps_dir
+
+DENVER = ROOT / "src" / "arcfleet" / "instance" / "examples" / "denver.json"
+ATTRIBUTION = "© OpenStreetMap contributors, ODbL 1.0"
+
+
+@pytest.fixture
+def town(tmp_path: Path) -> Path:
+    """Write a square of two-way streets west of Greenwich, with a one-way dead end."""
+    corners = {1: (-71.0, 42.0), 2: (-70.99, 42.0), 3: (-70.99, 42.01), 4: (-71.0, 42.01)}
+    corners[5] = (-70.98, 42.01)
+    nodes = [f"{n},{lon},{lat}\n" for n, (lon, lat) in corners.items()]
+    edges = [
+        "1,2,827.0,0,residential,South Street,\n",
+        "2,3,1110.7,0,residential,East Street,-70.99 42.0;-70.9895 42.005;-70.99 42.01\n",
+        "3,4,826.9,0,primary,North Street,\n",
+        "4,1,1110.7,1,residential,West Street,\n",
+        "3,5,826.9,1,primary,Way Out,\n",
+    ]
+    folder = tmp_path / "maps"
+    folder.mkdir()
+    (folder / "town.nodes.csv").write_text("id,lon,lat\n" + "".join(nodes))
+    (folder / "town.edges.csv").write_text(
+        "u,v,length_m,oneway,highway,name,geometry\n" + "".join(edges)
+    )
+    return folder / "town"
+
+
+def test_the_shortest_command(town: Path, tmp_path: Path) -> None:
+    out = tmp_path / "scene.json"
+    ran = in_a_new_process("scene", town, "--capacity", 3000, "-o", out)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert ran.stdout.splitlines() == [
+        "scene         town",
+        "junctions     4",
+        "streets       4, 3.9 km, 1 one-way",
+        "depot         3, the most central junction",
+        "tasks         4, total demand 3876",
+        "least routes  2 of capacity 3000",
+        "dropped       1 junction and 1 street (0.8 km) without a way there and back",
+        f"attribution   {ATTRIBUTION}",
+    ]
+    instance = read(out)
+    assert instance.attribution == ATTRIBUTION
+    assert instance.links[1].geometry[1] == (-70.9895, 42.005)
+    assert arcfleet("info", out).returncode == 0
+    plan = tmp_path / "plan.json"
+    assert arcfleet("solve", out, "--iterations", 20, "--out", plan).returncode == 0
+    assert arcfleet("check", out, plan).stdout.startswith("ok: ")
+
+
+def test_all_options_together(town: Path, tmp_path: Path) -> None:
+    out = tmp_path / "scene.json"
+    ran = arcfleet(
+        "scene",
+        *(f"{town}.edges.csv", "--bbox", "-71.001,41.9,-70.985,42.02"),
+        *("--depot", "-70.989,42.009", "--capacity", 6, "--demand", "5-9"),
+        *("--serve-kind", "residential,unclassified,primary", "--serve-name", "Way Out"),
+        *("--ignore-one-way", "--both-sides", "--oversized", "split", "--merge", 15),
+        *("--seed", 3, "--name", "square", "--remark", "a test", "-o", out, "--json"),
+    )
+    assert "expected the kind of a street" in one_sentence(ran)
+    assert not out.exists()
+    ran = arcfleet(
+        "scene",
+        *(f"{town}.edges.csv", "--bbox", "-71.001,41.9,-70.985,42.02"),
+        *("--depot", "-70.989,42.009", "--capacity", 3, "--demand", "5-9"),
+        *("--serve-kind", "residential,primary", "--serve-name", "south street"),
+        *("--ignore-one-way", "--both-sides", "--oversized", "split", "--merge", 15),
+        *("--seed", 3, "--name", "square", "--remark", "a test", "-o", out, "--json"),
+    )
+    assert (ran.returncode, ran.stderr) == (0, "")
+    facts = json.loads(ran.stdout)
+    instance = read(out)
+    assert (facts["name"], facts["depot"]) == ("square", 3)
+    assert facts["comment"] == instance.comment == "a test"
+    assert facts["attribution"] == instance.attribution == ATTRIBUTION
+    assert 100 < facts["depot_metres"] < 150
+    assert (facts["junctions"], facts["streets"], facts["one_way"]) == (4, 4, 0)
+    assert facts["outside"] == {"junctions": 1, "streets": 1, "metres": 827}
+    assert facts["cut_off"] == {"junctions": 0, "streets": 0, "metres": 0}
+    assert facts["merged_away"] == {"junctions": 0, "streets": 0}
+    assert facts["tasks"] == len(instance.required) == len(instance.links)
+    assert facts["total_demand"] == instance.total_demand
+    assert facts["least_routes"] == -(-instance.total_demand // 3)
+    assert facts["split_streets"] == (len(instance.links) - 8) // 2 > 0
+    assert diagnose(instance) == ()
+
+
+def test_the_kinds_to_read(town: Path, tmp_path: Path) -> None:
+    out = tmp_path / "scene.json"
+    scene = ("scene", town, "--capacity", 3000, "--ignore-one-way", "-o", out, "--json")
+    for kinds, streets in (
+        (["residential"], 3),
+        (["primary"], 2),
+        (["residential,primary"], 5),
+        (["residential", "primary"], 5),
+    ):
+        options = [word for kind in kinds for word in ("--streets", kind)]
+        ran = arcfleet(*scene, *options)
+        assert ran.returncode == 0, ran.stderr
+        assert json.loads(ran.stdout)["streets"] == streets
+    out.unlink()
+    error = one_sentence(arcfleet(*scene, "--streets", "residential,servise"))
+    assert "got 'servise', of which it has none" in error
+    assert "kind that is wanted" in one_sentence(arcfleet(*scene, "--streets", "service"))
+    assert not out.exists()
+
+
+def test_the_kinds_to_read_of_an_extract(tmp_path: Path) -> None:
+    extract = maps_dir() / "raw_osm" / "herrenberg-minimal.osm.pbf"
+    out = tmp_path / "scene.json"
+    streets = []
+    for options in ([], ["--streets", "residential"]):
+        ran = arcfleet("scene", extract, "--capacity", 900, *options, "-o", out, "--json")
+        assert ran.returncode == 0, ran.stderr
+        streets.append(json.loads(ran.stdout)["streets"])
+    assert 0 < streets[1] < streets[0]
+
+
+def test_a_scene_and_its_plan_as_a_map(town: Path, tmp_path: Path) -> None:
+    scene, page = tmp_path / "scene.json", tmp_path / "map.html"
+    assert arcfleet("scene", town, "--capacity", 3000, "-o", scene).returncode == 0
+    ran = arcfleet("solve", scene, "--time", 0.1, "--html", page)
+    assert ran.returncode == 0, ran.stderr
+    text = page.read_text(encoding="utf-8")
+    assert "East Street" in text
+    assert "OpenStreetMap contributors" in text
+
+
+def test_a_polygon_and_a_circle(town: Path, tmp_path: Path) -> None:
+    ring = [[-71.1, 41.9], [-70.985, 41.9], [-70.985, 42.1], [-71.1, 42.1], [-71.1, 41.9]]
+    area = tmp_path / "area.geojson"
+    area.write_text(json.dumps({"type": "Polygon", "coordinates": [ring]}))
+    out = tmp_path / "scene.json"
+    for option, value in (("--polygon", str(area)), ("--around", "-70.995,42.005,800")):
+        ran = arcfleet("scene", town, "--capacity", 9, option, value, "-o", out, "--json")
+        assert ran.returncode == 0, ran.stderr
+        assert json.loads(ran.stdout)["outside"]["junctions"] == 1
+    ran = arcfleet("scene", town, "--capacity", 3000, "--polygon", area, "-o", area)
+    assert "expected another file than the input" in one_sentence(ran)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--around", "10,50,500"], "expected junctions in 500 m around 10,50"),
+        (["--depot", "-70.9,42.0"], "m from the nearest one"),
+        (["--depot", "42.0,-71.0"], "m from the nearest one"),
+        (["--serve-kind", "resident"], "did you mean 'residential'?"),
+        (["--serve-name", "Main Street"], "did you mean"),
+        (["--oversized", "refuse", "--capacity", "1000"], "2-3 (East Street)"),
+        (["--bbox", "-70,42,-71,43"], "west < east"),
+        (["--polygon", "missing.geojson"], "found nothing of that name"),
+        (["--demand", "9-5"], "expected the least demand before the largest"),
+    ],
+)
+def test_errors_are_one_sentence_and_nothing_is_written(
+    town: Path, tmp_path: Path, arguments: list[str], message: str
+) -> None:
+    out = tmp_path / "scene.json"
+    ran = arcfleet("scene", town, "--capacity", 3000, *arguments, "-o", out)
+    assert message in one_sentence(ran)
+    assert [path.name for path in tmp_path.iterdir()] == ["maps"]
+
+
+def test_outputs_that_cannot_be(town: Path, tmp_path: Path) -> None:
+    scene = ("scene", town, "--capacity", 3000, "-o")
+    assert "create it first" in one_sentence(arcfleet(*scene, tmp_path / "no" / "s.json"))
+    assert "found a directory" in one_sentence(arcfleet(*scene, tmp_path))
+    assert "expected a file name in" in one_sentence(arcfleet(*scene, tmp_path / "s.yaml"))
+    own = Path(f"{town}.nodes.csv")
+    before = own.read_bytes()
+    ran = arcfleet("scene", own, "--capacity", 3000, "-o", own)
+    assert "expected another file than the input" in one_sentence(ran)
+    assert own.read_bytes() == before
+    assert "nowhere" in one_sentence(
+        arcfleet("scene", tmp_path / "nowhere", "--capacity", 9, "-o", tmp_path / "s.json")
+    )
+    assert [path.name for path in tmp_path.iterdir()] == ["maps"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "--capacity"),
+        (["--capacity", "0"], "at least 1"),
+        (["--capacity", "-5"], "--capacity"),
+        (["--capacity", "5", "--demand", "five"], "expected length, a whole number"),
+        (["--capacity", "5", "--demand", "5-"], "expected length, a whole number"),
+        (["--capacity", "5", "--bbox", "-71,42,-70"], "expected W,S,E,N, got '-71,42,-70'"),
+        (["--capacity", "5", "--depot", "-71,nan"], "expected LON,LAT"),
+        (["--capacity", "5", "--depot", "here,there"], "expected LON,LAT"),
+        (["--capacity", "5", "--merge", "-3"], "--merge"),
+        (["--capacity", "5", "--oversized", "drop"], "--oversized"),
+        (["--capacity", "5", "--around", "1,2,3", "--bbox", "1,2,3,4"], "not allowed with"),
+    ],
+)
+def test_wrong_usage_exits_2(
+    town: Path, tmp_path: Path, arguments: list[str], message: str
+) -> None:
+    out = tmp_path / "scene.json"
+    ran = arcfleet("scene", town, *arguments, "-o", out)
+    assert ran.returncode == 2
+    assert message in ran.stderr.splitlines()[-1]
+    assert not out.exists()
+
+
+def test_an_openstreetmap_extract(tmp_path: Path) -> None:
+    extract = maps_dir() / "raw_osm" / "herrenberg-minimal.osm.pbf"
+    out = tmp_path / "scene.json"
+    arguments = ("--capacity", 3000, "--both-sides", "--serve-kind", "residential")
+    ran = arcfleet("scene", extract, *arguments, "-o", out, "--json")
+    assert (ran.returncode, ran.stderr) == (0, "")
+    facts = json.loads(ran.stdout)
+    instance = read(out)
+    assert instance.attribution == ATTRIBUTION
+    assert diagnose(instance) == ()
+    assert 0 < facts["tasks"] == len(instance.required) < len(instance.links)
+    assert facts["streets"] > 400
+    assert facts["cut_off"]["streets"] > 0
+    assert all(instance.links[i].one_way for i in instance.required)
+    solved = arcfleet("solve", out, "--method", "ps", "--json")
+    assert json.loads(solved.stdout)["num_routes"] >= facts["least_routes"]
+
+
+def test_the_example_is_a_part_of_denver() -> None:
+    instance = read("example:denver")
+    check_example(instance)
+    assert diagnose(instance) == ()
+    places = dict(zip(instance.nodes, instance.coordinates, strict=True))
+    for link in instance.links:
+        assert link.cost == link.demand >= 1
+        if link.geometry:
+            assert link.geometry[0] == places[link.tail]
+            assert link.geometry[-1] == places[link.head]
+
+
+def check_example(instance: Instance) -> None:
+    assert instance.comment == "downtown Denver as carried by nrel.routee.compass 0.19.5"
+    assert instance.attribution == ATTRIBUTION
+    assert 100 <= len(instance.links) <= 150
+    assert 5 <= -(-instance.total_demand // instance.capacity) <= 8
+    assert any(link.one_way for link in instance.links)
+    assert not all(link.one_way for link in instance.links)
+    assert any(len(link.geometry) > 2 for link in instance.links)
+    assert sum(bool(link.name) for link in instance.links) > 0.9 * len(instance.links)
+
+
+def test_the_example_is_made_by_the_command(tmp_path: Path) -> None:
+    """How `example:denver` was made, from street data that nrel.routee.compass carries."""
+    made = tmp_path / "denver.json"
+    remark = "downtown Denver as carried by nrel.routee.compass 0.19.5"
+    ran = arcfleet(
+        *("scene", maps_dir() / "denver_downtown"),
+        *("--bbox", "-104.992,39.744,-104.979,39.753", "--capacity", 2500),
+        *("--name", "denver", "--remark", remark, "-o", made),
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert made.read_bytes() == DENVER.read_bytes()

@@ -1,0 +1,106 @@
+"""Runs of training that take milliseconds a step."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from typing import TYPE_CHECKING, Any
+
+import torch
+from safetensors.torch import load_file
+
+from arcfleet.neural.model import DaamConfig
+from arcfleet.neural.train.config import FinetuneConfig, PretrainConfig, config_from
+from arcfleet.neural.train.finetune import finetune
+from arcfleet.neural.train.pretrain import pretrain
+from arcfleet.paper.model import PublishedDaamConfig
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from arcfleet.neural.train.loop import Trained, TrainingProgress
+
+TINY = DaamConfig(width=16, layers=1, heads=2, feed_forward=16, mds_dimensions=4)
+#: Keeps served arcs in sight; without graph attention it learns in a few steps.
+TINY_PUBLISHED = PublishedDaamConfig(
+    width=16,
+    layers=1,
+    heads=2,
+    feed_forward=16,
+    mds_dimensions=4,
+    inputs="mds",
+    norm="rms",
+)
+_SIZES = {"width": 16, "layers": 1, "heads": 2, "feed_forward": 16, "mds_dimensions": 4}
+QUICK = config_from(
+    PretrainConfig,
+    {
+        **{"model": _SIZES, "steps": 6, "tokens": 400, "decision_steps": 2},
+        **{"log_steps": 2, "warm_up_steps": 2, "validations": 2},
+        "giant_tour_fraction": 0,
+    },
+)
+TUNING = config_from(
+    FinetuneConfig,
+    {
+        **{"model": {"type": "daam-paper", **_SIZES, "inputs": "mds", "norm": "rms"}},
+        **{"steps": 4, "temperature": 1.0, "learning_rate": 1e-4, "tokens": 2000},
+        **{"rollout_tokens": 1000, "samples": 3, "decision_steps": 2},
+        **{"validations": 2, "giant_tour_fraction": 0},
+    },
+)
+
+
+def run(folder: Path, out: Path, config: PretrainConfig = QUICK, **options: Any) -> Trained:
+    """Pre-train on the data of the folder."""
+    options = {
+        "data": [folder / "small.npz", folder / "mixed.npz"],
+        "validation": [folder / "test.npz"],
+        "device": "cpu",
+        **options,
+    }
+    return pretrain(out, config, **options)
+
+
+def tune(
+    folder: Path,
+    out: Path,
+    config: Any = TUNING,
+    train: Callable[..., Trained] = finetune,
+    **options: Any,
+) -> Trained:
+    """Fine-tune on the data of the folder, from its weak model of the config's type."""
+    hidden = isinstance(config.model, DaamConfig)
+    options = {
+        "init": folder / ("weak-daam.safetensors" if hidden else "weak.safetensors"),
+        "data": [folder / "small.npz", folder / "unlabelled.npz"],
+        "validation": [folder / "small.npz"],
+        "device": "cpu",
+        **options,
+    }
+    return train(out, config, **options)
+
+
+def metrics(out: Path) -> list[dict[str, Any]]:
+    """Read the metrics of a run."""
+    return [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
+
+
+def stop_at(step: int) -> Callable[[TrainingProgress], None]:
+    """Return a callback that sends SIGTERM to this process after so many steps."""
+
+    def progress(told: TrainingProgress) -> None:
+        if told.activity == "training" and told.step == step:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    return progress
+
+
+def assert_same(one: Path, other: Path) -> None:
+    """Assert that two files hold the same tensors, bit by bit."""
+    expected, found = load_file(one), load_file(other)
+    assert expected.keys() == found.keys()
+    for name in expected:
+        assert torch.equal(expected[name], found[name]), name

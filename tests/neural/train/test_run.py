@@ -1,0 +1,116 @@
+"""The folder of a run, and where its settings come from."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import torch
+
+from arcfleet.errors import FileError, OptionError
+from arcfleet.neural.checkpoint import save_model
+from arcfleet.neural.model import DaamConfig
+from arcfleet.neural.train.config import PretrainConfig, changed
+from arcfleet.neural.train.run import (
+    CPU_TOKENS,
+    RunFolder,
+    initial_model,
+    require_unoccupied,
+    resolve_config,
+)
+from tests.neural.train.quick import QUICK, TINY, TINY_PUBLISHED, run
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+IDENTITY: dict[str, object] = {"config": {}}
+
+
+def shown(folder: Path, name: str) -> list[tuple[int, float]]:
+    """Read steps and numbers as TensorBoard does."""
+    pytest.importorskip("tensorboard", reason="TensorBoard is not installed")
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    board: Any = EventAccumulator(str(folder / "tensorboard"))
+    board.Reload()
+    return [(event.step, event.value) for event in board.Scalars(name)]
+
+
+def test_tensorboard_shows_the_metrics(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path, IDENTITY, resume=False)
+    folder.log({"step": 0, "gaps": {"task20": {"greedy": 4.0}}})
+    folder.log({"step": 1, "loss": 3.0})
+    folder.log({"step": 2, "loss": 2.5})
+    folder.close()
+    assert shown(tmp_path, "loss") == [(1, 3.0), (2, 2.5)]
+    assert shown(tmp_path, "gaps/task20/greedy") == [(0, 4.0)]
+
+
+def test_a_resumed_run_shows_no_step_twice(tmp_path: Path) -> None:
+    first = RunFolder(tmp_path, IDENTITY, resume=False)
+    for step in (1, 2, 3):
+        first.log({"step": step, "loss": float(step)})
+    first.close()
+    again = RunFolder(tmp_path, IDENTITY, resume=True)
+    again.forget_metrics_after(1)  # where its checkpoint is
+    for step in (2, 3, 4):
+        again.log({"step": step, "loss": 10.0 * step})
+    again.close()
+    wanted = [(1, 1.0), (2, 20.0), (3, 30.0), (4, 40.0)]
+    assert shown(tmp_path, "loss") == wanted
+    lines = (tmp_path / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+    assert [(d["step"], d["loss"]) for d in map(json.loads, lines)] == wanted
+
+
+@pytest.mark.parametrize(
+    ("name", "found"), [("run", "a run"), ("recipe", "a recipe"), ("bare", "a model")]
+)
+def test_nothing_takes_the_place_of_a_model(tmp_path: Path, name: str, found: str) -> None:
+    file = {"run": "config.json", "recipe": "recipe.json"}.get(name, "model.safetensors")
+    (tmp_path / file).write_bytes(b"precious")
+    with pytest.raises(FileError, match=f"found {found} in it: name another folder"):
+        require_unoccupied(tmp_path)
+    with pytest.raises(FileError, match=r"found (one|a recipe|a model)"):
+        RunFolder(tmp_path, IDENTITY, resume=False)
+    assert (tmp_path / file).read_bytes() == b"precious"
+
+
+def test_settings_come_from_many_places(folder: Path, tmp_path: Path) -> None:
+    """Options before the file, before the run to resume, before the model's sizes."""
+    run(folder, tmp_path / "run", QUICK, validation=[])
+    init = folder / "weak.safetensors"
+    resolve = partial(resolve_config, PretrainConfig, device="cpu")
+    fresh = resolve({"steps": 2})
+    assert (fresh.tokens, fresh.model) == (CPU_TOKENS, DaamConfig())
+    started = resolve({"steps": 2, "tokens": 5}, init=init)
+    assert (started.tokens, started.model) == (5, TINY_PUBLISHED)
+    resumed = resolve({"seed": 1}, file={"seed": 3, "log_steps": 7}, out=tmp_path / "run")
+    assert resumed == changed(QUICK, seed=1, log_steps=7)
+    with pytest.raises(OptionError, match="model to be a table of sizes, got 3"):
+        resolve({"steps": 2}, file={"model": 3})
+
+
+def test_a_run_of_another_version_names_the_settings(folder: Path, tmp_path: Path) -> None:
+    run(folder, tmp_path / "run", QUICK, validation=[])
+    file = tmp_path / "run" / "config.json"
+    file.write_text(file.read_text().replace("decision_steps", "moments"))
+    with pytest.raises(OptionError, match="the setting decision_steps, got moments"):
+        resolve_config(PretrainConfig, {}, out=tmp_path / "run", device="cpu")
+
+
+def test_the_initial_model_depends_on_the_seed_alone(tmp_path: Path) -> None:
+    torch.manual_seed(5)
+    before = torch.get_rng_state()
+    one, same, other = (
+        initial_model(changed(QUICK, seed=seed), None).state_dict() for seed in (1, 1, 2)
+    )
+    assert torch.equal(torch.get_rng_state(), before)
+    assert all(torch.equal(one[name], same[name]) for name in one)
+    assert any(not torch.equal(one[name], other[name]) for name in one)
+    deeper = changed(QUICK, model=replace(TINY, layers=2))
+    save_model(initial_model(QUICK, None), tmp_path / "a.safetensors", {})
+    with pytest.raises(OptionError, match=r"to have the sizes .*layers=2.*layers=1"):
+        initial_model(deeper, tmp_path / "a.safetensors")

@@ -1,0 +1,1 @@
+from tests.neural.train.conftest import folder as folder

@@ -1,0 +1,272 @@
+"""S2V-DQN and VRP-DL as methods: solve, many, compare, bench, tables, the command line."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from arcfleet import Stop, check, read, solve, solve_many
+from arcfleet.cli.main import main
+from arcfleet.datasets import Dataset
+from arcfleet.errors import (
+    FileError,
+    OptionError,
+    UnsolvableError,
+    WithoutLearnedPlanWarning,
+)
+from arcfleet.instance import Instance, Link
+from arcfleet.methods import METHODS, load_for_method, usable_methods
+from arcfleet.network import Network
+from arcfleet.neural import decoding_run, windows
+from arcfleet.neural.checkpoint import MODEL_TYPES
+from arcfleet.neural.evaluation import decode_dataset
+from arcfleet.neural.solver import load_for_solving
+from arcfleet.neural.windows import windowed_rollout
+from arcfleet.paper.strategies import BEAMS
+from arcfleet.search.result import Result
+from arcfleet.solution.plan import from_plan
+from tests.neural.labelled_towns import labelled_file
+from tests.tiny_model import tiny_model_file
+
+if TYPE_CHECKING:
+    import torch
+
+BASELINES = ("s2v-dqn", "vrp-dl")
+ROOT = Path(__file__).parents[2]
+VILLAGE = ROOT / "examples" / "village.json"
+SMALL = ROOT / "tests" / "data" / "small.dat"
+MIXED = ROOT / "tests" / "data" / "small_mixed.txt"
+
+Capture = pytest.CaptureFixture[str]
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("models")
+    return {kind: tiny_model_file(folder, kind) for kind in ("daam", *BASELINES)}
+
+
+@pytest.fixture(scope="module")
+def village() -> Instance:
+    return read(VILLAGE)
+
+
+def arcfleet(*arguments: object) -> int:
+    return main([str(argument) for argument in arguments])
+
+
+def one_sentence(capsys: Capture, *arguments: object) -> str:
+    capsys.readouterr()
+    assert arcfleet(*arguments) == 1
+    out, error = capsys.readouterr()
+    assert out == ""
+    (line,) = error.splitlines()
+    return str(line)
+
+
+@pytest.mark.parametrize("method", BASELINES)
+def test_one_plan_whatever_the_stop_rule(
+    method: str, village: Instance, models: dict[str, Path]
+) -> None:
+    first = solve(village, method, stop=Stop(iterations=3), seed=5, model=models[method])
+    assert check(village, first.solution).ok
+    assert (first.method, first.seed, first.iterations) == (method, 5, 1)
+    for stop in (None, Stop(seconds=600.0), Stop(no_improvement=4)):
+        again = solve(village, method, stop=stop, model=models[method], device="cpu")
+        assert again.solution == first.solution
+    with pytest.warns(WithoutLearnedPlanWarning, match=f"{method} goes without"):
+        hurried = solve(village, method, stop=Stop(seconds=0.0), model=models[method])
+    assert check(village, hurried.solution).ok
+    target = Stop(iterations=1, target_cost=first.cost)
+    assert solve(village, method, stop=target, model=models[method]).stopped_by == (
+        "target_cost"
+    )
+    with pytest.raises(OptionError, match="goes on from a plan"):
+        solve(village, method, start=first.solution, model=models[method])
+
+
+@pytest.mark.parametrize("method", BASELINES)
+def test_many_are_solved_as_alone(method: str, models: dict[str, Path]) -> None:
+    given = [VILLAGE, SMALL, MIXED, SMALL]
+    outcomes = solve_many(given, method, model=models[method])
+    for path, outcome in zip(given, outcomes, strict=True):
+        assert isinstance(outcome, Result)
+        assert check(read(path), outcome.solution).ok
+        assert outcome.cost == solve(read(path), method, model=models[method]).cost
+
+
+@pytest.mark.parametrize("method", BASELINES)
+def test_large_instances_go_through_windows(
+    method: str,
+    village: Instance,
+    models: dict[str, Path],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    nothing: dict[str, Any] = {
+        "demand": 0,
+        "service_cost": None,
+        "reverse_service_cost": None,
+    }
+    some = tuple(
+        link if i % 3 == 0 else replace(link, required=False, **nothing)
+        for i, link in enumerate(village.links)
+    )
+    instance = replace(village, links=some)
+    seen = 0
+
+    def narrow(*arguments: Any, **options: Any) -> torch.Tensor:
+        nonlocal seen
+        seen += 1
+        return windowed_rollout(*arguments, tasks=8, **options)
+
+    monkeypatch.setattr(windows, "MOST_TASKS_AT_ONCE", 10)
+    monkeypatch.setattr(decoding_run, "windowed_rollout", narrow)
+    result = solve(instance, method, model=models[method])
+    assert check(instance, result.solution).ok
+    assert seen == 1
+
+
+@pytest.mark.parametrize("method", BASELINES)
+def test_limits_of_the_instance(method: str, models: dict[str, Path]) -> None:
+    idle = Instance(
+        name="idle",
+        nodes=(1, 2),
+        links=(Link(tail=1, head=2, cost=3),),
+        depot=1,
+        capacity=1,
+    )
+    assert solve(idle, method, model=models[method]).cost == 0
+    links = tuple(
+        Link(tail=1, head=node, cost=1, required=True, demand=4) for node in range(2, 7)
+    )
+    nodes = tuple(range(1, 7))
+    full = Instance(
+        name="full", nodes=nodes, links=links, depot=1, capacity=10, fleet_limit=2
+    )
+    with pytest.raises(UnsolvableError, match=rf"at most 2 routes .* of {method}: "):
+        solve(full, method, model=models[method])
+
+
+@pytest.mark.parametrize("decoding", ["as-decoded", "greedy", BEAMS.name, "sampling"])
+@pytest.mark.parametrize("kind", BASELINES)
+def test_tables_can_be_made(
+    kind: str, decoding: str, models: dict[str, Path], dataset: Dataset
+) -> None:
+    loaded = load_for_solving(models[kind], "cpu", kind)
+    decoded = decode_dataset(loaded, dataset, 5, decoding, samples=3, keep=range(5))
+    for position, plan in decoded.plans.items():
+        instance = dataset[position]
+        report = check(instance, from_plan(Network(instance), *plan))
+        assert (report.ok, report.cost) == (True, decoded.costs[position])
+
+
+@pytest.fixture(scope="module")
+def dataset(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
+    folder = tmp_path_factory.mktemp("data")
+    return Dataset.open(labelled_file(folder, "test", count=5, one_way=0.3, iterations=20))
+
+
+def test_a_model_is_for_the_methods_of_its_kind(
+    village: Instance, models: dict[str, Path], capsys: Capture
+) -> None:
+    for method, kind in (("s2v-dqn", "daam"), ("daam", "vrp-dl"), ("vrp-dl", "s2v-dqn")):
+        wanted = METHODS[method].model_type
+        message = f"expected a model of type '{wanted}', found type '{kind}': name a file"
+        with pytest.raises(FileError, match=message):
+            solve(village, method, model=models[kind])
+        line = one_sentence(
+            capsys, "solve", VILLAGE, "--method", method, "--model", models[kind]
+        )
+        assert message in line
+        loaded = load_for_method(kind, models[kind], "cpu")
+        with pytest.raises(OptionError, match=f"of type '{wanted}', got one of type"):
+            solve(village, method, model=loaded)
+
+
+def test_without_a_shipped_model_one_sentence_says_so(
+    village: Instance, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    for name in BASELINES:
+        none = replace(MODEL_TYPES[name], weights=tmp_path / "none.safetensors")
+        monkeypatch.setitem(MODEL_TYPES, name, none)
+    for method in BASELINES:
+        message = f"expected a model file of type '{method}', got none, and none comes"
+        with pytest.raises(OptionError, match=message):
+            solve(village, method)
+        assert message in one_sentence(capsys, "solve", VILLAGE, "--method", method)
+    names = {method.name for method in usable_methods(None, "auto")}
+    assert not names & set(BASELINES)
+
+
+def test_compare_takes_the_model_of_any_kind(
+    models: dict[str, Path], capsys: Capture
+) -> None:
+    command = ("compare", SMALL, "--time", 0.05, "--device", "cpu", "--json")
+    for kind in BASELINES:
+        options = ("--methods", f"ps,{kind}", "--model", models[kind])
+        assert arcfleet(*command, *options) == 0
+        facts = json.loads(capsys.readouterr().out)
+        assert [row["method"] for row in facts["methods"]] == ["ps", kind]
+        assert all(row["ok"] for row in facts["methods"])
+        names = {method.name for method in usable_methods(models[kind], "auto")}
+        assert kind in names
+    # DaAM's is the shipped one then.
+    options = ("--methods", "daam-greedy,vrp-dl", "--model", models["vrp-dl"])
+    assert arcfleet(*command, *options) == 0
+    capsys.readouterr()
+    options = ("--methods", "daam-greedy,vrp-dl", "--model", models["s2v-dqn"])
+    line = one_sentence(capsys, *command, *options)
+    assert "expected a model of one of the types daam, vrp-dl" in line
+
+
+def test_bench_and_info(models: dict[str, Path], tmp_path: Path, capsys: Capture) -> None:
+    out = tmp_path / "runs.jsonl"
+    suite = tmp_path / "tiny.toml"
+    (tmp_path / "small.dat").write_bytes(SMALL.read_bytes())
+    suite.write_text('folder = "."\n[[sets]]\nname = "hand"\nfiles = ["small*"]\n')
+    for kind in BASELINES:
+        command = ("bench", suite, "--time", 0.05, "--out", out, "--quiet")
+        options = ("--methods", f"ps,{kind}", "--model", models[kind], "--device", "cpu")
+        assert arcfleet(*command, *options) == 0
+        assert arcfleet(*command, *options) == 0  # nothing left to do
+        capsys.readouterr()
+        assert arcfleet("model", "info", models[kind], "--json") == 0
+        assert json.loads(capsys.readouterr().out)["kind"] == kind
+    records = [json.loads(line) for line in out.read_text().splitlines()]
+    assert all(record["error"] is None for record in records)
+    assert {record["method"] for record in records} == {"ps", *BASELINES}
+
+
+@pytest.mark.parametrize("kind", BASELINES)
+def test_train_then_solve(
+    kind: str, tmp_path: Path, capsys: Capture, dataset: Dataset
+) -> None:
+    out, data = tmp_path / "run", dataset.path
+    alone = tmp_path / "unlabelled.npz"
+    alone.write_bytes(Path(data).read_bytes())
+    command = ("train", kind, "--data", alone, "--out", out, "--device", "cpu")
+    small = ("--width", 8, "--tokens", 400, "--moments", 2, "--steps", 2, "--quiet")
+    pictures = ("--pictures", 1, "--validations", 1)
+    assert arcfleet(*command, *small, *pictures, "--validation", data) == 0
+    assert [path.name for path in (out / "plans").iterdir()] == ["step-2.png"]
+    gap, done = capsys.readouterr().out.splitlines()
+    assert gap.startswith("test: greedy ")
+    assert done.startswith(f"{out / 'model.safetensors'}: 2 steps in ")
+    assert arcfleet(*command, "--validation", data, "--resume", "--quiet") == 0
+    solved = ("solve", SMALL, "--method", kind, "--model", out / "model.safetensors")
+    assert arcfleet(*solved, "--device", "cpu", "--quiet") == 0
+    file = tmp_path / "x.toml"
+    file.write_text('steps = 1\nroute_order = "random"\n')
+    again = ("train", kind, "--data", alone, "--out", tmp_path / "b", "--config", file)
+    line = one_sentence(capsys, *again, "--device", "cpu")
+    assert "expected no setting route_order in the training of a baseline" in line
+    file.write_text("steps = 1\n[model]\nfeed_forward = 3\n")
+    line = one_sentence(capsys, *again, "--device", "cpu")
+    assert "expected a known setting, got model.feed_forward" in line
+    other = tiny_model_file(tmp_path)
+    line = one_sentence(capsys, *command[:-3], tmp_path / "c", "--init", other)
+    assert f"expected a model of type {kind!r}, found type 'daam'" in line

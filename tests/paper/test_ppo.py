@@ -1,0 +1,183 @@
+"""PPO with a self-critical baseline: its loss, its test of the baseline, its runs."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import torch
+from scipy import stats
+
+from arcfleet.errors import OptionError
+from arcfleet.network import Network
+from arcfleet.neural.decoding import greedy, sample
+from arcfleet.neural.env import State, step
+from arcfleet.neural.train.config import config_from
+from arcfleet.neural.train.data import InstanceSet
+from arcfleet.neural.train.run import RunFolder
+from arcfleet.neural.train.steps import states_at
+from arcfleet.paper.ppo import (
+    LEAST_PAIRS,
+    PpoConfig,
+    PpoTrainer,
+    clipped_loss,
+    compare_costs,
+    ppo,
+    t_quantile,
+)
+from tests.neural.batches import network_batch, ring, toy_model
+from tests.neural.train.quick import TUNING, assert_same, metrics, stop_at, tune
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+QUICK = PpoConfig(
+    model=TUNING.model,
+    run=TUNING.run,
+    optimiser=TUNING.optimiser,
+    samples=3,
+    epochs=2,
+    baseline_steps=2,
+    decision_steps=2,
+    tokens=2000,
+    rollout_tokens=1000,
+)
+
+
+def test_clipping_by_hand() -> None:
+    """Better choices gain up to a ratio of 1.1, worse ones lose down to 0.9."""
+    ratio = torch.tensor([1.0, 1.05, 1.3, 0.5, 1.3, 0.95, 0.5])
+    advantage = torch.tensor([2.0, 2.0, 2.0, 2.0, -2.0, -2.0, -2.0])
+    expected = torch.tensor([2.0, 2.1, 2.2, 1.0, -2.6, -1.9, -1.8])
+    slope = torch.tensor([1.0, 1.05, 0.0, 0.5, -1.3, -0.95, 0.0]) * 2
+    old = torch.full_like(ratio, -0.7)
+    for each in range(len(ratio)):
+        log_probability = (ratio.log() + old)[each : each + 1].requires_grad_()
+        loss = clipped_loss(
+            log_probability,
+            old[each : each + 1],
+            advantage[each : each + 1],
+            torch.tensor([3.0]),
+            0.1,
+        )
+        loss.backward()  # type: ignore[no-untyped-call]
+        assert loss.item() == pytest.approx(-3 * expected[each].item(), rel=1e-5)
+        assert log_probability.grad is not None
+        found = log_probability.grad.item()
+        assert found == pytest.approx(-3 * slope[each].item(), rel=1e-5, abs=1e-9)
+
+
+def test_quantiles_of_students_t() -> None:
+    for freedom in (*range(LEAST_PAIRS - 1, 40), 100, 1000, 10**6):
+        exact = stats.t.ppf(0.95, freedom)
+        assert t_quantile(freedom) == pytest.approx(exact, rel=6e-4)
+
+
+@pytest.mark.parametrize("shift", [-0.2, 0.0, 0.02, 0.05, 0.2])
+def test_paired_test_decides_as_scipy_does(shift: float) -> None:
+    for seed in range(10):
+        generator = torch.Generator().manual_seed(seed)
+        old = 5 + torch.rand(50, generator=generator)
+        new = old - shift + 0.2 * torch.randn(50, generator=generator)
+        result = compare_costs(old, new)
+        expected = stats.ttest_rel(old.double(), new.double(), alternative="greater")
+        assert result.better == (expected.pvalue < 0.05)
+        assert result.gain == pytest.approx((old - new).mean().item(), abs=1e-5)
+
+
+def test_equal_costs_are_not_better() -> None:
+    costs = torch.tensor([3.0, 4.0, 5.0, 6.0])
+    assert compare_costs(costs, costs) == (False, 0.0)
+    assert compare_costs(costs, costs - 1).better
+    assert not compare_costs(costs, costs + 1).better
+    assert math.isfinite(compare_costs(costs, costs + 1).gain)
+
+
+def test_a_resumed_run_comes_to_the_same_weights(folder: Path, tmp_path: Path) -> None:
+    tune(folder, tmp_path / "whole", QUICK, ppo)
+    part = tune(folder, tmp_path / "part", QUICK, ppo, progress=stop_at(3))
+    assert (part.finished, part.steps) == (False, 3)
+    rest = tune(folder, tmp_path / "part", QUICK, ppo, resume=True)
+    assert (rest.finished, rest.steps) == (True, 4)
+    name = "checkpoint.safetensors"
+    assert_same(tmp_path / "whole" / name, tmp_path / "part" / name)
+    lines = metrics(tmp_path / "whole")
+    for both in zip(lines, metrics(tmp_path / "part"), strict=True):
+        for key in ("step", "loss", "gaps", "baseline", "advantage"):
+            assert both[0].get(key) == both[1].get(key)
+    assert [line["step"] for line in lines if "baseline" in line] == [2, 4]
+
+
+def test_a_weak_model_gets_better(folder: Path, tmp_path: Path) -> None:
+    """By much less than it does, since chance has a part in it."""
+    config = replace(
+        QUICK,
+        run=replace(QUICK.run, steps=6, validations=1),
+        optimiser=replace(QUICK.optimiser, learning_rate=5e-3, ema_decay=0.5),
+        normalise_advantages=True,
+        samples=4,
+        decision_steps=4,
+        rollout_tokens=41 * 128,
+        tokens=41 * 64,
+        epochs=3,
+        flip_axes=False,
+    )
+    out = tmp_path / "run"
+    result = tune(folder, out, config, ppo, data=[folder / "small.npz"])
+    lines = metrics(out)
+    before = next(line["gaps"]["small"]["greedy"] for line in lines if "gaps" in line)
+    assert result.gaps["small"].greedy < 0.9 * before
+    tests = [line["baseline"] for line in lines if "baseline" in line]
+    assert any(test["replaced"] for test in tests)
+    assert all(test["gain"] > 0 for test in tests if test["replaced"])
+
+
+def test_an_advantage_is_that_of_its_own_decision(tmp_path: Path) -> None:
+    """The rollout starts with it; the baseline's is greedy, from the same state."""
+    batch = network_batch([Network(ring([2, 3, 1, 1, 2])), Network(ring([1, 1, 2]))])
+    data = InstanceSet(name="toy", batch=batch, full=False, facts={})
+    settings: dict[str, Any] = {"steps": 1, "flip_axes": False}
+    config = config_from(PpoConfig, {**settings, "samples": 2, "decision_steps": 3})
+    files = RunFolder(tmp_path / "toy", {"config": {}}, resume=False)
+    made = PpoTrainer(config, toy_model().float(), [data], [], files)
+    other = toy_model(3).float()
+    made.learner.working.load_state_dict(other.state_dict())  # not the baseline's weights
+    arcs = sample(toy_model(), batch, 2, generator=torch.Generator().manual_seed(4)).arcs
+    state, choice = states_at(batch, arcs, torch.tensor([0, 1, 2]).expand(2, 2, 3))
+    advantage = made.advantages(batch, state, choice)
+    # The same again, by single plans; the seeds are those of the generator's beginning.
+    generator = torch.Generator().manual_seed(made.config.run.seed + 1)
+    after = step(batch, state, choice)
+    rolled = sample(other, batch, 6, generator=generator, initial=after).arcs
+    for row in range(2):
+        for copy in range(6):
+            here = State(*(t[row : row + 1, copy : copy + 1] for t in state))
+            one = batch.select(torch.tensor([row]))
+            usual = greedy(toy_model().float(), one, initial=here).arcs[0, 0].tolist()
+            own = [int(choice[row, copy]), *rolled[row, copy].tolist()]
+            costs = []
+            for tail in (own, usual):
+                way, at = 0, int(here.previous)
+                for arc in tail:
+                    ends = batch.end[row, at], batch.start[row, arc]
+                    way += int(batch.distance[row, ends[0], ends[1]])
+                    at = arc
+                costs.append(way)
+            expected = (costs[1] - costs[0]) / batch.scale[row].item()
+            assert advantage[row, copy].item() == pytest.approx(expected, rel=1e-5)
+
+
+def test_wrong_use(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(OptionError, match=r"at least 4 instances to validate on.*got 0"):
+        tune(folder, tmp_path / "a", QUICK, ppo, validation=[])
+    with pytest.raises(OptionError, match="normalise_advantages to be true or false"):
+        replace(QUICK, normalise_advantages=1)
+    with pytest.raises(OptionError, match="the setting normalise_advantages, got standard"):
+        config_from(PpoConfig, {"steps": 1, "standardise": True})
+    monkeypatch.setenv("RANK", "0")
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with pytest.raises(OptionError, match="expected one process for ppo, got 2"):
+        tune(folder, tmp_path / "a", QUICK, ppo)
+    assert not (tmp_path / "a").exists()
