@@ -82,15 +82,15 @@ class Config:
     workers
         Number of processes.
     figures
-        Whether to draw figures, which needs matplotlib.
+        Figures, which need matplotlib.
     quick
-        Whether to run on tiny inputs instead, to see that all of it works.
+        Tiny inputs in place of those given, to see that all of it works.
     """
 
     scenes: tuple[Path, ...] = field(
         default=(), metadata={"positional": True, "metavar": "SCENE"}
     )
-    out: Path
+    out: Path = field(metadata={"metavar": "DIR"})
     methods: tuple[str, ...] = ("ps", "daam", "maens=5000", "ruin-recreate=1000000")
     model: Path | None = None
     device: str = "auto"
