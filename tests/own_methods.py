@@ -41,11 +41,11 @@ def random_orders(network: Network, context: RunContext) -> Result:
     generator = np.random.default_rng(context.seed)
     # One arc of each task; the depot, arc 0, has edge -1.
     forward = np.flatnonzero(network.arc_edge % 2 == 0).astype(np.int32)
-    best = Incumbent(network, context)
     settings = context.params or OrderSettings()
-    while best.stopped_by is None:
-        order = generator.permutation(forward)
-        best.offer(split(network, order, choose_directions=settings.turn))
+    with Incumbent(network, context) as best:
+        while best.stopped_by is None:
+            order = generator.permutation(forward)
+            best.offer(split(network, order, choose_directions=settings.turn))
     return best.result()
 
 

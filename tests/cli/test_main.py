@@ -151,7 +151,7 @@ def runnable(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParse
         yield parser
     for choices in below:
         for name, each in choices.items():
-            if name not in ("experiment", "train"):
+            if name != "experiment":
                 yield from runnable(each)
 
 
@@ -178,3 +178,18 @@ def test_every_command_has_a_summary_an_example_and_a_help_for_each_option() -> 
 def test_every_command_has_json() -> None:
     for command in runnable(build_parser()):
         assert any(x.dest == "json" for x in actions(command)), command.prog
+
+
+@pytest.mark.parametrize(
+    ("former", "name"),
+    [
+        ("train curriculum --config a.toml", "paper train"),
+        ("train s2v-dqn --data a.npz", "paper train s2v-dqn"),
+        ("train vrp-dl", "paper train vrp-dl"),
+    ],
+)
+def test_former_names_point_to_the_new_ones(former: str, name: str) -> None:
+    ran = arcfleet(*former.split())
+    assert (ran.returncode, ran.stdout) == (2, "")
+    words = " ".join(former.split()[:2])
+    assert ran.stderr == f"arcfleet: arcfleet {words} is now arcfleet {name}\n"

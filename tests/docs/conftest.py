@@ -1,4 +1,4 @@
-"""Examples may register methods and formats; other tests must not see them."""
+"""Examples may register methods, formats and strategies; other tests see none."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import pytest
 
 from arcfleet.instance.formats import FORMATS
 from arcfleet.methods import METHODS
+from arcfleet.neural.strategies import STRATEGIES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -15,10 +16,10 @@ if TYPE_CHECKING:
 
 @pytest.fixture(autouse=True)
 def tables() -> Iterator[None]:
-    """Restore the tables of methods and formats."""
-    both: list[dict[str, Any]] = [METHODS, FORMATS]
-    before = [dict(table) for table in both]
+    """Restore the tables of methods, formats and strategies."""
+    every_table: list[dict[str, Any]] = [METHODS, FORMATS, STRATEGIES]
+    before = [dict(table) for table in every_table]
     yield
-    for table, entries in zip(both, before, strict=True):
+    for table, entries in zip(every_table, before, strict=True):
         table.clear()
         table.update(entries)

@@ -31,6 +31,14 @@ def test_your_town_in_five_minutes() -> None:
     assert sum("<svg" in cell.shown for cell in cells) == 2
 
 
+def test_train_and_use_the_learned_solver() -> None:
+    cells = notebook.run(GUIDE / "learned-solver.ipynb")
+    printed = "".join(cell.printed for cell in cells)
+    assert printed.count("to the labels") == 2
+    costs = dict(line.rsplit(maxsplit=1) for line in printed.splitlines()[-3:])
+    assert costs.keys() == {"toy", "shipped", "ruin and recreate"}
+
+
 def test_cells_share_names_and_show_their_last_value(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("from a file")
     path = write(

@@ -14,7 +14,7 @@ _CODE = """
 import importlib, pkgutil, sys
 import arcfleet
 from arcfleet import Stop, check, read, solve
-from arcfleet.cli.main import main
+from arcfleet.cli.main import build_parser, main
 from arcfleet.errors import ArcfleetError
 
 assert arcfleet.__file__.startswith(sys.argv[1]), arcfleet.__file__
@@ -31,6 +31,9 @@ for method in ("ruin-recreate", "daam-greedy"):
 assert "s2v-dqn" not in arcfleet.METHODS
 assert main(["methods"]) == 0
 assert main(["model", "info"]) == 0
+# The paper's command is one sentence, all others have their options.
+assert main(["paper", "table", "--out", "x"]) == 1
+build_parser()
 # A file of the published model: one sentence says what is missing.
 try:
     solve(instance, "daam", model=sys.argv[2])
@@ -65,3 +68,7 @@ def test_everything_else_imports_and_solves(tmp_path: Path) -> None:
     )
     assert ran.returncode == 0, ran.stderr
     assert ran.stdout.splitlines()[-1] == "done"
+    assert ran.stderr == (
+        "arcfleet: expected the folder arcfleet/paper, found none: this installation has "
+        "no reproduction of the paper\n"
+    )

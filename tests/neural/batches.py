@@ -43,7 +43,7 @@ def network_batch(networks: Sequence[Network], padding: int = 0) -> ArcBatch:
     """Batch of instances, padded to the largest; their MDS coordinates are noise."""
     made = []
     for network in networks:
-        inverse = network.arc_twin
+        inverse = network.arc_inverse
         own = np.arange(len(inverse))
         # By the size alone, so that a network is the same in every batch.
         rng = np.random.default_rng(network.num_arcs)

@@ -19,6 +19,7 @@ from arcfleet.instance import Instance, Link
 from arcfleet.network import Network, node_distances
 from arcfleet.neural import batch as module
 from arcfleet.neural.batch import (
+    NUM_PLAIN,
     ArcBatch,
     as_instances,
     batch_from_arrays,
@@ -81,7 +82,7 @@ def test_arrays_and_networks_give_the_same(dataset: Dataset) -> None:
     expected = from_instances([dataset[index] for index in indices])
     assert_same(found, expected)
     assert found.num_tasks.tolist() == [30] * 4
-    assert found.features.shape == (4, found.num_arcs, 19)
+    assert found.features.shape == (4, found.num_arcs, NUM_PLAIN + 16)
     assert found.features.dtype == torch.float32
 
 
@@ -126,7 +127,7 @@ def test_arcs_are_those_of_the_network(instances: list[Instance]) -> None:
             values = getattr(batch, name)[row]
             assert values[:count].tolist() == getattr(network, f"arc_{name}").tolist()
             assert not values[count:].any()
-        inverses = [i if t < 0 else t for i, t in enumerate(network.arc_twin.tolist())]
+        inverses = [i if t < 0 else t for i, t in enumerate(network.arc_inverse.tolist())]
         assert batch.inverse[row].tolist() == [*inverses, *range(count, batch.num_arcs)]
         assert int(batch.num_tasks[row]) == network.num_tasks
         ends, starts = network.arc_end[:, None], network.arc_start
@@ -265,16 +266,19 @@ def test_any_number_of_coordinates(dataset: Dataset, dimensions: int) -> None:
         dataset.padded([2, 5]), device="cpu", mds_dimensions=dimensions
     )
     expected = from_instances([dataset[2], dataset[5]], dimensions)
-    assert found.features.shape[2] == 3 + 2 * dimensions
+    assert found.features.shape[2] == NUM_PLAIN + 2 * dimensions
     assert torch.allclose(found.features, expected.features, atol=1e-5)
     eight = batch_from_arrays(dataset.padded([2, 5]), device="cpu").features
     both = min(dimensions, 8)
-    assert torch.allclose(found.features[..., 3 : 3 + both], eight[..., 3 : 3 + both])
+    assert torch.allclose(
+        found.features[..., NUM_PLAIN : NUM_PLAIN + both],
+        eight[..., NUM_PLAIN : NUM_PLAIN + both],
+    )
 
 
 def test_arc_ends_at_one_node_share_its_coordinates(dataset: Dataset) -> None:
     batch = batch_from_arrays(dataset.padded(range(4)), device="cpu")
-    start, end = batch.features[..., 3:11], batch.features[..., 11:]
+    start, end = batch.features[..., NUM_PLAIN:].chunk(2, dim=-1)
     rows = torch.arange(4)[:, None]
     two_way = batch.inverse != torch.arange(batch.num_arcs)
     assert torch.equal(start[two_way], end[rows, batch.inverse][two_way])
@@ -291,9 +295,9 @@ def flips(before: Tensor, after: Tensor) -> Tensor:
 def test_axes_flip_alike_at_both_ends(dataset: Dataset) -> None:
     batch = batch_from_arrays(dataset.padded(range(12)), device="cpu")
     flipped = flip_axes(batch, torch.Generator().manual_seed(1))
-    assert torch.equal(flipped.features[..., :3], batch.features[..., :3])
-    start = flips(batch.features[..., 3:11], flipped.features[..., 3:11])
-    end = flips(batch.features[..., 11:], flipped.features[..., 11:])
+    assert torch.equal(flipped.features[..., :NUM_PLAIN], batch.features[..., :NUM_PLAIN])
+    before, after = (x.features[..., NUM_PLAIN:].chunk(2, dim=-1) for x in (batch, flipped))
+    start, end = flips(before[0], after[0]), flips(before[1], after[1])
     assert torch.equal(start, end)
     assert set(start.flatten().tolist()) == {-1, 1}
     assert len({tuple(row) for row in start.tolist()}) > 6  # each instance for itself
@@ -305,8 +309,8 @@ def test_signs_flip_their_axis_and_nothing_else(dataset: Dataset) -> None:
     batch = batch_from_arrays(dataset.padded(range(3)), device="cpu")
     signs = -torch.ones(3, batch.num_axes)
     flipped = with_signs(batch, signs)
-    assert torch.equal(flipped.features[..., :3], batch.features[..., :3])
-    assert torch.equal(flipped.features[..., 3:], -batch.features[..., 3:])
+    assert torch.equal(flipped.features[..., :NUM_PLAIN], batch.features[..., :NUM_PLAIN])
+    assert torch.equal(flipped.features[..., NUM_PLAIN:], -batch.features[..., NUM_PLAIN:])
     assert torch.equal(with_signs(flipped, signs).features, batch.features)
     assert flipped.distance is batch.distance
 
@@ -338,7 +342,7 @@ def test_a_real_map_with_more_nodes_than_landmarks() -> None:
     batch = from_instances([instance])
     assert batch.features.isfinite().all()
     # Points are about as far apart as the way between them in both directions.
-    start, end = batch.features[0, :, 3:11], batch.features[0, :, 11:]
+    start, end = batch.features[0, :, NUM_PLAIN:].chunk(2, dim=-1)
     apart = (start[:, None] - end).norm(dim=-1)
     ways = batch.incoming()[0]
     corr = np.corrcoef(np.stack([apart.flatten().numpy(), ways.flatten().numpy()]))

@@ -16,9 +16,10 @@ from arcfleet.neural import strategies as proposals
 from arcfleet.neural.checkpoint import find_model_type
 from arcfleet.neural.decoding import beam, decoding_model, greedy, sample
 from arcfleet.neural.device import has_bfloat16
-from arcfleet.neural.env import action_mask, reset
+from arcfleet.neural.env import reset
 from arcfleet.neural.kernels.cuda_graph import graphed
 from arcfleet.neural.model import Daam, DaamConfig, EncoderLayer
+from arcfleet.neural.train.config import config_from
 from arcfleet.neural.train.steps import LearningForm
 from arcfleet.paper.baselines.train import TRAININGS, train_baseline
 from tests.neural.batches import MDS, random_batch
@@ -134,7 +135,8 @@ def test_baselines_learn_and_solve(
     baseline: str, village: Instance, tmp_path: Path
 ) -> None:
     data = labelled_file(tmp_path / "data", "few", count=8, iterations=20)
-    config = TRAININGS[baseline](steps=3, tokens=8_000, log_steps=1)
+    kind: Any = TRAININGS[baseline]
+    config = config_from(kind, {"steps": 3, "tokens": 8_000, "log_steps": 1})
     trained = train_baseline(
         tmp_path / "run", config, data=[data], validation=[data], device="cuda"
     )
@@ -253,8 +255,8 @@ def gradient(model: AttentionModel, batch: ArcBatch, *, compiled: bool = False) 
     """Of the sum of some log-probabilities, all of it in one row, on the CPU."""
     batch = batch.to(next(model.parameters()).device)
     where = reset(batch, samples=2)
-    form = LearningForm(model, compiled=compiled)
-    logits = form.logits(batch, where, action_mask(batch, where), padded=True)
+    form = LearningForm(model, data_sets=1 if compiled else None)
+    logits = form.logits(batch, where, padded=True)
     parts = torch.autograd.grad(
         logits.log_softmax(-1)[..., 1].sum(), list(model.parameters())
     )

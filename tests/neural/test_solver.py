@@ -29,6 +29,7 @@ from arcfleet.neural.plans import Plans
 from arcfleet.neural.solver import Attempt
 from arcfleet.neural.windows import windowed_rollout
 from arcfleet.search import Result
+from arcfleet.search.run import RunContext
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -427,7 +428,7 @@ def test_offers_are_counted_until_a_limit_is_met(
     target: int | None,
 ) -> None:
     stop = Stop(iterations=iterations, no_improvement=stale, target_cost=target)
-    attempt = Attempt(network=NETWORK, stop=stop, started=time.perf_counter())
+    attempt = Attempt(NETWORK, RunContext(method="daam-sample", stop=stop))
     taken: list[int] = []
     left = list(costs)
     for size in rounds:
@@ -476,7 +477,7 @@ class Paced:
     costs: ClassVar[list[list[int]]] = []
 
     def __init__(
-        self, loaded: object, networks: Sequence[Network], *, on_step: OnStep, **_: Any
+        self, networks: Sequence[Network], context: RunContext, on_step: OnStep
     ) -> None:
         self.count = len(networks)
         self.on_step = on_step
@@ -517,15 +518,9 @@ def paced(monkeypatch: pytest.MonkeyPatch) -> type[Paced]:
 def attempted(
     instances: Sequence[Instance], model: Path, method: str, stop: Stop
 ) -> Sequence[Attempt]:
-    return solver.attempt_together(
-        [Network(instance) for instance in instances],
-        loaded=solver.load_for_solving(model, "cpu"),
-        method=method,
-        stop=stop,
-        seed=0,
-        threads=1,
-        started=0.0,
-    )
+    loaded = solver.load_for_solving(model, "cpu")
+    context = RunContext(method=method, stop=stop, started=0.0, model=loaded)
+    return solver.attempt_together([Network(x) for x in instances], context)
 
 
 def test_the_first_round_fits_the_time(

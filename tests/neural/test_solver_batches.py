@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from arcfleet.batch import BatchProgress
-    from arcfleet.neural.solver import LoadedModel
 
 # Whether a short limit leaves time for a learned plan is the machine's business; the tests
 # of the warning ask for it.
@@ -218,11 +217,11 @@ def test_batches_too_large_for_the_memory_are_halved(
 ) -> None:
     sizes: list[int] = []
 
-    def start(loaded: LoadedModel, networks: Sequence[Network], **options: Any) -> Any:
+    def start(networks: Sequence[Network], *rest: Any) -> Any:
         sizes.append(len(networks))
         if len(networks) > most:
             raise kind(text)
-        return start_run(loaded, networks, **options)
+        return start_run(networks, *rest)
 
     monkeypatch.setattr(solver, "start_run", start)
     outcomes = solve_many([read(SMALL)] * 5, "daam-greedy", model=model)
@@ -240,10 +239,10 @@ def test_batches_too_large_for_the_memory_are_halved(
 def test_a_mistake_in_one_batch_does_not_lose_the_others(
     model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def start(loaded: LoadedModel, networks: Sequence[Network], **options: Any) -> Any:
+    def start(networks: Sequence[Network], *rest: Any) -> Any:
         if len(networks) == 2:
             raise RuntimeError("oh")
-        return start_run(loaded, networks, **options)
+        return start_run(networks, *rest)
 
     monkeypatch.setattr(solver, "start_run", start)
     given = [SMALL, VILLAGE, SMALL]

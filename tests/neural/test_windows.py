@@ -17,6 +17,7 @@ from arcfleet.errors import OptionError
 from arcfleet.network import Network
 from arcfleet.neural import env as process
 from arcfleet.neural import windows
+from arcfleet.neural.batch import NUM_PLAIN
 from arcfleet.neural.model import Daam
 from arcfleet.neural.plans import NO_PLAN, Plans
 from arcfleet.neural.windows import (
@@ -115,7 +116,8 @@ def test_a_window_of_all_tasks_shows_the_instance_itself() -> None:
             incoming[real][:, real], whole[arcs[real]][:, arcs[real]]
         )
         assert torch.equal(
-            window.batch.features[copy, real, :3], batch.features[0, arcs[real], :3]
+            window.batch.features[copy, real, :NUM_PLAIN],
+            batch.features[0, arcs[real], :NUM_PLAIN],
         )
 
 
@@ -135,8 +137,8 @@ def test_coordinates_of_a_window_are_centred_and_keep_their_distances() -> None:
     window = look(batch, process.reset(batch), 5)
     real = window.batch.real[0].clone()
     real[0] = False
-    points = window.batch.features[0, real, 3:].view(-1, MDS)
-    before = batch.features[0, window.arcs[0, real], 3:].view(-1, MDS)
+    points = window.batch.features[0, real, NUM_PLAIN:].view(-1, MDS)
+    before = batch.features[0, window.arcs[0, real], NUM_PLAIN:].view(-1, MDS)
     torch.testing.assert_close(torch.cdist(points, points), torch.cdist(before, before))
     torch.testing.assert_close(points.mean(0), torch.zeros(MDS), rtol=0, atol=1e-5)
     spread = points.T.cov(correction=0)

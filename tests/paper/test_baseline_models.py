@@ -16,6 +16,7 @@ from arcfleet.neural.decoding import beam, greedy, sample
 from arcfleet.neural.plans import as_decoded
 from arcfleet.paper.baselines.s2v_dqn import S2vDqn, S2vDqnConfig
 from arcfleet.paper.baselines.vrp_dl import VrpDl, VrpDlConfig
+from arcfleet.paper.model import table_1_features
 from tests.neural.batches import MDS, join, random_batch, random_rollout
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ def changing(batch: ArcBatch, state: State, arc: int) -> list[float]:
 def literal_values(model: S2vDqn, batch: ArcBatch, state: State) -> Tensor:
     """Values of all arcs, arc by arc."""
     seen = torch.tensor([changing(batch, state, a) for a in range(batch.num_arcs)]).double()
-    own = model.static(batch.features[0].double()) + model.changing(seen[:, :2])
+    own = model.static(table_1_features(batch)[0].double()) + model.changing(seen[:, :2])
     hidden = own.relu()
     for layer in model.rounds:
         mixed = hidden @ layer.get_parameter("mix.weight").T
@@ -94,7 +95,7 @@ def literal_logits(
     model: VrpDl, batch: ArcBatch, state: State, chosen: list[int]
 ) -> Tensor:
     """Logits of all arcs: the equations of Nazari et al. on whole elements."""
-    static = model.static(batch.features[0].double())
+    static = model.static(table_1_features(batch)[0].double())
     seen = torch.tensor([changing(batch, state, a) for a in range(batch.num_arcs)]).double()
     element = torch.cat([static, model.changing(seen)], dim=-1)  # (arcs, 2 width)
     cell = model.decoder

@@ -30,7 +30,9 @@ def brute_force(network: Network, order: list[int], *, turn: bool) -> int | None
     """The cheapest plan over all cuts and, if asked, all directions; None if none fits."""
     instance = network.instance
     choices = [
-        [arc, int(network.arc_twin[arc])] if turn and network.arc_twin[arc] >= 0 else [arc]
+        [arc, int(network.arc_inverse[arc])]
+        if turn and network.arc_inverse[arc] >= 0
+        else [arc]
         for arc in order
     ]
     best = None
@@ -77,7 +79,7 @@ def gathered(
 ) -> GatheredOrders:
     """The costs of some orders, `gap` positions of nonsense after each."""
     arcs = np.concatenate([[*order, *[0] * gap] for order in orders]).astype(np.int32)
-    inverses = network.arc_twin[arcs]
+    inverses = network.arc_inverse[arcs]
     choices = [arcs, np.where(inverses < 0, arcs, inverses)] if turn else [arcs]
 
     def costs(source: list[np.ndarray], target: list[np.ndarray]) -> np.ndarray:
@@ -137,7 +139,7 @@ def test_gathered_costs_give_the_same_plans(
         part = slice(first, first + len(order))
         there = slice(starts[i], starts[i + 1])
         assert np.array_equal(found.starts_route[part], expected.starts_route[there])
-        chosen = np.where(found.turned[part], network.arc_twin[order], order)
+        chosen = np.where(found.turned[part], network.arc_inverse[order], order)
         assert np.array_equal(chosen, expected.arcs[there])
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +28,10 @@ from arcfleet import (
     solve,
     solve_many,
 )
+from arcfleet.bench.compare import compare
+from arcfleet.bench.run import run_benchmark, run_of
+from arcfleet.bench.store import RecordFile
+from arcfleet.bench.suite import SuiteInstance
 from arcfleet.methods import chosen_settings, find_method, parse_params
 from arcfleet.network import Network
 from arcfleet.search.maens import MaensSettings
@@ -309,18 +314,15 @@ def test_an_incumbent_keeps_the_best_plan_and_what_interrupts(village: Instance)
     assert best.progress.no_improvement == 1
     result = best.result()
     assert (result.solution, result.iterations) == (better, 3)
-    interrupted = Incumbent(
-        network,
-        RunContext(method="x", stop=Stop(iterations=9), started=-1e6, progress=interrupt),
-    )
-    with pytest.raises(KeyboardInterrupt):
+    context = replace(context, progress=interrupt)
+    with pytest.raises(KeyboardInterrupt), Incumbent(network, context) as interrupted:
         interrupted.offer(None)
-    interrupted = Incumbent(
-        network,
-        RunContext(method="x", stop=Stop(iterations=9), started=-1e6, progress=interrupt),
-    )
-    assert not interrupted.offer(good)
-    assert interrupted.result().stopped_by == "interrupt"
+    with Incumbent(network, context) as interrupted:
+        interrupted.offer(good)
+    assert interrupted.stopped_by == "interrupt"
+    assert interrupted.result().solution == good
+    with pytest.raises(ValueError, match="mine"), Incumbent(network, context):
+        raise ValueError("mine")
 
 
 def test_a_faulty_method_fails_alone(village: Instance) -> None:
@@ -330,3 +332,22 @@ def test_a_faulty_method_fails_alone(village: Instance) -> None:
     method = Method(name="faulty", summary="", run=faulty)
     (outcome,) = solve_many([village], method)
     assert outcome == Failure(instance="village", message="unexpected ValueError: no idea")
+
+
+def test_a_suite_is_run_by_a_registered_method(
+    own: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = SuiteInstance(
+        set_name="own", name="village", path=VILLAGE, reference=None, proven=False
+    )
+    file = RecordFile(tmp_path / "runs.jsonl")
+    runs = [run_of(source, own, seed, 0.05, stop_at_reference=False) for seed in range(3)]
+    run_benchmark(runs, file, workers=2)
+    file.close()
+    assert [record.error for record in file.records.values()] == [None] * 3
+    assert {record.stopped_by for record in file.records.values()} == {"seconds"}
+
+
+def test_a_registered_method_is_compared(own: str, village: Instance) -> None:
+    entries = compare(village, [METHODS[own], METHODS["ps"]], seconds=0.05)
+    assert [(entry.method, entry.ok) for entry in entries] == [(own, True), ("ps", True)]

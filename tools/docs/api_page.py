@@ -16,7 +16,7 @@ SUBJECTS = {
         "Street",
         "Box",
         "Circle",
-        "Polygon",
+        "Polygons",
     ),
     "Solve": (
         "solve",
@@ -26,6 +26,7 @@ SUBJECTS = {
         "Progress",
         "BatchProgress",
         "Result",
+        "Improvement",
         "Failure",
         "check",
         "diagnose",
@@ -34,7 +35,15 @@ SUBJECTS = {
     ),
     "See and drive a plan": ("write_html", "write_gpx", "write_geojson", "plot"),
     "Instances and solutions": ("Instance", "Link", "Solution", "Route", "Service", "Step"),
-    "Methods": ("METHODS", "Method", "register_method", "load_for_method", "LoadedModel"),
+    "Methods": (
+        "METHODS",
+        "Method",
+        "register_method",
+        "RunContext",
+        "Incumbent",
+        "load_for_method",
+        "LoadedModel",
+    ),
     "More": (),
     "Errors and warnings": (),
 }

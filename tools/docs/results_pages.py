@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 #: The command that makes a report of the lines in some folders.
-REPORT = ("experiment", "report")
+REPORT = ("paper", "report")
 _TABLE = ("table-cpu", "table-maens", "table-gpu")
 #: Folders of JSON lines that each page is made from.
 SOURCES = {

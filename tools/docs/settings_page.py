@@ -24,8 +24,9 @@ SETTINGS: dict[str, tuple[str, str]] = {
         "`solve(..., params=...)`, `--set NAME=VALUE`",
         "arcfleet.search.maens.MaensSettings",
     ),
+    "Scenes": ("`make_scene`, `arcfleet scene`", "arcfleet.streets.scene.SceneRules"),
     "The model": (
-        "the table `[model]` of a training configuration",
+        "options, or the table `[model]` of a training configuration",
         "arcfleet.neural.model.DaamConfig",
     ),
     "Pre-training": (
@@ -35,6 +36,15 @@ SETTINGS: dict[str, tuple[str, str]] = {
     "Fine-tuning": (
         "`arcfleet train finetune`",
         "arcfleet.neural.train.config.FinetuneConfig",
+    ),
+    "The recipe": ("`arcfleet train recipe`", "arcfleet.neural.train.recipe.RecipeConfig"),
+    "The paper: model": (
+        "the recipe of `arcfleet paper train`",
+        "arcfleet.paper.model.PublishedDaamConfig",
+    ),
+    "The paper: PPO": (
+        "the recipe of `arcfleet paper train`",
+        "arcfleet.paper.ppo.PpoConfig",
     ),
 }
 

@@ -83,11 +83,12 @@ def walk_of_a_data_set() -> dict[str, Call]:
     """Make, label, pre-train and solve, all tiny; return the calls of each part."""
     from arcfleet.datasets import Dataset, label_dataset, make_dataset
     from arcfleet.neural.model import DaamConfig
-    from arcfleet.neural.train.config import PretrainConfig
+    from arcfleet.neural.train.config import PretrainConfig, RunConfig
     from arcfleet.neural.train.pretrain import pretrain
 
     model = DaamConfig(width=16, layers=1, heads=2, feed_forward=16)
-    config = PretrainConfig(model=model, steps=2, tokens=500, validations=1, pictures=0)
+    run = RunConfig(steps=2, validations=1)
+    config = PretrainConfig(model=model, run=run, tokens=500)
     files = ["train.npz"]
 
     def solve() -> None:

@@ -1,7 +1,9 @@
-"""The command line: one file per command, heavy imports inside run()."""
+"""The command line: tables of commands, with heavy imports inside their functions."""
 
 from importlib.util import find_spec
 
-# The command has the methods of the paper, too, and works without its folder.
-if find_spec("arcfleet.paper") is not None:
+#: Whether the reproduction of the paper is installed; all else works without its folder.
+HAS_PAPER = find_spec("arcfleet.paper") is not None
+
+if HAS_PAPER:  # the command has the methods of the paper, too
     import arcfleet.paper  # noqa: F401

@@ -51,7 +51,7 @@ def _info(options: Namespace) -> int:
     if options.json:
         print_json(facts | {"problems": problems})
         return 0
-    print_facts(facts, as_json=False)
+    print_facts(facts)
     for problem in problems:
         print_result(f"problem       {problem}")
     return 0

@@ -12,13 +12,16 @@ import sys
 import warnings
 from typing import TYPE_CHECKING
 
+from arcfleet.cli import HAS_PAPER
 from arcfleet.cli.bench import BENCH
 from arcfleet.cli.dataset import DATASET
 from arcfleet.cli.instance import CONVERT, INFO, METHODS
 from arcfleet.cli.model import MODEL
 from arcfleet.cli.options import CommandParser, add_commands, attach_coordinates
+from arcfleet.cli.paper import PAPER
 from arcfleet.cli.scene import SCENE
 from arcfleet.cli.solve import CHECK, COMPARE, SHOW, SOLVE
+from arcfleet.cli.train import TRAIN
 from arcfleet.errors import ArcfleetError
 
 if TYPE_CHECKING:
@@ -30,9 +33,11 @@ if TYPE_CHECKING:
 GROUPS: dict[str, tuple[Command, ...]] = {
     "plan routes": (SOLVE, COMPARE, SHOW, CHECK, METHODS),
     "maps and data": (SCENE, INFO, CONVERT, DATASET),
-    "the learned solver": (MODEL,),
+    "the learned solver": (TRAIN, MODEL),
     "measuring": (BENCH,),
 }
+if HAS_PAPER:
+    GROUPS["the paper"] = (PAPER,)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -41,6 +46,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # others want the cores, too, a plan of a second takes half a minute so.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     words = attach_coordinates(sys.argv[1:] if arguments is None else arguments)
+    if (pointer := _pointer(words)) is not None:
+        print(f"arcfleet: {pointer}", file=sys.stderr)
+        return 2
+    if words[:1] == ["paper"] and not HAS_PAPER:
+        return _fail(
+            "expected the folder arcfleet/paper, found none: this installation has no "
+            "reproduction of the paper"
+        )
     parser = _parser()
     options = parser.parse_args(words)
     if options.command is None:
@@ -94,14 +107,17 @@ def _parser() -> CommandParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"arcfleet {__version__}")
-    actions = add_commands(
-        parser, commands, dest="command", help=argparse.SUPPRESS, prog="arcfleet"
-    )
-    from arcfleet.cli import experiment, train
-
-    experiment.add_parser(actions)
-    train.add_parser(actions)
+    add_commands(parser, commands, dest="command", help=argparse.SUPPRESS, prog="arcfleet")
     return parser
+
+
+def _pointer(words: Sequence[str]) -> str | None:
+    """Return where a command that has another name now is; None for all others."""
+    former = " ".join(words[:2])
+    if former in ("train curriculum", "train s2v-dqn", "train vrp-dl"):
+        model = {"train curriculum": ""}.get(former, f" {words[1]}")
+        return f"arcfleet {former} is now arcfleet paper train{model}"
+    return None
 
 
 def _fail(message: str) -> int:

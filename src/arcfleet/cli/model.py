@@ -33,8 +33,8 @@ def _run(options: Namespace) -> int:
 
     info = read_model_info(path)
     if options.json:
-        facts = asdict(info)
-        print_json({"file": str(path), "kind": facts.pop("model_type"), **facts})
+        known = asdict(info)
+        print_json({"file": str(path), "kind": known.pop("model_type"), **known})
         return 0
     facts: dict[str, object] = {
         "file": path,
@@ -45,7 +45,7 @@ def _run(options: Namespace) -> int:
         **asdict(info.config),
         **{f"fact {name}": value for name, value in info.facts.items()},
     }
-    print_facts(facts, as_json=False)
+    print_facts(facts)
     return 0
 
 

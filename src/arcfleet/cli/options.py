@@ -140,7 +140,6 @@ def add_config(
     config: type[Any],
     *,
     skip: Sequence[str] = (),
-    only: Sequence[str] | None = None,
     toml: bool = False,
     title: str = "settings",
     headings: Sequence[str] = (),
@@ -160,9 +159,7 @@ def add_config(
     config
         Dataclass.
     skip
-        Fields without an option.
-    only
-        Fields with one; None for all.
+        Fields without an option; for a nested dataclass, all of its fields.
     toml
         Whether to add `--config FILE` as well, for settings in a TOML file.
     title
@@ -181,12 +178,12 @@ def add_config(
     for setting in _settings(config):
         field = setting.field
         name = setting.path
-        if name in skip or (only is not None and name not in only):
+        *parts, _ = name.split(".")
+        if name in skip or not {*parts}.isdisjoint(skip):
             continue
         if not field.metadata.get("option", True):
             continue
-        part, dot, _ = name.partition(".")
-        heading = field.metadata.get("group") or (part if dot else title)
+        heading = field.metadata.get("group") or (parts[-1] if parts else title)
         if field.metadata.get("positional", False):
             _add_option(parser, setting, toml=toml)
             continue
@@ -216,12 +213,13 @@ def config_from(
 def given_settings(options: Namespace, config: type[Any]) -> dict[str, Any]:
     """Return the settings of the TOML file and, over them, of the options.
 
-    Those of a field that is itself a dataclass are a mapping.
+    Those of a field that is itself a dataclass are a mapping; in the file they may also
+    stand outside its table.
     """
     file: Path | None = getattr(options, "config", None)
     settings: dict[str, Any] = {}
     if file is not None:
-        settings = read_toml(file)
+        settings = _in_tables(read_toml(file), config)
         try:
             _require_known(settings, config)
         except OptionError as error:
@@ -233,16 +231,26 @@ def given_options(options: Namespace, config: type[Any]) -> dict[str, Any]:
     """Return the settings of the options alone, as `given_settings` does."""
     given: dict[str, Any] = {}
     for setting in _settings(config):
-        if hasattr(options, setting.path):
-            value = getattr(options, setting.path)
-            table, _, name = setting.path.rpartition(".")
-            of = given.setdefault(table, {}) if table else given
-            of[name] = tuple(value) if _is_tuple(setting.type) else value
+        value = getattr(options, setting.path, None)
+        if value is not None and value != []:
+            value = tuple(value) if _is_tuple(setting.type) else value
+            given = merged(given, _nested(setting.path, value))
     return given
 
 
-def make_config(config: type[Config], settings: Mapping[str, Any]) -> Config:
+def make_config(
+    config: type[Config], settings: Mapping[str, Any], usual: Any = None
+) -> Config:
     """Return a config of settings by name, such as a TOML file holds.
+
+    Parameters
+    ----------
+    config
+        Dataclass.
+    settings
+        Settings by name; those of nested dataclasses in a mapping.
+    usual
+        Instance with the values of other settings; None for their defaults.
 
     Raises
     ------
@@ -253,17 +261,19 @@ def make_config(config: type[Config], settings: Mapping[str, Any]) -> Config:
     hints = _types(config)
     values: dict[str, Any] = {}
     for field in fields(config):  # type: ignore[arg-type]
-        kind, default = hints[field.name], _default(field)
-        if field.name in settings:
-            value = settings[field.name]
-            if is_dataclass(default) and isinstance(value, Mapping):
-                value = {
-                    each.name: getattr(default, each.name) for each in fields(default)
-                } | dict(value)
-            values[field.name] = _value(field.name, value, kind)
+        name, kind = field.name, hints[field.name]
+        default = _default(field) if usual is None else getattr(usual, name)
+        if is_dataclass(kind):
+            part = None if default is MISSING else default
+            inner: Any = kind if part is None else type(part)
+            values[name] = make_config(inner, settings.get(name, {}), part)
+        elif name in settings:
+            values[name] = _value(name, settings[name], kind)
         elif default is MISSING:
-            option = f"--{field.name.replace('_', '-')}"
-            raise OptionError(f"expected {option}, or {field.name} in the file of --config")
+            option = f"--{name.replace('_', '-')}"
+            raise OptionError(f"expected {option}, or {name} in the file of --config")
+        else:
+            values[name] = default
     return config(**values)
 
 
@@ -288,6 +298,27 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise FileError(path, f"cannot be read ({error.strerror})") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise FileError(path, f"expected a TOML file, found: {error}") from None
+
+
+def _in_tables(settings: Mapping[str, Any], config: type[Any]) -> dict[str, Any]:
+    """Put the settings of nested dataclasses into their tables."""
+    paths = {setting.path.rpartition(".")[2]: setting.path for setting in _settings(config)}
+    placed: dict[str, Any] = {}
+    for name, value in settings.items():
+        path = name if isinstance(value, Mapping) else paths.get(name, name)
+        placed = merged(placed, _nested(path, value))
+    return placed
+
+
+def _nested(path: str, value: Any) -> dict[str, Any]:
+    """Return the mapping of mappings that holds a value at a dotted path."""
+    name, _, rest = path.partition(".")
+    return {name: _nested(rest, value) if rest else value}
+
+
+def has_setting(config: type[Any], name: str) -> bool:
+    """Return whether a dataclass, or one nested in it, has a field of this name."""
+    return any(setting.path.split(".")[-1] == name for setting in _settings(config))
 
 
 def default_of(config: type[Any], name: str) -> Any:
@@ -379,10 +410,18 @@ def _add_option(target: Any, setting: _Setting, *, toml: bool) -> None:
         arguments["required"] = setting.default is MISSING and not toml
     member = _member(setting.type)
     if member is bool:
-        target.add_argument(flag, action=argparse.BooleanOptionalAction, **arguments)
+        # Without a file that may say yes, there is no need to say no.
+        plain = setting.default is False and not toml
+        action: Any = "store_true" if plain else argparse.BooleanOptionalAction
+        target.add_argument(flag, action=action, **arguments)
         return
+    may_be_left_out = "dest" not in arguments and setting.default is not MISSING
+    if may_be_left_out:
+        arguments["default"] = None  # argparse would parse any other one
     if _is_tuple(setting.type):
-        arguments["nargs"] = "+"
+        arguments["nargs"] = "*" if may_be_left_out else "+"
+    elif may_be_left_out:
+        arguments["nargs"] = "?"
     metavar = field.metadata.get("metavar")
     if get_origin(member) is Literal:
         arguments["choices"] = get_args(member)
@@ -397,17 +436,18 @@ def _help(text: str, default: Any) -> str:
     """Return the help of an option: the first sentence of the text, and the default."""
     text = re.split(r"(?<=[^.][.])\s", text, maxsplit=1)[0].rstrip(".")
     first = text.partition(" ")[0]
-    if re.fullmatch(r"[A-Z][a-z]*[,;]?", first):
+    if re.fullmatch(r"[A-Z][a-z]*(-[a-z]+)*[,;:]?", first):
         text = text[0].lower() + text[1:]
     text = text.replace("`", "")
-    if default is not MISSING and default is not None and default != () and default != "":
+    is_plain = default is MISSING or default is None or default is False
+    if not is_plain and default not in ((), ""):
         text += f"{' ' if text else ''}(default: {_shown(default)})"
     return text.replace("%", "%%")
 
 
 def _shown(value: Any) -> str:
     if isinstance(value, bool):
-        return "yes" if value else "no"
+        return "yes"
     if isinstance(value, tuple):
         return " ".join(map(_shown, value))
     return f"{value:g}" if isinstance(value, float) else str(value)
@@ -454,8 +494,6 @@ def _require_known(
 
 def _value(name: str, value: Any, kind: Any) -> Any:
     """Return a setting as its dataclass takes it; what TOML cannot hold is converted."""
-    if is_dataclass(kind):
-        return value if isinstance(value, kind) else make_config(kind, value)  # type: ignore[arg-type]
     if value is None:
         return None
     member = _member(kind)

@@ -44,11 +44,8 @@ def print_json(facts: object) -> None:
     print_result(json.dumps(facts, ensure_ascii=False))
 
 
-def print_facts(facts: dict[str, object], *, as_json: bool) -> None:
-    """Print facts as one JSON object, or as a line for each."""
-    if as_json:
-        print_json(facts)
-        return
+def print_facts(facts: dict[str, object]) -> None:
+    """Print a line for each fact."""
     from arcfleet._checks import one_line
 
     width = max(len(name) for name in facts) + 2

@@ -215,37 +215,43 @@ def weighted_progress(
 
 @contextmanager
 def training_progress(
-    *, hidden: bool, name: str = ""
+    *, hidden: bool
 ) -> Iterator[Callable[[TrainingProgress], None] | None]:
-    """Show how training goes: a live line, in a pipe one line for each validation.
-
-    Parameters
-    ----------
-    hidden
-        Whether to show nothing.
-    name
-        Name of the run, shown before the text; may be empty.
-    """
-    if hidden:
-        yield None
-        return
-    before = f"{name}: " if name else ""
-    last: TrainingProgress | None = None
-    printed: dict[str, object] = {}
-    with live_line(hidden=False) as show:
+    """Show how training goes: a live line, in a pipe one line for each validation."""
+    with live_line(hidden=hidden) as show:
+        if show is None:
+            yield None if hidden else training_lines()
+            return
+        last: TrainingProgress | None = None
 
         def told(progress: TrainingProgress) -> None:
             nonlocal last
             last = last_metrics(progress, last)
-            if show is not None:
-                show(progress.share, before + describe(progress, last))
-            # Metrics are in a file; in a pipe is only what a log should hold.
-            elif progress.loss is not None and progress.gaps and progress.gaps != printed:
-                printed.clear()
-                printed.update(progress.gaps)
-                print(before + describe(progress, last), file=sys.stderr, flush=True)
+            show(progress.fraction, describe(progress, last))
 
         yield told
+
+
+def training_lines(name: str = "") -> Callable[[TrainingProgress], None]:
+    """Return a callback that prints a line for each validation.
+
+    Metrics are in a file; this is only what a log should hold.
+
+    Parameters
+    ----------
+    name
+        Name of the run, printed first; may be empty.
+    """
+    before = f"{name}: " if name else ""
+    printed: dict[str, object] = {}
+
+    def told(progress: TrainingProgress) -> None:
+        if progress.loss is not None and progress.gaps and progress.gaps != printed:
+            printed.clear()
+            printed.update(progress.gaps)
+            print(before + describe(progress, progress), file=sys.stderr, flush=True)
+
+    return told
 
 
 def last_metrics(
@@ -262,10 +268,10 @@ def last_metrics(
 
 def describe(progress: TrainingProgress, last: TrainingProgress | None) -> str:
     """Describe in one line how training goes; loss and speed are the last metrics'."""
-    parts = [progress.doing]
+    parts = [progress.activity]
     if progress.step:
         parts.append(f"step {progress.step}")
-    if progress.share > 0:
+    if progress.fraction > 0:
         parts.append(_training_time_left(progress))
     if last is not None:
         parts.append(f"loss {last.loss:.3f}")
@@ -278,7 +284,7 @@ def describe(progress: TrainingProgress, last: TrainingProgress | None) -> str:
 
 
 def _training_time_left(progress: TrainingProgress) -> str:
-    left = progress.seconds * (1 - progress.share) / progress.share
+    left = progress.seconds * (1 - progress.fraction) / progress.fraction
     if progress.later is None:
         return f"{_clock(left)} left of this phase"
     if progress.later:

@@ -1,185 +1,244 @@
-"""`arcfleet train`: train the models of the learned solvers."""
+"""`arcfleet train pretrain`, `finetune` and `recipe`: models of the learned solver."""
 
 from __future__ import annotations
 
-from argparse import RawDescriptionHelpFormatter
-from typing import TYPE_CHECKING
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from arcfleet.cli import curriculum
-from arcfleet.cli.options import positive_number, whole_number
-from arcfleet.cli.train_baselines import add_baselines
-from arcfleet.cli.training_options import (
-    COMMON,
-    add_files,
-    add_settings,
-    gather_settings,
-    number,
-    print_outcome,
-    reporting,
+from arcfleet.cli.options import (
+    Command,
+    add_config,
+    add_device,
+    add_json,
+    add_quiet,
+    given_options,
+    make_config,
+    positive_number,
+    read_toml,
 )
+from arcfleet.cli.output import print_json, print_result
+from arcfleet.cli.progress import training_progress
+from arcfleet.errors import ArcfleetError
 
 if TYPE_CHECKING:
-    from argparse import Namespace
+    from argparse import ArgumentParser, Namespace
+    from collections.abc import Callable, Iterator
 
-    from arcfleet.cli.options import Commands
-    from arcfleet.cli.training_options import Setting
+    from arcfleet.neural.train.loop import Trained, TrainingProgress
+    from arcfleet.neural.train.recipe import RecipeOutcome
 
-_EXAMPLES = """\
+_RESUME = """
+A run that was stopped by Ctrl-C, SIGTERM or a kill resumes with the same command and
+--resume. So does a finished run with larger --minutes or --steps.
+"""
+_HEADINGS = ("run", "settings", "optimiser", "model")
+
+
+def _pretrain_options(parser: ArgumentParser) -> None:
+    require_training()
+    from arcfleet.neural.train.config import PretrainConfig
+
+    _add_files(parser, "data sets to train on, with their labels beside them")
+    add_config(parser, PretrainConfig, headings=_HEADINGS, toml=True)
+
+
+def _pretrain(options: Namespace) -> int:
+    from arcfleet.neural.train.config import PretrainConfig
+    from arcfleet.neural.train.pretrain import pretrain
+
+    return _train(options, PretrainConfig, pretrain)
+
+
+def _finetune_options(parser: ArgumentParser) -> None:
+    require_training()
+    from arcfleet.neural.train.config import FinetuneConfig
+
+    _add_files(parser, "data sets to train on; labels are not needed", init=True)
+    # The sizes are those of the initial model.
+    add_config(parser, FinetuneConfig, headings=_HEADINGS[:3], skip=["model"], toml=True)
+
+
+def _finetune(options: Namespace) -> int:
+    from arcfleet.neural.train.config import FinetuneConfig
+    from arcfleet.neural.train.finetune import finetune
+
+    return _train(options, FinetuneConfig, finetune)
+
+
+def _recipe_options(parser: ArgumentParser) -> None:
+    require_training()
+    from arcfleet.neural.train.recipe import RecipeConfig
+
+    add_config(parser, RecipeConfig, title="recipe")
+    add_quiet(parser)
+    add_json(parser)
+
+
+def _recipe(options: Namespace) -> int:
+    from arcfleet.neural.train.recipe import RecipeConfig, train_recipe
+
+    config = make_config(RecipeConfig, given_options(options, RecipeConfig))
+    with training(config.threads, hidden=options.quiet) as progress:
+        outcome = train_recipe(config, progress=progress)
+    return print_outcome(outcome, as_json=options.json)
+
+
+def _add_files(parser: ArgumentParser, data: str, *, init: bool = False) -> None:
+    parser.add_argument(
+        "--data", type=Path, nargs="+", required=True, metavar="FILE", help=data
+    )
+    parser.add_argument(
+        "--validation",
+        type=Path,
+        nargs="+",
+        default=[],
+        metavar="FILE",
+        help="data sets to validate on, with their labels beside them",
+    )
+    parser.add_argument(
+        "--init", type=Path, required=init, metavar="MODEL", help="initial model"
+    )
+    parser.add_argument(
+        "--out", type=Path, required=True, metavar="FOLDER", help="folder of the run"
+    )
+    parser.add_argument("--resume", action="store_true", help="resume the run in FOLDER")
+    add_device(parser)
+    parser.add_argument(
+        "--threads",
+        type=positive_number,
+        default=1,
+        metavar="N",
+        help="number of CPU threads of torch and Split (default: %(default)s)",
+    )
+    add_quiet(parser)
+    add_json(parser)
+
+
+def _train(options: Namespace, config: Any, train: Callable[..., Trained]) -> int:
+    from arcfleet.neural.train.run import resolve_config
+
+    given = given_options(options, config)
+    for part in ("run", "optimiser"):  # their settings have names of their own
+        given |= given.pop(part, {})
+    settings = resolve_config(
+        config,
+        given,
+        file=None if options.config is None else read_toml(options.config),
+        out=options.out if options.resume else None,
+        init=options.init,
+        device=options.device,
+    )
+    with training(options.threads, hidden=options.quiet) as progress:
+        result = train(
+            options.out,
+            settings,
+            data=options.data,
+            validation=options.validation,
+            device=options.device,
+            init=options.init,
+            resume=options.resume,
+            threads=options.threads,
+            progress=progress,
+        )
+    return print_outcome(result, as_json=options.json)
+
+
+def require_training() -> None:
+    """Raise OptionError unless the packages of training are installed."""
+    from arcfleet.neural.checkpoint import require_packages
+
+    require_packages("training")
+
+
+@contextmanager
+def training(
+    threads: int, *, hidden: bool
+) -> Iterator[Callable[[TrainingProgress], None] | None]:
+    """Show the progress of training while the block runs; of several processes, rank 0's.
+
+    Torch has so many threads then: its own choice, all cores, is many times slower where
+    something else needs one of them.
+    """
+    from arcfleet.neural.device import torch_threads
+    from arcfleet.neural.train.distributed import World, destroy_process_group
+
+    hidden = hidden or not World.from_environment().is_main
+    with torch_threads(threads), training_progress(hidden=hidden) as progress:
+        yield progress
+    # Not after an error: the others may wait for this process, and it would for them.
+    destroy_process_group()
+
+
+def print_outcome(outcome: Trained | RecipeOutcome, *, as_json: bool) -> int:
+    """Print the outcome of training, of several processes rank 0 only.
+
+    Raises
+    ------
+    ArcfleetError
+        If a signal stopped it.
+    """
+    from arcfleet.neural.train.distributed import World
+
+    if not World.from_environment().is_main:
+        return int(outcome.interrupted)
+    if outcome.interrupted:
+        raise ArcfleetError(outcome.text())
+    if as_json:
+        print_json(outcome.facts())
+    else:
+        print_result(outcome.text())
+    return 0
+
+
+TRAIN = Command(
+    name="train",
+    summary="train models of the learned solver",
+    epilog="""\
+example:
+  arcfleet train pretrain --data task20-train.npz --minutes 20 --out runs/first
+  arcfleet train finetune --data task20-train.npz --minutes 20 --out runs/second \\
+      --init runs/first/model.safetensors
+  arcfleet solve town.dat --method daam --model runs/second/model.safetensors
+""",
+    commands=(
+        Command(
+            name="pretrain",
+            summary="train a model on labelled plans (supervised pre-training)",
+            options=_pretrain_options,
+            run=_pretrain,
+            epilog=f"""\
 examples:
   arcfleet train pretrain --data task20-train.npz task50-train.npz \\
       --validation task20-validation.npz --minutes 20 --compile --out runs/first
+  torchrun --nproc-per-node 4 -m arcfleet.cli.main train pretrain \\
+      --data task20-train.npz --minutes 20 --out runs/second
+{_RESUME}""",
+        ),
+        Command(
+            name="finetune",
+            summary="train a model on its own plans (REINFORCE, leave-one-out baseline)",
+            options=_finetune_options,
+            run=_finetune,
+            epilog=f"""\
+example:
   arcfleet train finetune --init runs/first/model.safetensors --data task50-train.npz \\
       --validation task50-validation.npz --minutes 20 --compile --out runs/second
-  arcfleet train curriculum --config curriculum.toml --out runs/third
-  torchrun --nproc-per-node 4 -m arcfleet.cli.main train pretrain \\
-      --data task20-train.npz --minutes 20 --out runs/fourth
-  arcfleet train s2v-dqn --data task20-train.npz --minutes 20 --out runs/fifth
-  arcfleet solve streets.dat --method daam --model runs/second/model.safetensors
+{_RESUME}""",
+        ),
+        Command(
+            name="recipe",
+            summary="make the data sets of a recipe and train its stages in turn",
+            options=_recipe_options,
+            run=_recipe,
+            epilog="""\
+examples:
+  arcfleet train recipe --maps maps --out runs/daam --workers 16
+  arcfleet train recipe --config own.toml --out runs/own --minutes 60
 
-A run that was stopped by Ctrl-C, SIGTERM or a kill goes on with the same command and
---resume, and so does one that ended if --minutes or --steps is larger than before.
-"""
-
-
-def add_parser(commands: Commands) -> None:
-    """Describe the command."""
-    parser = commands.add_parser(
-        "train",
-        help="train the models of the learned solvers",
-        description="Train the models of the learned solvers.",
-        epilog=_EXAMPLES,
-        formatter_class=RawDescriptionHelpFormatter,
-    )
-    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    _add_pretrain(actions)
-    _add_finetune(actions)
-    curriculum.add_parser(actions)
-    add_baselines(actions)
-
-
-def _add_pretrain(actions: Commands) -> None:
-    parser = actions.add_parser(
-        "pretrain",
-        help="learn from labelled plans",
-        description="Train a model to decide as the labelled plans of data sets do.",
-        epilog=_EXAMPLES,
-        formatter_class=RawDescriptionHelpFormatter,
-    )
-    add_files(parser, "data sets to learn from, with their labels beside them")
-    add_settings(parser.add_argument_group("settings").add_argument, _PRETRAIN)
-    add_settings(parser.add_argument_group("sizes of the model").add_argument, _SIZES)
-    parser.set_defaults(run=run_pretrain)
-
-
-def _add_finetune(actions: Commands) -> None:
-    parser = actions.add_parser(
-        "finetune",
-        help="learn from a model's own plans",
-        description="Train a model further on plans that it makes itself.",
-        epilog=_EXAMPLES,
-        formatter_class=RawDescriptionHelpFormatter,
-    )
-    add_files(parser, "data sets to learn from; labels are not needed", needs_init=True)
-    add_settings(parser.add_argument_group("settings").add_argument, _FINETUNE)
-    parser.set_defaults(run=run_finetune)
-
-
-# All of these, and all others of PretrainConfig or FinetuneConfig, may stand in the TOML
-# file.
-_PRETRAIN: tuple[Setting, ...] = (
-    *COMMON,
-    ("moments", positive_number, "N", "states drawn of each plan; default 8"),
-    (
-        "tokens",
-        positive_number,
-        "N",
-        "states of a step times arcs; default 200000, CPU: 8000",
+Without --config, the recipe of the shipped model. The same command with --resume resumes
+after Ctrl-C, a kill or the end of --minutes.
+""",
+        ),
     ),
-    ("learning_rate", number, "R", "default 7e-4"),
-    ("warm_up_steps", whole_number, "N", "default 300"),
-    ("average_decay", number, "D", "of the mean of the weights; default 0.999"),
-    ("validations", whole_number, "N", "over the whole run; default 8"),
-    ("log_steps", positive_number, "N", "steps per line of metrics; default 50"),
 )
-_SIZES: tuple[Setting, ...] = (
-    ("model.width", positive_number, "N", "default 128"),
-    ("model.layers", positive_number, "N", "default 9"),
-    ("model.heads", positive_number, "N", "default 8"),
-    ("model.feed_forward", positive_number, "N", "default 512"),
-    ("model.mds_dimensions", whole_number, "N", "default 8"),
-)
-_FINETUNE: tuple[Setting, ...] = (
-    ("objective", str, "NAME", "samples (default), imitate-best, self-critical, ppo"),
-    ("copies", positive_number, "N", "plans sampled of each instance; default 16"),
-    (
-        "best_of",
-        positive_number,
-        "N",
-        "aim samples at the best of N plans, not the mean; default 1",
-    ),
-    ("rollout_tokens", positive_number, "N", "plans of a step times arcs; default 800000"),
-    ("temperature", number, "T", "of the samples; default 0.5"),
-    ("anchor", number, "A", "price of samples for leaving the first model; default 0.02"),
-    ("lessons", positive_number, "N", "updates of a step of imitate-best; default 20"),
-    ("epochs", positive_number, "N", "passes over the states of ppo; default 3"),
-    ("standardise", None, "", "bring the advantages of ppo to mean 0, deviation 1"),
-    ("baseline_steps", positive_number, "N", "steps between tests of ppo; default 10"),
-    *COMMON,
-    ("moments", positive_number, "N", "states drawn of each plan; default 4"),
-    ("tokens", positive_number, "N", "states of an update times arcs; default 400000"),
-    ("learning_rate", number, "R", "default 3e-5"),
-    ("warm_up_steps", whole_number, "N", "default 5"),
-    ("average_decay", number, "D", "of the mean of the weights; default 0.99"),
-    ("validations", whole_number, "N", "over the whole run; default 4"),
-    ("log_steps", positive_number, "N", "steps per line of metrics; default 1"),
-)
-
-
-def run_pretrain(options: Namespace) -> int:
-    """Run `arcfleet train pretrain`."""
-    from arcfleet.neural.checkpoint import require_packages
-
-    require_packages("training")
-    from arcfleet.neural.train.config import config_from
-    from arcfleet.neural.train.pretrain import pretrain
-
-    names = [setting[0] for setting in (*_PRETRAIN, *_SIZES)]
-    config = config_from(gather_settings(options, names))
-    with reporting(options) as bar:
-        result = pretrain(
-            options.out,
-            config,
-            data=options.data,
-            validation=options.validation,
-            device=options.device,
-            init=options.init,
-            resume=options.resume,
-            threads=options.threads,
-            progress=bar,
-        )
-    return print_outcome(result)
-
-
-def run_finetune(options: Namespace) -> int:
-    """Run `arcfleet train finetune`."""
-    from arcfleet.neural.checkpoint import require_packages
-
-    require_packages("training")
-    from arcfleet.neural.train.config import FinetuneConfig, config_of
-    from arcfleet.neural.train.finetune import finetune
-
-    names = [setting[0] for setting in _FINETUNE]
-    config = config_of(FinetuneConfig, gather_settings(options, names))
-    with reporting(options) as bar:
-        result = finetune(
-            options.out,
-            config,
-            init=options.init,
-            data=options.data,
-            validation=options.validation,
-            device=options.device,
-            resume=options.resume,
-            threads=options.threads,
-            progress=bar,
-        )
-    return print_outcome(result)

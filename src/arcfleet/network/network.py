@@ -53,7 +53,7 @@ class Network:
         Terminals where service starts and ends.
     arc_service_cost, arc_demand
         Service cost and demand of each arc.
-    arc_twin
+    arc_inverse
         Inverse arc: the same task in the other direction; -1 if there is none.
     terminal_nodes
         Position in `instance.nodes` of each terminal.
@@ -90,7 +90,7 @@ class Network:
         self.arc_end = self.core.arc_end
         self.arc_service_cost = self.core.arc_service_cost
         self.arc_demand = self.core.arc_demand
-        self.arc_twin = self.core.arc_twin
+        self.arc_inverse = self.core.arc_twin
         self.terminal_nodes = self.core.terminal_nodes
         self.distances = self.core.distances
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import ctypes
 import time
 import warnings
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -57,11 +57,11 @@ if TYPE_CHECKING:
     from arcfleet.neural.model import Model
     from arcfleet.neural.plans import Plans
     from arcfleet.neural.strategies import Strategy
-    from arcfleet.search.stop import ProgressCallback, StoppedBy, StopRule
+    from arcfleet.search.stop import StoppedBy, StopRule
     from arcfleet.solution.plan import IntArray
 
     FlatPlan = tuple[IntArray, IntArray]
-    Failed = Callable[[int, str], None]
+    Failed = Callable[[int, Exception], None]
     Finished = Callable[[int, Result | TaskFailure], None]
     Numbered = tuple[int, Network]
 
@@ -142,42 +142,39 @@ def strategy_of_method(method: str) -> Strategy:
     )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True)
 class Attempt:
-    """The best plan of one instance so far, against a stop rule.
+    """The best plan of one instance so far, and what the stop rule says of it.
 
     Parameters
     ----------
     network
         Network of the instance.
-    stop
-        Stop rule.
-    started
-        `time.perf_counter()` at the start.
-    ended
-        The same at the end; None until then.
+    context
+        What the method was given.
     """
 
     network: Network
-    stop: StopRule
-    started: float
+    context: RunContext
     iterations: int = 0
     cost: int | None = None
     plan: FlatPlan | None = None
     history: list[Improvement] = field(default_factory=list)
     stopped_by: StoppedBy | None = None
+    #: Seconds since the start when it ended; None until then.
     ended: float | None = None
 
     @property
-    def seconds(self) -> float:
-        """Wall-clock time from the start to the end, or to now."""
-        now = time.perf_counter() if self.ended is None else self.ended
-        return now - self.started
+    def progress(self) -> Progress:
+        """Progress of the attempt, for the stop rule and callbacks."""
+        best = self.history[-1].iteration if self.history else -1
+        seconds = self.context.seconds if self.ended is None else self.ended
+        return Progress(seconds, self.iterations, self.cost, self.iterations - 1 - best)
 
     @property
     def iterations_left(self) -> int:
         """Plans that the stop rule still allows, as far as is known now."""
-        return iterations_left(self.stop, self.progress, otherwise=ANY_NUMBER)
+        return iterations_left(self.context.stop, self.progress, otherwise=ANY_NUMBER)
 
     def offer(self, costs: Sequence[int], plan: Callable[[int], FlatPlan]) -> None:
         """Count plans in their order, until one of them meets a limit.
@@ -193,13 +190,14 @@ class Attempt:
             if cost >= 0 and (self.cost is None or cost < self.cost):
                 self.cost = cost
                 self.plan = plan(position)
-                self.history.append(Improvement(self.seconds, self.iterations, cost))
+                now = Improvement(self.context.seconds, self.iterations, cost)
+                self.history.append(now)
             self.iterations += 1
-            self.stopped_by = stopped_by(self.stop, self.progress)
+            self.stopped_by = stopped_by(self.context.stop, self.progress)
             if self.stopped_by is not None:
                 return
 
-    def scan_paths(self, method: str) -> None:
+    def scan_paths(self) -> None:
         """Take a plan of path scanning, since time was too short for another; warn of it.
 
         There is still none where the fleet limit does not allow it.
@@ -211,119 +209,78 @@ class Attempt:
         except UnsolvableError:
             return
         warnings.warn(
-            f"{method} goes without a learned plan for {self.network.instance.name!r}, "
-            "with one of path scanning: the time limit was too short",
+            f"{self.context.method} goes without a learned plan for "
+            f"{self.network.instance.name!r}, with one of path scanning: the time limit "
+            "was too short",
             WithoutLearnedPlanWarning,
             stacklevel=2,
         )
         self.offer([found.cost], lambda _: to_plan(self.network, found.solution))
 
-    def result(self, *, method: str, seed: int, threads: int) -> Result:
+    def result(self) -> Result:
         """Return the best plan, or raise UnsolvableError where there is none."""
-        instance = self.network.instance
         if self.plan is None:
-            remedy = "give it more time, try another method"
-            if self.iterations > 0 and strategy_of_method(method).improve is None:
-                remedy = "it makes no more, so try another method, such as ruin-recreate,"
+            if strategy_of_method(self.context.method).improve or not self.iterations:
+                raise self.context.no_plan(self.network, self.iterations)
+            instance = self.network.instance
             raise UnsolvableError(
                 f"found no plan with at most {instance.fleet_limit} routes for "
-                f"{instance.name!r} in {self.iterations} iterations of {method}: "
-                f"{remedy} or raise the fleet limit"
+                f"{instance.name!r} in {self.iterations} iterations of "
+                f"{self.context.method}: it makes no more, so try another method, such as "
+                "ruin-recreate, or raise the fleet limit"
             )
-        return Result(
-            instance=instance,
-            method=method,
-            seed=seed,
-            threads=threads,
-            solution=from_plan(self.network, *self.plan),
-            seconds=self.seconds,
+        result = self.context.result(
+            self.network,
+            from_plan(self.network, *self.plan),
             iterations=self.iterations,
             # A method that has made all its plans has done its iterations.
             stopped_by=self.stopped_by or "iterations",
-            history=tuple(self.history),
+            history=self.history,
         )
-
-    @property
-    def progress(self) -> Progress:
-        """Progress of the attempt, for the stop rule and callbacks."""
-        best = self.history[-1].iteration if self.history else -1
-        return Progress(
-            self.seconds, self.iterations, self.cost, self.iterations - 1 - best
-        )
+        return replace(result, seconds=self.progress.seconds)
 
 
 def solve_learned(network: Network, context: RunContext) -> Result:
     """Run a learned method with a loaded model; the instance must be solvable."""
     context.refuse_warm_start()
-    (attempt,) = attempt_together(
-        [network],
-        loaded=context.model,
-        method=context.method,
-        stop=context.stop,
-        seed=context.seed,
-        threads=context.threads,
-        started=context.started,
-        progress=context.progress,
-    )
+    (attempt,) = attempt_together([network], context)
     if attempt.plan is None and attempt.stopped_by == "interrupt":
         raise KeyboardInterrupt
-    return attempt.result(method=context.method, seed=context.seed, threads=context.threads)
+    return attempt.result()
 
 
-def attempt_together(
-    networks: Sequence[Network],
-    *,
-    loaded: LoadedModel,
-    method: str,
-    stop: StopRule,
-    seed: int,
-    threads: int,
-    started: float,
-    progress: ProgressCallback | None = None,
-) -> list[Attempt]:
+def attempt_together(networks: Sequence[Network], context: RunContext) -> list[Attempt]:
     """Decode plans of some instances side by side.
 
     The first plans have the time limits of all instances together; if they take longer,
-    path scanning makes them. Ctrl-C ends it: attempts that it cut short say so and keep
-    what they have.
+    path scanning makes them. After them, seconds count for all together. Ctrl-C ends it:
+    attempts that it cut short say so and keep what they have.
 
     Parameters
     ----------
     networks
         Networks of similar size; one that `stands_alone` must be the only one.
-    loaded
-        Model.
-    method
-        Name of a learned method.
-    stop
-        Stop rule of each instance; after the first plans, seconds count for all together.
-    seed
-        Seed of the random number generator, for all.
-    threads
-        Threads of torch and Split.
-    started
-        `time.perf_counter()` when the caller started.
-    progress
-        Progress callback, called several times a second.
+    context
+        What the method was given; the seed is that of all, the model a `LoadedModel`.
     """
-    attempts = [Attempt(network=x, stop=stop, started=started) for x in networks]
-    watch = _Watch(attempts, stop, started, progress)
+    attempts = [Attempt(network, context) for network in networks]
+    loaded: LoadedModel = context.model
     try:
         with (
-            torch_threads(threads),
+            torch_threads(context.threads),
             working_on(loaded.device),
             torch.inference_mode(),
             expected_to_fit(partial(_too_large, loaded.device)),
         ):
-            _attempt(attempts, watch, loaded, strategy_of_method(method), seed, threads)
+            _attempt(attempts, _Watch(attempts, context), context)
     except _TimeIsUp:
         for attempt in attempts:
             if attempt.iterations == 0:
-                attempt.scan_paths(method)
+                attempt.scan_paths()
         _end(attempts, "seconds")
     except KeyboardInterrupt:
         _end(attempts, "interrupt")
-    ended = time.perf_counter()
+    ended = context.seconds
     for attempt in attempts:
         attempt.ended = ended
     return attempts
@@ -337,21 +294,14 @@ _GROWTH = 4
 _LARGEST_ROUND = {"cpu": 64, "cuda": 1024}
 
 
-def _attempt(
-    attempts: Sequence[Attempt],
-    watch: _Watch,
-    loaded: LoadedModel,
-    strategy: Strategy,
-    seed: int,
-    threads: int,
-) -> None:
+def _attempt(attempts: Sequence[Attempt], watch: _Watch, context: RunContext) -> None:
+    strategy = strategy_of_method(context.method)
     if not any(attempt.network.num_tasks for attempt in attempts):
         for attempt in attempts:
             attempt.offer([0], _empty_plan)
         return
     watch.look()
-    networks = [attempt.network for attempt in attempts]
-    run = start_run(loaded, networks, seed=seed, threads=threads, on_step=watch.look)
+    run = start_run([attempt.network for attempt in attempts], context, watch.look)
     watch.look()
     fallback = None
     if strategy.rollouts > 1 and watch.limit is not None:
@@ -366,10 +316,11 @@ def _attempt(
     everyone = range(len(attempts))
     run.offer(everyone, plans)
     _offer(attempts, everyone, plans)
-    watch.limit = time_limit(watch.stop)
+    watch.limit = time_limit(context.stop)
     # A round that would not be finished in time is lost: better a smaller one.
     in_time = watch.number_in_time(time.perf_counter() - began)
-    size, most = max(1, min(_FIRST_ROUND, in_time)), _LARGEST_ROUND[loaded.device.type]
+    size = max(1, min(_FIRST_ROUND, in_time))
+    most = _LARGEST_ROUND[context.model.device.type]
     while strategy.improve is not None:
         watch.look()
         rows = [i for i, attempt in enumerate(attempts) if attempt.stopped_by is None]
@@ -387,28 +338,24 @@ def _attempt(
 
 
 def start_run(
-    loaded: LoadedModel,
-    networks: Sequence[Network],
-    *,
-    seed: int,
-    threads: int,
-    on_step: OnStep,
+    networks: Sequence[Network], context: RunContext, on_step: OnStep
 ) -> DecodingRun:
     """Return a decoding run on networks; one that `stands_alone` must be the only one."""
+    loaded: LoadedModel = context.model
     batch = batch_from_networks(
         networks,
         device=loaded.device,
         mds_dimensions=loaded.model.config.mds_dimensions,
-        threads=threads,
+        threads=context.threads,
     )
     # torch takes 63 bits; numpy mixes all 64 of the seed into them.
-    mixed = np.random.SeedSequence(seed).generate_state(1, np.uint64)[0]
+    mixed = np.random.SeedSequence(context.seed).generate_state(1, np.uint64)[0]
     generator = torch.Generator().manual_seed(int(mixed) >> 1)
     return DecodingRun(
         loaded.model,
         batch,
         next_seeds=generator_seeds(generator),
-        threads=threads,
+        threads=context.threads,
         on_step=on_step,
         windowed=any(stands_alone(network) for network in networks),
     )
@@ -452,36 +399,28 @@ _PROGRESS_SECONDS = 0.1
 class _Watch:
     """Checks the time limit at every decoding step, and reports progress."""
 
-    def __init__(
-        self,
-        attempts: Sequence[Attempt],
-        stop: StopRule,
-        started: float,
-        progress: ProgressCallback | None,
-    ) -> None:
+    def __init__(self, attempts: Sequence[Attempt], context: RunContext) -> None:
         self.attempts = attempts
-        self.stop = stop
+        self.context = context
+        limit = time_limit(context.stop)
         #: Time limit of what is decoded now, in seconds.
-        limit = time_limit(stop)
         self.limit = None if limit is None else limit * len(attempts)
-        self.started = started
-        self.progress = progress
-        self.reported = started
+        self.reported = 0.0
 
     def number_in_time(self, seconds_each: float) -> int:
         """Return how many plans the time limit still allows."""
         if self.limit is None:
             return ANY_NUMBER
-        left = self.limit - (time.perf_counter() - self.started)
+        left = self.limit - self.context.seconds
         return int(min(ANY_NUMBER, left / max(seconds_each, 1e-9)))
 
     def look(self, done: int = 0, total: int = 0) -> None:
         """Report progress now and then; raise _TimeIsUp at the limit."""
-        now = time.perf_counter()
-        if self.progress is not None and now - self.reported >= _PROGRESS_SECONDS:
+        now = self.context.seconds
+        if now - self.reported >= _PROGRESS_SECONDS:
             self.reported = now
-            self.progress(self.attempts[0].progress)
-        if self.limit is not None and now - self.started >= self.limit:
+            self.context.report(self.attempts[0].progress)
+        if self.limit is not None and now >= self.limit:
             raise _TimeIsUp
 
 
@@ -490,24 +429,6 @@ def _too_large(device: torch.device) -> str:
         f"expected the instance to fit in the memory of device {str(device)!r}, found "
         "too little: use another device or split it into smaller areas"
     )
-
-
-class BatchMember(NamedTuple):
-    """The attempt of one instance of a batch.
-
-    Parameters
-    ----------
-    number
-        Number of the instance.
-    attempt
-        Its best plan.
-    batch_seed
-        Seed of the batch.
-    """
-
-    number: int
-    attempt: Attempt
-    batch_seed: int
 
 
 def solve_in_batches(
@@ -520,17 +441,21 @@ def solve_in_batches(
     workers: int,
     finished: Finished,
 ) -> None:
-    """Solve many instances by a learned method.
+    """Solve many instances by a learned method, in batches of similar size.
 
-    Ctrl-C ends the running batch, whose members are then reported; what was not begun is
-    not reported.
+    A batch that does not fit in memory is halved, again and again. Ctrl-C ends the running
+    batch, whose members are then reported; what was not begun is not reported.
 
     Parameters
     ----------
     instances
         Instances with their numbers.
-    loaded, method, stop
-        As in `attempt_together`.
+    loaded
+        Model.
+    method
+        Name of a learned method.
+    stop
+        Stop rule of each instance; seconds count for each batch, after its first plans.
     seed
         Instance i has `child_seed(seed, i)`; a batch samples by that of its first.
     workers
@@ -538,120 +463,75 @@ def solve_in_batches(
     finished
         Callback with the number of an instance and its outcome.
     """
-    batches = attempt_in_batches(
-        instances,
-        loaded=loaded,
-        method=method,
-        stop=stop,
-        seed_of=lambda number: child_seed(seed, number),
-        threads=workers,
-        failed=lambda number, message: finished(number, TaskFailure(message=message)),
-    )
     samples = strategy_of_method(method).improve is not None
     interrupted = ctypes.c_bool(False)
-    while True:
-        try:
-            batch = next(batches, None)
-        except KeyboardInterrupt:
-            return
-        if batch is None:
-            return
-        # Ctrl-C while results are reported loses none of them.
-        with first_interrupt_sets(interrupted):
-            for member in batch:
-                own = member.batch_seed if samples else child_seed(seed, member.number)
-                finished(member.number, _outcome(member.attempt, method, own, workers))
-        if interrupted.value:
-            return
 
+    def failed(number: int, error: Exception) -> None:
+        finished(number, TaskFailure(message=_message(error)))
 
-def _outcome(
-    attempt: Attempt, method: str, seed: int, threads: int
-) -> Result | TaskFailure:
-    if attempt.plan is None and attempt.stopped_by == "interrupt":
-        return TaskFailure(message="interrupted before there was a plan", interrupted=True)
-    try:
-        return attempt.result(method=method, seed=seed, threads=threads)
-    except ArcfleetError as error:
-        return TaskFailure(message=str(error))
-
-
-def attempt_in_batches(
-    instances: Iterable[tuple[int, Instance]],
-    *,
-    loaded: LoadedModel,
-    method: str,
-    stop: StopRule,
-    seed_of: Callable[[int], int],
-    threads: int,
-    failed: Failed,
-) -> Iterator[list[BatchMember]]:
-    """Decode plans of many instances, batch by batch.
-
-    Ctrl-C ends the running batch, and that batch is the last one. A batch that does not
-    fit in memory is halved, again and again.
-
-    Parameters
-    ----------
-    instances
-        Instances with their numbers.
-    loaded, method, stop, threads
-        As in `attempt_together`; seconds count for each batch.
-    seed_of
-        Function from the number of an instance to its seed; a batch samples by that of
-        its first.
-    failed
-        Callback with the number of an instance that cannot be solved, and the reason.
-    """
-
-    def attempt(batch: list[Numbered]) -> list[BatchMember]:
-        seed = seed_of(min(number for number, _ in batch))
-        attempts = attempt_together(
-            [network for _, network in batch],
-            loaded=loaded,
+    def attempt(batch: list[Numbered]) -> list[tuple[int, Attempt]]:
+        first = child_seed(seed, min(number for number, _ in batch))
+        context = RunContext(
             method=method,
             stop=stop,
-            seed=seed,
-            threads=threads,
+            seed=first,
+            threads=workers,
             started=time.perf_counter(),
+            model=loaded,
         )
-        numbers = (number for number, _ in batch)
-        return [
-            BatchMember(number, attempt, seed)
-            for number, attempt in zip(numbers, attempts, strict=True)
-        ]
+        attempts = attempt_together([network for _, network in batch], context)
+        return [(x[0], made) for x, made in zip(batch, attempts, strict=True)]
 
-    for group in _groups(instances, failed):
-        for batch in _batches(group):
-            members = _halving(attempt, batch, failed)
-            yield members
-            if _was_interrupted(members):
-                return
+    def report(number: int, attempt: Attempt) -> None:
+        if attempt.plan is None and attempt.stopped_by == "interrupt":
+            message = "interrupted before there was a plan"
+            finished(number, TaskFailure(message=message, interrupted=True))
+            return
+        try:
+            result = attempt.result()
+        except ArcfleetError as error:
+            failed(number, error)
+        else:
+            own = result.seed if samples else child_seed(seed, number)
+            finished(number, replace(result, seed=own))
+
+    try:
+        for group in _groups(instances, failed):
+            for batch in _batches(group):
+                attempts = _halving(attempt, batch, failed)
+                # Ctrl-C while results are reported loses none of them.
+                with first_interrupt_sets(interrupted):
+                    for number, made in attempts:
+                        report(number, made)
+                if interrupted.value or _was_interrupted(attempts):
+                    return
+    except KeyboardInterrupt:
+        return
 
 
-def _was_interrupted(batch: Iterable[BatchMember]) -> bool:
-    return any(member.attempt.stopped_by == "interrupt" for member in batch)
+def _was_interrupted(attempts: Iterable[tuple[int, Attempt]]) -> bool:
+    return any(attempt.stopped_by == "interrupt" for _, attempt in attempts)
 
 
 def _halving(
-    attempt: Callable[[list[Numbered]], list[BatchMember]],
+    attempt: Callable[[list[Numbered]], list[tuple[int, Attempt]]],
     batch: list[Numbered],
     failed: Failed,
-) -> list[BatchMember]:
+) -> list[tuple[int, Attempt]]:
     try:
         return attempt(batch)
     except Exception as error:
         # Perhaps a mistake of ours; the other batches are still worth their time.
         if not isinstance(error, OutOfMemoryError) or len(batch) == 1:
             for number, _ in batch:
-                failed(number, _message(error))
+                failed(number, error)
             return []
     # Outside of the handler, where the error no longer holds what filled the memory.
     half = len(batch) // 2
-    members = _halving(attempt, batch[:half], failed)
-    if not _was_interrupted(members):
-        members += _halving(attempt, batch[half:], failed)
-    return members
+    attempts = _halving(attempt, batch[:half], failed)
+    if not _was_interrupted(attempts):
+        attempts += _halving(attempt, batch[half:], failed)
+    return attempts
 
 
 def _message(error: Exception) -> str:
@@ -706,7 +586,7 @@ def _networks(
             require_solvable(instance)
             network = Network(instance)
         except Exception as error:
-            failed(number, _message(error))
+            failed(number, error)
         else:
             yield number, network
 

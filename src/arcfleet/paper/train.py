@@ -6,7 +6,7 @@ goes on by PPO scale after scale (`paper.toml`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
@@ -53,12 +53,12 @@ class Config:
     Parameters
     ----------
     model
-        Model to train, unless a recipe is given: daam, s2v-dqn or vrp-dl.
+        Model to train, unless a recipe is given.
     recipe
         Files and limits.
     """
 
-    model: PaperModel = "daam"
+    model: PaperModel = field(default="daam", metadata={"positional": True})
     recipe: RecipeConfig
 
     def __post_init__(self) -> None:

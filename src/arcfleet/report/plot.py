@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import numpy as np
 
 from arcfleet.errors import SolutionError
-from arcfleet.report.charts import PAGE_INCHES, add_caption
 from arcfleet.report.colours import DEPOT, route_colours
 from arcfleet.report.layout import Places, layout, link_shapes, middle, shifted
 from arcfleet.report.picture import check_plottable, save_picture
@@ -389,6 +388,8 @@ def draw_scenes(scenes: Sequence[ScenePlans], path: Path, caption: str = "") -> 
     """
     check_plottable(path)
     from matplotlib.figure import Figure
+
+    from arcfleet.report.charts import PAGE_INCHES, add_caption
 
     columns = max(len(scene.plans) for scene in scenes)
     side = (PAGE_INCHES - _LEFT) / columns

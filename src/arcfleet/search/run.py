@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import numpy as np
 
@@ -154,6 +154,8 @@ class RunContext:
 class Incumbent:
     """The best plan of a search in Python, which also asks the stop rule.
 
+    As a context it ends at Ctrl-C, if there is a plan to return.
+
     Parameters
     ----------
     network
@@ -170,9 +172,9 @@ class Incumbent:
 
     Examples
     --------
-    >>> best = Incumbent(network, context)          # doctest: +SKIP
-    >>> while best.stopped_by is None:              # doctest: +SKIP
-    ...     best.offer(next_plan())
+    >>> with Incumbent(network, context) as best:   # doctest: +SKIP
+    ...     while best.stopped_by is None:
+    ...         best.offer(next_plan())
     >>> return best.result()                        # doctest: +SKIP
     """
 
@@ -183,7 +185,18 @@ class Incumbent:
         self.stopped_by: StoppedBy | None = None
         self.iterations = 0
         self._history: list[Improvement] = []
-        self._reported = context.started
+        self._reported = 0.0
+
+    def __enter__(self) -> Self:
+        """Return itself."""
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> bool:
+        """End the search at Ctrl-C, if there is a plan to return."""
+        if kind is not KeyboardInterrupt or self.solution is None:
+            return False
+        self.stopped_by = "interrupt"
+        return True
 
     @property
     def progress(self) -> Progress:
@@ -216,14 +229,9 @@ class Incumbent:
         self.iterations += 1
         progress = self.progress
         self.stopped_by = stopped_by(self.context.stop, progress)
-        try:
-            if progress.seconds + self.context.started - self._reported >= _SLICE_SECONDS:
-                self._reported = progress.seconds + self.context.started
-                self.context.report(progress)
-        except KeyboardInterrupt:
-            if self.solution is None:
-                raise
-            self.stopped_by = "interrupt"
+        if progress.seconds - self._reported >= _SLICE_SECONDS:
+            self._reported = progress.seconds
+            self.context.report(progress)
         return self.stopped_by is None
 
     def result(self) -> Result:

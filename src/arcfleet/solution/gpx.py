@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import html
 import re
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
-from xml.sax.saxutils import escape
 
 from arcfleet._files import check_writable, write_text_atomically
 from arcfleet.errors import FileError, FormatWarning, OptionError
@@ -141,4 +141,4 @@ def _place(point: Coordinate) -> str:
 
 
 def _text(text: str) -> str:
-    return escape(_NOT_XML.sub("\ufffd", text))
+    return html.escape(_NOT_XML.sub("\ufffd", text), quote=False)

@@ -38,7 +38,7 @@ def test_arcs_of_two_way_and_one_way_tasks() -> None:
     assert network.num_arcs == 4
     assert network.arc_task.tolist() == [-1, 0, 0, 1]
     assert network.arc_edge.tolist() == [-1, 0, 1, 4]
-    assert network.arc_twin.tolist() == [-1, 2, 1, -1]
+    assert network.arc_inverse.tolist() == [-1, 2, 1, -1]
     assert network.arc_service_cost.tolist() == [0, 4, 6, 9]
     assert network.arc_demand.tolist() == [0, 1, 1, 2]
     places = network.terminal_nodes[network.arc_start].tolist()

@@ -14,16 +14,15 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 from arcfleet.errors import OptionError
 from arcfleet.neural.checkpoint import find_model_type, sizes_of
+from arcfleet.neural.device import PRECISIONS, Precision
 from arcfleet.neural.model import DaamConfig
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from dataclasses import Field
 
-Precision = Literal["auto", "float32", "bfloat16"]
 LabelOrder = Literal["farthest", "as-labelled"]
 
-PRECISIONS: tuple[Precision, ...] = ("auto", "float32", "bfloat16")
 LABEL_ORDERS: tuple[LabelOrder, ...] = ("farthest", "as-labelled")
 
 #: Settings that have another name now, by their earlier one.

@@ -118,6 +118,21 @@ class Trained:
     seconds: float
     gaps: dict[str, Gaps]
 
+    @property
+    def interrupted(self) -> bool:
+        """Whether a signal stopped it."""
+        return not self.finished
+
+    def facts(self) -> dict[str, Any]:
+        """Return the outcome as JSON can hold it."""
+        return {
+            "model_file": str(self.model_file),
+            "finished": self.finished,
+            "steps": self.steps,
+            "seconds": round(self.seconds, 3),
+            "gaps": {name: gaps._asdict() for name, gaps in self.gaps.items()},
+        }
+
     def gap_lines(self) -> list[str]:
         """Return a line for every validation set."""
         return [

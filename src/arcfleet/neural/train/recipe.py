@@ -34,7 +34,7 @@ import json
 import re
 import time
 import tomllib
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -565,9 +565,9 @@ class RecipeConfig:
     device
         Device: auto, cpu, cuda, cuda:1.
     resume
-        True to go on with the recipe in `out`.
+        Resume the recipe in `out`.
     minutes
-        Minutes after which to stop; the next call with `resume` goes on.
+        Minutes after which to stop; `resume` continues.
     workers
         Number of processes that make the data sets.
     threads
@@ -576,10 +576,10 @@ class RecipeConfig:
         Tiny sizes everywhere, as a smoke test that takes seconds.
     """
 
-    out: Path
+    out: Path = field(metadata={"metavar": "FOLDER"})
     config: Path | None = None
-    folder: Path | None = None
-    maps: Path = Path()
+    folder: Path | None = field(default=None, metadata={"metavar": "FOLDER"})
+    maps: Path = field(default=Path(), metadata={"metavar": "FOLDER"})
     device: str = "auto"
     resume: bool = False
     minutes: float | None = None
@@ -666,6 +666,15 @@ class RecipeOutcome:
     def interrupted(self) -> bool:
         """Whether a signal stopped it."""
         return self.stopped_in is not None and not self.over_time
+
+    def facts(self) -> dict[str, Any]:
+        """Return the outcome as JSON can hold it."""
+        return {
+            "model_file": str(self.model_file),
+            "stages": self.stages,
+            "stopped_in": None if self.stopped_in is None else self.stopped_in.name,
+            "last": None if self.last is None else self.last.facts(),
+        }
 
     def text(self) -> str:
         """Return the outcome in words."""

@@ -23,6 +23,7 @@ from arcfleet.paper.baselines.shared import (
     changing_features,
     num_static,
 )
+from arcfleet.paper.model import table_1_features
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -181,7 +182,7 @@ class S2vDqn(Model):
             padded = not batch.is_full
         dtype = self.static.weight.dtype
         return PreparedGraph(
-            static=self.static(batch.features.to(dtype))[:, None],
+            static=self.static(table_1_features(batch).to(dtype))[:, None],
             incoming=batch.incoming().to(dtype)[:, None],
             real=batch.real[:, None] if padded else None,
             capacity=batch.capacity[:, None],

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from arcfleet.neural.batch import NUM_PLAIN
+from arcfleet.paper.model import NUM_TABLE_1
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -23,7 +23,7 @@ NUM_CAPACITY = 2
 
 def num_static(mds_dimensions: int) -> int:
     """Return the number of features that stay the same while a plan is built."""
-    return NUM_PLAIN + 2 * mds_dimensions
+    return NUM_TABLE_1 + 2 * mds_dimensions
 
 
 def changing_features(incoming: Tensor, state: State) -> Tensor:

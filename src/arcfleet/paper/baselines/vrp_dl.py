@@ -23,6 +23,7 @@ from arcfleet.paper.baselines.shared import (
     changing_features,
     num_static,
 )
+from arcfleet.paper.model import table_1_features
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -117,7 +118,7 @@ class Critic(nn.Module):
         chances
             Probability of each arc to be the first, (batch, arcs).
         """
-        seen = (chances[:, None] @ batch.features.to(chances))[:, 0]
+        seen = (chances[:, None] @ table_1_features(batch).to(chances))[:, 0]
         # The embedding is linear and the weights sum to 1.
         embedded = self.embed(seen)
         tasks = batch.num_tasks.to(chances)
@@ -178,7 +179,7 @@ class VrpDl(Model):
         if padded is None:
             padded = not batch.is_full
         dtype = self.static.weight.dtype
-        static = self.static(batch.features.to(dtype))[:, None]  # (batch, 1, arcs, width)
+        static = self.static(table_1_features(batch).to(dtype))[:, None]
         return PreparedElements(
             static=static,
             glimpsed=self.glimpse_static(static),
