@@ -26,7 +26,11 @@ if TYPE_CHECKING:
 
 INSTANCES = ("egl/egl-s4-A.dat", "hefei/Hefei-10.txt")
 #: Iterations of a turn on the first and the second instance: about 0.1 s each.
-TURNS = {"ruin-recreate": (60_000, 20_000), "maens": (600, 9)}
+TURNS = {
+    "ruin-recreate": (60_000, 20_000),
+    "maens": (600, 9),
+    "path-scanning": (4_000, 500),
+}
 SEED = 1
 
 
@@ -40,17 +44,30 @@ def load_extension(path: Path) -> None:
     spec.loader.exec_module(module)
 
 
-def make_engine(name: str, instance: str) -> _core.Maens | _core.RuinRecreate:
+def make_engine(
+    name: str, instance: str
+) -> _core.Maens | _core.PathScanning | _core.RuinRecreate:
     """Return an engine of the extension that was loaded."""
     import numpy as np
 
     from arcfleet import _core, read
     from arcfleet.network import Network
     from arcfleet.search.maens import MaensSettings
+    from arcfleet.search.path_scanning import PATH_SCANNING_VARIANTS
     from arcfleet.search.ruin_recreate import RuinRecreateSettings
-    from benchmarks.machine import shared_dir
+    from benchmarks import shared_dir
 
     network = Network(read(shared_dir() / "carplib" / instance))
+    if name == "path-scanning":
+        variant = PATH_SCANNING_VARIANTS["ps-efficiency"]
+        return _core.PathScanning(
+            network.core,
+            variant.choice,
+            variant.trigger,
+            variant.filter,
+            variant.alpha,
+            SEED,
+        )
     none = np.zeros(0, dtype=np.int32)
     common: dict[str, Any] = {"seed": SEED, "arcs": none, "route_starts": none}
     if name == "maens":
@@ -143,7 +160,7 @@ def main() -> None:
     parser.add_argument("--old", type=Path, required=True, help="build to compare with")
     parser.add_argument("--new", type=Path, required=True, help="build to measure")
     parser.add_argument("--turns", type=int, default=100, help="turns of each build")
-    parser.add_argument("--engine", choices=TURNS, help="default: both")
+    parser.add_argument("--engine", choices=TURNS, help="default: all")
     options = parser.parse_args()
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})

@@ -13,7 +13,7 @@ from pathlib import Path
 from arcfleet import Stop, read, solve
 from arcfleet.report.html_map import write_html
 from arcfleet.report.tables import table
-from benchmarks.machine import ROOT, describe, run_and_exit, shared_dir
+from benchmarks import ROOT, describe, run_and_exit, shared_dir
 from tests.report.browser import Browser
 
 # Moves the map a little on every frame; gives the milliseconds between frames, sorted.

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from arcfleet import METHODS, check, read, solve
 from arcfleet.report.tables import table
 from arcfleet.search import Stop
-from benchmarks.machine import describe, run_and_exit, shared_dir
+from benchmarks import describe, run_and_exit, shared_dir
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -46,7 +46,7 @@ class Run:
         return next((s for s, gap in self.history if gap <= self.reference_gap), None)
 
     def gap_after(self, seconds: float) -> float:
-        """Give the gap had the run been stopped then; infinite before its first plan."""
+        """Return the gap had the run been stopped then; infinite before its first plan."""
         return min((gap for s, gap in self.history if s <= seconds), default=math.inf)
 
 
@@ -116,7 +116,7 @@ def line(name: str, runs: list[Run]) -> tuple[object, ...]:
 
 
 def mean(values: Iterable[float]) -> float | None:
-    """Give the mean of some numbers, None of none."""
+    """Return the mean of some numbers, None of none."""
     numbers = list(values)
     return statistics.mean(numbers) if numbers else None
 
@@ -133,7 +133,7 @@ def ratio(theirs: float | None, ours: float | None) -> tuple[str, str]:
 
 
 def seconds_to_mean_gap(runs: list[Run]) -> float | None:
-    """Give the mean seconds of runs cut where their mean gap is down to the reference's.
+    """Return the mean seconds of runs cut where their mean gap is down to the reference's.
 
     All are cut after the same time, the least that suffices; None where none does.
     """
@@ -150,7 +150,7 @@ def seconds_to_mean_gap(runs: list[Run]) -> float | None:
 
 
 def seconds_to_reference(runs: list[Run], count_misses: bool) -> float:
-    """Give the mean seconds to the reference's cost on an instance that some reached."""
+    """Return the mean seconds to the reference's cost on an instance that some reached."""
     found = [x.seconds_to_reference for x in runs if x.seconds_to_reference is not None]
     lost = sum(run.seconds for run in runs if run.seconds_to_reference is None)
     return (sum(found) + (lost if count_misses else 0.0)) / len(found)

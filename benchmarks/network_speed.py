@@ -12,7 +12,7 @@ from scipy.sparse.csgraph import dijkstra
 
 from arcfleet import _core, read
 from arcfleet.report.tables import table
-from benchmarks.machine import describe, shared_dir
+from benchmarks import describe, shared_dir
 
 if TYPE_CHECKING:
     from collections.abc import Callable

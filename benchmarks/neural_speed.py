@@ -27,7 +27,7 @@ from arcfleet.neural.model import AttentionModel, Daam, DaamConfig
 from arcfleet.neural.plans import as_decoded, split_plans
 from arcfleet.paper.strategies import paper_beams
 from arcfleet.report.tables import table
-from benchmarks.machine import describe, run_and_exit
+from benchmarks import describe, run_and_exit
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -72,7 +72,7 @@ def introduce(device: torch.device, *, compiled: bool) -> float:
 
 
 def seconds(call: Callable[[], object], device: torch.device, rounds: int) -> float:
-    """Give the median time of a call, after one that warms up."""
+    """Return the median time of a call, after one that warms up."""
     call()
     times = []
     for _ in range(rounds):
@@ -127,7 +127,7 @@ def chosen_model(options: argparse.Namespace, device: torch.device) -> Attention
 def measure(
     scale: int, size: int, batch: ArcBatch, options: argparse.Namespace, rate: float
 ) -> tuple[str, ...]:
-    """Give one row of the table."""
+    """Return one row of the table."""
     device = batch.real.device
     model = chosen_model(options, device)
     policy = FastPolicy(decoding_model(model), compiled=options.compile)

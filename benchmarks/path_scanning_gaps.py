@@ -11,7 +11,7 @@ import statistics
 
 from arcfleet import METHODS, Stop, check, read, solve
 from arcfleet.report.tables import table
-from benchmarks.machine import describe, run_and_exit, shared_dir
+from benchmarks import describe, run_and_exit, shared_dir
 
 SETS = ("gdb", "kshs", "val", "egl", "egl-large", "C", "D", "E", "F")
 SEEDS = {"ps": 200}

@@ -7,7 +7,7 @@ import time
 
 from arcfleet import METHODS, Stop, read, solve
 from arcfleet.report.tables import table
-from benchmarks.machine import describe, shared_dir
+from benchmarks import describe, shared_dir
 
 # egl-s4-A has 190 tasks; E09 stands for a 100-task instance (103 tasks).
 INSTANCES = ("egl/egl-s4-A.dat", "E/E09.dat")

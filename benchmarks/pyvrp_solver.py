@@ -66,7 +66,7 @@ class NodeRouting:
 
 
 def to_node_routing(network: Network) -> NodeRouting:
-    """Give the node-routing problem of an instance.
+    """Return the node-routing problem of an instance.
 
     Raises
     ------
@@ -105,7 +105,7 @@ def to_node_routing(network: Network) -> NodeRouting:
 
 
 def pyvrp_name() -> str:
-    """Give PyVRP's name with its version, or raise OptionError where it is missing."""
+    """Return PyVRP's name with its version, or raise OptionError where it is missing."""
     if find_spec("pyvrp") is None:
         raise OptionError(
             "the side-by-side run needs pyvrp, which is not installed: pip install "

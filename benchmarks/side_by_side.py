@@ -15,11 +15,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from arcfleet import check, read, solve
-from arcfleet.bench.run import Run, run_of, runs_left
-from arcfleet.bench.store import Record, RecordFile, commit, gap_percent, machine
+from arcfleet.bench.machine import commit, machine
+from arcfleet.bench.run import Run, latest, open_runs, record_of, run_of, runs_left
 from arcfleet.bench.suite import read_suite
 from arcfleet.cli.options import positive_number, seconds
-from arcfleet.cli.progress import benchmark_bar
 from arcfleet.errors import ArcfleetError, SolutionError
 from arcfleet.paper.report import make_folder, write_report
 from arcfleet.search import Stop
@@ -29,6 +28,7 @@ from benchmarks.side_by_side_report import OURS, read_reference_runs, side_by_si
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from arcfleet.bench.run import Record
     from arcfleet.bench.suite import SuiteInstance
     from arcfleet.instance import Instance
     from arcfleet.search import Result
@@ -50,11 +50,11 @@ def plan_pairs(
     Parameters
     ----------
     sources
-        The instances.
+        Instances.
     time_limits
-        Seconds of a run; the short ones come first.
+        Time limits of a run in seconds; the short ones come first.
     seeds
-        How many, from 0.
+        Number of seeds, from 0.
     other
         Name of the solver beside ours, with its version.
     stop_at_reference
@@ -74,51 +74,32 @@ def plan_pairs(
 
 
 def make_run(run: Run, here: tuple[str, str]) -> Record:
-    """Solve and judge; whatever a user can mend becomes a record with an error.
+    """Solve and verify; whatever a user can mend becomes a record with an error.
 
     Parameters
     ----------
     run
-        Which solver, on what.
+        Run to make.
     here
-        The machine and the commit.
+        Machine and commit.
 
     Raises
     ------
     KeyboardInterrupt
         If Ctrl-C cut the search short: such a run is not recorded.
     """
-    key, reference = run.key, run.source.reference
     try:
         result = _solve(run)
     except ArcfleetError as error:
-        return Record(
-            key=key,
-            machine=here[0],
-            commit=here[1],
-            reference=reference,
-            error=str(error),
-        )
+        return record_of(run, here, error=str(error))
     if result.stopped_by == "interrupt":
         raise KeyboardInterrupt
     # The history is left out: it would make the file ten times as long.
-    return Record(
-        key=key,
-        machine=here[0],
-        commit=here[1],
-        reference=reference,
-        cost=result.cost,
-        gap_percent=gap_percent(result.cost, reference),
-        seconds=result.seconds,
-        seconds_to_best=result.history[-1].seconds if result.history else 0.0,
-        iterations=result.iterations,
-        routes=result.solution.num_routes,
-        stopped_by=result.stopped_by,
-    )
+    return record_of(run, here, result, history=False)
 
 
 def _solve(run: Run) -> Result:
-    """Give a result that the checker approves of, or raise ArcfleetError."""
+    """Return a result that the checker approves of, or raise ArcfleetError."""
     key, source = run.key, run.source
     instance = _read(source.path)
     at_reference = key.stop_at_reference and source.proven
@@ -193,29 +174,25 @@ def _run(options: argparse.Namespace) -> int:
         stop_at_reference=options.stop_at_reference,
     )
     make_folder(options.out)
-    file = RecordFile(options.out / RUNS)
-    try:
-        left = runs_left(runs, file)
+    with open_runs(options.out / RUNS) as store:
+        left = runs_left(runs, store)
         here = (machine(), commit())
-        with benchmark_bar(left, kept=len(runs) - len(left), hidden=False) as show:
-            for run in left:
-                record = make_run(run, here)
-                file.add(record)
-                if show is not None:
-                    show(record)
-    finally:
-        file.close()
+        for number, run in enumerate(left, start=1):
+            store.add(make_run(run, here))
+            if sys.stderr.isatty():
+                print(f"\r{number} of {len(left)} runs", end="", file=sys.stderr)
+        records = latest(store.records)
     # Runs of earlier commands, too, where they end by the same rule.
     finished = [
         record
-        for record in file.finished()
-        if record.key.stop_at_reference == options.stop_at_reference
+        for record in records.values()
+        if record.error is None and record.stop_at_reference == options.stop_at_reference
     ]
     report = side_by_side_report(finished, read_reference_runs())
     write_report(report, options.out, figures=False)
     print(report.text())
     print(f"\n{report.caption}")
-    failed = [file.records[run.key] for run in runs]
+    failed = [records[run.key] for run in runs]
     failed = [record for record in failed if record.error is not None]
     for record in failed:
         key = record.key

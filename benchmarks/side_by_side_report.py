@@ -9,15 +9,15 @@ from statistics import fmean
 from typing import TYPE_CHECKING
 
 from arcfleet._files import read_text
-from arcfleet.bench.store import gap_percent
+from arcfleet.bench.run import gap_percent
 from arcfleet.bench.summary import summarise
 from arcfleet.paper.report import Report, Section
-from benchmarks.machine import shared_dir
+from benchmarks import shared_dir
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from arcfleet.bench.store import Record
+    from arcfleet.bench.run import Record
     from arcfleet.bench.summary import SummaryRow
 
 OURS = "ruin-recreate"
@@ -63,7 +63,7 @@ def read_reference_runs() -> list[ReferenceRun]:
 def side_by_side_report(
     records: Sequence[Record], reference_runs: Iterable[ReferenceRun]
 ) -> Report:
-    """Give both tables with where they come from.
+    """Return both tables with where they come from.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ def side_by_side_report(
     reference_runs
         Those of other programs; instances that have no records are left out.
     """
-    sets = list(dict.fromkeys(record.key.set_name for record in records))
+    sets = list(dict.fromkeys(record.set_name for record in records))
     rows = sorted(_rows(records), key=lambda row: sets.index(row.set_name))
     measured = Section(
         "Run here, by turns",
@@ -103,10 +103,9 @@ def better_equal_worse(
     """
     costs: dict[tuple[str, int], dict[str, int]] = defaultdict(dict)
     for record in records:
-        key = record.key
-        if (key.set_name, key.time_limit) == (set_name, time_limit):
+        if (record.set_name, record.time_limit) == (set_name, time_limit):
             assert record.cost is not None
-            costs[key.instance, key.seed][key.method] = record.cost
+            costs[record.instance, record.seed][record.method] = record.cost
     differences: dict[str, int] = defaultdict(int)
     for (instance, _), by_method in costs.items():
         if method in by_method and OURS in by_method:
@@ -131,7 +130,7 @@ def _measured_line(row: SummaryRow, records: Sequence[Record]) -> list[str | Non
         row.set_name,
         f"{row.time_limit:g}",
         row.method,
-        str(len({x.key.instance for x in group})),
+        str(len({x.instance for x in group})),
         str(row.runs),
         _percent(row.gap_percent),
         f"{reached} of {len(known)}",
@@ -143,7 +142,7 @@ def _measured_line(row: SummaryRow, records: Sequence[Record]) -> list[str | Non
 def _published_lines(
     sets: list[str], records: Sequence[Record], reference_runs: Iterable[ReferenceRun]
 ) -> Iterable[list[str | None]]:
-    references = {(x.key.set_name, x.key.instance): x.reference for x in records}
+    references = {(x.set_name, x.instance): x.reference for x in records}
     groups: dict[tuple[str, str], list[ReferenceRun]] = defaultdict(list)
     for run in reference_runs:
         if references.get((run.set_name, run.instance)) is not None:
@@ -155,7 +154,7 @@ def _published_lines(
         same = [
             record
             for record in records
-            if record.key.set_name == set_name and record.key.instance in names
+            if record.set_name == set_name and record.instance in names
         ]
         for row in _rows(same):
             yield [
@@ -171,12 +170,12 @@ def _published_lines(
 
 
 def _rows(records: Sequence[Record]) -> list[SummaryRow]:
-    """Give the short limits first, and ours before the others."""
+    """Return the short limits first, and ours before the others."""
     return sorted(summarise(records), key=lambda row: (row.time_limit, row.method != OURS))
 
 
 def _group(record: Record) -> tuple[str, float, str]:
-    return record.key.set_name, record.key.time_limit, record.key.method
+    return record.set_name, record.time_limit, record.method
 
 
 def _percent(gap: float | None) -> str | None:

@@ -11,7 +11,7 @@ from arcfleet import read
 from arcfleet.network import Network
 from arcfleet.report.tables import table
 from arcfleet.search.split import split_orders
-from benchmarks.machine import describe, shared_dir
+from benchmarks import describe, shared_dir
 
 ORDERS = 20_000
 ROUNDS = 5

@@ -20,7 +20,7 @@ from arcfleet.streets.simplify import (
     merge_chains,
     merge_close_junctions,
 )
-from benchmarks.machine import describe, run_and_exit, shared_dir
+from benchmarks import describe, run_and_exit, shared_dir
 
 if TYPE_CHECKING:
     from collections.abc import Callable

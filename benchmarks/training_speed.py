@@ -28,7 +28,7 @@ from arcfleet.neural.train.pretrain import PretrainTrainer, plans_of_step
 from arcfleet.neural.train.run import RunFolder
 from arcfleet.neural.train.steps import imitation_loss
 from arcfleet.report.tables import table
-from benchmarks.machine import run_and_exit
+from benchmarks import run_and_exit
 from benchmarks.neural_speed import introduce, multiply_adds, seconds
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def copy_rate(device: torch.device) -> float:
 def measure(
     labelled: LabelledSet, config: PretrainConfig, rates: tuple[float, float], steps: int
 ) -> tuple[str, ...]:
-    """Give one row of the table."""
+    """Return one row of the table."""
     device, arcs = labelled.batch.real.device, labelled.batch.num_arcs
     torch.manual_seed(0)
     model = Daam(config.model).to(device)

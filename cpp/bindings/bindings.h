@@ -5,7 +5,9 @@
 #include <nanobind/ndarray.h>
 
 #include <cstdint>
+#include <map>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace arcfleet {
@@ -37,10 +39,20 @@ OutMatrix<T> to_matrix(std::vector<T> &&values, size_t rows, size_t columns) {
     return OutMatrix<T>(kept->data(), {rows, columns}, owner_of(kept));
 }
 
+// First of all, since the engines take a Network.
 void bind_network(nb::module_ &module);
-void bind_maens(nb::module_ &module);
-void bind_path_scanning(nb::module_ &module);
-void bind_ruin_recreate(nb::module_ &module);
-void bind_split(nb::module_ &module);
+
+// Adds to the module what a file of this folder binds, by a line at its end:
+// `static const Binding binding{"name", bind_name};`. No other file needs to know.
+struct Binding {
+    using Function = void (*)(nb::module_ &);
+
+    Binding(const char *name, Function bind) { all()[name] = bind; }
+    // By name, so that the stub does not depend on the order of linking.
+    static std::map<std::string, Function> &all() {
+        static std::map<std::string, Function> bindings;
+        return bindings;
+    }
+};
 
 } // namespace arcfleet

@@ -4,7 +4,7 @@
 
 namespace arcfleet {
 
-void bind_maens(nb::module_ &module) {
+static void bind_maens(nb::module_ &module) {
     nb::class_<Maens> engine(module, "Maens",
                              "Memetic algorithm with extended neighbourhood search.");
     engine.def(
@@ -27,5 +27,7 @@ void bind_maens(nb::module_ &module) {
         nb::arg("arcs"), nb::arg("route_starts"), nb::keep_alive<1, 2>());
     bind_engine(engine);
 }
+
+static const Binding binding{"maens", bind_maens};
 
 } // namespace arcfleet

@@ -4,7 +4,7 @@
 
 namespace arcfleet {
 
-void bind_path_scanning(nb::module_ &module) {
+static void bind_path_scanning(nb::module_ &module) {
     nb::enum_<Choice>(module, "Choice")
         .value("rules", Choice::rules)
         .value("random_rule", Choice::random_rule)
@@ -30,5 +30,7 @@ void bind_path_scanning(nb::module_ &module) {
         nb::arg("alpha"), nb::arg("seed"), nb::keep_alive<1, 2>());
     bind_engine(engine);
 }
+
+static const Binding binding{"path_scanning", bind_path_scanning};
 
 } // namespace arcfleet

@@ -4,7 +4,7 @@
 
 namespace arcfleet {
 
-void bind_ruin_recreate(nb::module_ &module) {
+static void bind_ruin_recreate(nb::module_ &module) {
     nb::class_<RuinRecreate> engine(module, "RuinRecreate",
                                     "Ruin and recreate, several chains side by side.");
     engine.def(
@@ -32,5 +32,7 @@ void bind_ruin_recreate(nb::module_ &module) {
         nb::arg("arcs"), nb::arg("route_starts"), nb::keep_alive<1, 2>());
     bind_engine(engine);
 }
+
+static const Binding binding{"ruin_recreate", bind_ruin_recreate};
 
 } // namespace arcfleet

@@ -41,7 +41,7 @@ void expect(bool holds, const char *message) {
 
 } // namespace
 
-void bind_split(nb::module_ &module) {
+static void bind_split(nb::module_ &module) {
     module.def(
         "split_many",
         [](const std::vector<const Network *> &networks,
@@ -134,5 +134,7 @@ void bind_split(nb::module_ &module) {
         nb::arg("route_cost"), nb::arg("fleet_limit"), nb::arg("threads"),
         "Cuts orders of services, given by their costs, into routes at least cost.");
 }
+
+static const Binding binding{"split", bind_split};
 
 } // namespace arcfleet

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "network/network.h"
+#include "search/rules.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -96,6 +97,7 @@ struct LabelledRoute {
 
     int32_t num_tasks() const { return static_cast<int32_t>(visits.size()) - 2; }
     bool empty() const { return visits.size() == 2; }
+    RouteTotals totals() const { return {load, cost}; }
 
     void clear() {
         visits.resize(2);

@@ -75,7 +75,7 @@ bool PathScanner::nothing_fits() {
     while (served_[idx(t_.tasks_by_demand[smallest_])]) {
         ++smallest_;
     }
-    return !fits(t_.demand[idx(t_.tasks_by_demand[smallest_])]);
+    return !rules_.fits(int64_t{load_} + t_.demand[idx(t_.tasks_by_demand[smallest_])]);
 }
 
 double PathScanner::mean_demand_near() const {
@@ -107,34 +107,52 @@ bool PathScanner::triggers() const {
            remaining <= settings_.alpha * mean_demand_near();
 }
 
-// All arcs that fit, at the smallest distance at which there is one. Places are walked
-// from near to far, so the walk ends soon after the first find.
-void PathScanner::collect_nearest() {
+// All arcs that fit and pass, at the smallest distance at which there is one. Places
+// are walked from near to far, so the walk ends soon after the first find. What the
+// loop reads is held in locals: members would be read again after each write.
+template <typename Passes>
+void PathScanner::collect(int64_t farthest, const Passes &passes) {
     ties_.clear();
     const uint16_t *nearest = t_.nearest.data() + idx(place_) * idx(t_.num_starts);
-    for (int32_t i = 0; i < t_.num_starts; ++i) {
-        const int32_t place = nearest[i];
-        if (open_[idx(place)] == 0) {
+    const uint16_t *const end = nearest + t_.num_starts;
+    const int32_t *const row = row_;
+    const int32_t *const open = open_.data();
+    const int32_t *const arcs_at = t_.arcs_at.data();
+    const ArcHere *const arcs = t_.arcs.data();
+    const uint8_t *const served = served_.data();
+    const RouteSlack slack = rules_.slack(load_);
+    const int64_t travelled = travelled_;
+    int64_t most = farthest; // falls to the distance of the first find
+    for (; nearest < end; ++nearest) {
+        const size_t place = *nearest;
+        if (open[place] == 0) {
             continue;
         }
-        const int32_t reach = row_[place];
-        if (!ties_.empty() && reach > reach_) {
-            return;
+        const int32_t reach = row[place];
+        if (reach > most) {
+            break;
         }
-        for (int32_t k = t_.arcs_at[idx(place)]; k < t_.arcs_at[idx(place) + 1]; ++k) {
-            const ArcHere &arc = t_.arcs[idx(k)];
-            if (!served_[idx(arc.task)] && fits(arc.demand)) {
+        for (int32_t k = arcs_at[place]; k < arcs_at[place + 1]; ++k) {
+            const ArcHere &arc = arcs[k];
+            // Of the route if it serves the arc and ends.
+            const int64_t cost = travelled + reach + arc.service_cost + arc.home;
+            if (!served[arc.task] && slack.takes(arc.demand, cost) &&
+                passes(arc, reach)) {
                 ties_.push_back(&arc);
-                reach_ = reach;
+                most = reach;
             }
         }
     }
+    reach_ = static_cast<int32_t>(most);
+}
+
+void PathScanner::collect_nearest() {
+    collect(INT64_MAX, [](const ArcHere &, int32_t) { return true; });
 }
 
 // The same among the arcs that pass the filter. Both filters bound the distance from
 // above, which ends the walk early.
 template <Filter filter> void PathScanner::collect_nearest_filtered() {
-    ties_.clear();
     const int64_t home = row_[0];
     const double load = load_;
     // What the route costs if it ends here.
@@ -160,24 +178,7 @@ template <Filter filter> void PathScanner::collect_nearest_filtered() {
                        ? home + static_cast<int64_t>(gain / load) - t_.smallest_cost
                        : int64_t{kMaxDistance};
     }
-    const uint16_t *nearest = t_.nearest.data() + idx(place_) * idx(t_.num_starts);
-    for (int32_t i = 0; i < t_.num_starts; ++i) {
-        const int32_t place = nearest[i];
-        if (open_[idx(place)] == 0) {
-            continue;
-        }
-        const int32_t reach = row_[place];
-        if (reach > farthest || (!ties_.empty() && reach > reach_)) {
-            return;
-        }
-        for (int32_t k = t_.arcs_at[idx(place)]; k < t_.arcs_at[idx(place) + 1]; ++k) {
-            const ArcHere &arc = t_.arcs[idx(k)];
-            if (!served_[idx(arc.task)] && fits(arc.demand) && passes(arc, reach)) {
-                ties_.push_back(&arc);
-                reach_ = reach;
-            }
-        }
-    }
+    collect(farthest, passes);
 }
 
 const PathScanner::ArcHere &PathScanner::draw(Random &random) {

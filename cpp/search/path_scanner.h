@@ -94,10 +94,10 @@ class PathScanner {
     void start_route();
     void serve(const ArcHere &arc);
     void close_route();
-    bool fits(int32_t demand) const { return rules_.fits(int64_t{load_} + demand); }
     bool nothing_fits();
     bool triggers() const;
     double mean_demand_near() const;
+    template <typename Passes> void collect(int64_t farthest, const Passes &passes);
     void collect_nearest();
     template <Filter filter> void collect_nearest_filtered();
     void drop_from_list(int32_t arc);

@@ -11,6 +11,23 @@
 
 namespace arcfleet {
 
+// What the rules are asked about.
+struct RouteTotals {
+    int64_t load;
+    int64_t cost; // service and driving, from depot to depot
+};
+
+// What a route may still take on: asked in the inner loops, where a route is the same
+// for many candidates.
+struct RouteSlack {
+    int32_t load;
+
+    // Whether so much more load keeps the rules, in a route that then costs so much.
+    bool takes(int32_t more_load, int64_t /*route_cost*/) const {
+        return more_load <= load;
+    }
+};
+
 class RouteRules {
   public:
     // `fleet_limit` 0 means any number of routes.
@@ -22,7 +39,13 @@ class RouteRules {
         : RouteRules(network.vehicle().capacity, network.vehicle().route_cost,
                      network.vehicle().fleet_limit) {}
 
-    // One route.
+    // One route as a whole: by how much it breaks the rules, and what it may take on.
+    int64_t excess(const RouteTotals &route) const { return excess(route.load); }
+    RouteSlack slack(int32_t load) const { return {capacity_ - load}; }
+    // Of a route, service and driving apart.
+    int64_t route_cost() const { return route_cost_; }
+
+    // Its load.
     int64_t capacity() const { return capacity_; }
     bool fits(int64_t load) const { return load <= capacity_; }
     // Load above capacity; 0 where the load fits.
@@ -34,8 +57,6 @@ class RouteRules {
         return capacity_ - load;
     }
     bool under_half_full(int64_t load) const { return 2 * load < capacity_; }
-    // Of a route, service and driving apart.
-    int64_t route_cost() const { return route_cost_; }
 
     // All routes of a plan.
     int64_t max_routes() const { return max_routes_; }

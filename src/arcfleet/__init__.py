@@ -8,6 +8,7 @@
 >>> arcfleet.write_html(instance, result.solution, "plan.html")  # doctest: +SKIP
 """
 
+from arcfleet._version import __version__ as __version__
 from arcfleet.batch import BatchProgress, Failure, solve_many
 from arcfleet.errors import (
     ArcfleetError,
@@ -43,8 +44,6 @@ from arcfleet.streets import Street, StreetMap
 from arcfleet.streets.area import Box, Circle, Polygons
 from arcfleet.streets.files import read_map
 from arcfleet.streets.scene import SceneRules, make_scene
-
-__version__ = "0.1.0"
 
 __all__ = [
     "METHODS",

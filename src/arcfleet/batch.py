@@ -88,15 +88,13 @@ def solve_many(
 
     An instance that cannot be read or solved becomes a Failure and the others go on. The
     number of workers changes no plan, as far as the stop rule does not depend on the
-    clock. Ctrl-C ends the running searches, which keep their best plan so far, as do those
-    of `hybrid` that have only their learned plan; instances not yet begun give a Failure.
-    Workers are spawned processes: with more than one, a script must guard its calls by
-    `if __name__ == "__main__":`.
+    clock. Ctrl-C ends the running searches, which keep their best plan so far; instances
+    not yet begun give a Failure. Workers are spawned processes: with more than one, a
+    script must guard its calls by `if __name__ == "__main__":`.
 
     A learned method solves instances of similar size in batches, in the calling process.
     The seconds of a Result, and of the stop rule, are then those of its batch, and
-    `daam-sample` draws by the seed of the batch's first instance. Of `hybrid` only the
-    search goes over the workers; each instance has its share of the batch's time.
+    `daam-sample` samples by the seed of the batch's first instance.
 
     Parameters
     ----------

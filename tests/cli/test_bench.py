@@ -41,7 +41,8 @@ def suite(tmp_path: Path) -> Path:
 
 
 def lines(path: Path) -> list[dict[str, object]]:
-    return [json.loads(line) for line in path.read_text().splitlines()]
+    _, *records = (json.loads(line) for line in path.read_text().splitlines())
+    return records
 
 
 def test_bench_runs_resumes_and_draws(suite: Path, tmp_path: Path) -> None:
@@ -66,7 +67,8 @@ def test_bench_runs_resumes_and_draws(suite: Path, tmp_path: Path) -> None:
         ("village", "ruin-recreate", 2),
         ("village", "ps", 2),
     ]
-    gaps = [r["gap_percent"] for r in runs if (r["set"], r["method"]) == ("hand", "ps")]
+    hand = [r for r in runs if (r["set_name"], r["method"]) == ("hand", "ps")]
+    gaps = [r["gap_percent"] for r in hand]
     assert rows[1]["gap_percent"] == pytest.approx(sum(gaps) / 4)  # type: ignore[arg-type]
 
     data = out.read_bytes()
@@ -162,7 +164,7 @@ def test_interrupt_keeps_the_runs_and_says_how_to_go_on(
         text=True,
         start_new_session=True,
     )
-    while not (out.exists() and out.read_bytes().count(b"\n") == 3):
+    while not (out.exists() and out.read_bytes().count(b"\n") == 4):
         time.sleep(0.05)
     time.sleep(0.2)
     sent = time.perf_counter()

@@ -31,6 +31,22 @@ class Sizes:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Tiny:
+    """Sizes of an even smaller model.
+
+    Parameters
+    ----------
+    layers
+        Number of layers.
+    norm
+        Name of the norm.
+    """
+
+    layers: int = 3
+    norm: str = "rms"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Small:
     """Sizes of a smaller model.
 
@@ -40,10 +56,13 @@ class Small:
         Number of layers.
     heads
         Number of heads.
+    tiny
+        Sizes of an even smaller model.
     """
 
     depth: int = 9
     heads: int = 8
+    tiny: Tiny = field(default_factory=lambda: Tiny(layers=5))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +111,7 @@ class Training(Common):
     data: tuple[Path, ...]
     out: Path | None = None
     model: Sizes = field(default_factory=Sizes)
-    small: Small = field(default_factory=lambda: Small(depth=2))
+    small: Small = field(default_factory=lambda: Small(depth=2, tiny=Tiny(layers=6)))
     rate: float = 7e-4
     decay: float = field(default=0.5, metadata={"help": "EMA decay", "metavar": "D"})
     order: Literal["near", "far"] = "far"
@@ -135,8 +154,8 @@ def test_options_of_every_type() -> None:
 
 
 def test_defaults_of_a_part_are_those_of_the_whole() -> None:
-    made = config_from(options("--data", "a", "--heads", 4), Training)
-    assert made.small == Small(depth=2, heads=4)
+    made = config_from(options("--data", "a", "--heads", 4, "--norm", "no"), Training)
+    assert made.small == Small(depth=2, heads=4, tiny=Tiny(layers=6, norm="no"))
 
 
 def test_what_was_not_given_is_not_there() -> None:
@@ -158,7 +177,8 @@ def test_options_over_the_file_over_the_usual(tmp_path: Path) -> None:
     # The names of all settings differ, so that tables may be left out.
     file.write_text('width = 8\ndata = ["a"]\n[small]\nheads = 3\n')
     made = config_from(options("--config", file), Training)
-    assert (made.model, made.small) == (Sizes(width=8), Small(depth=2, heads=3))
+    assert made.model == Sizes(width=8)
+    assert made.small == Small(depth=2, heads=3, tiny=Tiny(layers=6))
 
 
 @pytest.mark.parametrize(
@@ -229,6 +249,7 @@ def test_help_is_the_first_sentence_and_the_default_of_the_dataclass() -> None:
         "--compile, --no-compile whether to use torch.compile at 100 %",
         "model: --width N width of the embeddings (default: 128)",
         "small: --depth N number of layers (default: 2)",
+        "tiny: --layers N number of layers (default: 6)",
     ):
         assert wanted in text, wanted
     assert "--hidden" not in text

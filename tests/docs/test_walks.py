@@ -50,3 +50,22 @@ def test_functions_of_earlier_parts_are_not_listed_again() -> None:
     first = first_calls(work)
     assert "arcfleet.instance.files.read" in counts(first)
     assert counts(first_calls(work, [first])) == {}
+
+
+def test_from_a_data_set_to_a_learned_plan_the_stages_come_in_order() -> None:
+    stages = [
+        "arcfleet.datasets.make.make_dataset",
+        "arcfleet.datasets.label.label_dataset",
+        "arcfleet.search.ruin_recreate.ruin_recreate",
+        "arcfleet.neural.train.pretrain.pretrain",
+        "arcfleet.neural.batch.batch_from_arrays",
+        "arcfleet.neural.train.steps.imitation_loss",
+        "arcfleet.neural.checkpoint.save_model",
+        "arcfleet.methods.solve",
+        "arcfleet.neural.checkpoint.load_model",
+        "arcfleet.neural.decoding.sample",
+    ]
+    found = [
+        name for part in walk_pages.walk_of_a_data_set().values() for name in counts(part)
+    ]
+    assert [name for name in found if name in stages] == stages

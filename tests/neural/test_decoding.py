@@ -28,8 +28,8 @@ from arcfleet.neural.env import State, action_mask, finished, reset, step
 from arcfleet.neural.model import Daam, DaamConfig
 from arcfleet.neural.plans import as_decoded
 from tests.neural.batches import MDS, network_batch, random_batch, ring, toy_model
-from tests.neural.judge import judge
 from tests.neural.test_daam import SMALL, exact, make_model
+from tests.neural.verify import verify
 from tests.strategies import connected_instances
 
 if TYPE_CHECKING:
@@ -236,7 +236,7 @@ def test_where_starts_are_too_few_some_are_drawn_twice() -> None:
     starts = drawn.arcs[:, :, 0].tolist()
     assert len(set(starts[0])) == int((batch.demand[0] > 0).sum())
     assert len(set(starts[1])) == 8
-    judge(networks, as_decoded(batch, drawn))
+    verify(networks, as_decoded(batch, drawn))
 
 
 def test_distinct_starts_want_empty_plans() -> None:

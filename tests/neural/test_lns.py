@@ -27,7 +27,7 @@ from arcfleet.neural.plans import (
 )
 from arcfleet.neural.sampling import sample_plans
 from tests.neural.batches import MDS, network_batch, ring, toy_model
-from tests.neural.judge import judge
+from tests.neural.verify import verify
 from tests.strategies import connected_instances
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def test_repaired_plans_are_valid_and_never_cost_more(
     options: dict[str, Any] = {"group_tasks": group_tasks, "own_unit": own_unit}
     after = repaired(toy_model(2), batch, before, samples, seeds, **options)
     assert after.costs.shape == (len(batch), samples)
-    judge(networks, after)
+    verify(networks, after)
     along = np.concatenate([before.costs, after.costs], axis=1)
     assert (along != NO_PLAN).all()
     assert (np.diff(along, axis=1) <= 0).all()
@@ -103,7 +103,7 @@ def test_groups_get_better_side_by_side() -> None:
     rollout = Rollout(arcs, torch.zeros(1, 1))
     before = split_plans(batch, rollout, choose_directions=False)
     after = repaired(toy_model(3), batch, before, 64, seeds_of(1), group_tasks=6)
-    judge(networks, after)
+    verify(networks, after)
     assert after.costs[0, -1] < before.costs[0, 0]
     # More than one group has changed: no single one explains all services that moved.
     groups = group_routes(
@@ -150,7 +150,7 @@ def test_a_group_may_not_have_more_routes_than_it_had(asked: list[Asked]) -> Non
     batch = network_batch(networks)
     before = in_order(batch)
     assert before.starts_route.sum(2).tolist() == [[3], [3]]
-    judge(networks, repaired(toy_model(1), batch, before, 20, seeds_of(2), group_tasks=4))
+    verify(networks, repaired(toy_model(1), batch, before, 20, seeds_of(2), group_tasks=4))
     # Two routes and one.
     assert asked[0].parts.fleet_limit.tolist() == [2, 1, 0, 0]
 
@@ -164,7 +164,7 @@ def test_what_breaks_the_fleet_limit_is_sampled_as_a_whole(asked: list[Asked]) -
     assert before.costs[0, 0] != NO_PLAN == before.costs[1, 0]
     before.starts_route[1] = True  # routes that do not count
     after = repaired(toy_model(1), batch, before, 200, seeds_of(2), group_tasks=2)
-    judge(networks, after)
+    verify(networks, after)
     assert (after.costs[:, -1] != NO_PLAN).all()
     assert after.costs[1, 0] == NO_PLAN  # until a draw had it
     # Of the first three routes in two groups, of the second all tasks with all vehicles.
@@ -178,7 +178,7 @@ def test_an_instance_without_tasks_stays_as_it_is() -> None:
     networks = [Network(some), Network(replace(some, links=links)), Network(some)]
     batch = network_batch(networks)
     after = repaired(toy_model(1), batch, decoded(batch), 2, seeds_of(3), group_tasks=3)
-    judge(networks, after)
+    verify(networks, after)
     assert after.costs[1].tolist() == [0, 0]
     assert (after.arcs[1] == 0).all()
 

@@ -28,7 +28,7 @@ from arcfleet.paper.strategies import paper_beams
 from arcfleet.search.split import optimise_path
 from arcfleet.solution.plan import from_plan
 from tests.neural.batches import network_batch, ring, toy_model
-from tests.neural.judge import judge
+from tests.neural.verify import verify
 from tests.strategies import connected_instances
 
 if TYPE_CHECKING:
@@ -50,8 +50,8 @@ def test_plans_of_samples_are_legal_and_optimised_ones_cheaper(
     rollout = sample(toy_model(seed), batch, 3, generator=generator)
     plain = as_decoded(batch, rollout)
     optimised = split_plans(batch, rollout, choose_directions=choose, threads=2)
-    judge(networks, plain)
-    judge(networks, optimised)
+    verify(networks, plain)
+    verify(networks, optimised)
     legal = plain.costs != NO_PLAN
     assert (optimised.costs[legal] != NO_PLAN).all()
     assert (optimised.costs[legal] <= plain.costs[legal]).all()
@@ -74,7 +74,7 @@ def test_unbound_beams_serve_all_and_become_legal(
     batch = network_batch(networks)
     rollout = beam(toy_model(), batch, 2, capacity_mask=False)
     plans = split_plans(batch, rollout, choose_directions=choose)
-    judge(networks, plans)
+    verify(networks, plans)
     assert (plans.costs[:, 0] != NO_PLAN).all()
     no_plan = rollout.log_probability.isinf().numpy()
     assert ((plans.costs == NO_PLAN) == no_plan).all()
@@ -87,7 +87,7 @@ def test_the_recipe_is_never_worse_than_its_parts(choose: bool) -> None:
     model = toy_model()
     recipe = paper_beams(model, batch, choose_directions=choose)
     flipped = with_signs(batch, -torch.ones(len(batch), batch.num_axes))
-    judge(networks, recipe)
+    verify(networks, recipe)
     assert recipe.costs.shape == (len(networks), 1)
     parts = [
         split_plans(
@@ -129,12 +129,12 @@ def test_route_cost_and_fleet_limit_count() -> None:
     single = torch.tensor([1, 0, 3, 0, 5, 0, 7, 0]).expand(4, 1, -1)
     rollout = Rollout(single, torch.zeros(4, 1))
     plain = as_decoded(batch, rollout)
-    judge(networks, plain)
+    verify(networks, plain)
     assert plain.starts_route[:2].all()
     assert plain.costs[1, 0] == plain.costs[0, 0] + 4 * 1000
     assert plain.costs[2:, 0].tolist() == [NO_PLAN, NO_PLAN]
     plans = split_plans(batch, rollout, choose_directions=False)
-    judge(networks, plans)
+    verify(networks, plans)
     assert plans.starts_route[1, 0].sum() == 1
     assert plans.starts_route[2, 0].sum() == 2
     assert plans.costs[3, 0] == NO_PLAN
@@ -178,7 +178,7 @@ def test_gathering_in_parts_changes_nothing(
     whole = split_plans(batch, rollout, choose_directions=choose)
     monkeypatch.setattr(plans_module, "_MOST_POSITIONS", 40)
     parts = split_plans(batch, rollout, choose_directions=choose)
-    judge(networks, parts)
+    verify(networks, parts)
     assert np.array_equal(whole.arcs, parts.arcs)
     assert np.array_equal(whole.starts_route, parts.starts_route)
     assert np.array_equal(whole.costs, parts.costs)

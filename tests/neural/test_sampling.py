@@ -19,7 +19,7 @@ from arcfleet.neural.sampling import (
     sample_plans,
 )
 from tests.neural.batches import network_batch, ring, toy_model
-from tests.neural.judge import judge
+from tests.neural.verify import verify
 from tests.strategies import connected_instances
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def test_every_draw_is_a_plan(
     )
     assert plans.costs.shape == (len(batch), samples)
     assert (plans.costs != NO_PLAN).all()
-    judge(networks, plans)
+    verify(networks, plans)
 
 
 def test_one_augmentation_with_the_mask_is_sampling_from_distinct_starts() -> None:
@@ -89,7 +89,7 @@ def test_the_best_of_four_augmentations(instances: list[Instance]) -> None:
     networks = [Network(instance) for instance in instances]
     batch, model = network_batch(networks), toy_model(1)
     found = augmented_greedy(model, batch)
-    judge(networks, found)
+    verify(networks, found)
     plain = torch.ones(len(batch), batch.num_axes)
     odd = plain.clone()
     odd[:, 1::2] = -1

@@ -39,8 +39,8 @@ from arcfleet.neural.strategies import (
 from arcfleet.paper.strategies import BEAMS, paper_beams
 from arcfleet.solution.plan import from_plan
 from tests.neural.batches import network_batch, ring, toy_model
-from tests.neural.judge import judge
 from tests.neural.labelled_towns import labelled_file
+from tests.neural.verify import verify
 from tests.tiny_model import tiny_model_file
 
 if TYPE_CHECKING:
@@ -229,7 +229,7 @@ def test_neural_lns_of_some_goes_on_from_their_own_best(
         parts = list(run.improve(NEURAL_LNS, rows, samples))
         assert sum(part.costs.shape[1] for part in parts) == samples
         for part in parts:
-            judge([networks[row] for row in rows], part)
+            verify([networks[row] for row in rows], part)
         found.extend(parts)
     # Of 21 the last five are repaired: four, in two parts, and one.
     assert [part.costs.shape[1] for part in found[-3:]] == [2, 2, 1]
@@ -237,7 +237,7 @@ def test_neural_lns_of_some_goes_on_from_their_own_best(
     for before, place in zip(gone_on_with, (-3, -1), strict=True):
         earlier = [part.costs.min(1) for part in found[:place]]
         assert before.costs[:, 0].tolist() == np.min(earlier, axis=0).tolist()
-        judge([networks[row] for row in rows], before)
+        verify([networks[row] for row in rows], before)
         assert (found[place].costs <= before.costs).all()
 
 
@@ -254,7 +254,7 @@ def test_plans_that_break_the_fleet_limit_are_kept_as_orders(
 
     monkeypatch.setattr(decoding_run, "sample_plans", break_all)
     *_, last = run.improve(NEURAL_LNS, [0], WHOLE_SAMPLES + 20)
-    judge(networks, last)
+    verify(networks, last)
     assert last.costs[0, -1] != NO_PLAN
 
 
@@ -293,7 +293,7 @@ def test_plans_are_sampled_whole_first_and_then_repaired(
     assert few.costs.tolist() == whole.costs.tolist()
     asked.clear()
     plans = sampled(networks, WHOLE_SAMPLES + 7)
-    judge(networks, plans)
+    verify(networks, plans)
     assert plans.costs.shape == (2, WHOLE_SAMPLES + 7)
     assert [samples for samples, _ in asked] == [WHOLE_SAMPLES, 4, 3]
     # All that is sampled has a seed of its own.

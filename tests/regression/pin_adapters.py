@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import io
 import json
 import math
 import tempfile
@@ -180,29 +179,36 @@ def table_cells(rows: Sequence[str]) -> dict[str, dict[str, dict[str, float]]]:
     rows
         Names of the rows, with their numbers.
     """
-    from arcfleet.cli.main import main
+    from arcfleet.paper.commands import Watch
+    from arcfleet.paper.measure import MeasureConfig, Selection
+    from arcfleet.paper.table import Config, run
 
     with tempfile.TemporaryDirectory() as folder:
-        out = Path(folder) / "results"
-        command = ["experiment", "table", *map(str, DATA_SETS), "--out", str(out)]
-        options = ["--rows", ",".join(rows), "--seed", "0", "--device", "cpu"]
-        plain = ["--workers", "1", "--judge", "8", "--no-figures", "--json", "--quiet"]
-        printed = io.TextIOWrapper(io.BytesIO())
-        with contextlib.redirect_stdout(printed):
-            assert main([*command, *options, *plain]) == 0
-    printed.seek(0)
-    return _cells(json.load(printed))
-
-
-def _cells(table: Any) -> dict[str, dict[str, dict[str, float]]]:
+        config = Config(
+            sets=DATA_SETS,
+            out=Path(folder),
+            selection=Selection(rows=tuple(rows), count=0),
+            measure=MeasureConfig(seed=0, device="cpu", workers=1, verify=8),
+            figures=False,
+        )
+        records: Any = run(config, Watch()).records
     cells: dict[str, dict[str, dict[str, float]]] = {}
-    for record in table["records"]:
-        cells.setdefault(record["set"], {})[record["row"]] = {
+    for record in records:
+        row = _PINNED_ROWS.get(record["row"], record["row"])
+        cells.setdefault(record["set"], {})[row] = {
             "cost": record["mean_cost"],
             "gap_to_labels": record["gap_percent_to_labels"],
             "gap_to_best_known": record["gap_percent_to_best_known"],
         }
     return cells
+
+
+#: Names that rows had when the table was recorded.
+_PINNED_ROWS = {
+    "daam-greedy": "daam-directions",
+    "daam": "daam-views",
+    "daam-sample=8": "redraw=8",
+}
 
 
 @contextlib.contextmanager

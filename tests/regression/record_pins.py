@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from pathlib import Path
 from typing import Any
 
 from tests.regression.pin_adapters import (
@@ -121,9 +122,26 @@ def learned_costs(instance: str) -> dict[str, list[int]]:
     }
 
 
+def arithmetic() -> dict[str, str]:
+    """Return what decides how floats are rounded: torch and the processor."""
+    import torch
+
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        lines = []
+    names = [line.partition(":")[2].strip() for line in lines if "model name" in line]
+    return {
+        "torch": torch.__version__,
+        "vectors": torch.backends.cpu.get_cpu_capability(),
+        "processor": names[0] if names else "unknown",
+    }
+
+
 def measure() -> dict[str, Any]:
     """Compute everything that is pinned."""
     return {
+        "arithmetic": arithmetic(),
         "classical": {name: classical_costs(name) for name in instance_names()},
         "learned": {name: learned_costs(name) for name in LEARNED_INSTANCES},
         "logits": {

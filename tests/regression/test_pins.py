@@ -1,8 +1,10 @@
 """Behaviour that must not change unnoticed: plans, logits, losses and a table.
 
-Recorded by `record_pins`. Classical methods find the very same routes everywhere. Of
-learned ones only costs are pinned: on another processor rounding of floats may flip a
-choice between two near-equal streets.
+Recorded by `record_pins`. Classical methods find the very same routes everywhere. What a
+network computes depends on how floats are rounded: the shipped model turns a difference of
+2e-7 in an input into one of 0.008 in a logit, which may flip a choice between near-equal
+streets. So learned pins are exact where torch and the processor are those of the record,
+and elsewhere only near.
 """
 
 from __future__ import annotations
@@ -32,11 +34,25 @@ from tests.regression.record_pins import (
     PINS,
     PRETRAINING,
     ROWS,
+    arithmetic,
     classical_costs,
     learned_costs,
 )
 
 PINNED: dict[str, Any] = json.loads(PINS.read_text())
+SAME_ARITHMETIC = arithmetic() == PINNED["arithmetic"]
+
+
+def near(pinned: Any, elsewhere: float, rel: float = 1e-4) -> Any:
+    """Compare with `rel` where floats are rounded as in the record, else loosely."""
+    tolerance = rel if SAME_ARITHMETIC else elsewhere
+    return pytest.approx(pinned, rel=tolerance, abs=tolerance)
+
+
+def same_losses(found: list[float], pinned: list[float]) -> bool:
+    """Compare the losses of all steps; elsewhere of the first, before choices differ."""
+    steps = len(pinned) if SAME_ARITHMETIC else 1
+    return len(found) == len(pinned) and found[:steps] == near(pinned[:steps], 0.02)
 
 
 def test_every_method_and_instance_is_pinned() -> None:
@@ -56,7 +72,10 @@ def test_plans_of_classical_methods(instance: str) -> None:
 
 @pytest.mark.parametrize("instance", LEARNED_INSTANCES)
 def test_costs_of_learned_methods(instance: str) -> None:
-    assert learned_costs(instance) == PINNED["learned"][instance]
+    found, pinned = learned_costs(instance), PINNED["learned"][instance]
+    assert set(found) == set(pinned)
+    for method, costs in pinned.items():
+        assert found[method] == near(costs, 0.2, rel=0)
 
 
 @pytest.mark.parametrize("instance", LOGIT_INSTANCES)
@@ -66,23 +85,21 @@ def test_logits_of_shipped_models(kind: ModelKind, instance: str) -> None:
     for found, step in zip(first_logits(kind, instance), pinned, strict=True):
         assert [x is None for x in found] == [x is None for x in step]
         allowed = [x for x in step if x is not None]
-        assert [x for x in found if x is not None] == pytest.approx(
-            allowed, rel=1e-4, abs=1e-4
-        )
+        assert [x for x in found if x is not None] == near(allowed, 0.2)
 
 
 @pytest.mark.parametrize("model", TINY_MODELS)
 @pytest.mark.parametrize("case", PRETRAINING)
 def test_losses_of_pretraining(case: str, model: str) -> None:
     losses = pretrain_losses(model, PRETRAINING[case])
-    assert losses == pytest.approx(PINNED["pretraining"][model][case], rel=1e-4)
+    assert same_losses(losses, PINNED["pretraining"][model][case])
 
 
 @pytest.mark.parametrize("model", TINY_MODELS)
 @pytest.mark.parametrize("case", FINETUNING)
 def test_losses_of_finetuning(case: str, model: str) -> None:
     losses = finetune_losses(model, FINETUNING[case])
-    assert losses == pytest.approx(PINNED["finetuning"][model][case], rel=1e-4)
+    assert same_losses(losses, PINNED["finetuning"][model][case])
 
 
 def test_the_table() -> None:
@@ -92,4 +109,9 @@ def test_the_table() -> None:
     }
     for name, rows in pinned.items():
         for row, cell in rows.items():
-            assert cells[name][row] == pytest.approx(cell, rel=1e-9, abs=1e-9), (name, row)
+            for figure, value in cell.items():
+                # Gaps are differences of costs, in percent.
+                loose = 0.05 * value if figure == "cost" else 5.0
+                found = cells[name][row][figure]
+                limit = 1e-9 if SAME_ARITHMETIC else loose
+                assert found == pytest.approx(value, rel=1e-9, abs=limit), (name, row)

@@ -22,18 +22,22 @@ struct ExchangeTails {
         if (!site.allows(first_load, second_load)) {
             return std::nullopt;
         }
-        int64_t cost = 0;
-        if (backwards) {
-            cost = joined_cost(site.tasks, head(one.before()), head(two.before())) +
-                   joined_cost(site.tasks, tail(one.after()), tail(two.after()));
-        } else {
-            cost = joined_cost(site.tasks, head(one.before()), tail(two.after())) +
-                   joined_cost(site.tasks, head(two.before()), tail(one.after()));
-        }
         // The first route keeps a task, the second may be left with none.
         const bool closes_route =
             !one.has_tail() && !(backwards ? two.has_tail() : two.has_head());
-        return MoveDelta{site.change(cost), first_load, second_load, closes_route};
+        MoveDelta delta{{first_load, 0}, {second_load, 0}, closes_route};
+        if (backwards) {
+            delta.first.cost =
+                joined_cost(site.tasks, head(one.before()), head(two.before()));
+            delta.second.cost =
+                joined_cost(site.tasks, tail(one.after()), tail(two.after()));
+        } else {
+            delta.first.cost =
+                joined_cost(site.tasks, head(one.before()), tail(two.after()));
+            delta.second.cost =
+                joined_cost(site.tasks, head(two.before()), tail(one.after()));
+        }
+        return delta;
     }
 
     static void apply(const MoveSite &site, Visits &first, Visits &second) {

@@ -37,15 +37,18 @@ struct MoveSite {
     bool allows(int64_t first_load, int64_t second_load) const {
         return std::max(first_load, second_load) <= max_load;
     }
-    // Change of the cost of both routes, fixed costs apart, if they cost this together.
-    int64_t change(int64_t cost) const { return cost - first.cost - second.cost; }
 };
 
+// Both routes after a move.
 struct MoveDelta {
-    int64_t cost; // change of the cost of both routes, fixed costs apart
-    int64_t first_load;
-    int64_t second_load;
-    bool closes_route; // one of the routes is left without a task
+    RouteTotals first;
+    RouteTotals second;
+    bool closes_route; // one of them is left without a task
+
+    // Change of the cost, fixed costs apart.
+    int64_t cost(const MoveSite &site) const {
+        return first.cost + second.cost - site.first.cost - site.second.cost;
+    }
 };
 
 } // namespace arcfleet

@@ -18,11 +18,10 @@ struct RelocateTask {
         if (!site.allows(first_load, second_load)) {
             return std::nullopt;
         }
-        const int64_t cost =
-            joined_cost(site.tasks, head(here[-1]), tail(here[1])) +
-            Insertion(site.tasks, here->task).cost(there[-1], there[0]);
-        return MoveDelta{site.change(cost), first_load, second_load,
-                         site.first.num_tasks() == 1};
+        return MoveDelta{
+            {first_load, joined_cost(site.tasks, head(here[-1]), tail(here[1]))},
+            {second_load, Insertion(site.tasks, here->task).cost(there[-1], there[0])},
+            site.first.num_tasks() == 1};
     }
 
     static void apply(const MoveSite &site, Visits &first, Visits &second) {

@@ -19,10 +19,10 @@ struct SwapTasks {
         if (!site.allows(first_load, second_load)) {
             return std::nullopt;
         }
-        const int64_t cost =
-            Insertion(site.tasks, there->task).cost(here[-1], here[1]) +
-            Insertion(site.tasks, here->task).cost(there[-1], there[1]);
-        return MoveDelta{site.change(cost), first_load, second_load, false};
+        return MoveDelta{
+            {first_load, Insertion(site.tasks, there->task).cost(here[-1], here[1])},
+            {second_load, Insertion(site.tasks, here->task).cost(there[-1], there[1])},
+            false};
     }
 
     static void apply(const MoveSite &site, Visits &first, Visits &second) {

@@ -68,7 +68,7 @@ bool Chain::ruin_and_recreate(double temperature) {
 
 // Most often tasks that were taken out go back to where they were; a small move always
 // changes the plan. One try; true if it found a new best.
-bool Chain::small_move(uint32_t number, double temperature) {
+bool Chain::small_move(size_t number, double temperature) {
     const int32_t near = std::min(kNearTasks, tables_.row - 1);
     if (near < 1) {
         return false;

@@ -35,7 +35,7 @@ class Chain {
 
   private:
     bool ruin_and_recreate(double temperature);
-    bool small_move(uint32_t number, double temperature);
+    bool small_move(size_t number, double temperature);
     template <typename Move>
     bool try_move(const Move &move, const Spot &first, const Spot &second,
                   uint32_t draw, double temperature);

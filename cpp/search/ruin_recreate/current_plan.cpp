@@ -36,7 +36,7 @@ void CurrentPlan::load(const Plan &plan) {
                          static_cast<int32_t>(route.visits.size()) - 1);
         }
         route_costs_ += route.cost;
-        excess_ += rules_.excess(route.load);
+        excess_ += rules_.excess(route.totals());
         routes_.push_back(std::move(route));
         note_spots(static_cast<int32_t>(r));
     }
@@ -143,7 +143,7 @@ void CurrentPlan::remove(int32_t slot, const TaskString &string,
         route_costs_ += route.cost;
     }
     loads_[idx(slot)] = route.load;
-    excess_ += rules_.excess(route.load);
+    excess_ += rules_.excess(route.totals());
 }
 
 void CurrentPlan::insert(int32_t slot, int32_t task, int32_t place) {
@@ -153,7 +153,7 @@ void CurrentPlan::insert(int32_t slot, int32_t task, int32_t place) {
     forget(slot);
     route.insert(tasks_, task, place);
     loads_[idx(slot)] = route.load;
-    excess_ += rules_.excess(route.load);
+    excess_ += rules_.excess(route.totals());
     route_costs_ += route.cost;
     if (was_empty) {
         ++num_routes_;
@@ -166,7 +166,7 @@ void CurrentPlan::insert(int32_t slot, int32_t task, int32_t place) {
 void CurrentPlan::forget(int32_t slot) {
     const LabelledRoute &route = routes_[idx(slot)];
     route_costs_ -= route.cost;
-    excess_ -= rules_.excess(route.load);
+    excess_ -= rules_.excess(route.totals());
 }
 
 // Computes everything of a route from its visits, and adds it to the sums.
@@ -180,7 +180,7 @@ void CurrentPlan::renew(int32_t slot) {
         note_spots(slot);
     }
     route_costs_ += route.cost;
-    excess_ += rules_.excess(route.load);
+    excess_ += rules_.excess(route.totals());
     loads_[idx(slot)] = route.load;
 }
 

@@ -44,10 +44,11 @@ class Penalties {
     double price(const MoveDelta &delta, const MoveSite &site,
                  const CurrentPlan &plan) const {
         const int64_t cost =
-            delta.cost + (delta.closes_route ? cost_of_closing(plan.num_routes()) : 0);
+            delta.cost(site) +
+            (delta.closes_route ? cost_of_closing(plan.num_routes()) : 0);
         const int64_t excess =
-            rules_.excess(delta.first_load) + rules_.excess(delta.second_load) -
-            rules_.excess(site.first.load) - rules_.excess(site.second.load);
+            rules_.excess(delta.first) + rules_.excess(delta.second) -
+            rules_.excess(site.first.totals()) - rules_.excess(site.second.totals());
         return static_cast<double>(cost) + excess_price_ * static_cast<double>(excess);
     }
 

@@ -1,13 +1,14 @@
-"""Runs methods over a suite: every plan judged, every run kept as soon as it ends."""
+"""Running methods over a suite: every plan verified, every run kept as soon as it ends."""
 
 from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from arcfleet.bench.store import Record, RecordFile, RunKey, commit, gap_percent, machine
+from arcfleet.bench.machine import commit, machine
+from arcfleet.datasets.store import LineFormat, Store
 from arcfleet.errors import ArcfleetError, FormatWarning
 from arcfleet.instance.files import read
 from arcfleet.methods import METHODS, find_method, load_for_method, model_files, solve
@@ -23,19 +24,131 @@ if TYPE_CHECKING:
     from arcfleet.instance import Instance
     from arcfleet.methods import Method
     from arcfleet.neural.solver import LoadedModel
-    from arcfleet.search import ProgressCallback
+    from arcfleet.search import ProgressCallback, Result
+
+
+class RunKey(NamedTuple):
+    """Identity of a run.
+
+    Parameters
+    ----------
+    set_name, instance
+        Names of the set and of the instance in the suite.
+    method
+        Name of the method.
+    seed
+        Seed of the random number generator.
+    time_limit
+        Time limit in seconds.
+    stop_at_reference
+        Whether a reference cost that is proven optimal ends the run.
+    """
+
+    set_name: str
+    instance: str
+    method: str
+    seed: int
+    time_limit: float
+    stop_at_reference: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """One finished run: a line of the store.
+
+    Parameters
+    ----------
+    set_name, instance, method, seed, time_limit, stop_at_reference
+        Identity of the run, as in `RunKey`.
+    machine, commit
+        Machine and version of the run.
+    reference
+        Best known cost; None where none is known.
+    error
+        Reason why there is no valid plan; None where there is one.
+    cost, routes
+        Cost and number of routes of the plan, as the checker confirmed them; None after an
+        error, as all below.
+    gap_percent
+        Gap of the cost to the reference.
+    seconds, seconds_to_best
+        Time of the whole run, and until its best plan was found.
+    iterations, stopped_by
+        Statistics of the search, as in Result.
+    history
+        Seconds and cost of each better plan.
+    """
+
+    set_name: str
+    instance: str
+    method: str
+    seed: int
+    time_limit: float
+    stop_at_reference: bool
+    machine: str
+    commit: str
+    reference: int | None
+    error: str | None = None
+    cost: int | None = None
+    gap_percent: float | None = None
+    seconds: float | None = None
+    seconds_to_best: float | None = None
+    iterations: int | None = None
+    routes: int | None = None
+    stopped_by: str | None = None
+    history: tuple[tuple[float, int], ...] = ()
+
+    @property
+    def key(self) -> RunKey:
+        """Identity of the run."""
+        return RunKey(
+            self.set_name,
+            self.instance,
+            self.method,
+            self.seed,
+            float(self.time_limit),
+            self.stop_at_reference,
+        )
+
+
+def _upgrade(facts: dict[str, Any]) -> dict[str, Any]:
+    """Return a line with today's names of its members."""
+    if "set" in facts:
+        facts["set_name"] = facts.pop("set")
+    if facts.get("error") is None and None in (facts.get("cost"), facts.get("seconds")):
+        raise ValueError("expected a cost and a time")
+    return facts
+
+
+#: Lines of `arcfleet bench`.
+RUNS = LineFormat("arcfleet-run-1", Record, "a run of `arcfleet bench`", _upgrade)
+
+
+def open_runs(path: Path) -> Store[Record]:
+    """Open a file of runs for adding, or raise FileError if it holds something else."""
+    return Store(path, RUNS)
+
+
+def latest(records: Iterable[Record]) -> dict[RunKey, Record]:
+    """Return the last record of each run: a later one replaces a failed one."""
+    return {record.key: record for record in records}
+
+
+def gap_percent(cost: int, reference: int | None) -> float | None:
+    """Return by how many percent a cost exceeds the reference."""
+    return 100 * (cost / reference - 1) if reference else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """A run that is to be made.
+    """A run to be made.
 
     Parameters
     ----------
     key
-        Which run.
+        Identity of the run.
     source
-        The instance, as the suite has it.
+        Instance of the suite.
     """
 
     key: RunKey
@@ -87,20 +200,21 @@ def plan_runs(
     ]
 
 
-def runs_left(runs: Sequence[Run], file: RecordFile) -> list[Run]:
-    """Give the runs that the file does not hold; failed ones are made again.
+def runs_left(runs: Sequence[Run], store: Store[Record]) -> list[Run]:
+    """Return the runs that the store does not hold; failed ones are made again.
 
-    A warning tells of kept runs of another commit or machine: their seconds, and perhaps
-    their costs, do not compare with those made now.
+    Warns of reused runs of another commit or machine: their seconds, and perhaps their
+    costs, do not compare with those made now.
     """
-    kept = [file.records[run.key] for run in runs if run.key in file.records]
+    found = latest(store.records)
+    kept = [found[run.key] for run in runs if run.key in found]
     kept = [record for record in kept if record.error is None]
     here = (machine(), commit())
     foreign = [record for record in kept if (record.machine, record.commit) != here]
     if foreign and len(kept) < len(runs):
         other = foreign[0]
         warnings.warn(
-            f"{file.path}: keeps {len(foreign)} runs made elsewhere (commit "
+            f"{store.path}: keeps {len(foreign)} runs made elsewhere (commit "
             f"{other.commit}, {other.machine}), this is commit {here[1]}, {here[0]}; "
             "name another file to make them anew",
             FormatWarning,
@@ -112,14 +226,14 @@ def runs_left(runs: Sequence[Run], file: RecordFile) -> list[Run]:
 
 def run_benchmark(
     runs: Iterable[Run],
-    file: RecordFile,
+    store: Store[Record],
     *,
     workers: int = 1,
     finished: Callable[[Record], None] | None = None,
     model: Path | None = None,
     device: str = "auto",
 ) -> None:
-    """Make the runs, each on one thread, and add each to the file as it ends.
+    """Make the runs, each on one thread, and add each to the store as it ends.
 
     An instance that cannot be read or solved, or a plan that the checker rejects, is a
     record with an error. Ctrl-C ends it; runs cut short are not recorded.
@@ -127,17 +241,18 @@ def run_benchmark(
     Parameters
     ----------
     runs
-        What to do.
-    file
-        Where to add.
+        Runs to make.
+    store
+        Store that gets the records.
     workers
-        Processes. More than there are idle cores would falsify every figure.
+        Number of processes. More than there are idle cores would falsify every figure.
     finished
-        Called after each run.
-    model, device
-        Of the learned methods, as `solve` takes them; each worker loads the model once,
-        before the first run that needs it. A model is for the methods of its kind. The
-        records do not name it: one file, one model.
+        Callback after each run.
+    model
+        Model file of the learned methods of its type; each worker loads it once, before
+        the first run that needs it. The records do not name it: one store, one model.
+    device
+        Device of the learned methods.
     """
     _loaded.cache_clear()  # the file may be another one since
     here = (machine(), commit())
@@ -148,18 +263,12 @@ def run_benchmark(
     files = model_files(learned, model) if learned else {}
 
     def keep(record: Record) -> None:
-        file.add(record)
+        store.add(record)
         if finished is not None:
             finished(record)
 
     def failed(run: Run, message: str) -> Record:
-        return Record(
-            key=run.key,
-            machine=here[0],
-            commit=here[1],
-            reference=run.source.reference,
-            error=message,
-        )
+        return record_of(run, here, error=message)
 
     def jobs() -> Iterator[_Job]:
         for run in runs:
@@ -206,7 +315,7 @@ def _loaded(
 
 
 def _run_job(job: _Job, progress: ProgressCallback) -> Record | None:
-    """Solve and judge; None where Ctrl-C cut the search short."""
+    """Solve and verify; None where Ctrl-C cut the search short."""
     key, source = job.run.key, job.run.source
     target = source.reference if key.stop_at_reference and source.proven else None
     result = solve(
@@ -219,29 +328,54 @@ def _run_job(job: _Job, progress: ProgressCallback) -> Record | None:
     )
     if result.stopped_by == "interrupt":
         return None
+    here = (job.machine, job.commit)
     report = check(job.instance, result.solution)
     if not report.ok:
-        return Record(
-            key=key,
-            machine=job.machine,
-            commit=job.commit,
-            reference=source.reference,
-            error=f"faulty plan: {report.faults[0]}",
-        )
-    return Record(
-        key=key,
-        machine=job.machine,
-        commit=job.commit,
-        reference=source.reference,
-        cost=result.cost,
-        gap_percent=gap_percent(result.cost, source.reference),
-        seconds=result.seconds,
-        seconds_to_best=result.history[-1].seconds if result.history else 0.0,
-        iterations=result.iterations,
-        routes=result.solution.num_routes,
-        stopped_by=result.stopped_by,
-        history=tuple((step.seconds, step.cost) for step in result.history),
-    )
+        return record_of(job.run, here, error=f"faulty plan: {report.faults[0]}")
+    return record_of(job.run, here, result)
+
+
+def record_of(
+    run: Run,
+    here: tuple[str, str],
+    result: Result | None = None,
+    *,
+    error: str | None = None,
+    history: bool = True,
+) -> Record:
+    """Return the record of a run.
+
+    Parameters
+    ----------
+    run
+        The run.
+    here
+        Machine and commit.
+    result
+        Result of the search; None where there is no valid plan.
+    error
+        Reason why there is none.
+    history
+        Whether to keep the seconds and cost of each better plan.
+    """
+    facts: dict[str, Any] = {"machine": here[0], "commit": here[1], "error": error}
+    facts |= {**run.key._asdict(), "reference": run.source.reference}
+    if result is not None:
+        gap = gap_percent(result.cost, run.source.reference)
+        best = result.history[-1].seconds if result.history else 0.0
+        facts |= {
+            "cost": result.cost,
+            "gap_percent": None if gap is None else round(gap, 6),
+            "seconds": round(result.seconds, 6),
+            "seconds_to_best": round(best, 6),
+            "iterations": result.iterations,
+            "routes": result.solution.num_routes,
+            "stopped_by": result.stopped_by,
+        }
+        if history:
+            steps = ((round(step.seconds, 4), step.cost) for step in result.history)
+            facts["history"] = tuple(steps)
+    return Record(**facts)
 
 
 def _read(source: SuiteInstance) -> Instance | str:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import csv
 import difflib
-import os
 import re
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
 from arcfleet._files import read_text
-from arcfleet.bench.store import checkout
+from arcfleet.bench.machine import checkout, shared_folder
 from arcfleet.errors import FileError, OptionError
 
 _KEYS = {"summary", "folder", "references", "sets"}
@@ -26,11 +25,11 @@ class SuiteInstance:
     Parameters
     ----------
     set_name
-        Of the set it belongs to.
+        Name of its set.
     name
-        Its file's name without the suffix.
+        Name of its file without the suffix.
     path
-        The file; it may yet turn out to be unreadable.
+        Its file, which may yet turn out to be unreadable.
     reference
         Best known cost; None where none is known.
     proven
@@ -46,16 +45,16 @@ class SuiteInstance:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suite:
-    """What a benchmark runs over.
+    """A collection of instances to measure methods on.
 
     Parameters
     ----------
     name
-        The TOML file's name without the suffix.
+        Name of the TOML file without the suffix.
     summary
-        One line for people; may be empty.
+        Description in one line; may be empty.
     instances
-        Set by set, each in the order of its numbers.
+        Instances, set by set, each in the order of its numbers.
     """
 
     name: str
@@ -143,16 +142,14 @@ def _find(name_or_path: str) -> Path:
 
 
 def _folder(path: Path, folder: object) -> Path:
-    """Give where the suite's files lie: beside it if it says so, else the collection."""
+    """Return the folder of the files: beside the suite, or that of the collection."""
     if folder is not None:
         if not (isinstance(folder, str) and (path.parent / folder).is_dir()):
             raise FileError(path, f"expected folder to be a directory, got {folder!r}")
         return path.parent / folder
-    root = checkout()
-    default = "" if root is None else str(root.parent / "shared")
-    shared = os.environ.get("ARCFLEET_SHARED", default)
-    collection = Path(shared) / "carplib"
-    if not shared or not collection.is_dir():
+    shared = shared_folder()
+    collection = Path("carplib") if shared is None else shared / "carplib"
+    if shared is None or not collection.is_dir():
         raise OptionError(
             f"expected the public instances in {str(collection)!r}, found no such folder: "
             "set ARCFLEET_SHARED to the folder that holds carplib"

@@ -1,4 +1,4 @@
-"""What the runs of a benchmark say together: means per set, and anytime curves.
+"""Summary of the runs of a suite: means per set, and anytime curves.
 
 Every mean is taken over the seeds of an instance first and over the instances then, so
 that a benchmark that was cut short does not favour the instances it saw more often.
@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from arcfleet.bench.store import gap_percent
+from arcfleet.bench.run import gap_percent
 from arcfleet.report.charts import Curve
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from arcfleet.bench.store import Record
+    from arcfleet.bench.run import Record
 
 
 _POINTS = 160
@@ -27,14 +27,14 @@ _POINTS = 160
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SummaryRow:
-    """One set, method and time limit.
+    """Means of one set, method and time limit.
 
     Parameters
     ----------
     set_name, method, time_limit
-        What the row is about.
+        Identity of the row.
     runs
-        How many went into it.
+        Number of runs.
     gap_percent
         Mean gap to the reference; None where no instance has one.
     seconds
@@ -42,7 +42,7 @@ class SummaryRow:
     seconds_to_best
         Mean time at which a run found its best plan.
     reached_percent
-        Share of the runs with a reference that reached it.
+        Percentage of the runs with a reference that reached it.
     seconds_to_reference
         Mean time at which these did; None where none did.
     """
@@ -59,7 +59,7 @@ class SummaryRow:
 
 
 def summarise(records: Iterable[Record]) -> list[SummaryRow]:
-    """Give one row per set, method and time limit, in this order."""
+    """Return one row per set, method and time limit, in this order."""
     return [
         SummaryRow(
             set_name=set_name,
@@ -77,14 +77,14 @@ def summarise(records: Iterable[Record]) -> list[SummaryRow]:
 
 
 def seconds_to_reference(record: Record) -> float | None:
-    """Give when a run first had a plan as cheap as the reference; None if never."""
+    """Return when a run first had a plan as cheap as the reference; None if never."""
     if record.reference is None:
         return None
     return next((s for s, cost in record.history if cost <= record.reference), None)
 
 
 def anytime_curves(records: Iterable[Record]) -> dict[str, list[Curve]]:
-    """Give, per set, the mean gap against the seconds of each method and time limit.
+    """Return, per set, the mean gap against the seconds of each method and time limit.
 
     A curve begins when every run of its group has a plan, and a run that ended keeps its
     last gap. Runs without a reference are left out.
@@ -98,7 +98,7 @@ def anytime_curves(records: Iterable[Record]) -> dict[str, list[Curve]]:
         times[0] = max(first, 1e-4)  # geomspace may round below the last first plan
         by_instance: dict[str, list[np.ndarray]] = defaultdict(list)
         for record in group:
-            by_instance[record.key.instance].append(_gaps_at(record, times))
+            by_instance[record.instance].append(_gaps_at(record, times))
         mean = np.mean([np.mean(gaps, axis=0) for gaps in by_instance.values()], axis=0)
         curves[set_name].append(
             Curve(
@@ -126,8 +126,7 @@ def _reached_percent(record: Record) -> float | None:
 def _groups(records: Iterable[Record]) -> dict[tuple[str, str, float], list[Record]]:
     groups: dict[tuple[str, str, float], list[Record]] = defaultdict(list)
     for record in records:
-        key = record.key
-        groups[key.set_name, key.method, key.time_limit].append(record)
+        groups[record.set_name, record.method, record.time_limit].append(record)
     sets = list(dict.fromkeys(set_name for set_name, _, _ in groups))
     methods = list(dict.fromkeys(method for _, method, _ in groups))
     order = sorted(groups, key=lambda g: (sets.index(g[0]), methods.index(g[1]), g[2]))
@@ -141,5 +140,5 @@ def _mean(
     for record in records:
         found = value(record)
         if found is not None:
-            by_instance[record.key.instance].append(found)
+            by_instance[record.instance].append(found)
     return fmean(map(fmean, by_instance.values())) if by_instance else None

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
     from collections.abc import Sequence
 
-    from arcfleet.bench.store import Record
+    from arcfleet.bench.run import Record
     from arcfleet.bench.summary import SummaryRow
 
 
@@ -84,8 +84,7 @@ def _options(parser: ArgumentParser) -> None:
 def _run(options: Namespace) -> int:
     from arcfleet._checks import check_whole_number
     from arcfleet.batch import MOST_WORKERS
-    from arcfleet.bench.run import plan_runs, run_benchmark, runs_left
-    from arcfleet.bench.store import RecordFile
+    from arcfleet.bench.run import latest, open_runs, plan_runs, run_benchmark, runs_left
     from arcfleet.bench.suite import read_suite
     from arcfleet.bench.summary import summarise
     from arcfleet.methods import find_method, load_for_methods
@@ -102,9 +101,8 @@ def _run(options: Namespace) -> int:
         options.seeds,
         stop_at_reference=options.stop_at_reference,
     )
-    file = RecordFile(options.out)
-    try:
-        left = runs_left(runs, file)
+    with open_runs(options.out) as store:
+        left = runs_left(runs, store)
         with weighted_progress(
             "runs",
             [_weight(run.key.time_limit) for run in left],
@@ -118,15 +116,14 @@ def _run(options: Namespace) -> int:
 
             run_benchmark(
                 left,
-                file,
+                store,
                 workers=min(options.workers, max(len(left), 1)),
                 finished=finished,
                 model=options.model,
                 device=options.device,
             )
-    finally:
-        file.close()
-    records = [file.records[run.key] for run in runs if run.key in file.records]
+        found = latest(store.records)
+    records = [found[run.key] for run in runs if run.key in found]
     valid = [record for record in records if record.error is None]
     rows = summarise(valid)
     if picture is not None and valid:

@@ -107,12 +107,7 @@ def _parser() -> CommandParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"arcfleet {__version__}")
-    actions = add_commands(
-        parser, commands, dest="command", help=argparse.SUPPRESS, prog="arcfleet"
-    )
-    from arcfleet.cli import experiment
-
-    experiment.add_parser(actions)
+    add_commands(parser, commands, dest="command", help=argparse.SUPPRESS, prog="arcfleet")
     return parser
 
 

@@ -140,7 +140,6 @@ def add_config(
     config: type[Any],
     *,
     skip: Sequence[str] = (),
-    only: Sequence[str] | None = None,
     toml: bool = False,
     title: str = "settings",
     headings: Sequence[str] = (),
@@ -160,9 +159,7 @@ def add_config(
     config
         Dataclass.
     skip
-        Fields without an option.
-    only
-        Fields with one; None for all.
+        Fields without an option; for a nested dataclass, all of its fields.
     toml
         Whether to add `--config FILE` as well, for settings in a TOML file.
     title
@@ -181,12 +178,12 @@ def add_config(
     for setting in _settings(config):
         field = setting.field
         name = setting.path
-        part, dot, _ = name.partition(".")
-        if name in skip or part in skip or (only is not None and name not in only):
+        *parts, _ = name.split(".")
+        if name in skip or not {*parts}.isdisjoint(skip):
             continue
         if not field.metadata.get("option", True):
             continue
-        heading = field.metadata.get("group") or (part if dot else title)
+        heading = field.metadata.get("group") or (parts[-1] if parts else title)
         if field.metadata.get("positional", False):
             _add_option(parser, setting, toml=toml)
             continue
@@ -236,14 +233,24 @@ def given_options(options: Namespace, config: type[Any]) -> dict[str, Any]:
     for setting in _settings(config):
         value = getattr(options, setting.path, None)
         if value is not None and value != []:
-            table, _, name = setting.path.rpartition(".")
-            of = given.setdefault(table, {}) if table else given
-            of[name] = tuple(value) if _is_tuple(setting.type) else value
+            value = tuple(value) if _is_tuple(setting.type) else value
+            given = merged(given, _nested(setting.path, value))
     return given
 
 
-def make_config(config: type[Config], settings: Mapping[str, Any]) -> Config:
+def make_config(
+    config: type[Config], settings: Mapping[str, Any], usual: Any = None
+) -> Config:
     """Return a config of settings by name, such as a TOML file holds.
+
+    Parameters
+    ----------
+    config
+        Dataclass.
+    settings
+        Settings by name; those of nested dataclasses in a mapping.
+    usual
+        Instance with the values of other settings; None for their defaults.
 
     Raises
     ------
@@ -254,19 +261,19 @@ def make_config(config: type[Config], settings: Mapping[str, Any]) -> Config:
     hints = _types(config)
     values: dict[str, Any] = {}
     for field in fields(config):  # type: ignore[arg-type]
-        kind, default = hints[field.name], _default(field)
-        if field.name in settings:
-            value = settings[field.name]
-            if is_dataclass(default) and isinstance(value, Mapping):
-                value = {
-                    each.name: getattr(default, each.name) for each in fields(default)
-                } | dict(value)
-            values[field.name] = _value(field.name, value, kind)
-        elif default is MISSING and is_dataclass(kind):
-            values[field.name] = make_config(kind, {})  # type: ignore[arg-type]
+        name, kind = field.name, hints[field.name]
+        default = _default(field) if usual is None else getattr(usual, name)
+        if is_dataclass(kind):
+            part = None if default is MISSING else default
+            inner: Any = kind if part is None else type(part)
+            values[name] = make_config(inner, settings.get(name, {}), part)
+        elif name in settings:
+            values[name] = _value(name, settings[name], kind)
         elif default is MISSING:
-            option = f"--{field.name.replace('_', '-')}"
-            raise OptionError(f"expected {option}, or {field.name} in the file of --config")
+            option = f"--{name.replace('_', '-')}"
+            raise OptionError(f"expected {option}, or {name} in the file of --config")
+        else:
+            values[name] = default
     return config(**values)
 
 
@@ -298,9 +305,20 @@ def _in_tables(settings: Mapping[str, Any], config: type[Any]) -> dict[str, Any]
     paths = {setting.path.rpartition(".")[2]: setting.path for setting in _settings(config)}
     placed: dict[str, Any] = {}
     for name, value in settings.items():
-        table, _, _ = paths.get(name, "").rpartition(".")
-        placed = merged(placed, {table: {name: value}} if table else {name: value})
+        path = name if isinstance(value, Mapping) else paths.get(name, name)
+        placed = merged(placed, _nested(path, value))
     return placed
+
+
+def _nested(path: str, value: Any) -> dict[str, Any]:
+    """Return the mapping of mappings that holds a value at a dotted path."""
+    name, _, rest = path.partition(".")
+    return {name: _nested(rest, value) if rest else value}
+
+
+def has_setting(config: type[Any], name: str) -> bool:
+    """Return whether a dataclass, or one nested in it, has a field of this name."""
+    return any(setting.path.split(".")[-1] == name for setting in _settings(config))
 
 
 def default_of(config: type[Any], name: str) -> Any:
@@ -476,8 +494,6 @@ def _require_known(
 
 def _value(name: str, value: Any, kind: Any) -> Any:
     """Return a setting as its dataclass takes it; what TOML cannot hold is converted."""
-    if is_dataclass(kind):
-        return value if isinstance(value, kind) else make_config(kind, value)  # type: ignore[arg-type]
     if value is None:
         return None
     member = _member(kind)

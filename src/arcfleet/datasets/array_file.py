@@ -32,11 +32,11 @@ _LARGEST_HEADER = 1 << 24
 
 
 def small_integers(values: Array) -> Array:
-    """Give whole numbers of at least 0 the smallest type that holds them all."""
+    """Return whole numbers of at least 0 in the smallest type that holds them all."""
     most = int(values.max()) if values.size else 0
-    for kind in (np.uint8, np.uint16, np.int32):
-        if most <= np.iinfo(kind).max:
-            return values.astype(kind)
+    for dtype in (np.uint8, np.uint16, np.int32):
+        if most <= np.iinfo(dtype).max:
+            return values.astype(dtype)
     return values.astype(np.int64)
 
 
@@ -61,7 +61,7 @@ def require_same_facts(
 
 def write_array_file(
     path: Path | str,
-    kind: str,
+    name: str,
     version: int,
     facts: Mapping[str, object],
     arrays: Mapping[str, Array],
@@ -71,16 +71,16 @@ def write_array_file(
     Parameters
     ----------
     path
-        The file.
-    kind, version
-        What it holds, and the version of that format.
+        File to write.
+    name, version
+        Name of the format, and its version.
     facts
-        For the header; anything JSON can hold.
+        Entries of the header; anything JSON can hold.
     arrays
-        By name.
+        Arrays by name.
     """
     header = {
-        "format": kind,
+        "format": name,
         "version": version,
         **facts,
         "sha256": {name: _digest(values) for name, values in arrays.items()},
@@ -100,16 +100,16 @@ def write_array_file(
 
 
 class ArrayFile:
-    """A file of arrays, opened: the header is read, an array when it is first asked for.
+    """An open file of arrays: the header is read at once, an array on first use.
 
     Parameters
     ----------
     path
-        The file.
-    kind, version
-        What it must hold.
+        File to read.
+    name, version
+        Name and version of the expected format.
     made_by
-        The command that makes such files, for messages.
+        Command that makes such files, for messages.
 
     Raises
     ------
@@ -117,7 +117,7 @@ class ArrayFile:
         If the file is missing, cut short, damaged, of another format or another version.
     """
 
-    def __init__(self, path: Path | str, kind: str, version: int, made_by: str) -> None:
+    def __init__(self, path: Path | str, name: str, version: int, made_by: str) -> None:
         self.path = Path(path)
         self._made_by = made_by
         data = self._member(_HEADER)
@@ -127,7 +127,7 @@ class ArrayFile:
             header = json.loads(data.tobytes())
         except (ValueError, RecursionError) as error:
             raise self._foreign() from error
-        if not isinstance(header, dict) or header.get("format") != kind:
+        if not isinstance(header, dict) or header.get("format") != name:
             found = header.get("format") if isinstance(header, dict) else None
             raise self._foreign(
                 f"one of format {str(found)[:40]!r}" if found else "another"
@@ -135,7 +135,7 @@ class ArrayFile:
         if header.get("version") != version:
             raise FileError(
                 self.path,
-                f"expected version {version} of {kind}, found version "
+                f"expected version {version} of {name}, found version "
                 f"{header.get('version')!r}: make it again with `{made_by}`",
             )
         self.facts: dict[str, Any] = header
@@ -154,13 +154,13 @@ class ArrayFile:
             )
         return values
 
-    def fact(self, name: str, kind: type) -> Any:
-        """Give a fact of the header, or raise FileError where it is of another type."""
+    def fact(self, name: str, expected: type) -> Any:
+        """Return a fact of the header, or raise FileError where it is of another type."""
         value = self.facts.get(name)
-        if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+        if not isinstance(value, expected) or (expected is int and isinstance(value, bool)):
             raise FileError(
                 self.path,
-                f"expected a header with {name!r} as {kind.__name__}, found {value!r}: "
+                f"expected a header with {name!r} as {expected.__name__}, found {value!r}: "
                 f"make it again with `{self._made_by}`",
             )
         return value
@@ -210,5 +210,5 @@ def _digest(values: Array) -> str:
 
 
 def _little(values: Array) -> Array:
-    """Give the array as it is written: in one piece, least byte first."""
+    """Return the array as it is written: contiguous, little-endian."""
     return np.ascontiguousarray(values, dtype=values.dtype.newbyteorder("<"))

@@ -37,18 +37,18 @@ PER_LINK = ("tail", "head", "cost", "one_way", "demand")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PaddedArrays:
-    """Instances of different sizes in arrays of one shape; what is missing is 0.
+    """Instances of different sizes in arrays of one shape, padded with 0.
 
     Parameters
     ----------
     num_nodes, num_links
-        How many are real, of shape (batch,).
+        Numbers of real nodes and links, (batch,).
     longitude, latitude
-        Of the nodes, (batch, nodes).
+        Coordinates of the nodes, (batch, nodes).
     tail, head, cost, one_way, required, demand
-        Of the links, (batch, links).
+        Facts of the links, (batch, links).
     depot, capacity
-        Of the instances, (batch,).
+        Facts of the instances, (batch,).
     """
 
     num_nodes: NDArray[np.int32]
@@ -66,7 +66,7 @@ class PaddedArrays:
 
 
 def pieces_to_arrays(pieces: Sequence[Piece]) -> dict[str, Array]:
-    """Put pieces one after the other, in the widest types; `write_dataset` shrinks them."""
+    """Concatenate pieces in the widest types; `write_dataset` shrinks them."""
     arrays: dict[str, Array] = {
         "num_nodes": np.array([len(p.longitude) for p in pieces], dtype=np.int32),
         "num_links": np.array([len(p.tail) for p in pieces], dtype=np.int32),
@@ -84,7 +84,7 @@ def pieces_to_arrays(pieces: Sequence[Piece]) -> dict[str, Array]:
 def write_dataset(
     path: Path | str, arrays: Mapping[str, Array], facts: Mapping[str, object]
 ) -> None:
-    """Write a data set; the facts hold at least its name, capacity and credit."""
+    """Write a data set; the facts hold at least its name, capacity and attribution."""
     shrunk = {
         name: arrays[name] if name in PER_NODE else small_integers(arrays[name])
         for name in (*PER_INSTANCE, *PER_NODE, *PER_LINK)
@@ -94,12 +94,12 @@ def write_dataset(
 
 
 class Dataset:
-    """A file of instances; arrays are read when they are first needed.
+    """A file of instances; arrays are read on first use.
 
     Parameters
     ----------
     file
-        The opened file; `Dataset.open` is the usual way.
+        Opened file; usually by `Dataset.open`.
     """
 
     def __init__(self, file: ArrayFile) -> None:
@@ -125,7 +125,7 @@ class Dataset:
         return cls(ArrayFile(path, FORMAT, VERSION, MADE_BY))
 
     def __len__(self) -> int:
-        """Give the number of instances."""
+        """Return the number of instances."""
         return self._count
 
     @overload
@@ -133,18 +133,18 @@ class Dataset:
     @overload
     def __getitem__(self, index: slice) -> list[Instance]: ...
     def __getitem__(self, index: int | slice) -> Instance | list[Instance]:
-        """Give one instance, or those of a slice."""
+        """Return one instance, or those of a slice."""
         if isinstance(index, slice):
             return [self[position] for position in range(*index.indices(len(self)))]
         position = self._position(index)
         return self.piece(position).instance(f"{self.name}-{position}", self.credit)
 
     def __iter__(self) -> Iterator[Instance]:
-        """Give the instances in order."""
+        """Iterate over the instances in order."""
         return (self[position] for position in range(len(self)))
 
     def piece(self, index: int) -> Piece:
-        """Give one instance as arrays, much faster than as an Instance."""
+        """Return one instance as arrays, much faster than as an Instance."""
         position = self._position(index)
         arrays = self.arrays
         nodes = slice(*self.node_starts[position : position + 2].tolist())
@@ -159,7 +159,7 @@ class Dataset:
         )
 
     def padded(self, indices: Sequence[int] | NDArray[np.integer]) -> PaddedArrays:
-        """Give some instances as arrays of one shape."""
+        """Return some instances as arrays of one shape, padded."""
         chosen = np.array([self._position(int(index)) for index in indices], dtype=np.int64)
         nodes = _Padding(self.node_starts, chosen)
         links = _Padding(self.link_starts, chosen)
@@ -195,12 +195,12 @@ class Dataset:
 
     @cached_property
     def node_starts(self) -> NDArray[np.int64]:
-        """Where the nodes of each instance start, and the total."""
+        """Start of the nodes of each instance, and the total."""
         return _starts(self.arrays["num_nodes"])
 
     @cached_property
     def link_starts(self) -> NDArray[np.int64]:
-        """Where the links of each instance start, and the total."""
+        """Start of the links of each instance, and the total."""
         return _starts(self.arrays["num_links"])
 
     def _position(self, index: int) -> int:
@@ -211,7 +211,7 @@ class Dataset:
 
 
 class _Padding:
-    """Where the entries of some instances go in an array of one shape."""
+    """Places of the entries of some instances in an array of one shape."""
 
     def __init__(self, starts: NDArray[np.int64], chosen: NDArray[np.int64]) -> None:
         self.counts = starts[chosen + 1] - starts[chosen]
@@ -220,10 +220,10 @@ class _Padding:
         self.real = columns < self.counts[:, None]  # (batch, width)
         self.places = np.where(self.real, starts[chosen][:, None] + columns, 0)
 
-    def fill(self, values: Array, kind: type[np.generic]) -> Array:
+    def fill(self, values: Array, dtype: type[np.generic]) -> Array:
         if not self.places.size:
-            return np.zeros(self.places.shape, dtype=kind)
-        return np.where(self.real, values[self.places], 0).astype(kind)
+            return np.zeros(self.places.shape, dtype=dtype)
+        return np.where(self.real, values[self.places], 0).astype(dtype)
 
 
 def _starts(counts: Array) -> NDArray[np.int64]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -12,11 +11,11 @@ import numpy as np
 
 from arcfleet._checks import check_whole_number
 from arcfleet._files import check_writable
+from arcfleet._version import __version__
 from arcfleet.datasets.array_file import require_npz, require_same_facts
+from arcfleet.datasets.chunks import joined, make_chunks, remove_leftover
 from arcfleet.datasets.dataset import Dataset
-from arcfleet.datasets.label_log import LabelChunk, LabelLog
 from arcfleet.datasets.labels import Labels, labels_path, open_labels, write_labels
-from arcfleet.datasets.make import CountCallback, raise_failures
 from arcfleet.errors import FileError, OptionError, UnsolvableError
 from arcfleet.instance.diagnose import require_solvable
 from arcfleet.network import Network
@@ -24,17 +23,19 @@ from arcfleet.search.maens import MaensSettings, maens
 from arcfleet.search.ruin_recreate import RuinRecreateSettings, ruin_recreate
 from arcfleet.search.run import RunContext
 from arcfleet.search.stop import Stop
-from arcfleet.workers import TaskFailure, child_seed, run_tasks
+from arcfleet.workers import child_seed
 
 if TYPE_CHECKING:
+    from arcfleet.datasets.array_file import Array
+    from arcfleet.datasets.chunks import CountCallback
     from arcfleet.search import ProgressCallback
 
 #: Methods to label with.
 LABEL_METHODS = ("ruin-recreate", "maens")
 
-#: Instances per record at most: enough to make their passing cheap.
+#: Instances per chunk at most: enough to make handing them over cheap.
 _CHUNK = 16
-#: Iterations of ruin and recreate per record at most, a few seconds: what a kill may lose.
+#: Iterations of ruin and recreate per chunk at most, a few seconds: what a kill may lose.
 _CHUNK_ITERATIONS = 400_000
 
 
@@ -51,25 +52,25 @@ def label_dataset(
     """Solve every instance and keep the plans in a file beside the data set.
 
     The same arguments give the same bytes, whatever the number of workers. After a kill
-    the same call goes on; where the file is there already, it is only opened.
+    the same call goes on; a file that is there already is only opened.
 
     Parameters
     ----------
     dataset
-        What to label.
+        Data set to label.
     path
-        The file to make; by default beside the data set, `.labels.npz` for its `.npz`.
+        File to write; default: beside the data set, `.labels.npz` for its `.npz`.
     method
-        "ruin-recreate" or "maens".
+        One of `LABEL_METHODS`.
     iterations
-        Of the method, for each instance.
+        Iterations of the method for each instance.
     seed
-        Instance i is solved with numpy's child seed number i of it.
+        Seed whose child number i solves instance i.
     workers
-        Processes; with more than one, a script must guard its calls by
+        Number of processes; with more than one, a script must guard its calls by
         `if __name__ == "__main__":`.
     progress
-        Called as instances are done.
+        Callback that takes the number of instances done and the number of all.
 
     Raises
     ------
@@ -89,8 +90,7 @@ def label_dataset(
     require_npz(path)
     check_writable(path)
     facts: dict[str, object] = {
-        # Asked of the whole package, which lies above this part of it: hence no import.
-        "arcfleet_version": sys.modules["arcfleet"].__version__,
+        "arcfleet_version": __version__,
         "dataset_sha256": dataset.checksum,
         "method": method,
         "iterations": iterations,
@@ -100,21 +100,28 @@ def label_dataset(
         "seed": seed,
         "count": len(dataset),
     }
-    log_path = path.with_name(f"{path.name}.log")
+    size = chunk_size(method, iterations)
     if path.exists():
         labels = open_labels(path, dataset)
         require_same_facts(path, labels.facts, facts)
-        log_path.unlink(missing_ok=True)  # of a run that was killed at its very end
+        remove_leftover(path, facts, count=len(dataset), size=size)
         return labels
-    size = chunk_size(method, iterations)
-    log = LabelLog(log_path, {**facts, "chunk": size})
-    try:
-        job = _Job(dataset.path, dataset.checksum, method, stop, seed)
-        _label_chunks(log, job, len(dataset), size, workers, progress)
-        write_labels(path, facts, [log.chunks[first] for first in sorted(log.chunks)])
-        log.remove()
-    finally:
-        log.close()
+    with make_chunks(
+        path,
+        facts,
+        _solve_chunk,
+        lambda first, last: _Job(
+            dataset.path, dataset.checksum, method, stop, seed, first=first, last=last
+        ),
+        count=len(dataset),
+        size=size,
+        what="labels in the making",
+        error=UnsolvableError,
+        workers=workers,
+        progress=progress,
+    ) as store:
+        write_labels(path, facts, joined(store))
+        store.remove()
     return open_labels(path, dataset)
 
 
@@ -125,60 +132,18 @@ class _Job:
     method: str
     stop: Stop
     seed: int
-    first: int = 0
-    last: int = 0
+    first: int
+    last: int
 
 
 def chunk_size(method: str, iterations: int) -> int:
-    """Give the instances per record: one where a single instance takes long."""
+    """Return the instances per chunk: one where a single instance takes long."""
     if method == "maens":
         return 1
     return max(1, min(_CHUNK, _CHUNK_ITERATIONS // iterations))
 
 
-def _label_chunks(
-    log: LabelLog,
-    job: _Job,
-    count: int,
-    size: int,
-    workers: int,
-    progress: CountCallback | None,
-) -> None:
-    left = [first for first in range(0, count, size) if first not in log.chunks]
-    done = sum(len(chunk.cost) for chunk in log.chunks.values())
-    failures: list[TaskFailure] = []
-
-    def finish(position: int, outcome: LabelChunk | TaskFailure) -> None:
-        nonlocal done
-        if isinstance(outcome, TaskFailure):
-            failures.append(outcome)
-            return
-        log.add(outcome)
-        done += len(outcome.cost)
-        if progress is not None:
-            progress(done, count)
-
-    if progress is not None:
-        progress(done, count)
-    run_tasks(
-        _solve_chunk,
-        (
-            _Job(
-                *(job.dataset, job.checksum, job.method, job.stop, job.seed),
-                first=first,
-                last=min(first + size, count),
-            )
-            for first in left
-        ),
-        workers=max(1, min(workers, len(left))),
-        finished=finish,
-    )
-    raise_failures(failures, UnsolvableError)
-    if done < count:
-        raise KeyboardInterrupt
-
-
-def _solve_chunk(job: _Job, progress: ProgressCallback) -> LabelChunk:
+def _solve_chunk(job: _Job, progress: ProgressCallback) -> dict[str, Array]:
     dataset = _dataset(job.dataset, job.checksum)
     run = maens if job.method == "maens" else ruin_recreate
     costs, num_routes, lengths, services = [], [], [], []
@@ -201,13 +166,12 @@ def _solve_chunk(job: _Job, progress: ProgressCallback) -> LabelChunk:
         for route in result.solution.routes:
             lengths.append(len(route.services))
             services += [2 * service.link + service.reverse for service in route.services]
-    return LabelChunk(
-        first=job.first,
-        cost=np.array(costs, dtype=np.int64),
-        num_routes=np.array(num_routes, dtype=np.int32),
-        route_length=np.array(lengths, dtype=np.int32),
-        services=np.array(services, dtype=np.int32),
-    )
+    return {
+        "cost": np.array(costs, dtype=np.int64),
+        "num_routes": np.array(num_routes, dtype=np.int32),
+        "route_length": np.array(lengths, dtype=np.int32),
+        "services": np.array(services, dtype=np.int32),
+    }
 
 
 @lru_cache(maxsize=1)  # a worker labels many chunks of the same data set

@@ -18,13 +18,12 @@ from arcfleet.network import Network
 from arcfleet.solution.plan import from_plan
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
     from pathlib import Path
 
     from numpy.typing import NDArray
 
     from arcfleet.datasets.dataset import Dataset
-    from arcfleet.datasets.label_log import LabelChunk
     from arcfleet.solution import Solution
 
 FORMAT = "arcfleet-labels"
@@ -35,20 +34,28 @@ _ARRAYS = ("cost", "num_routes", "route_length", "services")
 
 
 def labels_path(dataset: Path) -> Path:
-    """Give the usual place of the labels of a data set."""
+    """Return the default path of the labels of a data set."""
     stem = dataset.name.removesuffix(".npz")
     return dataset.with_name(f"{stem}.labels.npz")
 
 
 def write_labels(
-    path: Path, facts: Mapping[str, object], chunks: Sequence[LabelChunk]
+    path: Path, facts: Mapping[str, object], arrays: Mapping[str, Array]
 ) -> None:
-    """Write the labels of all instances, chunks in order."""
-    arrays = {
-        name: small_integers(np.concatenate([getattr(c, name) for c in chunks]))
-        for name in _ARRAYS
-    }
-    write_array_file(path, FORMAT, VERSION, facts, arrays)
+    """Write the labels of all instances.
+
+    Parameters
+    ----------
+    path
+        File to write.
+    facts
+        How the labels were made.
+    arrays
+        `cost` and `num_routes` of each plan, `route_length` of each route, and `services`:
+        twice the position of the link, plus one if it is served from head to tail.
+    """
+    small = {name: small_integers(arrays[name]) for name in _ARRAYS}
+    write_array_file(path, FORMAT, VERSION, facts, small)
 
 
 def open_labels(path: Path | str, dataset: Dataset) -> Labels:
@@ -69,9 +76,9 @@ class Labels:
     Parameters
     ----------
     file
-        The opened file; `open_labels` is the usual way.
+        Opened file; usually by `open_labels`.
     dataset
-        What is labelled.
+        Data set that is labelled.
     """
 
     def __init__(self, file: ArrayFile, dataset: Dataset) -> None:
@@ -90,11 +97,11 @@ class Labels:
             )
 
     def __len__(self) -> int:
-        """Give the number of plans."""
+        """Return the number of plans."""
         return len(self.dataset)
 
     def __getitem__(self, index: int) -> Solution:
-        """Give a plan with all its costs, which are worked out from the streets."""
+        """Return a plan with all its costs, computed from the streets."""
         position = index + len(self) if index < 0 else index
         services, route_starts = self.plan(position)
         network = Network(self.dataset[position])
@@ -115,7 +122,7 @@ class Labels:
         return self.arrays["cost"]
 
     def plan(self, index: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """Give a plan as arrays.
+        """Return a plan as arrays.
 
         Returns
         -------

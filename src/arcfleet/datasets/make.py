@@ -1,13 +1,13 @@
 """Making a data set from streets: on several processes, and again after a kill.
 
 Instance number i depends on the streets, the seed, the split and i only, so the number of
-processes changes nothing. Chunks are kept in a folder beside the file until all are there.
+processes changes nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, fields
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,33 +16,39 @@ import numpy as np
 
 from arcfleet._checks import check_whole_number
 from arcfleet._files import check_writable
-from arcfleet.datasets.array_file import require_npz, require_same_facts
-from arcfleet.datasets.chunk_folder import ChunkFolder, read_streets, remove_leftover
-from arcfleet.datasets.dataset import Dataset, pieces_to_arrays, write_dataset
-from arcfleet.datasets.street_source import (
-    check_merge_metres,
-    map_streets,
-    synthetic_towns,
+from arcfleet.datasets.array_file import (
+    ArrayFile,
+    require_npz,
+    require_same_facts,
+    write_array_file,
 )
-from arcfleet.errors import ArcfleetError, MapError, OptionError
+from arcfleet.datasets.chunks import joined, make_chunks, remove_leftover
+from arcfleet.datasets.dataset import MADE_BY, Dataset, pieces_to_arrays, write_dataset
+from arcfleet.errors import MapError, OptionError
 from arcfleet.search.stop import Progress
-from arcfleet.streets.street_arrays import BANDS, Split
+from arcfleet.streets.street_arrays import BANDS, Split, StreetArrays, band, join, to_arrays
+from arcfleet.streets.synthetic import random_settings, synthetic_streets
 from arcfleet.streets.tasks import CAPACITY, PieceCutter, TaskSet, find_task_set
-from arcfleet.workers import TaskFailure, run_tasks
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from arcfleet.datasets.array_file import Array
+    from arcfleet.datasets.chunks import CountCallback
     from arcfleet.search.stop import ProgressCallback
-
-#: Takes the number of instances done and of all.
-CountCallback = Callable[[int, int], None]
+    from arcfleet.streets.street_map import StreetMap
 
 MOST_INSTANCES = 10_000_000
 MERGE_METRES = 15.0
+#: Towns that a split without maps is cut from.
+SYNTHETIC_TOWNS = 24
 
 _CHUNK = 500
+_STREETS_FORMAT = "arcfleet-street-arrays"
+_VERSION = 1
+
+#: West, south, east, north.
+_Box = tuple[float, float, float, float]
 
 
 def make_dataset(
@@ -61,32 +67,32 @@ def make_dataset(
     """Cut instances out of streets and write them to one file.
 
     The same arguments give the same bytes, whatever the number of workers. After a kill
-    the same call goes on; where the file is there already, it is only opened.
+    the same call goes on; a file that is there already is only opened.
 
     Parameters
     ----------
     path
-        The file to make.
+        File to write.
     task_set
         One of `TASK_SETS`.
     count
         Number of instances.
     split
-        Which part of the streets to cut from; no two splits share a junction.
+        Part of the streets to cut from; no two splits share a junction.
     maps
         Street maps, none of which may overlap another; none means synthetic streets.
     seed
-        Of all random choices.
+        Seed of the random number generator.
     mixed
         Whether one-way streets stay one-way.
     merge_metres
         Junctions of the maps at most this far apart are merged first; 0 merges those at
         the same place, None merges nothing.
     workers
-        Processes; with more than one, a script must guard its calls by
+        Number of processes; with more than one, a script must guard its calls by
         `if __name__ == "__main__":`.
     progress
-        Called as instances are done.
+        Callback that takes the number of instances done and the number of all.
 
     Raises
     ------
@@ -102,13 +108,13 @@ def make_dataset(
     check_whole_number("workers", workers, 1, 256)
     if split not in BANDS:
         raise OptionError(f"expected a split among {', '.join(BANDS)}, got {split!r}")
-    check_merge_metres(merge_metres)
+    _check_merge_metres(merge_metres)
     require_npz(path)
     check_writable(path)
     if maps:
-        streets, names, credit = map_streets(maps, split, mixed, merge_metres)
+        streets, names, attribution = _map_streets(maps, split, mixed, merge_metres)
     else:
-        streets, names, credit = synthetic_towns(split, seed, mixed)
+        streets, names, attribution = _synthetic_towns(split, seed, mixed)
     facts: dict[str, object] = {
         "name": f"{chosen.name}-{split}",
         "task_set": chosen.name,
@@ -118,26 +124,37 @@ def make_dataset(
         "capacity": CAPACITY,
         "maps": names,
         "merge_metres": merge_metres if maps else None,
-        "credit": credit,
+        "credit": attribution,
         "streets_sha256": streets.digest,
     }
-    chunk_facts = {**facts, "count": count, "chunk": _CHUNK}
     if path.exists():
         found = Dataset.open(path)
         require_same_facts(path, found.facts, {**facts, "count": count})
-        remove_leftover(path, chunk_facts)  # of a run that was killed at its very end
+        remove_leftover(path, facts, count=count, size=_CHUNK)
         return found
     PieceCutter(streets, chosen)  # unfit streets are found before anything is written
-    folder = ChunkFolder(path, chunk_facts, -(-count // _CHUNK))
+    streets_file = path.with_name(f"{path.name}.streets.npz")
     try:
-        job = _Job(folder.keep_streets(streets), chosen.name, split, seed)
-        _make_chunks(folder, job, count, workers, progress)
-    except BaseException:
-        if not folder.chunks:  # nothing that another run could go on from
-            folder.remove()
-        raise
-    write_dataset(path, folder.arrays(), facts)
-    folder.remove()
+        _write_streets(streets_file, streets)
+        store = make_chunks(
+            path,
+            facts,
+            _cut_chunk,
+            lambda first, last: _Job(
+                streets_file, chosen.name, split, seed, first=first, last=last
+            ),
+            count=count,
+            size=_CHUNK,
+            what="chunks of a data set in the making",
+            error=MapError,
+            workers=workers,
+            progress=progress,
+        )
+    finally:
+        streets_file.unlink(missing_ok=True)
+    with store:
+        write_dataset(path, joined(store), facts)
+        store.remove()
     return Dataset.open(path)
 
 
@@ -147,55 +164,8 @@ class _Job:
     task_set: str
     split: Split
     seed: int
-    first: int = 0
-    last: int = 0
-
-
-def _make_chunks(
-    folder: ChunkFolder, job: _Job, count: int, workers: int, progress: CountCallback | None
-) -> None:
-    chunks = range(-(-count // _CHUNK))
-    left = [number for number in chunks if number not in folder.chunks]
-    sizes = {n: min(count, (n + 1) * _CHUNK) - n * _CHUNK for n in chunks}
-    done = sum(sizes[number] for number in folder.chunks)
-    failures: list[TaskFailure] = []
-
-    def finish(position: int, outcome: dict[str, Array] | TaskFailure) -> None:
-        nonlocal done
-        if isinstance(outcome, TaskFailure):
-            failures.append(outcome)
-            return
-        folder.add(left[position], outcome)
-        done += sizes[left[position]]
-        if progress is not None:
-            progress(done, count)
-
-    if progress is not None:
-        progress(done, count)
-    run_tasks(
-        _cut_chunk,
-        (
-            _Job(
-                *(job.streets, job.task_set, job.split, job.seed),
-                first=number * _CHUNK,
-                last=number * _CHUNK + sizes[number],
-            )
-            for number in left
-        ),
-        workers=max(1, min(workers, len(left))),
-        finished=finish,
-    )
-    raise_failures(failures, MapError)
-    if done < count:
-        raise KeyboardInterrupt
-
-
-def raise_failures(failures: Sequence[TaskFailure], kind: type[ArcfleetError]) -> None:
-    """Raise the first reason why tasks gave no outcome, if there is one."""
-    for failure in failures:
-        if failure.interrupted:
-            raise KeyboardInterrupt
-        raise kind(failure.message)
+    first: int
+    last: int
 
 
 def _cut_chunk(job: _Job, progress: ProgressCallback) -> dict[str, Array]:
@@ -206,10 +176,103 @@ def _cut_chunk(job: _Job, progress: ProgressCallback) -> dict[str, Array]:
         child = np.random.SeedSequence(job.seed, spawn_key=(number, 1, index))
         pieces.append(cutter.cut(np.random.default_rng(child)))
         if index % 50 == 0:
-            progress(Progress(0.0, index, None))  # ends the work where Ctrl-C came
+            progress(Progress(0.0, index, None))  # raises where Ctrl-C came
     return pieces_to_arrays(pieces)
 
 
 @lru_cache(maxsize=1)  # a worker cuts many chunks from the same streets
 def _cutter(file: Path, task_set: TaskSet) -> PieceCutter:
-    return PieceCutter(read_streets(file), task_set)
+    return PieceCutter(_read_streets(file), task_set)
+
+
+def _write_streets(file: Path, streets: StreetArrays) -> None:
+    """Write the streets where the workers find them."""
+    arrays = {field.name: getattr(streets, field.name) for field in fields(streets)}
+    write_array_file(file, _STREETS_FORMAT, _VERSION, {}, arrays)
+
+
+def _read_streets(file: Path) -> StreetArrays:
+    arrays = ArrayFile(file, _STREETS_FORMAT, _VERSION, MADE_BY)
+    names = [field.name for field in fields(StreetArrays)]
+    return StreetArrays(**{name: arrays.array(name) for name in names})
+
+
+def _check_merge_metres(metres: float | None) -> None:
+    """Raise OptionError unless it is a distance or None."""
+    if metres is None:
+        return
+    number = isinstance(metres, int | float) and not isinstance(metres, bool)
+    if not (number and math.isfinite(metres) and metres >= 0):
+        raise OptionError(
+            "expected merge_metres to be a distance of at least 0 m or None to merge "
+            f"nothing, got {metres!r}"
+        )
+
+
+def _map_streets(
+    maps: Sequence[Path | str], split: Split, mixed: bool, merge_metres: float | None
+) -> tuple[StreetArrays, list[str], str]:
+    """Return the band of a split of all maps, their names and their attribution.
+
+    Raises
+    ------
+    MapError
+        If two maps overlap: what is in the band of one split of one map could be in the
+        band of another split of the other.
+    """
+    from arcfleet.streets.files import read_map
+    from arcfleet.streets.simplify import merge_close_junctions
+
+    parts, names, attributions = [], [], []
+    boxes: list[tuple[Path | str, _Box]] = []
+    for path in maps:
+        street_map = read_map(path)
+        if street_map.junctions:
+            box = _box(street_map)
+            _refuse_overlap(path, box, boxes)
+            boxes.append((path, box))
+        if merge_metres is not None:
+            street_map = merge_close_junctions(street_map, merge_metres)
+        parts.append(band(to_arrays(street_map, mixed=mixed), split))
+        names.append(street_map.name)
+        attributions.append(street_map.attribution)
+    return join(parts), names, "; ".join(dict.fromkeys(filter(None, attributions)))
+
+
+@lru_cache(maxsize=2)  # data sets of several scales are cut from the same towns
+def _synthetic_towns(
+    split: Split, seed: int, mixed: bool
+) -> tuple[StreetArrays, list[str], str]:
+    """Generate the towns of a split; returns the same three things as `_map_streets`."""
+    number = list(BANDS).index(split)
+    draw = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(number, 0)))
+    towns = [
+        synthetic_streets(
+            random_settings(draw, mixed=mixed),
+            seed=int(draw.integers(2**63)),
+            name=f"synthetic {town}",
+        )
+        for town in range(SYNTHETIC_TOWNS)
+    ]
+    parts = [to_arrays(town, mixed=mixed) for town in towns]
+    return join(parts), [town.name for town in towns], ""
+
+
+def _box(street_map: StreetMap) -> _Box:
+    places = np.array(list(street_map.junctions.values()))
+    (west, south), (east, north) = places.min(axis=0), places.max(axis=0)
+    return float(west), float(south), float(east), float(north)
+
+
+def _refuse_overlap(
+    path: Path | str, box: _Box, others: Sequence[tuple[Path | str, _Box]]
+) -> None:
+    west, south, east, north = box
+    for other, (other_west, other_south, other_east, other_north) in others:
+        if max(west, other_west) <= min(east, other_east) and max(
+            south, other_south
+        ) <= min(north, other_north):
+            raise MapError(
+                "expected maps that lie apart, so that no two splits share a street, found "
+                f"that the boxes around {other} and {path} overlap: leave one of them out"
+            )

@@ -1,4 +1,4 @@
-"""What a data set looks like: sizes, degrees, lengths, demands."""
+"""Statistics of a data set: sizes, degrees, lengths, demands."""
 
 from __future__ import annotations
 
@@ -28,26 +28,26 @@ class Spread:
     most: int
 
     def __str__(self) -> str:
-        """Give it as text, the mean in the middle."""
+        """Return it as text, the mean in the middle."""
         return f"{self.least} / {self.mean:.1f} / {self.most}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatasetStatistics:
-    """The facts of one data set.
+    """Statistics of one data set.
 
     Parameters
     ----------
     name
-        Of the data set.
+        Name of the data set.
     instances
-        How many.
+        Number of instances.
     nodes, links, required, routes
-        Per instance; routes are the least number that the total demand needs.
+        Numbers per instance; routes are the least number that the total demand needs.
     one_way
-        Share of the links.
+        Fraction of one-way links.
     degrees
-        Share of the nodes with 0, 1, 2, ... links; the last entry holds all above.
+        Fraction of the nodes with 0, 1, 2, ... links; the last entry holds all above.
     mean_degree
         Links per node, each counted at both ends.
     lengths
@@ -55,7 +55,7 @@ class DatasetStatistics:
     mean_length
         Mean cost of a link.
     demand
-        Per required link.
+        Demand per required link.
     """
 
     name: str
@@ -73,7 +73,7 @@ class DatasetStatistics:
 
 
 def summarise(dataset: Dataset) -> DatasetStatistics:
-    """Work out the facts of a data set."""
+    """Compute the statistics of a data set."""
     arrays = dataset.arrays
     degrees = node_degrees(dataset)
     shares = np.bincount(np.minimum(degrees, MOST_DEGREE), minlength=MOST_DEGREE + 1)
@@ -97,7 +97,7 @@ def summarise(dataset: Dataset) -> DatasetStatistics:
 
 
 def node_degrees(dataset: Dataset) -> NDArray[np.int64]:
-    """Give the number of links at every node, instance after instance."""
+    """Return the number of links at every node, instance after instance."""
     arrays = dataset.arrays
     shift = np.repeat(dataset.node_starts[:-1], arrays["num_links"])
     ends = np.concatenate([arrays["tail"] + shift, arrays["head"] + shift])
@@ -105,14 +105,14 @@ def node_degrees(dataset: Dataset) -> NDArray[np.int64]:
 
 
 def least_routes(dataset: Dataset) -> NDArray[np.int64]:
-    """Give the number of routes that the total demand of each instance needs at least."""
+    """Return the least number of routes that the total demand of each instance needs."""
     demand = dataset.arrays["demand"].astype(np.int64)
     total: NDArray[np.int64] = np.add.reduceat(demand, _firsts(dataset))
     return -(-total // dataset.capacity)
 
 
 def statistics_rows(all_facts: Sequence[DatasetStatistics]) -> list[list[str]]:
-    """Give one row per fact and one column per data set, for a table."""
+    """Return one row per fact and one column per data set, for a table."""
     names = {
         "instances": [f"{s.instances:,}" for s in all_facts],
         "nodes": [str(s.nodes) for s in all_facts],

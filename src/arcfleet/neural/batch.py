@@ -282,7 +282,6 @@ CPU_CHUNK = 64
 
 #: The same for instances of any size, as entries of their matrices.
 GPU_ENTRIES = 1 << 25
-
 CPU_ENTRIES = 1 << 20
 
 
@@ -317,40 +316,23 @@ def batch_from_arrays(
         chunk = CPU_CHUNK if torch.device(device).type == "cpu" else GPU_CHUNK
     arcs = _arcs_of_arrays(padded)
     batch, nodes = padded.longitude.shape
-    shape = (batch, arcs.real.shape[1], 2 * mds_dimensions)
     links = np.arange(padded.tail.shape[1]) < padded.num_links[:, None]
     distance = torch.empty((batch, nodes, nodes), dtype=torch.int32, device=device)
-    scale = torch.empty(batch, dtype=torch.float64, device=device)
-    places = torch.empty(shape, dtype=torch.float32, device=device)
-    for first in range(0, batch, chunk):
-        rows = slice(first, first + chunk)
 
-        def send(values: NDArray[np.generic], rows: slice = rows) -> Tensor:
-            return _tensor(values[rows]).to(device)
-
+    def place(rows: slice) -> Tensor:
+        columns = (padded.tail, padded.head, padded.cost, padded.one_way, links)
         distance[rows] = shortest_paths(
-            nodes,
-            tail=send(padded.tail),
-            head=send(padded.head),
-            cost=send(padded.cost),
-            one_way=send(padded.one_way),
-            real=send(links),
+            nodes, *(_tensor(values[rows]).to(device) for values in columns)
         )
-        start, end = send(arcs.start), send(arcs.end)
-        scale[rows], lost = _unit_of_length(
-            distance[rows], start, end, send(arcs.service_cost), send(arcs.real)
-        )
-        if bool(lost.any()):
-            raise _no_way(f"instance {first + int(lost.nonzero()[0])} of the batch")
-        nodes_at = _node_coordinates(distance[rows], padded.num_nodes[rows], mds_dimensions)
-        nodes_at /= scale[rows, None, None]
-        both = [take_rows(nodes_at, ends) for ends in (start, end)]
-        places[rows] = torch.cat(both, dim=2).to(torch.float32)
-    return _assemble(
+        return _node_coordinates(distance[rows], padded.num_nodes[rows], mds_dimensions)
+
+    return _build(
         arcs,
-        distance=distance,
-        scale=scale,
-        places=places,
+        distance,
+        place,
+        mds_dimensions=mds_dimensions,
+        chunk=chunk,
+        name_of=lambda number: f"instance {number} of the batch",
         capacity=padded.capacity,
         route_cost=np.zeros(batch, dtype=np.int32),
         fleet_limit=np.zeros(batch, dtype=np.int32),
@@ -388,35 +370,20 @@ def batch_from_networks(
     distance = torch.from_numpy(
         _pad_arrays([network.distances for network in networks], (terminals, terminals))
     ).to(device)
-    ends = [_tensor(nodes).to(device) for nodes in (arcs.start_node, arcs.end_node)]
-    scale = torch.empty(len(networks), dtype=torch.float64, device=device)
-    shape = (*arcs.real.shape, 2 * mds_dimensions)
-    places = torch.zeros(shape, dtype=torch.float32, device=device)
     largest = max((terminals, *(_matrix_size(instance) for instance in instances)))
     entries = CPU_ENTRIES if distance.device.type == "cpu" else GPU_ENTRIES
-    chunk = max(1, entries // largest**2)
-    for first in range(0, len(networks), chunk):
-        rows = slice(first, first + chunk)
-        columns = (
-            _tensor(values[rows]).to(device)
-            for values in (arcs.start, arcs.end, arcs.service_cost, arcs.real)
-        )
-        scale[rows], lost = _unit_of_length(distance[rows], *columns)
-        if bool(lost.any()):
-            name = instances[first + int(lost.nonzero()[0])].name
-            raise _no_way(f"instance {name!r}")
-        nodes_at = _place_instances(
-            instances[rows], mds_dimensions, distance.device, threads
-        )
-        nodes_at /= scale[rows, None, None]
-        both = [take_rows(nodes_at, nodes[rows]) for nodes in ends]
-        places[rows] = torch.cat(both, dim=2).to(torch.float32)
+
+    def place(rows: slice) -> Tensor:
+        return _place_instances(instances[rows], mds_dimensions, distance.device, threads)
+
     limits = [instance.fleet_limit or 0 for instance in instances]
-    return _assemble(
+    return _build(
         arcs,
-        distance=distance,
-        scale=scale,
-        places=places,
+        distance,
+        place,
+        mds_dimensions=mds_dimensions,
+        chunk=max(1, entries // largest**2),
+        name_of=lambda number: f"instance {instances[number].name!r}",
         capacity=np.array([i.capacity for i in instances], dtype=np.int32),
         route_cost=np.array([i.route_cost for i in instances], dtype=np.int32),
         fleet_limit=np.array(limits, dtype=np.int32),
@@ -443,22 +410,62 @@ def with_signs(batch: ArcBatch, signs: Tensor) -> ArcBatch:
     return replace(batch, features=batch.features * factor)
 
 
-def _assemble(
+def _build(
     arcs: ArcArrays,
-    *,
     distance: Tensor,
-    scale: Tensor,
-    places: Tensor,
+    place: Callable[[slice], Tensor],
+    *,
+    mds_dimensions: int,
+    chunk: int,
+    name_of: Callable[[int], str],
     capacity: NDArray[np.int32],
     route_cost: NDArray[np.int32],
     fleet_limit: NDArray[np.int32],
 ) -> ArcBatch:
+    """Build a batch chunk by chunk.
+
+    Parameters
+    ----------
+    arcs
+        Arcs of the instances.
+    distance
+        Driving costs between places, (batch, places, places); `place` may fill them.
+    place
+        Function from batch rows to MDS coordinates, (rows, nodes, dimensions).
+    mds_dimensions
+        Number of MDS coordinates of a node.
+    chunk
+        Instances at a time.
+    name_of
+        Function from a batch row to the name of the instance in errors.
+    capacity, route_cost, fleet_limit
+        As in `ArcBatch`.
+    """
+
     def send(values: NDArray[np.generic]) -> Tensor:
         return _tensor(values).to(distance.device)
 
-    service_cost, demand, real = (
-        send(values) for values in (arcs.service_cost, arcs.demand, arcs.real)
-    )
+    start, end, service_cost = send(arcs.start), send(arcs.end), send(arcs.service_cost)
+    demand, real = send(arcs.demand), send(arcs.real)
+    nodes = [send(arcs.start_node), send(arcs.end_node)]
+    scale = torch.empty(len(real), dtype=torch.float64, device=distance.device)
+    shape = (*real.shape, 2 * mds_dimensions)
+    places = torch.zeros(shape, dtype=torch.float32, device=distance.device)
+    for first in range(0, len(real), chunk):
+        rows = slice(first, first + chunk)
+        coordinates = place(rows)
+        scale[rows], lost = _unit_of_length(
+            distance[rows], start[rows], end[rows], service_cost[rows], real[rows]
+        )
+        if bool(lost.any()):
+            raise UnsolvableError(
+                "expected a way between every two required links and the depot, found one "
+                f"lacking in {name_of(first + int(lost.nonzero()[0]))}: `arcfleet info` "
+                "names the links at fault"
+            )
+        coordinates /= scale[rows, None, None]
+        both = [take_rows(coordinates, ends[rows]) for ends in nodes]
+        places[rows] = torch.cat(both, dim=2).to(torch.float32)
     plain = torch.zeros((*real.shape, NUM_PLAIN), dtype=torch.float64, device=real.device)
     plain[:, 0, 0] = 1
     plain[:, :, 1] = service_cost / scale[:, None]
@@ -467,8 +474,8 @@ def _assemble(
     return ArcBatch(
         features=torch.cat([plain.to(torch.float32), places], dim=2),
         distance=distance,
-        start=send(arcs.start),
-        end=send(arcs.end),
+        start=start,
+        end=end,
         service_cost=service_cost,
         demand=demand,
         inverse=send(arcs.inverse),
@@ -565,19 +572,10 @@ def _tensor(values: NDArray[np.generic]) -> Tensor:
     return torch.from_numpy(np.require(values, requirements="W"))
 
 
-def _no_way(where: str) -> UnsolvableError:
-    return UnsolvableError(
-        "expected a way between every two required links and the depot, found one lacking "
-        f"in {where}: `arcfleet info` names the links at fault"
-    )
-
-
 # Lengths of buckets are 48, 88, 128 and so on: multiples of 8 suit the GPU, few lengths
 # mean few shapes to compile, and a state wastes some twenty places on average.
 _FIRST_LENGTH = 48
-
 _LENGTH_STEP = 40
-
 
 # Numbers that kernels load at once.
 _VECTOR = 8

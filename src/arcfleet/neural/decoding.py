@@ -130,13 +130,13 @@ class Choice(NamedTuple):
     parent: Tensor | None = None
 
 
-class Greedy:
-    """Choose the most probable arc."""
+class _Greedy:
+    """Choose the most probable arc; the base of the other choosers."""
 
     #: Whether the plans of an instance share one set of arcs while served ones are dropped.
     shares_arcs = False
 
-    def of_chunk(self, chunk: slice, batch: ArcBatch) -> Greedy:
+    def of_chunk(self, chunk: slice) -> _Greedy:
         """Return the chooser of some of the instances."""
         return self
 
@@ -153,56 +153,38 @@ class Greedy:
         return _chosen(carry, log_probability, log_probability.argmax(-1))
 
 
-class Sampling(Greedy):
-    """Sample arcs by Gumbel noise: the largest noisy log-probability is a fair sample.
-
-    Parameters
-    ----------
-    seeds
-        Seed of each instance, (batch,).
-    temperatures
-        Temperature of each instance, (batch,).
-    samples
-        Plans of each instance.
-    distinct_starts
-        Whether first arcs are sampled without replacement.
-    num_arcs
-        Arcs of the whole instances, which number the noise.
-    """
+class _Sampling(_Greedy):
+    """Sample arcs by Gumbel noise: the largest noisy log-probability is a fair sample."""
 
     def __init__(
         self,
-        seeds: Tensor,
-        temperatures: Tensor,
+        seeds: Tensor,  # (batch,)
+        temperatures: Tensor,  # (batch,)
         samples: int,
-        *,
-        distinct_starts: bool,
         num_arcs: int,
+        distinct_starts: bool,
     ) -> None:
         self.seeds = seeds
         self.temperatures = temperatures
         self.samples = samples
-        self.distinct_starts = distinct_starts
         self.num_arcs = num_arcs
+        self.distinct_starts = distinct_starts
 
-    def of_chunk(self, chunk: slice, batch: ArcBatch) -> Sampling:
-        """Return the chooser of some of the instances."""
-        return Sampling(
+    def of_chunk(self, chunk: slice) -> _Sampling:
+        return _Sampling(
             self.seeds[chunk],
             self.temperatures[chunk],
             self.samples,
-            distinct_starts=self.distinct_starts,
-            num_arcs=batch.num_arcs,
+            self.num_arcs,
+            self.distinct_starts,
         )
 
     def temperature(self, batch: ArcBatch) -> float | Tensor:
-        """Return the divisor of the logits."""
         # With arcs dropped, each plan is an instance of its own.
         plans = len(batch) // len(self.seeds)
         return self.temperatures.repeat_interleave(plans)[:, None, None]
 
     def choose(self, view: View, carry: Carry, log_probability: Tensor) -> Choice:
-        """Choose by the log-probabilities of the arcs, (batch, samples, arcs)."""
         noise = gumbel_noise(self.seeds, self.samples, carry.steps, self.num_arcs)
         if view.kept is not None:
             # An arc has the same noise, whether or not others are dropped.
@@ -216,13 +198,12 @@ class Sampling(Greedy):
         return _chosen(carry, log_probability, arcs)
 
 
-class Beam(Greedy):
+class _Beam(_Greedy):
     """Extend the most probable plans of each instance."""
 
     shares_arcs = True
 
     def initial(self, carry: Carry) -> Carry:
-        """Return the carry to begin with."""
         # All empty plans but one have no chance, or all beams would stay the same.
         alone = torch.full_like(carry.log_probability, -math.inf)
         alone[:, 0] = 0.0
@@ -230,7 +211,6 @@ class Beam(Greedy):
         return carry._replace(log_probability=alone, parent=parent)
 
     def choose(self, view: View, carry: Carry, log_probability: Tensor) -> Choice:
-        """Choose by the log-probabilities of the arcs, (batch, samples, arcs)."""
         _, width, arcs = log_probability.shape
         # float64: sums of many steps must not make different plans look the same.
         extended = carry.log_probability[..., None] + log_probability
@@ -295,7 +275,7 @@ def greedy(
     """
     samples = 1 if initial is None else initial.previous.shape[1]
     return _decode(
-        Greedy(), policy, batch, samples, capacity_mask, chunk, on_step, wrap, initial
+        _Greedy(), policy, batch, samples, capacity_mask, chunk, on_step, wrap, initial
     )
 
 
@@ -356,12 +336,12 @@ def sample(
         raise OptionError("expected empty plans for distinct starts, got partial plans")
     if seeds is None:
         seeds = draw_seeds(len(batch), generator)
-    chooser = Sampling(
+    chooser = _Sampling(
         seeds.to(device),
         heat.expand(len(batch)),
         samples,
-        distinct_starts=distinct_starts,
-        num_arcs=batch.num_arcs,
+        batch.num_arcs,
+        distinct_starts,
     )
     return _decode(
         chooser, policy, batch, samples, capacity_mask, chunk, on_step, wrap, initial
@@ -392,7 +372,7 @@ def beam(
         Number of plans kept.
     """
     _check_count("width", width)
-    return _decode(Beam(), policy, batch, width, capacity_mask, chunk, on_step, wrap)
+    return _decode(_Beam(), policy, batch, width, capacity_mask, chunk, on_step, wrap)
 
 
 def _check_count(name: str, count: int) -> None:
@@ -401,7 +381,7 @@ def _check_count(name: str, count: int) -> None:
 
 
 def _decode(
-    chooser: Greedy,
+    chooser: _Greedy,
     policy: Policy,
     batch: ArcBatch,
     samples: int,
@@ -439,7 +419,7 @@ def _decode(
             piece = batch.select(rows)
             if initial is not None:
                 here = State(*(tensor[part] for tensor in initial))
-        loop = _Loop(chooser.of_chunk(part, piece), policy, capacity_mask, wrap)
+        loop = _Loop(chooser.of_chunk(part), policy, capacity_mask, wrap)
         rollouts.append(loop.run(piece, samples, limit, report, here))
         done += limit.most
         report(limit.most)
@@ -454,7 +434,7 @@ class _Loop:
     """The decoding loop for one chunk of instances."""
 
     def __init__(
-        self, chooser: Greedy, policy: Policy, capacity_mask: bool, wrap: Wrap | None
+        self, chooser: _Greedy, policy: Policy, capacity_mask: bool, wrap: Wrap | None
     ) -> None:
         self.chooser = chooser
         self.policy = policy
@@ -658,7 +638,6 @@ def free_bytes(device: torch.device) -> int:
 # A smaller view is prepared, and on a GPU recorded: that pays for a sixth of the arcs, and
 # on a GPU for so many arcs of all plans.
 _WORTHWHILE = 5 / 6
-
 _LEAST_ON_GPU = 2**17
 
 
@@ -730,9 +709,7 @@ def recall(
 
 # Constants of SplitMix64 (Steele, Lea and Flood 2014), as signed numbers.
 _GOLDEN = 0x9E3779B97F4A7C15 - 2**64
-
 _FIRST = 0xBF58476D1CE4E5B9 - 2**64
-
 _SECOND = 0x94D049BB133111EB - 2**64
 
 

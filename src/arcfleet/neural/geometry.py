@@ -1,4 +1,4 @@
-"""Multi-dimensional scaling: points whose distances are about the driving costs."""
+"""Shortest paths and multi-dimensional scaling (MDS) of many instances on a device."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 #: No way there. Two of them still fit 32 bits, so sums need no check.
 FAR = 2**30 - 1
 
-
 #: Longest shortest path, as in `network`.
 MOST_DISTANCE = 2**29 - 1
 
@@ -24,25 +23,24 @@ MOST_DISTANCE = 2**29 - 1
 #: Entries of the matrices worked on at once: what a processor's cache holds, and half a
 #: gigabyte of a GPU.
 _ENTRIES_CPU = 1 << 17
-
 _ENTRIES_GPU = 1 << 27
 
 
 def shortest_paths(
     nodes: int, tail: Tensor, head: Tensor, cost: Tensor, one_way: Tensor, real: Tensor
 ) -> Tensor:
-    """Give the driving costs between all nodes, (batch, nodes, nodes), int32.
+    """Compute the driving costs between all nodes, (batch, nodes, nodes), int32.
 
-    `FAR` stands where there is no way, which includes every way to or from padding.
+    `FAR` means that there is no way, as to and from padding.
 
     Parameters
     ----------
     nodes
-        Number of nodes, with the padding.
+        Number of nodes, padding included.
     tail, head, cost, one_way
-        Of the links, (batch, links).
+        Columns of the links, (batch, links).
     real
-        Which links are no padding, (batch, links).
+        Links that are not padding, (batch, links).
 
     Raises
     ------
@@ -68,7 +66,7 @@ def shortest_paths(
 
 
 def _close(distance: Tensor) -> None:
-    """Floyd and Warshall's algorithm in place."""
+    """Run the Floyd-Warshall algorithm in place."""
     through = torch.empty_like(distance)
     for node in range(distance.shape[1]):
         # Neither operand changes in its own step: a node is 0 from itself.
@@ -91,7 +89,6 @@ def _refuse_too_long(distance: Tensor, cost: Tensor) -> None:
 #: Vectors iterated beside those wanted; they speed up the last wanted ones.
 _EXTRA = 8
 
-
 #: Degrees of the filters. The first are low: as long as no vector is near its limit, a
 #: high degree would turn all of them into the first eigenvector.
 _DEGREES = (2, 3, 4, *(9 * (5,)))
@@ -103,14 +100,14 @@ _MANY = 8
 
 
 class Eigenpairs(NamedTuple):
-    """Eigenvalues, the largest first, and their vectors.
+    """Eigenvalues in descending order, and their vectors.
 
     Parameters
     ----------
     values
-        (batch, count).
+        Eigenvalues, (batch, count).
     vectors
-        (batch, nodes, count).
+        Eigenvectors, (batch, nodes, count).
     """
 
     values: Tensor
@@ -118,9 +115,9 @@ class Eigenpairs(NamedTuple):
 
 
 def top_eigenpairs(matrix: Tensor, count: int) -> Eigenpairs:
-    """Give the largest eigenpairs of (batch, nodes, nodes), by the way that is faster.
+    """Compute the largest eigenpairs of (batch, nodes, nodes) by the faster algorithm.
 
-    Where a matrix has fewer, fewer are given.
+    A matrix of fewer nodes has fewer.
     """
     batch, nodes, _ = matrix.shape
     many = matrix.device.type != "cpu" and batch >= _MANY
@@ -131,7 +128,7 @@ def top_eigenpairs(matrix: Tensor, count: int) -> Eigenpairs:
 
 
 def iterate_eigenpairs(matrix: Tensor, count: int) -> Eigenpairs:
-    """Give the largest eigenpairs by subspace iteration, in batched products only.
+    """Compute the largest eigenpairs by subspace iteration, in batched products only.
 
     Chebyshev polynomials damp the unwanted part of the spectrum, from below its smallest
     eigenvalue up to the smallest Ritz value (Zhou, Saad, Tiago and Chelikowsky 2006).
@@ -156,7 +153,7 @@ def iterate_eigenpairs(matrix: Tensor, count: int) -> Eigenpairs:
 
 
 def _start(nodes: int, width: int) -> Tensor:
-    """Spread numbers that look random and depend on their place alone."""
+    """Return numbers that look random and depend on their position alone."""
     row = torch.arange(1, nodes + 1, dtype=torch.float64)[:, None]
     column = torch.arange(1, width + 1, dtype=torch.float64)
     return torch.sin(row.square() * column.sqrt() + 1.7 * row * column)
@@ -194,7 +191,6 @@ def _rayleigh_ritz(matrix: Tensor, vectors: Tensor) -> Eigenpairs:
 #: Networks with more nodes are placed by so many of them.
 MOST_LANDMARKS = 512
 
-
 #: Splits equal eigenvalues, whose vectors would be any turn of each other, by the numbers
 #: of the nodes: the same axes then come out on every device and with any padding.
 _TIE_BREAK = 1e-9
@@ -213,20 +209,20 @@ def classical_mds(
 ) -> Tensor:
     """Place all nodes of every instance, (batch, nodes, dimensions).
 
-    One-way streets: the mean of both directions counts, and where there is no way the
-    largest finite distance of the instance stands. Padding lies at the origin.
+    The distance of two nodes is the mean of both directions; where there is no way, the
+    largest finite distance of the instance. Padding lies at the origin.
 
     Parameters
     ----------
     distance
-        Driving costs between nodes, (batch, nodes, nodes); from `FAR` on means no way.
+        Driving costs between nodes, (batch, nodes, nodes); `FAR` or more means no way.
     num_nodes
-        How many are real, (batch,).
+        Number of real nodes, (batch,).
     dimensions
-        Coordinates of a node; those that the instance does not fill are 0.
+        Number of coordinates; those that the instance does not need are 0.
     dtype
-        Of the arithmetic. Single precision is enough for a model, but loses the tie-break
-        between equal axes.
+        Floating-point type. Single precision is enough for a model, but loses the
+        tie-break between equal axes.
     """
     nodes = distance.shape[1]
     real = torch.arange(nodes, device=distance.device) < num_nodes[:, None]
@@ -237,7 +233,7 @@ def classical_mds(
 
 
 def landmark_nodes(num_nodes: int, most: int = MOST_LANDMARKS) -> Tensor:
-    """Choose nodes evenly in the order of their numbers; all if they are not too many."""
+    """Return landmarks: nodes spread evenly over the numbers, or all if few enough."""
     count = min(num_nodes, most)
     return torch.arange(count) * num_nodes // max(1, count)
 
@@ -250,9 +246,9 @@ def landmark_mds(
     *,
     dtype: torch.dtype = torch.float64,
 ) -> Tensor:
-    """Place the nodes of one instance by some of them, (nodes, dimensions).
+    """Place the nodes of one instance by landmarks, (nodes, dimensions).
 
-    Landmarks are placed as by `classical_mds`, every node then by its distances to them
+    Landmarks are placed as in `classical_mds`, every other node by its distances to them
     (de Silva and Tenenbaum 2004).
 
     Parameters
@@ -260,9 +256,9 @@ def landmark_mds(
     leaving, arriving
         Driving costs from and to the landmarks, (landmarks, nodes).
     landmarks
-        Their nodes, (landmarks,).
+        Nodes that are landmarks, (landmarks,).
     dimensions, dtype
-        As for `classical_mds`.
+        As in `classical_mds`.
     """
     count, nodes = leaving.shape
     real = torch.ones((1, nodes), dtype=torch.bool, device=leaving.device)
@@ -280,7 +276,7 @@ def landmark_mds(
 def _squared(
     leaving: Tensor, arriving: Tensor, real_rows: Tensor, real: Tensor, dtype: torch.dtype
 ) -> tuple[Tensor, Tensor]:
-    """Give squared distances of at most 1, and the distance that 1 stands for."""
+    """Return squared distances scaled to at most 1, and the scale."""
     known = real_rows[:, :, None] & real[:, None]
     finite = [d.masked_fill((d >= FAR) | ~known, 0) for d in (leaving, arriving)]
     largest = torch.maximum(*(d.amax((1, 2), keepdim=True) for d in finite))
@@ -291,7 +287,7 @@ def _squared(
 
 
 def _centred_eigenpairs(squared: Tensor, real: Tensor, count: int) -> Eigenpairs:
-    """Give the largest eigenpairs of the double-centred matrix; no value is below 0."""
+    """Compute the largest eigenpairs of the double-centred matrix, none negative."""
     share = real.to(squared) / real.sum(1, keepdim=True).clamp(min=1)
     row = (squared * share[:, None]).sum(2)  # (batch, nodes)
     total = (row * share).sum(1)

@@ -1,134 +1,217 @@
-"""What the inputs of the model are worth: costs at equal training."""
+"""Ablation of the inputs of the published model: costs at equal training.
+
+Each model is pre-trained on the first training set and fine-tuned from there by PPO on each
+of them. Runs lie in `OUT/ablation/INPUTS/pretrain` and `OUT/ablation/INPUTS/SCALE`.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, cast
+import tomllib
+from dataclasses import dataclass, field, replace
+from pathlib import Path  # noqa: TC003 (the command line reads the types)
+from typing import TYPE_CHECKING, Any
 
 from arcfleet.datasets import Dataset, open_labels
 from arcfleet.datasets.labels import labels_path
 from arcfleet.errors import FileError, OptionError
-from arcfleet.paper.gaps import best_known_text, gaps_to, set_tables
-from arcfleet.paper.report import Drawing, Report, Section, checksums, provenance, record_of
-from arcfleet.paper.rows import parse_rows, with_model
+from arcfleet.neural.checkpoint import require_packages
+from arcfleet.paper.convergence import convergence_report
+from arcfleet.paper.gaps import best_known_text, columns_of, gaps_to
+from arcfleet.paper.measure import (
+    MeasureConfig,
+    measured_series,
+    plan_measurements,
+    split_names,
+)
+from arcfleet.paper.report import (
+    Report,
+    Section,
+    checksums,
+    prepare_folder,
+    provenance,
+    record_of,
+    write_report,
+)
+from arcfleet.paper.rows import ModelFiles, parse_rows, with_model
+from arcfleet.paper.sets import open_test_sets, tiny_set
 from arcfleet.paper.table import cost_section, gap_lines, gap_text, lay_out
 from arcfleet.report.charts import Panel, draw_panels
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-    from pathlib import Path
+    from collections.abc import Iterable, Mapping, Sequence
 
-    from arcfleet.neural.train.config import PretrainConfig
-    from arcfleet.neural.train.loop import TrainingProgress
-    from arcfleet.paper.model import Inputs
-    from arcfleet.paper.rows import Row
+    from arcfleet.paper.commands import Watch
     from arcfleet.paper.series import Series
 
-    Tell = Callable[[TrainingProgress], None]
+#: Inputs of the model, with the paper's names.
+INPUT_LABELS = {"mds": "MDS", "gat": "GAT", "mds+gat": "MDS + GAT"}
+
+#: Arcs per step on a CPU, unless a file of settings states another number.
+_CPU_TOKENS = 20_000
+
+_TINY_MODEL = {"width": 16, "layers": 1, "heads": 2, "feed_forward": 16}
+_TINY = {"steps": 2, "tokens": 1000, "validations": 2, "log_steps": 1}
+
+Settings = dict[str, Any]
 
 
-#: What the model may see, with the paper's names.
-INPUT_LABELS = {
-    "mds": "MDS",
-    "gat": "GAT",
-    "mds+gat": "MDS + GAT",
-}
-
-
-def ablation_rows(
-    inputs: Sequence[str], pretraining: Mapping[str, Any], finetuning: Mapping[str, Any]
-) -> list[Row]:
-    """Give a row for each kind of inputs; plans are greedy, as decoded.
-
-    Parameters
-    ----------
-    inputs
-        Kinds of inputs, of INPUT_LABELS.
-    pretraining, finetuning
-        Settings by name; how long they last is kept with the row.
-    """
-    (greedy,) = parse_rows(["daam-sl-rl"])
-    settings = {
-        f"{stage}_{name}": given[name]
-        for stage, given in (("pretrain", pretraining), ("finetune", finetuning))
-        for name in ("minutes", "steps", "seed")
-        if given.get(name) is not None
-    }
-    greedy = replace(greedy, settings=tuple(sorted(settings.items())))
-    rows = [with_model(greedy, name, alone=True) for name in inputs]
-    return [replace(row, label=INPUT_LABELS[row.label]) for row in rows]
-
-
-def train_ablation(
-    folder: Path,
-    *,
-    inputs: Sequence[str],
-    data: Sequence[Path],
-    validation: Sequence[Path],
-    pretraining: Mapping[str, Any],
-    finetuning: Mapping[str, Any],
-    test_scales: Iterable[str] = (),
-    device: str = "auto",
-    threads: int = 1,
-    progress: Callable[[str], Tell | None] = lambda _: None,
-) -> dict[tuple[str, str | None], Path]:
-    """Pre-train each kind of model on the first data set, then fine-tune it on each.
-
-    Runs lie in `folder/INPUTS/pretrain` and `folder/INPUTS/SCALE`. Those that are finished
-    are not made again, one that was stopped is resumed, one of fine-tuning that is to end
-    later goes on.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """Inputs and settings of `arcfleet paper ablation`.
 
     Parameters
     ----------
-    folder
-        For the runs.
-    inputs
-        Kinds of inputs, of INPUT_LABELS.
+    sets
+        Test sets, each of one of the scales of `data`.
+    out
+        Output folder; unchanged results in it are reused, stopped runs are resumed.
     data
-        Data sets, one for each scale; the first must have labels.
+        Training sets, one for each scale; the first needs labels.
     validation
-        Labelled data sets, one for each of these scales.
-    pretraining, finetuning
-        Settings by name, the same for all; sizes of the model are those of pre-training.
-    test_scales
-        That models are wanted for.
-    device, threads
-        As `pretrain` takes them.
-    progress
-        Takes the name of a run and gives what is told how it goes.
+        Labelled validation sets, one for each of these scales.
+    inputs
+        Inputs of the models to compare.
+    pretrain_minutes
+        Minutes of pre-training of each model.
+    finetune_minutes
+        Minutes of fine-tuning of each model on each scale.
+    pretrain_config
+        TOML file with settings of pre-training.
+    finetune_config
+        TOML file with settings of fine-tuning by PPO.
+    count
+        Number of first instances of each test set, 0 for all.
+    measure
+        How rows are measured.
+    figures
+        Whether to draw figures, which needs matplotlib.
+    quick
+        Whether to train tiny models instead, to see that all of it works.
+    """
 
-    Returns
-    -------
-    models
-        Model files by inputs and scale.
+    sets: tuple[Path, ...] = field(
+        default=(), metadata={"positional": True, "metavar": "SET"}
+    )
+    out: Path
+    data: tuple[Path, ...] = ()
+    validation: tuple[Path, ...] = ()
+    inputs: tuple[str, ...] = ("mds", "gat", "mds+gat")
+    pretrain_minutes: float | None = None
+    finetune_minutes: float | None = None
+    pretrain_config: Path | None = None
+    finetune_config: Path | None = None
+    count: int = 0
+    measure: MeasureConfig = field(default_factory=MeasureConfig)
+    figures: bool = True
+    quick: bool = False
+
+
+def run(config: Config, watch: Watch) -> Report:
+    """Train models that differ in their inputs alike, and report their gaps.
+
+    Parameters
+    ----------
+    config
+        Inputs and settings.
+    watch
+        Callbacks.
 
     Raises
     ------
     OptionError
-        If kinds are unknown, scales do not match, or settings are wrong.
+        If inputs are unknown, scales do not match, or settings are wrong.
     FileError
         If a file is missing or damaged, or a run in the folder has other settings.
+    KeyboardInterrupt
+        If a training run was stopped; the same call goes on.
     """
-    from arcfleet.neural.checkpoint import require_packages
-
     require_packages("training")
-    from arcfleet.neural.train.config import (
-        FinetuneConfig,
-        PretrainConfig,
-        changed,
-        config_from,
-    )
-    from arcfleet.neural.train.finetune import finetune
-    from arcfleet.neural.train.pretrain import pretrain
-
-    # All that can be wrong is found before the first of many runs.
+    pretraining = _settings(config, "pretrain")
+    finetuning = _settings(config, "finetune")
+    if config.quick:
+        sets = (tiny_set(config.out / "inputs"),)
+        config = replace(
+            config, sets=sets, data=sets, validation=sets, inputs=("mds", "mds+gat")
+        )
+        pretraining |= {**_TINY, "model": _TINY_MODEL}
+        finetuning |= {**_TINY, "samples": 2, "rollout_tokens": 1000}
+    inputs = split_names(config.inputs)
     for name in inputs:
         if name not in INPUT_LABELS:
             raise OptionError(
                 f"expected inputs among {', '.join(INPUT_LABELS)}, got {name!r}"
             )
-    scales = _by_scale(data, "to train on")
-    checks = _by_scale(validation, "to validate on")
+    test_sets = open_test_sets(config.sets)
+    scales = _checked_scales(config, [test_set.scale for test_set in test_sets])
+    prepare_folder(config.out, figures=config.figures)
+    files: dict[tuple[str, str | None], Path] = {}
+    for name in inputs:
+        files |= _train(config, watch, name, scales, pretraining, finetuning)
+    models = ModelFiles(files, config.measure.device)
+    (greedy,) = parse_rows(["daam-sl-rl"])
+    greedy = replace(greedy, settings=_lengths(pretraining, finetuning))
+    rows = [with_model(greedy, name, only_strategy=True) for name in inputs]
+    rows = [replace(row, label=INPUT_LABELS[row.label]) for row in rows]
+    measurements = plan_measurements(test_sets, rows, models, count=config.count or None)
+    store = config.out / "ablation.jsonl"
+    series = measured_series(measurements, store, models, config.measure, watch)
+    runs = [
+        (INPUT_LABELS[name], files[name, scale].parent)
+        for scale in scales
+        for name in inputs
+    ]
+    curves = convergence_report(runs, "ablation-convergence")
+    write_report(curves, config.out, figures=config.figures)
+    return write_report(ablation_report(series), config.out, figures=config.figures)
+
+
+def _settings(config: Config, stage: str) -> Settings:
+    """Return settings of a stage of training: those of its file, and how long it lasts."""
+    from arcfleet.neural.device import choose_device
+
+    path: Path | None = getattr(config, f"{stage}_config")
+    minutes: float | None = getattr(config, f"{stage}_minutes")
+    settings: Settings = {}
+    if path is not None:
+        try:
+            settings = tomllib.loads(path.read_text(encoding="utf-8"))
+        except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise FileError(path, f"expected a TOML file, found: {error}") from None
+        sizes = settings.get("model", {})
+        if not isinstance(sizes, dict):
+            raise FileError(path, f"expected model to be a table of sizes, got {sizes!r}")
+    if minutes is not None:
+        settings["minutes"] = minutes
+    settings.setdefault("seed", config.measure.seed)
+    if "tokens" not in settings and choose_device(config.measure.device).type == "cpu":
+        settings["tokens"] = _CPU_TOKENS
+    if not config.quick and not {"steps", "minutes"} & settings.keys():
+        raise OptionError(
+            f"expected --{stage}-minutes, or steps or minutes in --{stage}-config, got "
+            "neither"
+        )
+    return settings
+
+
+def _lengths(pretraining: Settings, finetuning: Settings) -> dict[str, int | float]:
+    """Return how long training lasts and its seeds, which are kept with the costs."""
+    found = {
+        f"{stage}_{name}": settings[name]
+        for stage, settings in (("pretrain", pretraining), ("finetune", finetuning))
+        for name in ("minutes", "steps", "seed")
+        if settings.get(name) is not None
+    }
+    return dict(sorted(found.items()))
+
+
+def _checked_scales(
+    config: Config, test_scales: Iterable[str]
+) -> dict[str, tuple[Path, Path]]:
+    """Return training and validation set of each scale, all that can be wrong checked."""
+    scales = _by_scale(config.data, "to train on")
+    checks = _by_scale(config.validation, "to validate on")
+    if not scales:
+        raise OptionError("expected training sets in --data, got none")
     for scale in scales:
         if scale not in checks:
             raise OptionError(
@@ -140,57 +223,9 @@ def train_ablation(
                 f"expected test sets of the scales of --data, {', '.join(scales)}, got "
                 f"{scale}: leave it out, or give sets of it to --data and --validation"
             )
-    first = next(iter(scales))
-    for path in (scales[first], *(checks[scale] for scale in scales)):
+    for path in (next(iter(scales.values())), *(checks[scale] for scale in scales)):
         open_labels(labels_path(path), Dataset.open(path))
-    _require_end("pretrain", pretraining)
-    _require_end("finetune", finetuning)
-    published = {"type": "daam-paper", **pretraining.get("model", {})}
-    first_config = config_from(PretrainConfig, {**pretraining, "model": published})
-    first_sizes: Any = first_config.model
-    later_config = config_from(FinetuneConfig, finetuning)
-    sizes = {name: replace(first_sizes, inputs=cast("Inputs", name)) for name in inputs}
-    for name in inputs:
-        _require_same_start(folder / name, scales, first_config)
-
-    models: dict[tuple[str, str | None], Path] = {}
-    for name in inputs:
-        start = folder / name / "pretrain"
-        trained = pretrain(
-            start,
-            changed(first_config, model=sizes[name]),
-            data=[scales[first]],
-            validation=[checks[first]],
-            device=device,
-            resume=(start / "config.json").exists(),
-            threads=threads,
-            progress=progress(f"{name}, pre-training on {first}"),
-        )
-        _require_finished(trained.finished)
-        for scale, path in scales.items():
-            out = folder / name / scale
-            trained = finetune(
-                out,
-                changed(later_config, model=sizes[name]),
-                init=start / "model.safetensors",
-                data=[path],
-                validation=[checks[scale]],
-                device=device,
-                resume=(out / "config.json").exists(),
-                threads=threads,
-                progress=progress(f"{name}, fine-tuning on {scale}"),
-            )
-            _require_finished(trained.finished)
-            models[name, scale] = out / "model.safetensors"
-    return models
-
-
-def run_folders(
-    folder: Path, inputs: Sequence[str], data: Sequence[Path]
-) -> list[tuple[str, Path]]:
-    """Give the folders of all fine-tuning runs with the names of their inputs."""
-    scales = _by_scale(data, "to train on")
-    return [(INPUT_LABELS[x], folder / x / scale) for scale in scales for x in inputs]
+    return {scale: (path, checks[scale]) for scale, path in scales.items()}
 
 
 def _by_scale(paths: Sequence[Path], what: str) -> dict[str, Path]:
@@ -206,35 +241,62 @@ def _by_scale(paths: Sequence[Path], what: str) -> dict[str, Path]:
     return found
 
 
-def _require_end(stage: str, settings: Mapping[str, Any]) -> None:
-    if settings.get("steps") is None and settings.get("minutes") is None:
-        raise OptionError(
-            f"expected --{stage}-minutes, or steps or minutes in --{stage}-config, got "
-            "neither"
-        )
-
-
-def _require_same_start(
-    folder: Path, scales: Iterable[str], config: PretrainConfig
-) -> None:
-    """Refuse to train a model further that runs of fine-tuning began from."""
+def _train(
+    config: Config,
+    watch: Watch,
+    inputs: str,
+    scales: Mapping[str, tuple[Path, Path]],
+    pretraining: Settings,
+    finetuning: Settings,
+) -> dict[tuple[str, str | None], Path]:
+    """Pre-train a model, fine-tune it on each scale, and return the model files."""
+    from arcfleet.neural.train.config import PretrainConfig, config_from
+    from arcfleet.neural.train.pretrain import pretrain
     from arcfleet.neural.train.run import saved_settings
+    from arcfleet.paper.ppo import PpoConfig, ppo
 
-    if not any((folder / scale / "config.json").exists() for scale in scales):
-        return
+    sizes = {"type": "daam-paper", **pretraining.get("model", {}), "inputs": inputs}
+    first = config_from(PretrainConfig, {**pretraining, "model": sizes})
+    later = config_from(PpoConfig, {**finetuning, "model": sizes})
+    folder = config.out / "ablation" / inputs
     start = folder / "pretrain"
-    saved = saved_settings(start)
-    if (saved.get("steps"), saved.get("minutes")) != (config.run.steps, config.run.minutes):
-        raise FileError(
-            start,
-            "expected the same steps and minutes of pre-training as before, since runs of "
-            "fine-tuning began from it, got others: give the same, or another --out",
-        )
+    if any((folder / scale / "config.json").exists() for scale in scales):
+        saved = saved_settings(start)
+        if (saved.get("steps"), saved.get("minutes")) != (
+            first.run.steps,
+            first.run.minutes,
+        ):
+            raise FileError(
+                start,
+                "expected the same steps and minutes of pre-training as before, since "
+                "runs of fine-tuning began from it, got others: give the same, or another "
+                "--out",
+            )
 
+    def options(out: Path, scale: str, name: str) -> dict[str, Any]:
+        data, validation = scales[scale]
+        return {
+            "data": [data],
+            "validation": [validation],
+            "device": config.measure.device,
+            "resume": (out / "config.json").exists(),
+            "threads": config.measure.workers,
+            "progress": watch.training(f"{inputs}, {name} on {scale}"),
+        }
 
-def _require_finished(finished: bool) -> None:
-    if not finished:
+    model = start / "model.safetensors"
+    (scale, *_) = scales
+    trained = pretrain(start, first, **options(start, scale, "pre-training"))
+    models: dict[tuple[str, str | None], Path] = {}
+    for scale in scales:
+        if trained.finished:
+            out = folder / scale
+            more = options(out, scale, "fine-tuning")
+            trained = ppo(out, later, init=model, **more)
+            models[inputs, scale] = out / "model.safetensors"
+    if not trained.finished:
         raise KeyboardInterrupt
+    return models
 
 
 def ablation_report(series: Sequence[Series]) -> Report:
@@ -245,10 +307,8 @@ def ablation_report(series: Sequence[Series]) -> Report:
     OptionError
         If there is nothing to report.
     """
-    tables = set_tables(series)
-    used = [
-        x for t in tables for x in (*t.rows.values(), *([t.labels] if t.labels else []))
-    ]
+    tables = columns_of(series)
+    used = [x for t in tables for x in t.series]
     best = {t.name: t.best_known for t in tables}
     gaps = Section(
         "Mean gap of total cost to the best known in percent, 95 % confidence interval",
@@ -283,11 +343,11 @@ def ablation_report(series: Sequence[Series]) -> Report:
         ),
         details=checksums(used),
         records=tuple(records),
-        drawings=(Drawing("ablation", draw),),
+        figures={"ablation": draw},
     )
 
 
 def _training(series: Sequence[Series]) -> str:
-    """Say how long models were trained, and with what seeds."""
-    settings = dict.fromkeys(pair for each in series for pair in each.key.settings)
+    """Return how long models were trained, and with what seeds."""
+    settings = dict.fromkeys(pair for each in series for pair in each.of.settings.items())
     return ", ".join(f"{name.replace('_', ' ')} {value:g}" for name, value in settings)

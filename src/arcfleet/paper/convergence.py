@@ -1,33 +1,115 @@
-"""How training went: validation gaps of runs against steps and minutes."""
+"""Convergence of training: validation gaps of runs against steps and minutes."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from arcfleet.bench.store import commit
+from arcfleet.bench.machine import commit
 from arcfleet.errors import FileError, OptionError
-from arcfleet.paper.report import Drawing, Report, Section
+from arcfleet.neural.checkpoint import require_packages
+from arcfleet.paper.report import Report, Section, prepare_folder, write_report
+from arcfleet.paper.sets import tiny_set
 from arcfleet.report.charts import Line, Panel, draw_panels
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
+
+    from arcfleet.paper.commands import Watch
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """Inputs and settings of `arcfleet paper convergence`.
+
+    Parameters
+    ----------
+    runs
+        Folders of training runs, as NAME=FOLDER with a name for the legend.
+    out
+        Output folder.
+    figures
+        Whether to draw figures, which needs matplotlib.
+    quick
+        Whether to train a tiny model instead, to see that all of it works.
+    """
+
+    runs: tuple[str, ...] = field(
+        default=(), metadata={"positional": True, "metavar": "[NAME=]RUN"}
+    )
+    out: Path
+    figures: bool = True
+    quick: bool = False
+
+
+def run(config: Config, watch: Watch) -> Report:
+    """Report the validation gaps of training runs.
+
+    Parameters
+    ----------
+    config
+        Inputs and settings.
+    watch
+        Callbacks.
+
+    Raises
+    ------
+    OptionError
+        If there is no run, or two have the same name.
+    FileError
+        If a folder is none of a run.
+    """
+    runs: dict[str, Path] = {}
+    prepare_folder(config.out, figures=config.figures)
+    for text in config.runs:
+        name, equals, folder = text.partition("=")
+        path = Path(folder if equals else text)
+        name = name if equals else path.name
+        if name in runs:
+            raise OptionError(
+                f"expected runs with different names, got {name!r} twice: name them as "
+                "NAME=RUN"
+            )
+        runs[name] = path
+    if config.quick:
+        runs = {"quick": _tiny_run(config.out / "inputs")}
+    report = convergence_report(list(runs.items()))
+    return write_report(report, config.out, figures=config.figures)
+
+
+def _tiny_run(folder: Path) -> Path:
+    """Pre-train a tiny model for some steps, and return the folder of the run."""
+    require_packages("training")
+    from arcfleet.neural.model import DaamConfig
+    from arcfleet.neural.train.config import PretrainConfig, RunConfig
+    from arcfleet.neural.train.pretrain import pretrain
+
+    config = PretrainConfig(
+        model=DaamConfig(width=16, layers=1, heads=2, feed_forward=16),
+        run=RunConfig(steps=2, validations=2, log_steps=1),
+        tokens=1000,
+    )
+    path = folder / "run"
+    sets = [tiny_set(folder)]
+    resume = (path / "config.json").exists()
+    pretrain(path, config, data=sets, validation=sets, device="cpu", resume=resume)
+    return path
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Curve:
-    """The validations of a run on one set.
+    """Validations of a run on one set.
 
     Parameters
     ----------
     run
         Name of the run.
     set_name
-        Of the validation set.
+        Name of the validation set.
     steps, minutes
-        When it was validated.
+        Steps and minutes of training before each validation.
     gaps
         Mean gap of greedy plans to the labels, as decoded, in percent.
     """
@@ -116,9 +198,9 @@ def convergence_report(
     Parameters
     ----------
     runs
-        As `read_curves` takes them.
+        Names and folders, as `read_curves` takes them.
     name
-        Of the files.
+        Name of the files.
 
     Raises
     ------
@@ -174,14 +256,12 @@ def convergence_report(
             for c in curves
             for s, m, g in zip(c.steps, c.minutes, c.gaps, strict=True)
         ),
-        drawings=(Drawing(name, draw),),
+        figures={name: draw},
     )
 
 
 def _caption(runs: Sequence[tuple[str, Path]]) -> str:
-    """Say how runs were validated, with what seeds, on what devices."""
-    from arcfleet.neural.checkpoint import require_packages
-
+    """Return the seeds, the devices and the size of the validation sets of runs."""
     require_packages("reading the models of runs")
     from arcfleet.neural.checkpoint import read_model_info
 

@@ -3,28 +3,33 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from arcfleet.errors import OptionError
-from arcfleet.paper.rows import LABELS, ROW_TYPES
+from arcfleet.paper.rows import LABELS, ROWS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from numpy.typing import NDArray
-
     from arcfleet.paper.series import Series
 
-
 CONFIDENCE = 0.95
+
+#: The row that the paper's gaps are measured from.
+PAPER_REFERENCE = "maens"
+
+#: Costs to compare with, by position of the instance.
+Reference = Mapping[int, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairedGaps:
-    """What the costs of some instances say together.
+    """Costs and references of the same instances, compared.
 
     Parameters
     ----------
@@ -33,8 +38,8 @@ class PairedGaps:
     gap_percent
         Mean over the instances of 100 x (cost / reference - 1).
     half_width_percent
-        The 95 % confidence interval of that mean reaches so far to both sides; None for
-        a single instance.
+        Half the width of the 95 % confidence interval of that mean; None for a single
+        instance.
     gap_of_means_percent
         100 x (mean cost / mean reference - 1).
     """
@@ -44,6 +49,9 @@ class PairedGaps:
     gap_percent: float
     half_width_percent: float | None
     gap_of_means_percent: float
+
+
+Compared = tuple[PairedGaps, int] | None
 
 
 def paired_gaps(costs: Sequence[int], references: Sequence[int]) -> PairedGaps:
@@ -79,30 +87,31 @@ def paired_gaps(costs: Sequence[int], references: Sequence[int]) -> PairedGaps:
     )
 
 
+@lru_cache
 def student_quantile(freedom: int, confidence: float = CONFIDENCE) -> float:
-    """Give t such that Student's distribution lies between -t and t with this chance.
+    """Return t such that Student's distribution lies within -t and t with a probability.
 
     Parameters
     ----------
     freedom
         Degrees of freedom, at least 1.
     confidence
-        The chance, below 1.
+        Probability, below 1.
     """
     low, high = 0.0, 1.0
-    while _chance_within(high, freedom) < confidence:
+    while _probability_within(high, freedom) < confidence:
         high *= 2
     for _ in range(60):
         middle = (low + high) / 2
-        if _chance_within(middle, freedom) < confidence:
+        if _probability_within(middle, freedom) < confidence:
             low = middle
         else:
             high = middle
     return high
 
 
-def _chance_within(t: float, freedom: int) -> float:
-    """Give the chance of -t to t: Abramowitz and Stegun 26.7.3 and 26.7.4."""
+def _probability_within(t: float, freedom: int) -> float:
+    """Return the probability of -t to t: Abramowitz and Stegun 26.7.3 and 26.7.4."""
     angle = math.atan(t / math.sqrt(freedom))
     square = math.cos(angle) ** 2
     odd = freedom % 2
@@ -115,45 +124,35 @@ def _chance_within(t: float, freedom: int) -> float:
     return (angle + total) * 2 / math.pi if odd else total
 
 
-#: The row that the paper's gaps are measured from.
-PAPER_REFERENCE = "maens"
+def gaps_to(series: Series, reference: Reference | None) -> Compared:
+    """Compare a series with a reference on the instances that both have.
 
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Reference:
-    """Costs to compare with.
-
-    Parameters
-    ----------
-    positions
-        Of the instances that have one, rising.
-    costs
-        Of these.
+    Returns
+    -------
+    gaps, count
+        The comparison and the number of instances; None where they share none.
     """
-
-    positions: NDArray[np.int64]
-    costs: NDArray[np.int64]
-
-    def where(self, positions: NDArray[np.int64]) -> Reference:
-        """Give it for these instances only."""
-        kept = np.isin(self.positions, positions)
-        return Reference(positions=self.positions[kept], costs=self.costs[kept])
+    common = [x for x in series.costs if x in reference] if reference is not None else []
+    if reference is None or not common:
+        return None
+    own = [series.costs[x] for x in common]
+    return paired_gaps(own, [reference[x] for x in common]), len(common)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class SetTable:
-    """The series of one test set, one per row.
+class Column:
+    """The series of one test set: a column of a table.
 
     Parameters
     ----------
     name
-        Of its column.
+        Heading.
     scale, place
-        Its Task set and its maps.
+        Task set and maps of the test set.
     rows
-        By name of the row.
+        Series by name of the row.
     labels
-        The costs of the labels; None where there are none.
+        Costs of the labels; None where there are none.
     """
 
     name: str
@@ -163,47 +162,39 @@ class SetTable:
     labels: Series | None
 
     @property
+    def series(self) -> list[Series]:
+        """All series, those of the labels among them."""
+        return [*self.rows.values(), *([] if self.labels is None else [self.labels])]
+
+    @property
     def paper_reference(self) -> Reference | None:
-        """Give the costs of MAENS; of several runs of it, of the longest."""
+        """Costs of MAENS; of several runs of it, of the longest."""
         found = [x for name, x in self.rows.items() if _base(name) == PAPER_REFERENCE]
         if not found:
             return None
-        longest = max(found, key=lambda x: dict(x.key.settings).get("iterations", 0))
-        return Reference(positions=longest.positions, costs=longest.costs)
+        return max(found, key=lambda x: x.of.settings.get("iterations", 0)).costs
 
     @property
     def label_reference(self) -> Reference | None:
-        """Give the costs of the labels."""
-        labels = self.labels
-        if labels is None:
-            return None
-        return Reference(positions=labels.positions, costs=labels.costs)
+        """Costs of the labels."""
+        return None if self.labels is None else self.labels.costs
 
     @property
     def best_known(self) -> Reference:
-        """Give the cheapest plan of each instance that has been searched long.
+        """Cost of the cheapest plan of each instance that has been searched long.
 
-        That is where there is a label, else where MAENS has a plan, else where every row
-        has one; labels and all rows then count.
+        These are the instances with a label, else those with a plan by MAENS, else those
+        with a plan by every row. Labels and all rows count.
         """
-        paper = self.paper_reference
-        if self.labels is not None:
-            positions = self.labels.positions
-        elif paper is not None:
-            positions = paper.positions
-        else:
+        positions: Iterable[int] | None = self.label_reference or self.paper_reference
+        if positions is None:
             positions = common_positions(list(self.rows.values()))
-        best = np.full(len(positions), np.iinfo(np.int64).max)
-        every = [*self.rows.values(), *([] if self.labels is None else [self.labels])]
-        for series in every:
-            known = np.isin(positions, series.positions)
-            places = np.searchsorted(series.positions, positions[known])
-            best[known] = np.minimum(best[known], series.costs[places])
-        return Reference(positions=positions, costs=best)
+        every = self.series
+        return {p: min(x.costs[p] for x in every if p in x.costs) for p in positions}
 
 
-def set_tables(series: Iterable[Series]) -> list[SetTable]:
-    """Sort series by test set and row, those of one instance at a time left out.
+def columns_of(series: Iterable[Series]) -> list[Column]:
+    """Sort series by test set and row, without those of one instance at a time.
 
     Of a row that was measured on several devices the one with most instances is taken.
 
@@ -213,107 +204,78 @@ def set_tables(series: Iterable[Series]) -> list[SetTable]:
         If a row was measured with several settings or models, or there is none.
     """
     by_set: dict[str, list[Series]] = {}
-    together = [each for each in series if not each.key.alone]
+    together = [each for each in series if not each.of.alone]
     require_one_setting(together)
     for each in together:
-        by_set.setdefault(each.key.data_sha256, []).append(each)
-    tables = [_set_table(group) for group in by_set.values()]
-    tables = [table for table in tables if table.rows]
-    if not tables:
+        by_set.setdefault(each.of.data_sha256, []).append(each)
+    columns = [_column(group) for group in by_set.values()]
+    columns = [column for column in columns if column.rows]
+    if not columns:
         raise OptionError("expected measured rows to report, found none: run them first")
-    scales = [table.scale for table in tables]
+    scales = [column.scale for column in columns]
     if len(set(scales)) == len(scales):  # the scale alone tells them apart
-        tables = [
-            SetTable(
-                name=table.scale.replace("task", "Task"),
-                scale=table.scale,
-                place=table.place,
-                rows=table.rows,
-                labels=table.labels,
-            )
-            for table in tables
-        ]
-    return sorted(tables, key=lambda table: (scale_number(table.scale), table.name))
+        columns = [replace(c, name=c.scale.replace("task", "Task")) for c in columns]
+    return sorted(columns, key=lambda column: (scale_number(column.scale), column.name))
 
 
 def require_one_setting(series: Iterable[Series]) -> None:
     """Raise OptionError if a row has several settings or models on one test set."""
     found: dict[tuple[str, str], Series] = {}
     for each in series:
-        key = each.key
-        other = found.setdefault((key.data_sha256, key.row), each).key
-        if key.row != LABELS and (key.settings, key.source_sha256) != (
+        of = each.of
+        other = found.setdefault((of.data_sha256, of.row), each).of
+        if of.row != LABELS and (of.settings, of.source_sha256) != (
             other.settings,
             other.source_sha256,
         ):
             raise OptionError(
-                f"expected one model and one setting of the row {key.row!r} on "
-                f"{key.set_name}, found several: report folders apart in which they differ"
+                f"expected one model and one setting of the row {of.row!r} on "
+                f"{of.set_name}, found several: report folders apart in which they differ"
             )
 
 
-def _set_table(group: Sequence[Series]) -> SetTable:
-    key = group[0].key
+def _column(group: Sequence[Series]) -> Column:
+    of = group[0].of
     rows: dict[str, Series] = {}
     labels: list[Series] = []
     for each in sorted(group, key=len, reverse=True):
-        if each.key.row == LABELS:
+        if each.row == LABELS:
             labels.append(each)
             continue
-        rows.setdefault(each.key.row, each)
-    if len({each.key.source_sha256 for each in labels}) > 1:
+        rows.setdefault(each.row, each)
+    if len({each.of.source_sha256 for each in labels}) > 1:
         raise OptionError(
-            f"expected one set of labels of {key.set_name}, found several: report folders "
+            f"expected one set of labels of {of.set_name}, found several: report folders "
             "apart in which they differ"
         )
-    ordered = {name: rows[name] for name in sorted(rows, key=row_order)}
-    return SetTable(
-        name=key.set_name,
-        scale=key.scale,
-        place=key.place,
-        rows=ordered,
+    return Column(
+        name=of.set_name,
+        scale=of.scale,
+        place=of.place,
+        rows={name: rows[name] for name in sorted(rows, key=row_order)},
         labels=labels[0] if labels else None,
     )
-
-
-def gaps_to(series: Series, reference: Reference | None) -> tuple[PairedGaps, int] | None:
-    """Compare a series with a reference on the instances that both have.
-
-    Returns
-    -------
-    gaps, count
-        What the costs say, and on how many instances; None where they share none.
-    """
-    if reference is None:
-        return None
-    _, own, other = np.intersect1d(
-        series.positions, reference.positions, assume_unique=True, return_indices=True
-    )
-    if not len(own):
-        return None
-    gaps = paired_gaps(series.costs[own].tolist(), reference.costs[other].tolist())
-    return gaps, len(own)
 
 
 def row_order(name: str) -> tuple[int, int, str]:
     """Sort rows as the paper's table has them, others after; models by their number."""
     base, _, model = _base(name).partition(":")
-    known = list(ROW_TYPES)
+    known = list(ROWS)
     place = known.index(base) if base in known else len(known)
     return place, scale_number(model), name
 
 
 def scale_number(scale: str) -> int:
-    """Give the number of a Task set, to sort by."""
+    """Return the number of a Task set, to sort by."""
     digits = "".join(letter for letter in scale if letter.isdigit())
     return int(digits) if digits else 0
 
 
-def best_known_text(tables: Sequence[SetTable]) -> str:
-    """Say in sentences what the best known of test sets is."""
-    bare = [t.name for t in tables if t.labels is None and t.paper_reference is None]
+def best_known_text(columns: Sequence[Column]) -> str:
+    """Return the sentences that define the best known of test sets."""
+    bare = [t.name for t in columns if t.labels is None and t.paper_reference is None]
     text = ""
-    if len(bare) < len(tables):
+    if len(bare) < len(columns):
         text = (
             "The best known is the cheapest of label and all rows, on instances that have "
             "a label; without labels, on those that MAENS solved. "
@@ -328,13 +290,10 @@ def best_known_text(tables: Sequence[SetTable]) -> str:
     return text
 
 
+def common_positions(series: Sequence[Series]) -> list[int]:
+    """Return the positions of the instances that all of some series have."""
+    return sorted(set.intersection(*(set(each.costs) for each in series)))
+
+
 def _base(row: str) -> str:
     return row.partition("=")[0]
-
-
-def common_positions(series: Sequence[Series]) -> NDArray[np.int64]:
-    """Give the positions of the instances that all of some series have."""
-    common = series[0].positions
-    for each in series[1:]:
-        common = np.intersect1d(common, each.positions, assume_unique=True)
-    return common

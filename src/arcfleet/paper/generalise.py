@@ -2,12 +2,29 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from arcfleet.errors import OptionError
-from arcfleet.paper.gaps import gaps_to, scale_number, set_tables
-from arcfleet.paper.report import Drawing, Report, Section, checksums, provenance, record_of
-from arcfleet.paper.rows import LABELS
+from arcfleet.paper.gaps import columns_of, gaps_to, scale_number
+from arcfleet.paper.measure import (
+    RowsConfig,
+    Selection,
+    measured_series,
+    plan_measurements,
+    split_names,
+)
+from arcfleet.paper.report import (
+    Report,
+    Section,
+    checksums,
+    prepare_folder,
+    provenance,
+    record_of,
+    write_report,
+)
+from arcfleet.paper.rows import LABELS, parse_models, parse_rows, with_model
+from arcfleet.paper.sets import open_test_sets, require_labels
 from arcfleet.paper.table import gap_text
 from arcfleet.report.charts import draw_heat
 
@@ -15,7 +32,57 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
     from pathlib import Path
 
+    from arcfleet.paper.commands import Watch
     from arcfleet.paper.series import Series
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """Inputs and settings of `arcfleet paper generalise`.
+
+    Parameters
+    ----------
+    comparison
+        Labelled test sets, models named by what they were trained on, and the rows that
+        decode by them, by default daam-po.
+    seen
+        Maps that the models were trained on.
+    """
+
+    comparison: RowsConfig
+    seen: tuple[str, ...] = ()
+
+
+def run(config: Config, watch: Watch) -> Report:
+    """Measure models on all test sets, and report their gaps.
+
+    Parameters
+    ----------
+    config
+        Inputs and settings.
+    watch
+        Callbacks.
+    """
+    rows = config.comparison.on_tiny_set(Selection(rows=("daam-sl-rl",)))
+    selection, measure = rows.selection, rows.measure
+    texts = split_names(selection.rows) or ["daam-po"]
+    decodings = parse_rows(texts, seed=measure.seed, temperature=selection.temperature)
+    models = parse_models(selection.models, measure.device)
+    names = list(dict.fromkeys(name for name, _ in models.given)) or ["daam"]
+    alike = len(decodings) == 1
+    named = [with_model(x, name, only_strategy=alike) for name in names for x in decodings]
+    test_sets = open_test_sets(rows.sets, rows.labelled)
+    seen = tuple(split_names(config.seen))
+    require_places(seen, [test_set.place for test_set in test_sets])
+    require_labels(test_sets)
+    measurements = plan_measurements(
+        test_sets, named, models, count=selection.count or None
+    )
+    prepare_folder(rows.out, figures=rows.figures)
+    store = rows.out / "generalise.jsonl"
+    series = measured_series(measurements, store, models, measure, watch)
+    report = generalise_report(series, seen)
+    return write_report(report, rows.out, figures=rows.figures)
 
 
 def generalise_report(series: Sequence[Series], seen: Collection[str] = ()) -> Report:
@@ -24,9 +91,9 @@ def generalise_report(series: Sequence[Series], seen: Collection[str] = ()) -> R
     Parameters
     ----------
     series
-        What was measured, with the labels of every test set.
+        Measured series, with the labels of every test set.
     seen
-        Cities that the models were trained on; with none given, nothing is said of it.
+        Maps that the models were trained on; without any, sets are not marked.
 
     Raises
     ------
@@ -34,11 +101,11 @@ def generalise_report(series: Sequence[Series], seen: Collection[str] = ()) -> R
         If a test set has no labels, two are of the same city and scale, or none is of a
         city that is said to be seen.
     """
-    tables = set_tables(series)
+    tables = columns_of(series)
     require_places(seen, [t.place for t in tables])
     scales = sorted({t.scale for t in tables}, key=scale_number)
     places = list(dict.fromkeys(t.place for t in tables))
-    models = list(dict.fromkeys(x.key.label for t in tables for x in t.rows.values()))
+    models = list(dict.fromkeys(x.label for t in tables for x in t.rows.values()))
     gaps: dict[tuple[str, str, str], float] = {}
     texts: dict[tuple[str, str, str], str | None] = {}
     records, used = [], []
@@ -51,7 +118,7 @@ def generalise_report(series: Sequence[Series], seen: Collection[str] = ()) -> R
         used.append(t.labels)
         best = t.best_known
         for x in t.rows.values():
-            place = (x.key.label, t.place, t.scale)
+            place = (x.label, t.place, t.scale)
             if place in gaps:
                 raise OptionError(
                     f"expected one test set of {t.scale} of {t.place}, found several: "
@@ -105,7 +172,7 @@ def generalise_report(series: Sequence[Series], seen: Collection[str] = ()) -> R
         ),
         details=checksums(used),
         records=tuple(records),
-        drawings=(Drawing("generalise", draw),),
+        figures={"generalise": draw},
     )
 
 
@@ -125,7 +192,7 @@ def _maps(place: str) -> list[str]:
 
 
 def _mark(place: str, seen: Collection[str]) -> str:
-    """Say whether models were trained on the maps of a place; nothing if nobody knows."""
+    """Return whether models were trained on the maps of a place; empty if unknown."""
     if not seen:
         return ""
     known = [name in seen for name in _maps(place)]
@@ -133,7 +200,7 @@ def _mark(place: str, seen: Collection[str]) -> str:
 
 
 def _decodings(series: Sequence[Series]) -> str:
-    names = (x.key.row.partition(":")[0] for x in series if x.key.row != LABELS)
+    names = (x.row.partition(":")[0] for x in series if x.row != LABELS)
     return ", ".join(dict.fromkeys(names))
 
 

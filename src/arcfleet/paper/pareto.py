@@ -1,26 +1,28 @@
-"""Gap against time: what each method gives for its seconds, and which to choose."""
+"""Gap against time: what each method reaches in its seconds, and which to choose."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from arcfleet.errors import OptionError
 from arcfleet.paper.gaps import (
     best_known_text,
+    columns_of,
     common_positions,
     gaps_to,
     row_order,
     scale_number,
-    set_tables,
 )
+from arcfleet.paper.measure import RowsConfig, measure_rows
 from arcfleet.paper.report import (
-    Drawing,
     Report,
     Section,
     checksums,
     provenance,
     record_of,
     seconds_text,
+    write_report,
 )
 from arcfleet.paper.rows import LABELS
 from arcfleet.report.charts import Point, draw_pareto
@@ -29,7 +31,39 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from arcfleet.paper.commands import Watch
     from arcfleet.paper.series import Series
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """Inputs and settings of `arcfleet paper pareto`.
+
+    Parameters
+    ----------
+    comparison
+        Test sets, rows and how they are measured.
+    scale
+        Task set to report, as task60; default: the largest.
+    """
+
+    comparison: RowsConfig
+    scale: str | None = None
+
+
+def run(config: Config, watch: Watch) -> Report:
+    """Measure rows, and report gap against time at one scale.
+
+    Parameters
+    ----------
+    config
+        Inputs and settings.
+    watch
+        Callbacks.
+    """
+    rows = config.comparison
+    report = pareto_report(measure_rows(rows, watch), config.scale)
+    return write_report(report, rows.out, figures=rows.figures)
 
 
 class _Choice(NamedTuple):
@@ -45,16 +79,16 @@ def pareto_report(series: Sequence[Series], scale: str | None = None) -> Report:
     Parameters
     ----------
     series
-        What was measured; a row on a CPU and on a GPU are two points.
+        Measured series; a row on a CPU and on a GPU are two points.
     scale
-        Which scale; by default the largest.
+        Task set; default: the largest.
 
     Raises
     ------
     OptionError
         If nothing was measured at that scale, or on several test sets.
     """
-    tables = set_tables(series)
+    tables = columns_of(series)
     wanted = scale or max((t.scale for t in tables), key=scale_number)
     chosen = [t for t in tables if t.scale == wanted]
     if len(chosen) != 1:
@@ -64,27 +98,26 @@ def pareto_report(series: Sequence[Series], scale: str | None = None) -> Report:
             f"{known}"
         )
     (table,) = chosen
-    data = next(iter(table.rows.values())).key.data_sha256
+    data = next(iter(table.rows.values())).of.data_sha256
     used = [
-        x
-        for x in series
-        if x.key.data_sha256 == data and not x.key.alone and x.key.row != LABELS
+        x for x in series if x.of.data_sha256 == data and not x.of.alone and x.row != LABELS
     ]
     # On other instances a method could look better than one that it is no better than.
-    best = table.best_known.where(common_positions(used))
-    if not len(best.positions):
+    common = set(common_positions(used))
+    best = {x: cost for x, cost in table.best_known.items() if x in common}
+    if not best:
         raise OptionError(
             f"expected instances of {table.name} with a best known that every row solved, "
             "found none: leave rows out"
         )
     choices = []
-    for x in sorted(used, key=lambda x: (row_order(x.key.row), x.key.device)):
+    for x in sorted(used, key=lambda x: (row_order(x.row), x.of.device)):
         compared = gaps_to(x, best)
         if compared is not None:
             gaps, _ = compared
             width = gaps.half_width_percent or 0.0
             choices.append(_Choice(x, x.seconds_at_once, gaps.gap_percent, width))
-    on_cpu = [choice for choice in choices if choice.series.key.device == "cpu"]
+    on_cpu = [choice for choice in choices if choice.series.of.device == "cpu"]
     has_gpu = len(on_cpu) < len(choices)
     sections = [_all_points(choices)]
     if on_cpu:
@@ -94,11 +127,11 @@ def pareto_report(series: Sequence[Series], scale: str | None = None) -> Report:
     fronts = {id(choice) for choice in (*front(choices), *front(on_cpu))}
     points = [
         Point(
-            label=choice.series.key.label,
+            label=choice.series.label,
             seconds=choice.seconds,
             gap_percent=choice.gap,
             half_width=choice.half_width,
-            on_gpu=choice.series.key.device != "cpu",
+            on_gpu=choice.series.of.device != "cpu",
             is_best=id(choice) in fronts,
         )
         for choice in choices
@@ -107,14 +140,14 @@ def pareto_report(series: Sequence[Series], scale: str | None = None) -> Report:
     def draw(path: Path, caption: str) -> None:
         draw_pareto(points, path, title=table.name, caption=caption)
 
-    counts = sorted({x.parallel for x in used if x.key.device == "cpu"} or {1})
+    counts = sorted({x.parallel for x in used if x.of.device == "cpu"} or {1})
     parallel = " to ".join(str(count) for count in dict.fromkeys((counts[0], counts[-1])))
     return Report(
         name="pareto",
         sections=tuple(sections),
         caption=(
             f"{table.name}: mean gap of total cost to the best known, with 95 % confidence "
-            f"interval, on the {len(best.positions):,} instances that all have solved, "
+            f"interval, on the {len(best):,} instances that all have solved, "
             "against the time per instance of many at once: searches "
             f"in {parallel} process{'es' if counts[-1] > 1 else ''} with one thread each, "
             f"models in batches. {best_known_text(chosen)}{provenance(used)}"
@@ -129,12 +162,12 @@ def pareto_report(series: Sequence[Series], scale: str | None = None) -> Report:
             }
             for choice in choices
         ),
-        drawings=(Drawing("pareto", draw),),
+        figures={"pareto": draw},
     )
 
 
 def front(choices: Sequence[_Choice]) -> list[_Choice]:
-    """Give those that no other beats in both time and gap, the fastest first."""
+    """Return the Pareto front of time and gap, the fastest first."""
     kept: list[_Choice] = []
     for choice in sorted(choices, key=lambda x: (x.seconds, x.gap)):
         if not kept or choice.gap < kept[-1].gap:
@@ -150,8 +183,8 @@ def _which_when(title: str, choices: Sequence[_Choice]) -> Section:
         rows.append(
             [
                 least,
-                choice.series.key.label,
-                choice.series.key.device,
+                choice.series.label,
+                choice.series.of.device,
                 seconds_text(choice.seconds),
                 f"{choice.gap:.2f}",
             ]
@@ -166,8 +199,8 @@ def _all_points(choices: Sequence[_Choice]) -> Section:
         ["method", "device", "time per instance", "mean gap, %"],
         [
             [
-                choice.series.key.label,
-                choice.series.key.device,
+                choice.series.label,
+                choice.series.of.device,
                 seconds_text(choice.seconds),
                 f"{choice.gap:.2f} ± {choice.half_width:.2f}",
             ]

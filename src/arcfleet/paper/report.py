@@ -1,15 +1,16 @@
-"""A report as files: Markdown, CSV, LaTeX and figures, each with where it comes from."""
+"""A report as files: Markdown, CSV, LaTeX and figures, each with its provenance."""
 
 from __future__ import annotations
 
 import csv
 import io
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from arcfleet._files import write_text_atomically
 from arcfleet.errors import FileError
 from arcfleet.paper.rows import LABELS
+from arcfleet.report.picture import check_plottable
 from arcfleet.report.tables import latex_table, markdown_table, table
 
 if TYPE_CHECKING:
@@ -22,50 +23,36 @@ if TYPE_CHECKING:
 #: Figures come in both.
 _PICTURES = (".png", ".svg")
 
-_SHORT = 12
-
 
 class Section(NamedTuple):
-    """One table: what it shows, and its cells."""
+    """One table: its title and its cells."""
 
     title: str
     header: list[str]
     rows: list[list[str | None]]
 
 
-class Drawing(NamedTuple):
-    """A figure that can be drawn into a file.
-
-    Parameters
-    ----------
-    name
-        Of the file, without its ending.
-    draw
-        Takes the file and the caption.
-    """
-
-    name: str
-    draw: Callable[[Path, str], None]
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """What an experiment says.
+    """Tables and figures of an experiment.
 
     Parameters
     ----------
     name
-        Of the experiment, and of its files.
+        Name of the experiment and of its files.
     sections
-        Its tables.
+        Tables.
     caption
-        How and where it was measured, in sentences.
+        Sentences that state how and where it was measured.
     details
         Further facts for the Markdown file: checksums.
     records
-        The lines of the CSV file.
-    drawings
-        Its figures.
+        Lines of the CSV file.
+    figures
+        By name of the file without its ending, a function that draws into a file with a
+        caption.
+    files
+        Files that were written.
     """
 
     name: str
@@ -73,23 +60,29 @@ class Report:
     caption: str
     details: tuple[str, ...] = ()
     records: tuple[Mapping[str, object], ...] = ()
-    drawings: tuple[Drawing, ...] = ()
+    figures: Mapping[str, Callable[[Path, str], None]] = field(default_factory=dict)
+    files: tuple[Path, ...] = ()
 
     def text(self) -> str:
-        """Write the tables for a terminal."""
+        """Return tables, caption and names of the files as text for a terminal."""
         parts = [f"{x.title}\n\n{table(x.rows, x.header)}" for x in self.sections]
-        return "\n\n".join(parts)
+        files = ", ".join(path.name for path in self.files)
+        return "\n\n".join(x for x in (*parts, self.caption, files) if x)
+
+    def facts(self) -> dict[str, object]:
+        """Return records and files, as JSON can hold them."""
+        return {"records": self.records, "files": [str(path) for path in self.files]}
 
 
-def write_report(report: Report, folder: Path, *, figures: bool = True) -> list[Path]:
-    """Write a report into a folder and give the files.
+def write_report(report: Report, folder: Path, *, figures: bool = True) -> Report:
+    """Write a report into a folder, and return it with the files.
 
     Parameters
     ----------
     report
-        What to write.
+        Report to write.
     folder
-        Where; made if it is missing.
+        Folder; created if it is missing.
     figures
         Whether to draw figures, which needs matplotlib.
 
@@ -110,16 +103,23 @@ def write_report(report: Report, folder: Path, *, figures: bool = True) -> list[
         write_text_atomically(path, text)
         written.append(path)
     if figures:
-        for drawing in report.drawings:
+        for name, draw in report.figures.items():
             for suffix in _PICTURES:
-                path = folder / f"{drawing.name}{suffix}"
-                drawing.draw(path, report.caption)
+                path = folder / f"{name}{suffix}"
+                draw(path, report.caption)
                 written.append(path)
-    return written
+    return replace(report, files=tuple(written))
+
+
+def prepare_folder(folder: Path, *, figures: bool) -> None:
+    """Create the folder, and raise what would prevent the figures, before long work."""
+    make_folder(folder)
+    if figures:
+        check_plottable(folder / "figure.png")
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder where it is missing, or raise FileError."""
+    """Create a folder where it is missing, or raise FileError."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -131,7 +131,7 @@ def make_folder(folder: Path) -> None:
 def _markdown(report: Report, figures: bool) -> str:
     parts = [f"## {x.title}\n\n{markdown_table(x.rows, x.header)}" for x in report.sections]
     if figures:
-        parts += [f"![{x.name}]({x.name}.png)" for x in report.drawings]
+        parts += [f"![{name}]({name}.png)" for name in report.figures]
     parts.append(report.caption)
     if report.details:
         parts.append("\n".join(f"- {line}" for line in report.details))
@@ -160,19 +160,19 @@ def _csv(records: Sequence[Mapping[str, object]]) -> str:
 
 
 def provenance(series: Sequence[Series]) -> str:
-    """Say in sentences on what, by what and on how many instances series were measured."""
-    measured = [each for each in series if each.key.row != LABELS]
-    chunks = [chunk for each in measured for chunk in each.chunks]
+    """Return sentences on the machines, commits, seeds and instances of series."""
+    measured = [each for each in series if each.row != LABELS]
+    lines = [line for each in measured for line in each.lines]
     devices: dict[str, list[str]] = {}
-    for chunk in chunks:
-        devices.setdefault(chunk.machine, []).append(chunk.key.device)
+    for line in lines:
+        devices.setdefault(line.machine, []).append(line.device)
     places = []
     for name, used in devices.items():
         gpus = [device for device in dict.fromkeys(used) if device != "cpu"]
         places.append(" and ".join([*gpus, name]))
     counts: dict[str, set[int]] = {}
     for each in measured:
-        counts.setdefault(each.key.label, set()).add(len(each))
+        counts.setdefault(each.label, set()).add(len(each))
     by_count: dict[str, list[str]] = {}
     for label, numbers in counts.items():
         least, most = min(numbers), max(numbers)
@@ -182,11 +182,9 @@ def provenance(series: Sequence[Series]) -> str:
         instances = f"{next(iter(by_count))} for every row"
     else:
         instances = "; ".join(f"{text} for {', '.join(x)}" for text, x in by_count.items())
-    seeds = {
-        dict(x.key.settings)["seed"] for x in measured if "seed" in dict(x.key.settings)
-    }
+    seeds = {x.of.settings["seed"] for x in measured if "seed" in x.of.settings}
     seed = f" Seed {', '.join(str(x) for x in sorted(seeds))}." if seeds else ""
-    commits = ", ".join(dict.fromkeys(chunk.commit for chunk in chunks))
+    commits = ", ".join(dict.fromkeys(line.commit for line in lines))
     return (
         f"Instances per test set: {instances}.{seed} Measured on {'; '.join(places)}. "
         f"Commit {commits}."
@@ -194,53 +192,46 @@ def provenance(series: Sequence[Series]) -> str:
 
 
 def checksums(series: Sequence[Series]) -> tuple[str, ...]:
-    """Name the files that series were made of, with their SHA-256."""
-    lines: dict[str, None] = {}
-    for each in series:
-        key = each.key
-        lines[f"test set {key.set_name} ({key.scale}, {key.place}): {key.data_sha256}"] = (
-            None
+    """Return the files that series were made from, with their SHA-256."""
+    found: dict[str, None] = {}
+    for of in (each.of for each in series):
+        found[f"test set {of.set_name} ({of.scale}, {of.place}): {of.data_sha256}"] = None
+    for of in (each.of for each in series if each.of.source_sha256 is not None):
+        what = (
+            f"{of.label} of {of.set_name}" if of.row == LABELS else f"model of {of.label}"
         )
-    for each in series:
-        if each.key.source_sha256 is not None:
-            key = each.key
-            what = (
-                f"{key.label} of {key.set_name}"
-                if key.row == LABELS
-                else f"model of {key.label}"
-            )
-            lines[f"{what}: {key.source_sha256}"] = None
-    return tuple(lines)
+        found[f"{what}: {of.source_sha256}"] = None
+    return tuple(found)
 
 
 def record_of(series: Series) -> dict[str, object]:
-    """Give what a line of any CSV file says of a series."""
-    key = series.key
+    """Return what a line of any CSV file states of a series."""
+    of = series.of
     return {
-        "set": key.set_name,
-        "scale": key.scale,
-        "place": key.place,
-        "row": key.row,
-        "label": key.label,
+        "set": of.set_name,
+        "scale": of.scale,
+        "place": of.place,
+        "row": of.row,
+        "label": of.label,
         **dict.fromkeys(("iterations", "samples", "temperature", "seed")),
-        **dict(key.settings),
-        "device": key.device,
-        "alone": key.alone,
+        **of.settings,
+        "device": of.device,
+        "alone": of.alone,
         "instances": len(series),
-        "mean_cost": round(float(series.costs.mean()), 4),
+        "mean_cost": round(series.mean_cost, 4),
         "seconds": round(series.seconds, 9),
         "seconds_at_once": round(series.seconds_at_once, 9),
         "parallel": series.parallel,
-        "judged": sum(chunk.judged for chunk in series.chunks),
-        "machine": "; ".join(dict.fromkeys(x.machine for x in series.chunks)),
-        "commit": "; ".join(dict.fromkeys(x.commit for x in series.chunks)),
-        "data_sha256": key.data_sha256,
-        "source_sha256": key.source_sha256,
+        "verified": sum(line.verified for line in series.lines),
+        "machine": "; ".join(dict.fromkeys(x.machine for x in series.lines)),
+        "commit": "; ".join(dict.fromkeys(x.commit for x in series.lines)),
+        "data_sha256": of.data_sha256,
+        "source_sha256": of.source_sha256,
     }
 
 
 def seconds_text(seconds: float) -> str:
-    """Write a time in three digits with its unit."""
+    """Return a time in three digits with its unit."""
     if seconds < 1e-3:
         return f"{1e6 * seconds:.3g} µs"
     if seconds < 1:

@@ -1,32 +1,78 @@
-"""The reports of experiments by name, made from files alone."""
+"""The reports of experiments by name, made from files of costs alone."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from pathlib import Path  # noqa: TC003 (the command line reads the types)
+from typing import TYPE_CHECKING, Literal
 
 from arcfleet.errors import OptionError
 from arcfleet.paper.ablation import ablation_report
 from arcfleet.paper.generalise import generalise_report
+from arcfleet.paper.measure import split_names
 from arcfleet.paper.pareto import pareto_report
+from arcfleet.paper.report import Report, prepare_folder, write_report
 from arcfleet.paper.runtime import runtime_report
-from arcfleet.paper.series import Series, Store, join, read_chunks
+from arcfleet.paper.series import read_series
 from arcfleet.paper.table import table_report
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
-    from pathlib import Path
 
-    from arcfleet.paper.report import Report
+    from arcfleet.paper.commands import Watch
+    from arcfleet.paper.series import Series
+
+Name = Literal["table", "runtime", "pareto", "generalise", "ablation"]
+
+#: Stores of experiments that have one of their own; the others share `runs`.
+_STORES = {"generalise": "generalise", "ablation": "ablation"}
 
 
-#: Which file an experiment writes to and reads from.
-STORES: dict[str, Store] = {
-    "table": "runs",
-    "runtime": "runs",
-    "pareto": "runs",
-    "generalise": "generalise",
-    "ablation": "ablation",
-}
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """Inputs and settings of `arcfleet paper report`.
+
+    Parameters
+    ----------
+    name
+        Experiment to report.
+    folders
+        Folders of its measured costs, perhaps of several machines.
+    out
+        Output folder.
+    scale
+        Task set of pareto, as task60; default: the largest.
+    seen
+        Maps that the models of generalise were trained on.
+    figures
+        Whether to draw figures, which needs matplotlib.
+    """
+
+    name: Name = field(metadata={"positional": True})
+    folders: tuple[Path, ...] = field(metadata={"positional": True})
+    out: Path
+    scale: str | None = None
+    seen: tuple[str, ...] = ()
+    figures: bool = True
+
+
+def run(config: Config, watch: Watch) -> Report:
+    """Report an experiment from the folders of its measured costs.
+
+    Neither test sets nor models are needed.
+
+    Parameters
+    ----------
+    config
+        Inputs and settings.
+    watch
+        Callbacks; nothing takes long here.
+    """
+    series = read_series(config.folders, _STORES.get(config.name, "runs"))
+    seen = tuple(split_names(config.seen))
+    report = report_of(config.name, series, scale=config.scale, seen=seen)
+    prepare_folder(config.out, figures=config.figures)
+    return write_report(report, config.out, figures=config.figures)
 
 
 def report_of(
@@ -36,18 +82,18 @@ def report_of(
     scale: str | None = None,
     seen: Collection[str] = (),
 ) -> Report:
-    """Make the report of an experiment.
+    """Return the report of an experiment.
 
     Parameters
     ----------
     name
-        One of STORES.
+        Name of the experiment.
     series
-        What was measured.
+        Measured series.
     scale
-        Of "pareto": which scale; by default the largest.
+        Task set of pareto; default: the largest.
     seen
-        Of "generalise": cities that the models were trained on.
+        Maps that the models of generalise were trained on.
 
     Raises
     ------
@@ -64,14 +110,3 @@ def report_of(
         return generalise_report(series, seen)
     plain = {"table": table_report, "runtime": runtime_report, "ablation": ablation_report}
     return plain[name](series)
-
-
-def read_series(folders: Sequence[Path], name: str) -> list[Series]:
-    """Read what folders hold for an experiment, joined.
-
-    Raises
-    ------
-    FileError
-        If a folder holds nothing for it.
-    """
-    return join(read_chunks(folders, STORES[name]))

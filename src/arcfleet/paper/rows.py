@@ -1,4 +1,4 @@
-"""The rows of a table: path scanning, learned policies and searches, one line each.
+"""The rows of a table, one line each: methods of `solve`, and models by a strategy.
 
 A row is asked for by `NAME`, `NAME=NUMBER` for so many plans, iterations or samples, and
 `NAME=NUMBER@TEMPERATURE` where plans are sampled.
@@ -6,249 +6,131 @@ A row is asked for by `NAME`, `NAME=NUMBER` for so many plans, iterations or sam
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import math
 import re
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
+from arcfleet._checks import nearest_name
 from arcfleet.errors import FileError, OptionError
 from arcfleet.methods import METHODS
-from arcfleet.neural.checkpoint import shipped_model
+from arcfleet.neural.checkpoint import require_packages, shipped_model
 from arcfleet.paper.strategies import BEAMS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from arcfleet.neural.solver import LoadedModel
-    from arcfleet.paper.series import Settings
-
-
-_GIVEN = re.compile(r"(?P<model>[A-Za-z0-9][\w.+-]*)(@(?P<scale>[\w.+-]+))?=(?P<file>.+)")
-
-
-@dataclass(frozen=True, slots=True)
-class ModelFiles:
-    """Model files by name, and where they differ from scale to scale by that too.
-
-    Parameters
-    ----------
-    given
-        Files by name and scale; a scale of None stands for all others.
-    device
-        Where the models work.
-    """
-
-    given: Mapping[tuple[str, str | None], Path]
-    device: str = "auto"
-    _sums: dict[Path, str] = field(default_factory=dict)
-    _training: dict[Path, str] = field(default_factory=dict)
-    _loaded: dict[tuple[Path, str], LoadedModel] = field(default_factory=dict)
-
-    def path(self, row: RowType, scale: str) -> Path:
-        """Give the file that a row uses on a scale: a given one, or what is shipped.
-
-        Raises
-        ------
-        OptionError
-            If there is none.
-        """
-        found = self._find(row, scale)
-        if found is None:
-            raise OptionError(
-                f"expected a model file for the row {row.name!r} on {scale}, found none, "
-                f"and none comes with this version: give --model {row.model}=FILE, or "
-                "leave the row out by --rows"
-            )
-        return found
-
-    def has(self, row: RowType, scale: str) -> bool:
-        """Say whether a row has what it needs on a scale."""
-        return row.model is None or self._find(row, scale) is not None
-
-    def _find(self, row: RowType, scale: str) -> Path | None:
-        model = row.model or ""
-        found = self.given.get((model, scale)) or self.given.get((model, None))
-        if found is not None:
-            return found
-        return shipped_model(model)
-
-    def checksum(self, path: Path) -> str:
-        """Give the SHA-256 of a model file."""
-        if path not in self._sums:
-            try:
-                data = path.read_bytes()
-            except OSError as error:
-                raise FileError(path, f"cannot be read ({error.strerror})") from error
-            self._sums[path] = hashlib.sha256(data).hexdigest()
-        return self._sums[path]
-
-    def training(self, path: Path) -> str:
-        """Give the kind of training that a model file comes from; "" if it does not say."""
-        if path not in self._training:
-            from arcfleet.neural.checkpoint import require_packages
-
-            require_packages("decoding with a model")
-            from arcfleet.neural.checkpoint import read_model_info
-
-            self._training[path] = str(read_model_info(path).facts.get("kind", ""))
-        return self._training[path]
-
-    def load(self, path: Path, row: RowType) -> LoadedModel:
-        """Load the model file of a row on to the device, once for each kind."""
-        key = (path, row.model_kind)
-        if key not in self._loaded:
-            from arcfleet.neural.checkpoint import require_packages
-
-            require_packages("decoding with a model")
-            from arcfleet.neural.solver import load_for_solving
-
-            self._loaded[key] = load_for_solving(path, self.device, row.model_kind)
-        return self._loaded[key]
-
-    def device_name(self) -> str:
-        """Name the device that models work on."""
-        from arcfleet.neural.checkpoint import require_packages
-
-        require_packages("decoding with a model")
-        from arcfleet.neural.evaluation import device_name
-
-        return device_name(self.device)
-
-
-def parse_models(
-    texts: Iterable[str], device: str = "auto", *, names: Iterable[str] | None = None
-) -> ModelFiles:
-    """Read model files as given to `--model`: FILE, NAME=FILE or NAME@SCALE=FILE.
-
-    Parameters
-    ----------
-    texts
-        One for each file; one without a name is that of DaAM.
-    device
-        Where the models work.
-    names
-        Those that rows know; None for any.
-
-    Raises
-    ------
-    OptionError
-        If a name is unknown or given twice.
-    """
-    known = None if names is None else tuple(names)
-    given: dict[tuple[str, str | None], Path] = {}
-    for text in texts:
-        match = _GIVEN.fullmatch(text)
-        # A path may hold a "=" of its own.
-        key: tuple[str, str | None]
-        if match is None or Path(text).exists():
-            key, path = ("daam", None), Path(text)
-        else:
-            key, path = (match["model"], match["scale"]), Path(match["file"])
-        if known is not None and key[0] not in known:
-            raise OptionError(
-                f"expected --model NAME=FILE with a name among {', '.join(known)}, got "
-                f"{text!r}"
-            )
-        if key in given:
-            raise OptionError(f"expected one model file for {key[0]!r}, got {text!r} too")
-        given[key] = path
-    return ModelFiles(given, device)
-
-
-#: "search" is any method of `solve` without a model, "decoding" one of
-#: `neural.evaluation`, and "hybrid" a learned plan that a search improves.
-Kind = Literal["search", "decoding", "hybrid"]
-
 
 #: The row that holds the costs of the labels of a test set.
 LABELS = "labels"
 
+#: Names of rows in files that were written before they were called as now.
+OLD_NAMES = {
+    "daam-directions": "daam-greedy",
+    "daam-views": "daam",
+    "redraw": "daam-sample",
+}
 
 _MOST_NUMBER = 10**9
+_GIVEN = re.compile(r"(?P<model>[A-Za-z0-9][\w.+-]*)(@(?P<scale>[\w.+-]+))?=(?P<file>.+)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RowType:
-    """What a row is made by.
+class Row:
+    """A row of a table: how plans are made.
 
     Parameters
     ----------
     name
-        As given to `--rows`.
+        Name, with the number where there is one.
     label
-        In tables.
-    kind, method
-        The method of `solve`, or the decoding.
-    model, model_kind
-        The name of the model it needs, None for none, and its kind, of `neural.kinds`.
-    unit, number
-        What its number counts and how many there usually are; "" and 0 for none.
-    is_slow
-        Whether it is a search, which solves fewer instances than the others.
+        Label in tables, with a number that is not the default one.
+    method
+        Name of the method of `solve`; with a model, of the decoding strategy.
+    model
+        Name of the model; None for a method that has none.
+    model_type
+        Type of the model.
+    unit
+        What the number counts: plans, iterations or samples; empty for none.
+    number
+        The number.
+    settings
+        Settings by name, seed among them.
+    is_search
+        Whether it is a search, which may solve fewer instances than the others.
     chunk
-        Instances per JSON line: what a kill may lose.
+        Instances per line of the store: what a kill may lose; 0 for some batches.
+    seconds
+        Rough time of an instance of 100 tasks on one core, by the default number.
     """
 
     name: str
     label: str
-    kind: Kind
     method: str
     model: str | None = None
-    model_kind: str = "daam"
+    model_type: str = "daam"
     unit: str = ""
-    number: int = 0
-    is_slow: bool = False
+    number: int = 1
+    settings: Mapping[str, int | float] = field(default_factory=dict)
+    is_search: bool = False
     chunk: int = 0
+    seconds: float = 0.01
+
+    def expected_seconds(self, tasks: int, device: str) -> float:
+        """Return the rough time of an instance; searches know no device but the CPU."""
+        usual = ROWS[self.name.partition(":")[0].partition("=")[0]]
+        share = self.seconds * self.number / usual.number
+        if self.model is None:
+            return share * tasks / 100
+        return share * (tasks / 100) ** 2 / (500 if device == "cuda" else 1)
 
 
-def _scanning(name: str, label: str) -> RowType:
-    plans = METHODS[name].default_stop.iterations or 1
+def _scanning(name: str, label: str) -> Row:
     # Plain path scanning has five rules, which give one plan each, ever the same.
-    unit = "" if name == "ps" else "plans"
-    return RowType(
+    return Row(
         name=name,
         label=label,
-        kind="search",
         method=name,
-        unit=unit,
-        number=plans,
+        unit="" if name == "ps" else "plans",
+        number=METHODS[name].default_stop.iterations or 1,
         chunk=100,
     )
 
 
-def _search(name: str, label: str, iterations: int, chunk: int) -> RowType:
-    return RowType(
+def _search(name: str, label: str, iterations: int, chunk: int, seconds: float) -> Row:
+    return Row(
         name=name,
         label=label,
-        kind="search",
         method=name,
         unit="iterations",
         number=iterations,
-        is_slow=True,
+        is_search=True,
         chunk=chunk,
+        seconds=seconds,
     )
 
 
 def _decoding(
-    name: str, label: str, model: str, strategy: str = "as-decoded", samples: int = 0
-) -> RowType:
-    return RowType(
+    name: str, label: str, model: str, strategy: str, seconds: float, samples: int = 0
+) -> Row:
+    return Row(
         name=name,
         label=label,
-        kind="decoding",
         method=strategy,
         model=model,
-        model_kind=model if model in ("s2v-dqn", "vrp-dl") else "daam",
+        model_type=model if model in ("s2v-dqn", "vrp-dl") else "daam",
         unit="samples" if samples else "",
-        number=samples,
+        number=samples or 1,
+        seconds=seconds,
     )
 
 
 #: Every row, in the order of the paper's table; ours below.
-ROW_TYPES: dict[str, RowType] = {
+ROWS: dict[str, Row] = {
     row.name: row
     for row in (
         _scanning("ps", "PS"),
@@ -256,82 +138,53 @@ ROW_TYPES: dict[str, RowType] = {
         _scanning("ps-efficiency", "PS-Efficiency"),
         _scanning("ps-alt1", "PS-Alt1"),
         _scanning("ps-alt2", "PS-Alt2"),
-        _decoding("s2v-dqn", "S2V-DQN", "s2v-dqn"),
-        _decoding("vrp-dl", "VRP-DL", "vrp-dl"),
-        _decoding("daam-sl", "DaAM SL", "daam-sl"),
-        _decoding("daam-sl-rl", "DaAM SL+RL", "daam"),
-        _decoding("daam-po", "DaAM + PO", "daam", BEAMS.name),
-        _search("maens", "MAENS", METHODS["maens"].default_stop.iterations or 1, 2),
-        _decoding("daam-directions", "DaAM (PO with directions)", "daam", "greedy"),
-        _decoding("daam-views", "DaAM (four views)", "daam", "augmented"),
-        _decoding("sample", "DaAM", "daam", "sampling", samples=32),
-        _decoding("redraw", "DaAM", "daam", "neural-lns", samples=32),
-        _search("ruin-recreate", "ruin and recreate", 10_000, 10),
-        RowType(
-            name="hybrid",
-            label="hybrid",
-            kind="hybrid",
-            method="hybrid",
-            model="daam",
-            unit="iterations",
-            number=10_000,
-            is_slow=True,
-            chunk=100,
-        ),
+        _decoding("s2v-dqn", "S2V-DQN", "s2v-dqn", "as-decoded", 1.0),
+        _decoding("vrp-dl", "VRP-DL", "vrp-dl", "as-decoded", 0.5),
+        _decoding("daam-sl", "DaAM SL", "daam-sl", "as-decoded", 1.1),
+        _decoding("daam-sl-rl", "DaAM SL+RL", "daam", "as-decoded", 1.1),
+        _decoding("daam-po", "DaAM + PO", "daam", BEAMS.name, 4.5),
+        _search("maens", "MAENS", METHODS["maens"].default_stop.iterations or 1, 2, 15.0),
+        _decoding("daam-greedy", "DaAM (greedy, Split)", "daam", "greedy", 1.1),
+        _decoding("daam", "DaAM (4 augmentations)", "daam", "augmented", 4.5),
+        _decoding("sample", "DaAM", "daam", "sampling", 20.0, samples=32),
+        _decoding("daam-sample", "DaAM", "daam", "neural-lns", 20.0, samples=32),
+        _search("ruin-recreate", "ruin and recreate", 10_000, 10, 0.05),
     )
 }
 
-
-#: The paper's table, and ours below it.
-TABLE_ROWS = tuple(name for name in ROW_TYPES if name != "daam-directions")
-
-
-#: What greedy plans of DaAM are called in the paper, by the last training of the model.
-_TRAINED_LABELS = {"pretrain": "DaAM SL", "finetune": "DaAM SL+RL"}
-
+#: The default rows: those of the paper but for MAENS, which takes hours, and ours below.
+TABLE_ROWS = (
+    *("ps", "ps-ellipse", "ps-efficiency", "ps-alt1", "ps-alt2", "s2v-dqn", "vrp-dl"),
+    *("daam-sl", "daam-sl-rl", "daam-po", "daam", "ruin-recreate"),
+)
 
 #: Models that rows need.
-MODELS = tuple(dict.fromkeys(row.model for row in ROW_TYPES.values() if row.model))
+MODELS = tuple(dict.fromkeys(row.model for row in ROWS.values() if row.model))
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
-    """A row that is to be made.
-
-    Parameters
-    ----------
-    kind
-        Its type.
-    settings
-        In the order of their names.
-    name, label
-        With the number, where it has one; the label only with one that is not usual.
-    """
-
-    kind: RowType
-    settings: Settings
-    name: str
-    label: str
+#: The paper's names of greedy plans of DaAM, by the last training of the model.
+_TRAINED_LABELS = {
+    **{"pretrain": "DaAM SL", "finetune": "DaAM SL+RL", "ppo": "DaAM SL+RL"},
+}
 
 
 def parse_rows(
     texts: Iterable[str], *, seed: int = 0, temperature: float | None = None
 ) -> list[Row]:
-    """Read rows as they are given to `--rows`.
+    """Parse rows as they are given to `--rows`.
 
     Parameters
     ----------
     texts
-        One for each row.
+        Names, with numbers.
     seed
-        Of all random choices.
+        Seed of the random number generator.
     temperature
-        Of samples where the row does not say; by default that of `daam-sample`.
+        Temperature of samples where the row states none; default: that of the strategy.
 
     Raises
     ------
     OptionError
-        If a row is unknown, or its number is of no use.
+        If a row is unknown, or its number is out of range.
     """
     rows = {row.name: row for row in (_parse(x, seed, temperature) for x in texts)}
     if not rows:
@@ -340,78 +193,108 @@ def parse_rows(
 
 
 def full_name(name: str, settings: Mapping[str, float]) -> str:
-    """Give the name of a row with all its numbers, by which series are told apart.
-
-    Parameters
-    ----------
-    name
-        Of the row, with numbers or without.
-    settings
-        Of the row.
-    """
+    """Return the name of a row with all its numbers, by which series are told apart."""
     given, colon, model = name.partition(":")
-    kind = ROW_TYPES.get(given.partition("=")[0])
-    if kind is None or not kind.unit:
+    base = given.partition("=")[0]
+    base = OLD_NAMES.get(base, base)
+    row = ROWS.get(base)
+    if row is None:
         return name
-    number = settings["samples" if kind.unit == "samples" else "iterations"]
+    if not row.unit:
+        return f"{base}{colon}{model}"
+    number = settings["samples" if row.unit == "samples" else "iterations"]
     heat = f"@{settings['temperature']:g}" if "temperature" in settings else ""
-    return f"{kind.name}={number}{heat}{colon}{model}"
+    return f"{base}={number}{heat}{colon}{model}"
+
+
+def full_label(row: Row, number: float, temperature: float | None = None) -> str:
+    """Return the label of a row with its number, unless that is the default one."""
+    if row.unit == "samples":
+        heat = "" if temperature is None else f" at {temperature:g}"
+        search = ", neural LNS" if row.method == "neural-lns" else ""
+        return f"{row.label} (best of {number}{heat}{search})"
+    if number != row.number:
+        return f"{row.label} ({number:,} {row.unit})"
+    return row.label
 
 
 def _parse(text: str, seed: int, temperature: float | None) -> Row:
     name, _, number = text.strip().partition("=")
     number, _, heat = number.partition("@")
-    kind = ROW_TYPES.get(name)
-    if kind is None:
-        near = difflib.get_close_matches(name, ROW_TYPES, n=1)
-        known = f"known are {', '.join(ROW_TYPES)}"
-        hint = f"did you mean {near[0]!r}?" if near else known
+    name = OLD_NAMES.get(name, name)
+    row = ROWS.get(name)
+    if row is None:
+        near = nearest_name(name, ROWS)
+        known = f"known are {', '.join(ROWS)}"
+        hint = f"did you mean {near!r}?" if near else known
         raise OptionError(f"expected the name of a row, got {name!r}: {hint}")
-    if number and not kind.unit:
+    if number and not row.unit:
         raise OptionError(f"expected {name!r} without a number, got {text!r}")
-    if heat and kind.unit != "samples":
+    if heat and row.unit != "samples":
         raise OptionError(
-            "expected a temperature for sample and redraw only, as in sample=32@0.5, got "
+            "expected a temperature where plans are sampled only, as in sample=32@0.5, got "
             f"{text!r}"
         )
-    count = _whole(number, text) if number else kind.number
+    count = _whole(number, text) if number else row.number
     settings: dict[str, int | float] = {}
-    if kind.kind != "decoding":
+    chosen = None
+    if row.model is None:
         settings = {"iterations": count, "seed": seed}
-    elif kind.unit == "samples":
-        given = _temperature(heat, text) if heat else temperature
+    elif row.unit == "samples":
+        chosen = _temperature(heat, text) if heat else temperature
         settings = {"samples": count, "seed": seed}
-        if given is not None:
-            settings["temperature"] = given
-    label = kind.label
-    if kind.unit == "samples":
-        heat = f" at {settings['temperature']:g}" if "temperature" in settings else ""
-        anew = ", routes redrawn" if kind.method == "neural-lns" else ""
-        label += f" (best of {count}{heat}{anew})"
-    elif count != kind.number:
-        label += f" ({count:,} {kind.unit})"
-    return Row(
-        kind=kind,
-        settings=tuple(sorted(settings.items())),
-        name=full_name(kind.name, settings),
-        label=label,
+        if chosen is not None:
+            settings["temperature"] = chosen
+    return replace(
+        row,
+        settings=dict(sorted(settings.items())),
+        name=full_name(row.name, settings),
+        label=full_label(row, count, chosen),
+        number=count,
     )
 
 
 def trained_label(row: Row, training: str) -> str:
-    """Give the label of a row that decodes by a model.
+    """Return the label of a row that decodes by a model.
 
     Parameters
     ----------
     row
-        The row; of one that bears the name of a model nothing changes.
+        The row; that of a named model keeps its label.
     training
-        The kind of training that the model comes from, as its file says.
+        Last training of the model, as its file states.
     """
-    usual = row.kind.label
+    usual = ROWS[row.name.partition(":")[0].partition("=")[0]].label
     if usual in _TRAINED_LABELS.values() and row.label.startswith(usual):
         return _TRAINED_LABELS.get(training, usual) + row.label.removeprefix(usual)
     return row.label
+
+
+def with_model(row: Row, model: str, *, only_strategy: bool) -> Row:
+    """Return a row that decodes by another model, and bears its name.
+
+    Parameters
+    ----------
+    row
+        Row of a strategy.
+    model
+        Name of the model in `ModelFiles`.
+    only_strategy
+        Whether all rows decode alike, so that the model's name is label enough.
+
+    Raises
+    ------
+    OptionError
+        If the row needs no model.
+    """
+    if row.model is None:
+        raise OptionError(f"expected rows that decode by a model, got {row.name!r}")
+    return replace(
+        row,
+        model=model,
+        name=f"{row.name}:{model}",
+        label=model if only_strategy else f"{row.label} by {model}",
+    )
 
 
 def _whole(number: str, text: str) -> int:
@@ -430,28 +313,126 @@ def _temperature(heat: str, text: str) -> float:
     return value
 
 
-def with_model(row: Row, model: str, *, alone: bool) -> Row:
-    """Give a row that decodes by another model, and bears its name.
+@dataclass(frozen=True, slots=True)
+class ModelFiles:
+    """Model files by name and, where they differ, by scale.
 
     Parameters
     ----------
-    row
-        How to decode.
-    model
-        Which model, by the name of its file in `ModelFiles`.
-    alone
-        Whether all rows decode alike, so that the model's name says enough.
+    given
+        Files by name and scale; a scale of None stands for all others.
+    device
+        Device of the models.
+    """
+
+    given: Mapping[tuple[str, str | None], Path]
+    device: str = "auto"
+    _sums: dict[Path, str] = field(default_factory=dict)
+    _training: dict[Path, str] = field(default_factory=dict)
+    _loaded: dict[tuple[Path, str], LoadedModel] = field(default_factory=dict)
+
+    def path(self, row: Row, scale: str) -> Path:
+        """Return the file of a row on a scale: a given one, or the shipped one.
+
+        Raises
+        ------
+        OptionError
+            If there is none.
+        """
+        found = self._find(row, scale)
+        if found is None:
+            raise OptionError(
+                f"expected a model file for the row {row.name!r} on {scale}, found none, "
+                f"and none comes with this version: give --models {row.model}=FILE, or "
+                "leave the row out by --rows"
+            )
+        return found
+
+    def has(self, row: Row, scale: str) -> bool:
+        """Whether a row has the model that it needs on a scale."""
+        return row.model is None or self._find(row, scale) is not None
+
+    def _find(self, row: Row, scale: str) -> Path | None:
+        model = row.model or ""
+        found = self.given.get((model, scale)) or self.given.get((model, None))
+        if found is not None:
+            return found
+        return shipped_model(model)
+
+    def checksum(self, path: Path) -> str:
+        """Return the SHA-256 of a model file."""
+        if path not in self._sums:
+            try:
+                data = path.read_bytes()
+            except OSError as error:
+                raise FileError(path, f"cannot be read ({error.strerror})") from error
+            self._sums[path] = hashlib.sha256(data).hexdigest()
+        return self._sums[path]
+
+    def training(self, path: Path) -> str:
+        """Return the last training of a model; empty if its file states none."""
+        if path not in self._training:
+            require_packages("decoding with a model")
+            from arcfleet.neural.checkpoint import read_model_info
+
+            facts = read_model_info(path).facts
+            # "kind" in files from before phases were called so.
+            self._training[path] = str(facts.get("phase", facts.get("kind", "")))
+        return self._training[path]
+
+    def load(self, path: Path, row: Row) -> LoadedModel:
+        """Load the model file of a row on to the device, once for each type."""
+        key = (path, row.model_type)
+        if key not in self._loaded:
+            require_packages("decoding with a model")
+            from arcfleet.neural.solver import load_for_solving
+
+            self._loaded[key] = load_for_solving(path, self.device, row.model_type)
+        return self._loaded[key]
+
+    def device_name(self) -> str:
+        """Return the name of the device of the models."""
+        require_packages("decoding with a model")
+        from arcfleet.neural.evaluation import device_name
+
+        return device_name(self.device)
+
+
+def parse_models(
+    texts: Iterable[str], device: str = "auto", *, names: Iterable[str] | None = None
+) -> ModelFiles:
+    """Parse model files as given to `--models`: FILE, NAME=FILE or NAME@SCALE=FILE.
+
+    Parameters
+    ----------
+    texts
+        One text for each file; one without a name is that of DaAM.
+    device
+        Device of the models.
+    names
+        Names that rows know; None for any.
 
     Raises
     ------
     OptionError
-        If the row needs no model.
+        If a name is unknown or given twice.
     """
-    if row.kind.model is None:
-        raise OptionError(f"expected rows that decode by a model, got {row.name!r}")
-    return replace(
-        row,
-        kind=replace(row.kind, model=model),
-        name=f"{row.name}:{model}",
-        label=model if alone else f"{row.label} by {model}",
-    )
+    known = None if names is None else tuple(names)
+    given: dict[tuple[str, str | None], Path] = {}
+    for text in texts:
+        match = _GIVEN.fullmatch(text)
+        # A path may hold a "=" of its own.
+        key: tuple[str, str | None]
+        if match is None or Path(text).exists():
+            key, path = ("daam", None), Path(text)
+        else:
+            key, path = (match["model"], match["scale"]), Path(match["file"])
+        if known is not None and key[0] not in known:
+            raise OptionError(
+                f"expected --models NAME=FILE with a name among {', '.join(known)}, got "
+                f"{text!r}"
+            )
+        if key in given:
+            raise OptionError(f"expected one model file for {key[0]!r}, got {text!r} too")
+        given[key] = path
+    return ModelFiles(given, device)

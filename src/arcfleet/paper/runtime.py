@@ -6,14 +6,15 @@ from typing import TYPE_CHECKING
 
 from arcfleet.errors import OptionError
 from arcfleet.paper.gaps import require_one_setting, row_order, scale_number
+from arcfleet.paper.measure import RowsConfig, measure_rows
 from arcfleet.paper.report import (
-    Drawing,
     Report,
     Section,
     checksums,
     provenance,
     record_of,
     seconds_text,
+    write_report,
 )
 from arcfleet.paper.rows import LABELS
 from arcfleet.report.charts import Line, Panel, draw_panels
@@ -22,10 +23,27 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
+    from arcfleet.paper.commands import Watch
     from arcfleet.paper.series import Series
 
-
 _Named = dict[tuple[str, str, str], "Series"]  # by set, row and device
+
+#: Inputs and settings.
+Config = RowsConfig
+
+
+def run(config: Config, watch: Watch) -> Report:
+    """Measure run times, and report them.
+
+    Parameters
+    ----------
+    config
+        Inputs and settings.
+    watch
+        Callbacks.
+    """
+    series = measure_rows(config, watch, alone=(False, True))
+    return write_report(runtime_report(series), config.out, figures=config.figures)
 
 
 def runtime_report(series: Sequence[Series]) -> Report:
@@ -39,44 +57,44 @@ def runtime_report(series: Sequence[Series]) -> Report:
     OptionError
         If there is nothing to report, or rows were measured in several ways.
     """
-    measured = [x for x in series if x.key.row != LABELS]
+    measured = [x for x in series if x.row != LABELS]
     if not measured:
         raise OptionError("expected measured rows to report, found none: run them first")
     require_one_setting(measured)
     sets = sorted(
-        {x.key.set_name: scale_number(x.key.scale) for x in measured}.items(),
+        {x.of.set_name: scale_number(x.of.scale) for x in measured}.items(),
         key=lambda item: (item[1], item[0]),
     )
     names = [name for name, _ in sets]
-    scales = {x.key.set_name: x.key.scale for x in measured}
+    scales = {x.of.set_name: x.of.scale for x in measured}
     columns = names
     if len(set(scales.values())) == len(names):  # the scale alone tells them apart
         columns = [scales[name].replace("task", "Task") for name in names]
     alone: _Named = {}
     together: _Named = {}
     for x in measured:
-        place = (x.key.set_name, x.key.row, x.key.device)
-        if x.key.alone or x.key.source_sha256 is None:
+        place = (x.of.set_name, x.row, x.of.device)
+        if x.of.alone or x.of.source_sha256 is None:
             alone[place] = x
-        if not x.key.alone:
+        if not x.of.alone:
             together[place] = x
     rows = sorted(
-        {(x.key.row, x.key.device): _label(x) for x in measured}.items(),
+        {(x.row, x.of.device): _label(x) for x in measured}.items(),
         key=lambda item: (row_order(item[0][0]), item[0][1]),
     )
-    gpus = list(dict.fromkeys(x.key.device for x in measured if x.key.device != "cpu"))
+    gpus = list(dict.fromkeys(x.of.device for x in measured if x.of.device != "cpu"))
     several = len(gpus) > 1  # else a dashed line says enough
-    found_label = {x.key.row: x.key.label for x in measured}
+    found_label = {x.row: x.label for x in measured}
     titles = (
         "One instance at a time: seconds until its plan is there",
         "Many instances at once: seconds per instance",
     )
-    views: tuple[tuple[_Named, Callable[[Series], float]], ...] = (
+    kinds: tuple[tuple[_Named, Callable[[Series], float]], ...] = (
         (alone, lambda x: x.seconds),
         (together, lambda x: x.seconds_at_once),
     )
     sections, panels = [], []
-    for title, (found, seconds) in zip(titles, views, strict=True):
+    for title, (found, seconds) in zip(titles, kinds, strict=True):
         cells, lines = [], []
         for (row, device), label in rows:
             times = [found.get((name, row, device)) for name in names]
@@ -123,7 +141,7 @@ def runtime_report(series: Sequence[Series]) -> Report:
         ),
         details=checksums(measured),
         records=tuple(record_of(x) for x in measured),
-        drawings=(Drawing("runtime", draw),),
+        figures={"runtime": draw},
     )
 
 
@@ -132,5 +150,5 @@ def _lines(gpus: Sequence[str]) -> str:
 
 
 def _label(series: Series) -> str:
-    device = series.key.device
-    return f"{series.key.label}, {'CPU' if device == 'cpu' else device}"
+    device = series.of.device
+    return f"{series.label}, {'CPU' if device == 'cpu' else device}"

@@ -3,150 +3,51 @@
 from __future__ import annotations
 
 import hashlib
-import json
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path  # noqa: TC003 (the command line reads the types)
+from typing import TYPE_CHECKING, NamedTuple
 
-from arcfleet.bench.store import LineFile, commit, machine
+from arcfleet.bench.machine import commit, machine
+from arcfleet.datasets.store import LineFormat, Store
 from arcfleet.errors import ArcfleetError, OptionError, SolutionError
-from arcfleet.instance.files import read
-from arcfleet.methods import find_method, solve
+from arcfleet.instance.files import read, write
+from arcfleet.methods import (
+    find_method,
+    load_for_methods,
+    model_files,
+    solve,
+)
 from arcfleet.network import Network
-from arcfleet.paper.report import Drawing, Report, Section, seconds_text
+from arcfleet.neural.checkpoint import model_path
+from arcfleet.paper.measure import MeasureConfig, split_names
+from arcfleet.paper.report import (
+    Report,
+    Section,
+    make_folder,
+    prepare_folder,
+    seconds_text,
+    write_report,
+)
+from arcfleet.paper.rows import ModelFiles
 from arcfleet.report.plot import ScenePlans, draw_scenes
 from arcfleet.search.stop import Stop
 from arcfleet.solution.checker import check
-from arcfleet.solution.plan import from_plan, to_plan, with_street_paths
+from arcfleet.solution.plan import from_plan, to_plan
 from arcfleet.solution.solution import Route, Service, Solution
+from arcfleet.streets.scene import make_scene
+from arcfleet.streets.synthetic import SyntheticSettings, synthetic_streets
 from arcfleet.workers import TaskFailure, run_tasks
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
+    from collections.abc import Mapping, Sequence
 
     from arcfleet.instance import Instance
     from arcfleet.neural.solver import LoadedModel
+    from arcfleet.paper.commands import Watch
     from arcfleet.search import ProgressCallback
 
-
-_FORMAT = "arcfleet-scene-plan-1"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SceneKey:
-    """What tells one plan from another.
-
-    Parameters
-    ----------
-    scene_sha256
-        Checksum of the file of the scene.
-    method, iterations, seed
-        How; without iterations as is usual for the method.
-    model_sha256
-        Checksum of the model file; None for a method that has none.
-    """
-
-    scene_sha256: str
-    method: str
-    iterations: int | None
-    seed: int
-    model_sha256: str | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScenePlan:
-    """A plan of a scene.
-
-    Parameters
-    ----------
-    key
-        Which plan.
-    scene
-        Name of the scene.
-    cost, seconds
-        Of the plan.
-    device, machine, commit
-        Where it was made, and by what.
-    routes
-        Services of each route: twice the link, plus one where it is driven backwards.
-    """
-
-    key: SceneKey
-    scene: str
-    cost: int
-    seconds: float
-    device: str
-    machine: str
-    commit: str
-    routes: tuple[tuple[int, ...], ...]
-
-
-class SceneFile:
-    """The plans in a file, and the place to add to."""
-
-    def __init__(self, path: Path) -> None:
-        self._file = LineFile(path, _FORMAT, "a plan of `arcfleet experiment scenes`")
-        self.plans: dict[SceneKey, ScenePlan] = {}
-        for number, line in enumerate(self._file.lines, start=1):
-            try:
-                plan = _parse(line)
-            except (
-                ValueError,
-                TypeError,
-                KeyError,
-                AttributeError,
-                RecursionError,
-            ) as error:
-                self._file.refuse(number, error)
-            self.plans[plan.key] = plan
-        self._file.open()
-
-    def add(self, plan: ScenePlan) -> None:
-        """Append one plan."""
-        line = {"format": _FORMAT} | asdict(plan.key) | asdict(plan)
-        del line["key"]
-        self._file.add(json.dumps(line).encode() + b"\n")
-        self.plans[plan.key] = plan
-
-    def close(self) -> None:
-        """Close the file."""
-        self._file.close()
-
-
-_KEY_FIELDS: dict[str, tuple[type, ...]] = {
-    "scene_sha256": (str,),
-    "method": (str,),
-    "iterations": (int, type(None)),
-    "seed": (int,),
-    "model_sha256": (str, type(None)),
-}
-
-_FACT_FIELDS: dict[str, tuple[type, ...]] = {
-    "scene": (str,),
-    "cost": (int,),
-    "seconds": (float, int),
-    "device": (str,),
-    "machine": (str,),
-    "commit": (str,),
-    "routes": (list,),
-}
-
-
-def _parse(line: bytes) -> ScenePlan:
-    facts: dict[str, Any] = json.loads(line)
-    if facts.pop("format") != _FORMAT:
-        raise ValueError
-    known = _KEY_FIELDS | _FACT_FIELDS
-    if facts.keys() != known.keys() or not all(
-        type(facts[name]) in types for name, types in known.items()
-    ):
-        raise ValueError
-    facts["routes"] = tuple(tuple(route) for route in facts["routes"])
-    if not all(type(x) is int for route in facts["routes"] for x in route):
-        raise ValueError
-    key = SceneKey(**{name: facts[name] for name in _KEY_FIELDS})
-    return ScenePlan(key=key, **{name: facts[name] for name in _FACT_FIELDS})
-
+#: Checksum of the scene, method, iterations, seed and checksum of the model.
+Key = tuple[str, str, int | None, int, str | None]
 
 _LABELS = {
     "ps": "PS",
@@ -160,44 +61,100 @@ _LABELS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class _Job:
-    key: SceneKey
-    instance: Instance
-    stop: Stop
-
-
-def solve_scenes(
-    paths: Sequence[Path],
-    methods: Sequence[str],
-    file: SceneFile,
-    *,
-    loaded: Mapping[str, LoadedModel] | None = None,
-    model_sha256: Mapping[str, str] | None = None,
-    device: str = "cpu",
-    seed: int = 0,
-    workers: int = 1,
-    progress: Callable[[int, int], None] | None = None,
-) -> Report:
-    """Solve scenes by methods, as far as the file lacks plans, and report all.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """Inputs and settings of `arcfleet paper scenes`.
 
     Parameters
     ----------
-    paths
-        Instance files, as `arcfleet scene` makes them.
+    scenes
+        Instance files, as `arcfleet scene` writes them.
+    out
+        Output folder; unchanged results in it are reused.
     methods
-        NAME or NAME=ITERATIONS.
-    file
-        Where plans are kept.
-    loaded, model_sha256, device
-        The models of learned methods and their checksums by kind, and the name of their
-        device.
+        Methods of `arcfleet methods`, as NAME or NAME=ITERATIONS.
+    model
+        Model file of the learned methods of its type; default: the shipped one.
+    device
+        Device of the models: auto, cpu, cuda or cuda:1.
     seed
-        Of all random choices.
+        Seed of the random number generator.
     workers
-        Processes.
-    progress
-        Told how many plans are made, and how many there will be.
+        Number of processes.
+    figures
+        Whether to draw figures, which needs matplotlib.
+    quick
+        Whether to run on tiny inputs instead, to see that all of it works.
+    """
+
+    scenes: tuple[Path, ...] = field(
+        default=(), metadata={"positional": True, "metavar": "SCENE"}
+    )
+    out: Path
+    methods: tuple[str, ...] = ("ps", "daam", "maens=5000", "ruin-recreate=1000000")
+    model: Path | None = None
+    device: str = "auto"
+    seed: int = 0
+    workers: int = 1
+    figures: bool = True
+    quick: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScenePlan:
+    """A plan of a scene: a line of the store.
+
+    Parameters
+    ----------
+    scene_sha256
+        Checksum of the instance.
+    method, iterations, seed
+        Method and settings; None for the default stop rule.
+    model_sha256
+        Checksum of the model file; None for a method that has none.
+    scene
+        Name of the instance.
+    cost, seconds
+        Cost of the plan and time of the search.
+    device, machine, commit
+        Device, machine and version of the run.
+    routes
+        Services of each route: twice the link, plus one where it is driven backwards.
+    """
+
+    scene_sha256: str
+    method: str
+    iterations: int | None
+    seed: int
+    model_sha256: str | None
+    scene: str
+    cost: int
+    seconds: float
+    device: str
+    machine: str
+    commit: str
+    routes: tuple[tuple[int, ...], ...]
+
+    @property
+    def key(self) -> Key:
+        """Identity of the plan."""
+        of = (self.scene_sha256, self.method, self.iterations, self.seed)
+        return (*of, self.model_sha256)
+
+
+#: Lines of `arcfleet paper scenes`.
+PLANS = LineFormat("arcfleet-scene-plan-1", ScenePlan, "a plan of `arcfleet paper scenes`")
+
+
+def run(config: Config, watch: Watch) -> Report:
+    """Solve scenes by several methods, as far as the store lacks plans, and report all.
+
+    Parameters
+    ----------
+    config
+        Inputs and settings.
+    watch
+        Callbacks.
 
     Raises
     ------
@@ -206,69 +163,121 @@ def solve_scenes(
     SolutionError
         If the checker finds a fault in a plan.
     """
-    if not methods:
-        raise OptionError("expected at least one method, got none")
-    scenes = [(instance, _checksum(instance)) for instance in map(read, paths)]
+    MeasureConfig(device=config.device, seed=config.seed, workers=config.workers)  # checks
+    if config.quick:
+        quick = ("ps", "daam-greedy", "maens=20", "ruin-recreate=50")
+        tiny = _tiny_scenes(config.out / "inputs")
+        config = replace(config, scenes=tiny, methods=quick)
+    texts = split_names(config.methods)
+    if not texts or not config.scenes:
+        what = "scene" if texts else "method"
+        raise OptionError(f"expected at least one {what}, got none")
+    methods = [find_method(text.strip().partition("=")[0]) for text in texts]
+    scenes = [(instance, _checksum(instance)) for instance in map(read, config.scenes)]
+    loaded = load_for_methods(methods, config.model, config.device)
+    sums, device = {}, "cpu"
+    if loaded:
+        files = ModelFiles({}, config.device)
+        named = model_files(methods, config.model, config.device)
+        sums = {kind: files.checksum(model_path(x, kind)) for kind, x in named.items()}
+        device = files.device_name()
     jobs = []
     for instance, checksum in scenes:
-        for text in methods:
+        for text in texts:
             method, iterations, stop = _method(text)
             kind = find_method(method).model_type
-            key = SceneKey(
-                scene_sha256=checksum,
-                method=method,
-                iterations=iterations,
-                seed=seed,
-                model_sha256=None if kind is None else (model_sha256 or {})[kind],
-            )
+            model = None if kind is None else sums[kind]
+            key = (checksum, method, iterations, config.seed, model)
             jobs.append(_Job(key, instance, stop))
-    here = (machine(), commit())
-    left = [job for job in jobs if job.key not in file.plans]
-    learned = [job for job in left if find_method(job.key.method).is_learned]
-    others = [job for job in left if not find_method(job.key.method).is_learned]
+    prepare_folder(config.out, figures=config.figures)
+    with Store(config.out / "scenes.jsonl", PLANS) as store:
+        plans = _solve_all(jobs, store, loaded, device, config.workers, watch)
+    report = _report(scenes, texts, [plans[job.key] for job in jobs])
+    return write_report(report, config.out, figures=config.figures)
+
+
+def _tiny_scenes(folder: Path) -> tuple[Path, ...]:
+    make_folder(folder)
+    paths = []
+    for seed in range(2):
+        path = folder / f"scene-{seed + 1}.json"
+        streets = synthetic_streets(SyntheticSettings(columns=5, rows=5), seed=seed)
+        name = f"town {seed + 1}"
+        instance = make_scene(streets, capacity=100, demand=(5, 10), seed=seed, name=name)
+        write(instance, path)
+        paths.append(path)
+    return tuple(paths)
+
+
+class _Job(NamedTuple):
+    key: Key
+    instance: Instance
+    stop: Stop
+
+    @property
+    def method(self) -> str:
+        return str(self.key[1])
+
+
+def _solve_all(
+    jobs: Sequence[_Job],
+    store: Store[ScenePlan],
+    loaded: Mapping[str, LoadedModel],
+    device: str,
+    workers: int,
+    watch: Watch,
+) -> dict[Key, ScenePlan]:
+    """Add the plans that the store lacks, and return all of them by their keys."""
+    plans = {plan.key: plan for plan in store.records}
+    left = [job for job in jobs if job.key not in plans]
+    searches = [job for job in left if not find_method(job.method).is_learned]
+    here = {"machine": machine(), "commit": commit()}
     failures: list[TaskFailure] = []
 
     def tell() -> None:
-        if progress is not None:
-            progress(sum(job.key in file.plans for job in jobs), len(jobs))
+        if watch.progress is not None:
+            watch.progress(sum(job.key in plans for job in jobs), len(jobs))
 
     def keep(job: _Job, outcome: _Solved | TaskFailure) -> None:
         if isinstance(outcome, TaskFailure):
             failures.append(outcome)
             return
-        cost, seconds, routes = outcome
-        used = "cpu" if job.key.model_sha256 is None else device
-        file.add(
-            ScenePlan(
-                key=job.key,
-                scene=job.instance.name,
-                cost=cost,
-                seconds=round(seconds, 6),
-                device=used,
-                machine=here[0],
-                commit=here[1],
-                routes=routes,
-            )
+        scene, method, iterations, seed, model = job.key
+        plan = ScenePlan(
+            scene_sha256=scene,
+            method=method,
+            iterations=iterations,
+            seed=seed,
+            model_sha256=model,
+            scene=job.instance.name,
+            cost=outcome[0],
+            seconds=round(outcome[1], 6),
+            device="cpu" if model is None else device,
+            routes=outcome[2],
+            **here,
         )
+        store.add(plan)
+        plans[plan.key] = plan
         tell()
 
     tell()
-    for job in learned:
-        kind = find_method(job.key.method).model_type or ""
-        keep(job, _solve(job, None, (loaded or {})[kind]))
+    for job in left:
+        kind = find_method(job.method).model_type
+        if kind is not None:
+            keep(job, _solve(job, None, loaded[kind]))
     run_tasks(
         _solve_job,
-        others,
-        workers=max(1, min(workers, len(others))),
-        finished=lambda number, outcome: keep(others[number], outcome),
+        searches,
+        workers=max(1, min(workers, len(searches))),
+        finished=lambda number, outcome: keep(searches[number], outcome),
     )
     for failure in failures:
         if failure.interrupted:
             raise KeyboardInterrupt
         raise ArcfleetError(failure.message)
-    if any(job.key not in file.plans for job in jobs):
+    if any(job.key not in plans for job in jobs):
         raise KeyboardInterrupt
-    return _report(scenes, methods, [file.plans[job.key] for job in jobs])
+    return plans
 
 
 _Solved = tuple[int, float, tuple[tuple[int, ...], ...]]
@@ -283,9 +292,9 @@ def _solve(
 ) -> _Solved:
     result = solve(
         job.instance,
-        job.key.method,
+        job.method,
         stop=job.stop,
-        seed=job.key.seed,
+        seed=job.key[3],
         progress=progress,
         model=loaded,
     )
@@ -294,7 +303,7 @@ def _solve(
     report = check(job.instance, result.solution)
     if not report.ok:
         raise SolutionError(
-            f"expected a valid plan of {job.instance.name!r} by {job.key.method}, found a "
+            f"expected a valid plan of {job.instance.name!r} by {job.method}, found a "
             f"fault: {report.faults[0]}"
         )
     routes = tuple(
@@ -364,22 +373,19 @@ def _report(
             f"Plans of {len(scenes)} street scenes; above each its total cost. Solid: "
             "served streets, one colour per route; dashed: deadheads; grey: other streets; "
             f"red squares: depots. Methods: {', '.join(methods)}; seed "
-            f"{plans[0].key.seed}. Made on {places}. Commit {commits}."
+            f"{plans[0].seed}. Made on {places}. Commit {commits}."
         ),
         details=tuple(f"scene {i.name}: {checksum}" for i, checksum in scenes),
         records=tuple(
-            asdict(plan.key)
-            | {"scene": plan.scene, "cost": plan.cost}
-            | {"seconds": plan.seconds, "device": plan.device, "machine": plan.machine}
-            | {"commit": plan.commit}
+            {name: x for name, x in asdict(plan).items() if name != "routes"}
             for plan in plans
         ),
-        drawings=(Drawing("scenes", draw),),
+        figures={"scenes": draw},
     )
 
 
 def _solution(instance: Instance, plan: ScenePlan) -> Solution:
-    """Build the plan again, with its costs and the streets it takes."""
+    """Return the plan with its costs and its street paths."""
     network = Network(instance)
     routes = tuple(
         Route(services=tuple(Service(x // 2, x % 2 == 1) for x in route), load=0, cost=0)
@@ -392,9 +398,9 @@ def _solution(instance: Instance, plan: ScenePlan) -> Solution:
             f"expected a plan of {instance.name!r} that costs {plan.cost}, found "
             f"{solution.cost}: name another folder"
         )
-    return with_street_paths(network, solution)
+    return solution
 
 
 def _checksum(instance: Instance) -> str:
-    """Tell scenes apart by what they hold, whatever file or example it came from."""
+    """Return what tells scenes apart, whatever file or example they came from."""
     return hashlib.sha256(repr(instance).encode()).hexdigest()

@@ -1,4 +1,4 @@
-"""Test sets of experiments: instances, and labels of all or of the first of them."""
+"""Test sets: instances, and labels of all or of the first of them."""
 
 from __future__ import annotations
 
@@ -7,28 +7,30 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from arcfleet.datasets import Dataset, open_labels
+from arcfleet.datasets import Dataset, label_dataset, make_dataset, open_labels
 from arcfleet.datasets.dataset import PER_INSTANCE, PER_LINK, PER_NODE
 from arcfleet.datasets.labels import MADE_BY, labels_path
 from arcfleet.errors import FileError, OptionError
+from arcfleet.paper.report import make_folder
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
     from arcfleet.datasets import Labels
+    from arcfleet.streets.street_arrays import Split
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TestSet:
-    """A test set.
+    """A data set to measure on, with labels.
 
     Parameters
     ----------
     name
-        Of the file, without its ending.
+        Name of the file, without its ending.
     dataset
-        The instances.
+        Instances.
     labels
         Reference plans of the first of them, or of all; None where there are none.
     """
@@ -41,12 +43,12 @@ class TestSet:
 
     @property
     def scale(self) -> str:
-        """Give its Task set, as in task20."""
+        """Task set, as in task20."""
         return str(self.dataset.facts.get("task_set", self.name))
 
     @property
     def place(self) -> str:
-        """Give the maps that it was cut from."""
+        """Maps that it was cut from."""
         maps = self.dataset.facts.get("maps") or ["synthetic"]
         if all(str(name).startswith("synthetic") for name in maps):
             return "synthetic"
@@ -59,10 +61,10 @@ def open_test_sets(paths: Sequence[Path], labelled: Sequence[Path] = ()) -> list
     Parameters
     ----------
     paths
-        The test sets.
+        Files of the test sets.
     labelled
-        Smaller labelled data sets, each of which is the beginning of a test set: what
-        `arcfleet dataset make` gives for a smaller count.
+        Files of smaller labelled data sets, each the beginning of a test set: what
+        `arcfleet dataset make` writes for a smaller count.
 
     Raises
     ------
@@ -77,6 +79,8 @@ def open_test_sets(paths: Sequence[Path], labelled: Sequence[Path] = ()) -> list
             raise OptionError(
                 f"expected test sets with different names, got {name!r} twice: rename one"
             )
+    if not paths:
+        raise OptionError("expected at least one test set, got none: name one, or --quick")
     datasets = [Dataset.open(path) for path in paths]
     if not all(map(len, datasets)):
         raise OptionError("expected test sets of at least one instance, got an empty one")
@@ -103,7 +107,7 @@ def open_test_sets(paths: Sequence[Path], labelled: Sequence[Path] = ()) -> list
 
 
 def _begins(whole: Dataset, beginning: Dataset) -> bool:
-    """Say whether the first instances of a data set are those of another."""
+    """Whether the first instances of a data set are those of another."""
     count = len(beginning)
     if count > len(whole) or whole.capacity != beginning.capacity:
         return False
@@ -121,6 +125,14 @@ def _nodes(dataset: Dataset) -> int:
 
 def _links(dataset: Dataset) -> int:
     return int(dataset.link_starts[-1])
+
+
+def tiny_set(folder: Path, split: Split = "test") -> Path:
+    """Make a labelled set of 4 instances of synthetic streets, for quick runs."""
+    make_folder(folder)
+    path = folder / f"task20-{split}.npz"
+    label_dataset(make_dataset(path, "task20", count=4, split=split), iterations=300)
+    return path
 
 
 def require_labels(test_sets: Sequence[TestSet]) -> None:

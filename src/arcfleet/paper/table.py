@@ -5,15 +5,16 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from arcfleet.paper.gaps import SetTable, best_known_text, gaps_to, row_order, set_tables
+from arcfleet.paper.gaps import Column, best_known_text, columns_of, gaps_to, row_order
+from arcfleet.paper.measure import RowsConfig, measure_rows
 from arcfleet.paper.report import (
-    Drawing,
     Report,
     Section,
     checksums,
     provenance,
     record_of,
     seconds_text,
+    write_report,
 )
 from arcfleet.report.charts import Line, Panel, draw_panels
 
@@ -21,11 +22,28 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from arcfleet.paper.gaps import PairedGaps
+    from arcfleet.paper.commands import Watch
+    from arcfleet.paper.gaps import Compared
     from arcfleet.paper.series import Series
 
+    Compare = Callable[[Column, Series], Compared]
 
-Compared = tuple["PairedGaps", int] | None
+#: Inputs and settings.
+Config = RowsConfig
+
+
+def run(config: Config, watch: Watch) -> Report:
+    """Measure the rows of the paper's table, and report them.
+
+    Parameters
+    ----------
+    config
+        Inputs and settings.
+    watch
+        Callbacks.
+    """
+    series = measure_rows(config, watch)
+    return write_report(table_report(series), config.out, figures=config.figures)
 
 
 def table_report(series: Sequence[Series]) -> Report:
@@ -36,10 +54,8 @@ def table_report(series: Sequence[Series]) -> Report:
     OptionError
         If there is nothing to report, or rows were measured in several ways.
     """
-    tables = set_tables(series)
-    used = [
-        x for t in tables for x in (*t.rows.values(), *([t.labels] if t.labels else []))
-    ]
+    tables = columns_of(series)
+    used = [x for t in tables for x in t.series]
     paper = {t.name: t.paper_reference for t in tables}
     labels = {t.name: t.label_reference for t in tables}
     best = {t.name: t.best_known for t in tables}
@@ -96,16 +112,16 @@ def table_report(series: Sequence[Series]) -> Report:
         ),
         details=checksums(used),
         records=tuple(records),
-        drawings=(Drawing("table", draw),),
+        figures={"table": draw},
     )
 
 
-def row_labels(tables: Sequence[SetTable]) -> dict[str, str]:
-    """Give the labels of all rows, in order; two that are alike bear the rows' names."""
+def row_labels(tables: Sequence[Column]) -> dict[str, str]:
+    """Return the labels of all rows, in order; equal ones with the names of the rows."""
     found: dict[str, list[str]] = {}
     for t in tables:
         for name, x in t.rows.items():
-            found.setdefault(name, []).append(x.key.label)
+            found.setdefault(name, []).append(x.label)
     labels = {name: " / ".join(dict.fromkeys(found[name])) for name in found}
     every = list(labels.values())
     return {
@@ -115,22 +131,22 @@ def row_labels(tables: Sequence[SetTable]) -> dict[str, str]:
 
 
 def lay_out(
-    tables: Sequence[SetTable], show: Callable[[SetTable, Series], str | None]
+    tables: Sequence[Column], show: Callable[[Column, Series], str | None]
 ) -> list[list[str | None]]:
-    """Give a line per row with a cell per test set."""
+    """Return a line per row with a cell per test set."""
     return [
         [label, *(show(t, t.rows[name]) if name in t.rows else None for t in tables)]
         for name, label in row_labels(tables).items()
     ]
 
 
-def cost_section(tables: Sequence[SetTable]) -> Section:
-    """Give the mean costs; a mean of fewer instances than others bears their number."""
+def cost_section(tables: Sequence[Column]) -> Section:
+    """Return the mean costs; a mean of fewer instances than others bears their number."""
     most = {t.name: max(map(len, t.rows.values())) for t in tables}
 
-    def show(t: SetTable, x: Series) -> str:
+    def show(t: Column, x: Series) -> str:
         fewer = f" (n={len(x)})" if len(x) < most[t.name] else ""
-        return f"{x.costs.mean():.1f}{fewer}"
+        return f"{x.mean_cost:.1f}{fewer}"
 
     instances: list[str | None] = ["instances", *(f"n={most[t.name]}" for t in tables)]
     return Section(
@@ -141,9 +157,9 @@ def cost_section(tables: Sequence[SetTable]) -> Section:
 
 
 def _gap_section(
-    tables: Sequence[SetTable],
+    tables: Sequence[Column],
     title: str,
-    compare: Callable[[SetTable, Series], Compared],
+    compare: Compare,
 ) -> Section:
     found = {(t.name, name): compare(t, x) for t in tables for name, x in t.rows.items()}
     most = {
@@ -152,7 +168,7 @@ def _gap_section(
         )
         for t in tables
     }
-    rows = lay_out(tables, lambda t, x: gap_text(found[t.name, x.key.row], most[t.name]))
+    rows = lay_out(tables, lambda t, x: gap_text(found[t.name, x.row], most[t.name]))
     shown = [row for row in rows if any(cell is not None for cell in row[1:])]
     instances: list[str | None] = ["instances", *(f"n={most[t.name]}" for t in tables)]
     return Section(
@@ -161,7 +177,7 @@ def _gap_section(
 
 
 def gap_text(compared: Compared, usual: int = 0) -> str | None:
-    """Write a mean gap, its confidence interval and, if not as usual, how many it is of."""
+    """Return a mean gap, its confidence interval and, if not as usual, the instances."""
     if compared is None:
         return None
     gaps, count = compared
@@ -171,10 +187,8 @@ def gap_text(compared: Compared, usual: int = 0) -> str | None:
     return f"{gaps.gap_percent:.2f}{spread}{number}"
 
 
-def gap_lines(
-    tables: Sequence[SetTable], compare: Callable[[SetTable, Series], Compared]
-) -> tuple[Line, ...]:
-    """Give the mean gaps of each row over the test sets, to be drawn."""
+def gap_lines(tables: Sequence[Column], compare: Compare) -> tuple[Line, ...]:
+    """Return the mean gaps of each row over the test sets, to be drawn."""
     lines = []
     for name, label in row_labels(tables).items():
         places, gaps, widths = [], [], []

@@ -8,7 +8,6 @@ import torch
 
 from arcfleet import check
 from arcfleet.datasets import Dataset, open_labels
-from arcfleet.datasets.label_log import LabelChunk
 from arcfleet.datasets.labels import labels_path, write_labels
 from arcfleet.errors import FileError
 from arcfleet.instance import Instance, Link
@@ -294,14 +293,13 @@ def test_labels_that_are_no_plans_are_refused(
     labels = open_labels(labels_path(path), dataset)
     names = ("cost", "num_routes", "route_length", "services")
     arrays = {name: labels.arrays[name].astype(np.int64) for name in names}
-    chunk = LabelChunk(first=0, **arrays)  # type: ignore[arg-type]
     if fault == "cost":
-        chunk.cost[3] += 1
+        arrays["cost"][3] += 1
     elif fault == "twice":
-        chunk.services[90] = chunk.services[91]
+        arrays["services"][90] = arrays["services"][91]
     else:
-        chunk.services[90] = 60_000
-    write_labels(tmp_path / "l.npz", labels.facts, [chunk])
+        arrays["services"][90] = 60_000
+    write_labels(tmp_path / "l.npz", labels.facts, arrays)
     broken = open_labels(tmp_path / "l.npz", dataset)
     with pytest.raises(FileError, match="for instance 3, found another: make it again"):
         plans_from_labels(broken, np.arange(16), labelled.batch)

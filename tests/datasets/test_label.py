@@ -5,14 +5,12 @@ import warnings
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pytest
 
 from arcfleet import Stop, __version__, check, solve
 from arcfleet.datasets import label
 from arcfleet.datasets.array_file import write_array_file
 from arcfleet.datasets.label import label_dataset
-from arcfleet.datasets.label_log import LabelChunk, LabelLog
 from arcfleet.datasets.labels import open_labels
 from arcfleet.datasets.make import make_dataset
 from arcfleet.errors import FileError, FormatWarning, OptionError
@@ -106,18 +104,16 @@ def test_a_log_cut_anywhere_is_continued(
     with pytest.raises(KeyboardInterrupt):
         label_dataset(dataset, file, iterations=2, progress=stop_late)
     data = log.read_bytes()
-    first_record = data.index(b"\n") + 1
-    whole_records = {first_record}
-    while (end := max(whole_records)) < len(data):
-        whole_records.add(end + 12 + int.from_bytes(data[end + 4 : end + 8], "little"))
-    ends = [0, 1, first_record - 1, first_record, first_record + 5, len(data)]
-    for end in [*ends, *range(first_record + 40, len(data), 251)]:
+    ends = {number + 1 for number, byte in enumerate(data) if byte == ord("\n")}
+    first_record = min(ends)
+    cuts = [0, 1, first_record - 1, first_record, first_record + 5, len(data)]
+    for end in [*cuts, *range(first_record + 40, len(data), 257)]:
         file.unlink(missing_ok=True)
         log.write_bytes(data[:end])
         with warnings.catch_warnings(record=True) as warned:
             warnings.simplefilter("always", FormatWarning)
             label_dataset(dataset, file, iterations=2)
-        assert bool(warned) == (end > first_record and end not in whole_records)
+        assert bool(warned) == (end > first_record and end not in ends)
         assert file.read_bytes() == whole.read_bytes()
         assert not log.exists()
 
@@ -134,7 +130,7 @@ def test_a_damaged_record_is_made_again(dataset: Dataset, tmp_path: Path) -> Non
         label_dataset(dataset, file, iterations=2, progress=stop_late)
     log = tmp_path / "a.npz.log"
     data = bytearray(log.read_bytes())
-    data[-10] ^= 1
+    data[len(data) // 2] ^= 1
     log.write_bytes(data)
     with pytest.warns(FormatWarning, match="cut off or damaged"):
         label_dataset(dataset, file, iterations=2)
@@ -181,28 +177,19 @@ def test_a_search_cut_short_is_not_recorded(
 def test_logs_of_others_are_left_alone(dataset: Dataset, tmp_path: Path) -> None:
     file, log = tmp_path / "a.npz", tmp_path / "a.npz.log"
     log.write_text("my notes\n")
-    with pytest.raises(FileError, match="expected labels in the making, found something"):
+    with pytest.raises(FileError, match="labels in the making, found something"):
         label_dataset(dataset, file, iterations=2)
     assert log.read_text() == "my notes\n"
     log.unlink()
 
     def stop(done: int, total: int) -> None:
-        raise KeyboardInterrupt
+        if done:
+            raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         label_dataset(dataset, file, iterations=2, progress=stop)
-    with pytest.raises(FileError, match="with the same iterations and seed, found those"):
+    with pytest.raises(FileError, match="with the same iterations and seed, found another"):
         label_dataset(dataset, file, iterations=3, seed=1)
-
-
-@pytest.mark.parametrize(
-    "other", [{}, {"seed": 1, "new": 2, "old": 3}, {"seed": 1, "new": 3}]
-)
-def test_a_log_of_other_facts_is_refused(tmp_path: Path, other: dict[str, int]) -> None:
-    path = tmp_path / "a.log"
-    LabelLog(path, other).close()
-    with pytest.raises(FileError, match=r"with the same (seed and )?(new|old)"):
-        LabelLog(path, {"seed": 1, "new": 2})
 
 
 @pytest.mark.parametrize(
@@ -211,32 +198,6 @@ def test_a_log_of_other_facts_is_refused(tmp_path: Path, other: dict[str, int]) 
 )
 def test_slow_searches_are_recorded_sooner(method: str, iterations: int, size: int) -> None:
     assert label.chunk_size(method, iterations) == size
-
-
-def test_two_processes_do_not_write_one_log(tmp_path: Path) -> None:
-    path = tmp_path / "a.log"
-    first = LabelLog(path, {"seed": 1})
-    with pytest.raises(FileError, match="found another process at it"):
-        LabelLog(path, {"seed": 1})
-    first.close()
-    LabelLog(path, {"seed": 1}).close()
-
-
-def test_chunks_survive_their_bytes() -> None:
-    chunk = LabelChunk(
-        first=64,
-        cost=np.array([2**40, 3], dtype=np.int64),
-        num_routes=np.array([1, 2], dtype=np.int32),
-        route_length=np.array([2, 1, 1], dtype=np.int32),
-        services=np.array([4, 7, 0, 2], dtype=np.int32),
-    )
-    again = LabelChunk.decode(chunk.encode())
-    assert again.first == 64
-    assert again.cost.tolist() == [2**40, 3]
-    assert again.route_length.tolist() == [2, 1, 1]
-    assert again.services.tolist() == [4, 7, 0, 2]
-    with pytest.raises(ValueError, match="not as long as it says"):
-        LabelChunk.decode(chunk.encode()[:-4])
 
 
 def test_labels_of_another_data_set_are_refused(dataset: Dataset, tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from arcfleet.datasets import make, street_source
+from arcfleet.datasets import make
 from arcfleet.datasets.make import make_dataset
 from arcfleet.errors import FileError, FormatWarning, MapError, OptionError
 from arcfleet.instance.diagnose import diagnose
@@ -130,7 +130,7 @@ def test_splits_of_beijing_lie_in_bands_of_longitude(tmp_path: Path) -> None:
 def test_without_maps_each_split_has_its_own_towns(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(street_source, "SYNTHETIC_TOWNS", 2)
+    monkeypatch.setattr(make, "SYNTHETIC_TOWNS", 2)
     train, test = (
         make_dataset(tmp_path / f"{kind}.npz", "task40", count=30, split=kind)
         for kind in ("train", "test")
@@ -179,7 +179,7 @@ def test_ctrl_c_ends_a_chunk_and_keeps_the_others(
     with pytest.raises(KeyboardInterrupt):
         make_dataset(file, "task20", count=200, maps=[streets], progress=interrupt)
     assert not file.exists()
-    assert len([*(tmp_path / "a.npz.parts").glob("chunk-*")]) >= 1
+    assert (tmp_path / "a.npz.log").read_bytes().count(b"\n") >= 2
     assert len(make_dataset(file, "task20", count=200, maps=[streets])) == 200
 
 
@@ -194,14 +194,16 @@ def test_other_arguments_do_not_mix(
 
     with pytest.raises(KeyboardInterrupt):
         make_dataset(file, "task20", count=60, maps=[streets], progress=stop_later)
-    with pytest.raises(FileError, match="found those of another run: delete this folder"):
+    with pytest.raises(FileError, match="with the same seed, found another run"):
         make_dataset(file, "task20", count=60, seed=1, maps=[streets])
+    kept = (tmp_path / "a.npz.log").read_bytes()
     made = make_dataset(file, "task20", count=60, maps=[streets])
-    (tmp_path / "a.npz.parts").mkdir()  # as a kill at the very end leaves it
+    log = tmp_path / "a.npz.log"
+    log.write_bytes(kept)  # as a kill at the very end leaves it
     before = file.stat().st_mtime_ns
     again = make_dataset(file, "task20", count=60, maps=[streets])
     assert (again.checksum, file.stat().st_mtime_ns) == (made.checksum, before)
-    assert not (tmp_path / "a.npz.parts").exists()
+    assert not log.exists()
     with pytest.raises(FileError, match="made with count 61, found one with 60"):
         make_dataset(file, "task20", count=61, maps=[streets])
 
@@ -213,7 +215,7 @@ def keep_two_chunks(file: Path, streets: Path) -> Path:
 
     with pytest.raises(KeyboardInterrupt):
         make_dataset(file, "task20", count=60, maps=[streets], progress=stop_later)
-    return file.with_name(f"{file.name}.parts")
+    return file.with_name(f"{file.name}.log")
 
 
 @pytest.mark.parametrize("place", [0.2, 0.9])
@@ -222,15 +224,13 @@ def test_a_damaged_chunk_is_made_again(
 ) -> None:
     whole, file = tmp_path / "whole.npz", tmp_path / "a.npz"
     make_dataset(whole, "task20", count=60, maps=[streets])
-    parts = keep_two_chunks(file, streets)
-    chunk = parts / "chunk-000001.npz"
-    data = bytearray(chunk.read_bytes())
-    data[int(place * len(data))] ^= 255
-    chunk.write_bytes(data)
-    for other in parts.glob("streets-*"):
-        other.write_bytes(b"damaged")
+    log = keep_two_chunks(file, streets)
+    *lines, second = log.read_bytes().splitlines(keepends=True)
+    damaged = bytearray(second)
+    damaged[int(place * len(damaged))] ^= 1
+    log.write_bytes(b"".join([*lines, damaged]))
     done: list[int] = []
-    with pytest.warns(FormatWarning, match=r"chunk-000001\.npz: dropped this chunk"):
+    with pytest.warns(FormatWarning, match=r"a\.npz\.log:3: dropped a line"):
         make_dataset(
             file,
             "task20",
@@ -240,30 +240,20 @@ def test_a_damaged_chunk_is_made_again(
         )
     assert done == [20, 40, 60]
     assert file.read_bytes() == whole.read_bytes()
-    assert not parts.exists()
-
-
-@pytest.mark.parametrize("name", ["chunk-one.npz", "chunk-000003.npz", "chunk-1.npz"])
-def test_odd_names_among_the_chunks_are_named(
-    streets: Path, tmp_path: Path, small_chunks: None, name: str
-) -> None:
-    parts = keep_two_chunks(tmp_path / "a.npz", streets)
-    (parts / name).write_bytes((parts / "chunk-000001.npz").read_bytes())
-    with pytest.raises(FileError, match=f"{name}: expected names from .* move this file"):
-        make_dataset(tmp_path / "a.npz", "task20", count=60, maps=[streets])
+    assert not log.exists()
 
 
 def test_a_finished_file_minds_no_chunks_of_others(
     streets: Path, tmp_path: Path, small_chunks: None
 ) -> None:
     file = tmp_path / "a.npz"
-    parts = keep_two_chunks(file, streets)
-    aside = parts.rename(tmp_path / "aside")
+    log = keep_two_chunks(file, streets)
+    aside = log.rename(tmp_path / "aside")
     made = make_dataset(file, "task20", count=70, maps=[streets])
-    aside.rename(parts)
+    aside.rename(log)
     found = make_dataset(file, "task20", count=70, maps=[streets])
     assert found.checksum == made.checksum
-    assert len([*parts.iterdir()]) == 3, "they may be wanted still"
+    assert log.exists(), "they may be wanted still"
 
 
 def test_a_run_that_fails_at_once_leaves_nothing(
@@ -310,7 +300,7 @@ def test_arguments_are_checked_before_any_work(streets: Path, tmp_path: Path) ->
     with pytest.raises(MapError, match="use a larger map or a smaller Task set"):
         make_dataset(file, "task100", count=1, maps=[tiny])
     assert not file.exists()
-    assert not (tmp_path / "a.npz.parts").exists()
+    assert not (tmp_path / "a.npz.log").exists()
 
 
 def test_a_name_that_does_not_say_npz_is_refused(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from arcfleet.bench.store import Record, RunKey, gap_percent
+from arcfleet.bench.run import Record, gap_percent
 from arcfleet.bench.summary import anytime_curves, summarise
 
 
@@ -16,14 +16,12 @@ def record(
 ) -> Record:
     cost = history[-1][1]
     return Record(
-        key=RunKey(
-            set_name="s",
-            instance=instance,
-            method="m",
-            seed=seed,
-            time_limit=time_limit,
-            stop_at_reference=False,
-        ),
+        set_name="s",
+        instance=instance,
+        method="m",
+        seed=seed,
+        time_limit=time_limit,
+        stop_at_reference=False,
         machine="",
         commit="",
         reference=reference,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from arcfleet import solve
-from arcfleet.bench.store import Record, RunKey, gap_percent
+from arcfleet.bench.run import Record, gap_percent
 from arcfleet.bench.suite import SuiteInstance
 from benchmarks import side_by_side
 from benchmarks.side_by_side import main, plan_pairs
@@ -22,20 +22,18 @@ if TYPE_CHECKING:
     from arcfleet.instance import Instance
     from arcfleet.search import Result, Stop
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 OTHER = "PyVRP 1.2.3"
 
 
 def record(instance: str, method: str, seed: int, cost: int, limit: float = 1.0) -> Record:
     return Record(
-        key=RunKey(
-            set_name="s",
-            instance=instance,
-            method=method,
-            seed=seed,
-            time_limit=limit,
-            stop_at_reference=False,
-        ),
+        set_name="s",
+        instance=instance,
+        method=method,
+        seed=seed,
+        time_limit=limit,
+        stop_at_reference=False,
         machine="m",
         commit="c",
         reference=100,
@@ -135,7 +133,7 @@ def test_the_command_goes_on_where_it_was_cut(
     assert main(command) == 0
     assert main([*command, "--seeds", "2"]) == 0
     assert stand_in == [0, 1]
-    lines = [json.loads(x) for x in (out / "runs.jsonl").read_text().splitlines()]
+    _, *lines = (json.loads(x) for x in (out / "runs.jsonl").read_text().splitlines())
     assert [(x["method"], x["seed"]) for x in lines] == [
         *((OURS, 0), (OTHER, 0)),
         *((OTHER, 1), (OURS, 1)),

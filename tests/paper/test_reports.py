@@ -1,38 +1,36 @@
 from __future__ import annotations
 
 import csv
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from arcfleet.errors import OptionError
-from arcfleet.paper.gaps import gaps_to, set_tables
+from arcfleet.paper.gaps import columns_of, gaps_to
 from arcfleet.paper.report import seconds_text, write_report
 from arcfleet.paper.reports import report_of
-from tests.unit.experiments.some_series import chunk, series
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from arcfleet.paper.rows import OLD_NAMES
+from arcfleet.paper.series import read_series
+from tests.paper.some_series import line, series
 
 # Labels of two instances, MAENS on three, path scanning on four.
 MEASURED = (
-    chunk("ps", [110, 120, 130, 200], seed=0),
-    chunk("labels", [100, 100], model="l"),
-    chunk("maens", [100, 99, 130], seconds=30.0, parallel=4, seed=0, label="MAENS"),
-    chunk("daam-po", [105, 105, 105], model="m", device="H200", seconds=0.003),
-    chunk("daam-po", [105, 105, 106, 107], model="m", seconds=0.4),
-    chunk("daam-po", [105, 105], model="m", device="H200", alone=True, seconds=0.02),
+    line("ps", [110, 120, 130, 200], seed=0),
+    line("labels", [100, 100], model="l"),
+    line("maens", [100, 99, 130], seconds=30.0, parallel=4, seed=0, label="MAENS"),
+    line("daam-po", [105, 105, 105], model="m", device="H200", seconds=0.003),
+    line("daam-po", [105, 105, 106, 107], model="m", seconds=0.4),
+    line("daam-po", [105, 105], model="m", device="H200", alone=True, seconds=0.02),
 )
 
 
 def test_references_and_paired_gaps() -> None:
-    (table,) = set_tables(series(*MEASURED))
+    (table,) = columns_of(series(*MEASURED))
     assert table.name == "Task20"
     assert list(table.rows) == ["ps", "daam-po", "maens"]  # as in the paper
     best = table.best_known
-    assert best.positions.tolist() == [0, 1]
-    assert best.costs.tolist() == [100, 99]
-    assert table.rows["daam-po"].key.device == "cpu"  # which has more instances
+    assert best == {0: 100, 1: 99}
+    assert table.rows["daam-po"].of.device == "cpu"  # which has more instances
     compared = gaps_to(table.rows["ps"], table.paper_reference)
     assert compared is not None
     gaps, count = compared
@@ -42,31 +40,27 @@ def test_references_and_paired_gaps() -> None:
 
 
 def test_best_known_without_labels() -> None:
-    (table,) = set_tables(series(*(x for x in MEASURED if x.key.row != "labels")))
-    assert table.best_known.positions.tolist() == [0, 1, 2]
-    assert table.best_known.costs.tolist() == [100, 99, 106]
-    (bare,) = set_tables(series(MEASURED[0], chunk("ps-alt1", [9, 9], first=1)))
-    assert bare.best_known.positions.tolist() == [1, 2]
+    (table,) = columns_of(series(*(x for x in MEASURED if x.row != "labels")))
+    assert table.best_known == {0: 100, 1: 99, 2: 106}
+    (bare,) = columns_of(series(MEASURED[0], line("ps-alt1", [9, 9], first=1)))
+    assert list(bare.best_known) == [1, 2]
     # The longest run of MAENS is the paper's reference.
-    runs = (chunk("maens=5", [9], iterations=5), chunk("maens=7", [8], iterations=7))
-    (table,) = set_tables(series(*runs))
-    assert table.paper_reference is not None
-    assert table.paper_reference.costs.tolist() == [8]
+    runs = (line("maens=5", [9], iterations=5), line("maens=7", [8], iterations=7))
+    (table,) = columns_of(series(*runs))
+    assert table.paper_reference == {0: 8}
 
 
 def test_what_does_not_belong_together_is_refused() -> None:
     with pytest.raises(OptionError, match="one model and one setting of the row 'ps'"):
-        set_tables(series(MEASURED[0], chunk("ps", [1], seed=1)))
+        columns_of(series(MEASURED[0], line("ps", [1], seed=1)))
     with pytest.raises(OptionError, match="one model and one setting of the row 'ps'"):
-        report_of("runtime", series(MEASURED[0], chunk("ps", [1], seed=1)))
+        report_of("runtime", series(MEASURED[0], line("ps", [1], seed=1)))
     with pytest.raises(OptionError, match="one model and one setting of the row 'daam-po'"):
-        report_of(
-            "runtime", series(*MEASURED, chunk("daam-po", [1], model="n", alone=True))
-        )
+        report_of("runtime", series(*MEASURED, line("daam-po", [1], model="n", alone=True)))
     with pytest.raises(OptionError, match="one set of labels"):
-        set_tables(series(*MEASURED, chunk("labels", [1], model="others")))
+        columns_of(series(*MEASURED, line("labels", [1], model="others")))
     with pytest.raises(OptionError, match="found none: run them first"):
-        report_of("table", series(chunk("labels", [1], model="l")))
+        report_of("table", series(line("labels", [1], model="l")))
     with pytest.raises(OptionError, match="found none: run them first"):
         report_of("runtime", [])
     with pytest.raises(OptionError, match="--scale for pareto only"):
@@ -79,9 +73,9 @@ def test_what_does_not_belong_together_is_refused() -> None:
 
 def test_the_table_as_files(tmp_path: Path) -> None:
     report = report_of(
-        "table", series(*MEASURED, chunk("ps", [7, 8], scale="task100", seed=0))
+        "table", series(*MEASURED, line("ps", [7, 8], scale="task100", seed=0))
     )
-    files = write_report(report, tmp_path / "new", figures=False)
+    files = write_report(report, tmp_path / "new", figures=False).files
     assert [path.name for path in files] == ["table.md", "table.tex", "table.csv"]
     text = files[0].read_text()
     assert "| method | Task20 | Task100 |" in text
@@ -118,7 +112,7 @@ def test_times_alone_and_together() -> None:
 
 
 def test_captions_say_what_the_best_known_is() -> None:
-    bare = chunk("ps", [7, 8], scale="task100", seed=0)
+    bare = line("ps", [7, 8], scale="task100", seed=0)
     for name in ("table", "ablation", "pareto"):
         assert (
             "cheapest of label and all rows"
@@ -146,12 +140,12 @@ def test_which_method_when() -> None:
 
 def test_scales_and_cities() -> None:
     measured = [
-        chunk("labels", [100, 100], scale=scale, place=place, model="l")
+        line("labels", [100, 100], scale=scale, place=place, model="l")
         for scale in ("task20", "task100")
         for place in ("rome", "reno")
     ]
     measured += [
-        chunk(f"daam-po:{x}", [110, 120], scale=s, place=p, model=x, label=x)
+        line(f"daam-po:{x}", [110, 120], scale=s, place=p, model=x, label=x)
         for x in ("task100", "task20")
         for s, p in (("task20", "rome"), ("task20", "reno"), ("task100", "rome"))
     ]
@@ -172,7 +166,7 @@ def test_scales_and_cities() -> None:
 def test_a_set_of_several_cities_is_seen_by_its_maps() -> None:
     places = ("rome, reno", "rome, paris", "paris, reno, oslo")
     measured = [
-        chunk(row, [100], place=place, model="m", scale=f"task{20 + 10 * i}")
+        line(row, [100], place=place, model="m", scale=f"task{20 + 10 * i}")
         for row in ("labels", "daam-po:daam")
         for i, place in enumerate(places)
     ]
@@ -191,3 +185,19 @@ def test_a_set_of_several_cities_is_seen_by_its_maps() -> None:
 )
 def test_times_in_words(seconds: float, text: str) -> None:
     assert seconds_text(seconds) == text
+
+
+ROOT = Path(__file__).parents[2]
+FOLDERS = sorted(
+    {path.parent for path in (ROOT / "benchmarks" / "results").rglob("runs.jsonl")}
+)
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda path: path.name)
+def test_results_of_the_repository_stay_readable(folder: Path) -> None:
+    if not (folder / "runs.jsonl").read_bytes().startswith(b'{"format": "arcfleet-ser'):
+        pytest.skip("runs of a suite")
+    found = read_series([folder], "runs")
+    assert found
+    assert not OLD_NAMES.keys() & {x.row.partition("=")[0] for x in found}
+    assert report_of("table", found).sections

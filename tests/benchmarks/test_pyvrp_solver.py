@@ -18,7 +18,7 @@ from benchmarks.pyvrp_solver import NodeRouting, solve_by_pyvrp, to_node_routing
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 MIXED = read(ROOT / "tests" / "data" / "small_mixed.txt")
 SMALL = read(ROOT / "tests" / "data" / "small.dat")
 #: A direction that costs more to serve, a loop, parallel streets and a one-way street.

@@ -23,8 +23,8 @@ from arcfleet.paper.model import (
     PublishedDaamConfig,
 )
 from tests.neural.batches import MDS, join, random_batch
-from tests.neural.literal_published import literal_logits
 from tests.neural.test_daam import exact, logits_of, midway
+from tests.paper.literal_model import literal_logits
 
 if TYPE_CHECKING:
     from arcfleet.neural.batch import ArcBatch

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from arcfleet.paper.series import Chunk, Series, SeriesKey, join
+from arcfleet.paper.series import Costs, Series, join
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-def chunk(
+def line(
     row: str,
     costs: Sequence[int],
     *,
@@ -25,11 +25,11 @@ def chunk(
     label: str | None = None,
     machine: str = "here",
     **settings: float,
-) -> Chunk:
-    key = SeriesKey(
+) -> Costs:
+    return Costs(
         data_sha256=f"{scale} of {place}",
         row=row,
-        settings=tuple(sorted(settings.items())),
+        settings=settings,
         source_sha256=model,
         device=device,
         alone=alone,
@@ -37,18 +37,15 @@ def chunk(
         scale=scale,
         place=place,
         label=label or row.upper(),
-    )
-    return Chunk(
-        key=key,
         first=first,
         costs=tuple(costs),
         seconds=seconds,
         parallel=parallel,
-        judged=1,
+        verified=1,
         machine=machine,
         commit="c0ffee",
     )
 
 
-def series(*chunks: Chunk) -> list[Series]:
-    return join(chunks)
+def series(*lines: Costs) -> list[Series]:
+    return join(lines)

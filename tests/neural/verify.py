@@ -1,4 +1,4 @@
-"""The judge's word on plans of a batch."""
+"""Checks of the plans of a batch by the checker."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from arcfleet.network import Network
 
 
-def judge(networks: list[Network], plans: Plans) -> None:
-    """Every copy that is a plan must be legal and cost what it says."""
+def verify(networks: list[Network], plans: Plans) -> None:
+    """Require that every sample that is a plan is valid and costs what it says."""
     for row, network in enumerate(networks):
         for copy in range(plans.costs.shape[1]):
             if plans.costs[row, copy] == NO_PLAN:

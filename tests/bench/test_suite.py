@@ -9,7 +9,7 @@ from arcfleet.bench.suite import read_suite
 from arcfleet.errors import FileError, OptionError
 from tests.shared_data import shared_dir
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 SUITES = sorted((ROOT / "benchmarks" / "suites").glob("*.toml"))
 
 

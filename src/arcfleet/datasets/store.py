@@ -1,0 +1,316 @@
+"""One file of JSON lines for everything that takes long and must survive a kill.
+
+The first line names the format and the identity of the work; every other line is one
+record, written by one call and closed by its CRC-32. A kill can therefore cut only the last
+line, which is dropped with a warning when the file is opened again. Files written before
+there was a first line, where every line names the format, are read and continued as they
+are.
+"""
+
+from __future__ import annotations
+
+import json
+import types
+import typing
+import warnings
+import zlib
+from dataclasses import MISSING, fields
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, NoReturn, TypeVar
+
+from arcfleet._files import check_writable
+from arcfleet.errors import FileError, FormatWarning
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+    from typing import BinaryIO
+
+Record = TypeVar("Record")
+
+_CHECKSUM = b', "crc32": "'
+_NOT_OURS = (ValueError, TypeError, KeyError, AttributeError, RecursionError)
+
+
+class LineFormat(NamedTuple, Generic[Record]):
+    """What the lines of a store hold.
+
+    Parameters
+    ----------
+    name
+        Name of the format, with its version.
+    record
+        Frozen dataclass of one line, of plain numbers, texts, tuples and dicts.
+    what
+        Noun phrase for one line, for messages: "a run of `arcfleet bench`".
+    upgrade
+        Function that turns the members of an older line into those of `record`.
+    """
+
+    name: str
+    record: type[Record]
+    what: str
+    upgrade: Callable[[dict[str, Any]], dict[str, Any]] = lambda facts: facts
+
+
+class Store(Generic[Record]):
+    """A file of records, open for adding.
+
+    `records` holds those that were there and those added since.
+
+    Parameters
+    ----------
+    path
+        The file; created where it is missing.
+    form
+        Format of its lines.
+    identity
+        What the file belongs to; an existing file must have the same.
+
+    Raises
+    ------
+    FileError
+        If the file holds something else, belongs to another run, is being written by
+        another process, or cannot be written.
+
+    Warns
+    -----
+    FormatWarning
+        If lines were cut off or damaged; they are left out.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        form: LineFormat[Record],
+        identity: Mapping[str, object] | None = None,
+    ) -> None:
+        self.path = path
+        self._form = form
+        check_writable(path)
+        try:
+            self._stream: BinaryIO = path.open("a+b", buffering=0)
+        except OSError as error:
+            raise _not_writable(path, error) from error
+        try:
+            _lock(self._stream, path)
+            self._stream.seek(0)
+            found = _parse(path, self._stream.read(), form, identity)
+            self.records = found.records
+            self._is_old = found.is_old
+            self._stream.truncate(found.length)
+            if not found.length:
+                header = {"format": form.name, "identity": dict(identity or {})}
+                self._write(_checked(header))
+        except BaseException as error:
+            self._stream.close()
+            if isinstance(error, OSError):
+                raise _not_writable(path, error) from error
+            raise
+
+    def __enter__(self) -> Store[Record]:
+        """Return the store."""
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Close the file."""
+        self.close()
+
+    def add(self, record: Record) -> None:
+        """Append one record."""
+        facts = {x.name: getattr(record, x.name) for x in fields(record)}  # type: ignore[arg-type]
+        if self._is_old:
+            line = json.dumps({"format": self._form.name, **facts}).encode() + b"\n"
+        else:
+            line = _checked(facts)
+        self._write(line)
+        self.records.append(record)
+
+    def close(self) -> None:
+        """Close the file and release it for other processes."""
+        self._stream.close()
+
+    def remove(self) -> None:
+        """Delete the file, once its records are kept elsewhere."""
+        self.path.unlink(missing_ok=True)
+        self.close()
+
+    def _write(self, line: bytes) -> None:
+        try:
+            written = self._stream.write(line)
+        except OSError as error:
+            raise _not_writable(self.path, error) from error
+        if written != len(line):
+            raise FileError(self.path, "could be written only in part; free some space")
+
+
+def read_records(path: Path, form: LineFormat[Record]) -> list[Record]:
+    """Read the records of a file without touching it.
+
+    Raises
+    ------
+    FileError
+        If it cannot be read or holds something else.
+    """
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise FileError(path, f"cannot be read ({error.strerror})") from error
+    return _parse(path, data, form, None).records
+
+
+class _Found(NamedTuple, Generic[Record]):
+    records: list[Record]
+    length: int  # bytes to keep
+    is_old: bool  # whether every line names the format
+
+
+def _parse(
+    path: Path,
+    data: bytes,
+    form: LineFormat[Record],
+    identity: Mapping[str, object] | None,
+) -> _Found[Record]:
+    start = f'{{"format": "{form.name}", '.encode()
+    *lines, tail = data.split(b"\n")
+    if not lines:
+        if not (tail.startswith(start) or start.startswith(tail)):
+            _refuse(path, form, 1)
+        return _Found([], 0, False)  # new, or killed while its first line was written
+    header = _header(lines[0], form.name)
+    if header is not None and identity is not None:
+        _require_same(path, form, header, json.loads(json.dumps(identity)))
+    if header is None and tail and not (tail.startswith(start) or start.startswith(tail)):
+        _refuse(path, form, len(lines) + 1)  # not ours to cut off
+    records: list[Record] = []
+    damaged = [len(lines) + 1] if tail else []
+    for number, line in enumerate(lines, start=1):
+        if header is not None and number == 1:
+            continue
+        try:
+            facts = json.loads(line)
+            if header is None and facts.pop("format") != form.name:
+                raise ValueError("another format")
+            if header is not None and not _is_whole(line):
+                raise ValueError("damaged")
+            facts.pop("crc32", None)
+            records.append(record_from(form.record, form.upgrade(facts)))
+        except _NOT_OURS as error:
+            if header is None:
+                _refuse(path, form, number, error)
+            damaged.append(number)
+    for number in sorted(damaged):
+        warnings.warn(
+            f"{path}:{number}: dropped a line that was cut off or damaged while it was "
+            "written",
+            FormatWarning,
+            stacklevel=4,
+        )
+    return _Found(records, len(data) - len(tail), header is None)
+
+
+def _header(line: bytes, name: str) -> dict[str, Any] | None:
+    """Return the identity in the first line; None in a file without one."""
+    try:
+        facts = json.loads(line)
+        identity = facts["identity"] if facts["format"] == name else None
+    except _NOT_OURS:
+        return None
+    return identity if isinstance(identity, dict) else None
+
+
+def _require_same(
+    path: Path, form: LineFormat[Any], found: dict[str, Any], expected: dict[str, Any]
+) -> None:
+    names = [n for n in expected | found if found.get(n) != expected.get(n)]
+    if names:
+        raise FileError(
+            path,
+            f"expected {form.what} with the same {' and '.join(names)}, found another run: "
+            "delete the file or name another one",
+        )
+
+
+def _refuse(
+    path: Path, form: LineFormat[Any], line: int, cause: Exception | None = None
+) -> NoReturn:
+    raise FileError(
+        path, f"expected {form.what}, found something else; name another file", line
+    ) from cause
+
+
+def _checked(facts: Mapping[str, object]) -> bytes:
+    """Return a line of JSON with its CRC-32 as the last member."""
+    body = json.dumps(facts).encode()
+    checksum = f"{zlib.crc32(body):08x}".encode()
+    # An empty object has no member to put a comma after.
+    return body[:-1] + _CHECKSUM[0 if facts else 2 :] + checksum + b'"}\n'
+
+
+def _is_whole(line: bytes) -> bool:
+    body, mark, checksum = line.rpartition(_CHECKSUM)
+    return bool(mark) and checksum == f'{zlib.crc32(body + b"}"):08x}"}}'.encode()
+
+
+def _lock(stream: BinaryIO, path: Path) -> None:
+    """Keep other processes out until the file is closed, even by a kill."""
+    try:
+        import fcntl
+    except ImportError:  # not on this system
+        return
+    try:
+        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        raise FileError(
+            path, "expected to write alone, found another process at it: wait for its end"
+        ) from error
+
+
+def _not_writable(path: Path, error: OSError) -> FileError:
+    return FileError(path, f"cannot be written ({error.strerror})")
+
+
+def record_from(record: type[Record], facts: Mapping[str, Any]) -> Record:
+    """Build a record from the members of a line.
+
+    Raises
+    ------
+    ValueError
+        If members are missing, unknown, or of another type than the dataclass states.
+    """
+    hints, required = _members(record)  # type: ignore[arg-type]
+    if not required <= facts.keys() <= hints.keys():
+        raise ValueError(f"expected the members {', '.join(hints)}")
+    return record(**{name: _as(hints[name], value) for name, value in facts.items()})
+
+
+@lru_cache
+def _members(record: type[Any]) -> tuple[dict[str, Any], set[str]]:
+    hints = typing.get_type_hints(record)
+    members = fields(record)
+    required = {x.name for x in members if x.default is x.default_factory is MISSING}
+    return {x.name: hints[x.name] for x in members}, required
+
+
+def _as(hint: Any, value: Any) -> Any:
+    """Return a value of JSON as the type that is stated; ValueError where it is none."""
+    origin, inner = typing.get_origin(hint), typing.get_args(hint)
+    if origin in (types.UnionType, typing.Union):
+        for option in inner:
+            try:
+                return _as(option, value)
+            except ValueError:
+                continue
+    elif origin is tuple and isinstance(value, list):
+        if inner[-1] is not Ellipsis:
+            if len(value) == len(inner):
+                return tuple(_as(x, y) for x, y in zip(inner, value, strict=True))
+        elif inner[0] is not int:
+            return tuple(_as(inner[0], x) for x in value)
+        elif all(type(x) is int for x in value):
+            return tuple(value)
+    elif origin is dict and isinstance(value, dict):
+        return {name: _as(inner[1], x) for name, x in value.items()}
+    elif type(value) is hint or (hint is float and type(value) is int):
+        return value
+    raise ValueError(f"expected {hint}, got {value!r:.40}")
