@@ -27,8 +27,7 @@ from arcfleet import (
     solve_many,
 )
 from arcfleet.bench.compare import compare
-from arcfleet.bench.run import run_benchmark, run_of
-from arcfleet.bench.store import RecordFile
+from arcfleet.bench.run import open_runs, run_benchmark, run_of
 from arcfleet.bench.suite import SuiteInstance
 from arcfleet.methods import chosen_settings, find_method, parse_params
 from arcfleet.network import Network
@@ -329,12 +328,11 @@ def test_a_suite_is_run_by_a_registered_method(
     source = SuiteInstance(
         set_name="own", name="village", path=VILLAGE, reference=None, proven=False
     )
-    file = RecordFile(tmp_path / "runs.jsonl")
     runs = [run_of(source, own, seed, 0.05, stop_at_reference=False) for seed in range(3)]
-    run_benchmark(runs, file, workers=2)
-    file.close()
-    assert [record.error for record in file.records.values()] == [None] * 3
-    assert {record.stopped_by for record in file.records.values()} == {"seconds"}
+    with open_runs(tmp_path / "runs.jsonl") as store:
+        run_benchmark(runs, store, workers=2)
+    assert [record.error for record in store.records] == [None] * 3
+    assert {record.stopped_by for record in store.records} == {"seconds"}
 
 
 def test_a_registered_method_is_compared(own: str, village: Instance) -> None:

@@ -58,6 +58,17 @@ def test_a_shorter_set_is_the_start_of_a_longer_one(streets: Path, tmp_path: Pat
     assert list(short) == long[:5]
 
 
+def test_a_file_made_again_is_cut_from_its_own_streets(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(make, "SYNTHETIC_TOWNS", 2)
+    here, there = tmp_path / "a.npz", tmp_path / "b.npz"
+    make_dataset(here, "task20", count=3, seed=1001)
+    here.unlink()
+    again = make_dataset(here, "task20", count=3, seed=1002)
+    assert list(again) == list(make_dataset(there, "task20", count=3, seed=1002))
+
+
 def test_the_header_says_where_it_comes_from(streets: Path, tmp_path: Path) -> None:
     found = make_dataset(
         tmp_path / "a.npz", "task20", count=3, split="test", maps=[streets], mixed=True
