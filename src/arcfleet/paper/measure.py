@@ -339,7 +339,7 @@ class _Work:
         self._warn_of_others()
 
     def announce(self, device: str) -> None:
-        """Say what will be measured and about how long it will take."""
+        """Note what will be measured and about how long it will take."""
         self.tell(0)
         plans = sum(self.open.values())
         if not plans:
