@@ -19,7 +19,7 @@ from arcfleet.neural.train.distributed import World, destroy_process_group
 from arcfleet.neural.train.finetune import finetune
 from arcfleet.neural.train.loop import Learner
 from arcfleet.neural.train.pretrain import pretrain
-from arcfleet.neural.train.recipe import recipe_from, run_recipe
+from arcfleet.neural.train.recipe import RecipeConfig, recipe_from, run_recipe
 
 
 def run(job: dict[str, Any]) -> None:
@@ -28,7 +28,8 @@ def run(job: dict[str, Any]) -> None:
     out = Path(job["out"] if world.is_main else job.get("others", job["out"]))
     if job["phase"] == "recipe":
         recipe = recipe_from(job["content"], Path(job["folder"]))
-        assert run_recipe(out, recipe, device="cpu").stopped_in is None
+        config = RecipeConfig(out=out, device="cpu")
+        assert run_recipe(recipe, config).stopped_in is None
         return
     update, made = Learner.update, 0
 

@@ -65,7 +65,9 @@ STAGES = ["1-first", "2-more", "3-rloo"]
 
 
 def run(folder: Path, out: Path, content: Any = CONTENT, **options: Any) -> RecipeOutcome:
-    return run_recipe(out, recipe_from(content, folder), device="cpu", **options)
+    progress = options.pop("progress", None)
+    config = RecipeConfig(out=out, device="cpu", **options)
+    return run_recipe(recipe_from(content, folder), config, progress)
 
 
 def altered(**changes: Any) -> dict[str, Any]:
@@ -224,7 +226,7 @@ def test_starting_from_a_model(folder: Path, whole: Path, tmp_path: Path) -> Non
             {"data": {"a": {"task": [20]}}},
             r"got data\.a\.task: did you mean data\.a\.tasks",
         ),
-        ({"data": {"a": {"tasks": 20}}}, r"data\.a\.tasks to be a list of scales"),
+        ({"data": {"a": {"tasks": 20}}}, r"data\.a\.tasks to be a list, got 20"),
         (
             {"data": {"a": {"tasks": [20], "seeds": {"30": [1]}}}},
             r"expected data\.a\.seeds for scale 20, got none",
