@@ -478,9 +478,9 @@ def _require_known(
     settings: Mapping[str, Any], config: type[Any], prefix: str = ""
 ) -> None:
     hints = _types(config)
-    known = [field.name for field in fields(config)]
     for name, value in settings.items():
-        if name not in known:
+        if name not in hints:
+            known = [setting.path.rpartition(".")[2] for setting in _settings(config)]
             near = nearest_name(name, known)
             hint = (
                 f"did you mean {prefix}{near}?" if near else f"known are {', '.join(known)}"
