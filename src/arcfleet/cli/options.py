@@ -12,7 +12,6 @@ import dataclasses
 import inspect
 import math
 import re
-import sys
 import types
 from argparse import (
     ArgumentParser,
@@ -200,7 +199,7 @@ def make_config(
 ) -> Config:
     """Return a config of settings by name; others are those of `usual`, or defaults."""
     _require_known(settings, config)
-    hints = _types(config)
+    hints = get_type_hints(config)
     values: dict[str, Any] = {}
     for field in fields(config):  # type: ignore[arg-type]
         name, kind = field.name, hints[field.name]
@@ -276,33 +275,19 @@ class _Setting:
 
 def _settings(config: type[Any], prefix: str = "", usual: object = None) -> list[_Setting]:
     """Return every setting, those of nested dataclasses inlined; defaults are `usual`'s."""
-    types, texts = _types(config), descriptions(config)
+    hints, texts = get_type_hints(config), descriptions(config)
     found = []
     for field in fields(config):
         default = _default(field) if usual is None else getattr(usual, field.name)
         path = f"{prefix}{field.name}"
-        if is_dataclass(types[field.name]):
+        kind: Any = hints[field.name]
+        if is_dataclass(kind):
             inner = None if default is MISSING else default
-            kind = types[field.name] if inner is None else type(inner)
-            found += _settings(kind, f"{path}.", inner)
+            found += _settings(kind if inner is None else type(inner), f"{path}.", inner)
         else:
             text = field.metadata.get("help", texts.get(field.name, ""))
-            found.append(_Setting(path, field, types[field.name], text, default))
+            found.append(_Setting(path, field, kind, text, default))
     return found
-
-
-def _types(config: type[Any]) -> dict[str, Any]:
-    """Return the types of the fields, with what an import for types only hides as Any."""
-    hints: dict[str, Any] = {}
-    for owner in reversed(config.__mro__):
-        names = vars(sys.modules[owner.__module__])
-        for name, annotation in inspect.get_annotations(owner).items():
-            holder = types.SimpleNamespace(__annotations__={name: annotation})
-            try:
-                hints |= get_type_hints(holder, globalns=names)
-            except NameError:
-                hints[name] = Any
-    return hints
 
 
 def descriptions(config: type[Any]) -> dict[str, str]:
@@ -408,7 +393,7 @@ def _member(kind: Any) -> Any:
 def _require_known(
     settings: Mapping[str, Any], config: type[Any], prefix: str = ""
 ) -> None:
-    hints = _types(config)
+    hints = get_type_hints(config)
     for name, value in settings.items():
         if name not in hints:
             known = [setting.path.rpartition(".")[2] for setting in _settings(config)]
