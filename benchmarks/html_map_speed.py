@@ -14,7 +14,7 @@ from arcfleet import Stop, read, solve
 from arcfleet.report.html_map import write_html
 from arcfleet.report.tables import table
 from benchmarks import ROOT, describe, run_and_exit, shared_dir
-from tests.integration.browser import Browser
+from tests.report.browser import Browser
 
 # Moves the map a little on every frame; gives the milliseconds between frames, sorted.
 PAN = """

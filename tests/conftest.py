@@ -1,8 +1,10 @@
-from __future__ import annotations
-
 import signal
 
+import pytest
 from hypothesis import settings
+
+from arcfleet import Instance, Solution, Stop, read
+from tests.helpers import SMALL, VILLAGE, solved
 
 # How long an example takes says more of the machine than of the code.
 settings.register_profile("arcfleet", deadline=None)
@@ -13,3 +15,23 @@ def pytest_configure() -> None:
     # A shell starts background commands with Ctrl-C ignored, and so may CI; the tests of
     # interrupted searches need it, in this process and in those they start.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(scope="session")
+def village() -> Instance:
+    return read(VILLAGE)
+
+
+@pytest.fixture(scope="session")
+def village_plan(village: Instance) -> Solution:
+    return solved(village, "ps-efficiency", stop=Stop(iterations=20)).solution
+
+
+@pytest.fixture(scope="session")
+def rough_plan(village: Instance) -> Solution:
+    return solved(village, "ps", stop=Stop(iterations=1)).solution
+
+
+@pytest.fixture(scope="session")
+def small() -> Instance:
+    return read(SMALL)

@@ -1,18 +1,13 @@
 """Random instances that lie on a map, with plans for them."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from hypothesis import strategies as st
 
 from arcfleet import Stop, solve
+from arcfleet.instance.instance import Coordinate, Instance
+from arcfleet.solution.solution import Solution
 from tests.strategies import connected_instances
-
-if TYPE_CHECKING:
-    from arcfleet.instance.instance import Coordinate, Instance
-    from arcfleet.solution.solution import Solution
 
 
 def _places() -> st.SearchStrategy[Coordinate]:

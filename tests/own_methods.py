@@ -1,17 +1,13 @@
 """Methods, stop rules and settings as a user would write them, in a module of their own."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 
 from arcfleet import Incumbent, Progress, Result, RunContext
+from arcfleet.network import Network
 from arcfleet.search.split import split
-
-if TYPE_CHECKING:
-    from arcfleet.network import Network
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

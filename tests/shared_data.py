@@ -1,7 +1,5 @@
 """Where public instances and street maps lie; they are not part of the repository."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -4,8 +4,6 @@
 `connected_instances` always have a plan.
 """
 
-from __future__ import annotations
-
 from hypothesis import strategies as st
 
 from arcfleet.instance.instance import MAX_NODE, MAX_NUMBER, Coordinate, Instance, Link

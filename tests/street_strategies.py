@@ -1,16 +1,10 @@
 """Random street maps for property tests."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from hypothesis import strategies as st
 
 from arcfleet.instance.geodesy import line_lengths
+from arcfleet.instance.instance import Coordinate
 from arcfleet.streets.street_map import Street, StreetMap
-
-if TYPE_CHECKING:
-    from arcfleet.instance.instance import Coordinate
 
 #: Steps of this many degrees, about 11 m, so that some junctions are close and some not.
 _GRID = 1e-4

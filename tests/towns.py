@@ -1,15 +1,9 @@
 """Small street maps for tests of what is made from maps."""
 
-from __future__ import annotations
+from pathlib import Path
 
-from typing import TYPE_CHECKING
-
+from arcfleet.streets import StreetMap
 from arcfleet.streets.synthetic import SyntheticSettings, synthetic_streets
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from arcfleet.streets import StreetMap
 
 
 def town(seed: int = 0, *, one_way: float = 0.0, blocks: int = 20) -> StreetMap:

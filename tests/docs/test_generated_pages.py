@@ -73,16 +73,6 @@ def test_settings_of_parts_stand_in_their_place() -> None:
     ]
 
 
-def test_a_report_is_cut_into_tables_and_caption() -> None:
-    first = "## First\n\n| a |\n| - |\n| 1 |\n\n"
-    text = f"{first}## Second\n\n| b |\n\nMeasured so.\n\n- model: 12\n"
-    assert results_pages.sections(text) == {
-        "First": "| a |\n| - |\n| 1 |",
-        "Second": "| b |",
-        "": "Measured so.",
-    }
-
-
 def test_gaps_of_a_results_page_are_means_over_seeds_then_instances(tmp_path: Path) -> None:
     run = {
         **{"set": "gdb", "method": "ruin-recreate", "time_limit": 0.5, "error": None},

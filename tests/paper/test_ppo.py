@@ -28,7 +28,14 @@ from arcfleet.paper.ppo import (
     t_quantile,
 )
 from tests.neural.batches import network_batch, ring, toy_model
-from tests.neural.train.quick import TUNING, assert_same, metrics, stop_at, tune
+from tests.neural.train.quick import (
+    TUNING,
+    assert_same,
+    expected_cost,
+    metrics,
+    stop_at,
+    tune,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -129,6 +136,8 @@ def test_a_weak_model_gets_better(folder: Path, tmp_path: Path) -> None:
     lines = metrics(out)
     before = next(line["gaps"]["small"]["greedy"] for line in lines if "gaps" in line)
     assert result.gaps["small"].greedy < 0.9 * before
+    first = expected_cost(folder, folder / "weak.safetensors")
+    assert expected_cost(folder, result.model_file) < 0.92 * first
     tests = [line["baseline"] for line in lines if "baseline" in line]
     assert any(test["replaced"] for test in tests)
     assert all(test["gain"] > 0 for test in tests if test["replaced"])

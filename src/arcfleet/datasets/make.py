@@ -212,14 +212,7 @@ def _check_merge_metres(metres: float | None) -> None:
 def _map_streets(
     maps: Sequence[Path | str], split: Split, mixed: bool, merge_metres: float | None
 ) -> tuple[StreetArrays, list[str], str]:
-    """Return the band of a split of all maps, their names and their attribution.
-
-    Raises
-    ------
-    MapError
-        If two maps overlap: what is in the band of one split of one map could be in the
-        band of another split of the other.
-    """
+    """Return the band of a split of all maps, their names and their attribution."""
     from arcfleet.streets.files import read_map
     from arcfleet.streets.simplify import merge_close_junctions
 

@@ -26,43 +26,23 @@ def _no_training(name: str) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Watch:
-    """Callbacks of a command that takes long.
+    """Callbacks of a command that takes long."""
 
-    Parameters
-    ----------
-    progress
-        Callback with the number of plans made and the number of all.
-    training
-        Function from the name of a training run to the callback that hears of it.
-    note
-        Callback with a line for people.
-    """
-
+    # Callback with the number of plans made and the number of all.
     progress: Callable[[int, int], None] | None = None
+    # Function from the name of a training run to the callback that hears of it.
     training: Callable[[str], Callable[[TrainingProgress], None] | None] = _no_training
-    note: Callable[[str], None] = _nothing
+    note: Callable[[str], None] = _nothing  # callback with a line for people
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PaperCommand:
-    """A command.
+    """A command."""
 
-    Parameters
-    ----------
-    name
-        Word on the command line.
-    summary
-        Description in one line, without a full stop.
-    module
-        Module with `Config` and `run`.
-    examples
-        Examples, shown below the options.
-    """
-
-    name: str
-    summary: str
-    module: str
-    examples: str = ""
+    name: str  # word on the command line
+    summary: str  # description in one line, without a full stop
+    module: str  # module with `Config` and `run`
+    examples: str = ""  # examples, shown below the options
 
 
 _ROWS = """\

@@ -102,37 +102,23 @@ class Config:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScenePlan:
-    """A plan of a scene: a line of the store.
+    """A plan of a scene: a line of the store."""
 
-    Parameters
-    ----------
-    scene_sha256
-        Checksum of the instance.
-    method, iterations, seed
-        Method and settings; None for the default stop rule.
-    model_sha256
-        Checksum of the model file; None for a method that has none.
-    scene
-        Name of the instance.
-    cost, seconds
-        Cost of the plan and time of the search.
-    device, machine, commit
-        Device, machine and version of the run.
-    routes
-        Services of each route: twice the link, plus one where it is driven backwards.
-    """
-
-    scene_sha256: str
+    scene_sha256: str  # checksum of the instance
+    # Method and settings; None for the default stop rule.
     method: str
     iterations: int | None
     seed: int
-    model_sha256: str | None
-    scene: str
+    model_sha256: str | None  # checksum of the model file; None for a method that has none
+    scene: str  # name of the instance
+    # Cost of the plan and time of the search.
     cost: int
     seconds: float
+    # Device, machine and version of the run.
     device: str
     machine: str
     commit: str
+    # Services of each route: twice the link, plus one where it is driven backwards.
     routes: tuple[tuple[int, ...], ...]
 
     @property
@@ -147,22 +133,7 @@ PLANS = LineFormat("arcfleet-scene-plan-1", ScenePlan, "a plan of `arcfleet pape
 
 
 def run(config: Config, watch: Watch) -> Report:
-    """Solve scenes by several methods, as far as the store lacks plans, and report all.
-
-    Parameters
-    ----------
-    config
-        Inputs and settings.
-    watch
-        Callbacks.
-
-    Raises
-    ------
-    OptionError
-        If a method is unknown, or there is none.
-    SolutionError
-        If the checker finds a fault in a plan.
-    """
+    """Solve scenes by several methods, as far as the store lacks plans, and report all."""
     MeasureConfig(device=config.device, seed=config.seed, workers=config.workers)  # checks
     if config.quick:
         quick = ("ps", "daam-greedy", "maens=20", "ruin-recreate=50")

@@ -1,0 +1,157 @@
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from arcfleet.errors import FileError
+from arcfleet.instance.files import read, write
+from arcfleet.instance.instance import Instance, Link
+
+FULL = Instance(
+    name="two streets",
+    nodes=(7, 2**40),
+    links=(
+        Link(
+            tail=7,
+            head=2**40,
+            cost=3,
+            reverse_cost=4,
+            required=True,
+            demand=5,
+            service_cost=6,
+            reverse_service_cost=8,
+            name="Königsallee\n1",
+            geometry=((6.5, 51.0), (6.25, 51.5)),
+        ),
+        Link(tail=7, head=7, cost=1, one_way=True),
+    ),
+    depot=7,
+    capacity=10,
+    route_cost=2,
+    fleet_limit=3,
+    stated_vehicles=4,
+    upper_bound=50,
+    comment=" any\ttext ",
+    coordinates=((6.5, 51.0), (0.1, -0.2)),
+)
+
+SMALLEST = """{"format": "arcfleet-instance", "version": 1, "name": "x", "nodes": [1, 2],
+"links": [{"tail": 1, "head": 2, "cost": 3}], "depot": 1, "capacity": 4}"""
+
+
+def parse(tmp_path: Path, text: str) -> Instance:
+    file = tmp_path / "file.dat"
+    file.write_text(text)
+    return read(file)
+
+
+def test_everything_survives(tmp_path: Path) -> None:
+    write(FULL, tmp_path / "full.json")
+    assert read(tmp_path / "full.json") == FULL
+    assert json.loads((tmp_path / "full.json").read_text("utf-8"))["fleet_limit"] == 3
+
+
+def test_members_with_defaults_may_be_left_out(tmp_path: Path) -> None:
+    assert parse(tmp_path, SMALLEST) == Instance(
+        name="x", nodes=(1, 2), links=(Link(tail=1, head=2, cost=3),), depot=1, capacity=4
+    )
+
+
+def test_equal_service_cost_in_unequal_directions_survives(tmp_path: Path) -> None:
+    # Left out, the reverse service cost would become the reverse cost.
+    link = Link(tail=1, head=2, cost=3, reverse_cost=5, required=True, service_cost=3)
+    instance = Instance(name="", nodes=(1, 2), links=(link,), depot=1, capacity=1)
+    assert link.reverse_service_cost == 3
+    write(instance, tmp_path / "x.json")
+    assert read(tmp_path / "x.json") == instance
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('"cost": 3', '"cost": "3"', "an integer from 0 to 2147483647 at links[0].cost"),
+        ('"cost": 3', '"cost": true', "at links[0].cost, found true"),
+        ('"cost": 3', '"cost": 3.0', "at links[0].cost, found 3.0"),
+        ('"cost": 3', '"cost": NaN', "at links[0].cost, found NaN"),
+        ('"cost": 3', '"cost": -1', "at links[0].cost, found -1"),
+        ('"cost": 3', '"cost": 2147483648', "at links[0].cost, found 2147483648"),
+        ('"cost": 3', f'"cost": {"1" * 5000}', "too many digits"),
+        ('"cost": 3', f'"cost": {"1" * 4000}', "at links[0].cost, found a huge number"),
+        ('"cost": 3', '"cost": null', "at links[0].cost, found null"),
+        ('"cost": 3', '"cots": 3', "found links[0].cots; did you mean cost?"),
+        ('"cost": 3', '"cost": 3, "cost": 4', "found links[0].cost twice"),
+        (', "cost": 3', "", "expected links[0].cost, found no such key"),
+        ('"cost": 3', '"cost": 3, "demand": 1', "links[0]"),
+        ('"cost": 3', '"cost": 3, "geometry": [[1, 2], [3]]', "at links[0].geometry[1]"),
+        ('"cost": 3', '"cost": 3, "geometry": [[1, 1e999], [3, 4]]', "geometry[0][1]"),
+        ("[1, 2]", "[1, 2, 2]", "node 2 twice"),
+        ("[1, 2]", "[1, true]", "at nodes[1], found true"),
+        ("[1, 2]", '"12"', "an array at nodes"),
+        ('{"tail"', '7, {"tail"', "an object at links[0], found 7"),
+        ('"depot": 1', '"depot": 9', "known node as depot"),
+        ('"name": "x"', '"name": null', "a string at name, found null"),
+        ('"version": 1', '"version": 2, "news": 0', "found 2; update arcfleet"),
+        ('"version": 1', '"version": "1"', "at version, found '1'"),
+        ('"version": 1, ', "", "expected version, found no such key"),
+        ("arcfleet-instance", "arcfleet-solution", "found 'arcfleet-solution'"),
+        ('"capacity": 4', '"capacity": 4, "a\\nb": 4', "found 'a\\nb'"),
+    ],
+)
+def test_mistake_is_an_error_with_its_place(
+    tmp_path: Path, old: str, new: str, message: str
+) -> None:
+    assert old in SMALLEST
+    with pytest.raises(FileError) as caught:
+        parse(tmp_path, SMALLEST.replace(old, new, 1))
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_syntax_error_has_its_line(tmp_path: Path) -> None:
+    with pytest.raises(FileError, match="Expecting") as caught:
+        parse(tmp_path, SMALLEST.replace('"cost": 3', '"cost": '))
+    assert caught.value.line == 2
+
+
+@pytest.mark.parametrize("text", ["[" * 200_000, '{"a":' * 200_000, "[]", "{}", "{"])
+def test_other_json_is_an_error(tmp_path: Path, text: str) -> None:
+    with pytest.raises(FileError):
+        parse(tmp_path, text)
+
+
+@pytest.mark.parametrize(
+    ("comment", "has_coordinates", "attribution"),
+    [
+        ("Streets: City of Ulm, CC BY 4.0", True, "Streets: City of Ulm, CC BY 4.0"),
+        ("\nCity of Ulm, CC BY\nwidened by hand", True, "City of Ulm, CC BY"),
+        ("drawn by hand\n© City of Ulm", True, "drawn by hand\n© City of Ulm"),
+        ("275 (cota superior)\n© us", False, "© us"),
+        ("275 (cota superior)", False, ""),
+    ],
+)
+def test_files_from_before_the_field_give_the_attribution_of_their_comment(
+    tmp_path: Path, comment: str, has_coordinates: bool, attribution: str
+) -> None:
+    members: dict[str, object] = {
+        "format": "arcfleet-instance",
+        "version": 1,
+        "name": "old",
+        "comment": comment,
+        "depot": 1,
+        "capacity": 1,
+        "nodes": [1],
+        "links": [],
+    }
+    if has_coordinates:
+        members["coordinates"] = [[0.5, 1.5]]
+    file = tmp_path / "old.json"
+    file.write_text(json.dumps(members), encoding="utf-8")
+    instance = read(file)
+    assert (instance.comment, instance.attribution) == (comment, attribution)
+    write(instance, file)
+    assert "attribution" not in file.read_text(encoding="utf-8")
+    assert read(file) == instance
+    without = replace(instance, attribution="")
+    write(without, file)
+    assert read(file) == without

@@ -1,0 +1,209 @@
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from arcfleet.errors import FileError, FormatWarning, OptionError, SolutionError
+from arcfleet.instance.instance import Instance, Link
+from arcfleet.solution.files import read_solution, write_solution
+from arcfleet.solution.solution import Route, Service, Solution, Step
+
+# The required links are 1, 2 and 3: in text files their ids are 1, 2 and 3 all the same
+# only because link 0 is not required.
+INSTANCE = Instance(
+    name="square",
+    nodes=(1, 2, 3),
+    links=(
+        Link(tail=1, head=3, cost=9),
+        Link(
+            tail=1,
+            head=2,
+            cost=2,
+            required=True,
+            demand=1,
+            service_cost=4,
+            reverse_service_cost=5,
+        ),
+        Link(tail=2, head=3, cost=3, required=True, demand=1, one_way=True, service_cost=7),
+        Link(tail=3, head=3, cost=1, required=True, demand=1),
+    ),
+    depot=1,
+    capacity=3,
+    route_cost=10,
+)
+
+TEXT = """\
+55
+2
+8.09
+ 0 1 1 2 30  4 (D 0,1,1) (S 1,1,2) (S 2,2,3) (D 0,1,1)
+ 0 1 2 1 25  3 (D 0,1,1) (S 3,3,3) (D 0,1,1)
+"""
+
+PLAN = Solution(
+    routes=(
+        Route(services=(Service(1), Service(2)), load=2, cost=30),
+        Route(services=(Service(3),), load=1, cost=25),
+    ),
+    cost=55,
+    deadhead=9 + (2 + 3) + 9,
+    service_cost=12,
+)
+
+
+def parse(tmp_path: Path, text: str) -> Solution:
+    file = tmp_path / "plan.sol"
+    file.write_text(text)
+    return read_solution(file, INSTANCE)
+
+
+def test_text_is_read(tmp_path: Path) -> None:
+    assert parse(tmp_path, TEXT) == PLAN
+
+
+def test_fourth_header_line_is_accepted(tmp_path: Path) -> None:
+    assert parse(tmp_path, TEXT.replace("8.09\n", "8.09\n1.5e-01\n\n")) == PLAN
+
+
+def test_text_survives(tmp_path: Path) -> None:
+    write_solution(INSTANCE, PLAN, tmp_path / "plan.txt", seconds=8.09)
+    assert read_solution(tmp_path / "plan.txt", INSTANCE) == PLAN
+    words = [line.split() for line in (tmp_path / "plan.txt").read_text().splitlines()]
+    assert words == [line.split() for line in TEXT.splitlines()]
+
+
+def test_directions_follow_the_nodes(tmp_path: Path) -> None:
+    plan = parse(tmp_path, TEXT.replace("S 1,1,2", "S 1,2,1"))
+    assert plan.routes[0].services[0] == Service(1, reverse=True)
+    assert plan.service_cost == 13
+    assert plan.deadhead == PLAN.deadhead + 2 + 2
+
+
+def test_wrong_way_is_kept_for_the_checker(tmp_path: Path) -> None:
+    plan = parse(tmp_path, TEXT.replace("S 2,2,3", "S 2,3,2"))
+    assert plan.routes[0].services[1] == Service(2, reverse=True)
+    assert plan.service_cost == PLAN.service_cost
+
+
+def test_repeated_services_overloads_and_wrong_costs_are_kept(tmp_path: Path) -> None:
+    plan = parse(tmp_path, TEXT.replace("55", "5").replace("S 2,2,3", "S 1,1,2"))
+    assert plan.routes[0].services == (Service(1), Service(1))
+    assert (plan.cost, plan.deadhead) == (5, (2 + 2) + (5 + 9))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "message"),
+    [
+        ("55\n", "55.5\n", 1, "the total cost as a whole number, found '55.5'"),
+        ("\n2\n", "\n2.0\n", 2, "the number of routes as a whole number"),
+        ("\n2\n", "\n3\n", 2, "expected 3 routes as stated here, found 2"),
+        ("8.09", "-1", 3, "the seconds as a number, found '-1'"),
+        ("8.09", "nan", 3, "the seconds as a number"),
+        (
+            "(S 1,1,2)",
+            "(S 1,1,3)",
+            4,
+            "nodes 1 and 2 of required link 1, found '(S 1,1,3)'",
+        ),
+        ("(S 1,1,2)", "(S 4,1,2)", 4, "a required link from 1 to 3"),
+        ("(S 1,1,2)", "(S 0,1,2)", 4, "a required link from 1 to 3"),
+        ("(S 1,1,2)", "(D 0,1,1)", 4, "a service like (S 12,5,11)"),
+        ("(S 1,1,2)", "(S 1,1)", 4, "a service like"),
+        ("(S 1,1,2)", "S 1,1,2", 4, "a route like"),
+        ("(D 0,1,1) (S 1", "(D 0,2,2) (S 1", 4, "(D 0,1,1) for the depot"),
+        ("(D 0,1,1) (S 1", "(S 1", 4, "as many visits as stated"),
+        (" 4 (D", " 5 (D", 4, "as many visits as stated"),
+        ("0 1 1 2 30", "0 1 2 30", 4, "a route like"),
+        ("0 1 1 2 30", "0 1 1 -2 30", 4, "a route like"),
+        ("0 1 1 2 30", f"0 1 1 2 {'9' * 5000}", 4, "load and cost up to"),
+        ("3 (D 0,1,1) (S 3,3,3) (D 0,1,1)", "1 (D 0,1,1)", 5, "start and end"),
+    ],
+)
+def test_mistake_is_an_error_with_its_line(
+    tmp_path: Path, old: str, new: str, line: int, message: str
+) -> None:
+    assert old in TEXT
+    with pytest.raises(FileError) as caught:
+        parse(tmp_path, TEXT.replace(old, new, 1))
+    assert caught.value.line == line
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["", "60\n", "60\n2\n"])
+def test_cut_header_is_an_error(tmp_path: Path, text: str) -> None:
+    with pytest.raises(FileError, match="found the end of the file"):
+        parse(tmp_path, text)
+
+
+def test_json_survives_with_paths(tmp_path: Path) -> None:
+    path = (Step(1, False, True), Step(2, False, True), Step(0, True, False))
+    there = (Step(1, False, False), Step(2, False, False))
+    other = (*there, Step(3, False, True), Step(0, True, False))
+    first, second = PLAN.routes
+    plan = replace(PLAN, routes=(replace(first, path=path), replace(second, path=other)))
+    write_solution(INSTANCE, plan, tmp_path / "plan.json", seconds=0.25)
+    assert read_solution(tmp_path / "plan.json", INSTANCE) == plan
+    # Paths that the plan does not have are worked out.
+    write_solution(INSTANCE, PLAN, tmp_path / "bare.json")
+    assert read_solution(tmp_path / "bare.json", INSTANCE) == plan
+    assert '"seconds": 0.25' in (tmp_path / "plan.json").read_text()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('"link": 3', '"link": 4', "integer from 0 to 3 at routes[1].services[0].link"),
+        ('"reverse": false', '"reverse": 0', "at routes[0].services[0].reverse, found 0"),
+        ('"load": 2', '"weight": 2', "found routes[0].weight"),
+        ('"cost": 55', '"cost": 55.0', "at cost, found 55.0"),
+        ('"seconds": 0.0', '"seconds": "fast"', "at seconds, found 'fast'"),
+        ('"version": 1', '"version": 2', "update arcfleet"),
+        ("arcfleet-solution", "arcfleet-instance", "expected format 'arcfleet-solution'"),
+    ],
+)
+def test_json_mistake_is_an_error_with_its_place(
+    tmp_path: Path, old: str, new: str, message: str
+) -> None:
+    file = tmp_path / "plan.json"
+    write_solution(INSTANCE, PLAN, file)
+    assert old in file.read_text()
+    file.write_text(file.read_text().replace(old, new, 1))
+    with pytest.raises(FileError) as caught:
+        read_solution(file, INSTANCE)
+    assert message in str(caught.value)
+
+
+def test_json_of_another_instance_is_a_warning(tmp_path: Path) -> None:
+    write_solution(INSTANCE, PLAN, tmp_path / "plan.json")
+    with pytest.warns(FormatWarning, match="of instance 'circle', found one of 'square'"):
+        read_solution(tmp_path / "plan.json", replace(INSTANCE, name="circle"))
+
+
+@pytest.mark.parametrize("name", ["x.txt", "x.json"])
+def test_solution_of_other_links_is_refused(tmp_path: Path, name: str) -> None:
+    route = Route(services=(Service(4),), load=1, cost=1)
+    plan = Solution(routes=(route,), cost=1, deadhead=0, service_cost=1)
+    with pytest.raises(SolutionError, match="got link 4"):
+        write_solution(INSTANCE, plan, tmp_path / name)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_reverse_of_an_uneven_loop_cannot_be_told_in_text(tmp_path: Path) -> None:
+    loop = Link(tail=1, head=1, cost=1, reverse_cost=2, required=True)
+    instance = Instance(name="loop", nodes=(1,), links=(loop,), depot=1, capacity=1)
+    route = Route(services=(Service(0, reverse=True),), load=0, cost=2)
+    plan = Solution(routes=(route,), cost=2, deadhead=0, service_cost=2)
+    with pytest.warns(FormatWarning, match="loop 1-1 is served in reverse in route 1"):
+        write_solution(instance, plan, tmp_path / "plan.txt")
+
+
+@pytest.mark.parametrize("seconds", [-1.0, math.nan, math.inf])
+def test_seconds_must_be_a_time(tmp_path: Path, seconds: float) -> None:
+    with pytest.raises(OptionError, match="seconds"):
+        write_solution(INSTANCE, PLAN, tmp_path / "x.json", seconds=seconds)
+
+
+def test_unknown_format_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(OptionError, match="did you mean json"):
+        write_solution(INSTANCE, PLAN, tmp_path / "x", file_format="jsn")

@@ -1,0 +1,184 @@
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pyproj import Geod
+
+from arcfleet.errors import FileError, MapError, OptionError
+from arcfleet.streets.area import Box, Circle, Polygons
+
+SQUARE = [[0.0, 0.0], [4.0, 0.0], [4.0, 4.0], [0.0, 4.0], [0.0, 0.0]]
+HOLE = [[1.0, 1.0], [1.0, 3.0], [3.0, 3.0], [3.0, 1.0], [1.0, 1.0]]
+FAR_SQUARE = [[9.0, 9.0], [10.0, 9.0], [10.0, 10.0], [9.0, 10.0], [9.0, 9.0]]
+POLYGON = {"type": "Polygon", "coordinates": [SQUARE, HOLE]}
+
+
+def polygons(folder: Path, document: object) -> Polygons:
+    path = folder / "area.geojson"
+    path.write_text(document if isinstance(document, str) else json.dumps(document))
+    return Polygons(path)
+
+
+def test_a_box_holds_its_border() -> None:
+    box = Box(west=-2.0, south=1.0, east=3.0, north=5.0)
+    points = [(-2.0, 1.0), (3.0, 5.0), (0.0, 3.0), (-2.1, 3.0), (0.0, 5.1), (3.1, 2.0)]
+    assert box.holds(points).tolist() == [True, True, True, False, False, False]
+
+
+@pytest.mark.parametrize(
+    ("sides", "message"),
+    [
+        ((3.0, 1.0, -2.0, 5.0), "west < east"),
+        ((-2.0, 5.0, 3.0, 1.0), "south < north"),
+        ((-2.0, 1.0, -2.0, 5.0), "west < east"),
+        ((-200.0, 1.0, 3.0, 5.0), "south-west corner .* got -200,1"),
+        ((1.0, 1.0, 3.0, 95.0), "north-east corner .* got 3,95"),
+        ((float("nan"), 1.0, 3.0, 5.0), "in degrees"),
+    ],
+)
+def test_a_box_that_is_none(sides: tuple[float, float, float, float], message: str) -> None:
+    west, south, east, north = sides
+    with pytest.raises(MapError, match=message):
+        Box(west=west, south=south, east=east, north=north)
+
+
+@given(
+    longitude=st.floats(-179, 179),
+    latitude=st.floats(-80, 80),
+    azimuth=st.floats(0, 360),
+    metres=st.floats(10, 30_000),
+)
+def test_a_circle_is_as_wide_as_the_geodesic(
+    longitude: float, latitude: float, azimuth: float, metres: float
+) -> None:
+    # A tenth of a percent off the rim is what the distance may err.
+    to = [
+        Geod(ellps="WGS84").fwd(longitude, latitude, azimuth, share * metres)[:2]
+        for share in (0.999, 1.001)
+    ]
+    circle = Circle(longitude=longitude, latitude=latitude, metres=metres)
+    assert circle.holds(to).tolist() == [True, False]
+
+
+@pytest.mark.parametrize("metres", [0.0, -5.0, float("inf"), float("nan")])
+def test_a_circle_needs_a_radius(metres: float) -> None:
+    with pytest.raises(MapError, match="expected a radius of more than 0 metres"):
+        Circle(longitude=0.0, latitude=0.0, metres=metres)
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        POLYGON,
+        {"type": "Feature", "properties": {}, "geometry": POLYGON},
+        {
+            "type": "FeatureCollection",
+            "features": [{"type": "Feature", "geometry": POLYGON}],
+        },
+    ],
+)
+def test_a_polygon_holds_its_border_and_not_its_hole(
+    tmp_path: Path, document: object
+) -> None:
+    held = polygons(tmp_path, document).holds(
+        [(0.5, 0.5), (2.0, 2.0), (0.0, 2.0), (1.0, 2.0), (5.0, 5.0)]
+    )
+    assert held.tolist() == [True, False, True, True, False]
+
+
+def test_all_polygons_of_a_file_count(tmp_path: Path) -> None:
+    both = {"type": "MultiPolygon", "coordinates": [[SQUARE, HOLE], [FAR_SQUARE]]}
+    points = [(0.5, 0.5), (9.5, 9.5), (7.0, 7.0), (2.0, 2.0)]
+    assert polygons(tmp_path, both).holds(points).tolist() == [True, True, False, False]
+    # A hole of one polygon may be filled by another.
+    filled = {
+        "type": "FeatureCollection",
+        "features": [
+            {"type": "Feature", "geometry": POLYGON},
+            {"type": "Feature", "geometry": {"type": "Polygon", "coordinates": [HOLE]}},
+        ],
+    }
+    assert polygons(tmp_path, filled).holds(points[3:]).tolist() == [True]
+
+
+def test_no_points_are_no_error(tmp_path: Path) -> None:
+    for area in (
+        Box(west=0.0, south=0.0, east=1.0, north=1.0),
+        Circle(longitude=0.0, latitude=0.0, metres=5.0),
+        polygons(tmp_path, POLYGON),
+    ):
+        assert area.holds([]).tolist() == []
+
+
+@pytest.mark.parametrize(
+    ("document", "message"),
+    [
+        ('{"type": "Polygon",\n oh', "area.geojson:2: expected GeoJSON, found a mistake"),
+        ("[" * 100_000, "expected GeoJSON, found"),
+        ("[1, 2]", "expected a GeoJSON Polygon or MultiPolygon, found none"),
+        (
+            {"type": "FeatureCollection", "features": []},
+            "expected the features as an array",
+        ),
+        ({"type": "Feature", "geometry": None}, "found 'Feature'"),
+        (
+            {
+                "type": "FeatureCollection",
+                "features": [
+                    {"type": "Feature", "geometry": POLYGON},
+                    {
+                        "type": "Feature",
+                        "geometry": {"type": "LineString", "coordinates": SQUARE},
+                    },
+                ],
+            },
+            "found 'LineString'; draw the area as a polygon",
+        ),
+        ({"type": "Polygon"}, "expected the rings of a polygon as an array, found 'null'"),
+        ({"type": "Polygon", "coordinates": "here"}, "expected the rings of a polygon"),
+        ({"type": "Polygon", "coordinates": []}, "expected the rings of a polygon"),
+        ({"type": "MultiPolygon", "coordinates": [3]}, "expected the rings of a polygon"),
+        ({"type": "Polygon", "coordinates": [SQUARE, []]}, "expected a ring of points"),
+        ({"type": "Polygon", "coordinates": [[None]]}, "expected points as"),
+        ({"type": "Polygon", "coordinates": [[[1]]]}, r"found '\[1\]'"),
+        ({"type": "Polygon", "coordinates": [[["1", 2]]]}, "expected points as"),
+        ({"type": "Polygon", "coordinates": [[[True, 2]]]}, "expected points as"),
+        ({"type": "Polygon", "coordinates": [SQUARE[:4]]}, "end where they begin"),
+        ({"type": "Polygon", "coordinates": [[[0, 0], [1, 1], [0, 0]]]}, "found one of 3"),
+        (
+            {"type": "Polygon", "coordinates": [[[0, 0], [2, 2], [2, 0], [0, 2], [0, 0]]]},
+            "do not cross themselves, found Self-intersection",
+        ),
+        (
+            {"type": "Polygon", "coordinates": [[[5e5, 4e6]]]},
+            r"in degrees, found '\[500000.0, 4000000.0\]'; convert the file to WGS 84",
+        ),
+        (
+            '{"type": "Polygon", "coordinates": [[[0, NaN], [2, 2], [2, 0], [0, NaN]]]}',
+            "expected points as",
+        ),
+        ('{"type": "Polygon", "coordinates": %s}' % ("9" * 5000), "too many digits"),
+    ],
+)
+def test_files_without_a_fit_polygon(
+    tmp_path: Path, document: object, message: str
+) -> None:
+    with pytest.raises(FileError, match=message) as caught:
+        polygons(tmp_path, document)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_missing_file(tmp_path: Path) -> None:
+    with pytest.raises(FileError, match="found nothing of that name"):
+        Polygons(tmp_path / "area.geojson")
+
+
+def test_without_shapely_the_extra_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "shapely", None)
+    with pytest.raises(OptionError, match=r"install arcfleet\[maps\]"):
+        polygons(tmp_path, POLYGON)

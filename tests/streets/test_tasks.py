@@ -1,0 +1,207 @@
+import itertools
+from functools import cache
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from arcfleet.errors import MapError, OptionError
+from arcfleet.instance.diagnose import diagnose
+from arcfleet.streets import Street, StreetMap
+from arcfleet.streets.street_arrays import BANDS, StreetArrays, band, join, to_arrays
+from arcfleet.streets.tasks import TASK_SETS, PieceCutter, find_task_set
+from tests.shared_data import maps_dir
+from tests.towns import town
+
+SPEC = {
+    "task20": (25, 30, 20),
+    "task30": (30, 35, 30),
+    "task40": (45, 50, 40),
+    "task50": (55, 60, 50),
+    "task60": (65, 70, 60),
+    "task80": (85, 90, 80),
+    "task100": (105, 110, 100),
+}
+
+
+@cache
+def cutter(task_set: str, one_way: float) -> PieceCutter:
+    streets = to_arrays(town(3, one_way=one_way, blocks=30), mixed=one_way > 0)
+    return PieceCutter(streets, TASK_SETS[task_set])
+
+
+def test_the_sets_are_those_of_the_specification() -> None:
+    assert {
+        s.name: (s.least_nodes, s.most_nodes, s.required) for s in TASK_SETS.values()
+    } == SPEC
+
+
+@settings(max_examples=60)
+@given(st.sampled_from(list(SPEC)), st.integers(0, 2**32), st.sampled_from([0.0, 0.4]))
+def test_every_piece_is_as_specified_and_solvable(
+    name: str, seed: int, one_way: float
+) -> None:
+    least, most, required = SPEC[name]
+    piece = cutter(name, one_way).cut(np.random.default_rng(seed))
+    instance = piece.instance("x")
+    assert least <= len(instance.nodes) <= most
+    assert len(instance.required) == required
+    assert instance.capacity == 100
+    assert {instance.links[i].demand for i in instance.required} <= set(range(5, 11))
+    assert all(link.cost >= 1 for link in instance.links)
+    assert all(link.service_cost == link.cost for link in instance.links if link.required)
+    assert all(link.tail != link.head for link in instance.links)
+    directed = [(link.tail, link.head) for link in instance.links]
+    directed += [(k.head, k.tail) for k in instance.links if not k.one_way]
+    assert len(directed) == len(set(directed))  # no parallels
+    assert diagnose(instance) == ()
+    assert any(link.one_way for link in instance.links) == (one_way > 0)
+
+
+def test_a_piece_has_all_streets_between_its_nodes_and_grows_breadth_first() -> None:
+    streets = to_arrays(town(1), mixed=False)
+    place = {
+        (x, y): n
+        for n, (x, y) in enumerate(
+            zip(streets.longitude.tolist(), streets.latitude.tolist(), strict=True)
+        )
+    }
+    known = {
+        (min(t, h), max(t, h)): c
+        for t, h, c in zip(
+            streets.tail.tolist(), streets.head.tolist(), streets.cost.tolist(), strict=True
+        )
+    }
+    piece = PieceCutter(streets, TASK_SETS["task40"]).cut(np.random.default_rng(5))
+    nodes = [
+        place[point]
+        for point in zip(piece.longitude.tolist(), piece.latitude.tolist(), strict=True)
+    ]
+    inside = set(nodes)
+    found = {
+        (min(nodes[t], nodes[h]), max(nodes[t], nodes[h])): c
+        for t, h, c in zip(
+            piece.tail.tolist(), piece.head.tolist(), piece.cost.tolist(), strict=True
+        )
+    }
+    assert found == {k: c for k, c in known.items() if inside >= set(k)}
+    # Breadth first: no node of the piece lies more steps away than one left out.
+    steps = {nodes[0]: 0}
+    waiting = [nodes[0]]
+    for node in waiting:
+        for pair in known:
+            if node in pair:
+                other = pair[0] if pair[1] == node else pair[1]
+                if other not in steps:
+                    steps[other] = steps[node] + 1
+                    waiting.append(other)
+    farthest = max(steps[node] for node in nodes)
+    assert all(steps[node] >= farthest for node in steps if node not in inside)
+
+
+def test_depot_and_required_streets_are_drawn_uniformly() -> None:
+    draw = np.random.default_rng(0)
+    depots = np.zeros(30)
+    first_required, expected_depots, expected_first = 0, np.zeros(30), 0.0
+    for _ in range(3000):
+        piece = cutter("task20", 0.0).cut(draw)
+        nodes, links = len(piece.longitude), len(piece.tail)
+        depots[piece.depot] += 1
+        expected_depots[:nodes] += 1 / nodes
+        first_required += bool(piece.demand[0])
+        expected_first += 20 / links
+    assert np.abs(depots - expected_depots).max() < 5 * np.sqrt(expected_depots.max())
+    assert abs(first_required - expected_first) < 5 * np.sqrt(3000 * 0.25)
+
+
+def street_map(*streets: Street) -> StreetMap:
+    ends = {end for street in streets for end in (street.tail, street.head)}
+    junctions = {n: (0.001 * n, 0.0) for n in sorted(ends)}
+    return StreetMap(name="m", junctions=junctions, streets=streets)
+
+
+def as_rows(streets: StreetArrays) -> list[tuple[int, int, int, bool]]:
+    columns = (streets.tail, streets.head, streets.cost, streets.one_way)
+    return sorted(zip(*(column.tolist() for column in columns), strict=True))
+
+
+def test_loops_and_longer_parallels_are_dropped_and_costs_are_whole() -> None:
+    found = to_arrays(
+        street_map(
+            Street(tail=1, head=1, metres=50),
+            Street(tail=1, head=2, metres=70.6, one_way=True),
+            Street(tail=2, head=1, metres=70.4),
+            Street(tail=2, head=3, metres=0.2),
+        ),
+        mixed=False,
+    )
+    assert as_rows(found) == [(0, 1, 70, False), (1, 2, 1, False)]
+
+
+def test_mixed_loses_no_direction() -> None:
+    found = to_arrays(
+        street_map(
+            Street(tail=1, head=2, metres=10, one_way=True),
+            Street(tail=2, head=1, metres=30),  # the only way from 2 to 1
+            Street(tail=3, head=2, metres=30, one_way=True),
+            Street(tail=3, head=2, metres=20, one_way=True),
+            Street(tail=2, head=3, metres=40, one_way=True),
+        ),
+        mixed=True,
+    )
+    assert as_rows(found) == [(0, 1, 30, False), (1, 2, 40, True), (2, 1, 20, True)]
+
+
+@given(st.integers(0, 20))
+@settings(max_examples=10)
+def test_bands_share_no_junction_and_lie_side_by_side(seed: int) -> None:
+    streets = to_arrays(town(seed, blocks=12), mixed=False)
+    parts = [band(streets, split) for split in BANDS]  # type: ignore[arg-type]
+    assert sum(len(part.longitude) for part in parts) == len(streets.longitude)
+    for west, east in itertools.pairwise(parts):
+        assert west.longitude.max() <= east.longitude.min()
+    for part in parts:
+        assert part.tail.max() < len(part.longitude)
+        assert part.head.max() < len(part.longitude)
+
+
+def test_joined_maps_keep_their_streets_apart() -> None:
+    first, second = (to_arrays(town(n, blocks=10), mixed=False) for n in (0, 1))
+    both = join([first, second])
+    assert (both.source[both.tail] == both.source[both.head]).all()
+    assert len(both.tail) == len(first.tail) + len(second.tail)
+    assert both.digest != first.digest
+    cut = PieceCutter(both, TASK_SETS["task20"])
+    sources = {cut.cut(np.random.default_rng(n)).source for n in range(20)}
+    assert sources == {0, 1}
+
+
+def test_unfit_streets_and_names_are_named() -> None:
+    small = to_arrays(town(0, blocks=4), mixed=False)
+    with pytest.raises(MapError, match="at least 110 junctions for task100, found none"):
+        PieceCutter(small, TASK_SETS["task100"])
+    lane = street_map(
+        *(Street(tail=n, head=n + 1, metres=9, one_way=True) for n in range(99))
+    )
+    cut = PieceCutter(to_arrays(lane, mixed=True), TASK_SETS["task20"])
+    with pytest.raises(MapError, match="fewer one-way streets"):
+        cut.cut(np.random.default_rng(0))
+    with pytest.raises(OptionError, match="did you mean 'task50'"):
+        find_task_set("Task5O")
+    with pytest.raises(OptionError, match="expected a split among train"):
+        band(small, "all")  # type: ignore[arg-type]
+
+
+def test_beijing_gives_solvable_mixed_pieces_in_each_band() -> None:
+    from arcfleet.streets.files import read_map
+    from arcfleet.streets.simplify import merge_close_junctions
+
+    beijing = read_map(maps_dir() / "beijing_5ring")
+    streets = to_arrays(merge_close_junctions(beijing, 15), mixed=True)
+    for split in BANDS:
+        cut = PieceCutter(band(streets, split), TASK_SETS["task100"])  # type: ignore[arg-type]
+        for seed in range(5):
+            instance = cut.cut(np.random.default_rng(seed)).instance("x")
+            assert diagnose(instance) == ()
+            assert any(link.one_way and link.required for link in instance.links)

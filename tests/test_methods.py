@@ -1,0 +1,143 @@
+import signal
+import threading
+from dataclasses import replace
+
+import pytest
+
+from arcfleet import Instance, Progress, Stop, solve
+from arcfleet.errors import OptionError, UnsolvableError
+from tests.helpers import make_instance, solved, star, street, unpackable
+
+TIGHT = {2: 9, 3: 9, 4: 1, 5: 1}
+
+
+def test_same_seed_same_plan_whatever_the_threads(village: Instance) -> None:
+    stop = Stop(iterations=300)
+    first = solved(village, "ps-efficiency", stop=stop, seed=5)
+    second = solved(village, "ps-efficiency", stop=stop, seed=5, threads=2)
+    assert second.solution == first.solution
+    others = {
+        solved(village, "ps-efficiency", stop=stop, seed=s).solution for s in range(6, 10)
+    }
+    assert others != {first.solution}
+
+
+def test_history_falls_to_the_final_cost(village: Instance) -> None:
+    result = solved(village, stop=Stop(iterations=500))
+    costs = [step.cost for step in result.history]
+    assert costs == sorted(set(costs), reverse=True)
+    assert costs[-1] == result.cost
+    iterations = [step.iteration for step in result.history]
+    assert iterations == sorted(iterations)
+    assert all(0 <= step.seconds <= result.seconds for step in result.history)
+
+
+def test_iterations_are_counted_exactly(village: Instance) -> None:
+    result = solved(village, stop=Stop(iterations=123, seconds=600.0), threads=2)
+    assert (result.iterations, result.stopped_by) == (123, "iterations")
+    assert solved(village, "ps").iterations == 5  # the default of the five rules
+
+
+@pytest.mark.parametrize(("method", "iterations"), [("ps-alt1", 50), ("maens", 300)])
+def test_target_cost_stops(village: Instance, method: str, iterations: int) -> None:
+    good = solved(village, method, stop=Stop(iterations=iterations))
+    stop = Stop(iterations=90_000, target_cost=good.cost)
+    result = solved(village, method, stop=stop)
+    assert (result.stopped_by, result.cost) == ("target_cost", good.cost)
+    assert result.iterations <= iterations
+
+
+@pytest.mark.parametrize(
+    ("method", "quiet"), [("ps-alt2", 40), ("maens", 300), ("ruin-recreate", 3000)]
+)
+def test_no_improvement_stop(village: Instance, method: str, quiet: int) -> None:
+    result = solved(village, method, stop=Stop(no_improvement=quiet))
+    assert result.stopped_by == "no_improvement"
+    assert result.iterations == result.history[-1].iteration + 1 + quiet
+
+
+@pytest.mark.parametrize(("method", "seconds"), [("ruin-recreate", 0.0), ("maens", 0.1)])
+def test_a_time_limit_stops_with_a_plan(
+    village: Instance, method: str, seconds: float
+) -> None:
+    result = solved(village, method, stop=Stop(seconds=seconds))
+    assert result.stopped_by == "seconds"
+    assert result.seconds >= seconds
+
+
+def test_interrupt_returns_the_best_so_far(village: Instance) -> None:
+    timer = threading.Timer(0.05, signal.raise_signal, [signal.SIGINT])
+
+    def interrupt_soon(progress: Progress) -> None:
+        if timer.ident is None:
+            timer.start()
+
+    result = solved(village, stop=Stop(seconds=600.0), progress=interrupt_soon)
+    assert result.stopped_by == "interrupt"
+
+
+def test_progress_is_reported(village: Instance) -> None:
+    seen: list[Progress] = []
+    result = solved(village, stop=Stop(seconds=0.2), progress=seen.append)
+    assert len(seen) >= 2
+    assert seen[-1].cost == result.cost
+    assert [p.iterations for p in seen] == sorted(p.iterations for p in seen)
+
+
+@pytest.mark.parametrize("method", ["ruin-recreate", "maens", "ps"])
+def test_nothing_required_means_no_routes(method: str) -> None:
+    result = solved(make_instance(street(1, 2, 3)), method)
+    assert (result.cost, result.solution.num_routes) == (0, 0)
+    assert "cost        0" in result.summary()
+
+
+def test_unsolvable_instances_are_refused_with_the_reason(village: Instance) -> None:
+    trap = street(village.depot, 999, 1, 1, one_way=True)
+    trapped = replace(
+        village,
+        nodes=(*village.nodes, 999),
+        links=(*village.links, trap),
+        coordinates=(),
+    )
+    for instance, reason in (
+        (trapped, f"{village.depot}>999"),
+        (replace(village, capacity=1), "capacity"),
+        (replace(village, fleet_limit=1), "fleet"),
+    ):
+        with pytest.raises(UnsolvableError, match=reason):
+            solve(instance)
+
+
+def test_the_fleet_limit_is_met_by_search() -> None:
+    # Demands 6 6 4 4 fit two vehicles of 10 in one way only, but nearest-first takes the
+    # two small ones (at the depot) together and then needs three.
+    free = star(6, 6, 4, 4, cost=TIGHT.__getitem__)
+    greedy = solved(free, "ps-efficiency", stop=Stop(iterations=200))
+    assert greedy.solution.num_routes == 3
+    for method in ("ps-random-arc", "ruin-recreate", "maens"):
+        solved(replace(free, fleet_limit=2), method, stop=Stop(iterations=2000))
+
+
+@pytest.mark.parametrize("method", ["ps-efficiency", "ruin-recreate", "maens"])
+def test_no_plan_within_the_fleet_is_one_sentence(method: str) -> None:
+    with pytest.raises(UnsolvableError, match=r"at most 2 routes .* in 50 iterations"):
+        solve(unpackable(), method, stop=Stop(iterations=50))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"method": "ps-elipse"}, "did you mean 'ps-ellipse'"),
+        ({"method": "zzz"}, "known are ruin-recreate, maens, ps,"),
+        ({"seed": -1}, "seed"),
+        ({"seed": 1.5}, "seed"),
+        ({"stop": 5}, "to be a Stop"),
+        ({"threads": -1}, "threads"),
+        ({"stop": Stop(target_cost=1)}, "certain to be met"),
+    ],
+)
+def test_wrong_arguments(
+    village: Instance, arguments: dict[str, object], message: str
+) -> None:
+    with pytest.raises(OptionError, match=message):
+        solve(village, **arguments)  # type: ignore[arg-type]

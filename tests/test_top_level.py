@@ -1,0 +1,177 @@
+"""What the package offers under its own name."""
+
+import xml.etree.ElementTree as ET
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+
+import arcfleet
+from arcfleet.network import Network
+from tests.helpers import VILLAGE
+from tests.located_instances import located_plans
+from tests.strategies import instances
+from tests.towns import town, write_csv_map
+
+
+class Page(HTMLParser):
+    """The text of a page, and whether every element was closed."""
+
+    def __init__(self, source: str) -> None:
+        super().__init__()
+        self.text: list[str] = []
+        self.open: list[str] = []
+        self.feed(source)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: object) -> None:
+        pass
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text.append(data)
+
+
+def svg_of(page: str) -> ET.Element:
+    (drawing,) = page.split("<svg")[1:]
+    return ET.fromstring("<svg" + drawing.split("</svg>")[0] + "</svg>")
+
+
+def test_every_name_is_there_and_documented() -> None:
+    assert sorted(arcfleet.__all__) == sorted(set(arcfleet.__all__))
+    for name in arcfleet.__all__:
+        assert getattr(arcfleet, name).__doc__, name
+
+
+def test_from_a_map_to_a_page_with_names_of_the_package_alone(tmp_path: Path) -> None:
+    file = write_csv_map(town(blocks=8), tmp_path / "town")
+    streets = arcfleet.read_map(file)
+    instance = arcfleet.make_scene(streets, capacity=3000)
+    result = arcfleet.solve(instance, seconds=0.05, seed=1)
+    assert arcfleet.check(instance, result.solution).ok
+    arcfleet.write_html(instance, result.solution, tmp_path / "plan.html")
+    arcfleet.write_gpx(instance, result.solution, tmp_path / "plan.gpx")
+    arcfleet.write_geojson(instance, result.solution, tmp_path / "plan.geojson")
+    assert str(result) == result.summary()
+    assert result.instance is instance
+    assert result.stopped_by == "seconds"
+
+
+def test_a_rule_of_a_scene_that_is_none_is_named() -> None:
+    streets = town(blocks=4)
+    with pytest.raises(arcfleet.OptionError, match="'capcity': did you mean 'capacity'"):
+        arcfleet.make_scene(streets, capcity=3000)
+    with pytest.raises(arcfleet.OptionError, match="expected the capacity"):
+        arcfleet.make_scene(streets)
+    rules = arcfleet.SceneRules(capacity=3000)
+    assert arcfleet.make_scene(streets, rules, capacity=99).capacity == 99
+
+
+def test_solve_takes_the_path_of_an_instance() -> None:
+    result = arcfleet.solve(VILLAGE, "ps")
+    assert result.solution == arcfleet.solve(arcfleet.read(VILLAGE), "ps").solution
+    with pytest.raises(arcfleet.OptionError, match="or the path of one, got int"):
+        arcfleet.solve(3)  # type: ignore[arg-type]
+
+
+def test_seconds_are_a_stop_rule_of_their_own() -> None:
+    result = arcfleet.solve("example:denver", seconds=0.0)
+    assert (result.iterations, result.stopped_by) == (1, "seconds")
+    with pytest.raises(arcfleet.OptionError, match="either seconds or stop, got both"):
+        arcfleet.solve(VILLAGE, seconds=1, stop=arcfleet.Stop(iterations=1))
+    with pytest.raises(arcfleet.OptionError, match="either seconds or stop, got both"):
+        arcfleet.solve_many([VILLAGE], seconds=1, stop=arcfleet.Stop(iterations=1))
+
+
+def test_the_network_is_built_once_however_much_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    built = []
+    original = Network.__init__
+
+    def counted(self: Network, instance: arcfleet.Instance, threads: int = 1) -> None:
+        built.append(instance.name)
+        original(self, instance, threads)
+
+    monkeypatch.setattr(Network, "__init__", counted)
+    instance = arcfleet.read(VILLAGE)
+    result = arcfleet.solve(instance, "ps")
+    arcfleet.write_solution(instance, result.solution, tmp_path / "plan.json")
+    arcfleet.write_html(instance, result.solution, tmp_path / "plan.html")
+    arcfleet.write_gpx(instance, result.solution, tmp_path / "plan.gpx")
+    arcfleet.write_geojson(instance, result.solution, tmp_path / "plan.geojson")
+    assert result._repr_html_()
+    assert built == ["village"]
+
+
+def test_values_print_what_matters() -> None:
+    instance = arcfleet.read("example:denver")
+    assert str(instance).splitlines() == [
+        "instance    denver",
+        "nodes       91, depot 176085802",
+        "links       150, 81 of them one-way",
+        "required    150, total demand 14589",
+        "capacity    2500, so at least 6 routes",
+    ]
+    limited = replace(instance, fleet_limit=7, route_cost=5, name="a\nb")
+    assert str(limited).splitlines()[5:] == [
+        "fleet       at most 7 routes",
+        "route cost  5",
+    ]
+    assert str(limited).startswith("instance    a?b\n")
+    plan = arcfleet.solve(instance, "ps").solution
+    first = f"cost {plan.cost}: {plan.service_cost} serving, {plan.deadhead} deadheading"
+    assert str(plan).splitlines()[0] == first
+    assert len(str(plan).splitlines()) == 1 + plan.num_routes
+
+
+def test_a_notebook_shows_summary_and_map() -> None:
+    instance = arcfleet.read("example:denver")
+    result = arcfleet.solve(instance, "ps")
+    page = result._repr_html_()
+    assert len(page) < 300_000
+    text = Page(page).text
+    assert str(result.cost) in text
+    assert instance.attribution in text
+    assert "http" not in page.replace("http://www.w3.org/2000/svg", "")
+    namespace = "{http://www.w3.org/2000/svg}"
+    routes = svg_of(page).findall(f"{namespace}g")
+    assert len(routes) == result.solution.num_routes
+    streets = svg_of(instance._repr_html_())
+    assert len(streets.findall(f"{namespace}path")) == 1  # all of them are required
+    assert Page(result.solution._repr_html_()).text[4:7] != []
+
+
+@given(plan=located_plans())
+def test_a_notebook_shows_any_plan(
+    plan: tuple[arcfleet.Instance, arcfleet.Solution],
+) -> None:
+    instance, solution = plan
+    result = replace(arcfleet.solve(instance, "ps"), solution=solution)
+    Page(result._repr_html_())
+    svg_of(result._repr_html_())
+
+
+@given(instance=instances())
+def test_a_notebook_shows_any_instance(instance: arcfleet.Instance) -> None:
+    page = instance._repr_html_()
+    Page(page)
+    if "<svg" in page:
+        svg_of(page)
+
+
+def test_what_is_too_large_to_draw_is_shown_as_a_table() -> None:
+    nodes = tuple(range(500))
+    links = tuple(arcfleet.Link(tail=i, head=i + 1, cost=1) for i in range(499))
+    large = arcfleet.Instance(name="<b>", nodes=nodes, links=links, depot=0, capacity=1)
+    page = large._repr_html_()
+    assert "<svg" not in page
+    assert "<b>" in Page(page).text
