@@ -280,10 +280,11 @@ def _settings(config: type[Any], prefix: str = "", usual: object = None) -> list
     for field in fields(config):
         default = _default(field) if usual is None else getattr(usual, field.name)
         path = f"{prefix}{field.name}"
-        kind: Any = hints[field.name]
+        kind = hints[field.name]
         if is_dataclass(kind):
             inner = None if default is MISSING else default
-            found += _settings(kind if inner is None else type(inner), f"{path}.", inner)
+            part: Any = kind if inner is None else type(inner)
+            found += _settings(part, f"{path}.", inner)
         else:
             text = field.metadata.get("help", texts.get(field.name, ""))
             found.append(_Setting(path, field, kind, text, default))

@@ -79,11 +79,7 @@ def search_progress(stop: Stop, *, hidden: bool) -> Iterator[ProgressCallback | 
             share = _share(stop, progress)
             cost = "no plan yet" if progress.cost is None else f"cost {progress.cost}"
             text = f"{cost}   {progress.iterations} iterations   {progress.seconds:.0f} s"
-            show(
-                share,
-                text
-                + (f", {left} left" if (left := _left(progress.seconds, share)) else ""),
-            )
+            show(share, text + _left(progress.seconds, share))
 
         yield told
 
@@ -120,8 +116,7 @@ class Count:
         kept = f", {self.kept} kept" if self.kept else ""
         speed = f"{rate:.0f}" if rate >= 10 else f"{rate:.2g}"
         text = f"{done} of {total} {self.what}{kept}, {speed} per s"
-        left = _left(seconds, share)
-        return share, text + (f", {left} left" if left else "")
+        return share, text + _left(seconds, share)
 
 
 @contextmanager
@@ -168,7 +163,7 @@ def weighted_progress(
             show(
                 over / total,
                 f"{done} of {len(weights)} {what}, {kept} kept{faults}, "
-                f"{done / seconds:.2g} per s, {_left(seconds, over / total)} left",
+                f"{done / seconds:.2g} per s" + _left(seconds, over / total),
             )
 
         yield told
@@ -256,7 +251,7 @@ def _left(seconds: float, share: float | None) -> str:
     if not share:
         return ""
     left = seconds * (1.0 - share) / share
-    return f"{left:.0f} s" if left < 60 else _clock(left)
+    return f", {left:.0f} s left" if left < 60 else f", {_clock(left)} left"
 
 
 def _clock(seconds: float) -> str:
