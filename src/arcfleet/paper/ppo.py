@@ -175,25 +175,17 @@ def clipped_loss(
 
 
 class Decisions(NamedTuple):
-    """Decisions to learn from; all of shape (batch, samples, ...).
+    """Decisions to learn from; all of shape (batch, samples, ...)."""
 
-    Parameters
-    ----------
-    state, choice
-        States of the baseline's rollouts, and their choices.
-    old
-        Log-probability of the choice under the baseline.
-    advantage
-        Saving of the policy's rollout that starts with the choice over the baseline's
-        greedy one from the same state, in the instance's scale.
-    weight
-        Number of decisions of the rollout, over the mean of all rollouts.
-    """
-
+    # States of the baseline's rollouts, and their choices.
     state: State
     choice: Tensor
+    # Log-probability of the choice under the baseline.
     old: Tensor
+    # Saving of the policy's rollout that starts with the choice over the baseline's greedy
+    # one from the same state, in the instance's scale.
     advantage: Tensor
+    # Number of decisions of the rollout, over the mean of all rollouts.
     weight: Tensor
 
     def rows(self, rows: Tensor) -> Decisions:

@@ -98,7 +98,7 @@ def test_a_run_of_another_version_names_the_settings(folder: Path, tmp_path: Pat
     run(folder, tmp_path / "run", QUICK, validation=[])
     file = tmp_path / "run" / "config.json"
     file.write_text(file.read_text().replace("decision_steps", "moments"))
-    with pytest.raises(OptionError, match="the setting decision_steps, got moments"):
+    with pytest.raises(FileError, match="the setting decision_steps, got moments"):
         resolve_config(PretrainConfig, {}, out=tmp_path / "run", device="cpu")
 
 

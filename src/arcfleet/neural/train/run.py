@@ -239,6 +239,10 @@ def resolve_config(
         sources.append({"model": sizes_of(load_model(init)[0].config)})
     if out is not None:
         sources.append(saved_settings(out))
+        try:  # of another version, its names are the reason
+            config_from(kind, sources[-1])
+        except OptionError as error:
+            raise FileError(Path(out) / "config.json", str(error)) from None
     settings: dict[str, Any] = {}
     for source in (*sources, file or {}, given):
         sizes = source.get("model", {})

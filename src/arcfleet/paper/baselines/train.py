@@ -273,22 +273,15 @@ class Replay:
 
 
 class Returns(NamedTuple):
-    """What followed some choices.
+    """What followed some choices."""
 
-    Parameters
-    ----------
-    reward
-        Minus the driving costs of the next decision steps, in the instance's scale,
-        (batch, samples * decision steps).
-    later
-        Decision steps at which the estimate takes over, (batch, samples, decision steps).
-    over
-        True where no choice is left: the way home is among the costs, (batch, samples *
-        decision steps).
-    """
-
+    # Minus the driving costs of the next decision steps, in the instance's scale, (batch,
+    # samples * decision steps).
     reward: Tensor
+    # Decision steps at which the estimate takes over, (batch, samples, decision steps).
     later: Tensor
+    # True where no choice is left: the way home is among the costs, (batch, samples *
+    # decision steps).
     over: Tensor
 
 
