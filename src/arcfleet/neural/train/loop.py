@@ -538,18 +538,18 @@ class Trainer(ABC, Generic[AnyConfig]):
         loss = means.get("loss")
         self._require_finite(loss)
         speed = states / max(seconds - self.metrics.started, 1e-9)
-        record: dict[str, object] = {
-            "step": self.step,
-            "seconds": round(seconds, 3),
-            **means,
-            "learning_rate": self.config.optimiser.rate(self.step, fraction),
-            "states_per_second": round(speed, 1),
-        }
+        means["learning_rate"] = self.config.optimiser.rate(self.step, fraction)
+        means["states_per_second"] = round(speed, 1)
         if self.device.type == "cuda":
-            record["gpu_bytes"] = torch.cuda.max_memory_allocated(self.device)
-        self.folder.log(record)
+            means["gpu_bytes"] = torch.cuda.max_memory_allocated(self.device)
+        self.log(means)
         self.metrics = Metrics(seconds)
         self._report("training", fraction, loss, speed)
+
+    def log(self, values: dict[str, float], step: int | None = None) -> None:
+        """Write a line of metrics."""
+        step, seconds = self.step if step is None else step, round(self.seconds, 3)
+        self.folder.log(step, seconds, values=values)
 
     def _require_finite(self, loss: float | None) -> None:
         if loss is not None and not math.isfinite(loss):
@@ -575,9 +575,7 @@ class Trainer(ABC, Generic[AnyConfig]):
             with expected_to_fit(partial(self._too_large, what, remedy)):
                 self.gaps[labelled.name] = validate(model, labelled, threads=self.threads)
         gaps = {name: gap._asdict() for name, gap in self.gaps.items()}
-        self.folder.log(
-            {"step": self.step, "seconds": round(self.seconds, 3), "gaps": gaps}
-        )
+        self.folder.log(self.step, round(self.seconds, 3), gaps=gaps)
         self.metrics.started += self.seconds - before  # no time of training
 
     def _checkpoint(self, *, finished: bool) -> None:
