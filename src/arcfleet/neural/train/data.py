@@ -85,17 +85,6 @@ def open_labelled(
 ) -> LabelledSet:
     """Load a data set and the labels beside it, and prepare them for the model.
 
-    Parameters
-    ----------
-    path
-        Data set; its labels are in `.labels.npz` for its `.npz`.
-    device
-        Device of the tensors.
-    mds_dimensions
-        Number of MDS coordinates of a node, as the model's.
-    most
-        Largest number of instances to load, the first ones.
-
     Raises
     ------
     FileError

@@ -303,25 +303,7 @@ def stop_on_signals() -> Iterator[Callable[[], bool]]:
 
 
 class Trainer(ABC, Generic[AnyConfig]):
-    """A run of training; subclasses define a step.
-
-    Parameters
-    ----------
-    config
-        Settings.
-    model
-        Model to train, on the device of the data.
-    data
-        Data sets to learn from.
-    validation
-        Data sets to validate on.
-    folder
-        Folder of the run.
-    threads
-        Number of CPU threads of Split.
-    report
-        Callback of the progress.
-    """
+    """A run of training; subclasses define a step."""
 
     #: Name of this kind of training, in run folders and model files.
     phase: ClassVar[str]

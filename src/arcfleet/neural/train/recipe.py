@@ -170,20 +170,7 @@ def recipe_from(
     defaults: Mapping[str, Any] | None = None,
     quick: bool = False,
 ) -> Recipe:
-    """Make a recipe of what a TOML file holds.
-
-    Parameters
-    ----------
-    content
-        Content of the file.
-    folder
-        Folder of the data sets, and of `init`.
-    phases
-        Kinds of training that a stage may have.
-    defaults
-        Settings that come before those of the file.
-    quick
-        True for tiny sizes everywhere, which take seconds.
+    """Make a recipe of what a TOML file holds; data sets and `init` are in `folder`.
 
     Raises
     ------

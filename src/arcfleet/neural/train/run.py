@@ -276,16 +276,6 @@ class RunFolder:
     and `tensorboard` where that is installed. Of several processes only rank 0 reads and
     writes it.
 
-    Parameters
-    ----------
-    path
-        Folder; made if it is not there.
-    identity
-        Settings, data and initial weights of the run. It goes on only with the same, but
-        for its end.
-    resume
-        True to go on with the run that is there.
-
     Raises
     ------
     FileError

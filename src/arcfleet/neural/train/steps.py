@@ -378,13 +378,6 @@ def leave_one_out(costs: Tensor, k: int = 1) -> Tensor:
     2019). For more it is k times how much cheaper the best of k samples is in the mean, if
     the sample is one of them, than if it is not: REINFORCE then follows the gradient of the
     expected cost of the best of k (max@k).
-
-    Parameters
-    ----------
-    costs
-        Costs of the samples, (batch, samples), more than k.
-    k
-        Number of samples of which only the best counts.
     """
     samples = costs.shape[1]
     if k == 1:

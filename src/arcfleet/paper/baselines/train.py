@@ -195,21 +195,7 @@ def train_baseline(
     init: Path | str | None = None,
     **options: Unpack[RunOptions],
 ) -> Trained:
-    """Train a baseline; the class of the config says which one.
-
-    Parameters
-    ----------
-    out
-        Folder of the run.
-    config
-        Settings.
-    data
-        Data sets; each file is one scale. Labels are not needed.
-    init
-        Model file to start from; its sizes must be those of the config.
-    **options
-        Options of `run_training`: validation, device, resume, threads, progress, stop.
-    """
+    """Train the baseline of the config; `options` are those of `run_training`."""
     if isinstance(config, S2vDqnTraining):
         return run_training(QLearningTrainer, out, config, data=data, init=init, **options)
     return run_training(ActorCriticTrainer, out, config, data=data, init=init, **options)
