@@ -237,8 +237,9 @@ def test_bench_and_info(models: dict[str, Path], tmp_path: Path, capsys: Capture
         assert arcfleet(*command, *options) == 0  # nothing left to do
         capsys.readouterr()
         assert arcfleet("model", "info", models[kind], "--json") == 0
-        assert json.loads(capsys.readouterr().out)["model_type"] == kind
-    records = [json.loads(line) for line in out.read_text().splitlines()]
+        assert json.loads(capsys.readouterr().out)["kind"] == kind
+    _, *lines = out.read_text().splitlines()
+    records = [json.loads(line) for line in lines]
     assert all(record["error"] is None for record in records)
     assert {record["method"] for record in records} == {"ps", *BASELINES}
 
