@@ -15,6 +15,7 @@ from arcfleet import (
     Link,
     Result,
     Solution,
+    Step,
     check,
     solve,
 )
@@ -57,6 +58,14 @@ def unpackable() -> Instance:
     return star(4, 4, 4, 4, 4, fleet_limit=2)
 
 
+def steps(text: str) -> tuple[Step, ...]:
+    """A path by its links: `-3` is driven in reverse, `3!` is served."""
+    return tuple(
+        Step(int(word.strip("-!")), word.startswith("-"), word.endswith("!"))
+        for word in text.split()
+    )
+
+
 def solved(instance: Instance | Path | str, *arguments: Any, **options: Any) -> Result:
     """Solve an instance, and have the plan verified by the checker."""
     result = solve(instance, *arguments, **options)
@@ -67,10 +76,10 @@ def solved(instance: Instance | Path | str, *arguments: Any, **options: Any) -> 
 @contextmanager
 def refused(
     error: type[ArcfleetError], message: str, line: int | EllipsisType | None = ...
-) -> Iterator[None]:
+) -> Iterator[pytest.ExceptionInfo[ArcfleetError]]:
     """Expect an error of one line with this text in it, and of a file at this line."""
     with pytest.raises(error) as caught:
-        yield
+        yield caught
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
     if not isinstance(line, EllipsisType):

@@ -4,6 +4,7 @@
 `connected_instances` always have a plan.
 """
 
+import networkx as nx
 from hypothesis import strategies as st
 
 from arcfleet.instance.instance import MAX_NODE, MAX_NUMBER, Coordinate, Instance, Link
@@ -197,3 +198,14 @@ def connected_instances(
         capacity=capacity,
         route_cost=draw(st.integers(0, 5)) if mixed else 0,
     )
+
+
+def street_distances(instance: Instance) -> dict[int, dict[int, float]]:
+    """Lengths of shortest paths between nodes by networkx; no entry where there is none."""
+    graph = nx.MultiDiGraph()
+    graph.add_nodes_from(instance.nodes)
+    for link in instance.links:
+        graph.add_edge(link.tail, link.head, weight=link.cost)
+        if link.reverse_cost is not None:
+            graph.add_edge(link.head, link.tail, weight=link.reverse_cost)
+    return dict(nx.all_pairs_dijkstra_path_length(graph))

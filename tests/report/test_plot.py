@@ -7,36 +7,26 @@ import pytest
 from matplotlib.image import imread
 
 from arcfleet.errors import FileError, OptionError, SolutionError
-from arcfleet.instance.instance import Instance, Link
 from arcfleet.report.colours import DEPOT, route_colours
 from arcfleet.report.picture import check_plottable
 from arcfleet.report.plot import plot
-from arcfleet.solution.solution import Route, Service, Solution, Step
+from arcfleet.solution.solution import Route, Service, Solution
+from tests.helpers import make_instance, steps, street
 
 # A one-way street, two parallel links, a loop and a bent street; places are given, so that
 # no shortest paths are needed.
-INSTANCE = Instance(
+INSTANCE = make_instance(
+    street(1, 2, 5, 1),
+    street(2, 1, 6),
+    street(2, 2, 2, 1),
+    street(2, 3, 4, 1, one_way=True),
+    street(3, 1, 7, geometry=((1.0, 1.0), (0.2, 0.9), (0.0, 0.0))),
     name="corner $x_ shop",
-    nodes=(1, 2, 3),
-    links=(
-        Link(tail=1, head=2, cost=5, required=True, demand=1),
-        Link(tail=2, head=1, cost=6),
-        Link(tail=2, head=2, cost=2, required=True, demand=1),
-        Link(tail=2, head=3, cost=4, one_way=True, required=True, demand=1),
-        Link(tail=3, head=1, cost=7, geometry=((1.0, 1.0), (0.2, 0.9), (0.0, 0.0))),
-    ),
-    depot=1,
-    capacity=2,
     coordinates=((0.0, 0.0), (1.0, 0.0), (1.0, 1.0)),
 )
 PLAN = Solution(
     routes=(
-        Route(
-            services=(Service(0), Service(2)),
-            load=2,
-            cost=12,
-            path=(Step(0, False, True), Step(2, False, True), Step(0, True, False)),
-        ),
+        Route(services=(Service(0), Service(2)), load=2, cost=12, path=steps("0! 2! -0")),
         Route(services=(Service(3),), load=1, cost=16),
     ),
     cost=28,
@@ -45,20 +35,17 @@ PLAN = Solution(
 )
 
 
-def colours_of(path: Path) -> set[tuple[int, ...]]:
-    pixels = np.asarray(np.round(255 * imread(path)[:, :, :3]), dtype=int)
-    return {tuple(map(int, colour)) for colour in np.unique(pixels.reshape(-1, 3), axis=0)}
-
-
-def rgb(colour: str) -> tuple[int, ...]:
-    return tuple(bytes.fromhex(colour[1:]))
+def colours_of(path: Path) -> set[str]:
+    red, green, blue = np.round(255 * imread(path)[:, :, :3]).astype(int).transpose(2, 0, 1)
+    found = np.unique(65536 * red + 256 * green + blue)
+    return {f"#{colour:06x}" for colour in found.tolist()}
 
 
 def test_plan_shows_every_route_in_its_colour(tmp_path: Path) -> None:
     path = tmp_path / "plan.png"
     plot(INSTANCE, PLAN, path)
     assert path.read_bytes().startswith(b"\x89PNG\r\n\x1a\n")
-    assert {rgb(colour) for colour in (DEPOT, *route_colours(2))} <= colours_of(path)
+    assert {DEPOT, *route_colours(2)} <= colours_of(path)
     assert list(tmp_path.iterdir()) == [path]
 
 
@@ -67,7 +54,7 @@ def test_instance_alone_shows_no_route_colour(tmp_path: Path) -> None:
     plot(INSTANCE, None, path)
     colours = colours_of(path)
     assert len(colours) > 2
-    assert rgb(route_colours(1)[0]) not in colours
+    assert route_colours(1)[0] not in colours
 
 
 @pytest.mark.parametrize(
@@ -114,8 +101,7 @@ def test_legend_is_cut(tmp_path: Path) -> None:
 
 
 def test_single_node(tmp_path: Path) -> None:
-    instance = Instance(name="dot", nodes=(1,), links=(), depot=1, capacity=1)
-    plot(instance, None, tmp_path / "dot.png")
+    plot(make_instance(), None, tmp_path / "dot.png")
     assert len(colours_of(tmp_path / "dot.png")) > 1
 
 
@@ -133,20 +119,17 @@ def test_matplotlib_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         plot(INSTANCE, PLAN, tmp_path / "plan.png")
 
 
-def test_missing_directory(tmp_path: Path) -> None:
+def test_places_where_no_picture_can_be(tmp_path: Path) -> None:
     path = tmp_path / "nowhere" / "plan.png"
     with pytest.raises(FileError, match="expected an existing directory") as caught:
         plot(INSTANCE, PLAN, path)
     assert caught.value.path == path
     assert list(tmp_path.iterdir()) == []
-
-
-def test_directory_in_the_way(tmp_path: Path) -> None:
-    path = tmp_path / "plan.png"
-    path.mkdir()
+    folder = tmp_path / "plan.png"
+    folder.mkdir()
     with pytest.raises(FileError, match="found a directory"):
-        plot(INSTANCE, PLAN, path)
-    assert list(tmp_path.iterdir()) == [path]
+        plot(INSTANCE, PLAN, folder)
+    assert list(tmp_path.iterdir()) == [folder]
 
 
 def test_old_picture_survives_a_failure(

@@ -4,36 +4,23 @@ from typing import Any
 
 import pytest
 
-from arcfleet.instance.instance import Instance, Link
+from arcfleet.instance.instance import Instance
 from arcfleet.solution.checker import check
 from arcfleet.solution.solution import Route, Service, Solution, Step
+from tests.helpers import NO_ROUTES, make_instance, steps, street
 
 #   1 ==0== 2 --1-> 3      0: two-way, 4 forward, 6 back; serving 10 and 12; demand 3
 #   ^       |       |      1: one-way 2>3, cost 5, serving 7, demand 2
 #   |       2       3      2: two-way 2-4, cost 3, not required
 #   +--4--- 4 ======+      3: two-way 3-4, cost 2, serving 9, demand 4
 #                          4: one-way 4>1, cost 1, not required
-INSTANCE = Instance(
-    name="square",
-    nodes=(1, 2, 3, 4, 5),
-    links=(
-        Link(
-            tail=1,
-            head=2,
-            cost=4,
-            reverse_cost=6,
-            required=True,
-            demand=3,
-            service_cost=10,
-            reverse_service_cost=12,
-        ),
-        Link(tail=2, head=3, cost=5, one_way=True, required=True, demand=2, service_cost=7),
-        Link(tail=2, head=4, cost=3),
-        Link(tail=3, head=4, cost=2, required=True, demand=4, service_cost=9),
-        Link(tail=4, head=1, cost=1, one_way=True),
-        Link(tail=5, head=2, cost=8, one_way=True),
-    ),
-    depot=1,
+INSTANCE = make_instance(
+    street(1, 2, 4, 3, reverse_cost=6, service_cost=10, reverse_service_cost=12),
+    street(2, 3, 5, 2, one_way=True, service_cost=7),
+    street(2, 4, 3),
+    street(3, 4, 2, 4, service_cost=9),
+    street(4, 1, 1, one_way=True),
+    street(5, 2, 8, one_way=True),
     capacity=6,
     route_cost=100,
     fleet_limit=2,
@@ -43,25 +30,14 @@ FIRST = Route(
     services=(Service(0), Service(1)),
     load=5,
     cost=120,
-    path=(
-        Step(0, False, True),
-        Step(1, False, True),
-        Step(3, False, False),
-        Step(4, False, False),
-    ),
+    path=steps("0! 1! 3 4"),
 )
 # Drives 0 and 2 (7) to 4, serves 3 in reverse (9), drives 3 and 4 (3) home.
 SECOND = Route(
     services=(Service(3, reverse=True),),
     load=4,
     cost=119,
-    path=(
-        Step(0, False, False),
-        Step(2, False, False),
-        Step(3, True, True),
-        Step(3, False, False),
-        Step(4, False, False),
-    ),
+    path=steps("0 2 -3! 3 4"),
 )
 GOOD = Solution(routes=(FIRST, SECOND), cost=239, deadhead=13, service_cost=26)
 
@@ -80,21 +56,13 @@ def expect(solution: Solution, *patterns: str, instance: Instance = INSTANCE) ->
     assert faults == []
 
 
-def without_path(route: Route) -> Route:
-    return replace(route, path=())
-
-
-def test_good_plan() -> None:
-    report = check(INSTANCE, GOOD)
-    assert report.ok
-    assert report.faults == ()
-    assert (report.cost, report.deadhead, report.service_cost) == (239, 13, 26)
-
-
-def test_good_plan_without_paths() -> None:
-    report = check(INSTANCE, replace(GOOD, routes=tuple(map(without_path, GOOD.routes))))
-    assert report.ok
-    assert (report.cost, report.deadhead, report.service_cost) == (239, 13, 26)
+def test_good_plan_with_and_without_paths() -> None:
+    bare = tuple(replace(route, path=()) for route in GOOD.routes)
+    for plan in (GOOD, replace(GOOD, routes=bare)):
+        report = check(INSTANCE, plan)
+        assert report.ok
+        assert report.faults == ()
+        assert (report.cost, report.deadhead, report.service_cost) == (239, 13, 26)
 
 
 def backwards_plan() -> Solution:
@@ -103,31 +71,19 @@ def backwards_plan() -> Solution:
         services=(Service(0, reverse=True),),
         load=3,
         cost=116,
-        path=(Step(0, False, False), Step(0, True, True)),
+        path=steps("0 -0!"),
     )
     second = Route(
         services=(Service(3), Service(1)),
         load=6,
         cost=131,
-        path=(
-            Step(0, False, False),
-            Step(2, False, False),
-            Step(3, True, False),
-            Step(3, False, True),
-            Step(2, True, False),
-            Step(1, False, True),
-            Step(3, False, False),
-            Step(4, False, False),
-        ),
+        path=steps("0 2 -3 3! -2 1! 3 4"),
     )
     return Solution(routes=(first, second), cost=247, deadhead=19, service_cost=28)
 
 
-def test_good_plan_that_serves_and_drives_in_reverse() -> None:
+def test_good_plan_in_reverse_whose_vehicle_is_full() -> None:
     expect(backwards_plan())
-
-
-def test_full_vehicle_is_allowed_and_one_more_is_not() -> None:
     expect(
         backwards_plan(),
         r"^route 2: expected a load of at most the capacity \(5\), got 6$",
@@ -136,9 +92,8 @@ def test_full_vehicle_is_allowed_and_one_more_is_not() -> None:
 
 
 def test_empty_plan_is_right_only_where_nothing_is_required() -> None:
-    nothing = Solution(routes=(), cost=0, deadhead=0, service_cost=0)
-    assert check(replace(INSTANCE, links=INSTANCE.links[4:]), nothing).ok
-    expect(nothing, "link 0 .* never", "link 1 .* never", "link 3 .* never")
+    assert check(replace(INSTANCE, links=INSTANCE.links[4:]), NO_ROUTES).ok
+    expect(NO_ROUTES, "link 0 .* never", "link 1 .* never", "link 3 .* never")
 
 
 def test_missing_link() -> None:
@@ -265,36 +220,42 @@ def test_empty_route() -> None:
     )
 
 
-def test_path_that_starts_elsewhere() -> None:
-    expect(
-        with_second(path=SECOND.path[1:]),
-        r"step 1 of the path takes link 2 .* from node 2, but .* at node 1 \(the depot",
-        "the path costs 115",
-    )
-
-
-def test_path_that_ends_elsewhere() -> None:
-    expect(
-        with_second(path=SECOND.path[:-1]),
-        "^route 2: the path ends at node 4, not at depot 1$",
-        "the path costs 118",
-    )
-
-
-def test_path_with_a_gap() -> None:
-    steps = SECOND.path
-    expect(
-        with_second(path=(steps[0], *steps[2:])),
-        "step 2 of the path takes link 3 .* from node 4, but the vehicle is at node 2$",
-        "the path costs 116",
-    )
-
-
-def test_path_against_a_one_way_street() -> None:
-    path = (Step(4, True, False), *SECOND.path[2:])
-    expect(
-        with_second(path=path), r"step 1 of the path drives one-way link 4 \(4>1\) in rev"
-    )
+@pytest.mark.parametrize(
+    ("path", "faults"),
+    [
+        (
+            "2 -3! 3 4",
+            [
+                r"1 of the path takes link 2 .* from node 2, but .* at node 1 \(the depot",
+                "the path costs 115",
+            ],
+        ),
+        (
+            "0 2 -3! 3",
+            ["^route 2: the path ends at node 4, not at depot 1$", "the path costs 118"],
+        ),
+        (
+            "0 -3! 3 4",
+            [
+                "step 2 of the path takes link 3 .* from node 4, but .* is at node 2$",
+                "the path costs 116",
+            ],
+        ),
+        ("-4 -3! 3 4", [r"step 1 of the path drives one-way link 4 \(4>1\) in rev"]),
+        # There and back along 2 before going home costs 6.
+        ("0 2 -3! 3 -2 2 4", ["the path costs 125, but the stated cost is 119"]),
+        (
+            "0 2 -3 3! 4",
+            ["does not serve .* is link 3 forward on the path, link 3 in reverse as"],
+        ),
+        (
+            "0 2 -3 3 4",
+            ["does not serve .* 0 services on the path, 1 stated", "the path costs 112"],
+        ),
+    ],
+)
+def test_paths_that_are_wrong(path: str, faults: list[str]) -> None:
+    expect(with_second(path=steps(path)), *faults)
 
 
 def test_path_along_a_link_that_does_not_exist() -> None:
@@ -304,35 +265,12 @@ def test_path_along_a_link_that_does_not_exist() -> None:
     )
 
 
-def test_path_with_a_detour() -> None:
-    # There and back along 2 before going home costs 6.
-    detour = (*SECOND.path[:4], Step(2, True, False), Step(2, False, False), SECOND.path[4])
-    expect(with_second(path=detour), "the path costs 125, but the stated cost is 119")
-
-
-def test_path_that_serves_in_the_other_direction() -> None:
-    path = tuple(replace(s, serves=s == Step(3, False, False)) for s in SECOND.path)
-    expect(
-        with_second(path=path),
-        "does not serve .* service 1 is link 3 forward on the path, link 3 in reverse as",
-    )
-
-
-def test_path_that_forgets_to_serve() -> None:
-    path = tuple(replace(step, serves=False) for step in SECOND.path)
-    expect(
-        with_second(path=path),
-        "does not serve .* 0 services on the path, 1 stated",
-        "the path costs 112",
-    )
-
-
 def test_every_fault_is_named() -> None:
     plan = Solution(
         routes=(
             Route(services=(Service(0), Service(0, reverse=True)), load=1, cost=2),
             Route(services=(Service(1, reverse=True), Service(99)), load=5, cost=5),
-            Route(services=(), load=3, cost=0, path=(Step(4, False, False),)),
+            Route(services=(), load=3, cost=0, path=steps("4")),
         ),
         cost=1,
         deadhead=2,
