@@ -42,8 +42,8 @@ def make_instance(*links: Link, **more: Any) -> Instance:
     """An instance of these links, with depot 1 and capacity 10 unless told otherwise."""
     depot = more.get("depot", 1)
     nodes = {depot}.union(*((link.tail, link.head) for link in links))
-    usual = {"name": "town", "nodes": tuple(sorted(nodes)), "depot": 1, "capacity": 10}
-    return Instance(links=links, **(usual | more))
+    usual: dict[str, Any] = {"name": "town", "depot": 1, "capacity": 10}
+    return Instance(links=links, **({"nodes": tuple(sorted(nodes))} | usual | more))
 
 
 def star(*demands: int, cost: Callable[[int], int] = int, **more: Any) -> Instance:

@@ -1,6 +1,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -332,8 +333,8 @@ def test_nothing_to_show(browser: Browser, tmp_path: Path) -> None:
 def test_free_streets_are_played_step_by_step(
     browser: Browser, tmp_path: Path, village: Instance
 ) -> None:
-    costs = ("reverse_cost", "service_cost", "reverse_service_cost")
-    links = (replace(link, cost=0, **dict.fromkeys(costs)) for link in village.links)
+    costs: Any = dict.fromkeys(("reverse_cost", "service_cost", "reverse_service_cost"))
+    links = (replace(link, cost=0, **costs) for link in village.links)
     free = replace(village, links=tuple(links))
     write_html(free, plan_of(free), tmp_path / "free.html")
     browser.open(tmp_path / "free.html")

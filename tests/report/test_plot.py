@@ -81,9 +81,7 @@ def test_the_attribution_is_on_the_picture_and_the_comment_is_not(tmp_path: Path
     text = path.read_text(encoding="utf-8")
     assert f"<!-- {attribution} -->" in text
     assert "widened" not in text
-
-
-def test_long_attribution_stays_under_the_picture(tmp_path: Path) -> None:
+    # A long one stays under the picture.
     short, long = tmp_path / "short.png", tmp_path / "long.png"
     plot(replace(INSTANCE, attribution="short"), PLAN, short)
     plot(replace(INSTANCE, attribution="a long story " * 500), PLAN, long)
@@ -105,12 +103,6 @@ def test_single_node(tmp_path: Path) -> None:
     assert len(colours_of(tmp_path / "dot.png")) > 1
 
 
-def test_unknown_suffix(tmp_path: Path) -> None:
-    with pytest.raises(OptionError, match=r"\.png, \.svg, \.pdf, got 'plan\.gif'"):
-        plot(INSTANCE, PLAN, tmp_path / "plan.gif")
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_matplotlib_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in [name for name in sys.modules if name.startswith("matplotlib")]:
         monkeypatch.delitem(sys.modules, module)
@@ -120,10 +112,17 @@ def test_matplotlib_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_places_where_no_picture_can_be(tmp_path: Path) -> None:
+    with pytest.raises(OptionError, match=r"\.png, \.svg, \.pdf, got 'plan\.gif'"):
+        plot(INSTANCE, PLAN, tmp_path / "plan.gif")
     path = tmp_path / "nowhere" / "plan.png"
     with pytest.raises(FileError, match="expected an existing directory") as caught:
         plot(INSTANCE, PLAN, path)
     assert caught.value.path == path
+    check_plottable(tmp_path / "plan.svg")
+    with pytest.raises(OptionError):
+        check_plottable(tmp_path / "plan")
+    with pytest.raises(FileError):
+        check_plottable(tmp_path / "nowhere" / "plan.svg")
     assert list(tmp_path.iterdir()) == []
     folder = tmp_path / "plan.png"
     folder.mkdir()
@@ -146,15 +145,6 @@ def test_old_picture_survives_a_failure(
         plot(INSTANCE, PLAN, path)
     assert path.read_bytes() == b"old"
     assert list(tmp_path.iterdir()) == [path]
-
-
-def test_check_plottable_leaves_nothing_behind(tmp_path: Path) -> None:
-    check_plottable(tmp_path / "plan.svg")
-    assert list(tmp_path.iterdir()) == []
-    with pytest.raises(OptionError):
-        check_plottable(tmp_path / "plan")
-    with pytest.raises(FileError):
-        check_plottable(tmp_path / "nowhere" / "plan.svg")
 
 
 def test_link_to_a_picture_stays_a_link(tmp_path: Path) -> None:

@@ -26,18 +26,10 @@ INSTANCE = make_instance(
     fleet_limit=2,
 )
 # Serves 0 forward (10) and 1 (7), drives 3 (2) and 4 (1) home: 20 and the fixed 100.
-FIRST = Route(
-    services=(Service(0), Service(1)),
-    load=5,
-    cost=120,
-    path=steps("0! 1! 3 4"),
-)
+FIRST = Route(services=(Service(0), Service(1)), load=5, cost=120, path=steps("0! 1! 3 4"))
 # Drives 0 and 2 (7) to 4, serves 3 in reverse (9), drives 3 and 4 (3) home.
 SECOND = Route(
-    services=(Service(3, reverse=True),),
-    load=4,
-    cost=119,
-    path=steps("0 2 -3! 3 4"),
+    services=(Service(3, reverse=True),), load=4, cost=119, path=steps("0 2 -3! 3 4")
 )
 GOOD = Solution(routes=(FIRST, SECOND), cost=239, deadhead=13, service_cost=26)
 
@@ -68,10 +60,7 @@ def test_good_plan_with_and_without_paths() -> None:
 def backwards_plan() -> Solution:
     """Drive 0 to serve it in reverse (12); reach 3 through 2 and 3, and 1 through 2."""
     first = Route(
-        services=(Service(0, reverse=True),),
-        load=3,
-        cost=116,
-        path=steps("0 -0!"),
+        services=(Service(0, reverse=True),), load=3, cost=116, path=steps("0 -0!")
     )
     second = Route(
         services=(Service(3), Service(1)),

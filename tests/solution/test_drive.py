@@ -62,10 +62,7 @@ def test_routes_are_driven_without_a_gap(drawn: tuple[Instance, Solution]) -> No
         ("0! 2", r"from node 2, got link 2 \(3-1\)"),
         ("0!", "ends at the depot 1, got one that ends at node 2"),
         ("0! 9", "links from 0 to 2, got link 9"),
-        (
-            "-2 -1 -0!",
-            r"got link 1 \(2>3\) in reverse on route 1",
-        ),
+        ("-2 -1 -0!", r"got link 1 \(2>3\) in reverse on route 1"),
     ],
 )
 def test_paths_that_nobody_can_drive(path: str, message: str) -> None:

@@ -10,11 +10,7 @@ from hypothesis import strategies as st
 
 from arcfleet.errors import OptionError
 from arcfleet.streets import StreetMap
-from arcfleet.streets.synthetic import (
-    SyntheticSettings,
-    random_settings,
-    synthetic_streets,
-)
+from arcfleet.streets.synthetic import SyntheticSettings, random_settings, synthetic_streets
 
 
 def reached(street_map: StreetMap) -> int:
