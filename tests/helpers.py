@@ -1,6 +1,6 @@
 """Small instances, checked plans and expected errors, for all tests."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import EllipsisType
@@ -10,6 +10,7 @@ import pytest
 
 from arcfleet import (
     ArcfleetError,
+    Failure,
     FileError,
     Instance,
     Link,
@@ -71,6 +72,16 @@ def solved(instance: Instance | Path | str, *arguments: Any, **options: Any) -> 
     result = solve(instance, *arguments, **options)
     assert check(result.instance, result.solution).faults == ()
     return result
+
+
+def verified(outcomes: Iterable[Result | Failure]) -> list[Result]:
+    """The outcomes, none of which failed, with their plans verified by the checker."""
+    found = []
+    for outcome in outcomes:
+        assert isinstance(outcome, Result), outcome
+        assert check(outcome.instance, outcome.solution).faults == ()
+        found.append(outcome)
+    return found
 
 
 @contextmanager

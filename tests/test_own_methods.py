@@ -21,7 +21,6 @@ from arcfleet import (
     RunContext,
     Stop,
     UnsolvableError,
-    check,
     register_method,
     solve,
     solve_many,
@@ -34,16 +33,8 @@ from arcfleet.network import Network
 from arcfleet.search.maens import MaensSettings
 from arcfleet.search.ruin_recreate import RuinRecreateSettings
 from arcfleet.search.stop import ANY_NUMBER, iterations_left, stopped_by, time_limit
-from tests.helpers import VILLAGE, solved
+from tests.helpers import VILLAGE, solved, verified
 from tests.own_methods import OrderSettings, after_five, random_orders
-
-
-def results(outcomes: list[Result | Failure]) -> list[Result]:
-    """The outcomes, none of which failed, with their plans verified."""
-    found = [outcome for outcome in outcomes if isinstance(outcome, Result)]
-    assert len(found) == len(outcomes)
-    assert all(check(x.instance, x.solution).ok for x in found)
-    return found
 
 
 @pytest.fixture
@@ -64,12 +55,12 @@ def test_a_registered_method_is_a_method(own: str, village: Instance) -> None:
     assert result.stopped_by == "iterations"
     assert result.history[-1].cost == result.cost
     assert METHODS[own].summary == "Random orders of the services, cut by Split."
-    assert solve(village, METHODS[own], seed=3).solution == result.solution
+    assert solved(village, METHODS[own], seed=3).solution == result.solution
 
 
 def test_workers_are_sent_the_method(own: str, village: Instance) -> None:
     alone, beside = (
-        results(
+        verified(
             solve_many(
                 [village] * 3, own, stop=after_five, params={"turn": False}, workers=workers
             )
@@ -89,7 +80,7 @@ def test_what_cannot_be_sent_to_workers_is_refused_in_one_sentence(
     method = Method(name="x", summary="", run=lambda n, c: random_orders(n, c))
     with pytest.raises(OptionError, match="expected the function of the method"):
         solve_many([village] * 2, method, workers=2)
-    assert results(solve_many([village], stop=lambda p: p.iterations > 3))
+    assert verified(solve_many([village], stop=lambda p: p.iterations > 3))
 
 
 def test_names_are_taken_once(own: str) -> None:
@@ -223,8 +214,9 @@ def test_settings_change_the_search(
     changed = solved(village, method, stop=stop, params=params)
     assert changed.history[1:] != plain.history[1:] or changed.cost != plain.cost
     as_value = chosen_settings(find_method(method), params)
-    assert solve(village, method, stop=stop, params=as_value).solution == changed.solution
-    assert results(solve_many([village], method, stop=stop, params=params, seed=0))
+    again = solved(village, method, stop=stop, params=as_value)
+    assert again.solution == changed.solution
+    assert verified(solve_many([village], method, stop=stop, params=params, seed=0))
 
 
 @pytest.mark.parametrize(
