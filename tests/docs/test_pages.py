@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import arcfleet
+from tools.docs import results_pages
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted((ROOT / "docs").rglob("*.md"))
@@ -80,3 +81,21 @@ def fields(what: str) -> set[str]:
     block = FORMATS.split(f"<!-- fields of {what} -->\n")[1].split("\n\n")[0]
     rows = block.splitlines()[2:]
     return {name for row in rows for name in re.findall(r"`(\w+)`", row.split("|")[1])}
+
+
+def test_every_page_is_in_the_navigation_once() -> None:
+    listed = re.findall(
+        r"(\S+\.md)$", (ROOT / "mkdocs.yml").read_text("utf-8"), re.MULTILINE
+    )
+    docs = ROOT / "docs"
+    written = {path.relative_to(docs).as_posix() for path in PAGES}
+    notebooks = {
+        path.relative_to(docs).with_suffix(".md").as_posix()
+        for path in docs.rglob("*.ipynb")
+    }
+    generated = {
+        *("reference/api.md", "reference/cli.md", "reference/settings.md"),
+        *("explanation/file-to-map.md", "explanation/data-set-to-plan.md"),
+        *results_pages.SOURCES,
+    }
+    assert sorted(listed) == sorted(written | notebooks | generated)

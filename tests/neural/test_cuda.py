@@ -11,8 +11,7 @@ from torch.nn.functional import scaled_dot_product_attention
 
 from arcfleet import Instance, Result, Stop, check, read, solve, solve_many
 from arcfleet.methods import DAAM_METHODS
-from arcfleet.neural import decoding as narrow
-from arcfleet.neural import strategies as proposals
+from arcfleet.neural import decoding, windows
 from arcfleet.neural.checkpoint import find_model_type
 from arcfleet.neural.decoding import beam, decoding_model, greedy, sample
 from arcfleet.neural.device import has_bfloat16
@@ -113,7 +112,7 @@ def test_recorded_steps_equal_eager_ones(kind: str, capacity_mask: bool) -> None
 @pytest.mark.parametrize("kind", DECODINGS)
 def test_ever_fewer_arcs_change_nothing(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each narrower view is recorded anew."""
-    monkeypatch.setattr(narrow, "_LEAST_ON_GPU", 0)
+    monkeypatch.setattr(decoding, "_LEAST_ON_GPU", 0)
     model = make_model("cpu").double().to("cuda")
     batch = random_batch([60, 45], mixed=True, seed=8).to("cuda")
     narrowed = decoded(model, "cuda", kind, True, graphed, batch)
@@ -151,8 +150,11 @@ def test_baselines_learn_and_solve(
 
 @pytest.mark.parametrize("kind", DECODINGS)
 def test_the_gpu_decodes_as_the_cpu(kind: str) -> None:
-    on_cpu = decoded(make_model("cpu"), "cpu", kind, True, None)
-    on_gpu = decoded(make_model("cpu").to("cuda"), "cuda", kind, True, graphed)
+    model = make_model("cpu")
+    if kind == "beam":
+        model = model.double()  # in float32 near-equal plans change places
+    on_cpu = decoded(model, "cpu", kind, True, None)
+    on_gpu = decoded(model.to("cuda"), "cuda", kind, True, graphed)
     assert torch.equal(on_gpu.arcs.cpu(), on_cpu.arcs)
     torch.testing.assert_close(
         on_gpu.log_probability.cpu(), on_cpu.log_probability, rtol=0, atol=1e-3
@@ -337,7 +339,7 @@ def test_learned_methods_make_sound_plans(
 def test_windows_make_sound_plans(
     method: str, village: Instance, model_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(proposals, "MOST_TASKS_AT_ONCE", 10)
+    monkeypatch.setattr(windows, "MOST_TASKS_AT_ONCE", 10)
     stop = Stop(iterations=3)
     result = solve(village, method, stop=stop, model=model_file, device="cuda")
     require_sound(village, result)

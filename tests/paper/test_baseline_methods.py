@@ -25,7 +25,9 @@ from arcfleet.neural import decoding_run, windows
 from arcfleet.neural.checkpoint import MODEL_TYPES
 from arcfleet.neural.evaluation import decode_dataset
 from arcfleet.neural.solver import load_for_solving
+from arcfleet.neural.train.run import resolve_config
 from arcfleet.neural.windows import windowed_rollout
+from arcfleet.paper.baselines.train import ON_CPU, TRAININGS, train_baseline
 from arcfleet.paper.strategies import BEAMS
 from arcfleet.search.result import Result
 from arcfleet.solution.plan import from_plan
@@ -242,31 +244,20 @@ def test_bench_and_info(models: dict[str, Path], tmp_path: Path, capsys: Capture
 
 
 @pytest.mark.parametrize("kind", BASELINES)
-def test_train_then_solve(
-    kind: str, tmp_path: Path, capsys: Capture, dataset: Dataset
-) -> None:
+def test_train_then_solve(kind: str, tmp_path: Path, dataset: Dataset) -> None:
     out, data = tmp_path / "run", dataset.path
     alone = tmp_path / "unlabelled.npz"
     alone.write_bytes(Path(data).read_bytes())
-    command = ("train", kind, "--data", alone, "--out", out, "--device", "cpu")
-    small = ("--width", 8, "--tokens", 400, "--moments", 2, "--steps", 2, "--quiet")
-    pictures = ("--pictures", 1, "--validations", 1)
-    assert arcfleet(*command, *small, *pictures, "--validation", data) == 0
-    assert [path.name for path in (out / "plans").iterdir()] == ["step-2.png"]
-    gap, done = capsys.readouterr().out.splitlines()
-    assert gap.startswith("test: greedy ")
-    assert done.startswith(f"{out / 'model.safetensors'}: 2 steps in ")
-    assert arcfleet(*command, "--validation", data, "--resume", "--quiet") == 0
+    small = {"model": {"width": 8}, "tokens": 400, "decision_steps": 2, "steps": 2}
+    config = resolve_config(TRAININGS[kind], small, device="cpu", on_cpu=ON_CPU[kind])
+    files: dict[str, Any] = {"data": [alone], "validation": [data], "device": "cpu"}
+    trained = train_baseline(out, config, **files)
+    assert trained.text().startswith("test: greedy ")
+    assert f"{out / 'model.safetensors'}: 2 steps in " in trained.text()
+    assert train_baseline(out, config, resume=True, **files).steps == 2
     solved = ("solve", SMALL, "--method", kind, "--model", out / "model.safetensors")
     assert arcfleet(*solved, "--device", "cpu", "--quiet") == 0
-    file = tmp_path / "x.toml"
-    file.write_text('steps = 1\nroute_order = "random"\n')
-    again = ("train", kind, "--data", alone, "--out", tmp_path / "b", "--config", file)
-    line = one_sentence(capsys, *again, "--device", "cpu")
-    assert "expected no setting route_order in the training of a baseline" in line
-    file.write_text("steps = 1\n[model]\nfeed_forward = 3\n")
-    line = one_sentence(capsys, *again, "--device", "cpu")
-    assert "expected a known setting, got model.feed_forward" in line
-    other = tiny_model_file(tmp_path)
-    line = one_sentence(capsys, *command[:-3], tmp_path / "c", "--init", other)
-    assert f"expected a model of type {kind!r}, found type 'daam'" in line
+    with pytest.raises(OptionError, match=r"got model\.feed_forward: see the docum"):
+        resolve_config(TRAININGS[kind], {"model": {"feed_forward": 3}}, device="cpu")
+    with pytest.raises(OptionError, match="expected the model to start from to have"):
+        train_baseline(tmp_path / "c", config, init=tiny_model_file(tmp_path), **files)

@@ -2,83 +2,75 @@
 
 from __future__ import annotations
 
-import json
-import os
-import signal
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
-from safetensors.torch import load_file
 
-from arcfleet.errors import FileError, OptionError
+from arcfleet.errors import OptionError
 from arcfleet.neural import env as process
-from arcfleet.neural.checkpoint import KINDS, load_model_of
+from arcfleet.neural.checkpoint import find_model_type, load_model
 from arcfleet.neural.decoding import greedy
+from arcfleet.neural.train.config import changed, config_from
 from arcfleet.neural.train.data import open_instances
-from arcfleet.paper.baselines.config import S2vDqnTraining, VrpDlTraining
-from arcfleet.paper.baselines.critic import Critic
-from arcfleet.paper.baselines.q_learning import EpsilonGreedy
-from arcfleet.paper.baselines.replay import Replay
 from arcfleet.paper.baselines.s2v_dqn import S2vDqn, S2vDqnConfig
-from arcfleet.paper.baselines.targets import n_step_gains
-from arcfleet.paper.baselines.train import train_baseline
-from arcfleet.paper.baselines.vrp_dl import VrpDlConfig
+from arcfleet.paper.baselines.train import (
+    TRAININGS,
+    EpsilonGreedy,
+    Replay,
+    n_step_returns,
+    train_baseline,
+)
+from arcfleet.paper.baselines.vrp_dl import Critic, VrpDlConfig
 from tests.neural.batches import MDS, random_batch, random_rollout
 from tests.neural.labelled_towns import labelled_file
 from tests.neural.nearest_policy import Nearest
+from tests.neural.train.quick import assert_same, metrics, stop_at
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from arcfleet.neural.decoding import Policy
-    from arcfleet.neural.train.loop import Trained, TrainingProgress
+    from arcfleet.neural.train.loop import Trained
+    from arcfleet.paper.baselines.train import S2vDqnTraining, VrpDlTraining
 
     Training = S2vDqnTraining | VrpDlTraining
 
 ARCS = 41  # of a Task20 instance of two-way streets
-# Any: what may be replaced depends on the kind.
+_ONCE = {"steps": 4, "validations": 2, "log_steps": 1}
 QUICK: dict[str, Any] = {
-    "s2v-dqn": S2vDqnTraining(
-        model=S2vDqnConfig(width=8, layers=1, mds_dimensions=4),
-        steps=4,
-        rollout_tokens=ARCS * 4,
-        tokens=ARCS * 8,
-        moments=2,
-        updates=2,
-        n_steps=3,
-        replay_plans=6,
-        target_updates=3,
-        validations=2,
-        pictures=0,
-        log_steps=1,
+    "s2v-dqn": config_from(
+        TRAININGS["s2v-dqn"],
+        {
+            **{**_ONCE, "model": {"width": 8, "layers": 1, "mds_dimensions": 4}},
+            **{"rollout_tokens": ARCS * 4, "tokens": ARCS * 8, "decision_steps": 2},
+            **{"updates": 2, "n_steps": 3, "replay_plans": 6, "target_updates": 3},
+        },
     ),
-    "vrp-dl": VrpDlTraining(
-        model=VrpDlConfig(width=8, mds_dimensions=4),
-        steps=4,
-        tokens=ARCS * 4 * 4,
-        moments=4,
-        validations=2,
-        pictures=0,
-        log_steps=1,
+    "vrp-dl": config_from(
+        TRAININGS["vrp-dl"],
+        {
+            **{**_ONCE, "model": {"width": 8, "mds_dimensions": 4}},
+            **{"tokens": ARCS * 4 * 4, "decision_steps": 4},
+        },
     ),
 }
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("data")
-    labelled_file(folder, "few", "task20", count=24, iterations=100)
-    labelled_file(folder, "mixed", "task30", count=6, one_way=0.3, iterations=1)
-    (folder / "mixed.labels.npz").unlink()  # they are not needed
-    return folder
+def towns(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    towns = tmp_path_factory.mktemp("data")
+    labelled_file(towns, "few", "task20", count=24, iterations=100)
+    labelled_file(towns, "mixed", "task30", count=6, one_way=0.3, iterations=1)
+    (towns / "mixed.labels.npz").unlink()  # they are not needed
+    return towns
 
 
-def run(folder: Path, out: Path, config: Training, **options: Any) -> Trained:
+def run(towns: Path, out: Path, config: Training, **options: Any) -> Trained:
     options = {
-        "data": [folder / "few.npz", folder / "mixed.npz"],
-        "validation": [folder / "few.npz"],
+        "data": [towns / "few.npz", towns / "mixed.npz"],
+        "validation": [towns / "few.npz"],
         "device": "cpu",
         **options,
     }
@@ -87,40 +79,29 @@ def run(folder: Path, out: Path, config: Training, **options: Any) -> Trained:
 
 @pytest.mark.parametrize("kind", QUICK)
 def test_a_resumed_run_comes_to_the_same_weights(
-    folder: Path, tmp_path: Path, kind: str
+    towns: Path, tmp_path: Path, kind: str
 ) -> None:
-    def stop(told: TrainingProgress) -> None:
-        if told.doing == "training" and told.step == 3:
-            os.kill(os.getpid(), signal.SIGTERM)
-
     config = QUICK[kind]
-    whole = run(folder, tmp_path / "whole", config)
-    part = run(folder, tmp_path / "part", config, progress=stop)
+    whole = run(towns, tmp_path / "whole", config)
+    part = run(towns, tmp_path / "part", config, progress=stop_at(3))
     assert (part.finished, part.steps) == (False, 3)
-    rest = run(folder, tmp_path / "part", config, resume=True)
+    rest = run(towns, tmp_path / "part", config, resume=True)
     assert (rest.finished, rest.steps) == (True, 4)
-    one, other = (
-        load_file(tmp_path / name / "checkpoint.safetensors") for name in ("whole", "part")
-    )
-    assert one.keys() == other.keys()
-    for name in one:
-        assert torch.equal(one[name], other[name]), name
-    lines = [
-        json.loads(x)
-        for x in (tmp_path / "whole" / "metrics.jsonl").read_text().split("\n")[:-1]
-    ]
+    name = "checkpoint.safetensors"
+    assert_same(tmp_path / "whole" / name, tmp_path / "part" / name)
+    lines = metrics(tmp_path / "whole")
     assert [line["step"] for line in lines if "loss" in line] == [1, 2, 3, 4]
     assert [line["step"] for line in lines if "gaps" in line] == [2, 4]
     assert all(line["sampled"] > 0 for line in lines if "loss" in line)
-    model, facts = load_model_of(KINDS[kind].model, whole.model_file)
+    model, facts = load_model(whole.model_file)
     assert model.config == config.model
-    assert facts["kind"] == kind
+    assert facts["phase"] == kind
     assert set(whole.gaps) == {"few"}
 
 
-def cost(model: Policy | None, folder: Path) -> float:
+def cost(model: Policy | None, towns: Path) -> float:
     """Mean deadhead of greedy plans, of random ones without a model."""
-    batch = open_instances(folder / "few.npz", "cpu", mds_dimensions=4).batch
+    batch = open_instances(towns / "few.npz", "cpu", mds_dimensions=4).batch
     if model is None:
         generator = torch.Generator().manual_seed(0)
         _, arcs = random_rollout(batch, capacity_mask=True, generator=generator)
@@ -134,32 +115,35 @@ LONGER: dict[str, dict[str, Any]] = {
         "steps": 100,
         "rollout_tokens": ARCS * 16,
         "tokens": ARCS * 64,
-        "moments": 4,
+        "decision_steps": 4,
         "updates": 4,
         "target_updates": 20,
         "replay_plans": 200,
         "epsilon_share": 0.3,
         "learning_rate": 3e-3,
     },
-    "vrp-dl": {"steps": 60, "tokens": ARCS * 24 * 8, "moments": 8, "learning_rate": 3e-3},
+    "vrp-dl": {
+        **{"steps": 60, "tokens": ARCS * 24 * 8, "decision_steps": 8},
+        "learning_rate": 3e-3,
+    },
 }
 
 
 @pytest.mark.parametrize("kind", LONGER)
 def test_it_learns_to_beat_random_plans_and_the_nearest_arc(
-    folder: Path, tmp_path: Path, kind: str
+    towns: Path, tmp_path: Path, kind: str
 ) -> None:
-    of_model: Any = KINDS[kind].config
+    of_model = find_model_type(kind).config_class
     settings = {"model": of_model(width=32, mds_dimensions=4), **LONGER[kind]}
-    config = replace(QUICK[kind], validations=0, **settings)
-    trained = run(folder, tmp_path / "run", config, data=[folder / "few.npz"])
-    model, _ = load_model_of(KINDS[kind].model, trained.model_file)
-    found = cost(model, folder)
-    assert found < 0.4 * cost(None, folder)
-    assert found < cost(Nearest(), folder)
+    config = changed(QUICK[kind], validations=0, **settings)
+    trained = run(towns, tmp_path / "run", config, data=[towns / "few.npz"])
+    model, _ = load_model(trained.model_file)
+    found = cost(model, towns)
+    assert found < 0.4 * cost(None, towns)
+    assert found < cost(Nearest(), towns)
 
 
-def test_gains_are_the_driving_of_the_next_choices() -> None:
+def test_returns_are_the_driving_of_the_next_choices() -> None:
     batch = random_batch([5, 3], mixed=True)
     generator = torch.Generator().manual_seed(4)
     states, arcs = random_rollout(batch, capacity_mask=True, generator=generator, samples=2)
@@ -169,11 +153,11 @@ def test_gains_are_the_driving_of_the_next_choices() -> None:
                 plan = arcs[row, copy].tolist()
                 choices = max(i for i, arc in enumerate(plan) if arc) + 1
                 for moment in range(choices):
-                    moments = torch.zeros(2, 2, 1, dtype=torch.int64)
-                    moments[row, copy] = moment
-                    gains = n_step_gains(batch, arcs, moments, n_steps)
+                    decision_steps = torch.zeros(2, 2, 1, dtype=torch.int64)
+                    decision_steps[row, copy] = moment
+                    returns = n_step_returns(batch, arcs, decision_steps, n_steps)
                     over = moment + n_steps >= choices
-                    assert bool(gains.over[row, copy]) == over
+                    assert bool(returns.over[row, copy]) == over
                     end = len(plan) if over else moment + n_steps
                     along = [0, *plan]
                     driven = sum(
@@ -183,11 +167,11 @@ def test_gains_are_the_driving_of_the_next_choices() -> None:
                         )
                     )
                     expected = -driven / float(batch.scale[row])
-                    assert float(gains.gained[row, copy]) == pytest.approx(
+                    assert float(returns.reward[row, copy]) == pytest.approx(
                         expected, rel=1e-5
                     )
                     if not over:
-                        assert int(gains.later[row, copy, 0]) == moment + n_steps
+                        assert int(returns.later[row, copy, 0]) == moment + n_steps
     assert len(states) > 1
 
 
@@ -247,17 +231,18 @@ def test_chances_of_any_arc_and_of_the_best() -> None:
     assert shares == pytest.approx([1.0, 0.6, 0.2, 0.2])
 
 
-def test_wrong_use(folder: Path, tmp_path: Path) -> None:
-    for name, value in (("directions", "keep"), ("precision", "bfloat16")):
-        with pytest.raises(OptionError, match=f"expected (no setting {name}|{name} to be)"):
-            replace(QUICK["vrp-dl"], **{name: value})
+def test_wrong_use(towns: Path, tmp_path: Path) -> None:
+    with pytest.raises(OptionError, match="got label_order: see the documentation"):
+        changed(QUICK["vrp-dl"], label_order="farthest")
+    with pytest.raises(OptionError, match="precision float32 for a baseline, got bfloat16"):
+        changed(QUICK["vrp-dl"], precision="bfloat16")
     with pytest.raises(OptionError, match="expected epsilon_end to be a number from 0"):
         replace(QUICK["s2v-dqn"], epsilon_end=2)
-    trained = run(folder, tmp_path / "one", QUICK["vrp-dl"], validation=[])
-    with pytest.raises(FileError, match="a model of kind 's2v-dqn', found kind 'vrp-dl'"):
-        run(folder, tmp_path / "two", QUICK["s2v-dqn"], init=trained.model_file)
-    more = run(folder, tmp_path / "two", QUICK["vrp-dl"], init=trained.model_file)
+    trained = run(towns, tmp_path / "one", QUICK["vrp-dl"], validation=[])
+    with pytest.raises(OptionError, match=r"the sizes S2vDqnConfig.*found VrpDlConfig"):
+        run(towns, tmp_path / "two", QUICK["s2v-dqn"], init=trained.model_file)
+    more = run(towns, tmp_path / "two", QUICK["vrp-dl"], init=trained.model_file)
     assert more.finished
     wider = replace(QUICK["vrp-dl"], model=VrpDlConfig(width=16, mds_dimensions=4))
     with pytest.raises(OptionError, match="expected the model to start from"):
-        run(folder, tmp_path / "three", wider, init=trained.model_file)
+        run(towns, tmp_path / "three", wider, init=trained.model_file)

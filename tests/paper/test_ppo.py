@@ -14,7 +14,7 @@ from arcfleet.errors import OptionError
 from arcfleet.network import Network
 from arcfleet.neural.decoding import greedy, sample
 from arcfleet.neural.env import State, step
-from arcfleet.neural.train.config import config_from
+from arcfleet.neural.train.config import changed, config_from
 from arcfleet.neural.train.data import InstanceSet
 from arcfleet.neural.train.run import RunFolder
 from arcfleet.neural.train.steps import states_at
@@ -28,7 +28,14 @@ from arcfleet.paper.ppo import (
     t_quantile,
 )
 from tests.neural.batches import network_batch, ring, toy_model
-from tests.neural.train.quick import TUNING, assert_same, metrics, stop_at, tune
+from tests.neural.train.quick import (
+    TUNING,
+    assert_same,
+    expected_cost,
+    metrics,
+    stop_at,
+    tune,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -129,6 +136,8 @@ def test_a_weak_model_gets_better(folder: Path, tmp_path: Path) -> None:
     lines = metrics(out)
     before = next(line["gaps"]["small"]["greedy"] for line in lines if "gaps" in line)
     assert result.gaps["small"].greedy < 0.9 * before
+    first = expected_cost(folder, folder / "weak.safetensors")
+    assert expected_cost(folder, result.model_file) < 0.92 * first
     tests = [line["baseline"] for line in lines if "baseline" in line]
     assert any(test["replaced"] for test in tests)
     assert all(test["gain"] > 0 for test in tests if test["replaced"])
@@ -173,7 +182,7 @@ def test_wrong_use(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     with pytest.raises(OptionError, match=r"at least 4 instances to validate on.*got 0"):
         tune(folder, tmp_path / "a", QUICK, ppo, validation=[])
     with pytest.raises(OptionError, match="normalise_advantages to be true or false"):
-        replace(QUICK, normalise_advantages=1)
+        changed(QUICK, normalise_advantages=1)
     with pytest.raises(OptionError, match="the setting normalise_advantages, got standard"):
         config_from(PpoConfig, {"steps": 1, "standardise": True})
     monkeypatch.setenv("RANK", "0")

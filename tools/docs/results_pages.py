@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import json
-import re
-import shutil
-import tempfile
 from collections import defaultdict
-from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
-from arcfleet.cli.main import main
+from arcfleet.paper.reports import report_of
+from arcfleet.paper.series import read_series
+from arcfleet.report.tables import markdown_table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
+    from pathlib import Path
 
-#: The command that makes a report of the lines in some folders.
-REPORT = ("paper", "report")
+    from arcfleet.paper.report import Report, Section
+
 _TABLE = ("table-cpu", "table-maens", "table-gpu")
 #: Folders of JSON lines that each page is made from.
 SOURCES = {
@@ -54,58 +51,32 @@ def pages(results: Path, figures: Path) -> dict[str, str]:
     }
 
 
-def report(
-    name: str, folders: Sequence[Path], *options: str, figures: Path | None = None
-) -> dict[str, str]:
-    """Make a report by the command line; return its tables by title, its caption as "".
+def report(name: str, folders: Iterable[Path], figures: Path | None = None) -> Report:
+    """Return the report of an experiment; draw its figures into a folder if one is given.
 
     Parameters
     ----------
     name
-        Name of the report.
+        Name of the experiment.
     folders
-        Folders of JSON lines.
-    options
-        Further options of the command.
+        Folders of its JSON lines.
     figures
-        Folder for the figure of the report; without it none is drawn.
+        Folder of the figures.
     """
-    with tempfile.TemporaryDirectory() as folder:
-        arguments = [*REPORT, name, *map(str, folders), *options]
-        arguments += [] if figures else ["--no-figures"]
-        output = io.TextIOWrapper(io.BytesIO(), "utf-8")
-        with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
-            code = main([*arguments, "--out", folder])
-        if code != 0:
-            output.seek(0)
-            raise RuntimeError(f"arcfleet {' '.join(arguments)}: {output.read()}")
-        if figures:
-            figures.mkdir(parents=True, exist_ok=True)
-            shutil.copy(Path(folder) / f"{name}.svg", figures)
-        text = (Path(folder) / f"{name}.md").read_text("utf-8")
-    return sections(text)
-
-
-def sections(text: str) -> dict[str, str]:
-    """Split a report into its tables by title, and its caption as ""."""
-    found: dict[str, str] = {}
-    for block in re.split(r"^## ", text, flags=re.MULTILINE)[1:]:
-        title, _, rest = block.partition("\n")
-        lines = rest.strip().splitlines()
-        rows = [line for line in lines if line.startswith("|")]
-        found[title] = "\n".join(rows)
-        prose = [line for line in lines if line and not line.startswith(("|", "- "))]
-        if prose:
-            found[""] = " ".join(prose)
-    return found
+    store = name if name in ("ablation", "generalise") else "runs"
+    scale = "task100" if name == "pareto" else None
+    made = report_of(name, read_series(list(folders), store), scale=scale)
+    if figures:
+        figures.mkdir(parents=True, exist_ok=True)
+        for figure, draw in made.figures.items():
+            draw(figures / f"{figure}.svg", "")
+    return made
 
 
 def _table(results: Path, figures: Path) -> str:
     folders = [results / name for name in _TABLE]
-    made = report("table", folders, figures=figures)
-    which = report("pareto", folders, "--scale", "task100", figures=figures)
-    best_known = [title for title in made if title.startswith(_BEST_KNOWN)]
-    others = [title for title in made if title not in best_known and "label" not in title]
+    made = report("table", folders, figures)
+    which = report("pareto", folders, figures)
     lines = _head(
         "Test sets of Beijing",
         "Instances of 20 to 100 tasks cut from streets that no training has seen; the rows "
@@ -114,19 +85,22 @@ def _table(results: Path, figures: Path) -> str:
         _TABLE,
     )
     lines += ["", "![Gap to the best known cost over the scales](table.svg)"]
-    lines += _tables({title: made[title] for title in [*best_known, *others]})
+    # The gap to the best known first; that to the labels says nearly the same.
+    shown = [x for x in made.sections if "labels" not in x.title]
+    shown.sort(key=lambda section: not section.title.startswith(_BEST_KNOWN))
+    lines += [*_tables(shown), "", made.caption]
     lines += ["", "## Gap against time at Task100", "", "![Gap against time](pareto.svg)"]
-    lines += _tables(which, level=3)
-    return _joined(lines)
+    return _joined([*lines, *_tables(which.sections, level=3), "", which.caption])
 
 
 def _runtime(results: Path, figures: Path) -> str:
-    made = report("runtime", [results / "runtime"], figures=figures)
+    made = report("runtime", [results / "runtime"], figures)
     lead = (
         "Time per instance, one at a time and in batches, without reading files or models."
     )
     lines = _head("Run times", lead, "runtime", ["runtime"])
-    return _joined([*lines, "", "![Time per instance](runtime.svg)", *_tables(made)])
+    lines += ["", "![Time per instance](runtime.svg)"]
+    return _joined([*lines, *_tables(made.sections), "", made.caption])
 
 
 def _cities(results: Path) -> str:
@@ -137,21 +111,18 @@ def _cities(results: Path) -> str:
         "table",
         [f"cities/{name}" for name in folders[:1]],
     )
-    caption = ""
     for name in folders:
         made = report("table", [results / "cities" / name])
-        caption = made.get("", caption)
         lines += ["", f"## {name.replace('_', ' ').title()}", ""]
-        lines += [rows for title, rows in made.items() if title.startswith(_BEST_KNOWN)]
-    return _joined([*lines, "", caption])
+        lines += [_rows(x) for x in made.sections if x.title.startswith(_BEST_KNOWN)]
+    return _joined([*lines, "", made.caption])
 
 
 def _ablation(results: Path) -> str:
     made = report("ablation", [results / "ablation"])
     lead = "The paper's ablation of the model's inputs, after a short training."
-    return _joined(
-        _head("Ablation of the inputs", lead, "ablation", ["ablation"]) + _tables(made)
-    )
+    lines = _head("Ablation of the inputs", lead, "ablation", ["ablation"])
+    return _joined([*lines, *_tables(made.sections), "", made.caption])
 
 
 def carplib(results: Path) -> str:
@@ -224,18 +195,19 @@ def beside_pyvrp(results: Path) -> str:
 
 def _head(title: str, lead: str, name: str, folders: Iterable[str]) -> list[str]:
     places = [f"benchmarks/results/{folder}" for folder in folders]
-    command = " \\\n    ".join(
-        [f"arcfleet {' '.join(REPORT)} {name} --out report", *places]
-    )
+    command = " \\\n    ".join([f"arcfleet paper report {name} --out report", *places])
     return [f"# {title}", "", lead, "", "```text", command, "```"]
 
 
-def _tables(made: dict[str, str], level: int = 2) -> list[str]:
+def _tables(sections: Iterable[Section], level: int = 2) -> list[str]:
     lines: list[str] = []
-    for title, rows in made.items():
-        if title:
-            lines += ["", f"{'#' * level} {title}", "", rows]
-    return [*lines, "", made.get("", "")]
+    for section in sections:
+        lines += ["", f"{'#' * level} {section.title}", "", _rows(section)]
+    return lines
+
+
+def _rows(section: Section) -> str:
+    return markdown_table(section.rows, section.header)
 
 
 def _runs(path: Path) -> list[dict[str, Any]]:

@@ -1,8 +1,8 @@
 // MAENS, the memetic algorithm with extended neighbourhood search of Tang, Mei and Yao
 // 2009 ("Memetic algorithm with extended neighborhood search for capacitated arc
 // routing problems"): a population of plans, crossover, local search with large steps,
-// and stochastic ranking. docs/maens.md says where it departs from the published
-// program.
+// and stochastic ranking. docs/explanation/maens.md says where it departs from the
+// published program.
 //
 // MAENS is here to be compared with, and frozen: the folder is kept working and its
 // seeds keep their plans, but new constraints and ideas go into ruin-recreate.

@@ -28,75 +28,45 @@ if TYPE_CHECKING:
 
 
 class RunKey(NamedTuple):
-    """Identity of a run.
+    """Identity of a run."""
 
-    Parameters
-    ----------
-    set_name, instance
-        Names of the set and of the instance in the suite.
-    method
-        Name of the method.
-    seed
-        Seed of the random number generator.
-    time_limit
-        Time limit in seconds.
-    stop_at_reference
-        Whether a reference cost that is proven optimal ends the run.
-    """
-
+    # Names of the set and of the instance in the suite.
     set_name: str
     instance: str
     method: str
     seed: int
-    time_limit: float
-    stop_at_reference: bool
+    time_limit: float  # seconds
+    stop_at_reference: bool  # whether a reference cost that is proven optimal ends the run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """One finished run: a line of the store.
+    """One finished run: a line of the store."""
 
-    Parameters
-    ----------
-    set_name, instance, method, seed, time_limit, stop_at_reference
-        Identity of the run, as in `RunKey`.
-    machine, commit
-        Machine and version of the run.
-    reference
-        Best known cost; None where none is known.
-    error
-        Reason why there is no valid plan; None where there is one.
-    cost, routes
-        Cost and number of routes of the plan, as the checker confirmed them; None after an
-        error, as all below.
-    gap_percent
-        Gap of the cost to the reference.
-    seconds, seconds_to_best
-        Time of the whole run, and until its best plan was found.
-    iterations, stopped_by
-        Statistics of the search, as in Result.
-    history
-        Seconds and cost of each better plan.
-    """
-
+    # Identity of the run, as in `RunKey`.
     set_name: str
     instance: str
     method: str
     seed: int
     time_limit: float
     stop_at_reference: bool
+    # Machine and version of the run.
     machine: str
     commit: str
-    reference: int | None
-    error: str | None = None
+    reference: int | None  # best known cost; None where none is known
+    error: str | None = None  # reason why there is no valid plan; None where there is one
+    # Cost and number of routes of the plan, as the checker confirmed them; None after an
+    # error, as all below.
     cost: int | None = None
-    gap_percent: float | None = None
+    gap_percent: float | None = None  # gap of the cost to the reference
+    # Time of the whole run, and until its best plan was found.
     seconds: float | None = None
     seconds_to_best: float | None = None
+    # Statistics of the search, as in Result.
     iterations: int | None = None
     routes: int | None = None
     stopped_by: str | None = None
-    history: tuple[tuple[float, int], ...] = ()
+    history: tuple[tuple[float, int], ...] = ()  # seconds and cost of each better plan
 
     @property
     def key(self) -> RunKey:
@@ -141,15 +111,7 @@ def gap_percent(cost: int, reference: int | None) -> float | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """A run to be made.
-
-    Parameters
-    ----------
-    key
-        Identity of the run.
-    source
-        Instance of the suite.
-    """
+    """A run to be made."""
 
     key: RunKey
     source: SuiteInstance
@@ -183,13 +145,7 @@ def plan_runs(
     *,
     stop_at_reference: bool = False,
 ) -> list[Run]:
-    """List every combination once, the short time limits first.
-
-    Raises
-    ------
-    OptionError
-        If a method is unknown.
-    """
+    """List every combination once, the short time limits first."""
     names = dict.fromkeys(find_method(name).name for name in methods)
     return [
         run_of(source, method, seed, time_limit, stop_at_reference=stop_at_reference)
@@ -237,22 +193,6 @@ def run_benchmark(
 
     An instance that cannot be read or solved, or a plan that the checker rejects, is a
     record with an error. Ctrl-C ends it; runs cut short are not recorded.
-
-    Parameters
-    ----------
-    runs
-        Runs to make.
-    store
-        Store that gets the records.
-    workers
-        Number of processes. More than there are idle cores would falsify every figure.
-    finished
-        Callback after each run.
-    model
-        Model file of the learned methods of its type; each worker loads it once, before
-        the first run that needs it. The records do not name it: one store, one model.
-    device
-        Device of the learned methods.
     """
     _loaded.cache_clear()  # the file may be another one since
     here = (machine(), commit())
@@ -343,21 +283,7 @@ def record_of(
     error: str | None = None,
     history: bool = True,
 ) -> Record:
-    """Return the record of a run.
-
-    Parameters
-    ----------
-    run
-        The run.
-    here
-        Machine and commit.
-    result
-        Result of the search; None where there is no valid plan.
-    error
-        Reason why there is none.
-    history
-        Whether to keep the seconds and cost of each better plan.
-    """
+    """Return the record of a run."""
     facts: dict[str, Any] = {"machine": here[0], "commit": here[1], "error": error}
     facts |= {**run.key._asdict(), "reference": run.source.reference}
     if result is not None:

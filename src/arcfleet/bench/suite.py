@@ -20,59 +20,27 @@ _SET_KEYS = {"name", "files"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SuiteInstance:
-    """An instance of a suite.
+    """An instance of a suite."""
 
-    Parameters
-    ----------
-    set_name
-        Name of its set.
-    name
-        Name of its file without the suffix.
-    path
-        Its file, which may yet turn out to be unreadable.
-    reference
-        Best known cost; None where none is known.
-    proven
-        Whether a lower bound shows that nothing is cheaper than the reference.
-    """
-
-    set_name: str
-    name: str
-    path: Path
-    reference: int | None
-    proven: bool
+    set_name: str  # name of its set
+    name: str  # name of its file without the suffix
+    path: Path  # its file, which may yet turn out to be unreadable
+    reference: int | None  # best known cost; None where none is known
+    proven: bool  # whether a lower bound shows that nothing is cheaper than the reference
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suite:
-    """A collection of instances to measure methods on.
+    """A collection of instances to measure methods on."""
 
-    Parameters
-    ----------
-    name
-        Name of the TOML file without the suffix.
-    summary
-        Description in one line; may be empty.
-    instances
-        Instances, set by set, each in the order of its numbers.
-    """
-
-    name: str
-    summary: str
+    name: str  # name of the TOML file without the suffix
+    summary: str  # description in one line; may be empty
+    # Instances, set by set, each in the order of its numbers.
     instances: tuple[SuiteInstance, ...]
 
 
 def read_suite(name_or_path: str) -> Suite:
-    """Read a suite: the path of a TOML file, or the name of one in benchmarks/suites.
-
-    Raises
-    ------
-    OptionError
-        If there is no suite of that name, or no folder of public instances.
-    FileError
-        If the suite or its reference costs are not as they should be, or a pattern in it
-        matches no file.
-    """
+    """Read a suite: the path of a TOML file, or the name of one in benchmarks/suites."""
     path = _find(name_or_path)
     try:
         content = tomllib.loads(read_text(path))

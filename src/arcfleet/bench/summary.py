@@ -27,35 +27,17 @@ _POINTS = 160
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SummaryRow:
-    """Means of one set, method and time limit.
-
-    Parameters
-    ----------
-    set_name, method, time_limit
-        Identity of the row.
-    runs
-        Number of runs.
-    gap_percent
-        Mean gap to the reference; None where no instance has one.
-    seconds
-        Mean length of a run.
-    seconds_to_best
-        Mean time at which a run found its best plan.
-    reached_percent
-        Percentage of the runs with a reference that reached it.
-    seconds_to_reference
-        Mean time at which these did; None where none did.
-    """
+    """Means of one set, method and time limit."""
 
     set_name: str
     method: str
     time_limit: float
     runs: int
-    gap_percent: float | None
-    seconds: float
-    seconds_to_best: float
-    reached_percent: float | None
-    seconds_to_reference: float | None
+    gap_percent: float | None  # mean gap to the reference; None where no instance has one
+    seconds: float  # mean length of a run
+    seconds_to_best: float  # mean time at which a run found its best plan
+    reached_percent: float | None  # percentage of the runs with a reference that reached it
+    seconds_to_reference: float | None  # mean time at which these did; None where none did
 
 
 def summarise(records: Iterable[Record]) -> list[SummaryRow]:

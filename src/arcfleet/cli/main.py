@@ -114,10 +114,17 @@ def _parser() -> CommandParser:
 def _pointer(words: Sequence[str]) -> str | None:
     """Return where a command that has another name now is; None for all others."""
     former = " ".join(words[:2])
-    if former in ("train curriculum", "train s2v-dqn", "train vrp-dl"):
-        model = {"train curriculum": ""}.get(former, f" {words[1]}")
-        return f"arcfleet {former} is now arcfleet paper train{model}"
-    return None
+    if former in ("train s2v-dqn", "train vrp-dl"):
+        now = f"paper {former}"
+    elif former == "train curriculum":
+        now = "paper train"
+    elif former == "experiment all":
+        now = "paper COMMAND --quick"
+    elif words[:1] == ["experiment"]:
+        now = former.replace("experiment", "paper")
+    else:
+        return None
+    return f"arcfleet {former} is now arcfleet {now}"
 
 
 def _fail(message: str) -> int:

@@ -1,39 +1,71 @@
-"""`arcfleet paper`: the paper's models, tables and figures."""
+"""`arcfleet paper`: the commands of the paper's reproduction, from its own table."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import partial
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-from arcfleet.cli.options import (
-    Command,
-    add_config,
-    add_json,
-    add_quiet,
-    given_options,
-    make_config,
-)
+from arcfleet.cli import HAS_PAPER
+from arcfleet.cli.options import Command, add_config, add_shared, config_from, has_setting
+from arcfleet.cli.output import note, print_json, print_result
+from arcfleet.cli.progress import count_progress, training_lines
 from arcfleet.cli.train import print_outcome, require_training, training
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
 
 
-def _train_options(parser: ArgumentParser) -> None:
+def _options(module: str, parser: ArgumentParser) -> None:
     require_training()
-    from arcfleet.paper.train import Config
+    config = import_module(module).Config
+    # A command whose own file is given by --config has no other.
+    add_config(parser, config, toml=not has_setting(config, "config"))
+    add_shared(parser, "quiet", "json")
 
-    add_config(parser, Config, title="recipe")
-    add_quiet(parser)
-    add_json(parser)
+
+def _run(module: str, options: Namespace) -> int:
+    from arcfleet.paper.commands import Watch
+
+    command: Any = import_module(module)
+    config = config_from(options, command.Config)
+    with count_progress("plans", hidden=options.quiet, lines=True) as progress:
+        watch = Watch(
+            progress=progress,
+            training=lambda name: None if options.quiet else training_lines(name),
+            note=lambda line: None if options.quiet else note(line),
+        )
+        outcome = command.run(config, watch)
+    if options.json:
+        print_json(outcome.facts())
+    else:
+        print_result(outcome.text())
+    return 0
 
 
-def _train(options: Namespace) -> int:
-    from arcfleet.paper.train import Config, run
-
-    config = make_config(Config, given_options(options, Config))
+def _train(module: str, options: Namespace) -> int:
+    command: Any = import_module(module)
+    config = config_from(options, command.Config)
     with training(config.recipe.threads, hidden=options.quiet) as progress:
-        outcome = run(config, progress)
+        outcome = command.run(config, progress)
     return print_outcome(outcome, as_json=options.json)
+
+
+def _commands() -> tuple[Command, ...]:
+    if not HAS_PAPER:
+        return ()
+    from arcfleet.paper.commands import COMMANDS
+
+    return tuple(
+        Command(
+            name=each.name,
+            summary=each.summary,
+            options=partial(_options, each.module),
+            run=partial(_train if each.name == "train" else _run, each.module),
+            epilog=each.examples,
+        )
+        for each in COMMANDS
+    )
 
 
 PAPER = Command(
@@ -42,21 +74,7 @@ PAPER = Command(
     epilog="""\
 example:
   arcfleet paper train --maps maps --out runs/paper --workers 16
+  arcfleet paper table task20-test.npz task50-test.npz --out results
 """,
-    commands=(
-        Command(
-            name="train",
-            summary="train a model of the paper by the paper's recipe",
-            options=_train_options,
-            run=_train,
-            epilog="""\
-examples:
-  arcfleet paper train --maps maps --out runs/paper --workers 16
-  arcfleet paper train s2v-dqn --maps maps --out runs/s2v-dqn
-  arcfleet paper train --config paper.toml --out runs/own --minutes 60
-
-The same command with --resume resumes after Ctrl-C, a kill or the end of --minutes.
-""",
-        ),
-    ),
+    commands=_commands(),
 )

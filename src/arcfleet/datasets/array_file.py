@@ -66,19 +66,7 @@ def write_array_file(
     facts: Mapping[str, object],
     arrays: Mapping[str, Array],
 ) -> None:
-    """Write a file whole or not at all.
-
-    Parameters
-    ----------
-    path
-        File to write.
-    name, version
-        Name of the format, and its version.
-    facts
-        Entries of the header; anything JSON can hold.
-    arrays
-        Arrays by name.
-    """
+    """Write a file whole or not at all."""
     header = {
         "format": name,
         "version": version,
@@ -100,22 +88,7 @@ def write_array_file(
 
 
 class ArrayFile:
-    """An open file of arrays: the header is read at once, an array on first use.
-
-    Parameters
-    ----------
-    path
-        File to read.
-    name, version
-        Name and version of the expected format.
-    made_by
-        Command that makes such files, for messages.
-
-    Raises
-    ------
-    FileError
-        If the file is missing, cut short, damaged, of another format or another version.
-    """
+    """An open file of arrays: the header is read at once, an array on first use."""
 
     def __init__(self, path: Path | str, name: str, version: int, made_by: str) -> None:
         self.path = Path(path)

@@ -38,18 +38,10 @@ CountCallback = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chunk:
-    """Arrays of some neighbouring instances, as a line of a store.
+    """Arrays of some neighbouring instances, as a line of a store."""
 
-    Parameters
-    ----------
-    first
-        Position of the first instance.
-    arrays
-        Arrays by name: the bytes of an .npy file each, in base 64.
-    """
-
-    first: int
-    arrays: dict[str, str]
+    first: int  # position of the first instance
+    arrays: dict[str, str]  # arrays by name: the bytes of an .npy file each, in base 64
 
     @classmethod
     def of(cls, first: int, arrays: Mapping[str, Array]) -> Chunk:
@@ -74,38 +66,10 @@ def make_chunks(
     workers: int,
     progress: CountCallback | None,
 ) -> Store[Chunk]:
-    """Make the chunks that a store lacks, and return it with all of them.
+    """Make the chunks that a store beside a file lacks, and return it with all of them.
 
-    Parameters
-    ----------
-    path
-        The file in the making; the store lies beside it.
-    identity
-        What the chunks are made from.
-    function
-        Function that makes the arrays of a chunk, in a worker.
-    job
-        Function from the first instance of a chunk and the one after its last to what
-        `function` takes.
-    count
-        Number of instances.
-    size
-        Instances per chunk.
-    what
-        Noun phrase for what is in the making, for messages.
-    error
-        Error to raise where a chunk cannot be made.
-    workers
-        Number of processes.
-    progress
-        Callback after each chunk.
-
-    Raises
-    ------
-    FileError
-        If the store belongs to another run.
-    KeyboardInterrupt
-        If Ctrl-C ended the work; the chunks that were finished are kept.
+    `function` makes the arrays of a chunk, in a worker, from what `job` returns for its
+    first instance and the one after its last. Ctrl-C keeps what is finished.
     """
     store = _open(path, identity, count, size, what)
     try:

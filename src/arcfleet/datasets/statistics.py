@@ -34,42 +34,22 @@ class Spread:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatasetStatistics:
-    """Statistics of one data set.
-
-    Parameters
-    ----------
-    name
-        Name of the data set.
-    instances
-        Number of instances.
-    nodes, links, required, routes
-        Numbers per instance; routes are the least number that the total demand needs.
-    one_way
-        Fraction of one-way links.
-    degrees
-        Fraction of the nodes with 0, 1, 2, ... links; the last entry holds all above.
-    mean_degree
-        Links per node, each counted at both ends.
-    lengths
-        Percentiles of the links' costs, `LENGTH_PERCENTILES`.
-    mean_length
-        Mean cost of a link.
-    demand
-        Demand per required link.
-    """
+    """Statistics of one data set."""
 
     name: str
     instances: int
+    # Numbers per instance; routes are the least number that the total demand needs.
     nodes: Spread
     links: Spread
     required: Spread
     routes: Spread
-    one_way: float
+    one_way: float  # fraction of one-way links
+    # Fraction of the nodes with 0, 1, 2, ... links; the last entry holds all above.
     degrees: tuple[float, ...]
-    mean_degree: float
-    lengths: tuple[int, ...]
+    mean_degree: float  # links per node, each counted at both ends
+    lengths: tuple[int, ...]  # percentiles of the links' costs, `LENGTH_PERCENTILES`
     mean_length: float
-    demand: Spread
+    demand: Spread  # per required link
 
 
 def summarise(dataset: Dataset) -> DatasetStatistics:

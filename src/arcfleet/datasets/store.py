@@ -33,50 +33,22 @@ _NOT_OURS = (ValueError, TypeError, KeyError, AttributeError, RecursionError)
 
 
 class LineFormat(NamedTuple, Generic[Record]):
-    """What the lines of a store hold.
+    """What the lines of a store hold."""
 
-    Parameters
-    ----------
-    name
-        Name of the format, with its version.
-    record
-        Frozen dataclass of one line, of plain numbers, texts, tuples and dicts.
-    what
-        Noun phrase for one line, for messages: "a run of `arcfleet bench`".
-    upgrade
-        Function that turns the members of an older line into those of `record`.
-    """
-
-    name: str
+    name: str  # name of the format, with its version
+    # Frozen dataclass of one line, of plain numbers, texts, tuples and dicts.
     record: type[Record]
-    what: str
+    what: str  # noun phrase for one line, for messages: "a run of `arcfleet bench`"
+    # Function that turns the members of an older line into those of `record`.
     upgrade: Callable[[dict[str, Any]], dict[str, Any]] = lambda facts: facts
 
 
 class Store(Generic[Record]):
     """A file of records, open for adding.
 
-    `records` holds those that were there and those added since.
-
-    Parameters
-    ----------
-    path
-        The file; created where it is missing.
-    form
-        Format of its lines.
-    identity
-        What the file belongs to; an existing file must have the same.
-
-    Raises
-    ------
-    FileError
-        If the file holds something else, belongs to another run, is being written by
-        another process, or cannot be written.
-
-    Warns
-    -----
-    FormatWarning
-        If lines were cut off or damaged; they are left out.
+    `records` holds those that were there and those added since. An existing file must have
+    the same identity. FileError is raised if it holds something else, belongs to another
+    run, is being written by another process, or cannot be written.
     """
 
     def __init__(
@@ -145,13 +117,7 @@ class Store(Generic[Record]):
 
 
 def read_records(path: Path, form: LineFormat[Record]) -> list[Record]:
-    """Read the records of a file without touching it.
-
-    Raises
-    ------
-    FileError
-        If it cannot be read or holds something else.
-    """
+    """Read the records of a file without touching it."""
     try:
         data = path.read_bytes()
     except OSError as error:
@@ -271,13 +237,7 @@ def _not_writable(path: Path, error: OSError) -> FileError:
 
 
 def record_from(record: type[Record], facts: Mapping[str, Any]) -> Record:
-    """Build a record from the members of a line.
-
-    Raises
-    ------
-    ValueError
-        If members are missing, unknown, or of another type than the dataclass states.
-    """
+    """Build a record from the members of a line."""
     hints, required = _members(record)  # type: ignore[arg-type]
     if not required <= facts.keys() <= hints.keys():
         raise ValueError(f"expected the members {', '.join(hints)}")

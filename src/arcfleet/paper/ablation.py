@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import tomllib
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path  # noqa: TC003 (the command line reads the types)
 from typing import TYPE_CHECKING, Any
 
@@ -84,15 +85,15 @@ class Config:
     measure
         How rows are measured.
     figures
-        Whether to draw figures, which needs matplotlib.
+        Figures, which need matplotlib.
     quick
-        Whether to train tiny models instead, to see that all of it works.
+        Tiny inputs and models in place of those given, to see that all of it works.
     """
 
     sets: tuple[Path, ...] = field(
         default=(), metadata={"positional": True, "metavar": "SET"}
     )
-    out: Path
+    out: Path = field(metadata={"metavar": "DIR"})
     data: tuple[Path, ...] = ()
     validation: tuple[Path, ...] = ()
     inputs: tuple[str, ...] = ("mds", "gat", "mds+gat")
@@ -107,24 +108,7 @@ class Config:
 
 
 def run(config: Config, watch: Watch) -> Report:
-    """Train models that differ in their inputs alike, and report their gaps.
-
-    Parameters
-    ----------
-    config
-        Inputs and settings.
-    watch
-        Callbacks.
-
-    Raises
-    ------
-    OptionError
-        If inputs are unknown, scales do not match, or settings are wrong.
-    FileError
-        If a file is missing or damaged, or a run in the folder has other settings.
-    KeyboardInterrupt
-        If a training run was stopped; the same call goes on.
-    """
+    """Train models that differ in their inputs alike, and report their gaps."""
     require_packages("training")
     pretraining = _settings(config, "pretrain")
     finetuning = _settings(config, "finetune")
@@ -300,13 +284,7 @@ def _train(
 
 
 def ablation_report(series: Sequence[Series]) -> Report:
-    """Lay out the costs of models that differ in their inputs, scale by scale.
-
-    Raises
-    ------
-    OptionError
-        If there is nothing to report.
-    """
+    """Lay out the costs of models that differ in their inputs, scale by scale."""
     tables = columns_of(series)
     used = [x for t in tables for x in t.series]
     best = {t.name: t.best_known for t in tables}
@@ -324,9 +302,6 @@ def ablation_report(series: Sequence[Series]) -> Report:
         ticks=tuple(t.name for t in tables),
     )
 
-    def draw(path: Path, caption: str) -> None:
-        draw_panels([panel], path, caption)
-
     records = []
     for t in tables:
         for x in t.rows.values():
@@ -343,7 +318,7 @@ def ablation_report(series: Sequence[Series]) -> Report:
         ),
         details=checksums(used),
         records=tuple(records),
-        figures={"ablation": draw},
+        figures={"ablation": partial(draw_panels, [panel])},
     )
 
 

@@ -26,43 +26,23 @@ def _no_training(name: str) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Watch:
-    """Callbacks of a command that takes long.
+    """Callbacks of a command that takes long."""
 
-    Parameters
-    ----------
-    progress
-        Callback with the number of plans made and the number of all.
-    training
-        Function from the name of a training run to the callback that hears of it.
-    note
-        Callback with a line for people.
-    """
-
+    # Callback with the number of plans made and the number of all.
     progress: Callable[[int, int], None] | None = None
+    # Function from the name of a training run to the callback that hears of it.
     training: Callable[[str], Callable[[TrainingProgress], None] | None] = _no_training
-    note: Callable[[str], None] = _nothing
+    note: Callable[[str], None] = _nothing  # callback with a line for people
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PaperCommand:
-    """A command.
+    """A command."""
 
-    Parameters
-    ----------
-    name
-        Word on the command line.
-    summary
-        Description in one line, without a full stop.
-    module
-        Module with `Config` and `run`.
-    examples
-        Examples, shown below the options.
-    """
-
-    name: str
-    summary: str
-    module: str
-    examples: str = ""
+    name: str  # word on the command line
+    summary: str  # description in one line, without a full stop
+    module: str  # module with `Config` and `run`
+    examples: str = ""  # examples, shown below the options
 
 
 _ROWS = """\
@@ -75,6 +55,18 @@ rows: NAME, NAME=NUMBER (plans, iterations or samples), sample=NUMBER@TEMPERATUR
 
 #: Every command.
 COMMANDS: tuple[PaperCommand, ...] = (
+    PaperCommand(
+        name="train",
+        summary="train a model of the paper by the paper's recipe",
+        module="arcfleet.paper.train",
+        examples="""\
+examples:
+  arcfleet paper train --maps maps --out runs/paper --workers 16
+  arcfleet paper train s2v-dqn --maps maps --out runs/s2v-dqn
+
+The same command with --resume resumes after Ctrl-C, a kill or the end of --minutes.
+""",
+    ),
     PaperCommand(
         name="table",
         summary="the main table: costs and gaps of all methods at all scales",
@@ -96,18 +88,31 @@ the best known. MAENS takes hours at its 90,000 iterations and is run only if as
         name="runtime",
         summary="run times of one instance and of many at once",
         module="arcfleet.paper.runtime",
-        examples=_ROWS,
+        examples=f"""\
+example:
+  arcfleet paper runtime task20-test.npz task100-test.npz --out results
+
+{_ROWS}""",
     ),
     PaperCommand(
         name="pareto",
         summary="gap against time at one scale: which method when",
         module="arcfleet.paper.pareto",
-        examples=_ROWS,
+        examples=f"""\
+example:
+  arcfleet paper pareto task60-test.npz --out results
+
+{_ROWS}""",
     ),
     PaperCommand(
         name="generalise",
         summary="models on scales and cities that they were not trained on",
         module="arcfleet.paper.generalise",
+        examples="""\
+example:
+  arcfleet paper generalise rome-task20-test.npz --models beijing=daam.safetensors \\
+      --seen beijing_5ring --out results
+""",
     ),
     PaperCommand(
         name="ablation",
@@ -125,6 +130,10 @@ example:
         name="convergence",
         summary="validation gaps of training runs against steps and minutes",
         module="arcfleet.paper.convergence",
+        examples="""\
+example:
+  arcfleet paper convergence mds=runs/mds both=runs/both --out results
+""",
     ),
     PaperCommand(
         name="scenes",
@@ -141,5 +150,9 @@ example:
         name="report",
         summary="tables and figures from files of costs, perhaps of several machines",
         module="arcfleet.paper.reports",
+        examples="""\
+example:
+  arcfleet paper report table cpu gpu --out joined
+""",
     ),
 )

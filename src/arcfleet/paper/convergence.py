@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -31,36 +32,21 @@ class Config:
     out
         Output folder.
     figures
-        Whether to draw figures, which needs matplotlib.
+        Figures, which need matplotlib.
     quick
-        Whether to train a tiny model instead, to see that all of it works.
+        A tiny training run in place of those given, to see that all of it works.
     """
 
     runs: tuple[str, ...] = field(
         default=(), metadata={"positional": True, "metavar": "[NAME=]RUN"}
     )
-    out: Path
+    out: Path = field(metadata={"metavar": "DIR"})
     figures: bool = True
     quick: bool = False
 
 
 def run(config: Config, watch: Watch) -> Report:
-    """Report the validation gaps of training runs.
-
-    Parameters
-    ----------
-    config
-        Inputs and settings.
-    watch
-        Callbacks.
-
-    Raises
-    ------
-    OptionError
-        If there is no run, or two have the same name.
-    FileError
-        If a folder is none of a run.
-    """
+    """Report the validation gaps of training runs."""
     runs: dict[str, Path] = {}
     prepare_folder(config.out, figures=config.figures)
     for text in config.runs:
@@ -98,67 +84,27 @@ def _tiny_run(folder: Path) -> Path:
     return path
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Curve:
-    """Validations of a run on one set.
-
-    Parameters
-    ----------
-    run
-        Name of the run.
-    set_name
-        Name of the validation set.
-    steps, minutes
-        Steps and minutes of training before each validation.
-    gaps
-        Mean gap of greedy plans to the labels, as decoded, in percent.
-    """
+class Curve(NamedTuple):
+    """Validations of a run on one set."""
 
     run: str
     set_name: str
     steps: tuple[int, ...]
     minutes: tuple[float, ...]
-    gaps: tuple[float, ...]
+    gaps: tuple[float, ...]  # mean gap of greedy plans to the labels, as decoded, percent
 
 
 def read_curves(runs: Sequence[tuple[str, Path]]) -> list[Curve]:
-    """Read the validations of runs from their metrics.
-
-    Parameters
-    ----------
-    runs
-        Names and folders; runs with other validation sets may share a name.
-
-    Raises
-    ------
-    FileError
-        If a folder has no metrics, or no validation among them.
-    """
-    curves = []
-    for name, folder in runs:
-        found = _validations(folder / "metrics.jsonl")
-        for set_name in dict.fromkeys(each.set_name for each in found):
-            points = [each for each in found if each.set_name == set_name]
-            curves.append(
-                Curve(
-                    run=name,
-                    set_name=set_name,
-                    steps=tuple(each.step for each in points),
-                    minutes=tuple(each.minutes for each in points),
-                    gaps=tuple(each.gap for each in points),
-                )
-            )
-    return curves
+    """Read the validations of runs, given by name and folder, from their metrics."""
+    return [
+        Curve(name, set_name, *zip(*points, strict=True))
+        for name, folder in runs
+        for set_name, points in _validations(folder / "metrics.jsonl").items()
+    ]
 
 
-class _Validation(NamedTuple):
-    set_name: str
-    step: int
-    minutes: float
-    gap: float
-
-
-def _validations(path: Path) -> list[_Validation]:
+def _validations(path: Path) -> dict[str, list[tuple[int, float, float]]]:
+    """Return step, minutes and gap of all validations, by name of the set."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except OSError as error:
@@ -166,16 +112,15 @@ def _validations(path: Path) -> list[_Validation]:
             path,
             f"expected the metrics of a training run, cannot be read ({error.strerror})",
         ) from error
-    found: list[_Validation] = []
+    found: dict[str, list[tuple[int, float, float]]] = {}
     for number, line in enumerate(lines, start=1):
         try:
             record = json.loads(line)
             if "gaps" in record:
                 step, minutes = int(record["step"]), record["seconds"] / 60
-                found += [
-                    _Validation(name, step, minutes, 1.0 * gaps["greedy"])
-                    for name, gaps in record["gaps"].items()
-                ]
+                for name, gaps in record["gaps"].items():
+                    point = (step, minutes, 1.0 * gaps["greedy"])
+                    found.setdefault(name, []).append(point)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             if number == len(lines):  # cut short by a kill
                 continue
@@ -193,45 +138,20 @@ def _validations(path: Path) -> list[_Validation]:
 def convergence_report(
     runs: Sequence[tuple[str, Path]], name: str = "convergence"
 ) -> Report:
-    """Lay out the curves of runs: a row of two panels for each validation set.
-
-    Parameters
-    ----------
-    runs
-        Names and folders, as `read_curves` takes them.
-    name
-        Name of the files.
-
-    Raises
-    ------
-    OptionError
-        If there is no run.
-    FileError
-        If a folder is none of a run.
-    """
+    """Lay out the curves of runs: a row of two panels for each validation set."""
     if not runs:
         raise OptionError("expected at least one run, got none")
     curves = read_curves(runs)
     panels = []
     for set_name in dict.fromkeys(curve.set_name for curve in curves):
         chosen = [curve for curve in curves if curve.set_name == set_name]
-        for x_label, of_minutes in (("steps", False), ("minutes of training", True)):
-            lines = tuple(
-                Line(label=c.run, x=c.minutes if of_minutes else c.steps, y=c.gaps)
-                for c in chosen
-            )
-            panels.append(
-                Panel(
-                    title=set_name,
-                    x_label=x_label,
-                    y_label="validation gap, greedy, %",
-                    lines=lines,
-                )
-            )
-
-    def draw(path: Path, caption: str) -> None:
-        draw_panels(panels, path, caption)
-
+        by_step = tuple(Line(label=c.run, x=c.steps, y=c.gaps) for c in chosen)
+        by_minute = tuple(Line(label=c.run, x=c.minutes, y=c.gaps) for c in chosen)
+        y_label = "validation gap, greedy, %"
+        panels += [
+            Panel(title=set_name, x_label=x_label, y_label=y_label, lines=lines)
+            for x_label, lines in (("steps", by_step), ("minutes of training", by_minute))
+        ]
     section = Section(
         "Mean gap of greedy plans to the labels in percent, first and last validation",
         ["run", "set", "steps", "minutes", "first", "last"],
@@ -256,7 +176,7 @@ def convergence_report(
             for c in curves
             for s, m, g in zip(c.steps, c.minutes, c.gaps, strict=True)
         ),
-        figures={name: draw},
+        figures={name: partial(draw_panels, panels)},
     )
 
 

@@ -29,26 +29,15 @@ Reference = Mapping[int, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairedGaps:
-    """Costs and references of the same instances, compared.
-
-    Parameters
-    ----------
-    mean_cost, mean_reference
-        Mean total costs.
-    gap_percent
-        Mean over the instances of 100 x (cost / reference - 1).
-    half_width_percent
-        Half the width of the 95 % confidence interval of that mean; None for a single
-        instance.
-    gap_of_means_percent
-        100 x (mean cost / mean reference - 1).
-    """
+    """Costs and references of the same instances, compared."""
 
     mean_cost: float
     mean_reference: float
-    gap_percent: float
+    gap_percent: float  # mean over the instances of 100 x (cost / reference - 1)
+    # Half the width of the 95 % confidence interval of that mean; None for a single
+    # instance.
     half_width_percent: float | None
-    gap_of_means_percent: float
+    gap_of_means_percent: float  # 100 x (mean cost / mean reference - 1)
 
 
 Compared = tuple[PairedGaps, int] | None
@@ -58,11 +47,6 @@ def paired_gaps(costs: Sequence[int], references: Sequence[int]) -> PairedGaps:
     """Compare costs with references, instance by instance.
 
     The interval takes the gaps of the instances as independent, by Student's t.
-
-    Raises
-    ------
-    OptionError
-        If there is no instance, or not one positive reference for each.
     """
     if len(costs) != len(references) or not len(costs) or min(references) < 1:
         raise OptionError(
@@ -89,15 +73,7 @@ def paired_gaps(costs: Sequence[int], references: Sequence[int]) -> PairedGaps:
 
 @lru_cache
 def student_quantile(freedom: int, confidence: float = CONFIDENCE) -> float:
-    """Return t such that Student's distribution lies within -t and t with a probability.
-
-    Parameters
-    ----------
-    freedom
-        Degrees of freedom, at least 1.
-    confidence
-        Probability, below 1.
-    """
+    """Return t such that Student's distribution lies within -t and t with a probability."""
     low, high = 0.0, 1.0
     while _probability_within(high, freedom) < confidence:
         high *= 2
@@ -125,13 +101,7 @@ def _probability_within(t: float, freedom: int) -> float:
 
 
 def gaps_to(series: Series, reference: Reference | None) -> Compared:
-    """Compare a series with a reference on the instances that both have.
-
-    Returns
-    -------
-    gaps, count
-        The comparison and the number of instances; None where they share none.
-    """
+    """Compare a series with a reference on the instances that both have."""
     common = [x for x in series.costs if x in reference] if reference is not None else []
     if reference is None or not common:
         return None
@@ -141,25 +111,14 @@ def gaps_to(series: Series, reference: Reference | None) -> Compared:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Column:
-    """The series of one test set: a column of a table.
+    """The series of one test set: a column of a table."""
 
-    Parameters
-    ----------
-    name
-        Heading.
-    scale, place
-        Task set and maps of the test set.
-    rows
-        Series by name of the row.
-    labels
-        Costs of the labels; None where there are none.
-    """
-
-    name: str
+    name: str  # heading
+    # Task set and maps of the test set.
     scale: str
     place: str
-    rows: dict[str, Series]
-    labels: Series | None
+    rows: dict[str, Series]  # series by name of the row
+    labels: Series | None  # costs of the labels; None where there are none
 
     @property
     def series(self) -> list[Series]:
@@ -197,11 +156,6 @@ def columns_of(series: Iterable[Series]) -> list[Column]:
     """Sort series by test set and row, without those of one instance at a time.
 
     Of a row that was measured on several devices the one with most instances is taken.
-
-    Raises
-    ------
-    OptionError
-        If a row was measured with several settings or models, or there is none.
     """
     by_set: dict[str, list[Series]] = {}
     together = [each for each in series if not each.of.alone]

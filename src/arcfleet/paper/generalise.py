@@ -54,15 +54,7 @@ class Config:
 
 
 def run(config: Config, watch: Watch) -> Report:
-    """Measure models on all test sets, and report their gaps.
-
-    Parameters
-    ----------
-    config
-        Inputs and settings.
-    watch
-        Callbacks.
-    """
+    """Measure models on all test sets, and report their gaps."""
     rows = config.comparison.on_tiny_set(Selection(rows=("daam-sl-rl",)))
     selection, measure = rows.selection, rows.measure
     texts = split_names(selection.rows) or ["daam-po"]
@@ -86,21 +78,7 @@ def run(config: Config, watch: Watch) -> Report:
 
 
 def generalise_report(series: Sequence[Series], seen: Collection[str] = ()) -> Report:
-    """Lay out gaps to the labels: models and cities down, scales across.
-
-    Parameters
-    ----------
-    series
-        Measured series, with the labels of every test set.
-    seen
-        Maps that the models were trained on; without any, sets are not marked.
-
-    Raises
-    ------
-    OptionError
-        If a test set has no labels, two are of the same city and scale, or none is of a
-        city that is said to be seen.
-    """
+    """Lay out gaps to the labels: models and cities down, scales across."""
     tables = columns_of(series)
     require_places(seen, [t.place for t in tables])
     scales = sorted({t.scale for t in tables}, key=scale_number)

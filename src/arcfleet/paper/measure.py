@@ -97,7 +97,7 @@ class Selection:
     ----------
     rows
         Rows to measure, as NAME, NAME=NUMBER (plans, iterations or samples) or
-        NAME=NUMBER@TEMPERATURE; default: those of the paper without MAENS, daam and
+        NAME=NUMBER@TEMPERATURE; default: the paper's but for maens, then daam and
         ruin-recreate, as far as there are models.
     models
         Model files as NAME=FILE (daam, daam-sl, s2v-dqn, vrp-dl), of one scale as
@@ -125,27 +125,13 @@ class Selection:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Measurement:
-    """A series to be measured.
+    """A series to be measured."""
 
-    Parameters
-    ----------
-    head
-        A line of it, without costs.
-    row
-        Row to measure.
-    test_set
-        Test set to measure on.
-    count
-        Number of its first instances.
-    model
-        Model file; None for a row that needs none.
-    """
-
-    head: Costs
+    head: Costs  # a line of it, without costs
     row: Row
     test_set: TestSet
-    count: int
-    model: Path | None
+    count: int  # number of its first instances
+    model: Path | None  # model file; None for a row that needs none
 
     @property
     def key(self) -> Key:
@@ -162,24 +148,7 @@ def plan_measurements(
     search_count: int | None = None,
     alone: bool = False,
 ) -> list[Measurement]:
-    """List every row on every test set.
-
-    Parameters
-    ----------
-    test_sets, rows
-        Test sets and rows to combine.
-    models
-        Models of the rows that need one.
-    count, search_count
-        Number of first instances to take, and of those for searches; None for all.
-    alone
-        Whether models decode instances one at a time. Searches always do.
-
-    Raises
-    ------
-    OptionError
-        If a row needs a model and there is none.
-    """
+    """List every row on every test set."""
     measurements = []
     for test_set in test_sets:
         for row in rows:
@@ -234,13 +203,15 @@ class RowsConfig:
     measure
         How rows are measured.
     figures
-        Whether to draw figures, which needs matplotlib.
+        Figures, which need matplotlib.
     quick
-        Whether to run on tiny inputs instead, to see that all of it works.
+        Tiny inputs in place of those given, to see that all of it works.
     """
 
-    sets: tuple[Path, ...] = field(default=(), metadata={"positional": True})
-    out: Path
+    sets: tuple[Path, ...] = field(
+        default=(), metadata={"positional": True, "metavar": "SET"}
+    )
+    out: Path = field(metadata={"metavar": "DIR"})
     labelled: tuple[Path, ...] = ()
     selection: Selection = field(default_factory=Selection)
     measure: MeasureConfig = field(default_factory=MeasureConfig)
@@ -267,17 +238,7 @@ QUICK = Selection(
 def measure_rows(
     config: RowsConfig, watch: Watch, *, alone: Sequence[bool] = (False,)
 ) -> list[Series]:
-    """Measure rows on test sets, and return their series.
-
-    Parameters
-    ----------
-    config
-        Inputs and settings.
-    watch
-        Callbacks.
-    alone
-        Whether models decode one instance at a time; several values for several series.
-    """
+    """Measure rows on test sets, and return their series."""
     config = config.on_tiny_set(QUICK)
     selection = config.selection
     models = parse_models(selection.models, config.measure.device, names=MODELS)
@@ -325,26 +286,6 @@ def measured_series(
     Models come first, in this process; then the searches over processes, chunks of all of
     them in turn, so that what is done tells how long the rest will take. Ctrl-C ends it;
     chunks in hand are lost.
-
-    Parameters
-    ----------
-    measurements
-        Series to measure.
-    path
-        File of the store.
-    models
-        Model files.
-    config
-        How to measure.
-    watch
-        Callbacks. A note tells what will be measured, and one after each series.
-
-    Raises
-    ------
-    SolutionError
-        If the checker finds a fault.
-    UnsolvableError
-        If an instance has no plan.
     """
     distinct = list({x.key: x for x in measurements}.values())
     with open_costs(path) as store:
@@ -398,7 +339,7 @@ class _Work:
         self._warn_of_others()
 
     def announce(self, device: str) -> None:
-        """Say what will be measured and about how long it will take."""
+        """Note what will be measured and about how long it will take."""
         self.tell(0)
         plans = sum(self.open.values())
         if not plans:

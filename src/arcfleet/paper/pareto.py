@@ -52,15 +52,7 @@ class Config:
 
 
 def run(config: Config, watch: Watch) -> Report:
-    """Measure rows, and report gap against time at one scale.
-
-    Parameters
-    ----------
-    config
-        Inputs and settings.
-    watch
-        Callbacks.
-    """
+    """Measure rows, and report gap against time at one scale."""
     rows = config.comparison
     report = pareto_report(measure_rows(rows, watch), config.scale)
     return write_report(report, rows.out, figures=rows.figures)
@@ -74,20 +66,7 @@ class _Choice(NamedTuple):
 
 
 def pareto_report(series: Sequence[Series], scale: str | None = None) -> Report:
-    """Lay out gap against time at one scale.
-
-    Parameters
-    ----------
-    series
-        Measured series; a row on a CPU and on a GPU are two points.
-    scale
-        Task set; default: the largest.
-
-    Raises
-    ------
-    OptionError
-        If nothing was measured at that scale, or on several test sets.
-    """
+    """Lay out gap against time at one scale."""
     tables = columns_of(series)
     wanted = scale or max((t.scale for t in tables), key=scale_number)
     chosen = [t for t in tables if t.scale == wanted]

@@ -34,34 +34,17 @@ class Section(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """Tables and figures of an experiment.
+    """Tables and figures of an experiment."""
 
-    Parameters
-    ----------
-    name
-        Name of the experiment and of its files.
-    sections
-        Tables.
-    caption
-        Sentences that state how and where it was measured.
-    details
-        Further facts for the Markdown file: checksums.
-    records
-        Lines of the CSV file.
-    figures
-        By name of the file without its ending, a function that draws into a file with a
-        caption.
-    files
-        Files that were written.
-    """
-
-    name: str
+    name: str  # name of the experiment and of its files
     sections: tuple[Section, ...]
-    caption: str
-    details: tuple[str, ...] = ()
-    records: tuple[Mapping[str, object], ...] = ()
+    caption: str  # sentences that state how and where it was measured
+    details: tuple[str, ...] = ()  # further facts for the Markdown file: checksums
+    records: tuple[Mapping[str, object], ...] = ()  # lines of the CSV file
+    # By name of the file without its ending, a function that draws into a file with a
+    # caption.
     figures: Mapping[str, Callable[[Path, str], None]] = field(default_factory=dict)
-    files: tuple[Path, ...] = ()
+    files: tuple[Path, ...] = ()  # files that were written
 
     def text(self) -> str:
         """Return tables, caption and names of the files as text for a terminal."""
@@ -75,24 +58,7 @@ class Report:
 
 
 def write_report(report: Report, folder: Path, *, figures: bool = True) -> Report:
-    """Write a report into a folder, and return it with the files.
-
-    Parameters
-    ----------
-    report
-        Report to write.
-    folder
-        Folder; created if it is missing.
-    figures
-        Whether to draw figures, which needs matplotlib.
-
-    Raises
-    ------
-    OptionError
-        If matplotlib is needed and not installed.
-    FileError
-        If a file cannot be written.
-    """
+    """Write a report into a folder, and return it with the files."""
     make_folder(folder)
     texts = {".md": _markdown(report, figures), ".tex": _latex(report)}
     if report.records:

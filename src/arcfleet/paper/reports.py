@@ -45,12 +45,12 @@ class Config:
     seen
         Maps that the models of generalise were trained on.
     figures
-        Whether to draw figures, which needs matplotlib.
+        Figures, which need matplotlib.
     """
 
     name: Name = field(metadata={"positional": True})
     folders: tuple[Path, ...] = field(metadata={"positional": True})
-    out: Path
+    out: Path = field(metadata={"metavar": "DIR"})
     scale: str | None = None
     seen: tuple[str, ...] = ()
     figures: bool = True
@@ -60,13 +60,6 @@ def run(config: Config, watch: Watch) -> Report:
     """Report an experiment from the folders of its measured costs.
 
     Neither test sets nor models are needed.
-
-    Parameters
-    ----------
-    config
-        Inputs and settings.
-    watch
-        Callbacks; nothing takes long here.
     """
     series = read_series(config.folders, _STORES.get(config.name, "runs"))
     seen = tuple(split_names(config.seen))
@@ -82,24 +75,7 @@ def report_of(
     scale: str | None = None,
     seen: Collection[str] = (),
 ) -> Report:
-    """Return the report of an experiment.
-
-    Parameters
-    ----------
-    name
-        Name of the experiment.
-    series
-        Measured series.
-    scale
-        Task set of pareto; default: the largest.
-    seen
-        Maps that the models of generalise were trained on.
-
-    Raises
-    ------
-    OptionError
-        If an argument belongs to another experiment, or the series do not fit.
-    """
+    """Return the report of an experiment."""
     if scale is not None and name != "pareto":
         raise OptionError(f"expected --scale for pareto only, got it for {name}")
     if seen and name != "generalise":

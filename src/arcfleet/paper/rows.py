@@ -17,6 +17,7 @@ from arcfleet._checks import nearest_name
 from arcfleet.errors import FileError, OptionError
 from arcfleet.methods import METHODS
 from arcfleet.neural.checkpoint import require_packages, shipped_model
+from arcfleet.neural.strategies import STRATEGIES
 from arcfleet.paper.strategies import BEAMS
 
 if TYPE_CHECKING:
@@ -40,49 +41,27 @@ _GIVEN = re.compile(r"(?P<model>[A-Za-z0-9][\w.+-]*)(@(?P<scale>[\w.+-]+))?=(?P<
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """A row of a table: how plans are made.
+    """A row of a table: how plans are made."""
 
-    Parameters
-    ----------
-    name
-        Name, with the number where there is one.
-    label
-        Label in tables, with a number that is not the default one.
-    method
-        Name of the method of `solve`; with a model, of the decoding strategy.
-    model
-        Name of the model; None for a method that has none.
-    model_type
-        Type of the model.
-    unit
-        What the number counts: plans, iterations or samples; empty for none.
-    number
-        The number.
-    settings
-        Settings by name, seed among them.
-    is_search
-        Whether it is a search, which may solve fewer instances than the others.
-    chunk
-        Instances per line of the store: what a kill may lose; 0 for some batches.
-    seconds
-        Rough time of an instance of 100 tasks on one core, by the default number.
-    """
-
-    name: str
-    label: str
-    method: str
-    model: str | None = None
+    name: str  # name, with the number where there is one
+    label: str  # label in tables, with a number that is not the default one
+    method: str  # name of the method of `solve`; with a model, of the decoding strategy
+    model: str | None = None  # name of the model; None for a method that has none
     model_type: str = "daam"
-    unit: str = ""
+    unit: str = ""  # what the number counts: plans, iterations or samples; empty for none
     number: int = 1
+    # Settings by name, seed among them.
     settings: Mapping[str, int | float] = field(default_factory=dict)
+    # Whether it is a search, which may solve fewer instances than the others.
     is_search: bool = False
+    # Instances per line of the store: what a kill may lose; 0 for some batches.
     chunk: int = 0
+    # Rough time of an instance of 100 tasks on one core, by the default number.
     seconds: float = 0.01
 
     def expected_seconds(self, tasks: int, device: str) -> float:
         """Return the rough time of an instance; searches know no device but the CPU."""
-        usual = ROWS[self.name.partition(":")[0].partition("=")[0]]
+        usual = known_rows()[self.name.partition(":")[0].partition("=")[0]]
         share = self.seconds * self.number / usual.number
         if self.model is None:
             return share * tasks / 100
@@ -152,6 +131,25 @@ ROWS: dict[str, Row] = {
     )
 }
 
+
+def known_rows() -> dict[str, Row]:
+    """Return every row: those above, and one for any other method or strategy there is."""
+    rows = dict(ROWS)
+    for name, method in METHODS.items():
+        if method.model_type is None and name not in rows:
+            rows[name] = _search(
+                name, name, method.default_stop.iterations or 1000, 10, 0.1
+            )
+    taken = {row.method for row in ROWS.values() if row.model}
+    for strategy in STRATEGIES.values():
+        if strategy.name not in taken:
+            name, cost = strategy.method or strategy.name, 1.1 * strategy.rollouts
+            samples = strategy.default_iterations if strategy.improve else 0
+            cost *= max(1, samples)
+            rows[name] = _decoding(name, name, "daam", strategy.name, cost, samples)
+    return rows
+
+
 #: The default rows: those of the paper but for MAENS, which takes hours, and ours below.
 TABLE_ROWS = (
     *("ps", "ps-ellipse", "ps-efficiency", "ps-alt1", "ps-alt2", "s2v-dqn", "vrp-dl"),
@@ -170,22 +168,7 @@ _TRAINED_LABELS = {
 def parse_rows(
     texts: Iterable[str], *, seed: int = 0, temperature: float | None = None
 ) -> list[Row]:
-    """Parse rows as they are given to `--rows`.
-
-    Parameters
-    ----------
-    texts
-        Names, with numbers.
-    seed
-        Seed of the random number generator.
-    temperature
-        Temperature of samples where the row states none; default: that of the strategy.
-
-    Raises
-    ------
-    OptionError
-        If a row is unknown, or its number is out of range.
-    """
+    """Parse rows as they are given to `--rows`."""
     rows = {row.name: row for row in (_parse(x, seed, temperature) for x in texts)}
     if not rows:
         raise OptionError("expected at least one row, got none")
@@ -197,7 +180,7 @@ def full_name(name: str, settings: Mapping[str, float]) -> str:
     given, colon, model = name.partition(":")
     base = given.partition("=")[0]
     base = OLD_NAMES.get(base, base)
-    row = ROWS.get(base)
+    row = known_rows().get(base)
     if row is None:
         return name
     if not row.unit:
@@ -222,10 +205,11 @@ def _parse(text: str, seed: int, temperature: float | None) -> Row:
     name, _, number = text.strip().partition("=")
     number, _, heat = number.partition("@")
     name = OLD_NAMES.get(name, name)
-    row = ROWS.get(name)
+    rows = known_rows()
+    row = rows.get(name)
     if row is None:
-        near = nearest_name(name, ROWS)
-        known = f"known are {', '.join(ROWS)}"
+        near = nearest_name(name, rows)
+        known = f"known are {', '.join(rows)}"
         hint = f"did you mean {near!r}?" if near else known
         raise OptionError(f"expected the name of a row, got {name!r}: {hint}")
     if number and not row.unit:
@@ -255,38 +239,15 @@ def _parse(text: str, seed: int, temperature: float | None) -> Row:
 
 
 def trained_label(row: Row, training: str) -> str:
-    """Return the label of a row that decodes by a model.
-
-    Parameters
-    ----------
-    row
-        The row; that of a named model keeps its label.
-    training
-        Last training of the model, as its file states.
-    """
-    usual = ROWS[row.name.partition(":")[0].partition("=")[0]].label
+    """Return the label of a row that decodes by a model."""
+    usual = known_rows()[row.name.partition(":")[0].partition("=")[0]].label
     if usual in _TRAINED_LABELS.values() and row.label.startswith(usual):
         return _TRAINED_LABELS.get(training, usual) + row.label.removeprefix(usual)
     return row.label
 
 
 def with_model(row: Row, model: str, *, only_strategy: bool) -> Row:
-    """Return a row that decodes by another model, and bears its name.
-
-    Parameters
-    ----------
-    row
-        Row of a strategy.
-    model
-        Name of the model in `ModelFiles`.
-    only_strategy
-        Whether all rows decode alike, so that the model's name is label enough.
-
-    Raises
-    ------
-    OptionError
-        If the row needs no model.
-    """
+    """Return a row that decodes by another model, and bears its name."""
     if row.model is None:
         raise OptionError(f"expected rows that decode by a model, got {row.name!r}")
     return replace(
@@ -315,16 +276,9 @@ def _temperature(heat: str, text: str) -> float:
 
 @dataclass(frozen=True, slots=True)
 class ModelFiles:
-    """Model files by name and, where they differ, by scale.
+    """Model files by name and, where they differ, by scale."""
 
-    Parameters
-    ----------
-    given
-        Files by name and scale; a scale of None stands for all others.
-    device
-        Device of the models.
-    """
-
+    # Files by name and scale; a scale of None stands for all others.
     given: Mapping[tuple[str, str | None], Path]
     device: str = "auto"
     _sums: dict[Path, str] = field(default_factory=dict)
@@ -332,13 +286,7 @@ class ModelFiles:
     _loaded: dict[tuple[Path, str], LoadedModel] = field(default_factory=dict)
 
     def path(self, row: Row, scale: str) -> Path:
-        """Return the file of a row on a scale: a given one, or the shipped one.
-
-        Raises
-        ------
-        OptionError
-            If there is none.
-        """
+        """Return the file of a row on a scale: a given one, or the shipped one."""
         found = self._find(row, scale)
         if found is None:
             raise OptionError(
@@ -401,22 +349,7 @@ class ModelFiles:
 def parse_models(
     texts: Iterable[str], device: str = "auto", *, names: Iterable[str] | None = None
 ) -> ModelFiles:
-    """Parse model files as given to `--models`: FILE, NAME=FILE or NAME@SCALE=FILE.
-
-    Parameters
-    ----------
-    texts
-        One text for each file; one without a name is that of DaAM.
-    device
-        Device of the models.
-    names
-        Names that rows know; None for any.
-
-    Raises
-    ------
-    OptionError
-        If a name is unknown or given twice.
-    """
+    """Parse model files as given to `--models`: FILE, NAME=FILE or NAME@SCALE=FILE."""
     known = None if names is None else tuple(names)
     given: dict[tuple[str, str | None], Path] = {}
     for text in texts:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from arcfleet.errors import OptionError
@@ -21,7 +22,6 @@ from arcfleet.report.charts import Line, Panel, draw_panels
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from pathlib import Path
 
     from arcfleet.paper.commands import Watch
     from arcfleet.paper.series import Series
@@ -33,15 +33,7 @@ Config = RowsConfig
 
 
 def run(config: Config, watch: Watch) -> Report:
-    """Measure run times, and report them.
-
-    Parameters
-    ----------
-    config
-        Inputs and settings.
-    watch
-        Callbacks.
-    """
+    """Measure run times, and report them."""
     series = measure_rows(config, watch, alone=(False, True))
     return write_report(runtime_report(series), config.out, figures=config.figures)
 
@@ -51,11 +43,6 @@ def runtime_report(series: Sequence[Series]) -> Report:
 
     A search works on one instance with one thread, whether others run beside it or not, so
     its time for one instance is measured in either case.
-
-    Raises
-    ------
-    OptionError
-        If there is nothing to report, or rows were measured in several ways.
     """
     measured = [x for x in series if x.row != LABELS]
     if not measured:
@@ -125,9 +112,6 @@ def runtime_report(series: Sequence[Series]) -> Report:
                 )
             )
 
-    def draw(path: Path, caption: str) -> None:
-        draw_panels(panels, path, caption)
-
     parallel = max(x.parallel for x in measured)
     return Report(
         name="runtime",
@@ -141,7 +125,7 @@ def runtime_report(series: Sequence[Series]) -> Report:
         ),
         details=checksums(measured),
         records=tuple(record_of(x) for x in measured),
-        figures={"runtime": draw},
+        figures={"runtime": partial(draw_panels, panels)},
     )
 
 

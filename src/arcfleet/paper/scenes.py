@@ -82,15 +82,15 @@ class Config:
     workers
         Number of processes.
     figures
-        Whether to draw figures, which needs matplotlib.
+        Figures, which need matplotlib.
     quick
-        Whether to run on tiny inputs instead, to see that all of it works.
+        Tiny inputs in place of those given, to see that all of it works.
     """
 
     scenes: tuple[Path, ...] = field(
         default=(), metadata={"positional": True, "metavar": "SCENE"}
     )
-    out: Path
+    out: Path = field(metadata={"metavar": "DIR"})
     methods: tuple[str, ...] = ("ps", "daam", "maens=5000", "ruin-recreate=1000000")
     model: Path | None = None
     device: str = "auto"
@@ -102,37 +102,23 @@ class Config:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScenePlan:
-    """A plan of a scene: a line of the store.
+    """A plan of a scene: a line of the store."""
 
-    Parameters
-    ----------
-    scene_sha256
-        Checksum of the instance.
-    method, iterations, seed
-        Method and settings; None for the default stop rule.
-    model_sha256
-        Checksum of the model file; None for a method that has none.
-    scene
-        Name of the instance.
-    cost, seconds
-        Cost of the plan and time of the search.
-    device, machine, commit
-        Device, machine and version of the run.
-    routes
-        Services of each route: twice the link, plus one where it is driven backwards.
-    """
-
-    scene_sha256: str
+    scene_sha256: str  # checksum of the instance
+    # Method and settings; None for the default stop rule.
     method: str
     iterations: int | None
     seed: int
-    model_sha256: str | None
-    scene: str
+    model_sha256: str | None  # checksum of the model file; None for a method that has none
+    scene: str  # name of the instance
+    # Cost of the plan and time of the search.
     cost: int
     seconds: float
+    # Device, machine and version of the run.
     device: str
     machine: str
     commit: str
+    # Services of each route: twice the link, plus one where it is driven backwards.
     routes: tuple[tuple[int, ...], ...]
 
     @property
@@ -147,22 +133,7 @@ PLANS = LineFormat("arcfleet-scene-plan-1", ScenePlan, "a plan of `arcfleet pape
 
 
 def run(config: Config, watch: Watch) -> Report:
-    """Solve scenes by several methods, as far as the store lacks plans, and report all.
-
-    Parameters
-    ----------
-    config
-        Inputs and settings.
-    watch
-        Callbacks.
-
-    Raises
-    ------
-    OptionError
-        If a method is unknown, or there is none.
-    SolutionError
-        If the checker finds a fault in a plan.
-    """
+    """Solve scenes by several methods, as far as the store lacks plans, and report all."""
     MeasureConfig(device=config.device, seed=config.seed, workers=config.workers)  # checks
     if config.quick:
         quick = ("ps", "daam-greedy", "maens=20", "ruin-recreate=50")
@@ -179,14 +150,17 @@ def run(config: Config, watch: Watch) -> Report:
     if loaded:
         files = ModelFiles({}, config.device)
         named = model_files(methods, config.model, config.device)
-        sums = {kind: files.checksum(model_path(x, kind)) for kind, x in named.items()}
+        sums = {
+            model_type: files.checksum(model_path(x, model_type))
+            for model_type, x in named.items()
+        }
         device = files.device_name()
     jobs = []
     for instance, checksum in scenes:
         for text in texts:
             method, iterations, stop = _method(text)
-            kind = find_method(method).model_type
-            model = None if kind is None else sums[kind]
+            model_type = find_method(method).model_type
+            model = None if model_type is None else sums[model_type]
             key = (checksum, method, iterations, config.seed, model)
             jobs.append(_Job(key, instance, stop))
     prepare_folder(config.out, figures=config.figures)
@@ -262,9 +236,9 @@ def _solve_all(
 
     tell()
     for job in left:
-        kind = find_method(job.method).model_type
-        if kind is not None:
-            keep(job, _solve(job, None, loaded[kind]))
+        model_type = find_method(job.method).model_type
+        if model_type is not None:
+            keep(job, _solve(job, None, loaded[model_type]))
     run_tasks(
         _solve_job,
         searches,

@@ -26,55 +26,29 @@ Key = tuple[object, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Costs:
-    """Costs of some neighbouring instances of a series: a line of the store.
+    """Costs of some neighbouring instances of a series: a line of the store."""
 
-    Parameters
-    ----------
-    data_sha256
-        Checksum of the test set.
-    row
-        Name of the row, with its number.
-    settings
-        Settings of the row.
-    source_sha256
-        Checksum of the model file or of the labels; None for a method that has neither.
-    device
-        Name of the GPU, or "cpu".
-    alone
-        Whether a model decoded one instance at a time, to measure how long one takes.
-    set_name, scale, place
-        Name of the test set, its Task set and its maps.
-    label
-        Label of the row.
-    first
-        Position of the first instance in the test set.
-    seconds
-        Time of all instances together: for batches the time of the batch, else the sum of
-        the times of the instances.
-    parallel
-        Number of instances that were solved at a time, each with a clock of its own.
-    verified
-        Number of plans that passed the checker.
-    machine, commit
-        Machine and version of the measurement.
-    costs
-        Total cost of each instance.
-    """
-
-    data_sha256: str
-    row: str
+    data_sha256: str  # checksum of the test set
+    row: str  # name of the row, with its number
     settings: dict[str, int | float]
+    # Checksum of the model file or of the labels; None for a method that has neither.
     source_sha256: str | None
-    device: str
+    device: str  # name of the GPU, or "cpu"
+    # Whether a model decoded one instance at a time, to measure how long one takes.
     alone: bool
+    # Name of the test set, its Task set and its maps.
     set_name: str
     scale: str
     place: str
     label: str
-    first: int = 0
+    first: int = 0  # position of the first instance in the test set
+    # Time of all instances together: for batches the time of the batch, else the sum of the
+    # times of the instances.
     seconds: float = 0.0
+    # Number of instances that were solved at a time, each with a clock of its own.
     parallel: int = 1
-    verified: int = 0
+    verified: int = 0  # number of plans that passed the checker
+    # Machine and version of the measurement.
     machine: str = ""
     commit: str = ""
     costs: tuple[int, ...] = ()
@@ -114,18 +88,10 @@ COSTS = LineFormat("arcfleet-series-1", Costs, "costs of `arcfleet paper`", _upg
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Series:
-    """All that was measured of one row on one test set.
+    """All that was measured of one row on one test set."""
 
-    Parameters
-    ----------
-    lines
-        Lines that it was joined from.
-    costs
-        Cost by position of the instance, in rising order.
-    """
-
-    lines: tuple[Costs, ...]
-    costs: dict[int, int]
+    lines: tuple[Costs, ...]  # lines that it was joined from
+    costs: dict[int, int]  # cost by position of the instance, in rising order
 
     def __len__(self) -> int:
         """Return the number of instances."""
@@ -174,13 +140,7 @@ def open_costs(path: Path) -> Store[Costs]:
 
 
 def read_series(folders: Sequence[Path], name: str) -> list[Series]:
-    """Read the series of the stores of a name in some folders, joined.
-
-    Raises
-    ------
-    FileError
-        If a folder has no such store, or a file holds something else.
-    """
+    """Read the series of the stores of a name in some folders, joined."""
     lines: list[Costs] = []
     for folder in folders:
         path = folder / f"{name}.jsonl"

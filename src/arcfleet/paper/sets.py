@@ -23,22 +23,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TestSet:
-    """A data set to measure on, with labels.
-
-    Parameters
-    ----------
-    name
-        Name of the file, without its ending.
-    dataset
-        Instances.
-    labels
-        Reference plans of the first of them, or of all; None where there are none.
-    """
+    """A data set to measure on, with labels."""
 
     __test__ = False  # no test, whatever pytest thinks of the name
 
-    name: str
-    dataset: Dataset
+    name: str  # name of the file, without its ending
+    dataset: Dataset  # instances
+    # Reference plans of the first of them, or of all; None where there are none.
     labels: Labels | None
 
     @property
@@ -56,23 +47,7 @@ class TestSet:
 
 
 def open_test_sets(paths: Sequence[Path], labelled: Sequence[Path] = ()) -> list[TestSet]:
-    """Open test sets, and the labels beside them where there are any.
-
-    Parameters
-    ----------
-    paths
-        Files of the test sets.
-    labelled
-        Files of smaller labelled data sets, each the beginning of a test set: what
-        `arcfleet dataset make` writes for a smaller count.
-
-    Raises
-    ------
-    OptionError
-        If two have the same name, one is empty, or a labelled one is no beginning.
-    FileError
-        If a file cannot be read, or labels do not fit.
-    """
+    """Open test sets, and the labels beside them where there are any."""
     names = [path.name.removesuffix(".npz") for path in paths]
     for name in names:
         if names.count(name) > 1:  # the columns of the table are told apart by them

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from functools import partial
 from typing import TYPE_CHECKING
 
 from arcfleet.paper.gaps import Column, best_known_text, columns_of, gaps_to, row_order
@@ -20,7 +21,6 @@ from arcfleet.report.charts import Line, Panel, draw_panels
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from pathlib import Path
 
     from arcfleet.paper.commands import Watch
     from arcfleet.paper.gaps import Compared
@@ -33,27 +33,13 @@ Config = RowsConfig
 
 
 def run(config: Config, watch: Watch) -> Report:
-    """Measure the rows of the paper's table, and report them.
-
-    Parameters
-    ----------
-    config
-        Inputs and settings.
-    watch
-        Callbacks.
-    """
+    """Measure the rows of the paper's table, and report them."""
     series = measure_rows(config, watch)
     return write_report(table_report(series), config.out, figures=config.figures)
 
 
 def table_report(series: Sequence[Series]) -> Report:
-    """Lay out series as the paper's table.
-
-    Raises
-    ------
-    OptionError
-        If there is nothing to report, or rows were measured in several ways.
-    """
+    """Lay out series as the paper's table."""
     tables = columns_of(series)
     used = [x for t in tables for x in t.series]
     paper = {t.name: t.paper_reference for t in tables}
@@ -100,9 +86,6 @@ def table_report(series: Sequence[Series]) -> Report:
         of_gaps=True,
     )
 
-    def draw(path: Path, caption: str) -> None:
-        draw_panels([panel], path, caption)
-
     return Report(
         name="table",
         sections=tuple(section for section in sections if section.rows),
@@ -112,7 +95,7 @@ def table_report(series: Sequence[Series]) -> Report:
         ),
         details=checksums(used),
         records=tuple(records),
-        figures={"table": draw},
+        figures={"table": partial(draw_panels, [panel])},
     )
 
 

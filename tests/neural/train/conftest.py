@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Data sets, and models that are better than random ones, whose greedy plans are bad."""
+    """Make data sets, and models that are better than random ones."""
     folder = tmp_path_factory.mktemp("data")
     labelled_file(folder, "small", "task20", count=8)
     labelled_file(folder, "mixed", "task30", count=8, one_way=0.3)

@@ -12,42 +12,48 @@ from typing import Any
 import pytest
 import torch
 
+import arcfleet.paper  # noqa: F401  (enters its models)
 from arcfleet.errors import OptionError
-from arcfleet.neural.train.config import FinetuneConfig, config_from, config_of
-from arcfleet.neural.train.distributed import Team, leave_team
+from arcfleet.neural.train.config import FinetuneConfig, PretrainConfig, config_from
+from arcfleet.neural.train.distributed import World, destroy_process_group
 from arcfleet.neural.train.finetune import finetune
 from arcfleet.neural.train.loop import Learner
 from arcfleet.neural.train.pretrain import pretrain
+from arcfleet.neural.train.recipe import RecipeConfig, recipe_from, run_recipe
 
 
 def run(job: dict[str, Any]) -> None:
-    stops = Team.of_environment().rank == job.get("stopped")
+    """Do a job; a process that is to be stopped gets a signal after two updates."""
+    world = World.from_environment()
+    out = Path(job["out"] if world.is_main else job.get("others", job["out"]))
+    if job["phase"] == "recipe":
+        recipe = recipe_from(job["content"], Path(job["folder"]))
+        limits = RecipeConfig(out=out, device="cpu")
+        assert run_recipe(recipe, limits).stopped_in is None
+        return
     update, made = Learner.update, 0
 
-    def counted(self: Learner[Any], *arguments: Any) -> None:
+    def counted(self: Learner, *arguments: Any) -> None:
         nonlocal made
         update(self, *arguments)
         made += 1
-        if stops and made == 3:
+        if made == 2 and world.rank == job.get("stopped"):
             os.kill(os.getpid(), signal.SIGTERM)
 
     Learner.update = counted  # type: ignore[assignment,method-assign]
-    files: dict[str, Any] = {
-        "data": job["data"],
-        "validation": job["validation"],
-        "init": job["init"],
-        "resume": job.get("resume", False),
-        "device": "cpu",
-    }
-    out = job["out"] if Team.of_environment().leads else job.get("others", job["out"])
-    if job["kind"] == "pretrain":
-        result = pretrain(out, config_from(job["settings"]), **files)
-    else:
-        config = config_of(FinetuneConfig, job["settings"])
-        result = finetune(out, config, **files)
-    Learner.update = update  # type: ignore[method-assign]
+    files: dict[str, Any] = {name: job[name] for name in ("data", "validation", "init")}
+    files |= {"resume": job.get("resume", False), "device": "cpu"}
+    try:
+        if job["phase"] == "pretrain":
+            config = config_from(PretrainConfig, job["settings"])
+            result = pretrain(out, config, **files)
+        else:
+            tuning = config_from(FinetuneConfig, job["settings"])
+            result = finetune(out, tuning, **files)
+    finally:
+        Learner.update = update  # type: ignore[method-assign]
     assert result.finished == ("stopped" not in job)
-    # What the first process has written is there for all.
+    # What rank 0 has written is there for all.
     assert result.model_file.exists()
 
 
@@ -59,7 +65,7 @@ if __name__ == "__main__":
             continue
         with pytest.raises(OptionError, match=job["refused"]):
             run(job)
-    leave_team()
+    destroy_process_group()
     # Threads that outlive the group bring the program down now and then as it ends.
     if Path("/proc/self/task").exists():
         names = [x.read_text() for x in Path("/proc/self/task").glob("*/comm")]

@@ -10,8 +10,12 @@ from typing import TYPE_CHECKING, Any
 import torch
 from safetensors.torch import load_file
 
+from arcfleet.neural.checkpoint import load_model
+from arcfleet.neural.decoding import sample
 from arcfleet.neural.model import DaamConfig
+from arcfleet.neural.plans import split_plans
 from arcfleet.neural.train.config import FinetuneConfig, PretrainConfig, config_from
+from arcfleet.neural.train.data import open_instances
 from arcfleet.neural.train.finetune import finetune
 from arcfleet.neural.train.pretrain import pretrain
 from arcfleet.paper.model import PublishedDaamConfig
@@ -104,3 +108,15 @@ def assert_same(one: Path, other: Path) -> None:
     assert expected.keys() == found.keys()
     for name in expected:
         assert torch.equal(expected[name], found[name]), name
+
+
+def expected_cost(folder: Path, model_file: Path, *, capacity_mask: bool = True) -> float:
+    """Return the mean cost of sampled plans, which reinforcement is to lower."""
+    batch = open_instances(folder / "small.npz", "cpu", mds_dimensions=4).batch
+    model: Any = load_model(model_file)[0]
+    generator = torch.Generator().manual_seed(0)
+    rollout = sample(model, batch, 16, generator=generator, capacity_mask=capacity_mask)
+    if capacity_mask:
+        return float((batch.deadheads(rollout.arcs) / batch.scale[:, None]).mean())
+    costs = split_plans(batch, rollout, choose_directions=False).costs
+    return float((costs / batch.scale[:, None].numpy()).mean())

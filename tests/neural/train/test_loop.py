@@ -24,6 +24,7 @@ from arcfleet.neural.train.config import changed
 from arcfleet.neural.train.loop import Learner
 from arcfleet.neural.train.pretrain import PretrainTrainer
 from arcfleet.neural.train.run import RunFolder
+from arcfleet.neural.train.steps import imitation_loss
 from tests.neural.train.quick import (
     QUICK,
     TINY,
@@ -180,7 +181,7 @@ def test_minutes_end_a_run(folder: Path, tmp_path: Path) -> None:
     result = run(folder, tmp_path / "run", config)
     assert result.finished
     assert result.seconds >= 0.6
-    assert result.steps > 1
+    assert result.steps >= 1
 
 
 @pytest.mark.parametrize(("log_steps", "found_at"), [(2, 2), (50, 6)])
@@ -322,7 +323,7 @@ def test_too_little_memory_for_a_step(
     kind: type[Exception],
     text: str,
 ) -> None:
-    loss = pretrain_module.imitation_loss
+    loss = imitation_loss
     calls = 0
 
     def large(*arguments: Any) -> torch.Tensor:
