@@ -107,7 +107,7 @@ def test_rounded_geometry_ends_at_its_junctions(tmp_path: Path) -> None:
         ("id,lon,lat\n1,8,x\n", "nodes.csv:2: expected longitude and latitude in degrees"),
         ("id,lon,lat\n1,nan,8\n", "nodes.csv:2: expected longitude and latitude"),
         (
-            "id,lon,lat\n1,500123.4,53.6\n",
+            "id,lon,lat\n1,500123.4,5312345.6\n",
             "nodes.csv:2: expected longitude and latitude in degrees, found '500123.4'",
         ),
         ('id,lon,lat\n1,"8,48\n', "nodes.csv:2: expected CSV"),
