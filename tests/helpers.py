@@ -56,7 +56,7 @@ def star(*demands: int, cost: Callable[[int], int] = int, **more: Any) -> Instan
 
 def unpackable() -> Instance:
     """Two vehicles hold the total demand; but the demands pack two to a vehicle: three."""
-    return star(4, 4, 4, 4, 4, fleet_limit=2)
+    return star(4, 4, 4, 4, 4, fleet_limit=2, name="unpackable")
 
 
 def steps(text: str) -> tuple[Step, ...]:

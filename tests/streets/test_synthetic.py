@@ -89,7 +89,7 @@ def test_degrees_and_lengths_resemble_those_of_real_maps() -> None:
         lengths += [street.metres for street in found.streets]
         assert not any(street.one_way for street in found.streets)
     total = degrees.total()
-    # The ranges that real maps keep to, see docs/reference/datasets.md.
+    # The ranges that real maps keep to, see research/log/data-and-map-speed.md.
     assert 0.1 < degrees[1] / total < 0.3
     assert 0.35 < degrees[3] / total < 0.6
     assert 0.1 < degrees[4] / total < 0.35
