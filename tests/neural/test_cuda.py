@@ -49,11 +49,6 @@ def model_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tiny_model_file(tmp_path_factory.mktemp("model"))
 
 
-@pytest.fixture(scope="module")
-def village() -> Instance:
-    return read(ROOT / "examples" / "village.json")
-
-
 def make_model(device: str, feed_forward: int = 32) -> Daam:
     """A model that tells arcs apart, so that rounding does not choose among them."""
     torch.manual_seed(4)
