@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 from arcfleet._checks import one_line
+from arcfleet._display import notebook_html
 from arcfleet.errors import InstanceError
 
 #: Costs, demands and capacities are at most this (the core computes in 32-bit integers).
@@ -266,10 +267,8 @@ class Instance:
             lines.append(f"route cost  {self.route_cost}")
         return "\n".join(lines)
 
-    def _repr_html_(self) -> str:
-        from arcfleet.report.notebook import instance_html
-
-        return instance_html(self)
+    def _repr_html_(self) -> str | None:
+        return notebook_html(self)
 
     def describe_link(self, index: int) -> str:
         """Return the name of a link for messages, as in `link 17 (5-9, High Street)`."""
