@@ -388,20 +388,7 @@ def chosen_stop(
 
 
 def chosen_settings(method: Method, params: object) -> Any:
-    """Return the settings of a method, changed by `params`.
-
-    Parameters
-    ----------
-    method
-        The method.
-    params
-        Dict of the settings to change, an instance of the method's dataclass, or None.
-
-    Raises
-    ------
-    OptionError
-        If the method has no such settings, or a value is not allowed.
-    """
+    """Return the settings of a method, changed by `params`."""
     if params is None:
         return method.settings
     if not isinstance(params, Mapping):
@@ -418,20 +405,7 @@ def chosen_settings(method: Method, params: object) -> Any:
 
 
 def parse_params(method: Method | str, texts: Sequence[str]) -> dict[str, object]:
-    """Return settings given as `name=value`, each of the type of its field.
-
-    Parameters
-    ----------
-    method
-        The method, or its name.
-    texts
-        Settings, each `name=value`.
-
-    Raises
-    ------
-    OptionError
-        If the method has no such setting, or the value is of another type.
-    """
+    """Return settings given as `name=value`, each of the type of its field."""
     method = find_method(method)
     params: dict[str, object] = {}
     for text in texts:
@@ -534,13 +508,7 @@ def load_for_method(
 def load_for_methods(
     methods: Iterable[Method], model: Path | str | None, device: str
 ) -> dict[str, LoadedModel]:
-    """Load the models of those of some methods that are learned, by their types.
-
-    Raises
-    ------
-    OptionError, FileError
-        As `model_files` and `load_for_method` do.
-    """
+    """Load the models of those of some methods that are learned, by their types."""
     chosen = {method.model_type: method for method in methods}
     files = model_files(chosen.values(), model, device)
     loaded = {
@@ -556,11 +524,6 @@ def model_files(
     """Return the model file of each type of learned methods, None for the shipped one.
 
     A named file is for the methods of its type; others take the shipped one.
-
-    Raises
-    ------
-    OptionError, FileError
-        If no method has use for `model` or `device`, or the file is not a model.
     """
     needed = dict.fromkeys(m.model_type for m in methods if m.model_type is not None)
     if not needed:

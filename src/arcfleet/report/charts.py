@@ -49,66 +49,35 @@ _LEAST_HEIGHT = 2.3  # inches: space for the words beside the colours
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """One line of a panel; those of one label share their colour, and one legend entry.
-
-    Parameters
-    ----------
-    label
-        Label in the legend.
-    x, y
-        Points of the line.
-    widths
-        Half-widths of the error bars; empty for none.
-    dashed
-        Whether it is drawn dashed, with open marks.
-    """
+    """One line of a panel; those of one label share their colour, and one legend entry."""
 
     label: str
+    # Points of the line.
     x: tuple[float, ...]
     y: tuple[float, ...]
-    widths: tuple[float, ...] = ()
-    dashed: bool = False
+    widths: tuple[float, ...] = ()  # half-widths of the error bars; empty for none
+    dashed: bool = False  # whether it is drawn dashed, with open marks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Panel:
-    """One pair of axes.
+    """One pair of axes."""
 
-    Parameters
-    ----------
-    title, x_label, y_label
-        Title and axis labels, with units.
-    lines
-        Lines to draw.
-    ticks
-        Names of the places 0, 1, 2, ... on the x axis; empty for numbers.
-    log_y
-        Whether the y axis is logarithmic.
-    of_gaps
-        Whether the y axis is even up to 1 % and logarithmic above.
-    """
-
+    # Title and axis labels, with units.
     title: str
     x_label: str
     y_label: str
     lines: tuple[Line, ...]
+    # Names of the places 0, 1, 2, ... on the x axis; empty for numbers.
     ticks: tuple[str, ...] = ()
     log_y: bool = False
-    of_gaps: bool = False
+    of_gaps: bool = False  # whether the y axis is even up to 1 % and logarithmic above
 
 
 def draw_panels(
     panels: Sequence[Panel], path: Path, caption: str = "", columns: int = 2
 ) -> None:
-    """Draw panels side by side into a picture file.
-
-    Raises
-    ------
-    OptionError
-        If the suffix is unknown or matplotlib is not installed.
-    FileError
-        If the file cannot be written.
-    """
+    """Draw panels side by side into a picture file."""
     check_plottable(path)
     from matplotlib.figure import Figure
 
@@ -223,33 +192,15 @@ def _legend(figure: Figure, labels: Sequence[str], bottom: float) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Curve:
-    """Mean gap against time.
-
-    Parameters
-    ----------
-    label
-        Label in the legend.
-    seconds
-        Times, rising, above 0.
-    gap_percent
-        Mean gap at each of these times.
-    """
+    """Mean gap against time."""
 
     label: str
-    seconds: tuple[float, ...]
-    gap_percent: tuple[float, ...]
+    seconds: tuple[float, ...]  # times, rising, above 0
+    gap_percent: tuple[float, ...]  # mean gap at each of these times
 
 
 def plot_anytime(curves: Mapping[str, Sequence[Curve]], path: Path) -> None:
-    """Draw one panel per set, with a logarithmic time axis, into a picture file.
-
-    Raises
-    ------
-    OptionError
-        If the suffix is unknown or matplotlib is not installed.
-    FileError
-        If the file cannot be written.
-    """
+    """Draw one panel per set, with a logarithmic time axis, into a picture file."""
     check_plottable(path)
     from matplotlib.figure import Figure
 
@@ -289,42 +240,21 @@ def _draw_curves(
 
 
 class Point(NamedTuple):
-    """A method.
-
-    Parameters
-    ----------
-    label
-        Label in the legend.
-    seconds
-        Seconds per instance.
-    gap_percent, half_width
-        Mean gap, and half-width of its confidence interval.
-    on_gpu
-        Whether a GPU was used.
-    is_best
-        Whether no other is both faster and better.
-    """
+    """A method."""
 
     label: str
     seconds: float
+    # Mean gap, and half-width of its confidence interval.
     gap_percent: float
     half_width: float
-    on_gpu: bool
-    is_best: bool
+    on_gpu: bool  # whether a GPU was used
+    is_best: bool  # whether no other is both faster and better
 
 
 def draw_pareto(
     points: Sequence[Point], path: Path, *, title: str, caption: str = ""
 ) -> None:
-    """Draw gap against time into a picture file.
-
-    Raises
-    ------
-    OptionError
-        If the suffix is unknown or matplotlib is not installed.
-    FileError
-        If the file cannot be written.
-    """
+    """Draw gap against time into a picture file."""
     check_plottable(path)
     from matplotlib.figure import Figure
 
@@ -446,28 +376,7 @@ def draw_heat(
     value_label: str,
     caption: str = "",
 ) -> None:
-    """Draw a table of numbers, darker where they are larger, into a picture file.
-
-    Parameters
-    ----------
-    values
-        Numbers by row and column; None leaves a square empty.
-    path
-        The file.
-    rows, columns
-        Names of the rows and columns.
-    x_label, y_label, value_label
-        Labels of the axes and of the colours.
-    caption
-        Small text below the chart.
-
-    Raises
-    ------
-    OptionError
-        If the suffix is unknown or matplotlib is not installed.
-    FileError
-        If the file cannot be written.
-    """
+    """Draw a table, darker where numbers are larger; None leaves a square empty."""
     check_plottable(path)
     from matplotlib.figure import Figure
 

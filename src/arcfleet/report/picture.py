@@ -37,22 +37,7 @@ def check_plottable(path: Path) -> None:
 
 
 def save_picture(figure: Figure, path: Path, *, dots_per_inch: int) -> None:
-    """Write a figure, cut to what is drawn on it; equal figures give equal files.
-
-    Parameters
-    ----------
-    figure
-        Figure to write.
-    path
-        File to write; the suffix chooses the format.
-    dots_per_inch
-        Resolution of PNG files, and of images inside SVG and PDF files.
-
-    Raises
-    ------
-    FileError
-        If the file cannot be written.
-    """
+    """Write a figure, cut to what is drawn on it; equal figures give equal files."""
     from matplotlib import rc_context
 
     suffix = path.suffix.lower()

@@ -93,22 +93,7 @@ def plot(
 
 
 def draw_plan(axes: Axes, instance: Instance, solution: Solution, title: str) -> None:
-    """Draw a plan into axes among others: thin lines, no legend, no attribution.
-
-    Parameters
-    ----------
-    axes
-        Axes to draw into; their position in the figure must be set.
-    instance, solution
-        Instance and plan, as `plot` takes them.
-    title
-        Title above the axes.
-
-    Raises
-    ------
-    SolutionError
-        If the plan contains links that the instance does not have.
-    """
+    """Draw a plan into axes among others: thin lines, no legend, no attribution."""
     _check_links(instance, solution)
     _Picture(instance, axes, small=True).draw_small(solution, title)
 
@@ -357,20 +342,11 @@ def _check_links(instance: Instance, solution: Solution) -> None:
 
 
 class ScenePlans(NamedTuple):
-    """A scene, and plans of it.
+    """A scene, and plans of it."""
 
-    Parameters
-    ----------
-    name
-        Name of the scene, beside its row.
-    instance
-        The scene.
-    plans
-        One for each method, in the same order in every scene, with their titles.
-    """
-
-    name: str
+    name: str  # name of the scene, beside its row
     instance: Instance
+    # One for each method, in the same order in every scene, with their titles.
     plans: Sequence[tuple[str, Solution]]
 
 
@@ -378,13 +354,6 @@ def draw_scenes(scenes: Sequence[ScenePlans], path: Path, caption: str = "") -> 
     """Draw a row of plans for each scene into a picture file.
 
     Routes have colours, other streets are grey, depots red; deadheads are dashed.
-
-    Raises
-    ------
-    OptionError
-        If the suffix is unknown or matplotlib is not installed.
-    FileError
-        If the file cannot be written.
     """
     check_plottable(path)
     from matplotlib.figure import Figure
@@ -435,10 +404,7 @@ def whole_axes(figure: Figure, instance: Instance) -> Axes:
 def fit(axes: Axes, points: Places) -> tuple[float, float]:
     """Set the limits of axes to show all points to scale.
 
-    Returns
-    -------
-    point, inches
-        Length of a typographic point in units of the axes, and their width in inches.
+    Return the length of a typographic point in their units, and their width in inches.
     """
     figure = axes.get_figure(root=True)
     assert figure is not None

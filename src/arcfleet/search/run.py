@@ -123,21 +123,7 @@ class RunContext:
         stopped_by: StoppedBy,
         history: Sequence[Improvement],
     ) -> Result:
-        """Return the Result of this run.
-
-        Parameters
-        ----------
-        network
-            Network that was searched on.
-        solution
-            Best plan.
-        iterations
-            Number of iterations.
-        stopped_by
-            Reason for the end of the search.
-        history
-            Each better plan, in the order found.
-        """
+        """Return the Result; `history` has each better plan, in the order found."""
         return Result(
             instance=network.instance,
             method=self.method,
@@ -281,16 +267,7 @@ def run_engine(
 ) -> Result:
     """Run an engine until the stop rule ends it, and return the best plan found.
 
-    Parameters
-    ----------
-    engine
-        Search, not yet run.
-    network
-        Network that it searches on.
-    context
-        Context of the run.
-    engine_started
-        `time.perf_counter()` when the engine was constructed.
+    `engine_started` is `time.perf_counter()` when the engine was constructed.
     """
     rule, limit = context.stop, time_limit(context.stop)
     target = -1

@@ -142,17 +142,7 @@ def stopped_by(rule: StopRule, progress: Progress) -> StoppedBy | None:
 
 
 def iterations_left(rule: StopRule, progress: Progress, otherwise: int) -> int:
-    """Return how many iterations may pass until the rule must be asked again.
-
-    Parameters
-    ----------
-    rule
-        The stop rule.
-    progress
-        State of the search.
-    otherwise
-        Number for a rule that does not tell.
-    """
+    """Return how many iterations may pass until the rule is asked; else `otherwise`."""
     ask = getattr(rule, "iterations_left", None)
     return otherwise if ask is None else max(1, int(ask(progress)))
 

@@ -18,17 +18,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Leg:
-    """One link driven along, with its points in the driven direction.
+    """One link driven along, with its points in the driven direction."""
 
-    Parameters
-    ----------
-    step
-        Link, direction, and whether it is served.
-    points
-        Points from where the leg starts to where it ends, at least two.
-    """
-
-    step: Step
+    step: Step  # link, direction, and whether it is served
+    # Points from where the leg starts to where it ends, at least two.
     points: tuple[Coordinate, ...]
 
 
@@ -65,19 +58,7 @@ def with_all_paths(instance: Instance, solution: Solution) -> Solution:
 
 
 def route_legs(instance: Instance, solution: Solution) -> list[list[Leg]]:
-    """Follow every route along its street path; places and paths must be known.
-
-    Returns
-    -------
-    legs
-        Per route its legs in driving order: each starts where the one before ended, the
-        first and the last at the depot.
-
-    Raises
-    ------
-    SolutionError
-        If a path jumps, misses the depot or knows other links than the instance.
-    """
+    """Follow every route along its street path; places and paths must be known."""
     check_paths(instance, solution)
     places = dict(zip(instance.nodes, instance.coordinates, strict=True))
     return [

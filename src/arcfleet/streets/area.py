@@ -174,13 +174,7 @@ def _check_place(longitude: float, latitude: float, what: str) -> None:
 
 
 def read_polygons(path: Path | str) -> list[Rings]:
-    """Read a Polygon or MultiPolygon, or features that hold nothing else.
-
-    Raises
-    ------
-    FileError
-        If there is anything else in the file.
-    """
+    """Read a Polygon or MultiPolygon, or features that hold nothing else."""
     return [
         [_ring(path, ring) for ring in _array(path, polygon, "the rings of a polygon")]
         for polygon in _polygons_of(path, read_document(path))

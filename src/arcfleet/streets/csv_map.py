@@ -36,17 +36,10 @@ _END_TOLERANCE = 1e-4  # degrees; about 10 m
 
 
 def csv_pair(path: Path | str) -> tuple[Path, Path] | None:
-    """Return the files of junctions and streets that `path` stands for.
+    """Return the files of junctions and streets that `path` stands for; None if none do.
 
-    Parameters
-    ----------
-    path
-        Either file of the pair, or what their names share: `beijing_5ring` for
-        `beijing_5ring.nodes.csv.gz` and `beijing_5ring.edges.csv.gz`.
-
-    Returns
-    -------
-    The two files, or None where neither exists and the name is not that of one.
+    `path` is either file of the pair, or what their names share: `beijing_5ring` for
+    `beijing_5ring.nodes.csv.gz` and `beijing_5ring.edges.csv.gz`.
     """
     path = Path(path)
     named = _PART.search(path.name)
@@ -81,20 +74,7 @@ def read_csv_map(
     streets: StreetRule | None = None,
     attribution: str = OSM_ATTRIBUTION,
 ) -> StreetMap:
-    """Read a street map from a pair of CSV files.
-
-    Parameters
-    ----------
-    path
-        Either file, or what their names share.
-    name
-        Name of the map; by default what the file names share.
-    streets
-        Streets to keep, with the junctions at their ends: values of the column highway,
-        or a callable that is given highway, name and oneway as tags. By default all.
-    attribution
-        Attribution of the data.
-    """
+    """Read a street map from a pair of CSV files; `streets` of None reads all."""
     if streets is not None:
         check_rule(streets)
     pair = csv_pair(path)

@@ -44,20 +44,8 @@ def read_geojson(
 
     Lines meet where they have a point in common. Their properties `name`, `highway` and
     `oneway` are read as on OpenStreetMap; points and polygons are passed over. Of several
-    values of `highway` the most important counts; several names are joined.
-
-    Parameters
-    ----------
-    path
-        The file, plain or packed by gzip or bzip2.
-    name
-        Name of the map.
-    streets
-        The values of `highway` to read, or a callable that says of a line's properties
-        whether it is a street. A line without `highway` is one unless a callable objects.
-    attribution
-        Attribution of the data; by default what the file has as `credit`,
-        `attribution` or `copyright`, else nothing.
+    values of `highway` the most important counts; several names are joined. A line without
+    `highway` is a street unless a callable objects.
     """
     check_rule(streets)
     content = _parse(path)
@@ -209,17 +197,7 @@ def read_document(path: Path | str) -> object:
 
 
 def point_of(path: Path | str, value: object, where: str = "") -> Coordinate:
-    """Return the longitude and latitude of a position, or raise FileError.
-
-    Parameters
-    ----------
-    path
-        The file, for the message.
-    value
-        The position; what follows its first two numbers, such as the height, is left out.
-    where
-        Place in the file, for the message.
-    """
+    """Return the longitude and latitude of a position, or raise FileError."""
     if isinstance(value, list) and len(value) >= 2:
         longitude, latitude = value[:2]
         if (

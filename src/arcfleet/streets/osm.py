@@ -36,22 +36,7 @@ def read_osm(
     streets: StreetRule = DRIVABLE_KINDS,
     attribution: str = OSM_ATTRIBUTION,
 ) -> StreetMap:
-    """Read the streets of an OpenStreetMap extract.
-
-    Parameters
-    ----------
-    path
-        The file.
-    file_format
-        "pbf", "osm", "osm.gz" or "osm.bz2".
-    name
-        Name of the map.
-    streets
-        The values of `highway` to read, or a callable that says of a way's tags whether it
-        is a street (see `is_wanted`). Barriers are not looked at.
-    attribution
-        Attribution of the data.
-    """
+    """Read the streets of an OpenStreetMap extract."""
     if file_format not in _FORMATS:
         raise OptionError(f"expected one of {', '.join(_FORMATS)}, got {file_format!r}")
     check_rule(streets)

@@ -121,30 +121,17 @@ class SceneRules:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scene:
-    """An instance made from a street map, and what was left out or changed on the way.
+    """An instance made from a street map, and what was left out or changed on the way."""
 
-    Parameters
-    ----------
-    instance
-        The scene itself; its nodes have the numbers of the junctions.
-    street_map
-        The part of the map it is made of; all its streets are two-way where one-way rules
-        are ignored.
-    outside
-        Streets and junctions outside the area.
-    cut_off
-        Streets and junctions of the area outside its largest strongly connected part.
-    split_streets
-        Number of streets that were split because of their demand.
-    depot_metres
-        Distance of the depot from the place asked for; None if none was.
-    """
-
-    instance: Instance
+    instance: Instance  # the scene itself; its nodes have the numbers of the junctions
+    # The part of the map it is made of; all its streets are two-way where one-way rules are
+    # ignored.
     street_map: StreetMap
-    outside: Dropped
+    outside: Dropped  # streets and junctions outside the area
+    # Streets and junctions of the area outside its largest strongly connected part.
     cut_off: Dropped
-    split_streets: int
+    split_streets: int  # number of streets that were split because of their demand
+    # Distance of the depot from the place asked for; None if none was.
     depot_metres: float | None
 
     @property
@@ -196,19 +183,6 @@ def cut_scene(street_map: StreetMap, rules: SceneRules) -> Scene:
     The same map and rules give the same scene. Streets keep their order, and junctions
     their numbers; where a street is split, new junctions get numbers beyond the largest of
     the map. Costs are metres, rounded and at least 1.
-
-    Parameters
-    ----------
-    street_map
-        The streets, of which the area may take a part.
-    rules
-        Rules of the scene.
-
-    Raises
-    ------
-    MapError
-        If the area holds no streets, the depot is far from it, a kind or name of street
-        to be served does not occur, or a street has too much demand.
     """
     inside, outside = _inside(street_map, rules)
     if not rules.one_way:
@@ -316,22 +290,7 @@ def _extent(street_map: StreetMap) -> str:
 def nearest_junction(
     street_map: StreetMap, place: Coordinate, *, within: float
 ) -> tuple[int, float]:
-    """Return the junction nearest to a place, and its distance in metres.
-
-    Parameters
-    ----------
-    street_map
-        A map with at least one junction.
-    place
-        Longitude and latitude in degrees.
-    within
-        The largest distance allowed, in metres.
-
-    Raises
-    ------
-    MapError
-        If the place is none on earth, or the nearest junction is farther away.
-    """
+    """Return the junction nearest to a place, at most `within` metres off, and how far."""
     longitude, latitude = place
     if not (-180 <= longitude <= 180 and -90 <= latitude <= 90):
         raise MapError(
@@ -356,11 +315,6 @@ def most_central_junction(street_map: StreetMap) -> int:
 
     On more than `MOST_MEASURED` junctions the sum is over that many of them, spread evenly
     through their numbers. Among equals the least number is taken.
-
-    Parameters
-    ----------
-    street_map
-        A strongly connected map with at least one junction.
     """
     try:
         from scipy.sparse import csr_array
@@ -398,13 +352,7 @@ def most_central_junction(street_map: StreetMap) -> int:
 
 
 def served_streets(street_map: StreetMap, rules: SceneRules) -> list[bool]:
-    """Return for each street whether it is served.
-
-    Raises
-    ------
-    MapError
-        If a kind or name asked for does not occur, with those that do.
-    """
+    """Return for each street whether it is served; refuse kinds and names that are none."""
     if not rules.serve_kinds and not rules.serve_names:
         return [True] * len(street_map.streets)
     where = f"in the scene from map {street_map.name!r}"
@@ -445,17 +393,7 @@ def _suggestion(what: str, text: str, counts: Counter[str], spelled: dict[str, s
 
 
 class LinkMaker:
-    """Collects the links of a scene, and the junctions that cutting streets makes.
-
-    Parameters
-    ----------
-    street_map
-        Map of the streets.
-    rules
-        Rules of the scene: capacity, two-way and oversized streets.
-    first_new_junction
-        Number of the first junction that is made.
-    """
+    """Collects the links of a scene, and the junctions that cutting streets makes."""
 
     def __init__(
         self, street_map: StreetMap, rules: SceneRules, first_new_junction: int
@@ -566,20 +504,7 @@ def equal_shares(amount: int, parts: int) -> list[int]:
 
 
 def cut_line(points: Sequence[Coordinate], parts: int) -> list[tuple[Coordinate, ...]]:
-    """Cut a line into consecutive parts of equal length.
-
-    Parameters
-    ----------
-    points
-        Points from one end to the other, at least two.
-    parts
-        Number of parts, at least one.
-
-    Returns
-    -------
-    lines
-        Each begins where the one before ends; the outer ends are those of the line.
-    """
+    """Cut a line into consecutive parts of equal length."""
     degrees = np.array(points, dtype=np.float64)  # (points, 2)
     steps = np.linalg.norm(np.diff(earth_centred(points), axis=0), axis=1)
     along = np.concatenate(([0.0], np.cumsum(steps)))  # (points,)

@@ -91,17 +91,7 @@ class SyntheticSettings:
 def synthetic_streets(
     settings: SyntheticSettings | None = None, *, seed: int = 0, name: str = "synthetic"
 ) -> StreetMap:
-    """Sample a connected town; the same settings and seed give the same streets.
-
-    Parameters
-    ----------
-    settings
-        Settings of the town.
-    seed
-        Seed of the random number generator.
-    name
-        Name of the map.
-    """
+    """Sample a connected town; the same settings and seed give the same streets."""
     chosen = settings or SyntheticSettings()
     return _Town(chosen, np.random.default_rng(seed)).street_map(name)
 
@@ -343,12 +333,7 @@ def _nearest_gap(lines: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def meeting_pairs(lines: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the pairs of lines that meet elsewhere than at an end of both.
-
-    Returns
-    -------
-    Positions of shape (pairs, 2), the lesser first.
-    """
+    """Return the pairs of lines, (pairs, 2), that meet elsewhere than at an end of both."""
     pairs = _close_pairs(lines)
     one, other = lines[pairs[:, 0]], lines[pairs[:, 1]]
     meet = (_sides(one, other).prod(axis=0) <= 0) & (_sides(other, one).prod(axis=0) <= 0)
@@ -362,19 +347,7 @@ def meeting_pairs(lines: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def free_shares(lines: NDArray[np.int64], others: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return how far each line can be followed before it meets one of the others.
-
-    Parameters
-    ----------
-    lines
-        Followed from their first end, which may be an end of others.
-    others
-        Lines that meet each other at common ends only.
-
-    Returns
-    -------
-    Shares of the lines' lengths; 1 where a line meets none.
-    """
+    """Return the share of each line from its first end that meets none of the others."""
     pairs = meeting_pairs(np.concatenate([others, lines]))
     pairs = pairs[(pairs[:, 0] < len(others)) & (pairs[:, 1] >= len(others))]
     met, number = others[pairs[:, 0]], pairs[:, 1] - len(others)

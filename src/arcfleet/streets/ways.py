@@ -18,21 +18,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Way:
-    """A line as a map file has it; it may run across many junctions.
+    """A line as a map file has it; it may run across many junctions."""
 
-    Parameters
-    ----------
-    points
-        Numbers of its points. One that has no place, because the extract was cut there,
-        ends the line and the next begins another.
-    direction
-        1 for one-way along the line, -1 for one-way against it, 0 for both ways.
-    kind, name
-        Kind and name of the street, as in `Street`.
-    """
-
+    # Numbers of its points. One that has no place, because the extract was cut there, ends
+    # the line and the next begins another.
     points: tuple[int, ...]
+    # 1 for one-way along the line, -1 for one-way against it, 0 for both ways.
     direction: int = 0
+    # Class and name of the street, as in `Street`.
     kind: str = ""
     name: str = ""
 
@@ -40,17 +33,7 @@ class Way:
 def map_of_ways(
     ways: Sequence[Way], places: Mapping[int, Coordinate], *, name: str, attribution: str
 ) -> StreetMap:
-    """Cut ways at the points they share and at their ends.
-
-    Parameters
-    ----------
-    ways
-        The lines; a point on two of them, or twice on one, is a junction.
-    places
-        (longitude, latitude) in degrees by point number.
-    name, attribution
-        Name and attribution of the map.
-    """
+    """Cut ways at their ends and at each point that is on two of them, or twice on one."""
     runs = [(way, run) for way in ways for run in _placed_runs(way, places)]
     uses = Counter(chain.from_iterable(run for _, run in runs))
     # An end is always a junction, so each counts once more.

@@ -38,23 +38,13 @@ _UNWRITABLE = re.compile("[\r\n\0\ud800-\udfff]+")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """One list of links.
+    """One list of links."""
 
-    Parameters
-    ----------
-    count_key
-        Header key that states how many links the list has.
-    list_key
-        Key that starts the list.
-    fields
-        The word before each number of a link line, with the `Link` field it stands for.
-    required, one_way
-        Whether the links of the list are required, and whether one-way.
-    """
-
-    count_key: str
-    list_key: str
+    count_key: str  # header key that states how many links the list has
+    list_key: str  # key that starts the list
+    # The word before each number of a link line, with the `Link` field it stands for.
     fields: tuple[tuple[str, str], ...]
+    # Whether the links of the list are required, and whether one-way.
     required: bool
     one_way: bool = False
 
@@ -66,48 +56,29 @@ class Section:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dialect:
-    """The keys of one keyed text format; None where it has no such key.
-
-    Parameters
-    ----------
-    file_format
-        Name of the format.
-    suffixes
-        Suffixes of files that are written in it.
-    is_written
-        Whether instances are written in it, too.
-    title
-        Name in messages.
-    name, nodes, capacity, depot
-        Keys every file must have.
-    vehicles, comment, upper_bound
-        Keys a file may have.
-    cost_kind, total_cost
-        Keys a file may have: how costs are given, and the sum of the required ones.
-    route_cost
-        Key of the fixed cost of a route; every file must have it.
-    sections
-        Lists of links, in the order in which the links are numbered.
-    first_node
-        The lowest node number where the data does not show it.
-    """
+    """The keys of one keyed text format; None where it has no such key."""
 
     file_format: str
-    suffixes: tuple[str, ...] = ()
-    is_written: bool = True
-    title: str
+    suffixes: tuple[str, ...] = ()  # suffixes of files that are written in it
+    is_written: bool = True  # whether instances are written in it, too
+    title: str  # name in messages
+    # Keys every file must have.
     name: str
     nodes: str
     capacity: str
     depot: str
+    # Keys a file may have.
     vehicles: str
     comment: str | None = None
     upper_bound: str | None = None
+    # Keys a file may have: how costs are given, and the sum of the required ones.
     cost_kind: str | None = None
     total_cost: str | None = None
+    # Key of the fixed cost of a route; every file must have it.
     route_cost: str | None = None
+    # Lists of links, in the order in which the links are numbered.
     sections: tuple[Section, ...]
-    first_node: int
+    first_node: int  # the lowest node number where the data does not show it
 
     @property
     def keys(self) -> frozenset[str]:
@@ -437,44 +408,21 @@ def _nodes(content: _Content) -> tuple[int, ...]:
 
 @dataclass(frozen=True, slots=True)
 class KeyLine:
-    """A key with what follows it; the value is empty for the head of a list.
+    """A key with what follows it; the value is empty for the head of a list."""
 
-    Parameters
-    ----------
-    number
-        Line number, from 1.
-    text
-        The line as it stands in the file.
-    key
-        The key in capitals, with underscores.
-    value
-        The rest of the line without surrounding space.
-    """
-
-    number: int
-    text: str
-    key: str
-    value: str
+    number: int  # line number, from 1
+    text: str  # the line as it stands in the file
+    key: str  # the key in capitals, with underscores
+    value: str  # the rest of the line without surrounding space
 
 
 @dataclass(frozen=True, slots=True)
 class LinkLine:
-    """A link: two nodes in brackets, then words and numbers in turn.
+    """A link: two nodes in brackets, then words and numbers in turn."""
 
-    Parameters
-    ----------
-    number
-        Line number, from 1.
-    text
-        The line as it stands in the file.
-    tail, head
-        Nodes in the brackets.
-    rest
-        The words and numbers.
-    """
-
-    number: int
-    text: str
+    number: int  # line number, from 1
+    text: str  # the line as it stands in the file
+    # Nodes in the brackets.
     tail: str
     head: str
     rest: tuple[str, ...]

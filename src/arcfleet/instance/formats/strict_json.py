@@ -69,19 +69,7 @@ def open_document(
 
 
 class JsonObject:
-    """An object of a document that knows its place in it.
-
-    Parameters
-    ----------
-    path
-        Path of the file.
-    where
-        Place in the document, as in `links[3]`; empty for the document itself.
-    value
-        Value at that place.
-    keys
-        The keys it may have; None for any.
-    """
+    """An object of a document that knows its place in it, as `links[3]`, and its keys."""
 
     def __init__(
         self, path: Path | str, where: str, value: object, keys: frozenset[str] | None
