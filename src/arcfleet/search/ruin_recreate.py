@@ -16,7 +16,8 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from arcfleet import _core
-from arcfleet.errors import InstanceError, OptionError
+from arcfleet._checks import check_number
+from arcfleet.errors import InstanceError
 from arcfleet.search.run import run_engine
 from arcfleet.search.stop import Stop
 
@@ -64,15 +65,7 @@ class RuinRecreateSettings:
     def __post_init__(self) -> None:
         """Check every setting."""
         for name, (least, most) in _RANGES.items():
-            value = getattr(self, name)
-            if (
-                isinstance(value, bool)
-                or not isinstance(value, int | float)
-                or not least <= value <= most
-            ):
-                raise OptionError(
-                    f"expected {name} between {least:g} and {most:g}, got {value!r}"
-                )
+            check_number(name, getattr(self, name), least, most)
 
 
 _RANGES = {

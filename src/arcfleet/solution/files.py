@@ -6,11 +6,11 @@ the plan and its costs.
 
 from __future__ import annotations
 
-import difflib
 import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from arcfleet._checks import nearest_name
 from arcfleet._files import read_text, write_text_atomically
 from arcfleet.errors import OptionError
 from arcfleet.network import Network
@@ -59,8 +59,8 @@ def write_solution(
     if file_format is None:
         file_format = "json" if Path(path).suffix.lower() == ".json" else "carplib"
     if file_format not in _FORMATS:
-        close = difflib.get_close_matches(str(file_format).lower(), _FORMATS, n=1)
-        hint = f"; did you mean {close[0]}?" if close else ""
+        near = nearest_name(file_format, _FORMATS)
+        hint = f"; did you mean {near}?" if near else ""
         raise OptionError(
             f"expected file_format carplib or json, got {file_format!r}{hint}"
         )

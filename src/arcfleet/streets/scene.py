@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from arcfleet._checks import check_whole_number, nearest_name
+from arcfleet._checks import check_whole_number, name_hint
 from arcfleet.errors import MapError, OptionError
 from arcfleet.instance.geodesy import earth_centred, metres_from
 from arcfleet.instance.instance import MAX_NUMBER, Coordinate, Instance, Link
@@ -165,9 +165,9 @@ def make_scene(
     known = [field.name for field in fields(SceneRules)]
     for name in options:
         if name not in known:
-            near = nearest_name(name, known)
-            hint = f"did you mean {near!r}?" if near else f"known are {', '.join(known)}"
-            raise OptionError(f"expected a rule of a scene, got {name!r}: {hint}")
+            raise OptionError(
+                f"expected a rule of a scene, got {name!r}: {name_hint(name, known)}"
+            )
     if rules is not None:
         rules = replace(rules, **options)
     elif "capacity" in options:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from arcfleet.errors import OptionError
+from arcfleet._checks import check_number, check_whole_number
 from arcfleet.streets.street_map import Street, StreetMap
 
 if TYPE_CHECKING:
@@ -74,18 +74,12 @@ class SyntheticSettings:
     def __post_init__(self) -> None:
         """Check every setting."""
         for name in ("columns", "rows"):
-            value = getattr(self, name)
-            if not (isinstance(value, int) and 2 <= value <= _MOST_BLOCKS):
-                raise OptionError(
-                    f"expected {name} from 2 to {_MOST_BLOCKS}, got {value!r}"
-                )
-        bounds = {"block_metres": (1.0, 10_000.0), "unevenness": (0.0, 2.0)}
-        for name in ("jitter", "missing", "dead_ends", "bare", "one_way"):
-            bounds[name] = (0.0, 0.4 if name == "jitter" else 1.0)
-        for name, (least, most) in bounds.items():
-            value = getattr(self, name)
-            if not (isinstance(value, int | float) and least <= value <= most):
-                raise OptionError(f"expected {name} from {least} to {most}, got {value!r}")
+            check_whole_number(name, getattr(self, name), 2, _MOST_BLOCKS)
+        check_number("block_metres", self.block_metres, 1, 10_000)
+        check_number("unevenness", self.unevenness, 0, 2)
+        check_number("jitter", self.jitter, 0, 0.4)
+        for name in ("missing", "dead_ends", "bare", "one_way"):
+            check_number(name, getattr(self, name), 0, 1)
 
 
 def synthetic_streets(

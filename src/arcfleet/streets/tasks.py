@@ -7,12 +7,12 @@ streets and the depot are drawn uniformly. A piece with too few streets is drawn
 
 from __future__ import annotations
 
-import difflib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from arcfleet._checks import name_hint
 from arcfleet.errors import MapError, OptionError
 from arcfleet.instance.instance import Instance, Link
 
@@ -57,9 +57,9 @@ def find_task_set(name: str) -> TaskSet:
     """Return the Task set of that name, or raise OptionError with the nearest one."""
     if name in TASK_SETS:
         return TASK_SETS[name]
-    near = difflib.get_close_matches(str(name).lower(), TASK_SETS, n=1)
-    hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(TASK_SETS)}"
-    raise OptionError(f"expected the name of a Task set, got {name!r}: {hint}")
+    raise OptionError(
+        f"expected the name of a Task set, got {name!r}: {name_hint(name, TASK_SETS)}"
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
