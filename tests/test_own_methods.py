@@ -234,7 +234,7 @@ def test_settings_change_the_search(
         ("ruin-recreate", {"blink_rate": 2}, "blink_rate between 0 and 0.9, got 2"),
         ("ruin-recreate", {"split_rate": True}, "split_rate between 0 and 1, got True"),
         ("ps", {"choice": "rules"}, "expected choice to be one of rules, random_rule"),
-        ("ps", {"alpha": -1}, "expected alpha between 0 and 1e+06, got -1"),
+        ("ps", {"alpha": -1}, r"expected alpha between 0 and 1e\+06, got -1"),
         ("daam", {"alpha": -1}, "no settings for method 'daam', which has none"),
     ],
 )

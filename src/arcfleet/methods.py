@@ -98,7 +98,7 @@ def register_method(
     settings: object = None,
     model_type: str | None = None,
 ) -> Callable[[AnyRunner], AnyRunner]:
-    """Return a decorator that adds a function `run(network, context) -> Result` to `METHODS`.
+    """Return a decorator that adds a function `run(network, context)` to `METHODS`.
 
     `solve` and the command line then know the method. With several workers it is sent to
     them, so its function must be one of a module.
