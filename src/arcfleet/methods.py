@@ -26,11 +26,7 @@ from arcfleet.network import Network
 from arcfleet.neural.strategies import method_strategies
 from arcfleet.search import Result, RunContext, Stop
 from arcfleet.search.maens import MaensSettings, maens
-from arcfleet.search.path_scanning import (
-    FIVE_RULES,
-    PATH_SCANNING_VARIANTS,
-    path_scanning,
-)
+from arcfleet.search.path_scanning import FIVE_RULES, PATH_SCANNING_VARIANTS, path_scanning
 from arcfleet.search.ruin_recreate import RuinRecreateSettings, ruin_recreate
 
 if TYPE_CHECKING:

@@ -47,10 +47,7 @@ _POINTS_PER_INCH = 72.0
 
 
 def plot(
-    instance: Instance,
-    solution: Solution | None,
-    path: Path,
-    title: str | None = None,
+    instance: Instance, solution: Solution | None, path: Path, title: str | None = None
 ) -> None:
     """Draw an instance, or a plan for it, into a file.
 

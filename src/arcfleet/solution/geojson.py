@@ -14,13 +14,7 @@ from typing import TYPE_CHECKING
 from arcfleet._files import check_writable, write_text_atomically
 from arcfleet.errors import OptionError
 from arcfleet.instance.geodesy import line_length
-from arcfleet.solution.drive import (
-    Leg,
-    check_located,
-    joined,
-    route_legs,
-    with_all_paths,
-)
+from arcfleet.solution.drive import Leg, check_located, joined, route_legs, with_all_paths
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
