@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from arcfleet._files import check_writable, write_text_atomically
-from arcfleet.errors import OptionError
+from arcfleet._files import check_output, write_text_atomically
 from arcfleet.instance.geodesy import line_length
 from arcfleet.report.colours import DEPOT, route_colours
 from arcfleet.report.layout import layout, link_shapes
@@ -74,11 +73,7 @@ def write_html(instance: Instance, solution: Solution, path: Path | str) -> None
 
 def check_html(path: Path) -> None:
     """Raise what `write_html` would raise about its file, before the work for it."""
-    if path.suffix.lower() not in SUFFIXES:
-        raise OptionError(
-            f"expected an HTML file ending in {' or '.join(SUFFIXES)}, got {path.name!r}"
-        )
-    check_writable(path)
+    check_output(path, SUFFIXES, "an HTML file")
 
 
 def _page(name: str, facts: dict[str, object]) -> str:

@@ -79,18 +79,26 @@ def joined(legs: Sequence[Leg], depot: Coordinate) -> list[Coordinate]:
 
 def check_paths(instance: Instance, solution: Solution) -> None:
     """Raise SolutionError where a path jumps, misses the depot or leaves the instance."""
+    check_links(instance, solution)
     for number, route in enumerate(solution.routes, start=1):
         _check_path(instance, route, number)
+
+
+def check_links(instance: Instance, solution: Solution) -> None:
+    """Raise SolutionError where a plan has links that the instance does not have."""
+    for number, route in enumerate(solution.routes, start=1):
+        links = [service.link for service in route.services]
+        for link in [*links, *(step.link for step in route.path)]:
+            if not 0 <= link < len(instance.links):
+                raise SolutionError(
+                    f"expected links from 0 to {len(instance.links) - 1}, "
+                    f"got link {link} on route {number}"
+                )
 
 
 def _check_path(instance: Instance, route: Route, number: int) -> None:
     here = instance.depot
     for step in route.path:
-        if not 0 <= step.link < len(instance.links):
-            raise SolutionError(
-                f"expected links from 0 to {len(instance.links) - 1}, "
-                f"got link {step.link} on route {number}"
-            )
         start, end = instance.links[step.link].ends(step.reverse)
         if start != here or (step.reverse and instance.links[step.link].one_way):
             raise SolutionError(

@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING
 from arcfleet._checks import nearest_name
 from arcfleet._files import read_text, write_text_atomically
 from arcfleet.errors import OptionError
-from arcfleet.network import Network
+from arcfleet.solution.drive import with_all_paths
 from arcfleet.solution.json_solution import format_json_solution, read_json_solution
-from arcfleet.solution.plan import with_street_paths
 from arcfleet.solution.text_solution import format_text_solution, read_text_solution
 
 if TYPE_CHECKING:
@@ -67,8 +66,7 @@ def write_solution(
     if not 0 <= seconds < math.inf:
         raise OptionError(f"expected seconds of 0 or more, got {seconds!r}")
     if file_format == "json":
-        if any(not route.path for route in solution.routes):
-            solution = with_street_paths(Network(instance), solution)
+        solution = with_all_paths(instance, solution)
         text = format_json_solution(solution, instance, seconds)
     else:
         text = format_text_solution(path, solution, instance, seconds)

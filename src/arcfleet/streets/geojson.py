@@ -11,7 +11,6 @@ from arcfleet.streets.osm_tags import (
     DRIVABLE_KINDS,
     StreetRule,
     check_rule,
-    driving_direction,
     is_wanted,
     joined_names,
     main_kind,
@@ -66,12 +65,7 @@ def read_geojson(
         if wanted:
             points = _points(path, where, line)
             ways.append(
-                Way(
-                    points=tuple(numbers.setdefault(p, len(numbers)) for p in points),
-                    direction=driving_direction(tags),
-                    kind=tags.get("highway", ""),
-                    name=tags.get("name", ""),
-                )
+                Way.of_tags((numbers.setdefault(p, len(numbers)) for p in points), tags)
             )
     if not ways:
         found = "lines, but none of a kind that is wanted" if has_lines else "no line"

@@ -14,7 +14,7 @@ from arcfleet._checks import check_whole_number, name_hint
 from arcfleet.errors import MapError, OptionError
 from arcfleet.instance.geodesy import earth_centred, metres_from
 from arcfleet.instance.instance import MAX_NUMBER, Coordinate, Instance, Link
-from arcfleet.streets.simplify import Dropped, largest_strong_part
+from arcfleet.streets.simplify import Dropped, keep_junctions, largest_strong_part
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -235,30 +235,14 @@ def cut_scene(street_map: StreetMap, rules: SceneRules) -> Scene:
 def _inside(street_map: StreetMap, rules: SceneRules) -> tuple[StreetMap, Dropped]:
     if rules.area is None:
         return street_map, Dropped(junctions=0, streets=0, metres=0.0)
-    held = rules.area.holds(list(street_map.junctions.values()))
-    junctions = {
-        junction: place
-        for (junction, place), inside in zip(
-            street_map.junctions.items(), held.tolist(), strict=True
-        )
-        if inside
-    }
-    if not junctions:
+    held = rules.area.holds(list(street_map.junctions.values())).tolist()
+    kept = {end for end, inside in zip(street_map.junctions, held, strict=True) if inside}
+    if not kept:
         raise MapError(
             f"expected junctions in {_place(street_map, rules)}, found none: "
             f"the map reaches {_extent(street_map)}"
         )
-    kept: list[Street] = []
-    left: list[Street] = []
-    for street in street_map.streets:
-        is_inside = street.tail in junctions and street.head in junctions
-        (kept if is_inside else left).append(street)
-    dropped = Dropped(
-        junctions=len(street_map.junctions) - len(junctions),
-        streets=len(left),
-        metres=math.fsum(street.metres for street in left),
-    )
-    return replace(street_map, junctions=junctions, streets=tuple(kept)), dropped
+    return keep_junctions(street_map, kept)
 
 
 def _demands(streets: tuple[Street, ...], rules: SceneRules) -> list[int]:
@@ -407,40 +391,30 @@ class LinkMaker:
 
     def add(self, street: Street, demand: int | None) -> None:
         """Add the links of a street; a demand of None means that it is not served."""
-        cost = max(1, round(street.metres))
-        if demand is None:
-            self.links.append(
-                Link(
-                    tail=street.tail,
-                    head=street.head,
-                    cost=cost,
-                    one_way=street.one_way,
-                    name=street.name,
-                    geometry=street.geometry,
-                )
-            )
-            return
-        by_side = self._rules.both_sides and not street.one_way
-        # Each side of a street has half of its demand, rounded up.
-        load = -(-demand // 2) if by_side else demand
+        is_served = demand is not None
+        by_side = is_served and self._rules.both_sides and not street.one_way
+        load = demand or 0
+        if by_side:  # each side has half of the demand, rounded up
+            load = -(-load // 2)
         parts = self._parts(street, load)
         ends, lines = self._cut(street, parts)
-        for part, (part_cost, part_load) in enumerate(
-            zip(equal_shares(cost, parts), equal_shares(load, parts), strict=True)
-        ):
+        costs = equal_shares(max(1, round(street.metres)), parts)
+        for part, part_load in enumerate(equal_shares(load, parts)):
             there = Link(
                 tail=ends[part],
                 head=ends[part + 1],
-                cost=max(1, part_cost),
+                cost=max(1, costs[part]),
                 one_way=street.one_way or by_side,
-                required=True,
+                required=is_served,
                 demand=part_load,
                 name=street.name,
                 geometry=lines[part],
             )
             self.links.append(there)
             if by_side:
-                self.links.append(_reversed(there))
+                line = lines[part][::-1]
+                back = replace(there, tail=there.head, head=there.tail, geometry=line)
+                self.links.append(back)
 
     def _parts(self, street: Street, load: int) -> int:
         capacity = self._rules.capacity
@@ -476,19 +450,6 @@ class LinkMaker:
         if not street.geometry:
             lines = [() for _ in lines]
         return [street.tail, *between, street.head], lines
-
-
-def _reversed(link: Link) -> Link:
-    return Link(
-        tail=link.head,
-        head=link.tail,
-        cost=link.cost,
-        one_way=True,
-        required=True,
-        demand=link.demand,
-        name=link.name,
-        geometry=link.geometry[::-1],
-    )
 
 
 def _describe(street: Street) -> str:

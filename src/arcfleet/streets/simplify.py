@@ -145,12 +145,14 @@ def largest_strong_part(street_map: StreetMap) -> tuple[StreetMap, Dropped]:
             onward[street.head].append(street.tail)
     parts = list(_strong_parts(onward))
     most = max(len(part) for part in parts)
-    kept = set(min((part for part in parts if len(part) == most), key=min))
-    junctions = {
-        junction: place
-        for junction, place in street_map.junctions.items()
-        if junction in kept
-    }
+    return keep_junctions(
+        street_map, set(min((part for part in parts if len(part) == most), key=min))
+    )
+
+
+def keep_junctions(street_map: StreetMap, kept: set[int]) -> tuple[StreetMap, Dropped]:
+    """Keep some junctions and the streets between them; return also what was dropped."""
+    junctions = {end: place for end, place in street_map.junctions.items() if end in kept}
     streets: list[Street] = []
     dropped: list[Street] = []
     for street in street_map.streets:

@@ -8,10 +8,11 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from arcfleet.instance.geodesy import line_lengths
+from arcfleet.streets.osm_tags import Tags, driving_direction
 from arcfleet.streets.street_map import Street, StreetMap
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from arcfleet.instance.instance import Coordinate
 
@@ -28,6 +29,16 @@ class Way:
     # Class and name of the street, as in `Street`.
     kind: str = ""
     name: str = ""
+
+    @classmethod
+    def of_tags(cls, points: Iterable[int], tags: Tags) -> Way:
+        """Return the way along some points that OpenStreetMap's tags describe."""
+        return cls(
+            points=tuple(points),
+            direction=driving_direction(tags),
+            kind=tags.get("highway", ""),
+            name=tags.get("name", ""),
+        )
 
 
 def map_of_ways(
