@@ -37,6 +37,11 @@ def earth_centred(points: Sequence[Coordinate]) -> NDArray[np.float64]:
     )
 
 
+def is_on_earth(longitude: float, latitude: float) -> bool:
+    """Return whether two numbers can be longitude and latitude in degrees."""
+    return -180 <= longitude <= 180 and -90 <= latitude <= 90
+
+
 def line_length(points: Sequence[Coordinate]) -> float:
     """Return the length of one line in metres."""
     return line_lengths([points])[0]

@@ -168,13 +168,9 @@ class _Picture:
             and max(self.instance.nodes) <= _LARGEST_SHOWN_NUMBER
         )
         if numbered:
+            x, y = self.places.T
             self.axes.scatter(
-                *self.places.T,
-                s=130,
-                color="white",
-                edgecolors=_ONE_WAY,
-                linewidths=0.8,
-                zorder=6,
+                x, y, s=130, color="white", edgecolors=_ONE_WAY, linewidths=0.8, zorder=6
             )
             centred: dict[str, Any] = {"size": 7, "ha": "center", "va": "center"}
             for node, place in zip(self.instance.nodes, self.places, strict=True):
@@ -182,15 +178,8 @@ class _Picture:
                 x, y = place
                 self.axes.text(x, y, str(node), color=colour, zorder=8, **centred)
         size = 130 if numbered else 75
-        self.axes.scatter(
-            depot[0],
-            depot[1],
-            s=size,
-            marker="s",
-            color=DEPOT,
-            edgecolors="white",
-            zorder=7,
-        )
+        style: dict[str, Any] = {"marker": "s", "color": DEPOT, "edgecolors": "white"}
+        self.axes.scatter(depot[0], depot[1], s=size, zorder=7, **style)
 
     def _draw_legend(self, solution: Solution | None) -> None:
         from matplotlib.lines import Line2D

@@ -9,7 +9,6 @@ The work is done by one thread. The same seed and number of iterations give the 
 
 from __future__ import annotations
 
-import time
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
@@ -70,12 +69,14 @@ def maens(network: Network, context: RunContext) -> Result:
     A plan to warm-start from joins the first population.
     """
     arcs, route_starts = context.warm_start(network)
-    engine_started = time.perf_counter()
-    engine = _core.Maens(
-        network.core,
-        **asdict(context.params or MaensSettings()),
-        seed=context.seed,
-        arcs=arcs,
-        route_starts=route_starts,
-    )
-    return run_engine(engine, network, context, engine_started=engine_started)
+
+    def make_engine() -> _core.Maens:
+        return _core.Maens(
+            network.core,
+            **asdict(context.params or MaensSettings()),
+            seed=context.seed,
+            arcs=arcs,
+            route_starts=route_starts,
+        )
+
+    return run_engine(make_engine, network, context)

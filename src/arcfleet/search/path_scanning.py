@@ -6,7 +6,6 @@ number of threads changes the time and nothing else, unless a target cost ends t
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -83,13 +82,9 @@ def path_scanning(network: Network, context: RunContext) -> Result:
     """Run the variant that the context names; the instance must have passed `diagnose`."""
     context.refuse_warm_start()
     settings = context.params or PATH_SCANNING_VARIANTS[context.method]
-    engine_started = time.perf_counter()
-    engine = _core.PathScanning(
-        network.core,
-        settings.choice,
-        settings.trigger,
-        settings.filter,
-        settings.alpha,
-        context.seed,
-    )
-    return run_engine(engine, network, context, engine_started=engine_started)
+    parameters = (settings.choice, settings.trigger, settings.filter, settings.alpha)
+
+    def make_engine() -> _core.PathScanning:
+        return _core.PathScanning(network.core, *parameters, context.seed)
+
+    return run_engine(make_engine, network, context)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from arcfleet.errors import OptionError, SolutionError
+from arcfleet.instance.geodesy import is_on_earth
 from arcfleet.network import Network
 from arcfleet.solution.plan import with_street_paths
 
@@ -44,9 +45,7 @@ def on_globe(instance: Instance) -> bool:
     """Whether there are coordinates and all of them can be degrees."""
     lines = [instance.coordinates, *(link.geometry for link in instance.links)]
     return bool(instance.coordinates) and all(
-        abs(longitude) <= 180 and abs(latitude) <= 90
-        for line in lines
-        for longitude, latitude in line
+        is_on_earth(*point) for line in lines for point in line
     )
 
 

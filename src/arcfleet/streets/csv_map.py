@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from arcfleet._files import decode_text, quote, read_unpacked, whole_number
 from arcfleet.errors import FileError
+from arcfleet.instance.geodesy import is_on_earth
 from arcfleet.instance.instance import MAX_NODE
 from arcfleet.streets.osm_tags import check_rule, is_wanted
 from arcfleet.streets.street_map import OSM_ATTRIBUTION, Street, StreetMap
@@ -187,9 +188,7 @@ def _read_streets(path: Path, junctions: Mapping[int, Coordinate]) -> tuple[Stre
                 one_way=oneway == "1",
                 kind=kind,
                 name=name,
-                geometry=_line_of(path, line, geometry, junctions[tail], junctions[head])
-                if geometry
-                else (),
+                geometry=_line_of(path, line, geometry, junctions[tail], junctions[head]),
             )
         )
     return tuple(streets)
@@ -219,6 +218,8 @@ def _metres(path: Path, line: int, text: str) -> float:
 def _line_of(
     path: Path, line: int, text: str, tail: Coordinate, head: Coordinate
 ) -> tuple[Coordinate, ...]:
+    if not text:
+        return ()
     points = []
     for part in text.split(";"):
         numbers = part.split()
@@ -247,7 +248,7 @@ def _coordinate(path: Path, line: int, longitude: str, latitude: str) -> Coordin
         point = (float(longitude), float(latitude))
     except ValueError:
         point = (math.nan, math.nan)
-    if not (-180 <= point[0] <= 180 and -90 <= point[1] <= 90):
+    if not is_on_earth(*point):
         raise FileError(
             path,
             "expected longitude and latitude in degrees, "

@@ -12,7 +12,7 @@ import numpy as np
 
 from arcfleet._checks import check_whole_number, name_hint
 from arcfleet.errors import MapError, OptionError
-from arcfleet.instance.geodesy import earth_centred, metres_from
+from arcfleet.instance.geodesy import earth_centred, is_on_earth, metres_from
 from arcfleet.instance.instance import MAX_NUMBER, Coordinate, Instance, Link
 from arcfleet.streets.simplify import Dropped, keep_junctions, largest_strong_part
 
@@ -276,7 +276,7 @@ def nearest_junction(
 ) -> tuple[int, float]:
     """Return the junction nearest to a place, at most `within` metres off, and how far."""
     longitude, latitude = place
-    if not (-180 <= longitude <= 180 and -90 <= latitude <= 90):
+    if not is_on_earth(longitude, latitude):
         raise MapError(
             "expected the depot as longitude,latitude in degrees, "
             f"got {longitude:g},{latitude:g}: check their order"
