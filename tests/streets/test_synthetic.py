@@ -108,5 +108,5 @@ def test_one_way_lines_make_one_way_streets() -> None:
     [("columns", 1), ("rows", 2.5), ("missing", 1.1), ("block_metres", float("nan"))],
 )
 def test_settings_are_checked(field: str, value: float) -> None:
-    with pytest.raises(OptionError, match=f"expected {field} from"):
+    with pytest.raises(OptionError, match=f"expected {field} (between|to be)"):
         SyntheticSettings(**{field: value})  # type: ignore[arg-type]
