@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from arcfleet import Stop, __version__, check, solve
-from arcfleet.datasets import label
+from arcfleet.datasets import labels as label
 from arcfleet.datasets.array_file import write_array_file
-from arcfleet.datasets.label import label_dataset
-from arcfleet.datasets.labels import open_labels
+from arcfleet.datasets.labels import label_dataset, open_labels
 from arcfleet.datasets.make import make_dataset
 from arcfleet.errors import FileError, FormatWarning, OptionError
 from arcfleet.search.ruin_recreate import ruin_recreate
