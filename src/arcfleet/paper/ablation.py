@@ -18,12 +18,7 @@ from arcfleet.errors import FileError, OptionError
 from arcfleet.neural.checkpoint import require_packages
 from arcfleet.paper.convergence import convergence_report
 from arcfleet.paper.gaps import best_known_text, columns_of, gaps_to
-from arcfleet.paper.measure import (
-    MeasureConfig,
-    measured_series,
-    plan_measurements,
-    split_names,
-)
+from arcfleet.paper.measure import MeasureConfig, measure, split_names
 from arcfleet.paper.report import (
     Report,
     Section,
@@ -35,8 +30,8 @@ from arcfleet.paper.report import (
 )
 from arcfleet.paper.rows import ModelFiles, parse_rows, with_model
 from arcfleet.paper.sets import open_test_sets, tiny_set
-from arcfleet.paper.table import cost_section, gap_lines, gap_text, lay_out
-from arcfleet.report.charts import Panel, draw_panels
+from arcfleet.paper.table import cost_section, gap_panel, gap_text, gap_title, lay_out
+from arcfleet.report.charts import draw_panels
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -136,9 +131,16 @@ def run(config: Config, watch: Watch) -> Report:
     greedy = replace(greedy, settings=_lengths(pretraining, finetuning))
     rows = [with_model(greedy, name, only_strategy=True) for name in inputs]
     rows = [replace(row, label=INPUT_LABELS[row.label]) for row in rows]
-    measurements = plan_measurements(test_sets, rows, models, count=config.count or None)
-    store = config.out / "ablation.jsonl"
-    series = measured_series(measurements, store, models, config.measure, watch)
+    series = measure(
+        test_sets,
+        rows,
+        models,
+        config.measure,
+        watch,
+        store=config.out / "ablation.jsonl",
+        figures=config.figures,
+        count=config.count,
+    )
     runs = [
         (INPUT_LABELS[name], files[name, scale].parent)
         for scale in scales
@@ -287,25 +289,19 @@ def ablation_report(series: Sequence[Series]) -> Report:
     """Lay out the costs of models that differ in their inputs, scale by scale."""
     tables = columns_of(series)
     used = [x for t in tables for x in t.series]
-    best = {t.name: t.best_known for t in tables}
     gaps = Section(
-        "Mean gap of total cost to the best known in percent, 95 % confidence interval",
+        gap_title("the best known"),
         ["inputs", *(t.name for t in tables)],
-        lay_out(tables, lambda t, x: gap_text(gaps_to(x, best[t.name]))),
+        lay_out(tables, lambda t, x: gap_text(gaps_to(x, t.best_known))),
     )
     costs = cost_section(tables)
-    panel = Panel(
-        title="Inputs of the model",
-        x_label="test set",
-        y_label="mean gap of total cost to the best known, %",
-        lines=gap_lines(tables, lambda t, x: gaps_to(x, best[t.name])),
-        ticks=tuple(t.name for t in tables),
+    panel = gap_panel(
+        tables, "Inputs of the model", "mean gap of total cost to the best known, %"
     )
-
     records = []
     for t in tables:
         for x in t.rows.values():
-            compared = gaps_to(x, best[t.name])
+            compared = gaps_to(x, t.best_known)
             gap = None if compared is None else compared[0].gap_percent
             records.append(record_of(x) | {"gap_percent": gap})
     return Report(
