@@ -47,7 +47,7 @@ SET = '[[sets]]\nname = "a"\nfiles = ["*.dat"]\n'
     ("text", "message"),
     [
         ("sets = 3", "at least one"),
-        ("sets = [", "expected TOML"),
+        ("sets = [", "expected a TOML file"),
         ('folder = "nowhere"\n' + SET, "directory"),
         ('folder = "."\nfile = 3\n' + SET, "did you mean"),
         ('folder = "."\n[[sets]]\nname = "a"\nfiles = ["*.txt"]\n', "found none"),

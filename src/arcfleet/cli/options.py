@@ -32,8 +32,6 @@ from typing import (
     get_type_hints,
 )
 
-from arcfleet.errors import FileError
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
@@ -337,18 +335,6 @@ def number(text: str) -> float:
         return float(text)
     except ValueError:
         raise ArgumentTypeError(f"expected a number, got {text[:40]!r}") from None
-
-
-def read_toml(path: Path) -> dict[str, Any]:
-    """Read a file of settings."""
-    import tomllib
-
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise FileError(path, f"cannot be read ({error.strerror})") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise FileError(path, f"expected a TOML file, found: {error}") from None
 
 
 def number_up_to(most: float, what: str) -> Callable[[str], float]:

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from arcfleet._files import read_toml
 from arcfleet.cli.options import (
     Command,
     add_config,
@@ -14,7 +15,6 @@ from arcfleet.cli.options import (
     given_options,
     option,
     positive_number,
-    read_toml,
 )
 from arcfleet.cli.output import print_json, print_result
 from arcfleet.cli.progress import training_progress

@@ -6,19 +6,23 @@ of them. Runs lie in `OUT/ablation/INPUTS/pretrain` and `OUT/ablation/INPUTS/SCA
 
 from __future__ import annotations
 
-import tomllib
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path  # noqa: TC003 (the command line reads the types)
 from typing import TYPE_CHECKING, Any
 
+from arcfleet._files import read_toml
 from arcfleet.datasets import Dataset, open_labels
 from arcfleet.datasets.labels import labels_path
 from arcfleet.errors import FileError, OptionError
-from arcfleet.neural.checkpoint import require_packages
+from arcfleet.neural.device import choose_device
+from arcfleet.neural.train.config import PretrainConfig, config_from
+from arcfleet.neural.train.pretrain import pretrain
+from arcfleet.neural.train.run import saved_settings
 from arcfleet.paper.convergence import convergence_report
 from arcfleet.paper.gaps import best_known_text, columns_of, gaps_to
 from arcfleet.paper.measure import MeasureConfig, measure, split_names
+from arcfleet.paper.ppo import PpoConfig, ppo
 from arcfleet.paper.report import (
     Report,
     Section,
@@ -104,7 +108,6 @@ class Config:
 
 def run(config: Config, watch: Watch) -> Report:
     """Train models that differ in their inputs alike, and report their gaps."""
-    require_packages("training")
     pretraining = _settings(config, "pretrain")
     finetuning = _settings(config, "finetune")
     if config.quick:
@@ -117,9 +120,8 @@ def run(config: Config, watch: Watch) -> Report:
     inputs = split_names(config.inputs)
     for name in inputs:
         if name not in INPUT_LABELS:
-            raise OptionError(
-                f"expected inputs among {', '.join(INPUT_LABELS)}, got {name!r}"
-            )
+            known = ", ".join(INPUT_LABELS)
+            raise OptionError(f"expected inputs among {known}, got {name!r}")
     test_sets = open_test_sets(config.sets)
     scales = _checked_scales(config, [test_set.scale for test_set in test_sets])
     prepare_folder(config.out, figures=config.figures)
@@ -141,11 +143,7 @@ def run(config: Config, watch: Watch) -> Report:
         figures=config.figures,
         count=config.count,
     )
-    runs = [
-        (INPUT_LABELS[name], files[name, scale].parent)
-        for scale in scales
-        for name in inputs
-    ]
+    runs = [(INPUT_LABELS[x], files[x, s].parent) for s in scales for x in inputs]
     curves = convergence_report(runs, "ablation-convergence")
     write_report(curves, config.out, figures=config.figures)
     return write_report(ablation_report(series), config.out, figures=config.figures)
@@ -153,19 +151,12 @@ def run(config: Config, watch: Watch) -> Report:
 
 def _settings(config: Config, stage: str) -> Settings:
     """Return settings of a stage of training: those of its file, and how long it lasts."""
-    from arcfleet.neural.device import choose_device
-
     path: Path | None = getattr(config, f"{stage}_config")
     minutes: float | None = getattr(config, f"{stage}_minutes")
-    settings: Settings = {}
-    if path is not None:
-        try:
-            settings = tomllib.loads(path.read_text(encoding="utf-8"))
-        except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise FileError(path, f"expected a TOML file, found: {error}") from None
-        sizes = settings.get("model", {})
-        if not isinstance(sizes, dict):
-            raise FileError(path, f"expected model to be a table of sizes, got {sizes!r}")
+    settings: Settings = {} if path is None else read_toml(path)
+    sizes = settings.get("model", {})
+    if not isinstance(sizes, dict):
+        raise OptionError(f"expected model to be a table of sizes, got {sizes!r}")
     if minutes is not None:
         settings["minutes"] = minutes
     settings.setdefault("seed", config.measure.seed)
@@ -236,11 +227,6 @@ def _train(
     finetuning: Settings,
 ) -> dict[tuple[str, str | None], Path]:
     """Pre-train a model, fine-tune it on each scale, and return the model files."""
-    from arcfleet.neural.train.config import PretrainConfig, config_from
-    from arcfleet.neural.train.pretrain import pretrain
-    from arcfleet.neural.train.run import saved_settings
-    from arcfleet.paper.ppo import PpoConfig, ppo
-
     sizes = {"type": "daam-paper", **pretraining.get("model", {}), "inputs": inputs}
     first = config_from(PretrainConfig, {**pretraining, "model": sizes})
     later = config_from(PpoConfig, {**finetuning, "model": sizes})
@@ -271,7 +257,7 @@ def _train(
         }
 
     model = start / "model.safetensors"
-    (scale, *_) = scales
+    scale = next(iter(scales))
     trained = pretrain(start, first, **options(start, scale, "pre-training"))
     models: dict[tuple[str, str | None], Path] = {}
     for scale in scales:

@@ -154,7 +154,7 @@ def front(choices: Sequence[_Choice]) -> list[_Choice]:
 def _which_when(title: str, choices: Sequence[_Choice]) -> Section:
     """Return the methods of the front with the time from which each is the best."""
     header = ["time per instance you have", "take", "device", "it takes", "mean gap, %"]
-    rows: list[list[str | None]] = []
+    rows = []
     for number, x in enumerate(front(choices)):
         takes = seconds_text(x.seconds)
         least = "any" if number == 0 else f"at least {takes}"
@@ -165,7 +165,7 @@ def _which_when(title: str, choices: Sequence[_Choice]) -> Section:
 def _all_points(choices: Sequence[_Choice]) -> Section:
     """Return time and gap of every method."""
     header = ["method", "device", "time per instance", "mean gap, %"]
-    rows: list[list[str | None]] = []
+    rows = []
     for x in choices:
         gap = f"{x.gap:.2f} ± {x.half_width:.2f}"
         takes = seconds_text(x.seconds)

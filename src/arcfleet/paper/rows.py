@@ -36,7 +36,6 @@ OLD_NAMES = {
 }
 
 _MOST_NUMBER = 10**9
-_POSITIVE = re.compile(r"0*[1-9]\d{0,5}(\.\d*)?|0*\.0*[1-9]\d*")
 _GIVEN = re.compile(r"(?P<model>[A-Za-z0-9][\w.+-]*)(@(?P<scale>[\w.+-]+))?=(?P<file>.+)")
 
 
@@ -70,7 +69,7 @@ class Row:
 
 
 def _scanning(name: str, label: str) -> Row:
-    """Return a row of path scanning, whose plain form has no number: five rules, ever one."""
+    """Return a row of path scanning; its plain form has five rules and no number."""
     number = METHODS[name].default_stop.iterations or 1
     unit = "" if name == "ps" else "plans"
     return Row(name=name, label=label, method=name, unit=unit, number=number, chunk=100)
@@ -216,7 +215,7 @@ def _parse(text: str, seed: int, temperature: float | None) -> Row:
             "a temperature where plans are sampled only, as in sample=32@0.5",
         ),
         (number and not is_whole, "a row as NAME=NUMBER, from 1 to 1e9"),
-        (heat and not _POSITIVE.fullmatch(heat), "a temperature above 0"),
+        (heat and not _is_temperature(heat), "a temperature above 0"),
     ):
         if is_wrong:
             raise OptionError(f"expected {expected}, got {text!r}")
@@ -236,6 +235,13 @@ def _parse(text: str, seed: int, temperature: float | None) -> Row:
         label=full_label(row, count, settings.get("temperature")),
         number=count,
     )
+
+
+def _is_temperature(text: str) -> bool:
+    try:
+        return 0 < float(text) <= 1e6
+    except ValueError:
+        return False
 
 
 def trained_label(row: Row, training: str) -> str:

@@ -109,7 +109,7 @@ def cost_section(tables: Sequence[Column]) -> Section:
         fewer = f" (n={len(x)})" if len(x) < most[t.name] else ""
         return f"{x.mean_cost:.1f}{fewer}"
 
-    instances: list[str | None] = ["instances", *(f"n={most[t.name]}" for t in tables)]
+    instances = ["instances", *(f"n={most[t.name]}" for t in tables)]
     return Section(
         "Mean total cost",
         ["method", *(t.name for t in tables)],
@@ -130,7 +130,7 @@ def _gap_section(tables: Sequence[Column], words: str, reference: str) -> Sectio
     }
     rows = lay_out(tables, lambda t, x: gap_text(found[t.name, x.row], most[t.name]))
     shown = [row for row in rows if any(cell is not None for cell in row[1:])]
-    instances: list[str | None] = ["instances", *(f"n={most[t.name]}" for t in tables)]
+    instances = ["instances", *(f"n={most[t.name]}" for t in tables)]
     header = ["method", *(t.name for t in tables)]
     return Section(gap_title(words), header, [instances, *shown] if shown else [])
 
