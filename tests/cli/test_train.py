@@ -147,8 +147,8 @@ def test_stopped_run_resumes_in_a_bare_environment(data: Path, tmp_path: Path) -
     assert notes.startswith("arcfleet: stopped after ")
     assert "--resume" in notes
     assert ": 200 steps in " in succeeded(*command, "--resume")
-    lines = [json.loads(x) for x in (out / "metrics.jsonl").read_text().splitlines()]
-    assert [line["step"] for line in lines] == list(range(2, 201, 2))
+    _, *lines = (out / "metrics.jsonl").read_text().splitlines()
+    assert [json.loads(line)["step"] for line in lines] == list(range(2, 201, 2))
 
 
 def test_wrong_use(data: Path, tmp_path: Path) -> None:

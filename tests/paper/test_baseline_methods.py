@@ -238,7 +238,8 @@ def test_bench_and_info(models: dict[str, Path], tmp_path: Path, capsys: Capture
         capsys.readouterr()
         assert arcfleet("model", "info", models[kind], "--json") == 0
         assert json.loads(capsys.readouterr().out)["kind"] == kind
-    records = [json.loads(line) for line in out.read_text().splitlines()]
+    _, *lines = out.read_text().splitlines()
+    records = [json.loads(line) for line in lines]
     assert all(record["error"] is None for record in records)
     assert {record["method"] for record in records} == {"ps", *BASELINES}
 
