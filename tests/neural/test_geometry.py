@@ -1,7 +1,5 @@
 """Shortest paths and multi-dimensional scaling on the device."""
 
-from __future__ import annotations
-
 from functools import cache
 
 import numpy as np

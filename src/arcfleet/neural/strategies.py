@@ -1,7 +1,7 @@
 """Decoding strategies: the one table that methods, results and validation share.
 
 A strategy turns a policy and a batch into plans. Methods of `solve` (`daam`, `daam-greedy`,
-`daam-sample`), rows of results (`evaluation.decode_dataset`) and the validation of a
+`daam-sample`), rows of results (`solver.decode_dataset`) and the validation of a
 training run all look it up in `STRATEGIES` and hand it a `DecodingRun`, so that all of them
 run the same code. Importing this module does not import torch.
 """

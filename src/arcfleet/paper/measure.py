@@ -378,7 +378,7 @@ class _Work:
     def _chunk_size(self, measurement: Measurement, device: str) -> int:
         if measurement.head.alone:
             return _ALONE_CHUNK
-        from arcfleet.neural.evaluation import DEFAULT_BATCH
+        from arcfleet.neural.solver import DEFAULT_BATCH
 
         size = self.config.batch or DEFAULT_BATCH[device]
         return size if device == "cuda" else _CPU_BATCHES * size
@@ -386,7 +386,7 @@ class _Work:
     def _decode_chunk(
         self, measurement: Measurement, loaded: LoadedModel, part: range, *, warm_up: bool
     ) -> _Outcome:
-        from arcfleet.neural.evaluation import decode_dataset
+        from arcfleet.neural.solver import decode_dataset
 
         settings: dict[str, Any] = dict(measurement.row.settings)
         dataset = measurement.test_set.dataset

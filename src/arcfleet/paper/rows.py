@@ -320,7 +320,7 @@ class ModelFiles:
     def device_name(self) -> str:
         """Return the name of the device of the models."""
         require_packages("decoding with a model")
-        from arcfleet.neural.evaluation import device_name
+        from arcfleet.neural.solver import device_name
 
         return device_name(self.device)
 
