@@ -50,22 +50,22 @@ def multiply_adds(config: DaamConfig, arcs: int) -> int:
     return first + config.layers * (projections + attention) + pointer
 
 
-def matrix_rate(device: torch.device, kind: torch.dtype) -> float:
+def matrix_rate(device: torch.device, dtype: torch.dtype) -> float:
     """Measure the multiply-adds per second of a large matrix product."""
     size = 8192 if device.type == "cuda" else 2048
-    factor = torch.randn(size, size, device=device, dtype=kind)
+    factor = torch.randn(size, size, device=device, dtype=dtype)
     return size**3 / seconds(lambda: factor @ factor, device, rounds=5)
 
 
 def introduce(device: torch.device, *, compiled: bool) -> float:
     """Print what is measured on; give its multiply-adds per second."""
-    kind = torch.bfloat16 if has_bfloat16(device) else torch.float32
-    rate = matrix_rate(device, kind)
+    dtype = torch.bfloat16 if has_bfloat16(device) else torch.float32
+    rate = matrix_rate(device, dtype)
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else "CPU"
     print(describe())
     print(
         f"{name}, torch {torch.__version__}, {torch.get_num_threads()} threads, "
-        f"{'compiled' if compiled else 'eager'}; matrix product in {kind}: "
+        f"{'compiled' if compiled else 'eager'}; matrix product in {dtype}: "
         f"{rate / 1e12:,.3f} T multiply-adds/s"
     )
     return rate

@@ -67,7 +67,9 @@ def measure(
     torch.manual_seed(0)
     model = Daam(config.model).to(device)
     with tempfile.TemporaryDirectory() as folder:
-        files = RunFolder(Path(folder) / "run", {"config": settings_of(config)}, resume=False)
+        files = RunFolder(
+            Path(folder) / "run", {"config": settings_of(config)}, resume=False
+        )
         run = PretrainTrainer(config, model, [labelled], [], files)
     bucket = run.draw_bucket(0)
     minibatch = run.draw(0, bucket)

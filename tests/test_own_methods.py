@@ -27,15 +27,14 @@ from arcfleet import (
     solve_many,
 )
 from arcfleet.bench.compare import compare
-from arcfleet.bench.run import run_benchmark, run_of
-from arcfleet.bench.store import RecordFile
+from arcfleet.bench.run import open_runs, run_benchmark, run_of
 from arcfleet.bench.suite import SuiteInstance
 from arcfleet.methods import chosen_settings, find_method, parse_params
 from arcfleet.network import Network
 from arcfleet.search.maens import MaensSettings
 from arcfleet.search.ruin_recreate import RuinRecreateSettings
 from arcfleet.search.stop import ANY_NUMBER, iterations_left, stopped_by, time_limit
-from tests.helpers import VILLAGE
+from tests.helpers import VILLAGE, solved
 from tests.own_methods import OrderSettings, after_five, random_orders
 
 
@@ -52,8 +51,7 @@ def own() -> Iterator[str]:
 
 
 def test_a_registered_method_is_a_method(own: str, village: Instance) -> None:
-    result = solve(village, own, seed=3)
-    assert check(village, result.solution).ok
+    result = solved(village, own, seed=3)
     assert (result.method, result.iterations, result.seed) == (own, 7, 3)
     assert result.stopped_by == "iterations"
     assert result.history[-1].cost == result.cost
@@ -82,6 +80,7 @@ def test_what_cannot_be_sent_to_workers_is_refused_in_one_sentence(
         solve_many([village] * 2, method, workers=2)
     (only,) = solve_many([village], stop=lambda p: p.iterations > 3)
     assert isinstance(only, Result)
+    assert check(village, only.solution).ok
 
 
 def test_names_are_taken_once(own: str) -> None:
@@ -101,7 +100,7 @@ def test_register_method_is_a_decorator(village: Instance) -> None:
 
     try:
         assert decorated.__name__ == "decorated"
-        assert solve(village, "decorated").iterations == 1
+        assert solved(village, "decorated").iterations == 1
     finally:
         del METHODS["decorated"]
 
@@ -119,19 +118,19 @@ def test_removed_and_unknown_names_get_a_remedy(monkeypatch: pytest.MonkeyPatch)
 
 @pytest.mark.parametrize("method", ["ruin-recreate", "maens", "ps-efficiency"])
 def test_any_function_is_a_stop_rule(method: str, village: Instance) -> None:
-    result = solve(village, method, stop=lambda p: p.iterations >= 123, seed=1)
+    result = solved(village, method, stop=lambda p: p.iterations >= 123, seed=1)
     assert (result.iterations, result.stopped_by) == (123, "stop rule")
-    again = solve(village, method, stop=lambda p: p.iterations >= 123, seed=1)
+    again = solved(village, method, stop=lambda p: p.iterations >= 123, seed=1)
     assert again.solution == result.solution
-    quiet = solve(village, method, stop=lambda p: p.no_improvement >= 40)
+    quiet = solved(village, method, stop=lambda p: p.no_improvement >= 40)
     assert quiet.iterations == quiet.history[-1].iteration + 1 + 40
-    late = solve(village, method, stop=lambda p: p.seconds > 0.05)
+    late = solved(village, method, stop=lambda p: p.seconds > 0.05)
     assert late.seconds > 0.05
     assert "stopped by stop rule" in late.summary()
 
 
 def test_a_rule_with_threads_is_asked_between_slices(village: Instance) -> None:
-    result = solve(village, stop=lambda p: p.iterations >= 10, threads=2)
+    result = solved(village, stop=lambda p: p.iterations >= 10, threads=2)
     assert result.iterations >= 10
 
 
@@ -148,7 +147,7 @@ def test_a_rule_that_tells_when_to_ask_is_asked_less(village: Instance) -> None:
 
     rule = EveryHundred()
     seen: list[Progress] = []
-    result = solve(village, "ps-efficiency", stop=rule, progress=seen.append)
+    result = solved(village, "ps-efficiency", stop=rule, progress=seen.append)
     assert result.iterations == 300
     assert rule.asked < 20
     assert seen[-1].iterations == 300
@@ -218,14 +217,14 @@ def test_settings_change_the_search(
     method: str, params: dict[str, object], village: Instance
 ) -> None:
     stop = Stop(iterations=60)
-    plain = solve(village, method, stop=stop)
-    changed = solve(village, method, stop=stop, params=params)
-    assert check(village, changed.solution).ok
+    plain = solved(village, method, stop=stop)
+    changed = solved(village, method, stop=stop, params=params)
     assert changed.history[1:] != plain.history[1:] or changed.cost != plain.cost
     as_value = chosen_settings(find_method(method), params)
     assert solve(village, method, stop=stop, params=as_value).solution == changed.solution
     (same,) = solve_many([village], method, stop=stop, params=params, seed=0)
     assert isinstance(same, Result)
+    assert check(village, same.solution).ok
 
 
 @pytest.mark.parametrize(
@@ -281,13 +280,16 @@ def test_settings_of_the_command_line_are_typed(own: str) -> None:
 def test_every_method_states_settings_that_it_takes(village: Instance) -> None:
     for method in METHODS.values():
         if method.settings is not None and not method.is_learned:
-            result = solve(village, method, stop=Stop(iterations=1), params=method.settings)
+            result = solved(
+                village, method, stop=Stop(iterations=1), params=method.settings
+            )
             assert result.iterations == 1
     assert METHODS["maens"].settings == MaensSettings()
 
 
 def test_an_incumbent_keeps_the_best_plan_and_what_interrupts(village: Instance) -> None:
-    good, better = solve(village, "ps").solution, solve(village, seconds=0.1).solution
+    good = solved(village, "ps").solution
+    better = solved(village, stop=Stop(iterations=500)).solution
     network = Network(village)
 
     def interrupt(progress: Progress) -> None:
@@ -323,18 +325,15 @@ def test_a_faulty_method_fails_alone(village: Instance) -> None:
     assert outcome == Failure(instance="village", message="unexpected ValueError: no idea")
 
 
-def test_a_suite_is_run_by_a_registered_method(
-    own: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_suite_is_run_by_a_registered_method(own: str, tmp_path: Path) -> None:
     source = SuiteInstance(
         set_name="own", name="village", path=VILLAGE, reference=None, proven=False
     )
-    file = RecordFile(tmp_path / "runs.jsonl")
     runs = [run_of(source, own, seed, 0.05, stop_at_reference=False) for seed in range(3)]
-    run_benchmark(runs, file, workers=2)
-    file.close()
-    assert [record.error for record in file.records.values()] == [None] * 3
-    assert {record.stopped_by for record in file.records.values()} == {"seconds"}
+    with open_runs(tmp_path / "runs.jsonl") as store:
+        run_benchmark(runs, store, workers=2)
+        assert [record.error for record in store.records] == [None] * 3
+        assert {record.stopped_by for record in store.records} == {"seconds"}
 
 
 def test_a_registered_method_is_compared(own: str, village: Instance) -> None:

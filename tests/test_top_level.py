@@ -10,7 +10,7 @@ from hypothesis import given
 
 import arcfleet
 from arcfleet.network import Network
-from tests.helpers import VILLAGE
+from tests.helpers import VILLAGE, make_instance, solved, street
 from tests.located_instances import located_plans
 from tests.strategies import instances
 from tests.towns import town, write_csv_map
@@ -55,8 +55,7 @@ def test_from_a_map_to_a_page_with_names_of_the_package_alone(tmp_path: Path) ->
     file = write_csv_map(town(blocks=8), tmp_path / "town")
     streets = arcfleet.read_map(file)
     instance = arcfleet.make_scene(streets, capacity=3000)
-    result = arcfleet.solve(instance, seconds=0.05, seed=1)
-    assert arcfleet.check(instance, result.solution).ok
+    result = solved(instance, seconds=0.05, seed=1)
     arcfleet.write_html(instance, result.solution, tmp_path / "plan.html")
     arcfleet.write_gpx(instance, result.solution, tmp_path / "plan.gpx")
     arcfleet.write_geojson(instance, result.solution, tmp_path / "plan.geojson")
@@ -76,14 +75,14 @@ def test_a_rule_of_a_scene_that_is_none_is_named() -> None:
 
 
 def test_solve_takes_the_path_of_an_instance() -> None:
-    result = arcfleet.solve(VILLAGE, "ps")
-    assert result.solution == arcfleet.solve(arcfleet.read(VILLAGE), "ps").solution
+    result = solved(VILLAGE, "ps")
+    assert result.solution == solved(arcfleet.read(VILLAGE), "ps").solution
     with pytest.raises(arcfleet.OptionError, match="or the path of one, got int"):
         arcfleet.solve(3)  # type: ignore[arg-type]
 
 
 def test_seconds_are_a_stop_rule_of_their_own() -> None:
-    result = arcfleet.solve("example:denver", seconds=0.0)
+    result = solved("example:denver", seconds=0.0)
     assert (result.iterations, result.stopped_by) == (1, "seconds")
     with pytest.raises(arcfleet.OptionError, match="either seconds or stop, got both"):
         arcfleet.solve(VILLAGE, seconds=1, stop=arcfleet.Stop(iterations=1))
@@ -103,7 +102,7 @@ def test_the_network_is_built_once_however_much_is_written(
 
     monkeypatch.setattr(Network, "__init__", counted)
     instance = arcfleet.read(VILLAGE)
-    result = arcfleet.solve(instance, "ps")
+    result = solved(instance, "ps")
     arcfleet.write_solution(instance, result.solution, tmp_path / "plan.json")
     arcfleet.write_html(instance, result.solution, tmp_path / "plan.html")
     arcfleet.write_gpx(instance, result.solution, tmp_path / "plan.gpx")
@@ -127,7 +126,7 @@ def test_values_print_what_matters() -> None:
         "route cost  5",
     ]
     assert str(limited).startswith("instance    a?b\n")
-    plan = arcfleet.solve(instance, "ps").solution
+    plan = solved(instance, "ps").solution
     first = f"cost {plan.cost}: {plan.service_cost} serving, {plan.deadhead} deadheading"
     assert str(plan).splitlines()[0] == first
     assert len(str(plan).splitlines()) == 1 + plan.num_routes
@@ -135,7 +134,7 @@ def test_values_print_what_matters() -> None:
 
 def test_a_notebook_shows_summary_and_map() -> None:
     instance = arcfleet.read("example:denver")
-    result = arcfleet.solve(instance, "ps")
+    result = solved(instance, "ps")
     page = result._repr_html_()
     assert len(page) < 300_000
     text = Page(page).text
@@ -155,7 +154,7 @@ def test_a_notebook_shows_any_plan(
     plan: tuple[arcfleet.Instance, arcfleet.Solution],
 ) -> None:
     instance, solution = plan
-    result = replace(arcfleet.solve(instance, "ps"), solution=solution)
+    result = replace(solved(instance, "ps"), solution=solution)
     Page(result._repr_html_())
     svg_of(result._repr_html_())
 
@@ -169,9 +168,6 @@ def test_a_notebook_shows_any_instance(instance: arcfleet.Instance) -> None:
 
 
 def test_what_is_too_large_to_draw_is_shown_as_a_table() -> None:
-    nodes = tuple(range(500))
-    links = tuple(arcfleet.Link(tail=i, head=i + 1, cost=1) for i in range(499))
-    large = arcfleet.Instance(name="<b>", nodes=nodes, links=links, depot=0, capacity=1)
-    page = large._repr_html_()
+    page = make_instance(*(street(i, i + 1) for i in range(499)), name="<b>")._repr_html_()
     assert "<svg" not in page
     assert "<b>" in Page(page).text

@@ -62,9 +62,5 @@ class FormatWarning(UserWarning):
     """A file deviates from its format in a way that does not change the problem."""
 
 
-class WithoutPicturesWarning(UserWarning):
-    """Training cannot draw the plans of its validations."""
-
-
 class WithoutLearnedPlanWarning(UserWarning):
     """A learned method returns a plan that its model did not make."""

@@ -67,7 +67,7 @@ def cost(problem: NodeRouting, routes: list[tuple[int, ...]]) -> int:
 
 
 @pytest.mark.parametrize("instance", [MIXED, ODD], ids=lambda x: x.name)
-def test_every_plan_costs_and_carries_what_the_judge_says(instance: Instance) -> None:
+def test_every_plan_costs_and_carries_what_the_checker_computes(instance: Instance) -> None:
     network = Network(instance)
     problem = to_node_routing(network)
     best = best_within_vehicles = 10**9
@@ -124,7 +124,7 @@ def test_pyvrp_finds_the_best_plan_of_tiny_instances(instance: Instance) -> None
     assert result.stopped_by == "target_cost"
 
 
-def test_pyvrp_plans_a_village_and_the_judge_accepts_it() -> None:
+def test_pyvrp_plans_a_village_and_the_checker_accepts_it() -> None:
     pytest.importorskip("pyvrp")
     village = read(ROOT / "examples" / "village.json")
     result = solve_by_pyvrp(village, stop=Stop(seconds=0.3), seed=1)

@@ -58,6 +58,17 @@ def test_a_shorter_set_is_the_start_of_a_longer_one(streets: Path, tmp_path: Pat
     assert list(short) == long[:5]
 
 
+def test_a_file_made_again_is_cut_from_its_own_streets(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(make, "SYNTHETIC_TOWNS", 2)
+    here, there = tmp_path / "a.npz", tmp_path / "b.npz"
+    make_dataset(here, "task20", count=3, seed=1001)
+    here.unlink()
+    again = make_dataset(here, "task20", count=3, seed=1002)
+    assert list(again) == list(make_dataset(there, "task20", count=3, seed=1002))
+
+
 def test_the_header_says_where_it_comes_from(streets: Path, tmp_path: Path) -> None:
     found = make_dataset(
         tmp_path / "a.npz", "task20", count=3, split="test", maps=[streets], mixed=True
@@ -75,12 +86,12 @@ def places(dataset: Dataset) -> set[tuple[float, float]]:
 
 
 def test_splits_share_no_junction(streets: Path, tmp_path: Path) -> None:
-    kinds: tuple[Split, ...] = ("train", "validation", "test")
+    splits: tuple[Split, ...] = ("train", "validation", "test")
     sets = [
         make_dataset(
-            tmp_path / f"{kind}.npz", "task20", count=40, split=kind, maps=[streets]
+            tmp_path / f"{split}.npz", "task20", count=40, split=split, maps=[streets]
         )
-        for kind in kinds
+        for split in splits
     ]
     seen = [places(dataset) for dataset in sets]
     assert len(set.union(*seen)) == sum(len(each) for each in seen)
@@ -114,12 +125,12 @@ def test_maps_that_overlap_are_refused(tmp_path: Path) -> None:
 def test_splits_of_beijing_lie_in_bands_of_longitude(tmp_path: Path) -> None:
     beijing = maps_dir() / "beijing_5ring"
     east = -180.0
-    for kind in ("train", "test"):
+    for split in ("train", "test"):
         found = make_dataset(
-            tmp_path / f"{kind}.npz",
+            tmp_path / f"{split}.npz",
             "task100",
             count=60,
-            split=kind,
+            split=split,
             maps=[beijing],
         )
         longitude = found.arrays["longitude"]
@@ -132,8 +143,8 @@ def test_without_maps_each_split_has_its_own_towns(
 ) -> None:
     monkeypatch.setattr(make, "SYNTHETIC_TOWNS", 2)
     train, test = (
-        make_dataset(tmp_path / f"{kind}.npz", "task40", count=30, split=kind)
-        for kind in ("train", "test")
+        make_dataset(tmp_path / f"{split}.npz", "task40", count=30, split=split)
+        for split in ("train", "test")
     )
     assert not places(train) & places(test)
     assert train.facts["credit"] == ""

@@ -22,22 +22,7 @@ from tests.helpers import DATA
 SPANISH = (DATA / "small.dat").read_bytes()
 MIXED = (DATA / "small_mixed.txt").read_bytes()
 FROM_ZERO = SPANISH.replace(b"5)", b"0)").replace(b"( 5", b"( 0")
-ENGLISH = b"""NAME : ring
-UPPER_BOUND : 99
-NODES : 4
-EDGES_REQ : 2
-EDGES_NOREQ : 1
-VEHICLES : 2
-CAPACITY : 700
-COSTE_TOTAL_REQ : 50
---------------------------
-EDGE_REQ_LIST :
-( 2, 3)   cost 47    demand 510
-( 1, 2)   cost 3    demand 5
-EDGE_NOREQ_LIST :
-( 1, 3)   cost 8
-DEPOT : 1
-"""
+ENGLISH = (DATA / "ring.dat").read_bytes()
 JSON = b"""{"format": "arcfleet-instance", "version": 1, "name": "two",
 "depot": 1, "capacity": 7, "route_cost": 3,
 "nodes": [1, 2, 4],
@@ -53,17 +38,7 @@ ODD_NUMBERS = [b"0", b"1", b"5", b"00", b"-1", b"+1", b"1.0", b"1e3", b"1_0", b"
 ODD_NUMBERS += [b"2147483647", b"2147483648", b"9" * 30, b"9" * 5000, b"NaN", b"true"]
 ODD_NUMBERS += ["\u0661".encode(), "\uff11".encode(), b"0x1", b"1 1", b"1,1"]
 ODD_BYTES = [b"\0", b"\xff", b"\xf1", b"\xef\xbb\xbf", b"\r", b"\n", b"\x0b", b"\x1a"]
-ODD_BYTES += [
-    "\u0085".encode(),
-    "\u2028".encode(),
-    b" ",
-    b":",
-    b"(",
-    b")",
-    b'"',
-    b"{",
-    b"#",
-]
+ODD_BYTES += ["\u0085".encode(), "\u2028".encode(), *(bytes([c]) for c in b' :()"{#')]
 ODD_LINES = [b"", b"  ", b"-----", b"garbage", b"( 1, 2)", b"( 1, 2) coste 3 demanda 1"]
 ODD_LINES += [b"( 1, 2) cost 3", b"DEPOT : 1", b"DEPOSITO 2", b"CAPACITY : 3", b"{", b"]"]
 ODD_LINES += [b'"capacity": 9,', b"COMENTARIO : ( 1, 2) coste 3", b"LISTA_ARISTAS_REQ"]
@@ -107,16 +82,9 @@ def change_lines(draw: st.DrawFn, data: bytes) -> bytes:
 
 
 def change_all(draw: st.DrawFn, data: bytes) -> bytes:
-    how = draw(st.sampled_from(["crlf", "lower", "colon", "mark", "utf-16"]))
-    if how == "crlf":
-        return data.replace(b"\n", b"\r\n")
-    if how == "lower":
-        return data.lower()
-    if how == "colon":
-        return data.replace(b" :", b"")
-    if how == "mark":
-        return b"\xef\xbb\xbf" + data
-    return data.decode("latin-1").encode("utf-16")
+    changed = [data.replace(b"\n", b"\r\n"), data.lower(), data.replace(b" :", b"")]
+    changed += [b"\xef\xbb\xbf" + data, data.decode("latin-1").encode("utf-16")]
+    return draw(st.sampled_from(changed))
 
 
 @st.composite

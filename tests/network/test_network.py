@@ -2,31 +2,18 @@ import numpy as np
 import pytest
 
 from arcfleet.errors import InstanceError
-from arcfleet.instance import Instance, Link
+from arcfleet.instance import Instance
 from arcfleet.network import Network, node_distances
 from arcfleet.network.network import UNREACHABLE
+from tests.helpers import make_instance, street
 
 
 def mixed_triangle() -> Instance:
     """Depot 1; 1-2 two-way, 2>3 one-way, 3>1 one-way and not required."""
-    return Instance(
-        name="triangle",
-        nodes=(1, 2, 3),
-        links=(
-            Link(tail=1, head=2, cost=4, reverse_cost=6, required=True, demand=1),
-            Link(tail=3, head=1, cost=5, one_way=True),
-            Link(
-                tail=2,
-                head=3,
-                cost=7,
-                one_way=True,
-                required=True,
-                demand=2,
-                service_cost=9,
-            ),
-        ),
-        depot=1,
-        capacity=3,
+    return make_instance(
+        street(1, 2, 4, 1, reverse_cost=6),
+        street(3, 1, 5, one_way=True),
+        street(2, 3, 7, 2, one_way=True, service_cost=9),
     )
 
 
@@ -59,24 +46,12 @@ def test_distances_are_read_only_and_outlive_the_network() -> None:
 
 
 def test_no_way_is_marked() -> None:
-    instance = Instance(
-        name="gap",
-        nodes=(1, 2),
-        links=(Link(tail=1, head=2, cost=3, one_way=True),),
-        depot=1,
-        capacity=1,
-    )
+    instance = make_instance(street(1, 2, 3, one_way=True))
     assert node_distances(instance).tolist() == [[0, 3], [UNREACHABLE, 0]]
 
 
 def test_too_long_paths_are_refused() -> None:
-    instance = Instance(
-        name="far",
-        nodes=(1, 2),
-        links=(Link(tail=1, head=2, cost=2**29, required=True),),
-        depot=1,
-        capacity=1,
-    )
+    instance = make_instance(street(1, 2, 2**29, 0), name="far")
     with pytest.raises(InstanceError, match=r"at most 536870911.*'far'.*coarser unit"):
         Network(instance)
     with pytest.raises(InstanceError, match="coarser unit"):

@@ -14,7 +14,7 @@ from arcfleet.errors import OptionError
 from arcfleet.network import Network
 from arcfleet.neural.decoding import greedy, sample
 from arcfleet.neural.env import State, step
-from arcfleet.neural.train.config import config_from
+from arcfleet.neural.train.config import changed, config_from
 from arcfleet.neural.train.data import InstanceSet
 from arcfleet.neural.train.run import RunFolder
 from arcfleet.neural.train.steps import states_at
@@ -182,7 +182,7 @@ def test_wrong_use(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     with pytest.raises(OptionError, match=r"at least 4 instances to validate on.*got 0"):
         tune(folder, tmp_path / "a", QUICK, ppo, validation=[])
     with pytest.raises(OptionError, match="normalise_advantages to be true or false"):
-        replace(QUICK, normalise_advantages=1)
+        changed(QUICK, normalise_advantages=1)
     with pytest.raises(OptionError, match="the setting normalise_advantages, got standard"):
         config_from(PpoConfig, {"steps": 1, "standardise": True})
     monkeypatch.setenv("RANK", "0")

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
 from arcfleet.errors import FileError, OptionError
+from arcfleet.neural.strategies import STRATEGIES
 from arcfleet.paper.rows import (
     MODELS,
     ROWS,
@@ -96,6 +98,18 @@ def test_the_table_has_the_rows_of_the_paper_in_order() -> None:
     assert "maens" not in TABLE_ROWS  # a newcomer's first table ends the same hour
     with pytest.raises(OptionError, match="at least one row"):
         parse_rows([])
+
+
+def test_a_new_method_or_strategy_is_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    (row,) = parse_rows(["ps-random-arc=7"])
+    assert (row.method, row.model, dict(row.settings)["iterations"]) == (
+        *("ps-random-arc", None, 7),
+    )
+    eager = replace(STRATEGIES["greedy"], name="eager", method=None)
+    monkeypatch.setitem(STRATEGIES, "eager", eager)
+    (row,) = parse_rows(["eager"])
+    assert (row.name, row.method, row.model) == ("eager", "eager", "daam")
+    assert row.expected_seconds(100, "cpu") > 0
 
 
 def test_rows_of_named_models() -> None:

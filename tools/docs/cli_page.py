@@ -6,33 +6,15 @@ import argparse
 import functools
 import re
 from typing import TYPE_CHECKING
-from unittest import mock
 
-from arcfleet.cli.main import main
+from arcfleet.cli.main import build_parser
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _WIDTH = 88
-
-
-class _Caught(Exception):  # noqa: N818 (no error)
-    """Carries the parser out of `main`."""
-
-
-def parser() -> argparse.ArgumentParser:
-    """Return the parser of the `arcfleet` command."""
-
-    def catch(self: argparse.ArgumentParser, *_: object, **__: object) -> None:
-        raise _Caught(self)
-
-    with mock.patch.object(argparse.ArgumentParser, "parse_args", catch):
-        try:
-            main([])
-        except _Caught as caught:
-            found: argparse.ArgumentParser = caught.args[0]
-            return found
-    raise AssertionError("expected main to parse arguments")
+#: What stands for the titles that argparse gives.
+_TITLES = {"positional arguments": "argument", "options": "option"}
 
 
 def commands(
@@ -57,7 +39,7 @@ def actions(of: argparse.ArgumentParser) -> list[argparse.Action]:
 
 def page() -> str:
     """Return the page in Markdown."""
-    top = parser()
+    top = build_parser()
     lines = [
         "# Command line",
         "",
@@ -68,7 +50,7 @@ def page() -> str:
         "| command | |",
         "|---|---|",
     ]
-    found = [pair for pair in commands(top) if not _is_pointer(*pair)]
+    found = list(commands(top))
     for command, text in found:
         lines.append(f"| [`{command.prog}`](#{_anchor(command)}) | {_cell(text)} |")
     for command, text in found:
@@ -91,15 +73,20 @@ def _section(command: argparse.ArgumentParser, text: str) -> list[str]:
         "```",
         "",
     ]
-    listed = [
-        x for x in actions(command) if x.help != argparse.SUPPRESS and x.dest != "help"
-    ]
-    if listed:
-        lines += ["| argument | |", "|---|---|"]
-        lines += [f"| {_names(x)} | {_cell(_help(x, command))} |" for x in listed]
+    for group in command._action_groups:  # noqa: SLF001
+        listed = [x for x in group._group_actions if _is_shown(x)]  # noqa: SLF001
+        if listed:
+            title = group.title or ""
+            lines += [f"| {_cell(_TITLES.get(title, title))} | |", "|---|---|"]
+            lines += [f"| {_names(x)} | {_cell(_help(x, command))} |" for x in listed]
+            lines.append("")
     if command.epilog:
-        lines += ["", "```text", command.epilog.strip(), "```"]
+        lines += ["```text", command.epilog.strip(), "```"]
     return lines
+
+
+def _is_shown(action: argparse.Action) -> bool:
+    return action.help != argparse.SUPPRESS and action.dest != "help"
 
 
 def _names(action: argparse.Action) -> str:
@@ -117,11 +104,6 @@ def _help(action: argparse.Action, command: argparse.ArgumentParser) -> str:
     if action.choices is not None:
         values["choices"] = ", ".join(map(str, action.choices))
     return (action.help or "") % values
-
-
-def _is_pointer(command: argparse.ArgumentParser, text: str) -> bool:
-    """Return whether a command only names the one that took its place."""
-    return text == argparse.SUPPRESS or (not text and not command.description)
 
 
 def _anchor(command: argparse.ArgumentParser) -> str:

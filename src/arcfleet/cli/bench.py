@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 
 from arcfleet.cli.options import (
     Command,
-    add_json,
-    add_model,
-    add_quiet,
+    add_shared,
     names,
+    option,
     positive_number,
     seconds,
 )
@@ -28,57 +27,23 @@ if TYPE_CHECKING:
 
 
 def _options(parser: ArgumentParser) -> None:
-    parser.add_argument(
-        "suite",
-        metavar="SUITE",
-        help="name of a file in benchmarks/suites, or path of such a .toml file",
-    )
-    parser.add_argument(
-        "--out",
-        type=Path,
-        required=True,
-        metavar="FILE",
-        help="JSON lines of the runs; finished runs in it are reused",
-    )
-    parser.add_argument(
-        "--methods",
-        default="auto",
-        metavar="NAME[,NAME]",
-        help="methods to measure, see `arcfleet methods` (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--time",
-        type=seconds,
-        nargs="+",
-        default=[1.0],
-        metavar="S",
-        help="time limits of a run in seconds (default: 1)",
-    )
-    parser.add_argument(
-        "--seeds",
-        type=positive_number,
-        default=1,
-        metavar="N",
-        help="number of seeds, from 0 to N-1 (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--workers",
-        type=positive_number,
-        default=1,
-        metavar="N",
-        help="number of runs at a time, at most one per idle core (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--stop-at-reference",
-        action="store_true",
-        help="end a run at the reference cost if that is proven optimal",
-    )
-    add_model(parser)
-    parser.add_argument(
-        "--plot", metavar="PREFIX", help="draw anytime curves into PREFIX-anytime.png"
-    )
-    add_quiet(parser)
-    add_json(parser)
+    text = "name of a file in benchmarks/suites, or path of such a .toml file"
+    parser.add_argument("suite", metavar="SUITE", help=text)
+    text = "JSON lines of the runs; finished runs in it are reused"
+    option(parser, "--out", text, Path, "FILE", required=True)
+    text = "methods to measure, see `arcfleet methods`"
+    option(parser, "--methods", text, str, "NAME[,NAME]", default="auto")
+    text = "time limits of a run in seconds"
+    option(parser, "--time", text, seconds, "S", nargs="+", default=[1.0])
+    text = "number of seeds, from 0 to N-1"
+    option(parser, "--seeds", text, positive_number, "N", default=1)
+    text = "number of runs at a time, at most one per idle core"
+    option(parser, "--workers", text, positive_number, "N", default=1)
+    text = "end a run at the reference cost if that is proven optimal"
+    option(parser, "--stop-at-reference", text)
+    text = "draw anytime curves into PREFIX-anytime.png"
+    option(parser, "--plot", text, str, "PREFIX")
+    add_shared(parser, "model", "device", "quiet", "json")
 
 
 def _run(options: Namespace) -> int:

@@ -8,15 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from arcfleet.cli.options import (
-    Command,
-    add_json,
-    add_quiet,
-    add_seed,
-    add_workers,
-    number_up_to,
-    positive_number,
-)
+from arcfleet.cli.options import Command, add_shared, number_up_to, option, positive_number
 from arcfleet.cli.output import add_plot, check_plot, print_json, print_result
 from arcfleet.cli.progress import count_progress
 from arcfleet.errors import ArcfleetError
@@ -37,79 +29,43 @@ def _make_options(parser: ArgumentParser) -> None:
     from arcfleet.datasets.make import MERGE_METRES
     from arcfleet.streets.tasks import TASK_SETS
 
-    names = list(TASK_SETS)
-    parser.add_argument(
-        "task_set",
-        metavar="SET",
-        help=f"number of required streets: {names[0]}, {names[1]}, ... {names[-1]}",
-    )
-    parser.add_argument(
-        "--count",
-        type=positive_number,
-        required=True,
-        metavar="N",
-        help="number of instances",
-    )
-    parser.add_argument(
-        "-o",
-        "--out",
-        type=Path,
-        required=True,
-        metavar="FILE",
-        help="data set to write (.npz)",
-    )
-    parser.add_argument(
+    first, second, *_, last = TASK_SETS
+    text = f"number of required streets: {first}, {second}, ... {last}"
+    parser.add_argument("task_set", metavar="SET", help=text)
+    option(parser, "--count", "number of instances", positive_number, "N", required=True)
+    text = "data set to write (.npz)"
+    parser.add_argument("-o", "--out", type=Path, required=True, metavar="FILE", help=text)
+    option(
+        parser,
         "--split",
+        "part of the streets to cut from; no two splits share a junction",
         choices=["train", "validation", "test"],
         default="train",
-        help="part of the streets to cut from; no two splits share a junction "
-        "(default: %(default)s)",
     )
-    parser.add_argument(
-        "--maps",
-        type=Path,
-        nargs="+",
-        default=[],
-        metavar="MAP",
-        help="street maps that do not overlap (default: synthetic streets)",
-    )
-    parser.add_argument(
-        "--merge",
-        type=_merge,
-        default=MERGE_METRES,
-        metavar="METRES",
-        help="merge junctions of MAP at most this far apart first, none for no merging "
-        "(default: %(default)g)",
-    )
-    parser.add_argument("--mixed", action="store_true", help="keep one-way streets one-way")
-    _add_work(parser)
+    text = "street maps that do not overlap (default: synthetic streets)"
+    option(parser, "--maps", text, Path, "MAP", nargs="+", default=[])
+    text = "merge junctions of MAP at most this far apart first, none for no merging"
+    option(parser, "--merge", text, _merge, "METRES", default=MERGE_METRES)
+    option(parser, "--mixed", "keep one-way streets one-way")
+    add_shared(parser, "seed", "workers", "quiet", "json")
 
 
 def _label_options(parser: ArgumentParser) -> None:
     from arcfleet.datasets.label import LABEL_METHODS
 
     parser.add_argument("dataset", type=Path, metavar="FILE", help="data set (.npz)")
-    parser.add_argument(
-        "--iterations",
-        type=positive_number,
-        required=True,
-        metavar="N",
-        help="iterations of the method for each instance",
-    )
-    parser.add_argument(
+    text = "iterations of the method for each instance"
+    option(parser, "--iterations", text, positive_number, "N", required=True)
+    option(
+        parser,
         "--method",
+        "method to solve with",
         choices=LABEL_METHODS,
         default=LABEL_METHODS[0],
-        help="method to solve with (default: %(default)s)",
     )
-    parser.add_argument(
-        "-o",
-        "--out",
-        type=Path,
-        metavar="LABELS",
-        help="labels to write (default: FILE with .npz replaced by .labels.npz)",
-    )
-    _add_work(parser)
+    text = "labels to write (default: FILE with .npz replaced by .labels.npz)"
+    parser.add_argument("-o", "--out", type=Path, metavar="LABELS", help=text)
+    add_shared(parser, "seed", "workers", "quiet", "json")
 
 
 def _info_options(parser: ArgumentParser) -> None:
@@ -117,14 +73,7 @@ def _info_options(parser: ArgumentParser) -> None:
         "datasets", type=Path, nargs="+", metavar="FILE", help="data sets (.npz)"
     )
     add_plot(parser)
-    add_json(parser)
-
-
-def _add_work(parser: ArgumentParser) -> None:
-    add_seed(parser)
-    add_workers(parser)
-    add_quiet(parser)
-    add_json(parser)
+    add_shared(parser, "json")
 
 
 def _merge(text: str) -> float | None:

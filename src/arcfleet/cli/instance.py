@@ -6,7 +6,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from arcfleet.cli.options import Command, add_json, descriptions
+from arcfleet.cli.options import Command, add_shared, descriptions
 from arcfleet.cli.output import add_plot, check_plot, print_facts, print_json, print_result
 from arcfleet.cli.solve import INSTANCE_HELP
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def _info_options(parser: ArgumentParser) -> None:
     parser.add_argument("instance", type=Path, metavar="FILE", help=INSTANCE_HELP)
     add_plot(parser)
-    add_json(parser)
+    add_shared(parser, "json")
 
 
 def _info(options: Namespace) -> int:
@@ -69,7 +69,7 @@ def _convert_options(parser: ArgumentParser) -> None:
         choices=list(written),
         help=f"format of OUTPUT (default: by its suffix, {suffixes})",
     )
-    add_json(parser)
+    add_shared(parser, "json")
 
 
 def _convert(options: Namespace) -> int:
@@ -89,7 +89,7 @@ def _methods_options(parser: ArgumentParser) -> None:
         metavar="NAME",
         help="method whose parameters to list (default: list all methods)",
     )
-    add_json(parser)
+    add_shared(parser, "json")
 
 
 def _methods(options: Namespace) -> int:

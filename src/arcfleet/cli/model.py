@@ -6,7 +6,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from arcfleet.cli.options import Command, add_json
+from arcfleet.cli.options import Command, add_shared
 from arcfleet.cli.output import print_facts, print_json
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ def _options(parser: ArgumentParser) -> None:
         nargs="?",
         help="model file (default: the model that comes with arcfleet)",
     )
-    add_json(parser)
+    add_shared(parser, "json")
 
 
 def _run(options: Namespace) -> int:

@@ -1,13 +1,8 @@
 """Commands and their options: declared once, generated from config dataclasses.
 
-A command is a `Command`; a setting is a field of a frozen dataclass. `add_config` makes an
-option of every field and `config_from` makes the dataclass of what was given:
-
-    add_config(parser, PretrainConfig, toml=True)
-    config = config_from(options, PretrainConfig)
-
-Help texts come from the field's metadata or from the section Parameters of the class's
-docstring, defaults from the dataclass.
+`add_config` makes an option of every field of a frozen dataclass and `config_from` makes
+the dataclass of what was given. Help texts come from the field's metadata or from the
+section Parameters of the class's docstring, defaults from the dataclass.
 """
 
 from __future__ import annotations
@@ -17,7 +12,6 @@ import dataclasses
 import inspect
 import math
 import re
-import sys
 import types
 from argparse import (
     ArgumentParser,
@@ -31,7 +25,6 @@ from pathlib import Path
 from typing import (
     Any,
     Literal,
-    TypeAlias,
     TypeVar,
     Union,
     get_args,
@@ -43,7 +36,6 @@ from arcfleet._checks import nearest_name
 from arcfleet.errors import FileError, OptionError
 
 Config = TypeVar("Config")
-Commands: TypeAlias = "argparse._SubParsersAction[Any]"  # noqa: SLF001
 
 _WESTERN = re.compile(r"-\.?\d[^,]*(,[^,]+)+")
 
@@ -55,21 +47,9 @@ _WESTERN = re.compile(r"-\.?\d[^,]*(,[^,]+)+")
 class Command:
     """A command of the program, or a group of commands.
 
-    Parameters
-    ----------
-    name
-        Word on the command line.
-    summary
-        One line for the list of commands, without a full stop.
-    options
-        Function that adds the options to a parser. It is called on first use, so that it
-        may import what the other commands do without.
-    run
-        Function that runs the command and returns the exit code.
-    epilog
-        Examples, shown below the options.
-    commands
-        Commands of a group, which has neither options nor a run of its own.
+    `options` adds the options to a parser. It is called on first use, so that it may import
+    what other commands do without. `run` returns the exit code. The epilog has examples. A
+    group has `commands` instead.
     """
 
     name: str
@@ -111,7 +91,7 @@ class CommandParser(ArgumentParser):
 
 def add_commands(
     parser: ArgumentParser, commands: Sequence[Command], *, dest: str, **settings: Any
-) -> argparse._SubParsersAction[CommandParser]:
+) -> None:
     """Add commands, and those below them, to a parser."""
     actions = parser.add_subparsers(
         dest=dest, metavar=dest.upper(), parser_class=CommandParser, **settings
@@ -129,7 +109,6 @@ def add_commands(
         else:
             made.command = command
             made.set_defaults(run=command.run, parser=made)
-    return actions
 
 
 # --- Options of a config dataclass ------------------------------------------------------
@@ -146,11 +125,11 @@ def add_config(
 ) -> None:
     """Add an option for every field of a dataclass.
 
-    A field `learning_rate` becomes `--learning-rate`; the fields of a field that is itself
-    a dataclass become options of their own, without its name. Types may be int, float,
-    bool, str, Path, Literal, tuples of these and unions with None. A field's metadata may
-    have `help`, `metavar`, `positional` (True: no `--name` but an argument), `group`
-    (heading of the options; default `title`), and `option` (False: in the TOML file only).
+    A field `learning_rate` becomes `--learning-rate`; the fields of a nested dataclass
+    become options under the heading of its name. Types may be int, float, bool, str, Path,
+    Literal, tuples of these and unions with None. A field's metadata may have `help`,
+    `metavar`, `positional` (True: no `--name` but an argument) and `option` (False: in the
+    TOML file only).
 
     Parameters
     ----------
@@ -163,18 +142,14 @@ def add_config(
     toml
         Whether to add `--config FILE` as well, for settings in a TOML file.
     title
-        Heading of the options; those of a nested dataclass have its field's name.
+        Heading of fields that are not nested.
     headings
         Headings that come first, in this order.
     """
     groups = {heading: parser.add_argument_group(heading) for heading in headings}
     if toml:
-        parser.add_argument(
-            "--config",
-            type=Path,
-            metavar="FILE",
-            help="TOML file of settings; options take precedence",
-        )
+        text = "TOML file of settings; options take precedence"
+        option(parser, "--config", text, Path, "FILE")
     for setting in _settings(config):
         field = setting.field
         name = setting.path
@@ -183,7 +158,7 @@ def add_config(
             continue
         if not field.metadata.get("option", True):
             continue
-        heading = field.metadata.get("group") or (parts[-1] if parts else title)
+        heading = parts[-1] if parts else title
         if field.metadata.get("positional", False):
             _add_option(parser, setting, toml=toml)
             continue
@@ -192,31 +167,12 @@ def add_config(
         _add_option(groups[heading], setting, toml=toml)
 
 
-def config_from(
-    options: Namespace, config: type[Config], usual: Mapping[str, Any] | None = None
-) -> Config:
-    """Return the config of what was given.
+def config_from(options: Namespace, config: type[Config], *, toml: bool = True) -> Config:
+    """Return the config of the options and, below them, of the TOML file of `--config`.
 
-    Options take precedence over the TOML file of `--config`, that over `usual`, and that
-    over the defaults of the dataclass.
-
-    Raises
-    ------
-    OptionError
-        If a setting is unknown, missing, or of the wrong type.
-    FileError
-        If the TOML file cannot be read, or holds such a setting.
+    In the file, settings of a nested dataclass may stand in its table or outside.
     """
-    return make_config(config, merged(usual or {}, given_settings(options, config)))
-
-
-def given_settings(options: Namespace, config: type[Any]) -> dict[str, Any]:
-    """Return the settings of the TOML file and, over them, of the options.
-
-    Those of a field that is itself a dataclass are a mapping; in the file they may also
-    stand outside its table.
-    """
-    file: Path | None = getattr(options, "config", None)
+    file: Path | None = getattr(options, "config", None) if toml else None
     settings: dict[str, Any] = {}
     if file is not None:
         settings = _in_tables(read_toml(file), config)
@@ -224,11 +180,11 @@ def given_settings(options: Namespace, config: type[Any]) -> dict[str, Any]:
             _require_known(settings, config)
         except OptionError as error:
             raise FileError(file, str(error)) from None
-    return merged(settings, given_options(options, config))
+    return make_config(config, merged(settings, given_options(options, config)))
 
 
 def given_options(options: Namespace, config: type[Any]) -> dict[str, Any]:
-    """Return the settings of the options alone, as `given_settings` does."""
+    """Return the settings of options; those of a nested dataclass are a mapping."""
     given: dict[str, Any] = {}
     for setting in _settings(config):
         value = getattr(options, setting.path, None)
@@ -241,24 +197,9 @@ def given_options(options: Namespace, config: type[Any]) -> dict[str, Any]:
 def make_config(
     config: type[Config], settings: Mapping[str, Any], usual: Any = None
 ) -> Config:
-    """Return a config of settings by name, such as a TOML file holds.
-
-    Parameters
-    ----------
-    config
-        Dataclass.
-    settings
-        Settings by name; those of nested dataclasses in a mapping.
-    usual
-        Instance with the values of other settings; None for their defaults.
-
-    Raises
-    ------
-    OptionError
-        If a setting is unknown, missing, or of the wrong type.
-    """
+    """Return a config of settings by name; others are those of `usual`, or defaults."""
     _require_known(settings, config)
-    hints = _types(config)
+    hints = get_type_hints(config)
     values: dict[str, Any] = {}
     for field in fields(config):  # type: ignore[arg-type]
         name, kind = field.name, hints[field.name]
@@ -321,12 +262,6 @@ def has_setting(config: type[Any], name: str) -> bool:
     return any(setting.path.split(".")[-1] == name for setting in _settings(config))
 
 
-def default_of(config: type[Any], name: str) -> Any:
-    """Return the default of a field."""
-    (field,) = (field for field in fields(config) if field.name == name)
-    return _default(field)
-
-
 @dataclass(frozen=True, slots=True)
 class _Setting:
     """A field with an option: its dotted path, type, description and default."""
@@ -339,44 +274,21 @@ class _Setting:
 
 
 def _settings(config: type[Any], prefix: str = "", usual: object = None) -> list[_Setting]:
-    """Return every setting, those of nested dataclasses inlined.
-
-    Parameters
-    ----------
-    config
-        Dataclass.
-    prefix
-        What comes before its fields' names.
-    usual
-        Instance with the defaults; None for those of the class.
-    """
-    types, texts = _types(config), descriptions(config)
+    """Return every setting, those of nested dataclasses inlined; defaults are `usual`'s."""
+    hints, texts = get_type_hints(config), descriptions(config)
     found = []
     for field in fields(config):
         default = _default(field) if usual is None else getattr(usual, field.name)
         path = f"{prefix}{field.name}"
-        if is_dataclass(types[field.name]):
+        kind = hints[field.name]
+        if is_dataclass(kind):
             inner = None if default is MISSING else default
-            kind = types[field.name] if inner is None else type(inner)
-            found += _settings(kind, f"{path}.", inner)
+            part: Any = kind if inner is None else type(inner)
+            found += _settings(part, f"{path}.", inner)
         else:
             text = field.metadata.get("help", texts.get(field.name, ""))
-            found.append(_Setting(path, field, types[field.name], text, default))
+            found.append(_Setting(path, field, kind, text, default))
     return found
-
-
-def _types(config: type[Any]) -> dict[str, Any]:
-    """Return the types of the fields, with what an import for types only hides as Any."""
-    hints: dict[str, Any] = {}
-    for owner in reversed(config.__mro__):
-        names = vars(sys.modules[owner.__module__])
-        for name, annotation in inspect.get_annotations(owner).items():
-            holder = types.SimpleNamespace(__annotations__={name: annotation})
-            try:
-                hints |= get_type_hints(holder, globalns=names)
-            except NameError:
-                hints[name] = Any
-    return hints
 
 
 def descriptions(config: type[Any]) -> dict[str, str]:
@@ -428,6 +340,8 @@ def _add_option(target: Any, setting: _Setting, *, toml: bool) -> None:
         arguments["metavar"] = metavar
     else:
         arguments["type"], usual = _PARSERS.get(member, (str, "NAME"))
+        if re.match(r"(output )?folder", setting.text, re.IGNORECASE):
+            usual = "FOLDER"
         arguments["metavar"] = metavar or usual
     target.add_argument(flag, **arguments)
 
@@ -438,17 +352,20 @@ def _help(text: str, default: Any) -> str:
     first = text.partition(" ")[0]
     if re.fullmatch(r"[A-Z][a-z]*(-[a-z]+)*[,;:]?", first):
         text = text[0].lower() + text[1:]
-    text = text.replace("`", "")
+    return _with_default(text.replace("`", ""), default).replace("%", "%%")
+
+
+def _with_default(text: str, default: Any) -> str:
     is_plain = default is MISSING or default is None or default is False
-    if not is_plain and default not in ((), ""):
-        text += f"{' ' if text else ''}(default: {_shown(default)})"
-    return text.replace("%", "%%")
+    if is_plain or default in ((), [], ""):
+        return text
+    return f"{text} (default: {_shown(default)})"
 
 
 def _shown(value: Any) -> str:
     if isinstance(value, bool):
         return "yes"
-    if isinstance(value, tuple):
+    if isinstance(value, tuple | list):
         return " ".join(map(_shown, value))
     return f"{value:g}" if isinstance(value, float) else str(value)
 
@@ -477,7 +394,7 @@ def _member(kind: Any) -> Any:
 def _require_known(
     settings: Mapping[str, Any], config: type[Any], prefix: str = ""
 ) -> None:
-    hints = _types(config)
+    hints = get_type_hints(config)
     for name, value in settings.items():
         if name not in hints:
             known = [setting.path.rpartition(".")[2] for setting in _settings(config)]
@@ -575,15 +492,7 @@ seconds = number_up_to(1e9, "seconds")
 
 
 def coordinates(count: int, form: str) -> Callable[[str], tuple[float, ...]]:
-    """Return a parser of `count` numbers with commas between, for argparse.
-
-    Parameters
-    ----------
-    count
-        Number of numbers.
-    form
-        How to write them, for the message, as in `LON,LAT`.
-    """
+    """Return a parser of `count` numbers, written as in `LON,LAT`, for argparse."""
 
     def parse(text: str) -> tuple[float, ...]:
         try:
@@ -626,68 +535,48 @@ _PARSERS: dict[Any, tuple[Callable[[str], Any], str]] = {
 }
 
 
-# --- Options that several commands share ------------------------------------------------
+# --- Options of a command -----------------------------------------------------------------
 
 
-def add_json(parser: ArgumentParser) -> None:
-    """Add --json."""
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
+def option(
+    parser: Any,
+    name: str,
+    text: str,
+    type: Callable[[str], Any] | None = None,
+    metavar: str | None = None,
+    **more: Any,
+) -> None:
+    """Add an option; a flag if it has neither a type nor choices."""
+    if type is None and "choices" not in more:
+        parser.add_argument(name, action="store_true", help=text)
+    else:
+        if type is not None:
+            more |= {"type": type, "metavar": metavar}
+        parser.add_argument(name, help=_with_default(text, more.get("default")), **more)
 
 
-def add_quiet(parser: ArgumentParser) -> None:
-    """Add --quiet."""
-    parser.add_argument("--quiet", action="store_true", help="show no progress")
+#: Options that several commands have.
+_SHARED: dict[str, tuple[Any, ...]] = {
+    "json": ("print one JSON object",),
+    "quiet": ("show no progress",),
+    "seed": ("seed of the random number generator", whole_number, "N", 0),
+    "threads": ("number of threads, 0 for one per core", whole_number, "N", 1),
+    "workers": (
+        *("number of processes; the results do not depend on it", positive_number, "N", 1),
+    ),
+    "model": (
+        "model file of learned methods (default: the model that comes with arcfleet)",
+        *(Path, "FILE", None),
+    ),
+    "device": ("device of learned methods: auto, cpu, cuda, cuda:1", str, "NAME", "auto"),
+}
 
 
-def add_seed(parser: ArgumentParser) -> None:
-    """Add --seed."""
-    parser.add_argument(
-        "--seed",
-        type=whole_number,
-        default=0,
-        metavar="N",
-        help="seed of the random number generator (default: %(default)s)",
-    )
-
-
-def add_threads(parser: ArgumentParser) -> None:
-    """Add --threads."""
-    parser.add_argument(
-        "--threads",
-        type=whole_number,
-        default=1,
-        metavar="N",
-        help="number of threads, 0 for one per core (default: %(default)s)",
-    )
-
-
-def add_workers(parser: ArgumentParser) -> None:
-    """Add --workers."""
-    parser.add_argument(
-        "--workers",
-        type=positive_number,
-        default=1,
-        metavar="N",
-        help="number of processes; the results do not depend on it (default: %(default)s)",
-    )
-
-
-def add_device(parser: ArgumentParser) -> None:
-    """Add --device."""
-    parser.add_argument(
-        "--device",
-        default="auto",
-        metavar="NAME",
-        help="device of learned methods: auto, cpu, cuda, cuda:1 (default: %(default)s)",
-    )
-
-
-def add_model(parser: ArgumentParser) -> None:
-    """Add --model and --device."""
-    parser.add_argument(
-        "--model",
-        type=Path,
-        metavar="FILE",
-        help="model file of learned methods (default: the model that comes with arcfleet)",
-    )
-    add_device(parser)
+def add_shared(parser: Any, *shared: str) -> None:
+    """Add options that several commands have."""
+    for name in shared:
+        text, *value = _SHARED[name]
+        if value:
+            option(parser, f"--{name}", text, value[0], value[1], default=value[2])
+        else:
+            option(parser, f"--{name}", text)

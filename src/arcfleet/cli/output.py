@@ -6,8 +6,9 @@ import json
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from arcfleet.cli.options import option
 from arcfleet.errors import FileError, OptionError
 
 if TYPE_CHECKING:
@@ -76,11 +77,9 @@ def _discard_stdout() -> None:
 # --- Pictures ---------------------------------------------------------------------------
 
 
-def add_plot(parser: ArgumentParser) -> None:
+def add_plot(parser: Any) -> None:
     """Add --plot."""
-    parser.add_argument(
-        "--plot", type=Path, metavar="FILE", help="draw a picture (.png, .svg, .pdf)"
-    )
+    option(parser, "--plot", "draw a picture (.png, .svg, .pdf)", Path, "FILE")
 
 
 def check_plot(path: Path | None) -> None:
@@ -98,40 +97,17 @@ def add_plan_files(parser: ArgumentParser, *, out: bool = True) -> None:
     """Add --plot, --html, --geojson, --gpx and, unless `out` is False, --out."""
     files = parser.add_argument_group("files")
     if out:
-        files.add_argument(
-            "--out",
-            type=Path,
-            metavar="FILE",
-            help="write the plan (.json with streets, else text)",
-        )
-    add_plot(files)  # type: ignore[arg-type]
-    files.add_argument(
-        "--html",
-        type=Path,
-        metavar="FILE",
-        help="write an interactive map (one HTML file)",
-    )
-    files.add_argument(
-        "--geojson", type=Path, metavar="FILE", help="write lines for map software"
-    )
-    files.add_argument(
-        "--gpx",
-        type=Path,
-        metavar="FILE",
-        help="write tracks for navigation; into a folder, one file per route",
-    )
+        text = "write the plan (.json with streets, else text)"
+        option(files, "--out", text, Path, "FILE")
+    add_plot(files)
+    option(files, "--html", "write an interactive map (one HTML file)", Path, "FILE")
+    option(files, "--geojson", "write lines for map software", Path, "FILE")
+    text = "write tracks for navigation; into a folder, one file per route"
+    option(files, "--gpx", text, Path, "FILE")
 
 
 def check_plan_files(options: Namespace, *inputs: str) -> None:
-    """Raise what would prevent writing the files, before the search.
-
-    Parameters
-    ----------
-    options
-        What was given.
-    inputs
-        Names of the input files among the options, which must not be overwritten.
-    """
+    """Raise what would prevent writing the files; none may be an input or another."""
     from arcfleet._files import check_writable
     from arcfleet.report.html_map import check_html
     from arcfleet.solution.geojson import check_geojson

@@ -79,11 +79,7 @@ def search_progress(stop: Stop, *, hidden: bool) -> Iterator[ProgressCallback | 
             share = _share(stop, progress)
             cost = "no plan yet" if progress.cost is None else f"cost {progress.cost}"
             text = f"{cost}   {progress.iterations} iterations   {progress.seconds:.0f} s"
-            show(
-                share,
-                text
-                + (f", {left} left" if (left := _left(progress.seconds, share)) else ""),
-            )
+            show(share, text + _left(progress.seconds, share))
 
         yield told
 
@@ -102,58 +98,32 @@ def _share(stop: Stop, progress: Progress) -> float:
 
 
 class Count:
-    """The text of a count: how many of how many, kept from before, rate and time left.
-
-    Parameters
-    ----------
-    what
-        Plural of what is counted.
-    """
+    """The text of a count: how many of how many, kept from before, rate and time left."""
 
     def __init__(self, what: str) -> None:
         self.what = what
         self.started = 0.0
         self.kept: int | None = None  # done before this run; no part of its rate
 
-    def tell(self, done: int, total: int, share: float | None = None) -> tuple[float, str]:
-        """Return the completed fraction and the line of text.
-
-        Parameters
-        ----------
-        done, total
-            Number done, what was there at the first call included, and number of all.
-        share
-            Fraction of the work of this run; by default from the numbers.
-        """
+    def tell(self, done: int, total: int) -> tuple[float, str]:
+        """Return the completed fraction of this run and the line of text."""
         now = time.perf_counter()
         if self.kept is None:
             self.started, self.kept = now, done
         seconds = max(now - self.started, 1e-9)
-        if share is None:
-            share = (done - self.kept) / max(total - self.kept, 1)
+        share = (done - self.kept) / max(total - self.kept, 1)
         rate = (done - self.kept) / seconds
         kept = f", {self.kept} kept" if self.kept else ""
         speed = f"{rate:.0f}" if rate >= 10 else f"{rate:.2g}"
         text = f"{done} of {total} {self.what}{kept}, {speed} per s"
-        left = _left(seconds, share)
-        return share, text + (f", {left} left" if left else "")
+        return share, text + _left(seconds, share)
 
 
 @contextmanager
 def count_progress(
     what: str, *, hidden: bool, lines: bool = False
 ) -> Iterator[Callable[[int, int], None] | None]:
-    """Show how many are done, the rate and the time left.
-
-    Parameters
-    ----------
-    what
-        Plural of what is counted.
-    hidden
-        Whether to show nothing.
-    lines
-        Whether to print a line each minute in a pipe.
-    """
+    """Show how many are done, the rate and the time left; in a pipe, if asked, by lines."""
     count, last = Count(what), time.perf_counter()
     with live_line(hidden=hidden) as show:
 
@@ -173,20 +143,9 @@ def count_progress(
 def weighted_progress(
     what: str, weights: list[float], *, kept: int, hidden: bool
 ) -> Iterator[Callable[[float, bool], None] | None]:
-    """Show how many runs of known lengths are done, the rate and the time left.
+    """Show how many runs of different lengths are done, the rate and the time left.
 
     The callback takes the weight of a run that has ended and whether it failed.
-
-    Parameters
-    ----------
-    what
-        Plural of what is counted.
-    weights
-        Expected length of each run that will be made.
-    kept
-        Number of runs that were there already.
-    hidden
-        Whether to show nothing.
     """
     total, started = sum(weights), time.perf_counter()
     done, failed, over = 0, 0, 0.0
@@ -204,7 +163,7 @@ def weighted_progress(
             show(
                 over / total,
                 f"{done} of {len(weights)} {what}, {kept} kept{faults}, "
-                f"{done / seconds:.2g} per s, {_left(seconds, over / total)} left",
+                f"{done / seconds:.2g} per s" + _left(seconds, over / total),
             )
 
         yield told
@@ -233,14 +192,9 @@ def training_progress(
 
 
 def training_lines(name: str = "") -> Callable[[TrainingProgress], None]:
-    """Return a callback that prints a line for each validation.
+    """Return a callback that prints a line for each validation of a run.
 
     Metrics are in a file; this is only what a log should hold.
-
-    Parameters
-    ----------
-    name
-        Name of the run, printed first; may be empty.
     """
     before = f"{name}: " if name else ""
     printed: dict[str, object] = {}
@@ -297,7 +251,7 @@ def _left(seconds: float, share: float | None) -> str:
     if not share:
         return ""
     left = seconds * (1.0 - share) / share
-    return f"{left:.0f} s" if left < 60 else _clock(left)
+    return f", {left:.0f} s left" if left < 60 else f", {_clock(left)} left"
 
 
 def _clock(seconds: float) -> str:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from argparse import ArgumentTypeError
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from arcfleet.cli.options import (
     Command,
-    add_json,
-    add_seed,
+    add_shared,
     coordinates,
-    default_of,
     names,
     number_up_to,
+    option,
     positive_number,
     whole_number,
 )
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 def _options(parser: ArgumentParser) -> None:
     from arcfleet.streets.scene import SceneRules
 
+    usual = {field.name: field.default for field in fields(SceneRules)}
+    place = coordinates(2, "LON,LAT")
     parser.add_argument(
         "map",
         type=Path,
@@ -40,107 +42,57 @@ def _options(parser: ArgumentParser) -> None:
         "street map that arcfleet reads",
     )
     parser.add_argument(
-        "-o",
-        "--out",
+        *("-o", "--out"),
         type=Path,
         required=True,
         metavar="FILE",
         help="instance to write; .json keeps names and geometry",
     )
-    parser.add_argument(
-        "--capacity",
-        type=positive_number,
-        metavar="N",
-        required=True,
-        help="capacity of a vehicle, in the unit of the demand",
-    )
-    parser.add_argument(
-        "--depot",
-        type=coordinates(2, "LON,LAT"),
-        metavar="LON,LAT",
-        help="depot, at the nearest junction (default: the most central junction)",
-    )
-    parser.add_argument(
-        "--demand",
-        type=_demand,
-        default=default_of(SceneRules, "demand"),
-        metavar="length|N|LO-HI",
-        help="demand of a street: its length in metres, N, or a random number from LO to "
-        "HI (default: %(default)s)",
-    )
-    add_seed(parser)
-    parser.add_argument(
-        "--name", metavar="TEXT", help="name of the instance (default: the map's)"
-    )
-    parser.add_argument(
-        "--remark",
-        default=default_of(SceneRules, "remark"),
-        metavar="TEXT",
-        help="text to keep in the comment of the instance",
-    )
-    add_json(parser)
+    text = "capacity of a vehicle, in the unit of the demand"
+    option(parser, "--capacity", text, positive_number, "N", required=True)
+    text = "depot, at the nearest junction (default: the most central junction)"
+    option(parser, "--depot", text, place, "LON,LAT")
+    text = "demand of a street: its length in metres, N, or a random number from LO to HI"
+    option(parser, "--demand", text, _demand, "length|N|LO-HI", default=usual["demand"])
+    option(parser, "--name", "name of the instance (default: the map's)", str, "TEXT")
+    text = "text to keep in the comment of the instance"
+    option(parser, "--remark", text, str, "TEXT", default=usual["remark"])
+    add_shared(parser, "seed", "json")
 
     area = parser.add_argument_group("area (default: the whole map)")
     one = area.add_mutually_exclusive_group()
-    one.add_argument(
-        "--bbox",
-        type=coordinates(4, "W,S,E,N"),
-        metavar="W,S,E,N",
-        help="streets between these degrees",
-    )
-    one.add_argument(
-        "--polygon", type=Path, metavar="FILE", help="streets in a polygon (GeoJSON)"
-    )
-    one.add_argument(
-        "--around",
-        type=coordinates(3, "LON,LAT,METRES"),
-        metavar="LON,LAT,METRES",
-        help="streets in a circle",
-    )
+    box, circle = coordinates(4, "W,S,E,N"), coordinates(3, "LON,LAT,METRES")
+    option(one, "--bbox", "streets between these degrees", box, "W,S,E,N")
+    option(one, "--polygon", "streets in a polygon (GeoJSON)", Path, "FILE")
+    option(one, "--around", "streets in a circle", circle, "LON,LAT,METRES")
 
     streets = parser.add_argument_group("streets")
-    streets.add_argument(
-        "--streets",
-        action="append",
-        metavar="KIND[,KIND]",
-        help="read only streets of these kinds; repeatable (default: those open to cars; "
-        "of CSV files, all)",
-    )
-    streets.add_argument(
-        "--serve-kind",
-        action="append",
-        default=[],
-        metavar="KIND[,KIND]",
-        help="serve streets of these kinds, as in residential; repeatable (default: all)",
-    )
-    streets.add_argument(
-        "--serve-name",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="serve streets of this name as well; repeatable",
-    )
-    streets.add_argument(
-        "--ignore-one-way", action="store_true", help="make every street two-way"
-    )
-    streets.add_argument(
-        "--both-sides",
-        action="store_true",
-        help="serve each side of a two-way street on its own, with half the demand",
-    )
-    streets.add_argument(
+    for name, text in (
+        (
+            "--streets",
+            "read only streets of these kinds; repeatable (default: those open to cars; "
+            "of CSV files, all)",
+        ),
+        (
+            "--serve-kind",
+            "serve streets of these kinds, as in residential; repeatable (default: all)",
+        ),
+    ):
+        option(streets, name, text, str, "KIND[,KIND]", action="append", default=[])
+    text = "serve streets of this name as well; repeatable"
+    option(streets, "--serve-name", text, str, "NAME", action="append", default=[])
+    option(streets, "--ignore-one-way", "make every street two-way")
+    text = "serve each side of a two-way street on its own, with half the demand"
+    option(streets, "--both-sides", text)
+    option(
+        streets,
         "--oversized",
+        "how to treat streets with more demand than the capacity",
         choices=["split", "refuse"],
-        default=default_of(SceneRules, "oversized"),
-        help="how to treat streets with more demand than the capacity "
-        "(default: %(default)s)",
+        default=usual["oversized"],
     )
-    streets.add_argument(
-        "--merge",
-        type=number_up_to(1e9, "metres"),
-        metavar="METRES",
-        help="merge junctions at most this far apart first",
-    )
+    text = "merge junctions at most this far apart first"
+    option(streets, "--merge", text, number_up_to(1e9, "metres"), "METRES")
 
 
 def _run(options: Namespace) -> int:
@@ -189,7 +141,7 @@ def _read(options: Namespace) -> StreetMap:
     from arcfleet.errors import MapError
     from arcfleet.streets.files import read_map
 
-    if options.streets is None:
+    if not options.streets:
         return read_map(options.map)
     kinds = tuple(names(",".join(options.streets)))
     street_map = read_map(options.map, streets=kinds)
@@ -264,15 +216,7 @@ def _dropped_facts(dropped: Dropped) -> dict[str, int]:
 
 
 def _summary(scene: Scene, merged_away: dict[str, int]) -> str:
-    """Describe a scene, for people.
-
-    Parameters
-    ----------
-    scene
-        The scene.
-    merged_away
-        How many junctions and streets of the map became part of others before.
-    """
+    """Describe a scene, for people."""
     from arcfleet._checks import one_line
 
     known = _facts(scene)

@@ -11,12 +11,9 @@ from typing import TYPE_CHECKING
 
 from arcfleet.cli.options import (
     Command,
-    add_json,
-    add_model,
-    add_quiet,
-    add_seed,
-    add_threads,
+    add_shared,
     names,
+    option,
     positive_number,
     seconds,
     whole_number,
@@ -55,53 +52,24 @@ def _solve_options(parser: ArgumentParser) -> None:
     parser.add_argument(
         "instance", type=Path, metavar="FILE", nargs="?", help=INSTANCE_HELP
     )
-    parser.add_argument(
-        "--method",
-        default="auto",
-        metavar="NAME",
-        help="method, see `arcfleet methods` (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="set a parameter of the method, see `arcfleet methods NAME`; repeatable",
-    )
-    parser.add_argument(
-        "--start", type=Path, metavar="PLAN", help="warm-start from this plan"
-    )
-    parser.add_argument(
-        "--fleet-limit", type=positive_number, metavar="N", help="use at most N routes"
-    )
-    _add_search(parser)
+    text = "method, see `arcfleet methods`"
+    option(parser, "--method", text, str, "NAME", default="auto")
+    text = "set a parameter of the method, see `arcfleet methods NAME`; repeatable"
+    option(parser, "--set", text, str, "NAME=VALUE", action="append", default=[])
+    option(parser, "--start", "warm-start from this plan", Path, "PLAN")
+    option(parser, "--fleet-limit", "use at most N routes", positive_number, "N")
+    add_shared(parser, "seed", "threads", "model", "device", "quiet", "json")
     stop = parser.add_argument_group("stop rule (default: the method's own)")
-    stop.add_argument("--time", type=seconds, metavar="S", help="stop after S seconds")
-    stop.add_argument(
-        "--iterations", type=positive_number, metavar="N", help="stop after N iterations"
-    )
-    stop.add_argument(
-        "--no-improvement",
-        type=positive_number,
-        metavar="N",
-        help="stop after N iterations without improvement",
-    )
+    option(stop, "--time", "stop after S seconds", seconds, "S")
+    option(stop, "--iterations", "stop after N iterations", positive_number, "N")
+    text = "stop after N iterations without improvement"
+    option(stop, "--no-improvement", text, positive_number, "N")
     # The former name of the option.
     stop.add_argument(
         "--stale", dest="no_improvement", type=positive_number, help=argparse.SUPPRESS
     )
-    stop.add_argument(
-        "--target", type=whole_number, metavar="COST", help="stop at a plan of this cost"
-    )
+    option(stop, "--target", "stop at a plan of this cost", whole_number, "COST")
     add_plan_files(parser)
-
-
-def _add_search(parser: ArgumentParser) -> None:
-    add_seed(parser)
-    add_threads(parser)
-    add_model(parser)
-    add_quiet(parser)
-    add_json(parser)
 
 
 def _solve(options: Namespace) -> int:
@@ -169,19 +137,10 @@ def _stop(options: Namespace, method: Method) -> Stop:
 
 def _compare_options(parser: ArgumentParser) -> None:
     parser.add_argument("instance", type=Path, metavar="FILE", help=INSTANCE_HELP)
-    parser.add_argument(
-        "--methods",
-        metavar="NAME[,NAME]",
-        help="methods to compare (default: all whose model is available)",
-    )
-    parser.add_argument(
-        "--time",
-        type=seconds,
-        default=5.0,
-        metavar="S",
-        help="seconds for each method (default: %(default)g)",
-    )
-    _add_search(parser)
+    text = "methods to compare (default: all whose model is available)"
+    option(parser, "--methods", text, str, "NAME[,NAME]")
+    option(parser, "--time", "seconds for each method", seconds, "S", default=5.0)
+    add_shared(parser, "seed", "threads", "model", "device", "quiet", "json")
     add_plan_files(parser)
 
 
@@ -276,7 +235,7 @@ def _table(entries: Sequence[Entry], best: Result | None) -> str:
 def _show_options(parser: ArgumentParser) -> None:
     parser.add_argument("instance", type=Path, metavar="INSTANCE", help=INSTANCE_HELP)
     parser.add_argument("solution", type=Path, metavar="PLAN", help="plan of the instance")
-    add_json(parser)
+    add_shared(parser, "json")
     add_plan_files(parser, out=False)
 
 
@@ -328,7 +287,7 @@ def _size(path: Path) -> str:
 def _check_options(parser: ArgumentParser) -> None:
     parser.add_argument("instance", type=Path, metavar="INSTANCE", help=INSTANCE_HELP)
     parser.add_argument("solution", type=Path, metavar="PLAN", help="plan of the instance")
-    add_json(parser)
+    add_shared(parser, "json")
 
 
 def _check(options: Namespace) -> int:

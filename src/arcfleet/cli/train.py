@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any
 from arcfleet.cli.options import (
     Command,
     add_config,
-    add_device,
-    add_json,
-    add_quiet,
+    add_shared,
+    config_from,
     given_options,
-    make_config,
+    option,
     positive_number,
     read_toml,
 )
@@ -71,48 +70,28 @@ def _recipe_options(parser: ArgumentParser) -> None:
     from arcfleet.neural.train.recipe import RecipeConfig
 
     add_config(parser, RecipeConfig, title="recipe")
-    add_quiet(parser)
-    add_json(parser)
+    add_shared(parser, "quiet", "json")
 
 
 def _recipe(options: Namespace) -> int:
     from arcfleet.neural.train.recipe import RecipeConfig, train_recipe
 
-    config = make_config(RecipeConfig, given_options(options, RecipeConfig))
+    config = config_from(options, RecipeConfig, toml=False)
     with training(config.threads, hidden=options.quiet) as progress:
         outcome = train_recipe(config, progress=progress)
     return print_outcome(outcome, as_json=options.json)
 
 
 def _add_files(parser: ArgumentParser, data: str, *, init: bool = False) -> None:
-    parser.add_argument(
-        "--data", type=Path, nargs="+", required=True, metavar="FILE", help=data
-    )
-    parser.add_argument(
-        "--validation",
-        type=Path,
-        nargs="+",
-        default=[],
-        metavar="FILE",
-        help="data sets to validate on, with their labels beside them",
-    )
-    parser.add_argument(
-        "--init", type=Path, required=init, metavar="MODEL", help="initial model"
-    )
-    parser.add_argument(
-        "--out", type=Path, required=True, metavar="FOLDER", help="folder of the run"
-    )
-    parser.add_argument("--resume", action="store_true", help="resume the run in FOLDER")
-    add_device(parser)
-    parser.add_argument(
-        "--threads",
-        type=positive_number,
-        default=1,
-        metavar="N",
-        help="number of CPU threads of torch and Split (default: %(default)s)",
-    )
-    add_quiet(parser)
-    add_json(parser)
+    option(parser, "--data", data, Path, "FILE", nargs="+", required=True)
+    text = "data sets to validate on, with their labels beside them"
+    option(parser, "--validation", text, Path, "FILE", nargs="+", default=[])
+    option(parser, "--init", "initial model", Path, "MODEL", required=init)
+    option(parser, "--out", "folder of the run", Path, "FOLDER", required=True)
+    option(parser, "--resume", "resume the run in FOLDER")
+    text = "number of CPU threads of torch and Split"
+    option(parser, "--threads", text, positive_number, "N", default=1)
+    add_shared(parser, "device", "quiet", "json")
 
 
 def _train(options: Namespace, config: Any, train: Callable[..., Trained]) -> int:

@@ -24,7 +24,7 @@ from arcfleet.datasets.array_file import (
 )
 from arcfleet.datasets.chunks import joined, make_chunks, remove_leftover
 from arcfleet.datasets.dataset import MADE_BY, Dataset, pieces_to_arrays, write_dataset
-from arcfleet.errors import MapError, OptionError
+from arcfleet.errors import FileError, MapError, OptionError
 from arcfleet.search.stop import Progress
 from arcfleet.streets.street_arrays import BANDS, Split, StreetArrays, band, join, to_arrays
 from arcfleet.streets.synthetic import random_settings, synthetic_streets
@@ -141,7 +141,7 @@ def make_dataset(
             facts,
             _cut_chunk,
             lambda first, last: _Job(
-                streets_file, chosen.name, split, seed, first=first, last=last
+                streets_file, streets.digest, chosen.name, split, seed, first, last
             ),
             count=count,
             size=_CHUNK,
@@ -161,6 +161,7 @@ def make_dataset(
 @dataclass(frozen=True, slots=True)
 class _Job:
     streets: Path
+    digest: str
     task_set: str
     split: Split
     seed: int
@@ -169,7 +170,7 @@ class _Job:
 
 
 def _cut_chunk(job: _Job, progress: ProgressCallback) -> dict[str, Array]:
-    cutter = _cutter(job.streets, find_task_set(job.task_set))
+    cutter = _cutter(job.streets, job.digest, find_task_set(job.task_set))
     number = list(BANDS).index(job.split)
     pieces = []
     for index in range(job.first, job.last):
@@ -181,8 +182,11 @@ def _cut_chunk(job: _Job, progress: ProgressCallback) -> dict[str, Array]:
 
 
 @lru_cache(maxsize=1)  # a worker cuts many chunks from the same streets
-def _cutter(file: Path, task_set: TaskSet) -> PieceCutter:
-    return PieceCutter(_read_streets(file), task_set)
+def _cutter(file: Path, digest: str, task_set: TaskSet) -> PieceCutter:
+    streets = _read_streets(file)
+    if streets.digest != digest:
+        raise FileError(file, "expected it to stay the same while it is read")
+    return PieceCutter(streets, task_set)
 
 
 def _write_streets(file: Path, streets: StreetArrays) -> None:

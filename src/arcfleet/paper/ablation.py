@@ -85,15 +85,15 @@ class Config:
     measure
         How rows are measured.
     figures
-        Whether to draw figures, which needs matplotlib.
+        Figures, which need matplotlib.
     quick
-        Whether to train tiny models instead, to see that all of it works.
+        Tiny inputs and models in place of those given, to see that all of it works.
     """
 
     sets: tuple[Path, ...] = field(
         default=(), metadata={"positional": True, "metavar": "SET"}
     )
-    out: Path
+    out: Path = field(metadata={"metavar": "DIR"})
     data: tuple[Path, ...] = ()
     validation: tuple[Path, ...] = ()
     inputs: tuple[str, ...] = ("mds", "gat", "mds+gat")

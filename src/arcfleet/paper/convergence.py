@@ -32,15 +32,15 @@ class Config:
     out
         Output folder.
     figures
-        Whether to draw figures, which needs matplotlib.
+        Figures, which need matplotlib.
     quick
-        Whether to train a tiny model instead, to see that all of it works.
+        A tiny training run in place of those given, to see that all of it works.
     """
 
     runs: tuple[str, ...] = field(
         default=(), metadata={"positional": True, "metavar": "[NAME=]RUN"}
     )
-    out: Path
+    out: Path = field(metadata={"metavar": "DIR"})
     figures: bool = True
     quick: bool = False
 

@@ -97,7 +97,7 @@ class Selection:
     ----------
     rows
         Rows to measure, as NAME, NAME=NUMBER (plans, iterations or samples) or
-        NAME=NUMBER@TEMPERATURE; default: those of the paper without MAENS, daam and
+        NAME=NUMBER@TEMPERATURE; default: the paper's but for maens, then daam and
         ruin-recreate, as far as there are models.
     models
         Model files as NAME=FILE (daam, daam-sl, s2v-dqn, vrp-dl), of one scale as
@@ -203,15 +203,15 @@ class RowsConfig:
     measure
         How rows are measured.
     figures
-        Whether to draw figures, which needs matplotlib.
+        Figures, which need matplotlib.
     quick
-        Whether to run on tiny inputs instead, to see that all of it works.
+        Tiny inputs in place of those given, to see that all of it works.
     """
 
     sets: tuple[Path, ...] = field(
         default=(), metadata={"positional": True, "metavar": "SET"}
     )
-    out: Path
+    out: Path = field(metadata={"metavar": "DIR"})
     labelled: tuple[Path, ...] = ()
     selection: Selection = field(default_factory=Selection)
     measure: MeasureConfig = field(default_factory=MeasureConfig)
@@ -339,7 +339,7 @@ class _Work:
         self._warn_of_others()
 
     def announce(self, device: str) -> None:
-        """Say what will be measured and about how long it will take."""
+        """Note what will be measured and about how long it will take."""
         self.tell(0)
         plans = sum(self.open.values())
         if not plans:

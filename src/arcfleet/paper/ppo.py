@@ -131,15 +131,7 @@ def ppo(
 
 
 class Comparison(NamedTuple):
-    """Outcome of a paired test.
-
-    Parameters
-    ----------
-    better
-        True if the new costs are lower by more than chance would make them.
-    gain
-        Mean difference, positive if the new costs are lower.
-    """
+    """Outcome of a paired test."""
 
     better: bool
     gain: float
@@ -176,19 +168,7 @@ def t_quantile(freedom: int) -> float:
 def clipped_loss(
     log_probability: Tensor, old: Tensor, advantage: Tensor, weight: Tensor, clip: float
 ) -> Tensor:
-    """Compute the loss of PPO-clip (Schulman et al. 2017), as the paper has it.
-
-    Parameters
-    ----------
-    log_probability
-        Log-probabilities of the choices, with a gradient.
-    old
-        Their log-probabilities under the policy that sampled them.
-    advantage, weight
-        Advantage and weight of each choice.
-    clip
-        Distance from 1 at which the ratio of probabilities is clipped.
-    """
+    """Compute the loss of PPO-clip (Schulman et al. 2017), as the paper has it."""
     ratio = (log_probability - old).exp()
     bounded = ratio.clamp(1 - clip, 1 + clip)
     return -(weight * torch.minimum(ratio * advantage, bounded * advantage)).mean()

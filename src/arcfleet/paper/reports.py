@@ -45,12 +45,12 @@ class Config:
     seen
         Maps that the models of generalise were trained on.
     figures
-        Whether to draw figures, which needs matplotlib.
+        Figures, which need matplotlib.
     """
 
     name: Name = field(metadata={"positional": True})
     folders: tuple[Path, ...] = field(metadata={"positional": True})
-    out: Path
+    out: Path = field(metadata={"metavar": "DIR"})
     scale: str | None = None
     seen: tuple[str, ...] = ()
     figures: bool = True

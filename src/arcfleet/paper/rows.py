@@ -17,6 +17,7 @@ from arcfleet._checks import nearest_name
 from arcfleet.errors import FileError, OptionError
 from arcfleet.methods import METHODS
 from arcfleet.neural.checkpoint import require_packages, shipped_model
+from arcfleet.neural.strategies import STRATEGIES
 from arcfleet.paper.strategies import BEAMS
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ class Row:
 
     def expected_seconds(self, tasks: int, device: str) -> float:
         """Return the rough time of an instance; searches know no device but the CPU."""
-        usual = ROWS[self.name.partition(":")[0].partition("=")[0]]
+        usual = known_rows()[self.name.partition(":")[0].partition("=")[0]]
         share = self.seconds * self.number / usual.number
         if self.model is None:
             return share * tasks / 100
@@ -130,6 +131,25 @@ ROWS: dict[str, Row] = {
     )
 }
 
+
+def known_rows() -> dict[str, Row]:
+    """Return every row: those above, and one for any other method or strategy there is."""
+    rows = dict(ROWS)
+    for name, method in METHODS.items():
+        if method.model_type is None and name not in rows:
+            rows[name] = _search(
+                name, name, method.default_stop.iterations or 1000, 10, 0.1
+            )
+    taken = {row.method for row in ROWS.values() if row.model}
+    for strategy in STRATEGIES.values():
+        if strategy.name not in taken:
+            name, cost = strategy.method or strategy.name, 1.1 * strategy.rollouts
+            samples = strategy.default_iterations if strategy.improve else 0
+            cost *= max(1, samples)
+            rows[name] = _decoding(name, name, "daam", strategy.name, cost, samples)
+    return rows
+
+
 #: The default rows: those of the paper but for MAENS, which takes hours, and ours below.
 TABLE_ROWS = (
     *("ps", "ps-ellipse", "ps-efficiency", "ps-alt1", "ps-alt2", "s2v-dqn", "vrp-dl"),
@@ -160,7 +180,7 @@ def full_name(name: str, settings: Mapping[str, float]) -> str:
     given, colon, model = name.partition(":")
     base = given.partition("=")[0]
     base = OLD_NAMES.get(base, base)
-    row = ROWS.get(base)
+    row = known_rows().get(base)
     if row is None:
         return name
     if not row.unit:
@@ -185,10 +205,11 @@ def _parse(text: str, seed: int, temperature: float | None) -> Row:
     name, _, number = text.strip().partition("=")
     number, _, heat = number.partition("@")
     name = OLD_NAMES.get(name, name)
-    row = ROWS.get(name)
+    rows = known_rows()
+    row = rows.get(name)
     if row is None:
-        near = nearest_name(name, ROWS)
-        known = f"known are {', '.join(ROWS)}"
+        near = nearest_name(name, rows)
+        known = f"known are {', '.join(rows)}"
         hint = f"did you mean {near!r}?" if near else known
         raise OptionError(f"expected the name of a row, got {name!r}: {hint}")
     if number and not row.unit:
@@ -219,7 +240,7 @@ def _parse(text: str, seed: int, temperature: float | None) -> Row:
 
 def trained_label(row: Row, training: str) -> str:
     """Return the label of a row that decodes by a model."""
-    usual = ROWS[row.name.partition(":")[0].partition("=")[0]].label
+    usual = known_rows()[row.name.partition(":")[0].partition("=")[0]].label
     if usual in _TRAINED_LABELS.values() and row.label.startswith(usual):
         return _TRAINED_LABELS.get(training, usual) + row.label.removeprefix(usual)
     return row.label

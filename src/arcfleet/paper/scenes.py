@@ -82,15 +82,15 @@ class Config:
     workers
         Number of processes.
     figures
-        Whether to draw figures, which needs matplotlib.
+        Figures, which need matplotlib.
     quick
-        Whether to run on tiny inputs instead, to see that all of it works.
+        Tiny inputs in place of those given, to see that all of it works.
     """
 
     scenes: tuple[Path, ...] = field(
         default=(), metadata={"positional": True, "metavar": "SCENE"}
     )
-    out: Path
+    out: Path = field(metadata={"metavar": "DIR"})
     methods: tuple[str, ...] = ("ps", "daam", "maens=5000", "ruin-recreate=1000000")
     model: Path | None = None
     device: str = "auto"
@@ -150,14 +150,17 @@ def run(config: Config, watch: Watch) -> Report:
     if loaded:
         files = ModelFiles({}, config.device)
         named = model_files(methods, config.model, config.device)
-        sums = {kind: files.checksum(model_path(x, kind)) for kind, x in named.items()}
+        sums = {
+            model_type: files.checksum(model_path(x, model_type))
+            for model_type, x in named.items()
+        }
         device = files.device_name()
     jobs = []
     for instance, checksum in scenes:
         for text in texts:
             method, iterations, stop = _method(text)
-            kind = find_method(method).model_type
-            model = None if kind is None else sums[kind]
+            model_type = find_method(method).model_type
+            model = None if model_type is None else sums[model_type]
             key = (checksum, method, iterations, config.seed, model)
             jobs.append(_Job(key, instance, stop))
     prepare_folder(config.out, figures=config.figures)
@@ -233,9 +236,9 @@ def _solve_all(
 
     tell()
     for job in left:
-        kind = find_method(job.method).model_type
-        if kind is not None:
-            keep(job, _solve(job, None, loaded[kind]))
+        model_type = find_method(job.method).model_type
+        if model_type is not None:
+            keep(job, _solve(job, None, loaded[model_type]))
     run_tasks(
         _solve_job,
         searches,

@@ -73,15 +73,7 @@ class Config:
 def run(
     config: Config, progress: Callable[[TrainingProgress], None] | None = None
 ) -> RecipeOutcome:
-    """Train a model of the paper.
-
-    Parameters
-    ----------
-    config
-        Model, files and limits.
-    progress
-        Callback of the progress.
-    """
+    """Train a model of the paper."""
     shipped = RECIPES[config.model]
     return train_recipe(
         config.recipe, shipped=shipped, phases=PAPER_PHASES, progress=progress

@@ -19,7 +19,7 @@ from arcfleet.neural.train.distributed import World, destroy_process_group
 from arcfleet.neural.train.finetune import finetune
 from arcfleet.neural.train.loop import Learner
 from arcfleet.neural.train.pretrain import pretrain
-from arcfleet.neural.train.recipe import recipe_from, run_recipe
+from arcfleet.neural.train.recipe import RecipeConfig, recipe_from, run_recipe
 
 
 def run(job: dict[str, Any]) -> None:
@@ -28,7 +28,8 @@ def run(job: dict[str, Any]) -> None:
     out = Path(job["out"] if world.is_main else job.get("others", job["out"]))
     if job["phase"] == "recipe":
         recipe = recipe_from(job["content"], Path(job["folder"]))
-        assert run_recipe(out, recipe, device="cpu").stopped_in is None
+        limits = RecipeConfig(out=out, device="cpu")
+        assert run_recipe(recipe, limits).stopped_in is None
         return
     update, made = Learner.update, 0
 
@@ -39,7 +40,7 @@ def run(job: dict[str, Any]) -> None:
         if made == 2 and world.rank == job.get("stopped"):
             os.kill(os.getpid(), signal.SIGTERM)
 
-    Learner.update = counted  # type: ignore[method-assign]
+    Learner.update = counted  # type: ignore[assignment,method-assign]
     files: dict[str, Any] = {name: job[name] for name in ("data", "validation", "init")}
     files |= {"resume": job.get("resume", False), "device": "cpu"}
     try:

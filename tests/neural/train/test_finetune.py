@@ -121,7 +121,7 @@ def test_a_kl_penalty_holds_the_policy(folder: Path, tmp_path: Path) -> None:
     for coefficient in (1e-9, 3.0):
         out = tmp_path / f"run{coefficient}"
         config = changed(LEARNING, kl_coefficient=coefficient, validations=0)
-        files = {"data": [folder / "small.npz"], "validation": []}
+        files: dict[str, Any] = {"data": [folder / "small.npz"], "validation": []}
         result = tune(folder, out, config, **files)
         costs.append(expected_cost(folder, result.model_file))
         divergences.append([line["kl"] for line in metrics(out)])
@@ -175,7 +175,7 @@ def test_a_compiled_run_learns_the_same(
         return compile_(function, backend="eager", **options)  # tracing alone is quick
 
     monkeypatch.setattr(torch, "compile", traced)
-    files = {"data": [folder / "small.npz"], "validation": []}
+    files: dict[str, Any] = {"data": [folder / "small.npz"], "validation": []}
     config = changed(TUNING, steps=2)
     plain = tune(folder, tmp_path / "plain", config, **files)
     reset()

@@ -24,6 +24,7 @@ from arcfleet.neural.train.config import changed
 from arcfleet.neural.train.loop import Learner
 from arcfleet.neural.train.pretrain import PretrainTrainer
 from arcfleet.neural.train.run import RunFolder
+from arcfleet.neural.train.steps import imitation_loss
 from tests.neural.train.quick import (
     QUICK,
     TINY,
@@ -322,7 +323,7 @@ def test_too_little_memory_for_a_step(
     kind: type[Exception],
     text: str,
 ) -> None:
-    loss = pretrain_module.imitation_loss
+    loss = imitation_loss
     calls = 0
 
     def large(*arguments: Any) -> torch.Tensor:

@@ -65,7 +65,9 @@ STAGES = ["1-first", "2-more", "3-rloo"]
 
 
 def run(folder: Path, out: Path, content: Any = CONTENT, **options: Any) -> RecipeOutcome:
-    return run_recipe(out, recipe_from(content, folder), device="cpu", **options)
+    progress = options.pop("progress", None)
+    config = RecipeConfig(out=out, device="cpu", **options)
+    return run_recipe(recipe_from(content, folder), config, progress)
 
 
 def altered(**changes: Any) -> dict[str, Any]:
@@ -224,7 +226,7 @@ def test_starting_from_a_model(folder: Path, whole: Path, tmp_path: Path) -> Non
             {"data": {"a": {"task": [20]}}},
             r"got data\.a\.task: did you mean data\.a\.tasks",
         ),
-        ({"data": {"a": {"tasks": 20}}}, r"data\.a\.tasks to be a list of scales"),
+        ({"data": {"a": {"tasks": 20}}}, r"data\.a\.tasks to be a list, got 20"),
         (
             {"data": {"a": {"tasks": [20], "seeds": {"30": [1]}}}},
             r"expected data\.a\.seeds for scale 20, got none",
@@ -324,7 +326,7 @@ def test_the_defaults_are_the_shipped_recipes() -> None:
     free = {"minutes", "weights", "seed", "validations", "validation_instances"}
     free |= {"checkpoint_minutes", "compile", "steps"}
     for stage, kind in ((stages[0], PretrainConfig), (stages[1], FinetuneConfig)):
-        default: Any = settings_of(config_from(kind, {"minutes": 1}))  # type: ignore[type-var]
+        default: Any = settings_of(config_from(kind, {"minutes": 1}))
         for name, value in settings_of(stage.config).items():
             assert name in free or value == default[name], name
     assert [x.config.best_of_k for x in stages[1:]] == [1, 1, 4, 8]

@@ -86,7 +86,8 @@ def test_settings_come_from_many_places(folder: Path, tmp_path: Path) -> None:
     fresh = resolve({"steps": 2})
     assert (fresh.tokens, fresh.model) == (CPU_TOKENS, DaamConfig())
     started = resolve({"steps": 2, "tokens": 5}, init=init)
-    assert (started.tokens, started.model) == (5, TINY_PUBLISHED)
+    sizes: Any = started.model
+    assert (started.tokens, sizes) == (5, TINY_PUBLISHED)
     resumed = resolve({"seed": 1}, file={"seed": 3, "log_steps": 7}, out=tmp_path / "run")
     assert resumed == changed(QUICK, seed=1, log_steps=7)
     with pytest.raises(OptionError, match="model to be a table of sizes, got 3"):

@@ -46,15 +46,7 @@ REMOVED = {
 
 
 def setting(default: Any, least: float | None = None, most: float | None = None) -> Any:
-    """Return a field of a config whose value `check_settings` can check.
-
-    Parameters
-    ----------
-    default
-        Default value; None for a setting that may be left open.
-    least, most
-        Range of a number, a whole one if `least` is an int; None for a truth value.
-    """
+    """Return a field of a config whose value `check_settings` can check."""
     return field(default=default, metadata={"least": least, "most": most})
 
 

@@ -69,11 +69,6 @@ def open_instances(
 ) -> InstanceSet:
     """Load a data set and prepare it for the model; labels are not read.
 
-    Parameters
-    ----------
-    path, device, mds_dimensions
-        Same as for `open_labelled`.
-
     Raises
     ------
     FileError
@@ -215,15 +210,6 @@ def plans_from_labels(
     labels: Labels, indices: NDArray[np.int64], batch: ArcBatch
 ) -> LabelledPlans:
     """Copy labelled plans to the device of `batch`, and verify them.
-
-    Parameters
-    ----------
-    labels
-        Labels of a data set.
-    indices
-        Numbers of the instances.
-    batch
-        The instances.
 
     Raises
     ------

@@ -36,15 +36,7 @@ _TIMEOUT = timedelta(days=1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class World:
-    """The processes that train together, seen from one of them.
-
-    Parameters
-    ----------
-    rank
-        Number of this process, from 0.
-    size
-        Number of processes.
-    """
+    """The processes that train together, seen from one of them."""
 
     rank: int = 0
     size: int = 1
@@ -111,15 +103,7 @@ class World:
         self.all_reduce_max(0.0)
 
     def require_same(self, facts: object, what: str) -> None:
-        """Raise OptionError unless all processes have the same facts; waits for all.
-
-        Parameters
-        ----------
-        facts
-            Anything JSON can hold.
-        what
-            Name of the facts, for the message.
-        """
+        """Raise OptionError unless all processes have the same facts; waits for all."""
         if self.size == 1:
             return
         text = json.dumps(facts, sort_keys=True).encode()

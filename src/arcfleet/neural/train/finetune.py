@@ -254,19 +254,7 @@ def deciding(model: Any) -> Iterator[None]:
 
 
 def batch_sizes(config: Any, arcs: int, rows: int, available: int) -> tuple[int, int]:
-    """Return the instances of a step, a multiple of those of an update, and the latter.
-
-    Parameters
-    ----------
-    config
-        Settings of rollouts: samples, decision_steps, tokens, rollout_tokens.
-    arcs
-        Arcs of an instance.
-    rows
-        Rollouts of an instance that are made side by side.
-    available
-        Instances of the data set.
-    """
+    """Return the instances of a step, a multiple of those of an update, and the latter."""
     states = config.samples * config.decision_steps
     update = min(available, max(1, config.tokens // (arcs * states)))
     step = min(available, max(1, config.rollout_tokens // (arcs * rows)))
@@ -282,20 +270,7 @@ def scaled(batch: ArcBatch, deadheads: Tensor) -> Tensor:
 def rollout_costs(
     batch: ArcBatch, rollout: Rollout, *, capacity_mask: bool, threads: int = 1
 ) -> Tensor:
-    """Compute the cost of rollouts without services and routes, (batch, samples).
-
-    Parameters
-    ----------
-    batch
-        Instances.
-    rollout
-        Rollouts of them.
-    capacity_mask
-        False for giant tours, which Split cuts into routes first. Fleet limits do not
-        count.
-    threads
-        Number of CPU threads of Split.
-    """
+    """Compute the cost of rollouts without services and routes, (batch, samples)."""
     if capacity_mask:
         return scaled(batch, batch.deadheads(rollout.arcs))
     boundless = replace(batch, fleet_limit=torch.zeros_like(batch.fleet_limit))

@@ -150,13 +150,7 @@ class Trained:
 
 
 class Metrics:
-    """Sums of metrics since the last line, kept on the device.
-
-    Parameters
-    ----------
-    started
-        Seconds of the run at the last line.
-    """
+    """Sums of metrics since the last line, kept on the device."""
 
     def __init__(self, started: float) -> None:
         self.started = started
@@ -199,17 +193,6 @@ class Learner:
 
     Losses are computed with `working`. In bfloat16 it is a copy of the masters, renewed
     after every update, since small updates are lost in bfloat16.
-
-    Parameters
-    ----------
-    model
-        Model to train, in float32; changed in place.
-    config
-        Settings of the optimiser.
-    dtype
-        Floating-point type of the working copy.
-    world
-        Processes that train together.
     """
 
     def __init__(
@@ -465,15 +448,7 @@ class Trainer(ABC, Generic[AnyConfig]):
     # --- The loop ---
 
     def run(self, *, resume: bool, stop: Callable[[], bool] | None = None) -> Trained:
-        """Train from the start or from the last checkpoint, then close the folder.
-
-        Parameters
-        ----------
-        resume
-            True to look for a checkpoint.
-        stop
-            Function that is asked before every step whether to stop, as by a signal.
-        """
+        """Train from the start or from the last checkpoint, then close the folder."""
         self.world.require_same(self._comparable(), "settings and data")
         try:
             saved = self.folder.load() if resume else None

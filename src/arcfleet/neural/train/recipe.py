@@ -58,13 +58,14 @@ from arcfleet.neural.train.run import (
     CPU_TOKENS,
     checksum,
     difference,
+    make_folder,
     require_runnable,
     require_unoccupied,
     run_training,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
 
     from arcfleet.neural.train.loop import Trained
 
@@ -92,114 +93,63 @@ _GROUP = ["tasks", "seeds", "count", "split", "maps", "mixed", "file", "labels"]
 _LABELS = ["iterations", "method", "seed"]
 _STAGE = ["name", "phase", "data", "tasks", "validation", "validation_tasks"]
 
+#: Settings of a quick run; each where the phase has it.
+_QUICK: dict[str, Any] = {
+    **{"steps": 2, "minutes": None, "validations": 1, "log_steps": 1, "compile": False},
+    **{"tokens": 400, "rollout_tokens": 400, "decision_steps": 2, "samples": 3},
+    **{"warm_up_steps": 1, "updates": 2, "replay_plans": 20, "baseline_steps": 1},
+}
+_QUICK_SIZES = {"width": 16, "layers": 1, "heads": 2, "feed_forward": 16}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataFile:
-    """A data set of a recipe.
-
-    Parameters
-    ----------
-    path
-        File of the data set.
-    tasks
-        Number of tasks of an instance.
-    group
-        Name of the group; empty for a data set of the user's own.
-    make
-        Arguments of `make_dataset`.
-    label
-        Arguments of `label_dataset`; None for a data set without labels.
-    """
+    """A data set: made and labelled by these arguments, or, if `make` is empty, given."""
 
     path: Path
     tasks: int = 0
     group: str = ""
-    make: dict[str, Any]
+    make: dict[str, Any] = field(default_factory=dict)
     label: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
-    """One run of training of a recipe.
-
-    Parameters
-    ----------
-    name
-        Name of the stage.
-    phase
-        Kind of training.
-    folder
-        Folder of the run, below that of the recipe.
-    config
-        Settings.
-    data
-        Data sets to train on.
-    validation
-        Data sets to validate on.
-    """
+    """One run of training, in a folder below that of the recipe."""
 
     name: str
-    phase: Phase
     folder: str
+    phase: Phase
     config: Any
     data: tuple[DataFile, ...]
     validation: tuple[DataFile, ...]
 
+    def paths(self) -> dict[str, list[Path]]:
+        """Return the data sets as arguments of `run_training`."""
+        sets = {"data": self.data, "validation": self.validation}
+        return {name: [file.path for file in files] for name, files in sets.items()}
+
+    def needs_labels(self, file: DataFile) -> bool:
+        """Return whether the stage needs labels of a data set."""
+        return file in self.validation or self.phase.trainer.needs_labels
+
     def facts(self) -> dict[str, Any]:
         """Return what identifies the stage, as JSON can hold it."""
-        return {
-            "folder": self.folder,
-            "phase": self.phase.trainer.phase,
-            "config": settings_of(self.config),
-            "data": [file.path.name for file in self.data],
-            "validation": [file.path.name for file in self.validation],
-        }
+        sets = {key: [path.name for path in paths] for key, paths in self.paths().items()}
+        facts = {"folder": self.folder, "phase": self.phase.trainer.phase}
+        return {**facts, "config": settings_of(self.config), **sets}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe:
-    """Stages of training, each from the model of the last.
-
-    Parameters
-    ----------
-    stages
-        Stages in order; at least one.
-    init
-        Model file to start from; None for random weights.
-    """
+    """Stages of training, each from the model of the last, the first from `init`."""
 
     stages: tuple[Stage, ...]
     init: Path | None = None
 
-    def files(self) -> dict[Path, DataFile]:
-        """Return all data sets; those have labels that a stage needs them of."""
-        found: dict[Path, DataFile] = {}
-        for stage in self.stages:
-            for file in (*stage.data, *stage.validation):
-                needed = file in stage.validation or stage.phase.trainer.needs_labels
-                label = file.label if needed else None
-                if found.setdefault(file.path, replace(file, label=label)).label is None:
-                    found[file.path] = replace(file, label=label)
-        return found
-
 
 def load_recipe(path: Path, folder: Path | None = None, **options: Any) -> Recipe:
-    """Load a recipe from a TOML file.
-
-    Parameters
-    ----------
-    path
-        TOML file.
-    folder
-        Folder of the data sets; by default that of the file.
-    **options
-        Options of `recipe_from`: phases, defaults, quick.
-
-    Raises
-    ------
-    FileError
-        If the file cannot be read or is no recipe.
-    """
+    """Load a recipe from a TOML file, its data sets in `folder` or beside it."""
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
         return recipe_from(content, path.parent if folder is None else folder, **options)
@@ -240,71 +190,64 @@ def recipe_from(
         If a name is unknown, a value wrong, or a stage has no data.
     """
     require_known(content, ["init", "model", "settings", "data", "stage", *phases])
-    tables = {name: _table(content, name, name) for name in ("settings", "data", *phases)}
+    names = ("settings", "data", *phases)
+    tables = {name: _checked(content.get(name, {}), dict, name) for name in names}
     init = content.get("init")
-    if init is not None and not isinstance(init, str):
-        raise OptionError(f"expected init to be the name of a model file, got {init!r:.40}")
-    stages = content.get("stage", [])
-    if not isinstance(stages, list) or not stages:
-        raise OptionError("expected at least one stage, written as [[stage]], got none")
+    _checked(init or "", str, "init")
     groups = {
-        name: _group(name, _table(tables["data"], name, f"data.{name}"), folder, quick)
-        for name in tables["data"]
+        name: _files(name, _checked(table, dict, f"data.{name}"), folder, quick)
+        for name, table in tables["data"].items()
     }
-    found = []
-    for number, stage in enumerate(stages, start=1):
+    stages = []
+    for number, stage in enumerate(
+        _checked(content.get("stage", []), list, "stage"), start=1
+    ):
         name, phase = _heading(stage, number, phases)
-        where = f"stage {name}"
-        if quick:
-            stage = {**stage, "tasks": list(stage.get("tasks", []))[:2]}
-        data, weights = _data(stage, groups, folder, where)
         own = {key: value for key, value in stage.items() if key not in _STAGE}
-        if "model" in own:
-            raise OptionError(f"{where}: expected the sizes of the model in [model]")
-        settings = {**(defaults or {}), "weights": weights, **tables["settings"]}
-        settings |= {**tables[stage["phase"]], **own, "model": content.get("model", {})}
+        settings = {**(defaults or {}), **tables["settings"], **tables[stage["phase"]]}
         try:
+            if "model" in own:
+                raise OptionError("expected the sizes of the model in [model], got some")
+            data, weights = _training_data(stage, groups, folder, quick)
+            settings = {"weights": weights, **settings, **own}
+            settings["model"] = content.get("model", {})
             config = config_from(phase.config, settings)
-            if quick:
-                config = _quick(config)
-            validation = _validation(stage, groups, folder, where)
-            require_runnable(
-                phase.trainer,
-                config,
-                [file.path for file in data],
-                [file.path for file in validation],
-            )
-        except OptionError as error:
-            raise OptionError(f"{where}: {error}") from None
-        found.append(
-            Stage(
+            made = Stage(
                 name=name,
-                phase=phase,
                 folder=f"{number}-{name}",
-                config=config,
+                phase=phase,
+                config=_quick(config) if quick else config,
                 data=data,
-                validation=validation,
+                validation=_validation_data(stage, groups, folder, quick),
             )
-        )
-    if init is None and found[0].phase.trainer.validates_first:
+            require_runnable(phase.trainer, made.config, **made.paths())
+        except OptionError as error:
+            raise OptionError(f"stage {name}: {error}") from None
+        stages.append(made)
+    if not stages:
+        raise OptionError("expected at least one stage, written as [[stage]], got none")
+    if init is None and stages[0].phase.trainer.validates_first:
         raise OptionError(
-            f"stage {found[0].name}: expected a model to start from, got none: pre-train "
+            f"stage {stages[0].name}: expected a model to start from, got none: pre-train "
             "first, or give one as init"
         )
-    return Recipe(stages=tuple(found), init=None if init is None else folder / init)
+    return Recipe(stages=tuple(stages), init=None if init is None else folder / init)
 
 
-def _table(content: Mapping[str, Any], name: str, where: str) -> dict[str, Any]:
-    table = content.get(name, {})
-    if not isinstance(table, dict):
-        raise OptionError(f"expected {where} to be a table, got {table!r:.40}")
-    return table
+def _checked(value: Any, kind: type, where: str) -> Any:
+    """Return a value of a TOML file; raise OptionError unless it is of the kind."""
+    if not isinstance(value, kind):
+        words: dict[type, str] = {
+            dict: "a table",
+            list: "a list",
+            str: "the name of a model file",
+        }
+        raise OptionError(f"expected {where} to be {words[kind]}, got {value!r:.40}")
+    return value
 
 
 def _heading(stage: Any, number: int, phases: Mapping[str, Phase]) -> tuple[str, Phase]:
-    if not isinstance(stage, dict):
-        raise OptionError(f"expected stage {number} to be a table, got {stage!r:.40}")
-    name = stage.get("name")
+    name = _checked(stage, dict, f"stage {number}").get("name")
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise OptionError(
             f"expected stage {number} to have a name of letters, digits, '-', '_' and '.', "
@@ -319,145 +262,113 @@ def _heading(stage: Any, number: int, phases: Mapping[str, Phase]) -> tuple[str,
     return name, phases[phase]
 
 
-def _group(
+def _files(
     name: str, table: dict[str, Any], folder: Path, quick: bool
 ) -> tuple[DataFile, ...]:
     """Return the files of a group of data sets."""
-    require_known(table, _GROUP, f"data.{name}.")
-    tasks = table.get("tasks")
-    if not isinstance(tasks, list) or not all(type(each) is int for each in tasks):
-        raise OptionError(
-            f"expected data.{name}.tasks to be a list of scales, got {tasks!r:.40}"
-        )
-    labels = _table(table, "labels", f"data.{name}.labels")
-    require_known(labels, _LABELS, f"data.{name}.labels.")
+    where = f"data.{name}"
+    require_known(table, _GROUP, f"{where}.")
+    labels = _checked(table.get("labels", {}), dict, f"{where}.labels")
+    require_known(labels, _LABELS, f"{where}.labels.")
     found = []
-    for scale in tasks:
-        for seed in _by_scale(table, "seeds", scale, f"data.{name}", [0]):
-            file = table.get("file", f"{name}-{{tasks}}-{{seed}}")
-            make = {
-                "task_set": f"task{scale}",
-                "count": 5 if quick else table.get("count", 0),
-                "split": table.get("split", "train"),
-                "maps": () if quick else tuple(table.get("maps", ())),
-                "seed": 0 if quick else seed,
-                "mixed": not quick and table.get("mixed", False),
-            }
+    for tasks in _checked(table.get("tasks"), list, f"{where}.tasks"):
+        for seed in _by_scale(table.get("seeds", [0]), tasks, f"{where}.seeds"):
+            make: dict[str, Any] = {"task_set": f"task{tasks}", "seed": seed}
+            make |= {x: table[x] for x in ("count", "split", "mixed") if x in table}
+            make["maps"] = table.get("maps", [])
+            if quick:
+                make |= {"count": 5, "maps": [], "seed": 0, "mixed": False}
             label = None
             if labels:
-                where = f"data.{name}.labels"
-                many = _by_scale(labels, "iterations", scale, where, None)
+                many = _by_scale(
+                    labels.get("iterations"), tasks, f"{where}.labels.iterations"
+                )
                 label = {"seed": seed, **labels, "iterations": 2 if quick else many}
-            path = folder / f"{file.format(tasks=scale, seed=seed)}.npz"
+            file = table.get("file", f"{name}-{{tasks}}-{{seed}}")
+            path = folder / f"{file.format(tasks=tasks, seed=seed)}.npz"
             found.append(
-                DataFile(path=path, tasks=scale, group=name, make=make, label=label)
+                DataFile(path=path, tasks=tasks, group=name, make=make, label=label)
             )
     return tuple(found)
 
 
-def _by_scale(
-    table: Mapping[str, Any], name: str, scale: int, where: str, default: Any
-) -> Any:
+def _by_scale(value: Any, tasks: int, where: str) -> Any:
     """Return a value that may be given for each scale."""
-    value = table.get(name, default)
-    if isinstance(value, dict):
-        value = value.get(str(scale))
-    if value is None:
-        raise OptionError(f"expected {where}.{name} for scale {scale}, got none")
-    return value
+    found = value.get(str(tasks)) if isinstance(value, dict) else value
+    if found is None:
+        raise OptionError(f"expected {where} for scale {tasks}, got none")
+    return found
 
 
-def _shares(value: Any, where: str) -> dict[str, float]:
+def _shares(stage: Mapping[str, Any], key: str, quick: bool = False) -> dict[str, float]:
     """Return shares by name; those of a list are equal."""
+    value = stage.get(key, [])
     if isinstance(value, list):
-        return {str(each): 1.0 for each in value}
+        value = dict.fromkeys(map(str, value), 1.0)
     if not isinstance(value, dict) or not all(
         isinstance(share, (int, float)) and share > 0 for share in value.values()
     ):
         raise OptionError(
-            f"expected {where} to be a list, or a table of shares above 0, got "
-            f"{value!r:.40}"
+            f"expected {key} to be a list, or a table of shares above 0, got {value!r:.40}"
         )
-    return {name: float(share) for name, share in value.items()}
+    return dict(list(value.items())[: 2 if quick else None])
 
 
-def _data(
+def _named(
+    names: Mapping[str, float], groups: Mapping[str, tuple[DataFile, ...]], folder: Path
+) -> dict[str, tuple[DataFile, ...]]:
+    """Return the files of each name: those of a group, or one of the user's own."""
+    own = {x: (DataFile(path=folder / x),) for x in names if x.endswith(".npz")}
+    for name in names:
+        if name not in groups and name not in own:
+            raise OptionError(
+                "expected the name of a group in [data] or of a file ending in .npz, got "
+                f"{name!r:.40}"
+            )
+    return {name: own.get(name) or groups[name] for name in names}
+
+
+def _training_data(
     stage: Mapping[str, Any],
     groups: Mapping[str, tuple[DataFile, ...]],
     folder: Path,
-    where: str,
-) -> tuple[tuple[DataFile, ...], tuple[float, ...]]:
+    quick: bool,
+) -> tuple[tuple[DataFile, ...], list[float]]:
     """Return the data sets of a stage and their weights.
 
     The share of a scale is divided among groups, that of a group evenly among its files.
     """
-    shares = _shares(stage.get("data", []), f"{where}: data")
-    known = _known(shares, groups, folder, where)
-    found = [
-        (file, shares[name]) for name in known for file in known[name] if not file.group
-    ]
-    of_groups = {name: files for name, files in known.items() if name in groups}
-    scales = _shares(stage.get("tasks", []), f"{where}: tasks") or {
-        str(file.tasks): 1.0 for files in of_groups.values() for file in files
+    shares = _shares(stage, "data")
+    known = _named(shares, groups, folder)
+    found = [(files[0], shares[x]) for x, files in known.items() if not files[0].group]
+    made = {name: files for name, files in known.items() if name in groups}
+    scales = _shares(stage, "tasks", quick) or {
+        str(file.tasks): 1.0 for files in made.values() for file in files
     }
     for scale, share in scales.items():
-        here = {
-            name: [file for file in files if str(file.tasks) == scale]
-            for name, files in of_groups.items()
-        }
+        here = {x: [f for f in files if str(f.tasks) == scale] for x, files in made.items()}
         whole = sum(shares[name] for name, files in here.items() if files)
         if not whole:
-            raise OptionError(f"{where}: expected data sets of scale {scale}, got none")
+            raise OptionError(f"expected data sets of scale {scale}, got none")
         for name, files in here.items():
             weight = share * shares[name] / whole / max(1, len(files))
             found += [(file, round(weight, 3)) for file in files]
     if not found:
-        raise OptionError(f"{where}: expected data sets in data, got none")
-    return tuple(file for file, _ in found), tuple(weight for _, weight in found)
+        raise OptionError("expected data sets in data, got none")
+    return tuple(file for file, _ in found), [weight for _, weight in found]
 
 
-def _validation(
+def _validation_data(
     stage: Mapping[str, Any],
     groups: Mapping[str, tuple[DataFile, ...]],
     folder: Path,
-    where: str,
+    quick: bool,
 ) -> tuple[DataFile, ...]:
-    names = _shares(stage.get("validation", []), f"{where}: validation")
-    default = list(_shares(stage.get("tasks", []), f"{where}: tasks"))
-    scales = [str(each) for each in stage.get("validation_tasks", default)]
-    known = _known(names, groups, folder, where)
-    files = [file for name in known for file in known[name]]
+    known = _named(_shares(stage, "validation"), groups, folder)
+    key = "validation_tasks" if "validation_tasks" in stage else "tasks"
+    scales = _shares(stage, key, quick)
+    files = [file for group in known.values() for file in group]
     return tuple(f for f in files if not (f.group and scales) or str(f.tasks) in scales)
-
-
-def _known(
-    names: Mapping[str, float],
-    groups: Mapping[str, tuple[DataFile, ...]],
-    folder: Path,
-    where: str,
-) -> dict[str, tuple[DataFile, ...]]:
-    """Return the files of each name: those of a group, or one of the user's own."""
-    known: dict[str, tuple[DataFile, ...]] = {}
-    for name in names:
-        if name.endswith(".npz"):
-            known[name] = (DataFile(path=folder / name, make={}),)
-        elif name in groups:
-            known[name] = groups[name]
-        else:
-            raise OptionError(
-                f"{where}: expected the name of a group in [data] or of a file ending in "
-                f".npz, got {name!r:.40}"
-            )
-    return known
-
-
-#: Settings of a quick run; each where the phase has it.
-_QUICK: dict[str, Any] = {
-    **{"steps": 2, "minutes": None, "validations": 1, "log_steps": 1, "compile": False},
-    **{"tokens": 400, "rollout_tokens": 400, "decision_steps": 2, "samples": 3},
-    **{"warm_up_steps": 1, "updates": 2, "replay_plans": 20, "baseline_steps": 1},
-}
-_QUICK_SIZES = {"width": 16, "layers": 1, "heads": 2, "feed_forward": 16}
 
 
 def _quick(config: Any) -> Any:
@@ -476,76 +387,43 @@ def require_files(recipe: Recipe) -> None:
         raise FileError(recipe.init, "expected a model file, found no such file")
     for stage in recipe.stages:
         for file in (*stage.data, *stage.validation):
-            beside = labels_path(file.path)
-            needs = file in stage.validation or stage.phase.trainer.needs_labels
-            where = f"for stage {stage.name}"
-            if file.make:
-                if needs and file.label is None:
-                    raise OptionError(
-                        f"expected labels in data.{file.group} {where}, got none"
-                    )
-            elif not file.path.is_file():
+            path, beside = file.path, labels_path(file.path)
+            needs, where = stage.needs_labels(file), f"for stage {stage.name}"
+            if file.make and needs and file.label is None:
+                raise OptionError(f"expected labels in data.{file.group} {where}, got none")
+            if not file.make and not path.is_file():
+                raise FileError(path, f"expected a data set {where}, found no such file")
+            if not file.make and needs and not beside.is_file():
                 raise FileError(
-                    file.path, f"expected a data set {where}, found no such file"
-                )
-            elif needs and not beside.is_file():
-                raise FileError(
-                    file.path,
+                    path,
                     f"expected its labels in {beside} {where}, found no such file: make "
-                    f"them with `{MADE_BY} {file.path} --iterations N`",
+                    f"them with `{MADE_BY} {path} --iterations N`",
                 )
 
 
-def make_data(
-    recipe: Recipe,
-    *,
-    maps: Path | str = ".",
-    workers: int = 1,
-    report: Report | None = None,
-) -> None:
-    """Make and label the data sets that are missing; after a kill the same call goes on.
+def make_data(recipe: Recipe, maps: Path, workers: int, report: Report | None) -> None:
+    """Make and label the data sets that are missing; after a kill the same call goes on."""
 
-    Parameters
-    ----------
-    recipe
-        Recipe.
-    maps
-        Folder of the street maps.
-    workers
-        Number of processes; the data sets do not depend on it.
-    report
-        Callback of the progress.
-    """
-    for file in recipe.files().values():
-        if not file.make:
-            continue
-        if not file.path.exists():
-            streets = [Path(maps) / name for name in file.make["maps"]]
-            file.path.parent.mkdir(parents=True, exist_ok=True)
-            make_dataset(
-                file.path,
-                **{**file.make, "maps": streets},
-                workers=workers,
-                progress=_counted(report, f"making {file.path.name}"),
-            )
-        if file.label is not None and not labels_path(file.path).exists():
-            label_dataset(
-                Dataset.open(file.path),
-                **file.label,
-                workers=workers,
-                progress=_counted(report, f"labelling {file.path.name}"),
-            )
+    def counted(activity: str) -> Callable[[int, int], None]:
+        def count(done: int, whole: int) -> None:
+            if report is not None:
+                fraction = done / whole
+                report(TrainingProgress(activity=activity, fraction=fraction, gaps={}))
 
+        return count
 
-def _counted(report: Report | None, activity: str) -> Callable[[int, int], None] | None:
-    if report is None:
-        return None
-
-    def count(done: int, all_of_them: int) -> None:
-        fraction = done / all_of_them
-        report(TrainingProgress(activity=activity, fraction=fraction, gaps={}))
-
-    return count
+    for stage in recipe.stages:
+        for file in (*stage.data, *stage.validation):
+            path = file.path
+            if file.make and not path.exists():
+                path.parent.mkdir(parents=True, exist_ok=True)
+                make = {**file.make, "maps": [maps / name for name in file.make["maps"]]}
+                progress = counted(f"making {path.name}")
+                make_dataset(path, **make, workers=workers, progress=progress)
+            if file.label and stage.needs_labels(file) and not labels_path(path).exists():
+                progress = counted(f"labelling {path.name}")
+                dataset = Dataset.open(path)
+                label_dataset(dataset, **file.label, workers=workers, progress=progress)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -593,68 +471,9 @@ class RecipeConfig:
             raise OptionError(f"expected minutes above 0, got {self.minutes:g}")
 
 
-def train_recipe(
-    config: RecipeConfig,
-    *,
-    shipped: Path = SHIPPED_RECIPE,
-    phases: Mapping[str, Phase] = PHASES,
-    progress: Report | None = None,
-) -> RecipeOutcome:
-    """Load a recipe and run it.
-
-    Parameters
-    ----------
-    config
-        Files and limits.
-    shipped
-        Recipe to run where `config` names none.
-    phases
-        Kinds of training that a stage may have.
-    progress
-        Callback of the progress.
-    """
-    folder = config.folder
-    # Tiny data sets must not get among real ones.
-    if config.quick or (folder is None and config.config is None):
-        folder = config.out / "data"
-    on_cpu = choose_device(config.device).type == "cpu"
-    recipe = load_recipe(
-        config.config or shipped,
-        folder,
-        phases=phases,
-        defaults={"tokens": CPU_TOKENS} if on_cpu else {},
-        quick=config.quick,
-    )
-    return run_recipe(
-        config.out,
-        recipe,
-        maps=config.maps,
-        device=config.device,
-        resume=config.resume,
-        minutes=config.minutes,
-        workers=config.workers,
-        threads=config.threads,
-        progress=progress,
-    )
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecipeOutcome:
-    """Outcome of a recipe.
-
-    Parameters
-    ----------
-    stages
-        Number of stages.
-    model_file
-        Model file of the last finished stage.
-    stopped_in
-        Stage in which it was stopped; None if it came to its end.
-    over_time
-        True if it was stopped because its time was over, not by a signal.
-    last
-        Outcome of the last stage that was trained; None if all were finished before.
-    """
+    """Outcome of a recipe: where it was stopped, if it was, and its model so far."""
 
     stages: int
     model_file: Path
@@ -687,17 +506,31 @@ class RecipeOutcome:
         return "\n".join(lines)
 
 
-def run_recipe(
-    out: Path | str,
-    recipe: Recipe,
+def train_recipe(
+    config: RecipeConfig,
     *,
-    maps: Path | str = ".",
-    device: str = "auto",
-    resume: bool = False,
-    minutes: float | None = None,
-    workers: int = 1,
-    threads: int = 1,
+    shipped: Path = SHIPPED_RECIPE,
+    phases: Mapping[str, Phase] = PHASES,
     progress: Report | None = None,
+) -> RecipeOutcome:
+    """Load the recipe of `config.config`, else the shipped one, and run it."""
+    folder = config.folder
+    # Tiny data sets must not get among real ones.
+    if config.quick or (folder is None and config.config is None):
+        folder = config.out / "data"
+    on_cpu = choose_device(config.device).type == "cpu"
+    recipe = load_recipe(
+        config.config or shipped,
+        folder,
+        phases=phases,
+        defaults={"tokens": CPU_TOKENS} if on_cpu else {},
+        quick=config.quick,
+    )
+    return run_recipe(recipe, config, progress)
+
+
+def run_recipe(
+    recipe: Recipe, config: RecipeConfig, progress: Report | None = None
 ) -> RecipeOutcome:
     """Make the data sets that are missing, then train stage after stage.
 
@@ -705,25 +538,6 @@ def run_recipe(
     then comes to the same weights, bit by bit, as if it had not been stopped. Stages that
     have not begun may have other settings then, or be new; the one under way may have
     another end.
-
-    Parameters
-    ----------
-    out
-        Folder of the recipe; every stage has the folder of a run in it.
-    recipe
-        Stages.
-    maps
-        Folder of the street maps.
-    device, threads
-        Device and number of CPU threads, as `run_training` takes them.
-    resume
-        True to go on with the recipe in `out`.
-    minutes
-        Minutes after which to stop; None to go on to the end.
-    workers
-        Number of processes that make the data sets.
-    progress
-        Callback of the progress; its activity names the stage.
 
     Raises
     ------
@@ -734,61 +548,62 @@ def run_recipe(
     """
     started = time.perf_counter()
     require_files(recipe)
-    init_process_group(device)
+    init_process_group(config.device)
     world = World.from_environment()
-    record = _Record(Path(out), recipe, resume=resume, writes=world.is_main)
+    record = _Record(config.out, recipe, resume=config.resume, writes=world.is_main)
     if world.is_main:
-        make_data(recipe, maps=maps, workers=workers, report=progress)
+        make_data(recipe, config.maps, config.workers, progress)
     world.barrier()
     model, last = recipe.init, None
+    stages, minutes = recipe.stages, config.minutes
 
     def over() -> bool:
         return minutes is not None and time.perf_counter() - started >= 60 * minutes
 
-    def outcome(stopped_in: Stage | None, over_time: bool) -> RecipeOutcome:
+    def outcome(stopped_in: Stage | None) -> RecipeOutcome:
+        # Asked of all processes, whose clocks are not quite the same.
+        over_time = stopped_in is not None and any(world.all_reduce_max(over()))
         return RecipeOutcome(
-            stages=len(recipe.stages),
+            stages=len(stages),
             model_file=record.model_file,
             stopped_in=stopped_in,
             over_time=over_time,
             last=last,
         )
 
-    for number, stage in enumerate(recipe.stages):
-        folder = record.path / stage.folder
+    for number, stage in enumerate(stages):
+        folder = config.out / stage.folder
         if number >= record.finished:
-            # Asked of all processes, whose clocks are not quite the same.
             if any(world.all_reduce_max(over())):
-                return outcome(stage, True)
+                return outcome(stage)
             last = run_training(
                 stage.phase.trainer,
                 folder,
                 stage.config,
-                data=[file.path for file in stage.data],
-                validation=[file.path for file in stage.validation],
-                device=device,
+                **stage.paths(),
+                device=config.device,
                 init=model,
                 resume=(folder / "config.json").exists(),
-                threads=threads,
-                progress=_named(progress, recipe.stages, number),
+                threads=config.threads,
+                progress=_with_stage(progress, recipe, number),
                 stop=over,
             )
             if not last.finished:
-                return outcome(stage, any(world.all_reduce_max(over())))
+                return outcome(stage)
             record.finish(number, last)
         model = folder / "model.safetensors"
         if number + 1 == record.finished:  # earlier stages are superseded
             record.keep_model(model)
-    return outcome(None, False)
+    return outcome(None)
 
 
-def _named(progress: Report | None, stages: Sequence[Stage], number: int) -> Report | None:
+def _with_stage(progress: Report | None, recipe: Recipe, number: int) -> Report | None:
     """Return a callback that adds the name of the stage and the time of the later ones."""
     if progress is None:
         return None
-    times = [later.config.run.minutes for later in stages[number + 1 :]]
+    times = [later.config.run.minutes for later in recipe.stages[number + 1 :]]
     later = None if None in times else 60 * sum(each or 0.0 for each in times)
-    name = f"{stages[number].name} ({number + 1} of {len(stages)})"
+    name = f"{recipe.stages[number].name} ({number + 1} of {len(recipe.stages)})"
 
     def report(told: TrainingProgress) -> None:
         progress(replace(told, activity=f"{name}: {told.activity}", later=later))
@@ -810,31 +625,23 @@ class _Record:
         self._facts = json.loads(json.dumps({"init": init, "stages": stages}))
         if resume:
             self._take_over(self._read())
-        elif writes and self._has_begun():
+        elif writes and self._file.exists() and any(path.glob("*/config.json")):
+            # Where the first stage failed at its start, there is nothing to go on with.
             raise FileError(
                 path,
                 "expected a folder without a recipe, found one: name another folder, or go "
                 "on with it by --resume",
             )
-        elif writes:
-            require_unoccupied(path, but=self._file.name)
         if writes:
-            try:
-                path.mkdir(parents=True, exist_ok=True)
-            except OSError as error:
-                raise FileError(
-                    path, f"cannot be made ({error.strerror}); name another folder"
-                ) from error
+            if not resume:
+                require_unoccupied(path, but=self._file.name)
+            make_folder(path)
             self._write()
 
     @property
     def finished(self) -> int:
         """Number of finished stages; always the first ones."""
         return sum(stage["finished"] is not None for stage in self._facts["stages"])
-
-    def _has_begun(self) -> bool:
-        # Where the first stage failed at its start, there is nothing to go on with.
-        return self._file.exists() and any(self.path.glob("*/config.json"))
 
     def finish(self, number: int, result: Trained) -> None:
         """Note that a stage is finished."""
@@ -883,7 +690,7 @@ class _Record:
                 "another folder",
             ) from None
         if stages and found.get("init") != self._facts["init"]:
-            raise FileError(self._file, self._changed("the first stage", "init"))
+            raise self._differs("the first stage", "init")
         return stages
 
     def _take_over(self, done: list[dict[str, Any]]) -> None:
@@ -899,11 +706,11 @@ class _Record:
             now["finished"] = before["finished"]
             name = difference(before, now)
             if name is not None:
-                raise FileError(self._file, self._changed(before["folder"], name))
+                raise self._differs(before["folder"], name)
 
-    @staticmethod
-    def _changed(where: str, name: str) -> str:
-        return (
+    def _differs(self, where: str, name: str) -> FileError:
+        return FileError(
+            self._file,
             f"expected {where}, which is finished, with the same {name} as before, got "
-            "another: put it back, or start again in another folder"
+            "another: put it back, or start again in another folder",
         )

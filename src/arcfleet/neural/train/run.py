@@ -302,12 +302,7 @@ class RunFolder:
                 "on with it by --resume",
             )
         require_unoccupied(self.path)
-        try:
-            self.path.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise FileError(
-                self.path, f"cannot be made ({error.strerror}); name another folder"
-            ) from error
+        make_folder(self.path)
         self.write_identity()
 
     def write_identity(self) -> None:
@@ -366,15 +361,7 @@ class RunFolder:
                     self._board.add_scalar(name, value, record["step"])
 
     def forget_metrics_after(self, step: int, lines: int | None = None) -> None:
-        """Drop the metrics after a checkpoint, which a resumed run writes again.
-
-        Parameters
-        ----------
-        step
-            Last step to keep.
-        lines
-            Number of lines at the checkpoint; None for all up to that step.
-        """
+        """Drop the metrics after a checkpoint, which a resumed run writes again."""
         if self.writes and self._metrics.exists():
             found = self._metrics.read_text(encoding="utf-8").splitlines()[:lines]
             kept = [line for line in found if _step_of(line) <= step]
@@ -406,16 +393,18 @@ class RunFolder:
             self.identity["earlier_ends"] = ends
 
 
-def require_unoccupied(folder: Path, *, but: str = "") -> None:
-    """Raise FileError where a folder has a run, a recipe or a model in it.
+def make_folder(path: Path) -> None:
+    """Make a folder and those above it."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FileError(
+            path, f"cannot be made ({error.strerror}); name another folder"
+        ) from error
 
-    Parameters
-    ----------
-    folder
-        Folder, which need not be there.
-    but
-        Name of a file that may be in it.
-    """
+
+def require_unoccupied(folder: Path, *, but: str = "") -> None:
+    """Raise FileError where a folder has a run, a recipe or a model in it."""
     for name, found in _OCCUPANTS.items():
         if name != but and (folder / name).exists():
             raise FileError(

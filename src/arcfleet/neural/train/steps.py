@@ -52,17 +52,7 @@ class LearningForm:
     def logits(
         self, batch: ArcBatch, state: State, *, padded: bool, capacity_mask: bool = True
     ) -> Tensor:
-        """Compute the logits of all arcs, (batch, samples, arcs), -inf where masked.
-
-        Parameters
-        ----------
-        batch, state
-            Instances, and states of plans of them, (batch, samples, ...).
-        padded
-            True if there may be padding.
-        capacity_mask
-            False for giant tours, whose action mask ignores the capacity.
-        """
+        """Compute the logits of all arcs, (batch, samples, arcs), -inf where masked."""
         mask = action_mask(batch, state, capacity_mask=capacity_mask)
         prepared, embedding, present = self._begin(batch, state, padded)
         real = None
@@ -147,18 +137,7 @@ class Minibatch(NamedTuple):
 def sequences(
     batch: ArcBatch, plans: LabelledPlans, label_order: LabelOrder, generator: Generator
 ) -> Sequences:
-    """Lay out labelled plans as sequences of decisions.
-
-    Parameters
-    ----------
-    batch, plans
-        Instances and a plan of each.
-    label_order
-        "farthest" sorts the routes by their task farthest from the depot, and reverses
-        half of the reversible ones at random; "as-labelled" changes nothing.
-    generator
-        Random number generator on the device of the batch.
-    """
+    """Lay out labelled plans as sequences of decisions."""
     arcs = plans.arcs.long()  # (batch, routes, longest)
     if label_order == "farthest":
         arcs = _farthest_first(batch, _reversed_at_random(batch, arcs, plans, generator))
@@ -231,22 +210,7 @@ def draw_minibatch(
     generator: Generator,
     capacity_mask: bool = True,
 ) -> Minibatch:
-    """Sample decision steps of labelled plans, each plan and instance augmented anew.
-
-    Parameters
-    ----------
-    batch, plans, label_order, generator
-        As those of `sequences`.
-    decision_steps
-        Decision steps of each plan.
-    bucket
-        Length bucket of the states, whose served arcs are left out; None for any state,
-        with all arcs.
-    flip
-        True to flip the MDS axes at random.
-    capacity_mask
-        False to show the plans as giant tours.
-    """
+    """Sample decision steps of labelled plans, each plan and instance augmented anew."""
     if flip:
         batch = flip_axes(batch, generator)
     laid_out = sequences(batch, plans, label_order, generator)
@@ -290,17 +254,7 @@ def draw_decision_steps(count: Tensor, number: int, generator: Generator) -> Ten
 
 
 def steps_in_bucket(arcs: Tensor, count: Tensor, bucket: Bucket) -> tuple[Tensor, Tensor]:
-    """Return the first decision step of a length bucket in each plan, and their number.
-
-    Parameters
-    ----------
-    arcs
-        Decisions of plans, (..., steps).
-    count
-        Number of decisions of each plan, (...).
-    bucket
-        Length bucket. A plan with fewer tasks has none in it and gives its start and 0.
-    """
+    """Return the first decision step of a length bucket in each plan, and their number."""
     serves = arcs != 0
     left = serves.flip(-1).cumsum(-1).flip(-1)  # tasks before each decision, (..., steps)
     first = (left > bucket.most).sum(-1)
@@ -309,14 +263,7 @@ def steps_in_bucket(arcs: Tensor, count: Tensor, bucket: Bucket) -> tuple[Tensor
 
 
 def num_choices(arcs: Tensor) -> Tensor:
-    """Count the decisions of rollouts up to the last service, (batch, samples).
-
-    Parameters
-    ----------
-    arcs
-        Arcs of rollouts from the empty plan, (batch, samples, steps). After the last
-        service the way home is no choice.
-    """
+    """Count the decisions of rollouts up to the last service, (batch, samples)."""
     number = torch.arange(1, arcs.shape[-1] + 1, device=arcs.device)
     return ((arcs != 0) * number).amax(-1)
 
@@ -408,17 +355,7 @@ def remaining_of_routes(batch: ArcBatch, arcs: Tensor) -> Tensor:
 
 
 def imitation_loss(model: LearningForm, minibatch: Minibatch, padded: bool) -> Tensor:
-    """Compute the weighted mean cross-entropy of the choices among the masked arcs.
-
-    Parameters
-    ----------
-    model
-        Policy.
-    minibatch
-        States and the choices to imitate.
-    padded
-        True if there may be padding.
-    """
+    """Compute the weighted mean cross-entropy of the choices among the masked arcs."""
     batch, state, choice, weight, capacity_mask = minibatch
     logits = model.logits(batch, state, padded=padded, capacity_mask=capacity_mask)
     losses = functional.cross_entropy(
@@ -428,17 +365,7 @@ def imitation_loss(model: LearningForm, minibatch: Minibatch, padded: bool) -> T
 
 
 def log_probabilities(logits: Tensor, choice: Tensor, temperature: float = 1.0) -> Tensor:
-    """Compute the log-probability of each choice, (batch, samples).
-
-    Parameters
-    ----------
-    logits
-        Logits, (batch, samples, arcs).
-    choice
-        Arcs, (batch, samples).
-    temperature
-        Temperature at which the choices were sampled.
-    """
+    """Compute the log-probability of each choice, (batch, samples)."""
     chosen = (logits / temperature).log_softmax(-1).gather(-1, choice[..., None])
     return chosen[..., 0]
 
@@ -455,15 +382,7 @@ def kl_divergence(logits: Tensor, reference: Tensor) -> Tensor:
 
 
 def reinforce_loss(log_probability: Tensor, advantage: Tensor) -> Tensor:
-    """Compute the loss of REINFORCE (Williams 1992).
-
-    Parameters
-    ----------
-    log_probability
-        Log-probabilities of the choices, with a gradient.
-    advantage
-        Advantage of each choice, times its weight.
-    """
+    """Compute the loss of REINFORCE (Williams 1992)."""
     return -(log_probability * advantage).mean()
 
 

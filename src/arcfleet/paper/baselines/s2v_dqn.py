@@ -68,13 +68,6 @@ class GraphAttention(nn.Module):
     """A graph attention layer (Velickovic et al. 2018) over the arc graph.
 
     The scores are those of DaAM's layer.
-
-    Parameters
-    ----------
-    width
-        Width of the embeddings.
-    heads
-        Number of attention heads.
     """
 
     def __init__(self, width: int, heads: int) -> None:
@@ -88,17 +81,7 @@ class GraphAttention(nn.Module):
         nn.init.xavier_uniform_(self.attend_from)
 
     def forward(self, hidden: Tensor, incoming: Tensor, real: Tensor | None) -> Tensor:
-        """Compute new embeddings, (batch, samples, arcs, width).
-
-        Parameters
-        ----------
-        hidden
-            Embeddings, (batch, samples, arcs, width).
-        incoming
-            As `ArcBatch.incoming`, (batch, 1, arcs, arcs).
-        real
-            (batch, 1, arcs), or None where nothing is padded.
-        """
+        """Compute new embeddings, (batch, samples, arcs, width)."""
         parts = self.mix(hidden).unflatten(-1, (self.heads, -1)).transpose(2, 3)
         # parts: (batch, samples, heads, arcs, width / heads)
         attend = torch.stack([self.attend_to, self.attend_from])
@@ -139,13 +122,7 @@ class PreparedGraph(NamedTuple):
 
 
 class S2vDqn(Model):
-    """Values of all arcs; as a policy, they are its logits.
-
-    Parameters
-    ----------
-    config
-        Sizes of the model.
-    """
+    """Values of all arcs; as a policy, they are its logits."""
 
     config_class = S2vDqnConfig
 
@@ -169,15 +146,7 @@ class S2vDqn(Model):
         return StepNumbers(3 * self.config.heads + 1, 8 * self.config.width)
 
     def prepare(self, batch: ArcBatch, *, padded: bool | None = None) -> PreparedGraph:
-        """Compute what stays the same at every step.
-
-        Parameters
-        ----------
-        batch
-            Instances.
-        padded
-            True if there may be padding; None to look, which waits for the device.
-        """
+        """Compute what stays the same at every step."""
         if padded is None:
             padded = not batch.is_full
         dtype = self.static.weight.dtype
@@ -189,17 +158,7 @@ class S2vDqn(Model):
         )
 
     def forward(self, prepared: PreparedGraph, state: State, allowed: Tensor) -> Tensor:
-        """Compute the value of each arc, (batch, samples, arcs), -inf where masked.
-
-        Parameters
-        ----------
-        prepared
-            Instances.
-        state
-            States of the plans, (batch, samples, ...).
-        allowed
-            Action mask, (batch, samples, arcs).
-        """
+        """Compute the value of each arc, (batch, samples, arcs), -inf where masked."""
         own = prepared.static + self.changing(changing_features(prepared.incoming, state))
         hidden = functional.relu(own)  # (batch, samples, arcs, width)
         for gather in self.rounds:

@@ -27,15 +27,7 @@ def num_static(mds_dimensions: int) -> int:
 
 
 def changing_features(incoming: Tensor, state: State) -> Tensor:
-    """Compute the changing features of each arc, (batch, samples, arcs, 2).
-
-    Parameters
-    ----------
-    incoming
-        As `ArcBatch.incoming`, (batch, 1, arcs, arcs).
-    state
-        States of the plans.
-    """
+    """Compute the changing features of each arc, (batch, samples, arcs, 2)."""
     arcs, copies = incoming.shape[-1], state.previous.shape[1]
     column = state.previous[:, :, None, None].expand(-1, -1, arcs, 1)
     way = incoming.expand(-1, copies, -1, -1).gather(3, column)
@@ -43,17 +35,7 @@ def changing_features(incoming: Tensor, state: State) -> Tensor:
 
 
 def capacity_features(capacity: Tensor, state: State, like: Tensor) -> Tensor:
-    """Compute the features of the remaining capacity, (batch, samples, 2).
-
-    Parameters
-    ----------
-    capacity
-        (batch, 1).
-    state
-        States of the plans.
-    like
-        Tensor of the dtype of the result.
-    """
+    """Compute the features of the remaining capacity, (batch, samples, 2)."""
     share = state.remaining.to(like) / capacity
     half = state.remaining > capacity - state.remaining
     return torch.stack([share, half.to(share)], dim=-1)

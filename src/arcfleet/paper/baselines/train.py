@@ -245,15 +245,6 @@ class Replay:
     """Replay buffer: the last rollouts of the instances of one data set, on its device.
 
     A rollout contains all its states, so a choice needs no state of its own.
-
-    Parameters
-    ----------
-    capacity
-        Number of rollouts; the oldest go first.
-    steps
-        Largest number of decision steps of a rollout.
-    device
-        Device of the tensors.
     """
 
     def __init__(self, capacity: int, steps: int, device: torch.device) -> None:
@@ -304,19 +295,7 @@ class Returns(NamedTuple):
 def n_step_returns(
     batch: ArcBatch, arcs: Tensor, decision_steps: Tensor, n_steps: int
 ) -> Returns:
-    """Sum the rewards of the next decision steps.
-
-    Parameters
-    ----------
-    batch
-        Instances.
-    arcs
-        Rollouts from the empty plan, (batch, samples, steps).
-    decision_steps
-        Decision steps to start from, (batch, samples, decision steps).
-    n_steps
-        Number of decision steps to sum over.
-    """
+    """Sum the rewards of the next decision steps."""
     choices = num_choices(arcs)[..., None]  # (batch, samples, 1)
     later = decision_steps + n_steps
     over = later >= choices
@@ -339,15 +318,7 @@ def _step_costs(batch: ArcBatch, arcs: Tensor) -> Tensor:
 
 
 class EpsilonGreedy:
-    """A policy that mostly chooses the arc of the largest value, else any.
-
-    Parameters
-    ----------
-    model
-        Model of the values.
-    epsilon
-        Probability of a random choice.
-    """
+    """A policy that mostly chooses the arc of the largest value, else any."""
 
     def __init__(self, model: S2vDqn, epsilon: float) -> None:
         self.model = model

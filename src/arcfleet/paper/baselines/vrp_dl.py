@@ -91,13 +91,6 @@ class Critic(nn.Module):
 
     The weights are the actor's first probabilities (Nazari et al. 2018). That sum does not
     show how large an instance is, so the number of tasks and of full loads come beside it.
-
-    Parameters
-    ----------
-    mds_dimensions
-        Number of MDS coordinates of a node.
-    width
-        Width of the embeddings.
     """
 
     def __init__(self, mds_dimensions: int, width: int) -> None:
@@ -109,15 +102,7 @@ class Critic(nn.Module):
         nn.init.ones_(self.value.bias)
 
     def forward(self, batch: ArcBatch, chances: Tensor) -> Tensor:
-        """Estimate the deadheads in the instances' scale, (batch, 1).
-
-        Parameters
-        ----------
-        batch
-            Instances.
-        chances
-            Probability of each arc to be the first, (batch, arcs).
-        """
+        """Estimate the deadheads in the instances' scale, (batch, 1)."""
         seen = (chances[:, None] @ table_1_features(batch).to(chances))[:, 0]
         # The embedding is linear and the weights sum to 1.
         embedded = self.embed(seen)
@@ -132,13 +117,7 @@ class Critic(nn.Module):
 
 
 class VrpDl(Model):
-    """The policy: logits over the arcs for every plan; with the critic that trains it.
-
-    Parameters
-    ----------
-    config
-        Sizes of the model.
-    """
+    """The policy: logits over the arcs for every plan; with the critic that trains it."""
 
     config_class = VrpDlConfig
 
@@ -167,15 +146,7 @@ class VrpDl(Model):
         return StepNumbers(1, 6 * self.config.width)
 
     def prepare(self, batch: ArcBatch, *, padded: bool | None = None) -> PreparedElements:
-        """Compute what stays the same at every step, with an empty memory.
-
-        Parameters
-        ----------
-        batch
-            Instances.
-        padded
-            True if there may be padding; None to look, which waits for the device.
-        """
+        """Compute what stays the same at every step, with an empty memory."""
         if padded is None:
             padded = not batch.is_full
         dtype = self.static.weight.dtype
@@ -199,15 +170,7 @@ class VrpDl(Model):
         return prepared._replace(memory=memory.view_as(prepared.memory))
 
     def remember_all(self, prepared: PreparedElements, arcs: Tensor) -> Tensor:
-        """Compute the output of the decoder before each choice, (batch, steps, width).
-
-        Parameters
-        ----------
-        prepared
-            Instances.
-        arcs
-            Rollout of each instance from the empty plan, (batch, steps).
-        """
+        """Compute the output of the decoder before each choice, (batch, steps, width)."""
         before = functional.pad(arcs, (1, 0))[:, :-1]  # the depot, then all but the last
         elements = _elements_at(prepared.static, before)  # (batch, steps, width)
         kept = prepared.memory[:, 0].chunk(2, dim=-1)
@@ -218,17 +181,7 @@ class VrpDl(Model):
         return torch.stack(outputs, dim=1)
 
     def forward(self, prepared: PreparedElements, state: State, allowed: Tensor) -> Tensor:
-        """Compute the logits of each arc, (batch, samples, arcs), -inf where masked.
-
-        Parameters
-        ----------
-        prepared
-            Instances, and the decoder's memory of the plans; its cell is not read.
-        state
-            States of the plans, (batch, samples, ...).
-        allowed
-            Action mask, (batch, samples, arcs).
-        """
+        """Compute the logits of each arc, (batch, samples, arcs), -inf where masked."""
         output = prepared.memory[..., : self.config.width]
         seen = self._seen(prepared, state)  # (batch, samples, arcs, 4)
         glimpse = self._glimpse(prepared, seen, output)
