@@ -109,9 +109,7 @@ def test_the_best_of_four_augmentations(instances: list[Instance]) -> None:
     assert found.costs.tolist() == np.hstack(four).min(1, keepdims=True).tolist()
 
 
-def test_which_four_augmentations(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_which_four_augmentations(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[tuple[ArcBatch, bool]] = []
 
     def noting(

@@ -40,11 +40,7 @@ def one_cost_instances(draw: st.DrawFn) -> Instance:
     nodes = draw(st.integers(1, 9))
     ends = st.integers(0, nodes - 1)
     links = st.builds(
-        Link,
-        tail=ends,
-        head=ends,
-        cost=st.integers(0, 40),
-        one_way=st.booleans(),
+        Link, tail=ends, head=ends, cost=st.integers(0, 40), one_way=st.booleans()
     )
     return Instance(
         name="random",

@@ -17,10 +17,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from arcfleet import Instance, Link, Stop, check, read, solve, solve_many
-from arcfleet.errors import (
-    UnsolvableError,
-    WithoutLearnedPlanWarning,
-)
+from arcfleet.errors import UnsolvableError, WithoutLearnedPlanWarning
 from arcfleet.methods import DAAM_METHODS
 from arcfleet.network import Network
 from arcfleet.neural import decoding_run, solver, windows

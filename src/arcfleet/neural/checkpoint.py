@@ -243,10 +243,7 @@ def save_model(
 
 
 def load_model(
-    path: Path | str,
-    device: torch.device | str = "cpu",
-    *,
-    serves: str | None = None,
+    path: Path | str, device: torch.device | str = "cpu", *, serves: str | None = None
 ) -> tuple[Model, dict[str, object]]:
     """Load a model file; the model is in float32, on `device` and not in training.
 

@@ -648,10 +648,10 @@ _MOST_SHAPES = 64
 
 
 class FastPolicy:
-    """A model for decoding only.
+    """A model for decoding only, in the precision to decode in.
 
-    With torch.compile, which takes some ten seconds for each shape of batches, worthwhile
-    for thousands of plans; the model is in the precision to decode in.
+    torch.compile takes some ten seconds for each shape of batches, and pays for thousands
+    of plans.
     """
 
     def __init__(self, model: AttentionModel, *, compiled: bool) -> None:
