@@ -21,7 +21,7 @@ from arcfleet.datasets.store import Store
 from arcfleet.errors import FileError, SolutionError
 from arcfleet.methods import solve
 from arcfleet.network import Network
-from arcfleet.neural.evaluation import DEFAULT_BATCH, decode_dataset
+from arcfleet.neural.solver import DEFAULT_BATCH, decode_dataset
 from arcfleet.paper.gaps import scale_number
 from arcfleet.paper.report import prepare_folder
 from arcfleet.paper.rows import (

@@ -16,8 +16,7 @@ from arcfleet._checks import nearest_name
 from arcfleet.errors import FileError, OptionError
 from arcfleet.methods import METHODS
 from arcfleet.neural.checkpoint import read_model_info, shipped_model
-from arcfleet.neural.evaluation import device_name
-from arcfleet.neural.solver import LoadedModel, load_for_solving
+from arcfleet.neural.solver import LoadedModel, device_name, load_for_solving
 from arcfleet.neural.strategies import STRATEGIES
 from arcfleet.paper.strategies import BEAMS
 
