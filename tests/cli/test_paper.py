@@ -1,20 +1,15 @@
-from __future__ import annotations
-
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from arcfleet.neural.train.loop import Gaps, TrainingProgress
 from arcfleet.neural.train.recipe import RecipeOutcome
 from arcfleet.paper import table, train
-from arcfleet.paper.commands import COMMANDS
+from arcfleet.paper.commands import COMMANDS, Watch
 from arcfleet.paper.report import Report
 from tests.cli.running import arcfleet, one_sentence, succeeded
-
-if TYPE_CHECKING:
-    from arcfleet.paper.commands import Watch
 
 
 @pytest.fixture

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import io
 from types import SimpleNamespace
 
@@ -38,7 +36,7 @@ def screen(monkeypatch: pytest.MonkeyPatch) -> list[tuple[float, str]]:
             return True
 
     class Display:
-        def __enter__(self) -> Display:
+        def __enter__(self) -> object:
             return self
 
         def __exit__(self, *error: object) -> None: ...

@@ -1,7 +1,5 @@
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -9,9 +7,6 @@ from arcfleet.datasets.store import Store
 from arcfleet.errors import FileError
 from arcfleet.paper.series import COSTS, join, missing, read_series
 from tests.paper.some_series import line
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 LINE = line("sample=32@0.5", [110, 100, 60], model="m", samples=32, seed=0, temperature=0.5)
 OLD = {
