@@ -1,11 +1,9 @@
-from __future__ import annotations
-
 import json
 import os
 import subprocess
 import sys
 import time
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -16,9 +14,6 @@ from arcfleet.neural import checkpoint
 from arcfleet.neural.checkpoint import load_model
 from tests.cli.running import arcfleet, one_sentence, succeeded
 from tests.neural.labelled_towns import labelled_file
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 SIZES = ("--width", 16, "--layers", 1, "--heads", 2, "--feed-forward", 16)
 QUICK = (*SIZES, "--tokens", 400, "--decision-steps", 2, "--log-steps", 2)

@@ -1,23 +1,31 @@
 """What only a GPU can show: recordings, the Triton kernels, whole solvers, several GPUs."""
 
-from __future__ import annotations
-
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import torch
+from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
 from arcfleet import Instance, Result, Stop, check, read, solve, solve_many
 from arcfleet.methods import DAAM_METHODS
 from arcfleet.neural import decoding, windows
+from arcfleet.neural.batch import ArcBatch
 from arcfleet.neural.checkpoint import find_model_type
-from arcfleet.neural.decoding import beam, decoding_model, greedy, sample
+from arcfleet.neural.decoding import (
+    Policy,
+    Rollout,
+    Wrap,
+    beam,
+    decoding_model,
+    greedy,
+    sample,
+)
 from arcfleet.neural.device import has_bfloat16
 from arcfleet.neural.env import reset
 from arcfleet.neural.kernels.cuda_graph import graphed
-from arcfleet.neural.model import Daam, DaamConfig, EncoderLayer
+from arcfleet.neural.model import AttentionModel, Daam, DaamConfig, EncoderLayer, Model
 from arcfleet.neural.train.config import config_from
 from arcfleet.neural.train.steps import LearningForm
 from arcfleet.paper.baselines.train import TRAININGS, train_baseline
@@ -25,13 +33,6 @@ from tests.neural.batches import MDS, random_batch
 from tests.neural.labelled_towns import labelled_file
 from tests.neural.test_decoding import LooksAtAll
 from tests.tiny_model import tiny_model_file
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from arcfleet.neural.batch import ArcBatch
-    from arcfleet.neural.decoding import Policy, Rollout, Wrap
-    from arcfleet.neural.model import AttentionModel, Model
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA GPU")
 

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING
 from arcfleet.cli import HAS_PAPER
 from arcfleet.cli.bench import BENCH
 from arcfleet.cli.dataset import DATASET
-from arcfleet.cli.instance import CONVERT, INFO, METHODS
-from arcfleet.cli.model import MODEL
+from arcfleet.cli.instance import CONVERT, INFO, METHODS, MODEL
 from arcfleet.cli.options import CommandParser, add_commands, attach_coordinates
 from arcfleet.cli.output import note
 from arcfleet.cli.paper import PAPER
