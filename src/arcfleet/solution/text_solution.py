@@ -52,9 +52,8 @@ def format_text_solution(
                     f"got link {service.link} in route {number}"
                 )
             link = instance.links[service.link]
-            there, back = (
-                link.step_cost(reverse, serves=True) for reverse in (False, True)
-            )
+            there = (link.cost, link.service_cost)
+            back = (link.reverse_cost, link.reverse_service_cost)
             if service.reverse and link.tail == link.head and there != back:
                 warnings.warn(
                     f"{path}: the text form cannot tell that loop {link.tail}-{link.head} "

@@ -85,9 +85,10 @@ def _objects(
         yield from processor
     except (RuntimeError, OSError) as error:
         said = " ".join(str(error).split())
+        form = "PBF" if file_format == "pbf" else "XML"
         raise FileError(
             path,
-            f"expected an OpenStreetMap extract ({'PBF' if file_format == 'pbf' else 'XML'}), "
+            f"expected an OpenStreetMap extract ({form}), "
             f"found a cut or broken one ({said}); fetch it again",
         ) from error
 
