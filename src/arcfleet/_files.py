@@ -8,10 +8,11 @@ import os
 import re
 import secrets
 import shutil
+import tomllib
 import zlib
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from arcfleet.errors import FileError, OptionError
 
@@ -31,6 +32,14 @@ _BZIP2_MAGIC = b"BZh"
 def read_text(path: Path | str) -> str:
     """Return the file's text, or raise FileError if it has none."""
     return decode_text(path, read_bytes(path))
+
+
+def read_toml(path: Path | str) -> dict[str, Any]:
+    """Return the settings of a TOML file, or raise FileError if it is none."""
+    try:
+        return tomllib.loads(read_bytes(path).decode())
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise FileError(path, f"expected a TOML file, found: {error}") from None
 
 
 def read_bytes(path: Path | str) -> bytes:

@@ -1,28 +1,21 @@
 """Small batches for tests of the model, made without the code that makes the real ones."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import numpy as np
 import torch
+from torch import Tensor
 from torch.nn import functional
 
 from arcfleet.instance.instance import Instance, Link
+from arcfleet.network import Network
 from arcfleet.neural import env as process
 from arcfleet.neural.batch import ArcBatch
+from arcfleet.neural.env import State
 from arcfleet.neural.model import Daam
+from arcfleet.solution import Solution
 from arcfleet.solution.plan import from_plan
 from tests.tiny_model import tiny_config
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from torch import Tensor
-
-    from arcfleet.network import Network
-    from arcfleet.neural.env import State
-    from arcfleet.solution import Solution
 
 MDS = 2  # coordinates of a place
 

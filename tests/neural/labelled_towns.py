@@ -1,15 +1,10 @@
 """Small labelled data sets for tests of training."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from arcfleet.datasets import Dataset, label_dataset, make_dataset
 from arcfleet.datasets.dataset import pieces_to_arrays, write_dataset
 from tests.towns import town, write_csv_map
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def labelled_file(

@@ -4,20 +4,15 @@ One row at a time, no padding, loops over arcs, explicit concatenations. From `D
 takes the weights and nothing else.
 """
 
-from __future__ import annotations
-
 import math
-from typing import TYPE_CHECKING
 
 import torch
+from torch import Tensor
 from torch.nn import functional
 
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from arcfleet.neural.batch import ArcBatch
-    from arcfleet.neural.env import State
-    from arcfleet.neural.model import Daam
+from arcfleet.neural.batch import ArcBatch
+from arcfleet.neural.env import State
+from arcfleet.neural.model import Daam
 
 
 def literal_logits(model: Daam, batch: ArcBatch, state: State, mask: Tensor) -> Tensor:

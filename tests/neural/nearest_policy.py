@@ -1,16 +1,10 @@
 """The nearest arc at each step: what a learned policy must beat."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import torch
+from torch import Tensor
 
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from arcfleet.neural.batch import ArcBatch
-    from arcfleet.neural.env import State
+from arcfleet.neural.batch import ArcBatch
+from arcfleet.neural.env import State
 
 
 class Nearest:

@@ -1,10 +1,9 @@
 """Batches of instances: both builders, augmentations, dropped arcs, buckets."""
 
-from __future__ import annotations
-
 from dataclasses import fields, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -39,10 +38,6 @@ from tests.neural.batches import random_batch, random_rollout
 from tests.neural.test_daam import SMALL, exact, make_model
 from tests.shared_data import maps_dir
 from tests.strategies import connected_instances
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
 
 #: What is the same however an instance was prepared.
 PLACELESS = (

@@ -1,11 +1,10 @@
 """Model files: what was written comes back, old ones are read, others are refused."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -14,6 +13,7 @@ from hypothesis import strategies as st
 from safetensors.torch import save as save_tensors
 
 from arcfleet.errors import FileError, OptionError
+from arcfleet.neural.batch import ArcBatch
 from arcfleet.neural.checkpoint import (
     MODEL_TYPES,
     StoredType,
@@ -29,11 +29,6 @@ from arcfleet.neural.checkpoint import (
 from arcfleet.neural.model import Daam, DaamConfig, Model
 from arcfleet.paper.model import INPUTS, NORMS, PublishedDaam
 from tests.tiny_model import tiny_config, tiny_model_file, tiny_published_config
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from arcfleet.neural.batch import ArcBatch
 
 TINY = tiny_config(mds_dimensions=2)
 #: Settings of the shipped model and of the published one in files of the time when both

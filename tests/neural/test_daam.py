@@ -1,10 +1,7 @@
 """The shipped model against its literal twin, and what must not change its logits."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pytest
 import torch
@@ -12,16 +9,18 @@ from torch.nn import functional
 
 from arcfleet.errors import OptionError
 from arcfleet.neural import env as process
-from arcfleet.neural.batch import NUM_PLAIN
+from arcfleet.neural.batch import NUM_PLAIN, ArcBatch
 from arcfleet.neural.checkpoint import SHIPPED_MODEL, read_model_info
 from arcfleet.neural.env import State
-from arcfleet.neural.model import CHANGING_FEATURES, STATIC_FEATURES, Daam, DaamConfig
+from arcfleet.neural.model import (
+    CHANGING_FEATURES,
+    STATIC_FEATURES,
+    AttentionModel,
+    Daam,
+    DaamConfig,
+)
 from tests.neural.batches import MDS, join, random_batch, random_rollout
 from tests.neural.literal_daam import literal_logits
-
-if TYPE_CHECKING:
-    from arcfleet.neural.batch import ArcBatch
-    from arcfleet.neural.model import AttentionModel
 
 SMALL = DaamConfig(width=8, layers=2, heads=2, feed_forward=12, mds_dimensions=MDS)
 

@@ -1,22 +1,30 @@
 """The decoding loop: greedy, sampling and beam search."""
 
-from __future__ import annotations
-
 import math
+from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import torch
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from torch import Tensor
 from torch.nn import functional
 
 from arcfleet.errors import OptionError
+from arcfleet.instance.instance import Instance
 from arcfleet.network import Network
 from arcfleet.neural import decoding
+from arcfleet.neural.batch import ArcBatch
 from arcfleet.neural.decoding import (
+    Advance,
+    Carry,
     FastPolicy,
+    Policy,
+    Rollout,
+    View,
+    Wrap,
     beam,
     decoding_model,
     default_chunk,
@@ -25,28 +33,15 @@ from arcfleet.neural.decoding import (
     sample,
 )
 from arcfleet.neural.env import State, action_mask, finished, reset, step
-from arcfleet.neural.model import Daam, DaamConfig
+from arcfleet.neural.model import Daam, DaamConfig, Prepared
 from arcfleet.neural.plans import as_decoded
 from tests.neural.batches import MDS, network_batch, random_batch, ring, toy_model
 from tests.neural.test_daam import SMALL, exact, make_model
 from tests.neural.verify import verify
 from tests.strategies import connected_instances
 
-if TYPE_CHECKING:
-    from arcfleet.instance.instance import Instance
-    from arcfleet.neural.batch import ArcBatch
-    from arcfleet.neural.decoding import Advance, Carry, Policy, Rollout, Wrap
-    from arcfleet.neural.model import Prepared
-
-    Sequence = tuple[int, ...]
-    from collections.abc import Callable
-
-    from torch import Tensor
-
-    from arcfleet.neural.decoding import View
-    from arcfleet.neural.env import State
-
-    Decode = Callable[[Policy, ArcBatch], Rollout]
+Sequence = tuple[int, ...]
+Decode = Callable[[Policy, ArcBatch], Rollout]
 
 
 def all_plans(

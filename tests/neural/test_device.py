@@ -1,9 +1,7 @@
 """Which devices do what; the devices themselves are feigned."""
 
-from __future__ import annotations
-
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 import pytest
 import torch
@@ -13,9 +11,6 @@ from arcfleet.neural import decoding as fast_policy
 from arcfleet.neural.device import has_bfloat16, working_on, working_type
 from arcfleet.neural.model import Daam
 from tests.tiny_model import tiny_config
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,5 @@
 """The decision process: what may be chosen, and that every plan ends."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

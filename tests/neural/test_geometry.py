@@ -1,7 +1,5 @@
 """Shortest paths and multi-dimensional scaling on the device."""
 
-from __future__ import annotations
-
 from functools import cache
 
 import numpy as np
@@ -42,11 +40,7 @@ def one_cost_instances(draw: st.DrawFn) -> Instance:
     nodes = draw(st.integers(1, 9))
     ends = st.integers(0, nodes - 1)
     links = st.builds(
-        Link,
-        tail=ends,
-        head=ends,
-        cost=st.integers(0, 40),
-        one_way=st.booleans(),
+        Link, tail=ends, head=ends, cost=st.integers(0, 40), one_way=st.booleans()
     )
     return Instance(
         name="random",

@@ -1,7 +1,4 @@
-from __future__ import annotations
-
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -10,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from arcfleet.errors import UnsolvableError
+from arcfleet.instance.instance import Instance
 from arcfleet.network import Network
 from arcfleet.neural import plans as plans_module
 from arcfleet.neural.batch import with_signs
@@ -30,9 +28,6 @@ from arcfleet.solution.plan import from_plan
 from tests.neural.batches import network_batch, ring, toy_model
 from tests.neural.verify import verify
 from tests.strategies import connected_instances
-
-if TYPE_CHECKING:
-    from arcfleet.instance.instance import Instance
 
 
 def instance_lists() -> st.SearchStrategy[list[Instance]]:

@@ -1,47 +1,36 @@
 """Learned methods: the stop rule, the history, the clock, what they refuse."""
 
-from __future__ import annotations
-
 import signal
 import time
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from torch import Tensor
 
 from arcfleet import Instance, Link, Stop, check, read, solve, solve_many
-from arcfleet.errors import (
-    UnsolvableError,
-    WithoutLearnedPlanWarning,
-)
+from arcfleet.errors import UnsolvableError, WithoutLearnedPlanWarning
 from arcfleet.methods import DAAM_METHODS
 from arcfleet.network import Network
-from arcfleet.neural import decoding_run, lns, sampling, solver, windows
+from arcfleet.neural import decoding_run, solver, windows
 from arcfleet.neural import plans as plans_module
-from arcfleet.neural.decoding import sample
+from arcfleet.neural.decoding import OnStep, Rollout, sample
+from arcfleet.neural.decoding_run import DecodingRun
 from arcfleet.neural.plans import Plans
 from arcfleet.neural.solver import Attempt
+from arcfleet.neural.strategies import Strategy
 from arcfleet.neural.windows import windowed_rollout
-from arcfleet.search import Result
+from arcfleet.search import Progress, Result
 from arcfleet.search.run import RunContext
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from contextlib import AbstractContextManager
-
-    from torch import Tensor
-
-    from arcfleet.neural.decoding import OnStep, Rollout
-    from arcfleet.neural.strategies import Strategy
-    from arcfleet.search import Progress
-    from arcfleet.solution.plan import IntArray
-
+from arcfleet.solution.plan import IntArray
 
 # Whether a short limit leaves time for a learned plan is the machine's business; the tests
 # of the warning ask for it.
@@ -149,15 +138,17 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
     """How plans are drawn, and how many, as they are."""
     made: list[tuple[str, int]] = []
 
-    def note(kind: str, name: str, function: Any) -> None:
-        def call(policy: Any, batch: Any, *arguments: Any, **options: Any) -> Any:
-            made.append((kind, arguments[-2]))  # the samples, before the seeds
-            return function(policy, batch, *arguments, **options)
+    def note(kind: str, name: str) -> None:
+        method = getattr(DecodingRun, name)
 
-        monkeypatch.setattr(decoding_run, name, call)
+        def call(run: DecodingRun, rows: Sequence[int], samples: int) -> Iterator[Plans]:
+            made.append((kind, samples))
+            yield from method(run, rows, samples)
 
-    note("whole", "sample_plans", sampling.sample_plans)
-    note("repaired", "destroy_and_repair", lns.destroy_and_repair)
+        monkeypatch.setattr(DecodingRun, name, call)
+
+    note("whole", "sample")
+    note("repaired", "destroy_and_repair")
     return made
 
 
@@ -169,7 +160,8 @@ def test_short_routes_of_large_instances_are_repaired(
     first = solve(instance, "daam-sample", stop=stop, seed=3, model=model)
     require_sound(instance, first)
     assert seen == [1, 4]
-    assert drawn == [("repaired", samples) for samples in (*[4] * 4, 4, 4, 1)]
+    repaired = [("repaired", samples) for samples in (*[4] * 4, 4, 4, 1)]
+    assert drawn == [("whole", 4), *repaired]
     again = solve(instance, "daam-sample", stop=stop, seed=3, model=model)
     assert again.solution == first.solution
 
@@ -200,25 +192,22 @@ def test_the_temperature_holds_with_and_without_windows(
         costs.extend(plans.costs.flatten().tolist())
         return plans
 
-    for module in (decoding_run, sampling):
-        monkeypatch.setattr(module, "split_plans", split_plans)
+    monkeypatch.setattr(decoding_run, "split_plans", split_plans)
     # Of one augmentation with the capacity mask and any starts, as through windows.
-    alike = partial(sampling.sample_plans, num_augmentations=1, giant_tour_share=0)
+    alike = partial(decoding_run.sample_plans, num_augmentations=1, giant_tour_share=0)
     monkeypatch.setattr(decoding_run, "sample_plans", alike)
 
     def any_starts(*arguments: Any, distinct_starts: bool, **options: Any) -> Rollout:
         assert distinct_starts
         return sample(*arguments, **options)
 
-    monkeypatch.setattr(sampling, "sample", any_starts)
+    monkeypatch.setattr(decoding_run, "sample", any_starts)
     for most_tasks in (300, 10):
         monkeypatch.setattr(windows, "MOST_TASKS_AT_ONCE", most_tasks)
         for temperature, different in ((1e-6, False), (1.0, True)):
             costs.clear()
-            for module in (decoding_run, sampling):
-                monkeypatch.setattr(
-                    module, "default_temperature", partial(all_at, temperature)
-                )
+            default = partial(all_at, temperature)
+            monkeypatch.setattr(decoding_run, "default_temperature", default)
             solve(village, "daam-sample", stop=Stop(iterations=4), model=model)
             # Near 0 every draw is the likeliest arc, and so the greedy plan.
             assert len(costs) == 4

@@ -1,19 +1,19 @@
 """Many instances by a learned method: batches, order, failures, Ctrl-C."""
 
-from __future__ import annotations
-
 import os
 import signal
 import threading
 import time
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import torch
 
 from arcfleet import Failure, Instance, Link, Result, Stop, check, read, solve, solve_many
+from arcfleet.batch import BatchProgress
 from arcfleet.errors import FileError, OptionError
 from arcfleet.methods import DAAM_METHODS
 from arcfleet.network import Network
@@ -22,11 +22,6 @@ from arcfleet.neural.decoding_run import DecodingRun
 from arcfleet.neural.solver import start_run
 from arcfleet.workers import child_seed
 from tests.tiny_model import tiny_model_file
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from arcfleet.batch import BatchProgress
 
 # Whether a short limit leaves time for a learned plan is the machine's business; the tests
 # of the warning ask for it.

@@ -1,7 +1,5 @@
 """Models of learned solvers: which are taken, loaded and refused."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import time

@@ -1,10 +1,9 @@
 """The table of strategies, on data sets and on decoding runs."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,20 +14,25 @@ from arcfleet.datasets import Dataset
 from arcfleet.errors import OptionError
 from arcfleet.methods import METHODS
 from arcfleet.network import Network
-from arcfleet.neural import decoding_run, evaluation
+from arcfleet.neural import decoding_run, solver
 from arcfleet.neural.batch import batch_from_arrays, batch_from_networks
 from arcfleet.neural.decoding import draw_seeds, greedy
 from arcfleet.neural.decoding_run import (
     WHOLE_SAMPLES,
     DecodingRun,
+    augmented_greedy,
+    destroy_and_repair,
     generator_seeds,
     hashed_seeds,
+    sample_plans,
 )
-from arcfleet.neural.evaluation import decode_dataset, device_name
-from arcfleet.neural.lns import destroy_and_repair
 from arcfleet.neural.plans import NO_PLAN, Plans, as_decoded, merge, split_plans
-from arcfleet.neural.sampling import augmented_greedy, sample_plans
-from arcfleet.neural.solver import LoadedModel, load_for_solving
+from arcfleet.neural.solver import (
+    LoadedModel,
+    decode_dataset,
+    device_name,
+    load_for_solving,
+)
 from arcfleet.neural.strategies import (
     STRATEGIES,
     Strategy,
@@ -42,9 +46,6 @@ from tests.neural.batches import network_batch, ring, toy_model
 from tests.neural.labelled_towns import labelled_file
 from tests.neural.verify import verify
 from tests.tiny_model import tiny_model_file
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 COUNT = 7
 NEURAL_LNS = STRATEGIES["neural-lns"]
@@ -181,7 +182,7 @@ def test_batches_too_large_for_the_memory(
     def large(*_: object, **__: object) -> None:
         raise RuntimeError("DefaultCPUAllocator: can't allocate memory")
 
-    monkeypatch.setattr(evaluation, "batch_from_arrays", large)
+    monkeypatch.setattr(solver, "batch_from_arrays", large)
     with pytest.raises(OptionError, match=r"batches of 3 instances .* smaller batches"):
         decode_dataset(loaded, dataset, COUNT, "as-decoded", batch_size=3)
 
@@ -248,11 +249,13 @@ def test_plans_that_break_the_fleet_limit_are_kept_as_orders(
     networks = [Network(ring([2] * 42))]
     run = run_on(networks)
 
-    def break_all(*given: Any, **options: Any) -> Iterator[Plans]:
-        for plans in sample_plans(*given, **options):
+    whole = DecodingRun.sample
+
+    def break_all(run: DecodingRun, rows: Sequence[int], samples: int) -> Iterator[Plans]:
+        for plans in whole(run, rows, samples):
             yield plans._replace(costs=np.full_like(plans.costs, NO_PLAN))
 
-    monkeypatch.setattr(decoding_run, "sample_plans", break_all)
+    monkeypatch.setattr(DecodingRun, "sample", break_all)
     *_, last = run.improve(NEURAL_LNS, [0], WHOLE_SAMPLES + 20)
     verify(networks, last)
     assert last.costs[0, -1] != NO_PLAN
@@ -270,7 +273,6 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, list[int]]]:
         return sample_plans(policy, batch, samples, seeds, **options)
 
     monkeypatch.setattr(decoding_run, "sample_plans", noting)
-    monkeypatch.setattr("arcfleet.neural.lns.sample_plans", noting)
     return noted
 
 

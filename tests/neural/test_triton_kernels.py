@@ -1,7 +1,5 @@
 """The Triton kernels against torch, in the interpreter: without a GPU."""
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import subprocess

@@ -1,15 +1,16 @@
 """Plans made through windows."""
 
-from __future__ import annotations
-
+from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import arcfleet
@@ -17,7 +18,7 @@ from arcfleet.errors import OptionError
 from arcfleet.network import Network
 from arcfleet.neural import env as process
 from arcfleet.neural import windows
-from arcfleet.neural.batch import NUM_PLAIN
+from arcfleet.neural.batch import NUM_PLAIN, ArcBatch
 from arcfleet.neural.model import Daam
 from arcfleet.neural.plans import NO_PLAN, Plans
 from arcfleet.neural.windows import (
@@ -38,14 +39,6 @@ from tests.neural.batches import (
 from tests.shared_data import shared_dir
 from tests.strategies import connected_instances
 from tests.tiny_model import tiny_config, tiny_model_file
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from torch import Tensor
-
-    from arcfleet.neural.batch import ArcBatch
 
 CONFIG = tiny_config(MDS)
 

@@ -1,15 +1,9 @@
 """Checks of the plans of a batch by the checker."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from arcfleet import check
+from arcfleet.network import Network
 from arcfleet.neural.plans import NO_PLAN, Plans, flat_plan
 from arcfleet.solution.plan import from_plan
-
-if TYPE_CHECKING:
-    from arcfleet.network import Network
 
 
 def verify(networks: list[Network], plans: Plans) -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import torch
+from torch import Tensor
 from torch.nn import functional
 
 from arcfleet.errors import UnsolvableError
@@ -31,12 +32,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
-    from torch import Tensor
 
     from arcfleet.datasets import PaddedArrays
     from arcfleet.instance import Instance
     from arcfleet.network import Network
 
+    Array = NDArray[np.generic]
 
 # Columns of the features before the MDS coordinates: is_depot, cost and demand.
 NUM_PLAIN = 3
@@ -141,19 +142,9 @@ class ArcBatch:
         return costs / self.scale[:, None, None]
 
     def deadheads(self, arcs: Tensor, before: Tensor | None = None) -> Tensor:
-        """Sum the driving costs along sequences of arcs, in the instance's unit.
+        """Sum the driving costs along (batch, samples, steps): (batch, samples), int64.
 
-        Parameters
-        ----------
-        arcs
-            Sequences of arcs, (batch, samples, steps).
-        before
-            Arc before the first, (batch, samples); None for the depot.
-
-        Returns
-        -------
-        deadheads
-            Sums, (batch, samples), int64.
+        `before` is the arc before the first, (batch, samples); None for the depot.
         """
         rows = torch.arange(len(self), device=arcs.device)[:, None, None]
         last = functional.pad(arcs, (1, 0))[..., :-1]  # the depot, then all but the last
@@ -172,102 +163,9 @@ def take_rows(values: Tensor, index: Tensor) -> Tensor:
     return values.gather(1, wide)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ArcArrays:
-    """Columns of `ArcBatch` of the same names, (batch, arcs), and the nodes of the arcs.
-
-    Parameters
-    ----------
-    start, end
-        Places between which driving costs are known.
-    start_node, end_node
-        Nodes of the instance at those places.
-    service_cost, demand, inverse, real
-        As in `ArcBatch`.
-    """
-
-    start: NDArray[np.int32]
-    end: NDArray[np.int32]
-    start_node: NDArray[np.int32]
-    end_node: NDArray[np.int32]
-    service_cost: NDArray[np.int32]
-    demand: NDArray[np.int32]
-    inverse: NDArray[np.int64]
-    real: NDArray[np.bool_]
-
-
-def _arcs_of_arrays(padded: PaddedArrays) -> ArcArrays:
-    """List the arcs of instances whose places are their nodes."""
-    batch = len(padded.num_nodes)
-    two_way = padded.required & ~padded.one_way
-    directions = np.stack([padded.required, two_way], axis=-1)
-    directions = directions.reshape(batch, 2 * padded.tail.shape[1])
-    counts = directions.sum(axis=1)  # (batch,)
-    rows, slots = np.nonzero(directions)  # in the order of the arcs
-    links, backward = slots // 2, slots % 2 == 1
-    columns = 1 + np.arange(len(rows)) - (np.cumsum(counts) - counts)[rows]
-    shape = (batch, 1 + int(counts.max(initial=0)))
-    tail, head = padded.tail[rows, links], padded.head[rows, links]
-
-    def spread(values: NDArray[np.int32]) -> NDArray[np.int32]:
-        table = np.zeros(shape, dtype=np.int32)
-        table[rows, columns] = values
-        return table
-
-    start = spread(np.where(backward, head, tail))
-    end = spread(np.where(backward, tail, head))
-    start[:, 0] = end[:, 0] = padded.depot
-    inverse = np.tile(np.arange(shape[1], dtype=np.int64), (batch, 1))
-    inverse[rows, columns] += np.where(two_way[rows, links], np.where(backward, -1, 1), 0)
-    return ArcArrays(
-        start=start,
-        end=end,
-        start_node=start,
-        end_node=end,
-        service_cost=spread(padded.cost[rows, links]),
-        demand=spread(padded.demand[rows, links]),
-        inverse=inverse,
-        real=np.arange(shape[1]) <= counts[:, None],
-    )
-
-
-def _arcs_of_networks(networks: Sequence[Network]) -> ArcArrays:
-    """Pad the arcs of instances whose places are the terminals of their networks."""
-    width = max((network.num_arcs for network in networks), default=1)
-    counts = np.array([network.num_arcs for network in networks], dtype=np.int64)
-
-    def pad(columns: Sequence[NDArray[np.int32]]) -> NDArray[np.int32]:
-        return _pad_arrays(columns, (width,))
-
-    own = np.arange(width, dtype=np.int64)
-    inverse = np.tile(own, (len(networks), 1))
-    for row, network in enumerate(networks):
-        given = network.arc_inverse
-        inverse[row, : len(given)] = np.where(given < 0, own[: len(given)], given)
-    return ArcArrays(
-        start=pad([n.arc_start for n in networks]),
-        end=pad([n.arc_end for n in networks]),
-        start_node=pad([n.terminal_nodes[n.arc_start] for n in networks]),
-        end_node=pad([n.terminal_nodes[n.arc_end] for n in networks]),
-        service_cost=pad([n.arc_service_cost for n in networks]),
-        demand=pad([n.arc_demand for n in networks]),
-        inverse=inverse,
-        real=own < counts[:, None],
-    )
-
-
-def _pad_arrays(
-    arrays: Sequence[NDArray[np.int32]], shape: tuple[int, ...]
-) -> NDArray[np.int32]:
-    """Stack arrays into one of shape (batch, *shape), padded with 0."""
-    table = np.zeros((len(arrays), *shape), dtype=np.int32)
-    for row, values in zip(table, arrays, strict=True):
-        row[tuple(slice(size) for size in values.shape)] = values
-    return table
-
+# ------------------------------------------------------------------ building a batch
 
 MDS_DIMENSIONS = 8
-
 
 #: Instances prepared at once on a GPU. What stays of a Task100 instance is 67 KiB: 110 x
 #: 110 driving costs of 4 bytes, 201 x 19 features of 4, and 25 bytes beside for each arc;
@@ -275,10 +173,8 @@ MDS_DIMENSIONS = 8
 #: of 8 bytes come on top: 0.6 MiB each, 2.3 GiB for a chunk.
 GPU_CHUNK = 4096
 
-
 #: On a CPU, few: their matrices stay near the processor.
 CPU_CHUNK = 64
-
 
 #: The same for instances of any size, as entries of their matrices.
 GPU_ENTRIES = 1 << 25
@@ -314,7 +210,6 @@ def batch_from_arrays(
     """
     if chunk is None:
         chunk = CPU_CHUNK if torch.device(device).type == "cpu" else GPU_CHUNK
-    arcs = _arcs_of_arrays(padded)
     batch, nodes = padded.longitude.shape
     links = np.arange(padded.tail.shape[1]) < padded.num_links[:, None]
     distance = torch.empty((batch, nodes, nodes), dtype=torch.int32, device=device)
@@ -324,18 +219,15 @@ def batch_from_arrays(
         distance[rows] = shortest_paths(
             nodes, *(_tensor(values[rows]).to(device) for values in columns)
         )
-        return _node_coordinates(distance[rows], padded.num_nodes[rows], mds_dimensions)
+        return _place_nodes(distance[rows], padded.num_nodes[rows], mds_dimensions)
 
     return _build(
-        arcs,
+        _columns_of_arrays(padded),
         distance,
         place,
         mds_dimensions=mds_dimensions,
         chunk=chunk,
         name_of=lambda number: f"instance {number} of the batch",
-        capacity=padded.capacity,
-        route_cost=np.zeros(batch, dtype=np.int32),
-        fleet_limit=np.zeros(batch, dtype=np.int32),
     )
 
 
@@ -364,98 +256,141 @@ def batch_from_networks(
     UnsolvableError
         If there is no way between two arcs.
     """
-    arcs = _arcs_of_networks(networks)
     instances = [network.instance for network in networks]
     terminals = max((len(network.terminal_nodes) for network in networks), default=1)
     distance = torch.from_numpy(
         _pad_arrays([network.distances for network in networks], (terminals, terminals))
     ).to(device)
-    largest = max((terminals, *(_matrix_size(instance) for instance in instances)))
+    sizes = [min(len(instance.nodes), MOST_LANDMARKS) for instance in instances]
     entries = CPU_ENTRIES if distance.device.type == "cpu" else GPU_ENTRIES
 
     def place(rows: slice) -> Tensor:
         return _place_instances(instances[rows], mds_dimensions, distance.device, threads)
 
-    limits = [instance.fleet_limit or 0 for instance in instances]
     return _build(
-        arcs,
+        _columns_of_networks(networks),
         distance,
         place,
         mds_dimensions=mds_dimensions,
-        chunk=max(1, entries // largest**2),
+        chunk=max(1, entries // max((terminals, *sizes)) ** 2),
         name_of=lambda number: f"instance {instances[number].name!r}",
-        capacity=np.array([i.capacity for i in instances], dtype=np.int32),
-        route_cost=np.array([i.route_cost for i in instances], dtype=np.int32),
-        fleet_limit=np.array(limits, dtype=np.int32),
     )
 
 
-def flip_axes(batch: ArcBatch, generator: torch.Generator) -> ArcBatch:
-    """Flip the MDS axes of each instance at random: an augmentation, signs mean nothing.
+def _columns_of_arrays(padded: PaddedArrays) -> dict[str, Array]:
+    """Return columns of `ArcBatch`, and nodes of the arcs, where places are nodes."""
+    batch = len(padded.num_nodes)
+    two_way = padded.required & ~padded.one_way
+    directions = np.stack([padded.required, two_way], axis=-1)
+    directions = directions.reshape(batch, 2 * padded.tail.shape[1])
+    counts = directions.sum(axis=1)  # (batch,)
+    rows, slots = np.nonzero(directions)  # in the order of the arcs
+    links, backward = slots // 2, slots % 2 == 1
+    columns = 1 + np.arange(len(rows)) - (np.cumsum(counts) - counts)[rows]
+    shape = (batch, 1 + int(counts.max(initial=0)))
+    tail, head = padded.tail[rows, links], padded.head[rows, links]
 
-    The generator may be on another device than the batch.
-    """
-    axes = batch.num_axes
-    heads = torch.randint(
-        2, (len(batch), 1, axes), generator=generator, device=generator.device
-    )
-    return with_signs(batch, 2 * heads[:, 0] - 1)
+    def spread(values: NDArray[np.int32]) -> NDArray[np.int32]:
+        table = np.zeros(shape, dtype=np.int32)
+        table[rows, columns] = values
+        return table
+
+    start = spread(np.where(backward, head, tail))
+    end = spread(np.where(backward, tail, head))
+    start[:, 0] = end[:, 0] = padded.depot
+    inverse = np.tile(np.arange(shape[1], dtype=np.int64), (batch, 1))
+    inverse[rows, columns] += np.where(two_way[rows, links], np.where(backward, -1, 1), 0)
+    return {
+        "start": start,
+        "end": end,
+        "start_node": start,
+        "end_node": end,
+        "service_cost": spread(padded.cost[rows, links]),
+        "demand": spread(padded.demand[rows, links]),
+        "inverse": inverse,
+        "real": np.arange(shape[1]) <= counts[:, None],
+        "capacity": padded.capacity,
+        "route_cost": np.zeros(batch, dtype=np.int32),
+        "fleet_limit": np.zeros(batch, dtype=np.int32),
+    }
 
 
-def with_signs(batch: ArcBatch, signs: Tensor) -> ArcBatch:
-    """Return the same instances with their MDS axes times `signs`, (batch, axes)."""
-    sign = signs[:, None].to(batch.features)
-    plain = torch.ones_like(batch.features[:, :1, :NUM_PLAIN])
-    factor = torch.cat([plain, sign, sign], dim=2)  # (batch, 1, 3 + 2 d)
-    return replace(batch, features=batch.features * factor)
+def _columns_of_networks(networks: Sequence[Network]) -> dict[str, Array]:
+    """Return columns of `ArcBatch`, and nodes of the arcs, where places are terminals."""
+    width = max((network.num_arcs for network in networks), default=1)
+    counts = np.array([network.num_arcs for network in networks], dtype=np.int64)
+    own = np.arange(width, dtype=np.int64)
+    inverse = np.tile(own, (len(networks), 1))
+    for row, network in enumerate(networks):
+        given = network.arc_inverse
+        inverse[row, : len(given)] = np.where(given < 0, own[: len(given)], given)
+
+    def pad(columns: Sequence[NDArray[np.int32]]) -> NDArray[np.int32]:
+        return _pad_arrays(columns, (width,))
+
+    instances = [network.instance for network in networks]
+    limits = [instance.fleet_limit or 0 for instance in instances]
+    return {
+        "start": pad([n.arc_start for n in networks]),
+        "end": pad([n.arc_end for n in networks]),
+        "start_node": pad([n.terminal_nodes[n.arc_start] for n in networks]),
+        "end_node": pad([n.terminal_nodes[n.arc_end] for n in networks]),
+        "service_cost": pad([n.arc_service_cost for n in networks]),
+        "demand": pad([n.arc_demand for n in networks]),
+        "inverse": inverse,
+        "real": own < counts[:, None],
+        "capacity": np.array([i.capacity for i in instances], dtype=np.int32),
+        "route_cost": np.array([i.route_cost for i in instances], dtype=np.int32),
+        "fleet_limit": np.array(limits, dtype=np.int32),
+    }
+
+
+def _pad_arrays(
+    arrays: Sequence[NDArray[np.int32]], shape: tuple[int, ...]
+) -> NDArray[np.int32]:
+    """Stack arrays into one of shape (batch, *shape), padded with 0."""
+    table = np.zeros((len(arrays), *shape), dtype=np.int32)
+    for row, values in zip(table, arrays, strict=True):
+        row[tuple(slice(size) for size in values.shape)] = values
+    return table
 
 
 def _build(
-    arcs: ArcArrays,
+    columns: dict[str, Array],
     distance: Tensor,
     place: Callable[[slice], Tensor],
     *,
     mds_dimensions: int,
     chunk: int,
     name_of: Callable[[int], str],
-    capacity: NDArray[np.int32],
-    route_cost: NDArray[np.int32],
-    fleet_limit: NDArray[np.int32],
 ) -> ArcBatch:
     """Build a batch chunk by chunk.
 
     Parameters
     ----------
-    arcs
-        Arcs of the instances.
+    columns
+        Columns of `ArcBatch`, and the nodes of the arcs.
     distance
         Driving costs between places, (batch, places, places); `place` may fill them.
     place
         Function from batch rows to MDS coordinates, (rows, nodes, dimensions).
-    mds_dimensions
-        Number of MDS coordinates of a node.
-    chunk
-        Instances at a time.
+    mds_dimensions, chunk
+        Number of MDS coordinates of a node; instances at a time.
     name_of
         Function from a batch row to the name of the instance in errors.
-    capacity, route_cost, fleet_limit
-        As in `ArcBatch`.
     """
-
-    def send(values: NDArray[np.generic]) -> Tensor:
-        return _tensor(values).to(distance.device)
-
-    start, end, service_cost = send(arcs.start), send(arcs.end), send(arcs.service_cost)
-    demand, real = send(arcs.demand), send(arcs.real)
-    nodes = [send(arcs.start_node), send(arcs.end_node)]
+    tensors = {name: _tensor(x).to(distance.device) for name, x in columns.items()}
+    nodes = [tensors.pop("start_node"), tensors.pop("end_node")]
+    real = tensors["real"]
     scale = torch.empty(len(real), dtype=torch.float64, device=distance.device)
     shape = (*real.shape, 2 * mds_dimensions)
     places = torch.zeros(shape, dtype=torch.float32, device=distance.device)
     for first in range(0, len(real), chunk):
         rows = slice(first, first + chunk)
         coordinates = place(rows)
+        names = ("start", "end", "service_cost", "real")
         scale[rows], lost = _unit_of_length(
-            distance[rows], start[rows], end[rows], service_cost[rows], real[rows]
+            distance[rows], *(tensors[name][rows] for name in names)
         )
         if bool(lost.any()):
             raise UnsolvableError(
@@ -468,22 +403,12 @@ def _build(
         places[rows] = torch.cat(both, dim=2).to(torch.float32)
     plain = torch.zeros((*real.shape, NUM_PLAIN), dtype=torch.float64, device=real.device)
     plain[:, 0, 0] = 1
-    plain[:, :, 1] = service_cost / scale[:, None]
-    plain[:, :, 2] = demand / send(capacity)[:, None].double()
+    plain[:, :, 1] = tensors["service_cost"] / scale[:, None]
+    plain[:, :, 2] = tensors["demand"] / tensors["capacity"][:, None].double()
     places.mul_(real[:, :, None])
+    features = torch.cat([plain.to(torch.float32), places], dim=2)
     return ArcBatch(
-        features=torch.cat([plain.to(torch.float32), places], dim=2),
-        distance=distance,
-        start=start,
-        end=end,
-        service_cost=service_cost,
-        demand=demand,
-        inverse=send(arcs.inverse),
-        real=real,
-        capacity=send(capacity),
-        route_cost=send(route_cost),
-        fleet_limit=send(fleet_limit),
-        scale=scale.to(torch.float32),
+        features=features, distance=distance, scale=scale.to(torch.float32), **tensors
     )
 
 
@@ -513,10 +438,8 @@ def mean_service_cost(service_cost: Tensor, real: Tensor) -> Tensor:
     return torch.where(mean > 0, mean, 1.0)
 
 
-def _node_coordinates(
-    distance: Tensor, num_nodes: NDArray[np.int32], dimensions: int
-) -> Tensor:
-    """Place the nodes of every instance, (batch, nodes, dimensions)."""
+def _place_nodes(distance: Tensor, num_nodes: NDArray[np.int32], dimensions: int) -> Tensor:
+    """Place the nodes of every instance by MDS, (batch, nodes, dimensions)."""
     if distance.shape[1] <= MOST_LANDMARKS:
         counts = _tensor(num_nodes).to(distance.device)
         return classical_mds(distance, counts, dimensions)
@@ -532,18 +455,10 @@ def _node_coordinates(
     return points
 
 
-def _matrix_size(instance: Instance) -> int:
-    """Return the rows of the matrix of driving costs that places the nodes."""
-    return min(len(instance.nodes), MOST_LANDMARKS)
-
-
 def _place_instances(
     instances: Sequence[Instance], dimensions: int, device: torch.device, threads: int
 ) -> Tensor:
-    """Place the nodes of some instances, (batch, nodes, dimensions).
-
-    Small instances are placed at once, those with landmarks one by one.
-    """
+    """Do the same by networks: small ones at once, those with landmarks one by one."""
     counts = [len(instance.nodes) for instance in instances]
     points = torch.zeros(
         (len(instances), max(counts), dimensions), dtype=torch.float64, device=device
@@ -572,6 +487,26 @@ def _tensor(values: NDArray[np.generic]) -> Tensor:
     return torch.from_numpy(np.require(values, requirements="W"))
 
 
+def flip_axes(batch: ArcBatch, generator: torch.Generator) -> ArcBatch:
+    """Flip the MDS axes of each instance at random: an augmentation, signs mean nothing.
+
+    The generator may be on another device than the batch.
+    """
+    shape = (len(batch), 1, batch.num_axes)
+    heads = torch.randint(2, shape, generator=generator, device=generator.device)
+    return with_signs(batch, 2 * heads[:, 0] - 1)
+
+
+def with_signs(batch: ArcBatch, signs: Tensor) -> ArcBatch:
+    """Return the same instances with their MDS axes times `signs`, (batch, axes)."""
+    sign = signs[:, None].to(batch.features)
+    plain = torch.ones_like(batch.features[:, :1, :NUM_PLAIN])
+    factor = torch.cat([plain, sign, sign], dim=2)  # (batch, 1, 3 + 2 d)
+    return replace(batch, features=batch.features * factor)
+
+
+# ----------------------------------------------------------------- states by length
+
 # Lengths of buckets are 48, 88, 128 and so on: multiples of 8 suit the GPU, few lengths
 # mean few shapes to compile, and a state wastes some twenty places on average.
 _FIRST_LENGTH = 48
@@ -582,17 +517,9 @@ _VECTOR = 8
 
 
 class Bucket(NamedTuple):
-    """States of similar length.
+    """States of similar length: more than `above` unserved tasks, at most `most`."""
 
-    Parameters
-    ----------
-    length
-        Largest number of arcs, the depot and the previous arc included.
-    above, most
-        Range of the unserved tasks: more than the first, at most the second.
-    """
-
-    length: int
+    length: int  # largest number of arcs, the depot and the previous arc included
     above: int
     most: int
 
@@ -614,29 +541,17 @@ def buckets(batch: ArcBatch) -> list[Bucket]:
 def bucket_sizes(batch: ArcBatch, known: Sequence[Bucket]) -> Tensor:
     """Count the services of all instances in each bucket, float64, on the host."""
     tasks = batch.num_tasks.cpu().double()
-    counts = [
-        (tasks.clamp(max=bucket.most) - bucket.above).clamp(min=0).sum() for bucket in known
-    ]
+    counts = [(tasks.clamp(max=x.most) - x.above).clamp(min=0).sum() for x in known]
     return torch.stack(counts) if counts else torch.zeros(0, dtype=torch.float64)
 
 
 class Shrunk(NamedTuple):
-    """Instances without their served arcs.
-
-    Parameters
-    ----------
-    batch, state
-        Instances and state with fewer arcs; the places are the arcs.
-    kept
-        Former number of each arc, (rows, length).
-    slot
-        New number of each former arc, (rows, arcs); `length` for dropped ones.
-    """
+    """Instances without their served arcs; the places are the arcs."""
 
     batch: ArcBatch
     state: State
-    kept: Tensor
-    slot: Tensor
+    kept: Tensor  # former number of each arc, (rows, length)
+    slot: Tensor  # new number of each former arc, (rows, arcs); `length` for dropped ones
 
 
 def present_arcs(state: State) -> Tensor:
@@ -705,18 +620,13 @@ def shrink(
         fleet_limit=batch.fleet_limit[row],
         scale=batch.scale[row],
     )
-    samples = state.unserved.shape[1]
-    columns = kept[:, None].expand(-1, samples, -1)
-    return Shrunk(
-        batch=small,
-        state=State(
-            unserved=state.unserved.gather(2, columns) & real[:, None],
-            previous=slot.gather(1, state.previous),
-            remaining=state.remaining,
-        ),
-        kept=kept,
-        slot=slot,
+    columns = kept[:, None].expand(-1, state.unserved.shape[1], -1)
+    state = State(
+        unserved=state.unserved.gather(2, columns) & real[:, None],
+        previous=slot.gather(1, state.previous),
+        remaining=state.remaining,
     )
+    return Shrunk(small, state, kept, slot)
 
 
 def as_instances(state: State) -> tuple[State, Tensor]:

@@ -34,21 +34,13 @@ _PACKAGES = ("torch", "safetensors")
 
 
 def missing_package() -> str | None:
-    """Return a package that learned methods need and that is not installed, if any.
-
-    The packages are looked for, not imported, which would take seconds.
-    """
+    """Return a package that learned methods need and that is not installed, if any."""
+    # Looked for, not imported, which would take seconds.
     return next((name for name in _PACKAGES if find_spec(name) is None), None)
 
 
 def require_packages(purpose: str) -> None:
-    """Raise OptionError where a package that learned methods need is not installed.
-
-    Parameters
-    ----------
-    purpose
-        What needs it, for the message.
-    """
+    """Raise OptionError where a package that `purpose` needs is not installed."""
     missing = missing_package()
     if missing is not None:
         raise OptionError(
@@ -59,27 +51,14 @@ def require_packages(purpose: str) -> None:
 # ------------------------------------------------------------------ model types
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class ModelType:
-    """A type of model, by the name that its files have.
+    """A type of model, as `register_model` enters it."""
 
-    Parameters
-    ----------
-    name
-        Name in the metadata of model files.
-    reference
-        Class of the model as "module:Class", imported when it is first needed.
-    serves
-        Model type that methods ask for and that this one can stand in for; mostly its own
-        name.
-    weights
-        File of the shipped weights; it need not be there.
-    """
-
-    name: str
-    reference: str
-    serves: str
-    weights: Path | None = None
+    name: str  # in the metadata of model files
+    reference: str  # class of the model as "module:Class", imported when first needed
+    serves: str  # model type that methods ask for; mostly its own name
+    weights: Path | None = None  # file of the shipped weights; it need not be there
 
     @property
     def model_class(self) -> type[Model]:
@@ -114,9 +93,7 @@ def register_model(
     weights
         File of the shipped weights, if any.
     """
-    MODEL_TYPES[name] = ModelType(
-        name=name, reference=reference, serves=serves or name, weights=weights
-    )
+    MODEL_TYPES[name] = ModelType(name, reference, serves or name, weights)
 
 
 SHIPPED_MODEL = Path(__file__).parent / "weights" / "daam.safetensors"
@@ -125,13 +102,7 @@ register_model("daam", "arcfleet.neural.model:Daam", weights=SHIPPED_MODEL)
 
 
 def find_model_type(name: str) -> ModelType:
-    """Return the model type of that name.
-
-    Raises
-    ------
-    OptionError
-        If none is registered.
-    """
+    """Return the model type of that name, or raise OptionError."""
     if name not in MODEL_TYPES:
         raise OptionError(
             f"expected a model type among {', '.join(MODEL_TYPES)}, got {name!r:.40}: "
@@ -149,11 +120,8 @@ def model_type_of(model: Model | type[Model]) -> ModelType:
 
 def model_class_for(config: Any) -> type[Model]:
     """Return the class of models that have sizes of the config's class."""
-    return next(
-        known.model_class
-        for known in MODEL_TYPES.values()
-        if known.config_class is type(config)
-    )
+    classes = (known.model_class for known in MODEL_TYPES.values())
+    return next(known for known in classes if known.config_class is type(config))
 
 
 def sizes_of(config: Any) -> dict[str, Any]:
@@ -171,20 +139,7 @@ def shipped_model(model_type: str) -> Path | None:
 
 
 def model_path(model: Path | str | None, model_type: str = "daam") -> Path:
-    """Return the model file to use: the one that is named, or the one that is shipped.
-
-    Parameters
-    ----------
-    model
-        The file, or None.
-    model_type
-        Model type that is wanted.
-
-    Raises
-    ------
-    OptionError
-        If none is named and none is shipped.
-    """
+    """Return the model file to use: the one that is named, or the one that is shipped."""
     if model is not None:
         if not isinstance(model, str | Path):
             raise OptionError(
@@ -204,51 +159,30 @@ def model_path(model: Path | str | None, model_type: str = "daam") -> Path:
 # ------------------------------------------------------------------------ files
 
 FORMAT = "arcfleet-model"
-
 VERSION = 1
 
 StoredType = Literal["float32", "float16", "bfloat16"]
-
 STORED_TYPES: tuple[StoredType, ...] = get_args(StoredType)
 
 _ENTRY = "arcfleet"
-
 _MEMBERS = {"format", "version", "kind", "config", "dtype", "facts", "sha256"}
-
 _NO_CHECKSUM = "0" * 64
 
+# More would be a mistake, and building such a model would take for ever.
 _LARGEST_HEADER = 1 << 24
-
-# More would be a mistake, and building it would take for ever.
 _LARGEST_SIZE = 1 << 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelInfo:
-    """Contents of a model file, without the weights.
-
-    Parameters
-    ----------
-    model_type
-        Name of the model type.
-    config
-        Sizes of the model.
-    dtype
-        Data type of the weights in the file.
-    facts
-        History of the model: data, command, steps, date.
-    parameters
-        Number of weights.
-    bytes
-        Size of the file.
-    """
+    """Contents of a model file, without the weights."""
 
     model_type: str
-    config: Any
-    dtype: StoredType
-    facts: dict[str, object]
-    parameters: int
-    bytes: int
+    config: Any  # sizes of the model
+    dtype: StoredType  # of the weights in the file
+    facts: dict[str, object]  # history of the model: data, command, steps, date
+    parameters: int  # number of weights
+    bytes: int  # size of the file
 
 
 def save_model(
@@ -270,12 +204,6 @@ def save_model(
         History of the model (data, command, steps, date); anything JSON can hold.
     dtype
         Data type of the weights in the file; half of the bits make half of the file.
-
-    Raises
-    ------
-    OptionError
-        If a weight is not finite, the facts cannot be written as JSON, or `dtype` is
-        unknown.
     """
     import torch
     from safetensors.torch import save as save_tensors
@@ -315,10 +243,7 @@ def save_model(
 
 
 def load_model(
-    path: Path | str,
-    device: torch.device | str = "cpu",
-    *,
-    serves: str | None = None,
+    path: Path | str, device: torch.device | str = "cpu", *, serves: str | None = None
 ) -> tuple[Model, dict[str, object]]:
     """Load a model file; the model is in float32, on `device` and not in training.
 
@@ -335,11 +260,6 @@ def load_model(
     -------
     model, facts
         The model, and the facts that `save_model` was given.
-
-    Raises
-    ------
-    FileError
-        If the file is missing, not a model file, of another version or type, or corrupt.
     """
     model, info = _load(Path(path), device, serves)
     return model, info.facts
@@ -376,7 +296,7 @@ def _load(
     except (SafetensorError, ValueError, KeyError, TypeError, RuntimeError) as error:
         raise FileError(path, f"expected a whole model file, found: {error}") from None
     if renamed:
-        tensors = {_new_name(old): tensor for old, tensor in tensors.items()}
+        tensors = {x.replace("_norm.norm.", "_norm."): y for x, y in tensors.items()}
     layers: int = getattr(config, "layers", 1)
     if layers > len(tensors):
         _refuse(path, f"weights of all {layers} layers", "fewer")
@@ -403,44 +323,31 @@ def _load(
 
 # Settings of the time when shipped model, published model and trials were one class with
 # options. Files without the last two are older still, and mean the first words.
-_OLD_SETTINGS = ("gat_heads", "norm", "inputs", "features", "served")
-
 _OLD_DEFAULTS = {"features": "paper", "served": "seen"}
 
-_OLD_SHIPPED: dict[str, tuple[object, ...]] = {
-    "gat_heads": (1,),
-    "norm": ("rms",),
-    "inputs": ("mds+gat+skip",),
-    "features": ("more+spare",),
-    "served": ("hidden",),
-}
-
-_OLD_PUBLISHED: dict[str, tuple[object, ...]] = {
-    "gat_heads": (1,),
-    "norm": ("batch", "rms"),
-    "inputs": ("mds+gat", "gat", "mds"),
-    "features": ("paper",),
-    "served": ("seen",),
+# Each with its values in the shipped and in the published model.
+_OLD_SETTINGS: dict[str, tuple[tuple[object, ...], tuple[object, ...]]] = {
+    "gat_heads": ((1,), (1,)),
+    "norm": (("rms",), ("batch", "rms")),
+    "inputs": (("mds+gat+skip",), ("mds+gat", "gat", "mds")),
+    "features": (("more+spare",), ("paper",)),
+    "served": (("hidden",), ("seen",)),
 }
 
 
 def _current(path: Path, name: str, sizes: object) -> tuple[str, object, bool]:
-    """Translate the model type and the sizes of an old file.
-
-    Returns the model type, the sizes, and whether weights have old names.
-    """
-    if name != "daam" or not isinstance(sizes, dict):
-        return name, sizes, False
-    if not sizes.keys() & set(_OLD_SETTINGS):
+    """Return the model type and sizes of a file, and whether weights have old names."""
+    known = _OLD_SETTINGS
+    if name != "daam" or not isinstance(sizes, dict) or not sizes.keys() & known.keys():
         return name, sizes, False
     sizes = {**_OLD_DEFAULTS, **sizes}
-    old = {setting: sizes.pop(setting) for setting in _OLD_SETTINGS if setting in sizes}
-    if old.keys() != set(_OLD_SETTINGS):
-        missing = ", ".join(sorted(set(_OLD_SETTINGS) - old.keys()))
+    old = {setting: sizes.pop(setting) for setting in known if setting in sizes}
+    if old.keys() != known.keys():
+        missing = ", ".join(sorted(known.keys() - old.keys()))
         _refuse(path, "every size of the model", f"missing ones: {missing}")
     of_shipped, of_published = (
-        [f"{name}={old[name]!r:.40}" for name in known if old[name] not in known[name]]
-        for known in (_OLD_SHIPPED, _OLD_PUBLISHED)
+        [f"{x}={old[x]!r:.40}" for x in known if old[x] not in known[x][model]]
+        for model in (0, 1)
     )
     if not of_shipped:
         return "daam", sizes, True
@@ -452,10 +359,6 @@ def _current(path: Path, name: str, sizes: object) -> tuple[str, object, bool]:
         "expected a model of the shipped or the published architecture, found one of a "
         f"trial with {', '.join(nearer)}: version 0.1 up to commit 4afd2fe can read it",
     )
-
-
-def _new_name(old: str) -> str:
-    return old.replace("_norm.norm.", "_norm.")
 
 
 def _read(path: Path) -> bytes:
@@ -481,24 +384,28 @@ def _header(path: Path, data: bytes) -> dict[str, Any]:
         metadata = json.loads(data[8 : 8 + size].decode("utf-8"))["__metadata__"]
         found = json.loads(metadata[_ENTRY], parse_constant=_no_constant)
     except (ValueError, KeyError, TypeError, RecursionError):
-        _refuse(path, "a model written by arcfleet", "safetensors of another kind")
+        found = None
     if not isinstance(found, dict) or found.get("format") != FORMAT:
         _refuse(path, "a model written by arcfleet", "safetensors of another kind")
     version = found.get("version")
     if type(version) is not int or version != VERSION:
         _refuse(path, f"version {VERSION} of {FORMAT}", f"version {version!r:.40}")
     if found.keys() != _MEMBERS:
-        names = ", ".join(sorted(found.keys() ^ _MEMBERS))
-        _refuse(
-            path, "the members of a model file", f"missing or unknown ones: {names:.80}"
-        )
-    if not isinstance(found["kind"], str):
-        _refuse(path, "the name of a model type", f"{found['kind']!r:.40}")
-    if not isinstance(found["dtype"], str) or found["dtype"] not in STORED_TYPES:
-        _refuse(path, "weights of a known dtype", f"{found['dtype']!r:.40}")
-    if not isinstance(found["facts"], dict):
-        _refuse(path, "facts by name", f"{type(found['facts']).__name__}")
-    _check_sum(path, data, found["sha256"])
+        _refuse_names(path, "the members of a model file", found.keys() ^ _MEMBERS)
+    kind, dtype, facts = found["kind"], found["dtype"], found["facts"]
+    for right, expected, value in (
+        (isinstance(kind, str), "the name of a model type", kind),
+        (
+            isinstance(dtype, str) and dtype in STORED_TYPES,
+            "weights of a known dtype",
+            dtype,
+        ),
+        (isinstance(facts, dict), "facts by name", facts),
+    ):
+        if not right:
+            _refuse(path, expected, f"{value!r:.40}")
+    if not _fits(data, found["sha256"]):
+        _refuse(path, "contents that fit the checksum", "others: the file is damaged")
     return found
 
 
@@ -506,20 +413,19 @@ def _no_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is no number of JSON")
 
 
-def _check_sum(path: Path, data: bytes, stated: object) -> None:
-    # Every byte counts, so that no damage, however small, becomes a slightly other model.
-    if isinstance(stated, str) and len(stated) == 64 and stated.isascii():
-        blank = data.replace(stated.encode(), _NO_CHECKSUM.encode(), 1)
-        if hashlib.sha256(blank).hexdigest() == stated:
-            return
-    _refuse(path, "contents that fit the checksum", "others: the file is damaged")
+def _fits(data: bytes, checksum: object) -> bool:
+    """Return whether contents have a checksum: every byte counts."""
+    if not isinstance(checksum, str) or len(checksum) != 64 or not checksum.isascii():
+        return False
+    blank = data.replace(checksum.encode(), _NO_CHECKSUM.encode(), 1)
+    return hashlib.sha256(blank).hexdigest() == checksum
 
 
 def _config(path: Path, config_class: type[Any], found: object) -> Any:
     names = {field.name for field in fields(config_class)}
     if not isinstance(found, dict) or found.keys() != names:
-        others = ", ".join(sorted(found.keys() ^ names)) if isinstance(found, dict) else ""
-        _refuse(path, "every size of the model", f"missing or unknown ones: {others:.80}")
+        others = found.keys() ^ names if isinstance(found, dict) else set()
+        _refuse_names(path, "every size of the model", others)
     for name, value in found.items():
         if type(value) is int and not 0 <= value <= _LARGEST_SIZE:
             _refuse(path, f"{name} from 0 to {_LARGEST_SIZE}", f"{value!r:.40}")
@@ -547,6 +453,10 @@ def _check_tensors(
                 f"weights {name!r} of shape {wanted} in {dtype}",
                 f"{tuple(tensor.shape)} in {tensor.dtype}",
             )
+
+
+def _refuse_names(path: Path, expected: str, names: set[str]) -> NoReturn:
+    _refuse(path, expected, f"missing or unknown ones: {', '.join(sorted(names)):.80}")
 
 
 def _refuse(path: Path, expected: str, found: str) -> NoReturn:

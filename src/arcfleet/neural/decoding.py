@@ -11,20 +11,19 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import torch
+from torch import Tensor
 from torch.nn import functional
 
 from arcfleet.errors import OptionError
-from arcfleet.neural.batch import as_instances, present_arcs, round_length, shrink
+from arcfleet.neural.batch import ArcBatch, as_instances, present_arcs, round_length, shrink
 from arcfleet.neural.device import has_bfloat16
 from arcfleet.neural.env import State, StepNumbers, action_mask, finished, reset, step
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
-    from arcfleet.neural.batch import ArcBatch
     from arcfleet.neural.model import AnyModel, AttentionModel
 
 
@@ -62,28 +61,13 @@ class Rollout(NamedTuple):
 
 
 class Carry(NamedTuple):
-    """What goes from step to step.
+    """What goes from step to step."""
 
-    Parameters
-    ----------
-    state
-        State of the plans; `state.previous` is what the last step chose.
-    log_probability
-        Sum over the steps so far, (batch, samples), float64.
-    parent
-        Beam that each plan came from in the last step, (batch, samples); None without
-        beam search.
-    steps
-        Number of steps taken, a tensor without dimensions.
-    memory
-        Memory of a recurrent policy, (batch, samples, width); None without one.
-    """
-
-    state: State
-    log_probability: Tensor
-    parent: Tensor | None
-    steps: Tensor
-    memory: Tensor | None = None
+    state: State  # `state.previous` is what the last step chose
+    log_probability: Tensor  # sum over the steps so far, (batch, samples), float64
+    parent: Tensor | None  # beam that each plan extended, (batch, samples); None: itself
+    steps: Tensor  # number of steps taken, no dimensions
+    memory: Tensor | None = None  # of a recurrent policy, (batch, samples, width)
 
 
 # One step: a function of tensors that never waits for the device, so that torch.compile or
@@ -98,36 +82,17 @@ OnStep = Callable[[int, int], None]
 
 
 class View(NamedTuple):
-    """The instances as a step sees them.
-
-    Parameters
-    ----------
-    batch
-        Instances with all of their arcs, or some.
-    kept
-        Numbers of those arcs among all, (batch, arcs); None for all.
-    """
+    """The instances as a step sees them, with all of their arcs or some."""
 
     batch: ArcBatch
-    kept: Tensor | None = None
+    kept: Tensor | None = None  # numbers of those arcs among all, (batch, arcs); None: all
 
 
-class Choice(NamedTuple):
-    """What a step chooses.
+# ---------------------------------------------------------------------------- choosers
 
-    Parameters
-    ----------
-    arcs
-        Next arc of each plan, (batch, samples).
-    log_probability
-        Log-probability of each plan with it, (batch, samples).
-    parent
-        Beam that each plan extends, (batch, samples); None where it extends itself.
-    """
-
-    arcs: Tensor
-    log_probability: Tensor
-    parent: Tensor | None = None
+# Next arc of each plan, log-probability of the plan with it, and the beam that it extends
+# (None: itself), (batch, samples) each.
+Choice = tuple[Tensor, Tensor, Tensor | None]
 
 
 class _Greedy:
@@ -153,31 +118,18 @@ class _Greedy:
         return _chosen(carry, log_probability, log_probability.argmax(-1))
 
 
+@dataclass(frozen=True, eq=False)
 class _Sampling(_Greedy):
     """Sample arcs by Gumbel noise: the largest noisy log-probability is a fair sample."""
 
-    def __init__(
-        self,
-        seeds: Tensor,  # (batch,)
-        temperatures: Tensor,  # (batch,)
-        samples: int,
-        num_arcs: int,
-        distinct_starts: bool,
-    ) -> None:
-        self.seeds = seeds
-        self.temperatures = temperatures
-        self.samples = samples
-        self.num_arcs = num_arcs
-        self.distinct_starts = distinct_starts
+    seeds: Tensor  # (batch,)
+    temperatures: Tensor  # (batch,)
+    samples: int
+    num_arcs: int
+    distinct_starts: bool
 
     def of_chunk(self, chunk: slice) -> _Sampling:
-        return _Sampling(
-            self.seeds[chunk],
-            self.temperatures[chunk],
-            self.samples,
-            self.num_arcs,
-            self.distinct_starts,
-        )
+        return replace(self, seeds=self.seeds[chunk], temperatures=self.temperatures[chunk])
 
     def temperature(self, batch: ArcBatch) -> float | Tensor:
         # With arcs dropped, each plan is an instance of its own.
@@ -217,29 +169,28 @@ class _Beam(_Greedy):
         # A stable sort: of equals the first, where topk would take any.
         best = extended.flatten(1).sort(dim=1, descending=True, stable=True)
         chosen = best.indices[:, :width]  # (batch, width)
-        return Choice(chosen % arcs, best.values[:, :width], chosen // arcs)
+        return chosen % arcs, best.values[:, :width], chosen // arcs
 
 
 def _chosen(carry: Carry, log_probability: Tensor, arcs: Tensor) -> Choice:
     gained = log_probability.gather(-1, arcs[..., None])[..., 0]
-    return Choice(arcs, carry.log_probability + gained)
+    return arcs, carry.log_probability + gained, None
 
 
 def _without_replacement(noisy: Tensor, alone: Tensor) -> Tensor:
-    """Sample distinct arcs by the Gumbel-top-k trick (Kool et al. 2019).
+    """Sample distinct first arcs by the Gumbel-top-k trick (Kool et al. 2019).
 
-    Parameters
-    ----------
-    noisy
-        Log-probabilities of the arcs with Gumbel noise, (batch, arcs).
-    alone
-        Arcs of samples for which no distinct one is left, (batch, samples).
+    `noisy`, (batch, arcs), has log-probabilities with Gumbel noise; samples for which no
+    distinct arc is left take theirs of `alone`, (batch, samples).
     """
     samples = alone.shape[1]
     drawn = noisy.topk(min(samples, noisy.shape[1]), dim=1)
     missing = (0, samples - drawn.values.shape[1])
     value = functional.pad(drawn.values, missing, value=-math.inf)
     return torch.where(value > -math.inf, functional.pad(drawn.indices, missing), alone)
+
+
+# ------------------------------------------------------------------ decoding a batch
 
 
 @torch.no_grad()
@@ -317,9 +268,10 @@ def sample(
         Whether the first arcs of an instance's samples are sampled without replacement, as
         long as there are others. The log-probabilities count them as if sampled alone.
     """
-    _check_count("samples", samples)
+    _require_positive(samples=samples)
     device = batch.real.device
     heat = torch.as_tensor(temperature, dtype=torch.float32, device=device)
+    given = samples if initial is None else initial.previous.shape[1]
     if heat.shape not in ((), (len(batch),)):
         raise OptionError(
             f"expected one temperature, or one for each of {len(batch)} instances, got "
@@ -327,22 +279,16 @@ def sample(
         )
     if not bool(((heat > 0) & (heat < math.inf)).all()):
         raise OptionError(f"expected a temperature above 0, got {heat.min().item():g}")
-    if initial is not None and initial.previous.shape[1] != samples:
+    if given != samples:
         raise OptionError(
-            f"expected {initial.previous.shape[1]} samples, one for each plan to continue, "
-            f"got {samples}"
+            f"expected {given} samples, one for each plan to continue, got {samples}"
         )
     if initial is not None and distinct_starts:
         raise OptionError("expected empty plans for distinct starts, got partial plans")
     if seeds is None:
         seeds = draw_seeds(len(batch), generator)
-    chooser = _Sampling(
-        seeds.to(device),
-        heat.expand(len(batch)),
-        samples,
-        batch.num_arcs,
-        distinct_starts,
-    )
+    heat = heat.expand(len(batch))
+    chooser = _Sampling(seeds.to(device), heat, samples, batch.num_arcs, distinct_starts)
     return _decode(
         chooser, policy, batch, samples, capacity_mask, chunk, on_step, wrap, initial
     )
@@ -371,13 +317,14 @@ def beam(
     width
         Number of plans kept.
     """
-    _check_count("width", width)
+    _require_positive(width=width)
     return _decode(_Beam(), policy, batch, width, capacity_mask, chunk, on_step, wrap)
 
 
-def _check_count(name: str, count: int) -> None:
-    if count < 1:
-        raise OptionError(f"expected {name} to be at least 1, got {count}")
+def _require_positive(**counts: int) -> None:
+    for name, count in counts.items():
+        if count < 1:
+            raise OptionError(f"expected {name} to be at least 1, got {count}")
 
 
 def _decode(
@@ -392,22 +339,16 @@ def _decode(
     initial: State | None = None,
 ) -> Rollout:
     """Decode a batch chunk by chunk."""
-    if len(batch) == 0:
-        raise OptionError("expected a batch of at least 1 instance, got none")
+    _require_positive(instances=len(batch))
     if chunk is None:
         chunk = default_chunk(policy, batch, samples)
-    if chunk < 1:
-        raise OptionError(f"expected a chunk of at least 1 instance, got {chunk}")
-    each = _step_limits(batch, initial, capacity_mask=capacity_mask)
+    _require_positive(chunk=chunk)
+    least, most = _step_limits(batch, initial, capacity_mask)
     parts = [slice(i, min(i + chunk, len(batch))) for i in range(0, len(batch), chunk)]
-    limits = [
-        _Limits(max(x.least for x in each[part]), max(x.most for x in each[part]))
-        for part in parts
-    ]
-    total = sum(limit.most for limit in limits)
+    total = sum(max(most[part]) for part in parts)
     done = 0
     rollouts = []
-    for part, limit in zip(parts, limits, strict=True):
+    for part in parts:
 
         def report(taken: int, before: int = done) -> None:
             if on_step is not None:
@@ -420,48 +361,111 @@ def _decode(
             if initial is not None:
                 here = State(*(tensor[part] for tensor in initial))
         loop = _Loop(chooser.of_chunk(part), policy, capacity_mask, wrap)
-        rollouts.append(loop.run(piece, samples, limit, report, here))
-        done += limit.most
-        report(limit.most)
+        limits = max(least[part]), max(most[part])
+        rollouts.append(loop.run(piece, samples, limits, report, here))
+        done += limits[1]
+        report(limits[1])
     return _concatenate(rollouts)
 
+
+def _step_limits(
+    batch: ArcBatch, initial: State | None, capacity_mask: bool
+) -> tuple[list[int], list[int]]:
+    """Return the steps that each instance takes at least and at most; waits once."""
+    if initial is not None:
+        # Of the plan with most tasks left, (batch,); and the way home.
+        tasks = (initial.unserved & batch.task_arcs[:, None]).sum(-1).amax(1)
+        least, most = tasks + 1, 2 * tasks + 1 if capacity_mask else tasks + 1
+    elif capacity_mask:
+        tasks = batch.num_tasks.long()
+        demand = batch.demand_once.sum(1, dtype=torch.int64)
+        capacity = batch.capacity.long()
+        least = tasks + (demand + capacity - 1) // capacity
+        most = 2 * tasks  # every task on a route of its own
+    else:
+        least = most = batch.num_tasks.long() + 1
+    low, high = torch.stack([least, most]).clamp(min=1).tolist()
+    return low, high
+
+
+def _concatenate(rollouts: list[Rollout]) -> Rollout:
+    longest = max(rollout.arcs.shape[-1] for rollout in rollouts)
+    arcs = torch.cat(
+        [functional.pad(x.arcs, (0, longest - x.arcs.shape[-1])) for x in rollouts]
+    )
+    # Without the last steps, in which nothing happens.
+    serves = (arcs != 0).any(0).any(0).long()  # (steps,)
+    order = torch.arange(1, longest + 1, device=arcs.device)
+    needed = min(longest, int((serves * order).amax()) + 1)  # and the way home
+    return Rollout(
+        arcs[..., :needed].contiguous(),
+        torch.cat([rollout.log_probability for rollout in rollouts]),
+    )
+
+
+# More makes a CPU no faster, and a step so long that time limits are missed.
+CPU_BYTES = 2**26
+
+
+def default_chunk(policy: Policy, batch: ArcBatch, samples: int) -> int:
+    """Return the number of instances whose steps fit the memory of the batch's device.
+
+    A power of two, so that it does not change with every byte that others take.
+    """
+    numbers: StepNumbers = getattr(policy, "step_numbers", StepNumbers())
+    arcs = batch.num_arcs
+    row = 4 * arcs * (numbers.per_pair * arcs + numbers.per_arc)
+    device = batch.real.device
+    budget = free_bytes(device) // 2 if device.type == "cuda" else CPU_BYTES
+    fitting = max(1, budget // (row * samples))
+    return 1 << (fitting.bit_length() - 1)
+
+
+def free_bytes(device: torch.device) -> int:
+    """Return the memory of a GPU that can still be used."""
+    free: int = torch.cuda.mem_get_info(device)[0]
+    # What torch keeps of earlier calls can be used again.
+    kept = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+    return free + kept
+
+
+# -------------------------------------------------------------------- the decoding loop
 
 # Steps between two checks whether all plans are finished: on a GPU each waits for it.
 CHECK_EVERY = 8
 
 
+@dataclass(frozen=True, eq=False)
 class _Loop:
     """The decoding loop for one chunk of instances."""
 
-    def __init__(
-        self, chooser: _Greedy, policy: Policy, capacity_mask: bool, wrap: Wrap | None
-    ) -> None:
-        self.chooser = chooser
-        self.policy = policy
-        self.capacity_mask = capacity_mask
-        self.wrap = wrap
+    chooser: _Greedy
+    policy: Policy
+    capacity_mask: bool
+    wrap: Wrap | None
 
     def run(
         self,
         batch: ArcBatch,
         samples: int,
-        limits: _Limits,
+        limits: tuple[int, int],
         report: Callable[[int], None],
         initial: State | None,
     ) -> Rollout:
         """Take steps until all plans are finished."""
+        least, most = limits
         view = View(batch)
         prepared = self.policy.prepare(batch)
         advance = self.step_on(view, prepared)
         carry = self.chooser.initial(_initial_carry(prepared, batch, samples, initial))
         shape = carry.state.previous.shape
-        chosen = carry.state.previous.new_zeros((limits.most, *shape))
+        chosen = carry.state.previous.new_zeros((most, *shape))
         parents = None if carry.parent is None else torch.zeros_like(chosen)
         on_cpu = carry.state.previous.is_cpu
         check_every, drop_every = (1, 4) if on_cpu else (CHECK_EVERY, 2 * CHECK_EVERY)
         drops = getattr(self.policy, "hides_served", False)
         taken = 0
-        while taken < limits.most:
+        while taken < most:
             carry = advance(carry)
             # Outside of `advance`, which thus knows no position in a buffer.
             arcs = carry.state.previous
@@ -473,9 +477,11 @@ class _Loop:
             taken += 1
             report(taken)
             # No plan is finished before the least number of steps: no need to wait.
-            late = taken - limits.least
-            if late >= 0 and late % check_every == 0 and bool(_all_finished(carry)):
-                break
+            late = taken - least
+            if late >= 0 and late % check_every == 0:
+                no_plan = carry.log_probability == -math.inf
+                if bool((finished(carry.state) | no_plan).all()):
+                    break
             if drops and taken % drop_every == 0:
                 smaller = drop_served(view, carry, together=self.chooser.shares_arcs)
                 if smaller is not None:
@@ -505,13 +511,8 @@ class _Loop:
             arcs, total, parent = chooser.choose(view, carry, log_probability)
             if parent is not None:
                 state, memory = _at_beams(state, memory, parent)
-            return Carry(
-                state=step(batch, state, arcs, capacity_mask=capacity_mask),
-                log_probability=total,
-                parent=parent,
-                steps=carry.steps + 1,
-                memory=memory,
-            )
+            state = step(batch, state, arcs, capacity_mask=capacity_mask)
+            return Carry(state, total, parent, carry.steps + 1, memory)
 
         return advance if self.wrap is None else self.wrap(advance)
 
@@ -526,18 +527,15 @@ def _initial_carry(
             "remembers their beginning"
         )
     state = reset(batch, samples) if initial is None else initial
-    return Carry(
-        state=state,
-        log_probability=torch.zeros_like(state.previous, dtype=torch.float64),
-        parent=None,
-        steps=torch.zeros((), dtype=torch.int64, device=state.previous.device),
-        memory=memory,
-    )
+    zeros = torch.zeros_like(state.previous, dtype=torch.float64)
+    steps = torch.zeros((), dtype=torch.int64, device=zeros.device)
+    return Carry(state, zeros, None, steps, memory)
 
 
 def _at_beams(
     state: State, memory: Tensor | None, parent: Tensor
 ) -> tuple[State, Tensor | None]:
+    """Return state and memory of the beams that plans extend."""
     rows = parent[..., None].expand(-1, -1, state.unserved.shape[-1])
     state = State(
         unserved=state.unserved.gather(1, rows),
@@ -549,90 +547,14 @@ def _at_beams(
     return state, memory
 
 
-def _all_finished(carry: Carry) -> Tensor:
-    no_plan = carry.log_probability == -math.inf
-    return (finished(carry.state) | no_plan).all()
-
-
 def _follow(chosen: Tensor, parents: Tensor) -> Tensor:
-    # From the last step back: where each plan stood among the beams before.
-    arcs = torch.empty_like(chosen)  # (steps, batch, samples)
+    """Trace each beam back from the last step, (steps, batch, samples)."""
+    arcs = torch.empty_like(chosen)
     place = torch.arange(chosen.shape[2], device=chosen.device).expand(chosen.shape[1:])
     for taken in reversed(range(len(chosen))):
         torch.gather(chosen[taken], 1, place, out=arcs[taken])
         place = parents[taken].gather(1, place)
     return arcs
-
-
-def _concatenate(rollouts: list[Rollout]) -> Rollout:
-    longest = max(rollout.arcs.shape[-1] for rollout in rollouts)
-    arcs = torch.cat(
-        [
-            functional.pad(rollout.arcs, (0, longest - rollout.arcs.shape[-1]))
-            for rollout in rollouts
-        ]
-    )
-    # Without the last steps, in which nothing happens.
-    serves = (arcs != 0).any(0).any(0).long()  # (steps,)
-    order = torch.arange(1, longest + 1, device=arcs.device)
-    needed = min(longest, int((serves * order).amax()) + 1)  # and the way home
-    return Rollout(
-        arcs[..., :needed].contiguous(),
-        torch.cat([rollout.log_probability for rollout in rollouts]),
-    )
-
-
-class _Limits(NamedTuple):
-    """Steps that plans take at least and at most."""
-
-    least: int
-    most: int
-
-
-def _step_limits(
-    batch: ArcBatch, initial: State | None, *, capacity_mask: bool
-) -> list[_Limits]:
-    """Return the limits of each instance; waits for the device, once."""
-    if initial is not None:
-        # Of the plan with most tasks left, (batch,); and the way home.
-        tasks = (initial.unserved & batch.task_arcs[:, None]).sum(-1).amax(1)
-        least, most = tasks + 1, 2 * tasks + 1 if capacity_mask else tasks + 1
-    elif capacity_mask:
-        tasks = batch.num_tasks.long()
-        demand = batch.demand_once.sum(1, dtype=torch.int64)
-        capacity = batch.capacity.long()
-        least = tasks + (demand + capacity - 1) // capacity
-        most = 2 * tasks  # every task on a route of its own
-    else:
-        least = most = batch.num_tasks.long() + 1
-    pairs = torch.stack([least, most]).clamp(min=1).tolist()
-    return [_Limits(low, high) for low, high in zip(*pairs, strict=True)]
-
-
-# More makes a CPU no faster, and a step so long that time limits are missed.
-CPU_BYTES = 2**26
-
-
-def default_chunk(policy: Policy, batch: ArcBatch, samples: int) -> int:
-    """Return the number of instances whose steps fit the memory of the batch's device.
-
-    A power of two, so that it does not change with every byte that others take.
-    """
-    numbers: StepNumbers = getattr(policy, "step_numbers", StepNumbers())
-    arcs = batch.num_arcs
-    row = 4 * arcs * (numbers.per_pair * arcs + numbers.per_arc)
-    device = batch.real.device
-    budget = free_bytes(device) // 2 if device.type == "cuda" else CPU_BYTES
-    fitting = max(1, budget // (row * samples))
-    return 1 << (fitting.bit_length() - 1)
-
-
-def free_bytes(device: torch.device) -> int:
-    """Return the memory of a GPU that can still be used."""
-    free: int = torch.cuda.mem_get_info(device)[0]
-    # What torch keeps of earlier calls can be used again.
-    kept = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
-    return free + kept
 
 
 # A smaller view is prepared, and on a GPU recorded: that pays for a sixth of the arcs, and
@@ -644,13 +566,8 @@ _LEAST_ON_GPU = 2**17
 def drop_served(view: View, carry: Carry, *, together: bool) -> tuple[View, Carry] | None:
     """Return a view without served arcs, and the carry for it; None where it does not pay.
 
-    Parameters
-    ----------
-    view, carry
-        View and carry of the last step.
-    together
-        Whether the plans of an instance stay side by side, as in a beam: an arc must then
-        be served in all of them. Otherwise each plan becomes an instance of its own.
+    Plans of an instance stay side by side if `together`, as in a beam: an arc must then be
+    served in all of them. Otherwise each plan becomes an instance of its own.
     """
     plans, arcs = carry.state.previous.numel(), view.batch.num_arcs
     if not carry.state.previous.is_cpu and plans * arcs < _LEAST_ON_GPU:
@@ -658,28 +575,17 @@ def drop_served(view: View, carry: Carry, *, together: bool) -> tuple[View, Carr
     state, rows = carry.state, None
     if not together and state.previous.shape[1] > 1:
         state, rows = as_instances(state)
-    longest = int(present_arcs(state).sum(1).amax())
-    length = round_length(longest)
+    length = round_length(int(present_arcs(state).sum(1).amax()))
     if length > _WORTHWHILE * arcs:
         return None
     small = shrink(view.batch, state, length, rows)
     kept = small.kept if view.kept is None else view.kept.gather(1, small.kept)
-    shape = small.state.previous.shape
-    return View(small.batch, kept), carry._replace(
-        state=small.state, log_probability=carry.log_probability.view(shape)
-    )
+    total = carry.log_probability.view(small.state.previous.shape)
+    return View(small.batch, kept), carry._replace(state=small.state, log_probability=total)
 
 
 def initial_memory(prepared: Any, samples: int) -> Tensor | None:
-    """Return the memory of empty plans, (batch, samples, width), or None without one.
-
-    Parameters
-    ----------
-    prepared
-        What a policy prepared.
-    samples
-        Plans of each instance.
-    """
+    """Return the memory of empty plans, (batch, samples, width), or None without one."""
     memory: Tensor | None = getattr(prepared, "memory", None)
     return None if memory is None else memory.expand(-1, samples, -1).contiguous()
 
@@ -687,25 +593,15 @@ def initial_memory(prepared: Any, samples: int) -> Tensor | None:
 def recall(
     policy: Policy, prepared: Any, state: State, memory: Tensor | None
 ) -> tuple[Any, Tensor | None]:
-    """Return what the policy decides by, and the memory for the next step.
-
-    Parameters
-    ----------
-    policy
-        Policy, recurrent or not.
-    prepared
-        What that policy prepared.
-    state
-        State of the plans.
-    memory
-        Memory from the step before, (batch, samples, width), or None.
-    """
+    """Return what a policy, recurrent or not, decides by, and the memory after it."""
     if memory is None:
         return prepared, None
     recurrent: Any = policy
     prepared = recurrent.remember(prepared._replace(memory=memory), state)
     return prepared, prepared.memory
 
+
+# ------------------------------------------------------------------------ random numbers
 
 # Constants of SplitMix64 (Steele, Lea and Flood 2014), as signed numbers.
 _GOLDEN = 0x9E3779B97F4A7C15 - 2**64
@@ -719,23 +615,9 @@ def draw_seeds(count: int, generator: torch.Generator) -> Tensor:
 
 
 def gumbel_noise(seeds: Tensor, samples: int, steps: Tensor, arcs: int) -> Tensor:
-    """Compute independent Gumbel noise by hashing, the same on every device.
+    """Compute Gumbel noise by hashing, (batch, samples, arcs); the same on every device.
 
-    Parameters
-    ----------
-    seeds
-        Seeds of the instances, (batch,).
-    samples
-        Plans of each instance.
-    steps
-        Number of the step, a tensor without dimensions.
-    arcs
-        Arcs of each instance.
-
-    Returns
-    -------
-    noise
-        Noise of each arc, (batch, samples, arcs), float32.
+    It differs by the seed of the instance, (batch,), the sample, the step and the arc.
     """
     number = torch.arange(samples, device=seeds.device)
     arc = torch.arange(arcs, device=seeds.device)
@@ -760,23 +642,21 @@ def _shift_right(values: Tensor, count: int) -> Tensor:
     return (values >> count) & ((1 << (64 - count)) - 1)
 
 
+# ---------------------------------------------------------------------- models to decode
+
 _MOST_SHAPES = 64
 
 
 class FastPolicy:
-    """A model for decoding only.
+    """A model for decoding only, in the precision to decode in.
 
-    Parameters
-    ----------
-    model
-        Model in the precision to decode in.
-    compiled
-        Whether to use torch.compile, which takes some ten seconds for each shape of
-        batches: worthwhile for thousands of plans.
+    torch.compile takes some ten seconds for each shape of batches, and pays for thousands
+    of plans.
     """
 
     def __init__(self, model: AttentionModel, *, compiled: bool) -> None:
         self.model = model
+        self.prepare = model.prepare
         self.step_numbers = model.step_numbers
         # A view with fewer arcs would have to be compiled anew.
         self.hides_served = model.hides_served and not compiled
@@ -791,10 +671,6 @@ class FastPolicy:
             self._call = torch.compile(model, dynamic=False)
             self.encode = torch.compile(model.encode, dynamic=False)
             self.point = torch.compile(model.point, dynamic=False)
-
-    def prepare(self, batch: ArcBatch) -> Any:
-        """Compute what stays the same at every step."""
-        return self.model.prepare(batch)
 
     def __call__(self, prepared: Any, state: State, allowed: Tensor) -> Tensor:
         """Compute the logits, (batch, samples, arcs), -inf where not allowed."""

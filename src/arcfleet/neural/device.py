@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 Precision = Literal["auto", "float32", "bfloat16"]
-
 PRECISIONS: tuple[Precision, ...] = get_args(Precision)
 
 _NAMES = re.compile(r"auto|cpu|cuda(:(0|[1-9]\d{0,3}))?")
@@ -24,11 +23,6 @@ def choose_device(name: str) -> torch.device:
     """Return the device of that name: "auto", "cpu", "cuda" or one of several, "cuda:1".
 
     "auto" is the first CUDA device, or the CPU where there is none.
-
-    Raises
-    ------
-    OptionError
-        If the name is another, or there is no such device.
     """
     if not isinstance(name, str) or not _NAMES.fullmatch(name):
         raise OptionError(
@@ -51,8 +45,7 @@ def choose_device(name: str) -> torch.device:
 def working_on(device: torch.device) -> AbstractContextManager[object]:
     """Make a GPU the current one while the block runs; nothing for the CPU.
 
-    Streams, recordings and Triton kernels take the current GPU, wherever their tensors
-    are.
+    Streams, recordings and Triton kernels take the current one, wherever tensors are.
     """
     return torch.cuda.device(device) if device.type == "cuda" else nullcontext()
 
@@ -65,13 +58,7 @@ def has_bfloat16(device: torch.device) -> bool:
 
 
 def working_type(precision: Precision, device: torch.device) -> torch.dtype:
-    """Return the dtype that training works in.
-
-    Raises
-    ------
-    OptionError
-        If it is to be bfloat16 on a GPU that is not made for it.
-    """
+    """Return the dtype that training works in."""
     if precision == "auto":
         return torch.bfloat16 if has_bfloat16(device) else torch.float32
     if precision == "float32":
@@ -117,13 +104,7 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 @contextmanager
 def expected_to_fit(message: Callable[[], str]) -> Iterator[None]:
-    """Raise OutOfMemoryError with a message where the block finds too little memory.
-
-    Parameters
-    ----------
-    message
-        Function that returns the sentence: what was expected to fit, and what to do.
-    """
+    """Raise OutOfMemoryError with a message where the block finds too little memory."""
     try:
         yield
     except (MemoryError, RuntimeError) as error:

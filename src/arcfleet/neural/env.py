@@ -9,56 +9,38 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 import torch
+from torch import Tensor
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from arcfleet.neural.batch import ArcBatch
 
 
 class StepNumbers(NamedTuple):
-    """Estimate of the numbers of 4 bytes that one decoding step of one plan holds.
+    """Estimate of the numbers of 4 bytes that one decoding step of one plan holds."""
 
-    Parameters
-    ----------
-    per_pair
-        Numbers for each pair of arcs.
-    per_arc
-        Numbers for each arc: the hidden layers.
-    """
-
-    per_pair: int = 6
-    per_arc: int = 2048
+    per_pair: int = 6  # for each pair of arcs
+    per_arc: int = 2048  # for each arc: the hidden layers
 
 
 class State(NamedTuple):
     """State of partial plans.
 
-    Parameters
-    ----------
-    unserved
-        Arcs still to be served, (batch, samples, arcs); never the depot.
-    previous
-        Arc chosen last, (batch, samples); the depot after a reset.
-    remaining
-        Remaining capacity, (batch, samples). In giant tours the vehicle counts as emptied
-        before every arc that does not fit.
+    In giant tours the vehicle counts as emptied before every arc that does not fit.
     """
 
-    unserved: Tensor
-    previous: Tensor
-    remaining: Tensor
+    unserved: Tensor  # arcs still to be served, (batch, samples, arcs); never the depot
+    previous: Tensor  # arc chosen last, (batch, samples); the depot after a reset
+    remaining: Tensor  # remaining capacity, (batch, samples)
 
 
 def reset(batch: ArcBatch, samples: int = 1) -> State:
     """Return the state of empty plans."""
     unserved = batch.real.clone()
     unserved[:, 0] = False
+    shape = (len(batch), samples)
     return State(
         unserved=unserved[:, None].expand(-1, samples, -1).contiguous(),
-        previous=torch.zeros(
-            (len(batch), samples), dtype=torch.int64, device=unserved.device
-        ),
+        previous=torch.zeros(shape, dtype=torch.int64, device=unserved.device),
         remaining=batch.capacity[:, None].expand(-1, samples).contiguous(),
     )
 
@@ -66,15 +48,8 @@ def reset(batch: ArcBatch, samples: int = 1) -> State:
 def action_mask(batch: ArcBatch, state: State, *, capacity_mask: bool = True) -> Tensor:
     """Return the arcs that may be chosen next, (batch, samples, arcs); at least one.
 
-    Parameters
-    ----------
-    batch
-        Instances.
-    state
-        State of the plans.
-    capacity_mask
-        Whether arcs that exceed the remaining capacity are masked. Without it the plan is
-        a giant tour: the depot comes last, and Split places the returns.
+    The capacity mask hides arcs that exceed the remaining capacity. Without it the plan is
+    a giant tour: the depot comes last, and Split places the returns.
     """
     unserved = state.unserved
     if capacity_mask:
@@ -105,15 +80,7 @@ def step(
 
 
 def remaining_capacity(batch: ArcBatch, arcs: Tensor) -> Tensor:
-    """Compute the remaining capacity before each arc of giant tours, as `step` does.
-
-    Parameters
-    ----------
-    batch
-        Instances.
-    arcs
-        Arcs in the order of service, (batch, ..., steps).
-    """
+    """Compute the remaining capacity before each arc of giant tours, (batch, .., steps)."""
     demand = batch.demand.gather(1, arcs.flatten(1)).view(arcs.shape)
     capacity = batch.capacity.view(-1, *[1] * (arcs.dim() - 1))
     left = capacity.expand((*arcs.shape[:-1], 1))

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import torch
+from torch import Tensor
 from torch.nn import functional
 
 from arcfleet.errors import InstanceError
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
 
 #: No way there. Two of them still fit 32 bits, so sums need no check.
 FAR = 2**30 - 1
 
 #: Longest shortest path, as in `network`.
 MOST_DISTANCE = 2**29 - 1
-
 
 #: Entries of the matrices worked on at once: what a processor's cache holds, and half a
 #: gigabyte of a GPU.
@@ -31,21 +27,9 @@ def shortest_paths(
 ) -> Tensor:
     """Compute the driving costs between all nodes, (batch, nodes, nodes), int32.
 
-    `FAR` means that there is no way, as to and from padding.
-
-    Parameters
-    ----------
-    nodes
-        Number of nodes, padding included.
-    tail, head, cost, one_way
-        Columns of the links, (batch, links).
-    real
-        Links that are not padding, (batch, links).
-
-    Raises
-    ------
-    InstanceError
-        If a shortest path is longer than `MOST_DISTANCE`.
+    `FAR` means that there is no way, as to and from padding. The columns of the links are
+    (batch, links); those that are not `real` are padding. A shortest path longer than
+    `MOST_DISTANCE` raises InstanceError.
     """
     batch = len(tail)
     entries = _ENTRIES_CPU if tail.device.type == "cpu" else _ENTRIES_GPU
@@ -61,7 +45,15 @@ def shortest_paths(
         flat.scatter_reduce_(1, first * nodes + last, usable, "amin")
     for start in range(0, batch, chunk):
         _close(distance[start : start + chunk])
-    _refuse_too_long(distance, cost)
+    # No link is longer than MOST_DISTANCE + 1, so the first node beyond it on a path that
+    # is too long lies nearer than FAR: such a path always shows.
+    wrong = (distance > MOST_DISTANCE) & (distance < FAR)
+    if cost.numel() and bool(wrong.any()):
+        raise InstanceError(
+            f"expected shortest paths of at most {MOST_DISTANCE}, found a longer one in "
+            f"instance {int(wrong.flatten(1).any(1).nonzero()[0])} of the batch: use a "
+            "coarser unit of cost"
+        )
     return distance
 
 
@@ -74,17 +66,7 @@ def _close(distance: Tensor) -> None:
         torch.minimum(distance, through, out=distance)
 
 
-def _refuse_too_long(distance: Tensor, cost: Tensor) -> None:
-    # No link is longer than MOST_DISTANCE + 1, so the first node beyond it on a path that
-    # is too long lies nearer than FAR: such a path always shows.
-    wrong = (distance > MOST_DISTANCE) & (distance < FAR)
-    if cost.numel() and bool(wrong.any()):
-        place = int(wrong.flatten(1).any(1).nonzero()[0])
-        raise InstanceError(
-            f"expected shortest paths of at most {MOST_DISTANCE}, found a longer one in "
-            f"instance {place} of the batch: use a coarser unit of cost"
-        )
-
+# -------------------------------------------------------------------------- eigenpairs
 
 #: Vectors iterated beside those wanted; they speed up the last wanted ones.
 _EXTRA = 8
@@ -93,25 +75,16 @@ _EXTRA = 8
 #: high degree would turn all of them into the first eigenvector.
 _DEGREES = (2, 3, 4, *(9 * (5,)))
 
-
 #: On a GPU `eigh` takes matrices larger than 32 one after the other, some milliseconds
 #: each; so many pay for the iteration's fixed number of steps.
 _MANY = 8
 
 
 class Eigenpairs(NamedTuple):
-    """Eigenvalues in descending order, and their vectors.
+    """Eigenvalues in descending order, and their vectors."""
 
-    Parameters
-    ----------
-    values
-        Eigenvalues, (batch, count).
-    vectors
-        Eigenvectors, (batch, nodes, count).
-    """
-
-    values: Tensor
-    vectors: Tensor
+    values: Tensor  # (batch, count)
+    vectors: Tensor  # (batch, nodes, count)
 
 
 def top_eigenpairs(matrix: Tensor, count: int) -> Eigenpairs:
@@ -135,7 +108,10 @@ def iterate_eigenpairs(matrix: Tensor, count: int) -> Eigenpairs:
     """
     batch, nodes, _ = matrix.shape
     width = min(count + _EXTRA, nodes)
-    start = _start(nodes, width).to(matrix)
+    # Numbers that look random and depend on their position alone.
+    row = torch.arange(1, nodes + 1, dtype=torch.float64)[:, None]
+    column = torch.arange(1, width + 1, dtype=torch.float64)
+    start = torch.sin(row.square() * column.sqrt() + 1.7 * row * column).to(matrix)
     vectors = _orthonormal(start.expand(batch, -1, -1))
     values, vectors = _rayleigh_ritz(matrix, vectors)
     total = matrix.square().sum((1, 2))  # the sum of all squared eigenvalues
@@ -150,13 +126,6 @@ def iterate_eigenpairs(matrix: Tensor, count: int) -> Eigenpairs:
         vectors = _filter(matrix, vectors, upper - half, half, degree)
         values, vectors = _rayleigh_ritz(matrix, _orthonormal(vectors))
     return Eigenpairs(values[:, :count], vectors[:, :, :count])
-
-
-def _start(nodes: int, width: int) -> Tensor:
-    """Return numbers that look random and depend on their position alone."""
-    row = torch.arange(1, nodes + 1, dtype=torch.float64)[:, None]
-    column = torch.arange(1, width + 1, dtype=torch.float64)
-    return torch.sin(row.square() * column.sqrt() + 1.7 * row * column)
 
 
 def _filter(
@@ -188,13 +157,14 @@ def _rayleigh_ritz(matrix: Tensor, vectors: Tensor) -> Eigenpairs:
     return Eigenpairs(values.flip(-1), vectors @ turn.flip(-1))
 
 
+# --------------------------------------------------------------------------------- MDS
+
 #: Networks with more nodes are placed by so many of them.
 MOST_LANDMARKS = 512
 
 #: Splits equal eigenvalues, whose vectors would be any turn of each other, by the numbers
 #: of the nodes: the same axes then come out on every device and with any padding.
 _TIE_BREAK = 1e-9
-
 
 #: Eigenvalues below this share of the first are rounding, and their axes nothing.
 _LEAST_SHARE = 1e-7
@@ -210,7 +180,9 @@ def classical_mds(
     """Place all nodes of every instance, (batch, nodes, dimensions).
 
     The distance of two nodes is the mean of both directions; where there is no way, the
-    largest finite distance of the instance. Padding lies at the origin.
+    largest finite distance of the instance. Padding lies at the origin; coordinates that an
+    instance does not need are 0. Single precision is enough for a model, but loses the
+    tie-break between equal axes.
 
     Parameters
     ----------
@@ -218,11 +190,8 @@ def classical_mds(
         Driving costs between nodes, (batch, nodes, nodes); `FAR` or more means no way.
     num_nodes
         Number of real nodes, (batch,).
-    dimensions
-        Number of coordinates; those that the instance does not need are 0.
-    dtype
-        Floating-point type. Single precision is enough for a model, but loses the
-        tie-break between equal axes.
+    dimensions, dtype
+        Number of coordinates, and their type.
     """
     nodes = distance.shape[1]
     real = torch.arange(nodes, device=distance.device) < num_nodes[:, None]
@@ -249,16 +218,8 @@ def landmark_mds(
     """Place the nodes of one instance by landmarks, (nodes, dimensions).
 
     Landmarks are placed as in `classical_mds`, every other node by its distances to them
-    (de Silva and Tenenbaum 2004).
-
-    Parameters
-    ----------
-    leaving, arriving
-        Driving costs from and to the landmarks, (landmarks, nodes).
-    landmarks
-        Nodes that are landmarks, (landmarks,).
-    dimensions, dtype
-        As in `classical_mds`.
+    (de Silva and Tenenbaum 2004). `leaving` and `arriving` are the driving costs from and
+    to the landmarks, (landmarks, nodes).
     """
     count, nodes = leaving.shape
     real = torch.ones((1, nodes), dtype=torch.bool, device=leaving.device)

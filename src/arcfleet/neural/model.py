@@ -22,21 +22,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.nn import functional
 
 from arcfleet.errors import OptionError
-from arcfleet.neural.batch import NUM_PLAIN
+from arcfleet.neural.batch import NUM_PLAIN, ArcBatch
 from arcfleet.neural.env import State, StepNumbers
 from arcfleet.neural.kernels.attention import attention
 from arcfleet.neural.kernels.layer import rest_of_layer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from torch import Tensor
-
-    from arcfleet.neural.batch import ArcBatch
 
 
 # ---------------------------------------------------------------------------- config
@@ -111,10 +107,7 @@ def checked_clip(clip: float) -> float:
 # docs/howto/add-a-model-feature.md.
 
 #: After the columns of `ArcBatch.features`: is_depot, cost, demand, MDS of start and end.
-STATIC_FEATURES = (
-    "cost_from_depot",
-    "cost_to_depot",
-)
+STATIC_FEATURES = ("cost_from_depot", "cost_to_depot")
 
 CHANGING_FEATURES = (
     "cost_from_previous",  # from the end of the arc served last
@@ -128,15 +121,7 @@ CHANGING_FEATURES = (
 
 
 def static_features(batch: ArcBatch, incoming: Tensor) -> Tensor:
-    """Compute the features that stay the same, (batch, arcs, columns).
-
-    Parameters
-    ----------
-    batch
-        The instances.
-    incoming
-        As `ArcBatch.incoming`, (batch, arcs, arcs).
-    """
+    """Compute the features that stay the same, (batch, arcs, columns)."""
     columns = (
         incoming[:, :, 0],  # from the depot
         incoming[:, 0],  # to the depot
@@ -190,12 +175,7 @@ class Model(nn.Module, ABC):
     def prepare(self, batch: ArcBatch, *, padded: bool | None = None) -> Any:
         """Compute what stays the same at every step; `forward` takes it.
 
-        Parameters
-        ----------
-        batch
-            The instances, on the device of the model.
-        padded
-            Whether there may be padding; None looks, and waits for the device to do so.
+        There may be padding if `padded`; None looks, and waits for the device to do so.
         """
 
 
@@ -226,16 +206,8 @@ class AttentionModel(Model):
     def forward(self, prepared: Any, state: State, mask: Tensor) -> Tensor:
         """Compute the logits of each arc, (batch, samples, arcs), -inf outside the mask.
 
-        They are in float32, or in float64 as the model.
-
-        Parameters
-        ----------
-        prepared
-            The instances, as `prepare` returned them.
-        state
-            State of the plans, (batch, samples, ...).
-        mask
-            Action mask: the arcs that may be chosen, (batch, samples, arcs).
+        They are in float32, or in float64 as the model. `mask` is the action mask,
+        (batch, samples, arcs).
         """
         # Gradients, batch norm in training and the GPU want all rows at once.
         if torch.is_grad_enabled() or self.training or not mask.is_cpu:
@@ -295,13 +267,7 @@ EPSILON = 1e-6
 
 
 class EncoderLayer(nn.Module):
-    """Multi-head attention, then a feed-forward net; skip and norm after each.
-
-    Parameters
-    ----------
-    width, heads, feed_forward
-        Width of the embeddings, attention heads, width of the hidden layer.
-    """
+    """Multi-head attention, then a feed-forward net; skip and norm after each."""
 
     def __init__(self, width: int, heads: int, feed_forward: int) -> None:
         super().__init__()
@@ -314,15 +280,10 @@ class EncoderLayer(nn.Module):
         self.feed_forward_norm = nn.RMSNorm(width, eps=EPSILON)
 
     def forward(self, hidden: Tensor, visible: Tensor | None) -> Tensor:
-        """Compute new embeddings, (rows, arcs, width).
+        """Compute new embeddings from old ones, (rows, arcs, width).
 
-        Parameters
-        ----------
-        hidden
-            Embeddings, (rows, arcs, width).
-        visible
-            Arcs that may be attended to, (rows, arcs), or None for all; the depot, arc 0,
-            is always one of them.
+        Arcs attend to the visible ones, (rows, arcs), of which the depot is always one;
+        None for all.
         """
         parts = self.query_key_value(hidden)  # (rows, arcs, 3 width)
         mixed = attention(parts, visible, self.heads)  # (rows, arcs, width)
@@ -339,29 +300,16 @@ class EncoderLayer(nn.Module):
 
 
 class Prepared(NamedTuple):
-    """What the model needs of a batch, computed once for all steps.
+    """What the model needs of a batch, computed once for all steps."""
 
-    Parameters
-    ----------
-    static
-        Static features after the first linear layer, (batch, 1, arcs, width).
-    scores
-        Their part of the graph attention's scores, at least in float32, (batch, 1, 2,
-        arcs): of the arc that attends, of the arc that is attended to.
-    incoming
-        As `ArcBatch.incoming`, (batch, 1, arcs, arcs).
-    capacity
-        Capacity of a vehicle, (batch, 1).
-    demand, demand_once
-        Demand of each arc, (batch, 1, arcs); the second is 0 for one of a task's two arcs.
-    """
-
-    static: Tensor
+    static: Tensor  # features after the first linear layer, (batch, 1, arcs, width)
+    # Their part of the graph attention's scores, at least in float32, (batch, 1, 2, arcs):
+    # of the arc that attends, of the arc that is attended to.
     scores: Tensor
-    incoming: Tensor
-    capacity: Tensor
-    demand: Tensor
-    demand_once: Tensor
+    incoming: Tensor  # as `ArcBatch.incoming`, (batch, 1, arcs, arcs)
+    capacity: Tensor  # (batch, 1)
+    demand: Tensor  # (batch, 1, arcs)
+    demand_once: Tensor  # the same, 0 for one of a task's two arcs
 
     def rows(self, rows: slice) -> Prepared:
         """Return some of the instances."""
@@ -369,13 +317,7 @@ class Prepared(NamedTuple):
 
 
 class Daam(AttentionModel):
-    """The policy: logits over the arcs for every plan.
-
-    Parameters
-    ----------
-    config
-        Sizes of the model.
-    """
+    """The policy: logits over the arcs for every plan."""
 
     config_class = DaamConfig
     config: DaamConfig

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from arcfleet.errors import UnsolvableError
 from arcfleet.search.split import GatheredOrders, split_gathered
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
-    from torch import Tensor
 
     from arcfleet.neural.batch import ArcBatch
     from arcfleet.neural.decoding import Rollout
@@ -26,39 +26,17 @@ if TYPE_CHECKING:
 
 
 class CostedOrders(NamedTuple):
-    """Input of Split for some orders, on the host.
-
-    Parameters
-    ----------
-    costs
-        Costs along all orders; the samples of an instance follow each other.
-    arcs
-        Services as given and, if directions are chosen, inverted, (directions, positions).
-    serves_all
-        Orders that serve all tasks of their instance, (orders,).
-    """
+    """Input of Split, on the host; the orders of an instance follow each other."""
 
     costs: GatheredOrders
-    arcs: NDArray[np.int32]
-    serves_all: NDArray[np.bool_]
+    arcs: NDArray[np.int32]  # services as given, and inverted, (directions, positions)
+    serves_all: NDArray[np.bool_]  # whether an order serves all tasks, (orders,)
 
 
 def without_depot(arcs: Tensor, values: Tensor, most: int) -> Tensor:
     """Move the values of services together, without depot visits between them.
 
-    Parameters
-    ----------
-    arcs
-        Arcs of a rollout, (batch, samples, steps).
-    values
-        Value of each step, (batch, samples, steps).
-    most
-        Services of the longest order.
-
-    Returns
-    -------
-    moved
-        Values of the services, (batch, samples, most), zeros after the last.
+    Takes (batch, samples, steps), returns (batch, samples, most), zeros after the last.
     """
     serves = arcs != 0
     # All visits to the depot go to one column too many.
@@ -71,17 +49,7 @@ def without_depot(arcs: Tensor, values: Tensor, most: int) -> Tensor:
 def gather_costs(
     batch: ArcBatch, orders: Tensor, *, choose_directions: bool
 ) -> CostedOrders:
-    """Gather all costs along orders and transfer them to the host at once.
-
-    Parameters
-    ----------
-    batch
-        Instances.
-    orders
-        Services in order, (batch, samples, most), zeros after the last.
-    choose_directions
-        Whether the costs of inverse arcs are needed.
-    """
+    """Gather all costs along orders, (batch, samples, most), on the host at once."""
     samples, most = orders.shape[1:]
     count = len(batch) * samples
     directions = 2 if choose_directions else 1
@@ -90,8 +58,7 @@ def gather_costs(
         [(orders != 0).sum(-1), *(rule[:, None].expand(-1, samples) for rule in rules)]
     )  # (5, batch, samples)
     rows = _rows(batch, orders, directions)
-    flat = torch.cat([numbers.to(torch.int32).flatten(), rows.flatten()])
-    host = flat.cpu().numpy()
+    host = torch.cat([numbers.to(torch.int32).flatten(), rows.flatten()]).cpu().numpy()
     length, tasks, capacity, route_cost, fleet_limit = host[: 5 * count].reshape(5, count)
     sizes = [directions, directions, directions, directions, directions**2]
     arcs, service_cost, out, back, drive, demand = np.split(
@@ -143,27 +110,16 @@ def _rows(batch: ArcBatch, orders: Tensor, directions: int) -> Tensor:
 #: Cost of what is no plan: not all tasks served, or a limit broken. As in `search.split`.
 NO_PLAN = -1
 
-
 # Services gathered at a time, which bounds the memory: at most 60 bytes each.
 _MOST_POSITIONS = 2**22
 
 
 class Plans(NamedTuple):
-    """Plans of the instances of a batch, on the host.
+    """Plans of the instances of a batch, on the host."""
 
-    Parameters
-    ----------
-    arcs
-        Services in order, (batch, samples, tasks), with zeros after the last.
-    starts_route
-        Services with which a route starts, (batch, samples, tasks).
-    costs
-        Total costs, (batch, samples), or NO_PLAN.
-    """
-
-    arcs: IntArray
-    starts_route: NDArray[np.bool_]
-    costs: NDArray[np.int64]
+    arcs: IntArray  # services in order, (batch, samples, tasks), zeros after the last
+    starts_route: NDArray[np.bool_]  # whether a route starts there, (batch, samples, tasks)
+    costs: NDArray[np.int64]  # total costs, (batch, samples), or NO_PLAN
 
     def at(self, index: Any) -> Plans:
         """Return the plans at a numpy index into (batch, samples)."""
@@ -206,18 +162,8 @@ def split_plans(
 ) -> Plans:
     """Split the orders of rollouts into routes of least total cost.
 
-    Never worse than `as_decoded`.
-
-    Parameters
-    ----------
-    batch
-        Instances.
-    rollout
-        Rollouts of the instances, giant tours or not.
-    choose_directions
-        Whether Split also chooses the direction of each service.
-    threads
-        Number of threads.
+    Split also chooses the direction of each service if `choose_directions`. The plans never
+    cost more than `as_decoded`.
     """
     most = int(batch.num_tasks.amax())
     samples = rollout.arcs.shape[1]
@@ -234,22 +180,22 @@ def split_plans(
 
 def best(plans: Plans) -> Plans:
     """Return the cheapest plan of each instance, as its only sample."""
-    comparable = np.where(plans.costs == NO_PLAN, np.iinfo(np.int64).max, plans.costs)
-    row = np.arange(len(comparable))
-    copy = comparable.argmin(axis=1)
-    return plans.at((row[:, None], copy[:, None]))
+    cheapest = _comparable(plans).argmin(axis=1)
+    return plans.at((np.arange(len(cheapest))[:, None], cheapest[:, None]))
 
 
 def best_so_far(plans: Plans) -> Plans:
     """Return the running minimum over the samples; of equal plans the first."""
-    comparable = np.where(plans.costs == NO_PLAN, np.iinfo(np.int64).max, plans.costs)
-    least = np.minimum.accumulate(comparable, axis=1)
+    least = np.minimum.accumulate(_comparable(plans), axis=1)
     better = np.zeros(least.shape, dtype=np.bool_)
     better[:, 1:] = least[:, 1:] < least[:, :-1]
-    number = np.arange(least.shape[1])
-    copy = np.maximum.accumulate(np.where(better, number, 0), axis=1)
-    row = np.arange(len(copy))[:, None]
-    return plans.at((row, copy))
+    number = np.where(better, np.arange(least.shape[1]), 0)
+    sample = np.maximum.accumulate(number, axis=1)
+    return plans.at((np.arange(len(sample))[:, None], sample))
+
+
+def _comparable(plans: Plans) -> NDArray[np.int64]:
+    return np.where(plans.costs == NO_PLAN, np.iinfo(np.int64).max, plans.costs)
 
 
 def merge(*parts: Plans) -> Plans:
@@ -266,10 +212,7 @@ def padded(plans: Plans, tasks: int) -> Plans:
 def flat_plan(plans: Plans, instance: int) -> tuple[IntArray, IntArray]:
     """Return the cheapest plan of one instance in the form of `solution.plan.from_plan`.
 
-    Raises
-    ------
-    UnsolvableError
-        If none of its samples is a plan.
+    Raise UnsolvableError if none of its samples is a plan.
     """
     plan = best(plans.at(slice(instance, instance + 1)))
     if plan.costs[0, 0] == NO_PLAN:
@@ -296,8 +239,4 @@ def _split(batch: ArcBatch, orders: Tensor, choose_directions: bool, threads: in
 
 
 def _concatenate(parts: Sequence[Plans], *, axis: int) -> Plans:
-    return Plans(
-        np.concatenate([part.arcs for part in parts], axis=axis),
-        np.concatenate([part.starts_route for part in parts], axis=axis),
-        np.concatenate([part.costs for part in parts], axis=axis),
-    )
+    return Plans(*(np.concatenate(each, axis=axis) for each in zip(*parts, strict=True)))

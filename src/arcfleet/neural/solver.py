@@ -1,4 +1,4 @@
-"""Solving by a learned method: time limits, attempts, many instances in batches."""
+"""Solving by a learned method: time limits, attempts, instances in batches, data sets."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import time
 import warnings
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import torch
@@ -20,10 +20,10 @@ from arcfleet.errors import (
 )
 from arcfleet.instance.diagnose import require_solvable
 from arcfleet.network import Network
-from arcfleet.neural.batch import batch_from_networks
+from arcfleet.neural.batch import batch_from_arrays, batch_from_networks
 from arcfleet.neural.checkpoint import MODEL_TYPES, load_model, model_path, model_type_of
-from arcfleet.neural.decoding import decoding_model
-from arcfleet.neural.decoding_run import DecodingRun, generator_seeds
+from arcfleet.neural.decoding import OnStep, decoding_model
+from arcfleet.neural.decoding_run import DecodingRun, generator_seeds, hashed_seeds
 from arcfleet.neural.device import (
     OutOfMemoryError,
     choose_device,
@@ -31,8 +31,13 @@ from arcfleet.neural.device import (
     torch_threads,
     working_on,
 )
-from arcfleet.neural.plans import NO_PLAN, flat_plan
-from arcfleet.neural.strategies import STRATEGIES, method_strategies
+from arcfleet.neural.plans import NO_PLAN, Plans, flat_plan
+from arcfleet.neural.strategies import (
+    STRATEGIES,
+    Strategy,
+    find_strategy,
+    method_strategies,
+)
 from arcfleet.neural.windows import stands_alone
 from arcfleet.search.path_scanning import FIVE_RULES, path_scanning
 from arcfleet.search.result import Improvement, Result
@@ -41,6 +46,8 @@ from arcfleet.search.stop import (
     ANY_NUMBER,
     Progress,
     Stop,
+    StoppedBy,
+    StopRule,
     iterations_left,
     stopped_by,
     time_limit,
@@ -49,15 +56,14 @@ from arcfleet.solution.plan import from_plan, to_plan
 from arcfleet.workers import TaskFailure, child_seed, first_interrupt_sets
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
     from pathlib import Path
 
+    from numpy.typing import NDArray
+
+    from arcfleet.datasets import Dataset
     from arcfleet.instance import Instance
-    from arcfleet.neural.decoding import OnStep
     from arcfleet.neural.model import Model
-    from arcfleet.neural.plans import Plans
-    from arcfleet.neural.strategies import Strategy
-    from arcfleet.search.stop import StoppedBy, StopRule
     from arcfleet.solution.plan import IntArray
 
     FlatPlan = tuple[IntArray, IntArray]
@@ -68,15 +74,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedModel:
-    """A model that is ready to solve.
-
-    Parameters
-    ----------
-    model
-        Model with its weights on `device`.
-    device
-        Device of the model.
-    """
+    """A model that is ready to solve, with its weights on a device."""
 
     model: Model
     device: torch.device
@@ -100,14 +98,6 @@ def load_for_solving(
         Name of the device, or "auto".
     model_type
         Model type that is needed.
-
-    Raises
-    ------
-    OptionError
-        If there is no model or no such device, or if a loaded model is on another device
-        or of another type.
-    FileError
-        If the file is not a model file or is corrupt.
     """
     if isinstance(model, LoadedModel):
         if device != "auto" and choose_device(device) != model.device:
@@ -121,8 +111,7 @@ def load_for_solving(
                 f"{model.serves!r}: load one of that type, or take the method of this one"
             )
         return model
-    path = model_path(model, model_type)
-    place = choose_device(device)
+    path, place = model_path(model, model_type), choose_device(device)
     loaded = load_model(path, place, serves=model_type)[0]
     return LoadedModel(model=decoding_model(loaded), device=place)
 
@@ -142,17 +131,12 @@ def strategy_of_method(method: str) -> Strategy:
     )
 
 
+# --------------------------------------------------------------- attempts and time limits
+
+
 @dataclass(slots=True)
 class Attempt:
-    """The best plan of one instance so far, and what the stop rule says of it.
-
-    Parameters
-    ----------
-    network
-        Network of the instance.
-    context
-        What the method was given.
-    """
+    """The best plan of one instance so far, and what the stop rule says of it."""
 
     network: Network
     context: RunContext
@@ -177,19 +161,10 @@ class Attempt:
         return iterations_left(self.context.stop, self.progress, otherwise=ANY_NUMBER)
 
     def offer(self, costs: Sequence[int], plan: Callable[[int], FlatPlan]) -> None:
-        """Count plans in their order, until one of them meets a limit.
-
-        Parameters
-        ----------
-        costs
-            Cost of each plan; -1 where it breaks the fleet limit.
-        plan
-            Function from the position of a plan to the plan.
-        """
+        """Count plans, by cost (-1 beyond the fleet limit), until one meets a limit."""
         for position, cost in enumerate(costs):
             if cost >= 0 and (self.cost is None or cost < self.cost):
-                self.cost = cost
-                self.plan = plan(position)
+                self.cost, self.plan = cost, plan(position)
                 now = Improvement(self.context.seconds, self.iterations, cost)
                 self.history.append(now)
             self.iterations += 1
@@ -198,16 +173,13 @@ class Attempt:
                 return
 
     def scan_paths(self) -> None:
-        """Take a plan of path scanning, since time was too short for another; warn of it.
-
-        There is still none where the fleet limit does not allow it.
-        """
+        """Take a plan of path scanning, time being too short for another; warn of it."""
         try:
             found = path_scanning(
                 self.network, RunContext(method="ps", stop=Stop(iterations=FIVE_RULES))
             )
         except UnsolvableError:
-            return
+            return  # the fleet limit does not allow it
         warnings.warn(
             f"{self.context.method} goes without a learned plan for "
             f"{self.network.instance.name!r}, with one of path scanning: the time limit "
@@ -254,23 +226,21 @@ def attempt_together(networks: Sequence[Network], context: RunContext) -> list[A
 
     The first plans have the time limits of all instances together; if they take longer,
     path scanning makes them. After them, seconds count for all together. Ctrl-C ends it:
-    attempts that it cut short say so and keep what they have.
-
-    Parameters
-    ----------
-    networks
-        Networks of similar size; one that `stands_alone` must be the only one.
-    context
-        What the method was given; the seed is that of all, the model a `LoadedModel`.
+    attempts that it cut short say so and keep what they have. A network that
+    `stands_alone` must be the only one; `context.model` is a `LoadedModel`.
     """
     attempts = [Attempt(network, context) for network in networks]
-    loaded: LoadedModel = context.model
+    device = context.model.device
+    too_large = (
+        f"expected the instance to fit in the memory of device {str(device)!r}, found too "
+        "little: use another device or split it into smaller areas"
+    )
     try:
         with (
             torch_threads(context.threads),
-            working_on(loaded.device),
+            working_on(device),
             torch.inference_mode(),
-            expected_to_fit(partial(_too_large, loaded.device)),
+            expected_to_fit(lambda: too_large),
         ):
             _attempt(attempts, _Watch(attempts, context), context)
     except _TimeIsUp:
@@ -288,17 +258,16 @@ def attempt_together(networks: Sequence[Network], context: RunContext) -> list[A
 
 # Samples of a round: few at first, so that short time limits are kept, then more.
 _FIRST_ROUND = 4
-
 _GROWTH = 4
-
 _LARGEST_ROUND = {"cpu": 64, "cuda": 1024}
 
 
 def _attempt(attempts: Sequence[Attempt], watch: _Watch, context: RunContext) -> None:
     strategy = strategy_of_method(context.method)
     if not any(attempt.network.num_tasks for attempt in attempts):
+        empty = np.zeros(0, dtype=np.int32), np.zeros(1, dtype=np.int32)
         for attempt in attempts:
-            attempt.offer([0], _empty_plan)
+            attempt.offer([0], lambda _: empty)
         return
     watch.look()
     run = start_run([attempt.network for attempt in attempts], context, watch.look)
@@ -311,7 +280,8 @@ def _attempt(attempts: Sequence[Attempt], watch: _Watch, context: RunContext) ->
         plans = strategy.decode(run)
     except (_TimeIsUp, KeyboardInterrupt):
         if fallback is not None:
-            _offer_legal(attempts, fallback)
+            legal = np.flatnonzero(fallback.costs[:, 0] != NO_PLAN).tolist()
+            _offer(attempts, legal, fallback.at(legal))
         raise
     everyone = range(len(attempts))
     run.offer(everyone, plans)
@@ -362,25 +332,15 @@ def start_run(
 
 
 def _offer(attempts: Sequence[Attempt], rows: Sequence[int], plans: Plans) -> None:
+    """Offer the plans of some rows to their attempts, unless these have stopped."""
     for place, row in enumerate(rows):
         if attempts[row].stopped_by is None:
             costs = plans.costs[place].tolist()
             attempts[row].offer(costs, partial(_plan_at, plans, place))
 
 
-def _offer_legal(attempts: Sequence[Attempt], plans: Plans) -> None:
-    """Offer one plan of each attempt that has one."""
-    for row, attempt in enumerate(attempts):
-        if plans.costs[row, 0] != NO_PLAN:
-            attempt.offer(plans.costs[row].tolist(), partial(_plan_at, plans, row))
-
-
 def _plan_at(plans: Plans, row: int, sample: int) -> FlatPlan:
     return flat_plan(plans.at((slice(row, row + 1), slice(sample, sample + 1))), 0)
-
-
-def _empty_plan(_: int) -> FlatPlan:
-    return np.zeros(0, dtype=np.int32), np.zeros(1, dtype=np.int32)
 
 
 def _end(attempts: Sequence[Attempt], limit: StoppedBy) -> None:
@@ -424,11 +384,7 @@ class _Watch:
             raise _TimeIsUp
 
 
-def _too_large(device: torch.device) -> str:
-    return (
-        f"expected the instance to fit in the memory of device {str(device)!r}, found "
-        "too little: use another device or split it into smaller areas"
-    )
+# --------------------------------------------------------- many instances in batches
 
 
 def solve_in_batches(
@@ -441,19 +397,15 @@ def solve_in_batches(
     workers: int,
     finished: Finished,
 ) -> None:
-    """Solve many instances by a learned method, in batches of similar size.
+    """Solve many numbered instances by a learned method, in batches of similar size.
 
     A batch that does not fit in memory is halved, again and again. Ctrl-C ends the running
     batch, whose members are then reported; what was not begun is not reported.
 
     Parameters
     ----------
-    instances
-        Instances with their numbers.
-    loaded
-        Model.
-    method
-        Name of a learned method.
+    instances, loaded, method
+        Instances with their numbers, model, name of a learned method.
     stop
         Stop rule of each instance; seconds count for each batch, after its first plans.
     seed
@@ -470,17 +422,16 @@ def solve_in_batches(
         finished(number, TaskFailure(message=_message(error)))
 
     def attempt(batch: list[Numbered]) -> list[tuple[int, Attempt]]:
-        first = child_seed(seed, min(number for number, _ in batch))
+        numbers, networks = zip(*batch, strict=True)
         context = RunContext(
             method=method,
             stop=stop,
-            seed=first,
+            seed=child_seed(seed, min(numbers)),
             threads=workers,
             started=time.perf_counter(),
             model=loaded,
         )
-        attempts = attempt_together([network for _, network in batch], context)
-        return [(x[0], made) for x, made in zip(batch, attempts, strict=True)]
+        return list(zip(numbers, attempt_together(networks, context), strict=True))
 
     def report(number: int, attempt: Attempt) -> None:
         if attempt.plan is None and attempt.stopped_by == "interrupt":
@@ -518,6 +469,7 @@ def _halving(
     batch: list[Numbered],
     failed: Failed,
 ) -> list[tuple[int, Attempt]]:
+    """Attempt a batch, or its halves where it does not fit in memory."""
     try:
         return attempt(batch)
     except Exception as error:
@@ -546,15 +498,12 @@ def _message(error: Exception) -> str:
 # Limits of what is held at a time, to find many of one size among them: instances, and
 # squared terminals of all (512 MB of driving costs).
 _MOST_HELD = 2048
-
 _MOST_HELD_SQUARES = 1 << 27
 
 # Limits of a batch: instances, squared arcs of all (256 MB as float32), and the ratio of
 # its largest to its smallest member, since all are padded to the largest.
 _MOST_INSTANCES = 512
-
 _MOST_SQUARES = 1 << 26
-
 _MOST_PADDING = 1.25
 
 
@@ -564,7 +513,13 @@ def _groups(
     """Yield as many as may be held; one that stands alone at once, by itself."""
     held: list[Numbered] = []
     squares = 0
-    for number, network in _networks(instances, failed):
+    for number, instance in instances:
+        try:
+            require_solvable(instance)
+            network = Network(instance)
+        except Exception as error:
+            failed(number, error)
+            continue
         if stands_alone(network):
             yield [(number, network)]
             continue
@@ -576,19 +531,6 @@ def _groups(
         squares += square
     if held:
         yield held
-
-
-def _networks(
-    instances: Iterable[tuple[int, Instance]], failed: Failed
-) -> Iterator[Numbered]:
-    for number, instance in instances:
-        try:
-            require_solvable(instance)
-            network = Network(instance)
-        except Exception as error:
-            failed(number, error)
-        else:
-            yield number, network
 
 
 def _batches(networks: list[Numbered]) -> Iterator[list[Numbered]]:
@@ -605,3 +547,137 @@ def _batches(networks: list[Numbered]) -> Iterator[list[Numbered]]:
         batch.append((number, network))
     if batch:
         yield batch
+
+
+# --------------------------------------------------------------- plans of a data set
+
+#: Default number of instances decoded at a time, by type of device.
+DEFAULT_BATCH = {"cpu": 64, "cuda": 1024}
+
+
+class DecodedSet(NamedTuple):
+    """Plans of some instances of a data set."""
+
+    costs: NDArray[np.int64]  # total cost of each plan, (instances,)
+    plans: dict[int, FlatPlan]  # those asked for by position, as in `from_plan`
+    seconds: float  # of all of them: features, decoding and Split
+
+
+def decode_dataset(
+    loaded: LoadedModel,
+    dataset: Dataset,
+    count: int,
+    strategy: str,
+    *,
+    first: int = 0,
+    samples: int = 1,
+    temperature: float | None = None,
+    seed: int = 0,
+    keep: Collection[int] = (),
+    threads: int = 1,
+    batch_size: int | None = None,
+    warm_up: bool = True,
+    progress: Callable[[int], None] | None = None,
+) -> DecodedSet:
+    """Decode a plan of each of `count` instances, from position `first` on.
+
+    This is what the results tables measure.
+
+    Parameters
+    ----------
+    loaded
+        Model on its device.
+    dataset
+        Data set.
+    count
+        Number of instances.
+    strategy
+        Name of the decoding strategy, in `STRATEGIES`.
+    first
+        Position of the first instance.
+    samples
+        Plans of each instance, where the strategy samples.
+    temperature
+        Sampling temperature; None for the default.
+    seed
+        Seed of the random number generator; instance i has its child number i.
+    keep
+        Positions of the instances whose plans are returned.
+    threads
+        Threads of torch on the CPU and of Split.
+    batch_size
+        Instances at a time; default by device.
+    warm_up
+        Whether, on a GPU, the first batch is decoded once before the time is taken, while
+        libraries choose their kernels.
+    progress
+        Callback with the number of instances done, after each batch.
+    """
+    chosen = find_strategy(strategy)
+    if not (0 <= first < first + count <= len(dataset)):
+        raise OptionError(
+            f"expected a count from 1 to the {len(dataset)} instances of {dataset.path}, "
+            f"got {count}" + (f" from number {first} on" if first else "")
+        )
+    end = first + count
+    size = DEFAULT_BATCH[loaded.device.type] if batch_size is None else batch_size
+    if size < 1:
+        raise OptionError(f"expected batches of at least 1 instance, got {size}")
+
+    def decode(start: int) -> Plans:
+        rows = range(start, min(start + size, end))
+        batch = batch_from_arrays(
+            dataset.padded(np.array(rows)),
+            device=loaded.device,
+            mds_dimensions=loaded.model.config.mds_dimensions,
+        )
+        # Half of a child seed, since torch has no unsigned numbers.
+        seeds = torch.tensor([child_seed(seed, i) >> 1 for i in rows], dtype=torch.int64)
+        run = DecodingRun(
+            loaded.model,
+            batch,
+            next_seeds=hashed_seeds(seeds),
+            temperature=temperature,
+            threads=threads,
+        )
+        return chosen.best_plans(run, samples)
+
+    costs: list[NDArray[np.int64]] = []
+    plans: dict[int, FlatPlan] = {}
+    seconds = 0.0
+
+    too_large = (
+        f"expected batches of {size} instances to fit in the device's memory, found too "
+        "little: take smaller batches"
+    )
+    fits = expected_to_fit(lambda: too_large)
+    with torch_threads(threads), torch.inference_mode(), fits:
+        if loaded.device.type == "cuda" and warm_up:
+            torch.cuda.empty_cache()
+            decode(first)
+        for start in range(first, end, size):
+            # What torch keeps of earlier batches looks taken when chunks are sized.
+            torch.cuda.empty_cache()
+            started = time.perf_counter()
+            found = decode(start)  # on the host: the device has finished
+            seconds += time.perf_counter() - started
+            missing = np.flatnonzero(found.costs[:, 0] == NO_PLAN)
+            if len(missing):
+                raise UnsolvableError(
+                    f"expected a plan of every instance of {dataset.path}, found none of "
+                    f"instance {start + int(missing[0])}"
+                )
+            costs.append(found.costs[:, 0])
+            last = start + len(found.costs)
+            plans |= {i: flat_plan(found, i - start) for i in keep if start <= i < last}
+            if progress is not None:
+                progress(last - first)
+    return DecodedSet(np.concatenate(costs), plans, seconds)
+
+
+def device_name(device: str | torch.device) -> str:
+    """Return the name of a device for records: the type of the GPU, or "cpu"."""
+    place = choose_device(device) if isinstance(device, str) else device
+    if place.type == "cuda":
+        return torch.cuda.get_device_name(place)
+    return place.type

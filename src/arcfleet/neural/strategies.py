@@ -1,7 +1,7 @@
 """Decoding strategies: the one table that methods, results and validation share.
 
 A strategy turns a policy and a batch into plans. Methods of `solve` (`daam`, `daam-greedy`,
-`daam-sample`), rows of results (`evaluation.decode_dataset`) and the validation of a
+`daam-sample`), rows of results (`solver.decode_dataset`) and the validation of a
 training run all look it up in `STRATEGIES` and hand it a `DecodingRun`, so that all of them
 run the same code. Importing this module does not import torch.
 """
@@ -58,15 +58,7 @@ class Strategy:
     default_iterations: int = 1
 
     def best_plans(self, run: DecodingRun, samples: int = 1) -> Plans:
-        """Return the cheapest plan of each instance, (batch, 1, ...).
-
-        Parameters
-        ----------
-        run
-            Policy and batch.
-        samples
-            Plans of each instance, where the strategy samples.
-        """
+        """Return the cheapest plan of each instance, of so many where it samples."""
         rows = range(len(run.batch))
         if self.improve is None:
             run.offer(rows, self.decode(run))
@@ -100,20 +92,8 @@ def method_strategies() -> dict[str, Strategy]:
     return {x.method: x for x in STRATEGIES.values() if x.method is not None}
 
 
-def _as_decoded(run: DecodingRun) -> Plans:
-    return run.as_decoded(run.greedy())
-
-
 def _greedy(run: DecodingRun) -> Plans:
     return run.split(run.greedy())
-
-
-def _augmented(run: DecodingRun) -> Plans:
-    return run.augmented_greedy()
-
-
-def _sampling(run: DecodingRun, rows: Sequence[int], samples: int) -> Iterator[Plans]:
-    yield from run.sample(rows, samples)
 
 
 def _neural_lns(run: DecodingRun, rows: Sequence[int], samples: int) -> Iterator[Plans]:
@@ -127,7 +107,6 @@ def _neural_lns(run: DecodingRun, rows: Sequence[int], samples: int) -> Iterator
 
 # Samples between two groupings of routes at least, and groupings about at most.
 _LEAST_ROUND = 4
-
 _MOST_ROUNDS = 16
 
 
@@ -136,31 +115,25 @@ def round_size(samples: int) -> int:
     return max(_LEAST_ROUND, samples // _MOST_ROUNDS)
 
 
-register_strategy(
+for _strategy in (
     Strategy(
         name="as-decoded",
         summary="one greedy rollout, the routes as decoded",
-        decode=_as_decoded,
-    )
-)
-register_strategy(
+        decode=lambda run: run.as_decoded(run.greedy()),
+    ),
     Strategy(
         name="augmented",
         summary="learned: best of 4 greedy rollouts (augmentations, giant tours), Split",
-        decode=_augmented,
+        decode=lambda run: run.augmented_greedy(),
         rollouts=4,
         method="daam",
-    )
-)
-register_strategy(
+    ),
     Strategy(
         name="greedy",
         summary="learned: one greedy rollout, then Split",
         decode=_greedy,
         method="daam-greedy",
-    )
-)
-register_strategy(
+    ),
     Strategy(
         name="neural-lns",
         summary="learned: sampled rollouts, then neural LNS on the best plan",
@@ -168,13 +141,12 @@ register_strategy(
         improve=_neural_lns,
         method="daam-sample",
         default_iterations=32,
-    )
-)
-register_strategy(
+    ),
     Strategy(
         name="sampling",
         summary="sampled rollouts over augmentations, then Split",
         decode=_greedy,
-        improve=_sampling,
-    )
-)
+        improve=lambda run, rows, samples: run.sample(rows, samples),
+    ),
+):
+    register_strategy(_strategy)

@@ -13,23 +13,20 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from arcfleet.errors import OptionError
 from arcfleet.neural import env
 from arcfleet.neural.batch import NUM_PLAIN, ArcBatch, mean_service_cost
 from arcfleet.neural.decoding import initial_memory, recall
 from arcfleet.neural.env import State
-from arcfleet.neural.plans import NO_PLAN
+from arcfleet.neural.plans import NO_PLAN, Plans
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from torch import Tensor
-
     from arcfleet.network import Network
     from arcfleet.neural.model import Model
-    from arcfleet.neural.plans import Plans
-
 
 #: Beyond so many tasks the model sees a window of the nearest ones.
 MOST_TASKS_AT_ONCE = 300
@@ -62,7 +59,7 @@ def windowed_rollout(
     samples: int = 1,
     capacity_mask: bool = True,
 ) -> Tensor:
-    """Roll a policy out on one instance, window by window.
+    """Roll a policy out on one instance, window by window; return (1, samples, steps).
 
     Parameters
     ----------
@@ -79,19 +76,12 @@ def windowed_rollout(
         Plans built side by side.
     capacity_mask
         Whether the capacity masks arcs, as in `action_mask`.
-
-    Returns
-    -------
-    arcs
-        Arcs of the instance in order, (1, samples, steps), depot visits as chosen; padded
-        with arc 0.
     """
-    if len(batch) != 1:
-        raise OptionError(f"expected one instance to see through windows, got {len(batch)}")
-    if tasks < 1:
-        raise OptionError(f"expected windows of at least 1 task, got {tasks}")
-    if samples < 1:
-        raise OptionError(f"expected at least 1 sample, got {samples}")
+    if len(batch) != 1 or tasks < 1 or samples < 1:
+        raise OptionError(
+            "expected one instance to see through windows of at least 1 task, and at least "
+            f"1 sample, got {len(batch)}, {tasks} and {samples}"
+        )
     num_tasks = int(batch.num_tasks)
     state = env.reset(batch, samples)
     chosen: list[Tensor] = []
@@ -122,20 +112,12 @@ def windowed_rollout(
 class Window(NamedTuple):
     """What the model sees of one instance; every sample has a window of its own.
 
-    Parameters
-    ----------
-    arcs
-        Arcs of the instance, (samples, arcs of the window); 0 for padding. The depot comes
-        first, then the arc chosen last, then the tasks, two directions each.
-    batch
-        Window as a batch of `samples` instances; the places are the arcs.
-    state
-        State of the plans, (samples, 1, ...).
+    The depot comes first, then the arc chosen last, then the tasks, two directions each.
     """
 
-    arcs: Tensor
-    batch: ArcBatch
-    state: State
+    arcs: Tensor  # of the instance, (samples, arcs of the window); 0 for padding
+    batch: ArcBatch  # of `samples` instances; the places are the arcs
+    state: State  # of the plans, (samples, 1, ...)
 
 
 def look(batch: ArcBatch, state: State, tasks: int) -> Window:
@@ -211,15 +193,12 @@ def with_scale(batch: ArcBatch, scale: Tensor) -> ArcBatch:
 def _nearest(
     batch: ArcBatch, places: Tensor, unserved: Tensor, tasks: int
 ) -> tuple[Tensor, Tensor]:
-    """Find the unserved tasks nearest to some places.
-
-    Returns one arc of each, (rows, tasks), and which of them exist, (rows, tasks).
-    """
+    """Return one arc of each of the nearest unserved tasks, and which of them exist."""
     inverse, once = batch.inverse[0], batch.task_arcs[0]
     drive = batch.distance[0, places.long()][:, batch.start[0].long()].float()
     drive = torch.minimum(drive, drive[:, inverse])  # (rows, arcs)
     drive = drive.masked_fill(~(unserved & once), math.inf)
-    nearest = drive.topk(tasks, largest=False)
+    nearest = drive.topk(tasks, largest=False)  # (rows, tasks)
     return nearest.indices, nearest.values < math.inf
 
 

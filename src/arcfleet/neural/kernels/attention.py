@@ -42,15 +42,8 @@ _BACKWARD_SHAPE = {
 def attention(parts: Tensor, visible: Tensor | None, heads: int) -> Tensor:
     """Let every arc attend to all visible ones; return (rows, arcs, width).
 
-    Parameters
-    ----------
-    parts
-        Queries, keys and values side by side, (rows, arcs, 3 width), heads within each.
-    visible
-        Arcs that may be attended to, (rows, arcs), or None for all; the depot, arc 0, is
-        always one of them.
-    heads
-        Number of heads.
+    `parts` are queries, keys and values side by side, (rows, arcs, 3 width), heads within
+    each. The visible arcs, (rows, arcs), always include the depot; None for all.
     """
     if parts.is_cuda and fits(parts, heads):
         return short_attention(parts, visible, heads)
@@ -70,13 +63,6 @@ def fits(parts: Tensor, heads: int) -> bool:
 
     In single precision Triton would round more than the general kernels do, and wide heads
     they handle well. GPUs too old for bfloat16 see none of it: `device.has_bfloat16`.
-
-    Parameters
-    ----------
-    parts
-        Queries, keys and values side by side, (rows, arcs, 3 width).
-    heads
-        Number of heads.
     """
     dim = parts.shape[-1] // 3 // heads
     half = parts.dtype == torch.bfloat16

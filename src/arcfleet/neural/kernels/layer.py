@@ -53,22 +53,11 @@ def rest_of_layer(
     narrow: tuple[Tensor, Tensor],
     second_norm: tuple[Tensor, float],
 ) -> Tensor:
-    """Return norm(x + FF(x)) with x = norm(hidden + out(mixed)), (rows, arcs, width).
+    """Compute norm(x + FF(x)) with x = norm(hidden + out(mixed)), (rows, arcs, width).
 
-    The norms are root-mean-square norms, FF is a net with one hidden layer and ReLU.
-
-    Parameters
-    ----------
-    hidden
-        Input of the layer, (rows, arcs, width).
-    mixed
-        Result of its attention, (rows, arcs, width).
-    out_weight
-        Weight of the projection, (width, width).
-    first_norm, second_norm
-        Weight of each norm, (width,), and its epsilon.
-    widen, narrow
-        Weight and bias of the two halves of the net.
+    `hidden` is the input of the layer, `mixed` the result of its attention. The norms are
+    root-mean-square norms, of a weight and an epsilon; FF is a net with one hidden layer
+    and ReLU, whose two halves have a weight and a bias.
     """
     ours = hidden.is_cuda and fits(hidden, len(widen[0])) and _same(out_weight, hidden)
     compiling = torch.compiler.is_compiling()
@@ -99,16 +88,9 @@ def _same(weight: Tensor, hidden: Tensor) -> bool:
 
 
 def fits(hidden: Tensor, feed_forward: int) -> bool:
-    """Return whether the kernels take such embeddings and such a feed-forward net.
+    """Return whether the kernels take such embeddings and such a feed-forward width.
 
     In single precision Triton would round more than torch does.
-
-    Parameters
-    ----------
-    hidden
-        Embeddings, (rows, arcs, width).
-    feed_forward
-        Width of the hidden layer of the net.
     """
     return (
         HAS_TRITON
@@ -145,8 +127,7 @@ def _after_kernel(
     square = d[:, None] * width + d[None, :]
     kind = result.dtype.element_ty
     attended = tl.dot(
-        tl.load(mixed + place, mask=here, other=0.0),
-        tl.trans(tl.load(out_weight + square)),
+        tl.load(mixed + place, mask=here, other=0.0), tl.trans(tl.load(out_weight + square))
     )
     total = tl.load(hidden + place, mask=here, other=0.0).to(tl.float32) + attended
     scale = tl.rsqrt(tl.sum(total * total, 1) / width + first_eps)
@@ -168,14 +149,7 @@ def _after_kernel(
 
 @jit
 def _norm_kernel(
-    hidden,
-    change,
-    weight,
-    result,
-    tokens,
-    eps,
-    width: tl.constexpr,
-    tile: tl.constexpr,
+    hidden, change, weight, result, tokens, eps, width: tl.constexpr, tile: tl.constexpr
 ):
     token = tl.program_id(0).to(tl.int64) * tile + tl.arange(0, tile)
     here = (token < tokens)[:, None]
@@ -309,15 +283,7 @@ class _AddAndNorm(torch.autograd.Function):
 
 
 def add_and_norm(hidden: Tensor, change: Tensor, weight: Tensor, eps: float) -> Tensor:
-    """Compute the root-mean-square norm of a sum, with gradients.
-
-    Parameters
-    ----------
-    hidden, change
-        The two terms, (rows, arcs, width).
-    weight, eps
-        Weight of the norm, (width,), and its epsilon.
-    """
+    """Compute the root-mean-square norm of a sum, (rows, arcs, width), with gradients."""
     return _AddAndNorm.apply(hidden, change, weight, eps)
 
 
@@ -380,17 +346,7 @@ def feed_forward(
     narrow: tuple[Tensor, Tensor],
     norm: tuple[Tensor, float],
 ) -> Tensor:
-    """Compute norm(hidden + FF(hidden)), with gradients.
-
-    Parameters
-    ----------
-    hidden
-        (rows, arcs, width).
-    widen, narrow
-        Weight and bias of the two halves of the net.
-    norm
-        Weight of the norm, (width,), and its epsilon.
-    """
+    """Compute norm(hidden + FF(hidden)), (rows, arcs, width), with gradients."""
     return _feed_forward(hidden, *widen, *narrow, *norm)[0]
 
 
