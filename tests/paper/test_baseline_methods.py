@@ -23,8 +23,7 @@ from arcfleet.methods import METHODS, load_for_method, usable_methods
 from arcfleet.network import Network
 from arcfleet.neural import decoding_run, windows
 from arcfleet.neural.checkpoint import MODEL_TYPES
-from arcfleet.neural.solver import decode_dataset
-from arcfleet.neural.solver import load_for_solving
+from arcfleet.neural.solver import decode_dataset, load_for_solving
 from arcfleet.neural.train.run import resolve_config
 from arcfleet.neural.windows import windowed_rollout
 from arcfleet.paper.baselines.train import ON_CPU, TRAININGS, train_baseline
