@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -47,7 +45,7 @@ SET = '[[sets]]\nname = "a"\nfiles = ["*.dat"]\n'
     ("text", "message"),
     [
         ("sets = 3", "at least one"),
-        ("sets = [", "expected TOML"),
+        ("sets = [", "expected a TOML file"),
         ('folder = "nowhere"\n' + SET, "directory"),
         ('folder = "."\nfile = 3\n' + SET, "did you mean"),
         ('folder = "."\n[[sets]]\nname = "a"\nfiles = ["*.txt"]\n', "found none"),

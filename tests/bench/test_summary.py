@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 
 from arcfleet.bench.run import Record, gap_percent

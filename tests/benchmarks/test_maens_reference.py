@@ -1,7 +1,5 @@
 """The three times to what the reference reached."""
 
-from __future__ import annotations
-
 import pytest
 
 from benchmarks.maens_reference import Run, line, seconds_to_mean_gap, seconds_to_reference

@@ -1,9 +1,7 @@
-from __future__ import annotations
-
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise, permutations, product
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -14,9 +12,6 @@ from arcfleet.network import Network
 from arcfleet.solution.plan import from_plan
 from benchmarks import pyvrp_solver
 from benchmarks.pyvrp_solver import NodeRouting, solve_by_pyvrp, to_node_routing
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 ROOT = Path(__file__).parents[2]
 MIXED = read(ROOT / "tests" / "data" / "small_mixed.txt")

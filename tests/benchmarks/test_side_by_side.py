@@ -1,14 +1,13 @@
-from __future__ import annotations
-
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from arcfleet import solve
 from arcfleet.bench.run import Record, gap_percent
 from arcfleet.bench.suite import SuiteInstance
+from arcfleet.instance import Instance
+from arcfleet.search import Result, Stop
 from benchmarks import side_by_side
 from benchmarks.side_by_side import main, plan_pairs
 from benchmarks.side_by_side_report import (
@@ -17,10 +16,6 @@ from benchmarks.side_by_side_report import (
     better_equal_worse,
     side_by_side_report,
 )
-
-if TYPE_CHECKING:
-    from arcfleet.instance import Instance
-    from arcfleet.search import Result, Stop
 
 ROOT = Path(__file__).parents[2]
 OTHER = "PyVRP 1.2.3"

@@ -1,7 +1,5 @@
 """The table of how fast pre-training is."""
 
-from __future__ import annotations
-
 import sys
 
 import pytest

@@ -1,7 +1,5 @@
 """Runs the command in this process, in a new one, or on a terminal."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import os

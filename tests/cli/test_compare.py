@@ -1,24 +1,29 @@
-from __future__ import annotations
-
 import json
 import re
 import signal
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-from arcfleet import METHODS, Instance, Link, check, read, read_solution, write
+from arcfleet import (
+    METHODS,
+    Instance,
+    Link,
+    Progress,
+    Solution,
+    Stop,
+    check,
+    read,
+    read_solution,
+    write,
+)
 from arcfleet.methods import has_model
+from arcfleet.search import ProgressCallback
 from arcfleet.solution import checker
 from tests.cli.running import VILLAGE, arcfleet, one_sentence
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from arcfleet import Progress, Solution, Stop
-    from arcfleet.search import ProgressCallback
 
 
 def test_every_method_has_a_row_and_the_best_plan_is_written(tmp_path: Path) -> None:

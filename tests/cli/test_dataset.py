@@ -1,11 +1,10 @@
-from __future__ import annotations
-
 import json
 import os
 import signal
 import subprocess
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -21,10 +20,6 @@ from tests.cli.running import (
     succeeded,
 )
 from tests.towns import town, write_csv_map
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 
 @pytest.fixture(scope="module")

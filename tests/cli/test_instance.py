@@ -1,7 +1,5 @@
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from arcfleet import read
 from tests.cli.running import (
@@ -12,9 +10,6 @@ from tests.cli.running import (
     one_sentence,
     succeeded,
 )
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def test_info_json_has_the_promised_keys() -> None:

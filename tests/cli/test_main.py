@@ -1,13 +1,12 @@
-from __future__ import annotations
-
+import argparse
 import json
 import os
 import shlex
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -22,10 +21,6 @@ from tests.cli.running import (
     one_sentence,
     succeeded,
 )
-
-if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Iterator
 
 
 def test_wrong_usage_exits_2() -> None:

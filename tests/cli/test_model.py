@@ -1,7 +1,5 @@
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -9,9 +7,6 @@ from arcfleet import check, read, read_solution
 from arcfleet.methods import DAAM_METHODS
 from tests.cli.running import SMALL, VILLAGE, arcfleet, one_sentence, succeeded
 from tests.tiny_model import tiny_model_file
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.fixture(scope="module")

@@ -1,20 +1,15 @@
-from __future__ import annotations
-
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from arcfleet.neural.train.loop import Gaps, TrainingProgress
 from arcfleet.neural.train.recipe import RecipeOutcome
 from arcfleet.paper import table, train
-from arcfleet.paper.commands import COMMANDS
+from arcfleet.paper.commands import COMMANDS, Watch
 from arcfleet.paper.report import Report
 from tests.cli.running import arcfleet, one_sentence, succeeded
-
-if TYPE_CHECKING:
-    from arcfleet.paper.commands import Watch
 
 
 @pytest.fixture
@@ -75,19 +70,6 @@ def test_options_and_outputs(configs: list[Any]) -> None:
     assert (first.figures, second.figures, second.quick) == (False, True, False)
 
 
-def test_settings_from_a_file(configs: list[Any], tmp_path: Path) -> None:
-    file = tmp_path / "table.toml"
-    file.write_text('rows = ["ps"]\nquick = true\nfigures = false\n[measure]\nseed = 3\n')
-    command = ("paper", "table", "--config", file, "--quiet")
-    succeeded(*command, "--out", "x", "--seed", 4, "--figures")
-    (config,) = configs
-    assert (config.selection.rows, config.quick, config.figures) == (("ps",), True, True)
-    assert config.measure.seed == 4
-    assert "expected --out, or out in the file" in one_sentence(arcfleet(*command))
-    file.write_text('raws = ["ps"]\n')
-    assert "did you mean rows?" in one_sentence(arcfleet(*command))
-
-
 @pytest.mark.parametrize("over_time", [True, False])
 def test_training(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, over_time: bool) -> None:
     found: list[train.Config] = []
@@ -117,7 +99,7 @@ def test_training(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, over_time: bo
 
 @pytest.mark.parametrize(
     ("words", "code"),
-    [("table a.npz", 1), ("nothing-like-it", 2), ("table --workers x --out y", 2)],
+    [("table a.npz", 2), ("nothing-like-it", 2), ("table --workers x --out y", 2)],
 )
 def test_wrong_usage(words: str, code: int) -> None:
     assert arcfleet("paper", *words.split()).returncode == code

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import io
 from types import SimpleNamespace
 
@@ -9,7 +7,6 @@ from rich.console import Console
 from arcfleet import Progress, Stop
 from arcfleet.cli import progress
 from arcfleet.cli.progress import (
-    Count,
     count_progress,
     describe,
     display,
@@ -17,7 +14,6 @@ from arcfleet.cli.progress import (
     search_progress,
     training_lines,
     training_progress,
-    weighted_progress,
 )
 from arcfleet.neural.train.loop import Gaps, TrainingProgress
 
@@ -31,16 +27,16 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 
 @pytest.fixture
-def screen(monkeypatch: pytest.MonkeyPatch) -> list[tuple[float | None, str]]:
+def screen(monkeypatch: pytest.MonkeyPatch) -> list[tuple[float, str]]:
     """What a terminal is shown: fractions and lines."""
-    shown: list[tuple[float | None, str]] = []
+    shown: list[tuple[float, str]] = []
 
     class Terminal(io.StringIO):
         def isatty(self) -> bool:
             return True
 
     class Display:
-        def __enter__(self) -> Display:
+        def __enter__(self) -> object:
             return self
 
         def __exit__(self, *error: object) -> None: ...
@@ -49,16 +45,16 @@ def screen(monkeypatch: pytest.MonkeyPatch) -> list[tuple[float | None, str]]:
             return 0
 
         def update(
-            self, bar: int, *, completed: float, total: float | None, description: str
+            self, bar: int, *, completed: float, total: float, description: str
         ) -> None:
-            shown.append((completed if total else None, description))
+            shown.append((completed / total, description))
 
     monkeypatch.setattr(progress, "sys", SimpleNamespace(stderr=Terminal()))
     monkeypatch.setattr(progress, "display", lambda console: Display())
     return shown
 
 
-def test_a_search(screen: list[tuple[float | None, str]]) -> None:
+def test_a_search(screen: list[tuple[float, str]]) -> None:
     stop = Stop(seconds=10, iterations=1000)
     with search_progress(stop, hidden=False) as told:
         assert told is not None
@@ -70,13 +66,19 @@ def test_a_search(screen: list[tuple[float | None, str]]) -> None:
     ]
 
 
-def test_a_count(clock: list[float]) -> None:
-    count = Count("labels")
-    assert count.tell(20, 120) == (0.0, "20 of 120 labels, 20 kept, 0 per s")
-    clock[0] += 10
-    assert count.tell(45, 120) == (0.25, "45 of 120 labels, 20 kept, 2.5 per s, 30 s left")
-    clock[0] += 290
-    assert count.tell(70, 120)[1] == "70 of 120 labels, 20 kept, 0.17 per s, 5:00 left"
+def test_a_count(screen: list[tuple[float, str]], clock: list[float]) -> None:
+    with count_progress("labels", hidden=False) as told:
+        assert told is not None
+        for done, seconds in ((20, 10), (45, 290), (70, 0)):
+            told(done, 120)
+            clock[0] += seconds
+        told(70, 120, 0.25)  # runs of different lengths
+    assert screen == [
+        (0.0, "20 of 120 labels, 20 kept, 0 per s"),
+        (0.25, "45 of 120 labels, 20 kept, 2.5 per s, 30 s left"),
+        (0.5, "70 of 120 labels, 20 kept, 0.17 per s, 5:00 left"),
+        (0.25, "70 of 120 labels, 20 kept, 0.17 per s, 15:00 left"),
+    ]
 
 
 def test_a_count_in_a_pipe(clock: list[float], capsys: pytest.CaptureFixture[str]) -> None:
@@ -89,19 +91,6 @@ def test_a_count_in_a_pipe(clock: list[float], capsys: pytest.CaptureFixture[str
             clock[0] += 40
     assert capsys.readouterr().err.splitlines() == [
         "2 of 4 plans, 0.025 per s, 1:20 left",
-    ]
-
-
-def test_runs_of_different_lengths(
-    screen: list[tuple[float | None, str]], clock: list[float]
-) -> None:
-    with weighted_progress("runs", [1.0, 3.0], kept=2, hidden=False) as told:
-        assert told is not None
-        clock[0] += 10
-        told(1.0, True)
-    assert screen == [
-        (0.0, "0 of 2 runs, 2 kept"),
-        (0.25, "1 of 2 runs, 2 kept, 1 failed, 0.1 per s, 30 s left"),
     ]
 
 

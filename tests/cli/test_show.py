@@ -1,16 +1,11 @@
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from arcfleet import read
 from arcfleet.instance.files import write
 from tests.cli.running import SMALL, VILLAGE, arcfleet, one_sentence, succeeded
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.fixture

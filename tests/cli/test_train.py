@@ -1,23 +1,19 @@
-from __future__ import annotations
-
 import json
 import os
 import subprocess
 import sys
 import time
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from arcfleet import check, read_solution
 from arcfleet.datasets import Dataset
 from arcfleet.instance.files import write
+from arcfleet.neural import checkpoint
 from arcfleet.neural.checkpoint import load_model
 from tests.cli.running import arcfleet, one_sentence, succeeded
 from tests.neural.labelled_towns import labelled_file
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 SIZES = ("--width", 16, "--layers", 1, "--heads", 2, "--feed-forward", 16)
 QUICK = (*SIZES, "--tokens", 400, "--decision-steps", 2, "--log-steps", 2)
@@ -147,8 +143,8 @@ def test_stopped_run_resumes_in_a_bare_environment(data: Path, tmp_path: Path) -
     assert notes.startswith("arcfleet: stopped after ")
     assert "--resume" in notes
     assert ": 200 steps in " in succeeded(*command, "--resume")
-    lines = [json.loads(x) for x in (out / "metrics.jsonl").read_text().splitlines()]
-    assert [line["step"] for line in lines] == list(range(2, 201, 2))
+    _, *lines = (out / "metrics.jsonl").read_text().splitlines()
+    assert [json.loads(line)["step"] for line in lines] == list(range(2, 201, 2))
 
 
 def test_wrong_use(data: Path, tmp_path: Path) -> None:
@@ -163,6 +159,17 @@ def test_wrong_use(data: Path, tmp_path: Path) -> None:
     line = one_sentence(arcfleet(*command, data, "--steps", 2, "--device", "cuda:77"))
     assert "expected device 'cuda:77' to be there" in line
     assert arcfleet(*command, data, "--steps", "many").returncode == 2
+
+
+@pytest.mark.parametrize("words", ["train pretrain", "train recipe", "paper table"])
+def test_without_torch_one_sentence_says_what_to_install(
+    words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checkpoint, "missing_package", lambda: "torch")
+    for help_too in ([], ["--help"]):
+        line = one_sentence(arcfleet(*words.split(), *help_too))
+        assert "install arcfleet[neural]" in line
+    assert arcfleet(words.split()[0], "--help").returncode == 0
 
 
 def test_a_recipe(tmp_path: Path) -> None:

@@ -1,8 +1,6 @@
-from __future__ import annotations
-
 import shutil
 import zipfile
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,10 +13,6 @@ from arcfleet.errors import FileError
 from arcfleet.streets.street_arrays import to_arrays
 from arcfleet.streets.tasks import TASK_SETS, Piece, PieceCutter
 from tests.towns import town
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
 
 FACTS: dict[str, object] = {"name": "some", "capacity": 100, "credit": ""}
 

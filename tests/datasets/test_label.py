@@ -1,29 +1,23 @@
-from __future__ import annotations
-
 import signal
 import warnings
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from arcfleet import Stop, __version__, check, solve
-from arcfleet.datasets import label
+from arcfleet.datasets import labels as label
 from arcfleet.datasets.array_file import write_array_file
-from arcfleet.datasets.label import label_dataset
-from arcfleet.datasets.labels import open_labels
+from arcfleet.datasets.dataset import Dataset
+from arcfleet.datasets.labels import label_dataset, open_labels
 from arcfleet.datasets.make import make_dataset
 from arcfleet.errors import FileError, FormatWarning, OptionError
+from arcfleet.network import Network
+from arcfleet.search.result import Result
 from arcfleet.search.ruin_recreate import ruin_recreate
 from arcfleet.workers import child_seed
 from tests.towns import town, write_csv_map
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from arcfleet.datasets.dataset import Dataset
-    from arcfleet.network import Network
-    from arcfleet.search.result import Result
 
 
 @pytest.fixture(scope="module")

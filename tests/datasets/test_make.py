@@ -1,25 +1,18 @@
-from __future__ import annotations
-
 import signal
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from arcfleet.datasets import make
+from arcfleet.datasets.dataset import Dataset
 from arcfleet.datasets.make import make_dataset
 from arcfleet.errors import FileError, FormatWarning, MapError, OptionError
 from arcfleet.instance.diagnose import diagnose
-from arcfleet.streets import tasks
+from arcfleet.streets import StreetMap, tasks
+from arcfleet.streets.street_arrays import Split
 from tests.shared_data import maps_dir
 from tests.towns import town, write_csv_map
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from arcfleet.datasets.dataset import Dataset
-    from arcfleet.streets import StreetMap
-    from arcfleet.streets.street_arrays import Split
 
 
 @pytest.fixture(scope="module")

@@ -1,9 +1,8 @@
-from __future__ import annotations
-
 import json
 import warnings
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -11,9 +10,6 @@ from hypothesis import strategies as st
 
 from arcfleet.datasets.store import LineFormat, Store, read_records, record_from
 from arcfleet.errors import FileError, FormatWarning
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -55,7 +55,7 @@ def test_functions_of_earlier_parts_are_not_listed_again() -> None:
 def test_from_a_data_set_to_a_learned_plan_the_stages_come_in_order() -> None:
     stages = [
         "arcfleet.datasets.make.make_dataset",
-        "arcfleet.datasets.label.label_dataset",
+        "arcfleet.datasets.labels.label_dataset",
         "arcfleet.search.ruin_recreate.ruin_recreate",
         "arcfleet.neural.train.pretrain.pretrain",
         "arcfleet.neural.batch.batch_from_arrays",

@@ -1,13 +1,8 @@
 """Series made up for tests of reports."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from arcfleet.paper.series import Costs, Series, join
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 def line(

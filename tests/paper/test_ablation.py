@@ -1,8 +1,8 @@
-from __future__ import annotations
-
 import json
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,13 +13,8 @@ from arcfleet.paper.ablation import Config, run
 from arcfleet.paper.commands import Watch
 from arcfleet.paper.convergence import read_curves
 from arcfleet.paper.measure import MeasureConfig
+from arcfleet.paper.report import Report
 from tests.neural.labelled_towns import labelled_file
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
-    from arcfleet.paper.report import Report
 
 SETTINGS = "steps = 2\ntokens = 1000\nvalidations = 2\nlog_steps = 1\n"
 SIZES = "[model]\nwidth = 16\nlayers = 1\nheads = 2\nfeed_forward = 16\n"

@@ -1,6 +1,4 @@
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -8,9 +6,6 @@ from arcfleet.errors import ArcfleetError
 from arcfleet.paper.commands import Watch
 from arcfleet.paper.convergence import Config, read_curves, run
 from tests.tiny_model import tiny_model_file
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 GOOD = '{"step": 1, "seconds": 2, "gaps": {"a": {"greedy": 5}}}\n'
 

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from statistics import NormalDist, mean, stdev
 
 import pytest

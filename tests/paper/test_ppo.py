@@ -19,13 +19,11 @@ from arcfleet.neural.train.data import InstanceSet
 from arcfleet.neural.train.run import RunFolder
 from arcfleet.neural.train.steps import states_at
 from arcfleet.paper.ppo import (
-    LEAST_PAIRS,
     PpoConfig,
     PpoTrainer,
     clipped_loss,
     compare_costs,
     ppo,
-    t_quantile,
 )
 from tests.neural.batches import network_batch, ring, toy_model
 from tests.neural.train.quick import (
@@ -76,12 +74,6 @@ def test_clipping_by_hand() -> None:
         assert found == pytest.approx(-3 * slope[each].item(), rel=1e-5, abs=1e-9)
 
 
-def test_quantiles_of_students_t() -> None:
-    for freedom in (*range(LEAST_PAIRS - 1, 40), 100, 1000, 10**6):
-        exact = stats.t.ppf(0.95, freedom)
-        assert t_quantile(freedom) == pytest.approx(exact, rel=6e-4)
-
-
 @pytest.mark.parametrize("shift", [-0.2, 0.0, 0.02, 0.05, 0.2])
 def test_paired_test_decides_as_scipy_does(shift: float) -> None:
     for seed in range(10):
@@ -112,9 +104,9 @@ def test_a_resumed_run_comes_to_the_same_weights(folder: Path, tmp_path: Path) -
     assert_same(tmp_path / "whole" / name, tmp_path / "part" / name)
     lines = metrics(tmp_path / "whole")
     for both in zip(lines, metrics(tmp_path / "part"), strict=True):
-        for key in ("step", "loss", "gaps", "baseline", "advantage"):
+        for key in ("step", "loss", "gaps", "baseline_gain", "advantage"):
             assert both[0].get(key) == both[1].get(key)
-    assert [line["step"] for line in lines if "baseline" in line] == [2, 4]
+    assert [line["step"] for line in lines if "baseline_gain" in line] == [2, 4]
 
 
 def test_a_weak_model_gets_better(folder: Path, tmp_path: Path) -> None:
@@ -138,9 +130,10 @@ def test_a_weak_model_gets_better(folder: Path, tmp_path: Path) -> None:
     assert result.gaps["small"].greedy < 0.9 * before
     first = expected_cost(folder, folder / "weak.safetensors")
     assert expected_cost(folder, result.model_file) < 0.92 * first
-    tests = [line["baseline"] for line in lines if "baseline" in line]
-    assert any(test["replaced"] for test in tests)
-    assert all(test["gain"] > 0 for test in tests if test["replaced"])
+    tests = [line for line in lines if "baseline_gain" in line]
+    replaced = [line["baseline_gain"] for line in tests if line["baseline_replaced"]]
+    assert replaced
+    assert min(replaced) > 0
 
 
 def test_an_advantage_is_that_of_its_own_decision(tmp_path: Path) -> None:

@@ -1,7 +1,5 @@
-from __future__ import annotations
-
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -17,9 +15,6 @@ from arcfleet.paper.rows import (
     with_model,
 )
 from tests.tiny_model import tiny_model_file
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def test_rows_with_numbers() -> None:

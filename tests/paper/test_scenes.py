@@ -1,7 +1,6 @@
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,9 +11,6 @@ from arcfleet.paper.commands import Watch
 from arcfleet.paper.scenes import Config, run
 from tests.neural.labelled_towns import labelled_file
 from tests.tiny_model import tiny_model_file
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.fixture

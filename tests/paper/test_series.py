@@ -1,17 +1,12 @@
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from arcfleet.datasets.store import Store
 from arcfleet.errors import FileError
-from arcfleet.paper.series import COSTS, join, missing, open_costs, read_series
+from arcfleet.paper.series import COSTS, join, missing, read_series
 from tests.paper.some_series import line
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 LINE = line("sample=32@0.5", [110, 100, 60], model="m", samples=32, seed=0, temperature=0.5)
 OLD = {
@@ -25,10 +20,10 @@ OLD = {
 
 def test_round_trip(tmp_path: Path) -> None:
     other = line("ps", [1], first=7)
-    with open_costs(tmp_path / "runs.jsonl") as store:
+    with Store(tmp_path / "runs.jsonl", COSTS) as store:
         store.add(LINE)
         store.add(other)
-    with open_costs(tmp_path / "runs.jsonl") as store:
+    with Store(tmp_path / "runs.jsonl", COSTS) as store:
         assert store.records == [LINE, other]
     first, second = read_series([tmp_path], "runs")
     assert first.costs == {0: 110, 1: 100, 2: 60}

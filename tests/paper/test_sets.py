@@ -1,6 +1,4 @@
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -8,9 +6,6 @@ from arcfleet.datasets import make_dataset
 from arcfleet.errors import FileError, OptionError
 from arcfleet.paper.sets import open_test_sets
 from tests.neural.labelled_towns import labelled_file
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def test_labels_of_a_beginning(tmp_path: Path) -> None:

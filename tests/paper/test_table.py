@@ -1,11 +1,10 @@
 """Tables, run times and the rest of what compares rows on test sets."""
 
-from __future__ import annotations
-
 import csv
 import json
 import shutil
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,16 +14,12 @@ from arcfleet.methods import solve
 from arcfleet.paper import generalise, measure, pareto, reports, runtime, table
 from arcfleet.paper.commands import Watch
 from arcfleet.paper.measure import MeasureConfig, RowsConfig, Selection
+from arcfleet.paper.report import Report
 from arcfleet.paper.rows import TABLE_ROWS
 from arcfleet.search.stop import Stop
 from arcfleet.workers import child_seed
 from tests.neural.labelled_towns import labelled_file
 from tests.tiny_model import tiny_model_file
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from arcfleet.paper.report import Report
 
 ROWS = "ps,ps-alt1=10,daam-sl-rl,daam-po,daam-greedy,sample=2@0.5,maens=20"
 

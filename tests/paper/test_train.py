@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from arcfleet.datasets import Dataset, open_labels
 from arcfleet.datasets.labels import labels_path
+from arcfleet.datasets.store import read_records
 from arcfleet.errors import OptionError
 from arcfleet.neural.checkpoint import load_model, read_model_info
 from arcfleet.neural.train.config import RENAMED, settings_of
-from arcfleet.neural.train.recipe import RecipeConfig, load_recipe
+from arcfleet.neural.train.recipe import STAGES, RecipeConfig, load_recipe
 from arcfleet.paper.baselines.train import S2vDqnTraining, VrpDlTraining
 from arcfleet.paper.model import PublishedDaamConfig
 from arcfleet.paper.train import PAPER_PHASES, RECIPES, Config, PaperModel, run
@@ -87,8 +87,7 @@ def test_killed_and_resumed(tmp_path: Path) -> None:
     outcome = run(quick(out, config=file, resume=True))
     assert outcome.stopped_in is None
     assert_same(whole.model_file, outcome.model_file)
-    record = json.loads((out / "recipe.json").read_text())
-    assert all(stage["finished"] for stage in record["stages"])
+    assert len(read_records(out / "recipe.jsonl", STAGES)) == 2
 
 
 @pytest.mark.parametrize("model", ["s2v-dqn", "vrp-dl"])

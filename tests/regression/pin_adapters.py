@@ -232,4 +232,5 @@ def _sizes(weights: Path) -> dict[str, Any]:
 
 def _losses(out: Path) -> list[float]:
     lines = map(json.loads, (out / "metrics.jsonl").read_text().splitlines())
-    return [line["loss"] for line in lines if "loss" in line]
+    values = [line.get("values", {}) for line in lines]
+    return [each["loss"] for each in values if "loss" in each]

@@ -5,9 +5,15 @@ from __future__ import annotations
 import os
 import platform
 import subprocess
+import warnings
 from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
 
 from arcfleet._version import __version__
+from arcfleet.errors import FormatWarning
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 _ROOT = Path(__file__).parents[3]
 
@@ -57,3 +63,24 @@ def commit() -> str:
     except OSError:  # no git here
         described = ""
     return described or "unknown"
+
+
+class _Made(Protocol):
+    @property
+    def machine(self) -> str: ...
+    @property
+    def commit(self) -> str: ...
+
+
+def warn_of_reused(path: Path, records: Iterable[_Made], what: str) -> None:
+    """Warn of records of another commit or machine, which may not compare with new ones."""
+    here = (machine(), commit())
+    others = [x for x in records if (x.machine, x.commit) != here]
+    if others:
+        warnings.warn(
+            f"{path}: reuses {len(others)} {what} made elsewhere (commit "
+            f"{others[0].commit}, {others[0].machine}), this is commit {here[1]}, "
+            f"{here[0]}; name another file to make them anew",
+            FormatWarning,
+            stacklevel=3,
+        )

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from arcfleet.bench.machine import commit, machine
+from arcfleet.bench.machine import commit, machine, warn_of_reused
 from arcfleet.datasets.store import LineFormat, Store
-from arcfleet.errors import ArcfleetError, FormatWarning
+from arcfleet.errors import ArcfleetError
 from arcfleet.instance.files import read
 from arcfleet.methods import METHODS, find_method, load_for_method, model_files, solve
 from arcfleet.search.stop import Stop
@@ -165,17 +164,8 @@ def runs_left(runs: Sequence[Run], store: Store[Record]) -> list[Run]:
     found = latest(store.records)
     kept = [found[run.key] for run in runs if run.key in found]
     kept = [record for record in kept if record.error is None]
-    here = (machine(), commit())
-    foreign = [record for record in kept if (record.machine, record.commit) != here]
-    if foreign and len(kept) < len(runs):
-        other = foreign[0]
-        warnings.warn(
-            f"{store.path}: keeps {len(foreign)} runs made elsewhere (commit "
-            f"{other.commit}, {other.machine}), this is commit {here[1]}, {here[0]}; "
-            "name another file to make them anew",
-            FormatWarning,
-            stacklevel=2,
-        )
+    if len(kept) < len(runs):
+        warn_of_reused(store.path, kept, "runs")
     done = {record.key for record in kept}
     return [run for run in runs if run.key not in done]
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 import csv
 import difflib
 import re
-import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
-from arcfleet._files import read_text
+from arcfleet._files import read_text, read_toml
 from arcfleet.bench.machine import checkout, shared_folder
 from arcfleet.errors import FileError, OptionError
 
@@ -42,10 +41,7 @@ class Suite:
 def read_suite(name_or_path: str) -> Suite:
     """Read a suite: the path of a TOML file, or the name of one in benchmarks/suites."""
     path = _find(name_or_path)
-    try:
-        content = tomllib.loads(read_text(path))
-    except tomllib.TOMLDecodeError as error:
-        raise FileError(path, f"expected TOML, but {error}") from error
+    content = read_toml(path)
     _check_keys(path, content, _KEYS)
     sets = content.get("sets")
     if not (isinstance(sets, list) and sets and all(isinstance(s, dict) for s in sets)):

@@ -15,7 +15,7 @@ from arcfleet.cli.options import (
     seconds,
 )
 from arcfleet.cli.output import check_plot, note, print_json, print_result
-from arcfleet.cli.progress import weighted_progress
+from arcfleet.cli.progress import count_progress
 from arcfleet.errors import OptionError
 
 if TYPE_CHECKING:
@@ -68,17 +68,19 @@ def _run(options: Namespace) -> int:
     )
     with open_runs(options.out) as store:
         left = runs_left(runs, store)
-        with weighted_progress(
-            "runs",
-            [_weight(run.key.time_limit) for run in left],
-            kept=len(runs) - len(left),
-            hidden=options.quiet,
-        ) as told:
+        # Runs differ in length: even one of no time takes some.
+        weights = {run.key: run.key.time_limit + 0.01 for run in left}
+        ended: list[float] = []
+        with count_progress("runs", hidden=options.quiet) as told:
 
-            def finished(record: Record) -> None:
+            def finished(record: Record | None) -> None:
+                if record is not None:
+                    ended.append(weights[record.key])
                 if told is not None:
-                    told(_weight(record.key.time_limit), record.error is not None)
+                    done = len(runs) - len(left) + len(ended)
+                    told(done, len(runs), sum(ended) / max(sum(weights.values()), 0.01))
 
+            finished(None)
             run_benchmark(
                 left,
                 store,
@@ -102,10 +104,6 @@ def _run(options: Namespace) -> int:
         title = f"suite {suite.name}" + (f": {suite.summary}" if suite.summary else "")
         print_result(_text(title, valid, rows))
     return _report_missing(records, len(runs), options.out)
-
-
-def _weight(time_limit: float) -> float:
-    return time_limit + 0.01  # a run takes some time even where none is given
 
 
 def _picture(options: Namespace) -> Path | None:

@@ -51,7 +51,7 @@ def _make_options(parser: ArgumentParser) -> None:
 
 
 def _label_options(parser: ArgumentParser) -> None:
-    from arcfleet.datasets.label import LABEL_METHODS
+    from arcfleet.datasets.labels import LABEL_METHODS
 
     parser.add_argument("dataset", type=Path, metavar="FILE", help="data set (.npz)")
     text = "iterations of the method for each instance"
@@ -121,7 +121,7 @@ def _make(options: Namespace) -> int:
 
 def _label(options: Namespace) -> int:
     from arcfleet.datasets.dataset import Dataset
-    from arcfleet.datasets.label import label_dataset
+    from arcfleet.datasets.labels import label_dataset
 
     dataset = Dataset.open(options.dataset)
     with _interruptible(), count_progress("labels", hidden=options.quiet) as bar:

@@ -1,4 +1,4 @@
-"""`arcfleet info`, `convert` and `methods`: facts about instances and methods."""
+"""`arcfleet info`, `convert`, `methods` and `model info`: facts about files and methods."""
 
 from __future__ import annotations
 
@@ -126,6 +126,42 @@ def _parameters(method: Method, *, as_json: bool) -> int:
     return 0
 
 
+def _model_options(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "model",
+        type=Path,
+        metavar="FILE",
+        nargs="?",
+        help="model file (default: the model that comes with arcfleet)",
+    )
+    add_shared(parser, "json")
+
+
+def _model(options: Namespace) -> int:
+    from arcfleet.neural.checkpoint import model_path, require_packages
+
+    path = model_path(options.model)
+    require_packages("reading a model")
+    from arcfleet.neural.checkpoint import read_model_info
+
+    info = read_model_info(path)
+    if options.json:
+        known = asdict(info)
+        print_json({"file": str(path), "kind": known.pop("model_type"), **known})
+        return 0
+    facts: dict[str, object] = {
+        "file": path,
+        "kind": info.model_type,
+        "parameters": info.parameters,
+        "bytes": info.bytes,
+        "dtype": info.dtype,
+        **asdict(info.config),
+        **{f"fact {name}": value for name, value in info.facts.items()},
+    }
+    print_facts(facts)
+    return 0
+
+
 INFO = Command(
     name="info",
     summary="show the size and properties of an instance",
@@ -158,4 +194,23 @@ examples:
   arcfleet methods
   arcfleet methods ruin-recreate    parameters of solve --set
 """,
+)
+MODEL = Command(
+    name="model",
+    summary="inspect models of the learned solver",
+    commands=(
+        Command(
+            name="info",
+            summary="show the configuration and training facts of a model file",
+            options=_model_options,
+            run=_model,
+            epilog="""\
+examples:
+  arcfleet model info
+  arcfleet model info runs/first/model.safetensors --json
+
+Every byte of the file is verified against its checksum.
+""",
+        ),
+    ),
 )

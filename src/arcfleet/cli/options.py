@@ -1,8 +1,8 @@
 """Commands and their options: declared once, generated from config dataclasses.
 
 `add_config` makes an option of every field of a frozen dataclass and `config_from` makes
-the dataclass of what was given. Help texts come from the field's metadata or from the
-section Parameters of the class's docstring, defaults from the dataclass.
+the dataclass of what was given. Help texts come from the section Parameters of the class's
+docstring, defaults from the dataclass.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from argparse import (
     Namespace,
     RawDescriptionHelpFormatter,
 )
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 from pathlib import Path
 from typing import (
+    TYPE_CHECKING,
     Any,
     Literal,
     TypeVar,
@@ -32,8 +32,8 @@ from typing import (
     get_type_hints,
 )
 
-from arcfleet._checks import nearest_name
-from arcfleet.errors import FileError, OptionError
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
 Config = TypeVar("Config")
 
@@ -127,9 +127,8 @@ def add_config(
 
     A field `learning_rate` becomes `--learning-rate`; the fields of a nested dataclass
     become options under the heading of its name. Types may be int, float, bool, str, Path,
-    Literal, tuples of these and unions with None. A field's metadata may have `help`,
-    `metavar`, `positional` (True: no `--name` but an argument) and `option` (False: in the
-    TOML file only).
+    Literal, tuples of these and unions with None. A field's metadata may have `metavar` and
+    `positional` (True: no `--name` but an argument).
 
     Parameters
     ----------
@@ -138,49 +137,30 @@ def add_config(
     config
         Dataclass.
     skip
-        Fields without an option; for a nested dataclass, all of its fields.
+        Nested dataclasses without options.
     toml
-        Whether to add `--config FILE` as well, for settings in a TOML file.
+        Whether settings may be in a TOML file as well; then every flag has its opposite.
     title
         Heading of fields that are not nested.
     headings
         Headings that come first, in this order.
     """
     groups = {heading: parser.add_argument_group(heading) for heading in headings}
-    if toml:
-        text = "TOML file of settings; options take precedence"
-        option(parser, "--config", text, Path, "FILE")
     for setting in _settings(config):
-        field = setting.field
-        name = setting.path
-        *parts, _ = name.split(".")
-        if name in skip or not {*parts}.isdisjoint(skip):
-            continue
-        if not field.metadata.get("option", True):
-            continue
+        *parts, _ = setting.path.split(".")
         heading = parts[-1] if parts else title
-        if field.metadata.get("positional", False):
+        if setting.metadata.get("positional", False):
             _add_option(parser, setting, toml=toml)
-            continue
-        if heading not in groups:
-            groups[heading] = parser.add_argument_group(heading)
-        _add_option(groups[heading], setting, toml=toml)
+        elif heading not in skip:
+            if heading not in groups:
+                groups[heading] = parser.add_argument_group(heading)
+            _add_option(groups[heading], setting, toml=toml)
 
 
-def config_from(options: Namespace, config: type[Config], *, toml: bool = True) -> Config:
-    """Return the config of the options and, below them, of the TOML file of `--config`.
-
-    In the file, settings of a nested dataclass may stand in its table or outside.
-    """
-    file: Path | None = getattr(options, "config", None) if toml else None
-    settings: dict[str, Any] = {}
-    if file is not None:
-        settings = _in_tables(read_toml(file), config)
-        try:
-            _require_known(settings, config)
-        except OptionError as error:
-            raise FileError(file, str(error)) from None
-    return make_config(config, merged(settings, given_options(options, config)))
+def config_from(options: Namespace, config: type[Config]) -> Config:
+    """Return the config of the options; a setting that was not given has its default."""
+    made: Config = _make(config, given_options(options, config), MISSING)
+    return made
 
 
 def given_options(options: Namespace, config: type[Any]) -> dict[str, Any]:
@@ -189,77 +169,20 @@ def given_options(options: Namespace, config: type[Any]) -> dict[str, Any]:
     for setting in _settings(config):
         value = getattr(options, setting.path, None)
         if value is not None and value != []:
-            value = tuple(value) if _is_tuple(setting.type) else value
-            given = merged(given, _nested(setting.path, value))
+            *parts, name = setting.path.split(".")
+            table = given
+            for part in parts:
+                table = table.setdefault(part, {})
+            table[name] = tuple(value) if isinstance(value, list) else value
     return given
 
 
-def make_config(
-    config: type[Config], settings: Mapping[str, Any], usual: Any = None
-) -> Config:
-    """Return a config of settings by name; others are those of `usual`, or defaults."""
-    _require_known(settings, config)
-    hints = get_type_hints(config)
-    values: dict[str, Any] = {}
-    for field in fields(config):  # type: ignore[arg-type]
-        name, kind = field.name, hints[field.name]
-        default = _default(field) if usual is None else getattr(usual, name)
-        if is_dataclass(kind):
-            part = None if default is MISSING else default
-            inner: Any = kind if part is None else type(part)
-            values[name] = make_config(inner, settings.get(name, {}), part)
-        elif name in settings:
-            values[name] = _value(name, settings[name], kind)
-        elif default is MISSING:
-            option = f"--{name.replace('_', '-')}"
-            raise OptionError(f"expected {option}, or {name} in the file of --config")
-        else:
-            values[name] = default
-    return config(**values)
-
-
-def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings of both, tables merged; those `above` take precedence."""
-    both = dict(below)
-    for name, value in above.items():
-        if isinstance(value, Mapping) and isinstance(both.get(name), Mapping):
-            value = merged(both[name], value)
-        both[name] = value
-    return both
-
-
-def read_toml(path: Path) -> dict[str, Any]:
-    """Read a file of settings."""
-    import tomllib
-
-    try:
-        with path.open("rb") as stream:
-            return tomllib.load(stream)
-    except OSError as error:
-        raise FileError(path, f"cannot be read ({error.strerror})") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise FileError(path, f"expected a TOML file, found: {error}") from None
-
-
-def _in_tables(settings: Mapping[str, Any], config: type[Any]) -> dict[str, Any]:
-    """Put the settings of nested dataclasses into their tables."""
-    paths = {setting.path.rpartition(".")[2]: setting.path for setting in _settings(config)}
-    placed: dict[str, Any] = {}
-    for name, value in settings.items():
-        path = name if isinstance(value, Mapping) else paths.get(name, name)
-        placed = merged(placed, _nested(path, value))
-    return placed
-
-
-def _nested(path: str, value: Any) -> dict[str, Any]:
-    """Return the mapping of mappings that holds a value at a dotted path."""
-    name, _, rest = path.partition(".")
-    return {name: _nested(rest, value) if rest else value}
-
-
-def has_setting(config: type[Any], name: str) -> bool:
-    """Return whether a dataclass, or one nested in it, has a field of this name."""
-    return any(setting.path.split(".")[-1] == name for setting in _settings(config))
+def _make(config: type[Any], given: Mapping[str, Any], usual: Any) -> Any:
+    """Return a config of settings; others are those of `usual`, or the defaults."""
+    values = dict(given)
+    for name, part, default in _nested(config, usual):
+        values[name] = _make(part, given.get(name, {}), default)
+    return config(**values) if usual is MISSING else replace(usual, **values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,28 +190,43 @@ class _Setting:
     """A field with an option: its dotted path, type, description and default."""
 
     path: str
-    field: dataclasses.Field[Any]
     type: Any
     text: str
     default: Any
+    metadata: Mapping[str, Any]
 
 
-def _settings(config: type[Any], prefix: str = "", usual: object = None) -> list[_Setting]:
+def _settings(config: type[Any], prefix: str = "", usual: Any = MISSING) -> list[_Setting]:
     """Return every setting, those of nested dataclasses inlined; defaults are `usual`'s."""
     hints, texts = get_type_hints(config), descriptions(config)
+    nested = {name: (part, default) for name, part, default in _nested(config, usual)}
     found = []
     for field in fields(config):
-        default = _default(field) if usual is None else getattr(usual, field.name)
-        path = f"{prefix}{field.name}"
-        kind = hints[field.name]
-        if is_dataclass(kind):
-            inner = None if default is MISSING else default
-            part: Any = kind if inner is None else type(inner)
-            found += _settings(part, f"{path}.", inner)
+        name, path = field.name, f"{prefix}{field.name}"
+        if name in nested:
+            part, default = nested[name]
+            found += _settings(part, f"{path}.", default)
         else:
-            text = field.metadata.get("help", texts.get(field.name, ""))
-            found.append(_Setting(path, field, kind, text, default))
+            default, text = _default(field, usual), texts.get(name, "")
+            found.append(_Setting(path, hints[name], text, default, field.metadata))
     return found
+
+
+def _nested(config: type[Any], usual: Any) -> Iterator[tuple[str, Any, Any]]:
+    """Yield name, class and default of the fields that are dataclasses themselves."""
+    hints = get_type_hints(config)
+    for field in fields(config):
+        if is_dataclass(hints[field.name]):
+            default = _default(field, usual)
+            part = hints[field.name] if default is MISSING else type(default)
+            yield field.name, part, default
+
+
+def _default(field: dataclasses.Field[Any], usual: Any) -> Any:
+    if usual is not MISSING:
+        return getattr(usual, field.name)
+    factory: Any = field.default_factory
+    return field.default if factory is MISSING else factory()
 
 
 def descriptions(config: type[Any]) -> dict[str, str]:
@@ -309,37 +247,33 @@ def descriptions(config: type[Any]) -> dict[str, str]:
 
 
 def _add_option(target: Any, setting: _Setting, *, toml: bool) -> None:
-    field, name = setting.field, setting.path.rpartition(".")[2]
+    """Add the option of a setting to a parser or a group."""
+    is_tuple, member = _member(setting.type)
+    may_be_left_out = setting.default is not MISSING
     arguments: dict[str, Any] = {
         "help": _help(setting.text, setting.default),
         "default": argparse.SUPPRESS,
     }
-    if field.metadata.get("positional", False):
+    if setting.metadata.get("positional", False):
         flag = setting.path
+        if may_be_left_out:  # argparse would parse any other default
+            arguments |= {"default": None, "nargs": "?"}
     else:
-        flag = f"--{name.replace('_', '-')}"
-        arguments["dest"] = setting.path
-        arguments["required"] = setting.default is MISSING and not toml
-    member = _member(setting.type)
+        flag = f"--{setting.path.rpartition('.')[2].replace('_', '-')}"
+        arguments |= {"dest": setting.path, "required": not may_be_left_out}
     if member is bool:
         # Without a file that may say yes, there is no need to say no.
         plain = setting.default is False and not toml
         action: Any = "store_true" if plain else argparse.BooleanOptionalAction
         target.add_argument(flag, action=action, **arguments)
         return
-    may_be_left_out = "dest" not in arguments and setting.default is not MISSING
-    if may_be_left_out:
-        arguments["default"] = None  # argparse would parse any other one
-    if _is_tuple(setting.type):
-        arguments["nargs"] = "*" if may_be_left_out else "+"
-    elif may_be_left_out:
-        arguments["nargs"] = "?"
-    metavar = field.metadata.get("metavar")
+    if is_tuple:
+        arguments["nargs"] = "*" if "nargs" in arguments else "+"
+    metavar = setting.metadata.get("metavar")
     if get_origin(member) is Literal:
-        arguments["choices"] = get_args(member)
-        arguments["metavar"] = metavar
+        arguments |= {"choices": get_args(member), "metavar": metavar}
     else:
-        arguments["type"], usual = _PARSERS.get(member, (str, "NAME"))
+        arguments["type"], usual = _PARSERS[member]
         if re.match(r"(output )?folder", setting.text, re.IGNORECASE):
             usual = "FOLDER"
         arguments["metavar"] = metavar or usual
@@ -370,79 +304,11 @@ def _shown(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _default(field: dataclasses.Field[Any]) -> Any:
-    return field.default if field.default_factory is MISSING else field.default_factory()
-
-
-def _without_none(kind: Any) -> Any:
+def _member(kind: Any) -> tuple[bool, Any]:
+    """Return whether a type, perhaps with None, is a tuple, and of what; else the type."""
     if get_origin(kind) in (Union, types.UnionType):
-        members = [member for member in get_args(kind) if member is not type(None)]
-        return members[0] if len(members) == 1 else kind
-    return kind
-
-
-def _is_tuple(kind: Any) -> bool:
-    return get_origin(_without_none(kind)) is tuple
-
-
-def _member(kind: Any) -> Any:
-    """Return the type of a field, or of the members of its tuple."""
-    kind = _without_none(kind)
-    return get_args(kind)[0] if get_origin(kind) is tuple else kind
-
-
-def _require_known(
-    settings: Mapping[str, Any], config: type[Any], prefix: str = ""
-) -> None:
-    hints = get_type_hints(config)
-    for name, value in settings.items():
-        if name not in hints:
-            known = [setting.path.rpartition(".")[2] for setting in _settings(config)]
-            near = nearest_name(name, known)
-            hint = (
-                f"did you mean {prefix}{near}?" if near else f"known are {', '.join(known)}"
-            )
-            raise OptionError(f"expected a known setting, got {prefix}{name}: {hint}")
-        if is_dataclass(hints[name]):
-            if not isinstance(value, Mapping):
-                raise OptionError(f"expected {name} to be a table, got {value!r:.40}")
-            _require_known(value, hints[name], f"{prefix}{name}.")
-
-
-def _value(name: str, value: Any, kind: Any) -> Any:
-    """Return a setting as its dataclass takes it; what TOML cannot hold is converted."""
-    if value is None:
-        return None
-    member = _member(kind)
-    if _is_tuple(kind):
-        if not isinstance(value, list | tuple):
-            raise OptionError(f"expected {name} to be a list, got {value!r:.40}")
-        return tuple(_value(name, each, member) for each in value)
-    if member is Path and isinstance(value, str | Path):
-        return Path(value)
-    if get_origin(member) is Literal:
-        if value not in get_args(member):
-            raise OptionError(
-                f"expected {name} to be one of {', '.join(map(str, get_args(member)))}, "
-                f"got {value!r:.40}"
-            )
-        return value
-    if (
-        member in _WANTED
-        and type(value) is not member
-        and not (member is float and type(value) is int)
-    ):
-        raise OptionError(f"expected {name} to be {_WANTED[member]}, got {value!r:.40}")
-    return value
-
-
-_WANTED = {
-    int: "a whole number",
-    float: "a number",
-    bool: "true or false",
-    str: "a text",
-    Path: "the name of a file",
-}
+        (kind,) = (member for member in get_args(kind) if member is not type(None))
+    return (True, get_args(kind)[0]) if get_origin(kind) is tuple else (False, kind)
 
 
 # --- Values on the command line ---------------------------------------------------------

@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from arcfleet.cli import HAS_PAPER
-from arcfleet.cli.options import Command, add_config, add_shared, config_from, has_setting
+from arcfleet.cli.options import Command, add_config, add_shared, config_from
 from arcfleet.cli.output import note, print_json, print_result
 from arcfleet.cli.progress import count_progress, training_lines
 from arcfleet.cli.train import print_outcome, require_training, training
@@ -18,9 +18,7 @@ if TYPE_CHECKING:
 
 def _options(module: str, parser: ArgumentParser) -> None:
     require_training()
-    config = import_module(module).Config
-    # A command whose own file is given by --config has no other.
-    add_config(parser, config, toml=not has_setting(config, "config"))
+    add_config(parser, import_module(module).Config)
     add_shared(parser, "quiet", "json")
 
 

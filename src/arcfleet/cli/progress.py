@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from arcfleet.neural.train.loop import TrainingProgress
     from arcfleet.search import Progress, ProgressCallback, Stop
 
-    #: Takes the completed fraction, None while it is unknown, and a line of text.
-    Show = Callable[[float | None, str], None]
+    #: Takes the completed fraction and a line of text.
+    Show = Callable[[float, str], None]
 
 _SECONDS_PER_LINE = 60.0
 
@@ -39,9 +39,8 @@ def live_line(*, hidden: bool) -> Iterator[Show | None]:
     with display(Console(stderr=True)) as shown:
         bar = shown.add_task("starting", total=None)
 
-        def show(share: float | None, text: str) -> None:
-            total = None if share is None else 1.0
-            shown.update(bar, completed=share or 0.0, total=total, description=text)
+        def show(share: float, text: str) -> None:
+            shown.update(bar, completed=share, total=1.0, description=text)
 
         yield show
 
@@ -76,7 +75,11 @@ def search_progress(stop: Stop, *, hidden: bool) -> Iterator[ProgressCallback | 
             return
 
         def told(progress: Progress) -> None:
-            share = _share(stop, progress)
+            limits = (
+                (stop.seconds, progress.seconds),
+                (stop.iterations, progress.iterations),
+            )
+            share = min(1.0, max([0.0, *(now / most for most, now in limits if most)]))
             cost = "no plan yet" if progress.cost is None else f"cost {progress.cost}"
             text = f"{cost}   {progress.iterations} iterations   {progress.seconds:.0f} s"
             show(share, text + _left(progress.seconds, share))
@@ -84,89 +87,41 @@ def search_progress(stop: Stop, *, hidden: bool) -> Iterator[ProgressCallback | 
         yield told
 
 
-def _share(stop: Stop, progress: Progress) -> float:
-    """Return the fraction of the search that is over, by the limit that comes first."""
-    shares = [0.0]
-    if stop.seconds:
-        shares.append(progress.seconds / stop.seconds)
-    if stop.iterations:
-        shares.append(progress.iterations / stop.iterations)
-    return min(1.0, max(shares))
-
-
 # --- Many instances, or runs ------------------------------------------------------------
-
-
-class Count:
-    """The text of a count: how many of how many, kept from before, rate and time left."""
-
-    def __init__(self, what: str) -> None:
-        self.what = what
-        self.started = 0.0
-        self.kept: int | None = None  # done before this run; no part of its rate
-
-    def tell(self, done: int, total: int) -> tuple[float, str]:
-        """Return the completed fraction of this run and the line of text."""
-        now = time.perf_counter()
-        if self.kept is None:
-            self.started, self.kept = now, done
-        seconds = max(now - self.started, 1e-9)
-        share = (done - self.kept) / max(total - self.kept, 1)
-        rate = (done - self.kept) / seconds
-        kept = f", {self.kept} kept" if self.kept else ""
-        speed = f"{rate:.0f}" if rate >= 10 else f"{rate:.2g}"
-        text = f"{done} of {total} {self.what}{kept}, {speed} per s"
-        return share, text + _left(seconds, share)
 
 
 @contextmanager
 def count_progress(
     what: str, *, hidden: bool, lines: bool = False
-) -> Iterator[Callable[[int, int], None] | None]:
-    """Show how many are done, the rate and the time left; in a pipe, if asked, by lines."""
-    count, last = Count(what), time.perf_counter()
+) -> Iterator[Callable[..., None] | None]:
+    """Show how many are done, the rate and the time left; in a pipe, if asked, by lines.
+
+    The callback takes the number done, the number of all and, where they differ in length,
+    the completed fraction. The first call states what was done before.
+    """
+    kept: int | None = None
+    started = last = time.perf_counter()
     with live_line(hidden=hidden) as show:
 
-        def told(done: int, total: int) -> None:
-            nonlocal last
-            share, text = count.tell(done, total)
+        def told(done: int, total: int, share: float | None = None) -> None:
+            nonlocal kept, started, last
+            now = time.perf_counter()
+            if kept is None:
+                kept, started = done, now
+            seconds = max(now - started, 1e-9)
+            if share is None:
+                share = (done - kept) / max(total - kept, 1)
+            rate = (done - kept) / seconds
+            speed = f"{rate:.0f}" if rate >= 10 else f"{rate:.2g}"
+            before = f", {kept} kept" if kept else ""
+            text = f"{done} of {total} {what}{before}, {speed} per s{_left(seconds, share)}"
             if show is not None:
                 show(share, text)
-            elif done != count.kept and time.perf_counter() - last >= _SECONDS_PER_LINE:
-                last = time.perf_counter()
+            elif done != kept and now - last >= _SECONDS_PER_LINE:
+                last = now
                 print(text, file=sys.stderr, flush=True)
 
         yield told if show is not None or (lines and not hidden) else None
-
-
-@contextmanager
-def weighted_progress(
-    what: str, weights: list[float], *, kept: int, hidden: bool
-) -> Iterator[Callable[[float, bool], None] | None]:
-    """Show how many runs of different lengths are done, the rate and the time left.
-
-    The callback takes the weight of a run that has ended and whether it failed.
-    """
-    total, started = sum(weights), time.perf_counter()
-    done, failed, over = 0, 0, 0.0
-    with live_line(hidden=hidden) as show:
-        if show is None:
-            yield None
-            return
-        show(0.0, f"0 of {len(weights)} {what}, {kept} kept")
-
-        def told(weight: float, is_failure: bool) -> None:
-            nonlocal done, failed, over
-            done, failed, over = done + 1, failed + is_failure, over + weight
-            seconds = time.perf_counter() - started
-            faults = f", {failed} failed" if failed else ""
-            show(
-                over / total,
-                f"{done} of {len(weights)} {what}, {kept} kept{faults}, "
-                f"{done / seconds:.2g} per s" + _left(seconds, over / total),
-            )
-
-        yield told
 
 
 # --- Training ---------------------------------------------------------------------------
@@ -246,7 +201,7 @@ def _training_time_left(progress: TrainingProgress) -> str:
     return f"{_clock(left)} left"
 
 
-def _left(seconds: float, share: float | None) -> str:
+def _left(seconds: float, share: float) -> str:
     """Return the time left after so many seconds; empty while it is unknown."""
     if not share:
         return ""

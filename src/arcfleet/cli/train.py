@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from arcfleet._files import read_toml
 from arcfleet.cli.options import (
     Command,
     add_config,
@@ -14,7 +15,6 @@ from arcfleet.cli.options import (
     given_options,
     option,
     positive_number,
-    read_toml,
 )
 from arcfleet.cli.output import print_json, print_result
 from arcfleet.cli.progress import training_progress
@@ -76,7 +76,7 @@ def _recipe_options(parser: ArgumentParser) -> None:
 def _recipe(options: Namespace) -> int:
     from arcfleet.neural.train.recipe import RecipeConfig, train_recipe
 
-    config = config_from(options, RecipeConfig, toml=False)
+    config = config_from(options, RecipeConfig)
     with training(config.threads, hidden=options.quiet) as progress:
         outcome = train_recipe(config, progress=progress)
     return print_outcome(outcome, as_json=options.json)
@@ -89,6 +89,8 @@ def _add_files(parser: ArgumentParser, data: str, *, init: bool = False) -> None
     option(parser, "--init", "initial model", Path, "MODEL", required=init)
     option(parser, "--out", "folder of the run", Path, "FOLDER", required=True)
     option(parser, "--resume", "resume the run in FOLDER")
+    text = "TOML file of settings; options take precedence"
+    option(parser, "--config", text, Path, "FILE")
     text = "number of CPU threads of torch and Split"
     option(parser, "--threads", text, positive_number, "N", default=1)
     add_shared(parser, "device", "quiet", "json")

@@ -1,8 +1,7 @@
 """Many instances: their file format, making them from streets, and labelling them."""
 
 from arcfleet.datasets.dataset import Dataset, PaddedArrays
-from arcfleet.datasets.label import label_dataset
-from arcfleet.datasets.labels import Labels, open_labels
+from arcfleet.datasets.labels import Labels, label_dataset, open_labels
 from arcfleet.datasets.make import make_dataset
 
 __all__ = [

@@ -59,6 +59,19 @@ def require_same_facts(
             )
 
 
+def starts_of(counts: Array) -> NDArray[np.int64]:
+    """Return where the entries of each instance start, and their total."""
+    return np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
+
+
+def position_of(index: int, length: int) -> int:
+    """Return the position of an index, which may count from the end."""
+    position = index + length if index < 0 else index
+    if not 0 <= position < length:
+        raise IndexError(f"expected an index below {length}, got {index}")
+    return position
+
+
 def write_array_file(
     path: Path | str,
     name: str,
@@ -126,6 +139,18 @@ class ArrayFile:
                 f"another: the file was changed; make it again with `{self._made_by}`",
             )
         return values
+
+    def require_lengths(
+        self, arrays: Mapping[str, Array], lengths: Mapping[str, int]
+    ) -> None:
+        """Raise FileError where an array has another number of entries than stated."""
+        for name, length in lengths.items():
+            if arrays[name].shape != (length,):
+                raise FileError(
+                    self.path,
+                    f"expected {length} entries of {name!r}, found an array of shape "
+                    f"{arrays[name].shape}: make it again with `{self._made_by}`",
+                )
 
     def fact(self, name: str, expected: type) -> Any:
         """Return a fact of the header, or raise FileError where it is of another type."""

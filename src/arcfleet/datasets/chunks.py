@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     Arrays = dict[str, Array]
 
 Job = TypeVar("Job")
+Outcome = TypeVar("Outcome")
 
 #: Takes the number of instances done and the number of all.
 CountCallback = Callable[[int, int], None]
@@ -43,21 +44,13 @@ class Chunk:
     first: int  # position of the first instance
     arrays: dict[str, str]  # arrays by name: the bytes of an .npy file each, in base 64
 
-    @classmethod
-    def of(cls, first: int, arrays: Mapping[str, Array]) -> Chunk:
-        """Return the chunk of arrays."""
-        return cls(first=first, arrays={name: _encode(x) for name, x in arrays.items()})
 
-    def decode(self) -> Arrays:
-        """Return the arrays."""
-        return {name: _decode(text) for name, text in self.arrays.items()}
-
-
-def make_chunks(
+def make_in_chunks(
     path: Path,
     identity: Mapping[str, object],
     function: Callable[[Job, ProgressCallback], Arrays],
     job: Callable[[int, int], Job],
+    write: Callable[[Arrays], None],
     *,
     count: int,
     size: int,
@@ -65,8 +58,8 @@ def make_chunks(
     error: type[ArcfleetError],
     workers: int,
     progress: CountCallback | None,
-) -> Store[Chunk]:
-    """Make the chunks that a store beside a file lacks, and return it with all of them.
+) -> None:
+    """Make the chunks that a store beside a file lacks, and write the file of all.
 
     `function` makes the arrays of a chunk, in a worker, from what `job` returns for its
     first instance and the one after its last. Ctrl-C keeps what is finished.
@@ -75,36 +68,58 @@ def make_chunks(
     try:
         kept = {chunk.first for chunk in store.records}
         left = [first for first in range(0, count, size) if first not in kept]
-        failures: list[TaskFailure] = []
 
         def tell() -> None:
             if progress is not None:
                 progress(sum(min(size, count - x.first) for x in store.records), count)
 
-        def finish(position: int, outcome: Arrays | TaskFailure) -> None:
-            if isinstance(outcome, TaskFailure):
-                failures.append(outcome)
-                return
-            store.add(Chunk.of(left[position], outcome))
+        def keep(number: int, arrays: Arrays) -> None:
+            texts = {name: _encode(values) for name, values in arrays.items()}
+            store.add(Chunk(first=left[number], arrays=texts))
             tell()
 
         tell()
-        run_tasks(
-            function,
-            (job(first, min(first + size, count)) for first in left),
-            workers=max(1, min(workers, len(left))),
-            finished=finish,
-        )
-        raise_failures(failures, error)
-        if len(store.records) < len(range(0, count, size)):
-            raise KeyboardInterrupt
+        jobs = [job(first, min(first + size, count)) for first in left]
+        run_all(function, jobs, keep, workers=workers, error=error)
+        write(_joined(store))
+        store.remove()
     except BaseException:
         if store.records:
             store.close()
         else:  # nothing that another run could go on from
             store.remove()
         raise
-    return store
+
+
+def run_all(
+    function: Callable[[Job, ProgressCallback], Outcome],
+    jobs: Sequence[Job],
+    keep: Callable[[int, Outcome], None],
+    *,
+    workers: int,
+    error: type[ArcfleetError] = ArcfleetError,
+) -> None:
+    """Run jobs over processes and keep each outcome, with the number of its job, at once.
+
+    Raises KeyboardInterrupt after Ctrl-C, and `error` if a job failed, when the others have
+    ended.
+    """
+    failures: list[TaskFailure] = []
+    done = 0
+
+    def finished(number: int, outcome: Outcome | TaskFailure) -> None:
+        nonlocal done
+        if isinstance(outcome, TaskFailure):
+            failures.append(outcome)
+        else:
+            keep(number, outcome)
+            done += 1
+
+    run_tasks(function, jobs, workers=max(1, min(workers, len(jobs))), finished=finished)
+    if failures and not failures[0].interrupted:
+        raise error(failures[0].message)
+    if done < len(jobs):
+        raise KeyboardInterrupt
 
 
 def remove_leftover(
@@ -123,11 +138,11 @@ def _open(
     return Store(store_path(path), form, {**identity, "count": count, "chunk": size})
 
 
-def joined(store: Store[Chunk]) -> Arrays:
+def _joined(store: Store[Chunk]) -> Arrays:
     """Return the arrays of all chunks, one after the other."""
     chunks = sorted(store.records, key=lambda chunk: chunk.first)
     try:
-        parts = [chunk.decode() for chunk in chunks]
+        parts = [{name: _decode(x) for name, x in c.arrays.items()} for c in chunks]
     except (ValueError, binascii.Error) as error:
         raise FileError(store.path, "expected arrays, found others: delete it") from error
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
@@ -136,14 +151,6 @@ def joined(store: Store[Chunk]) -> Arrays:
 def store_path(path: Path) -> Path:
     """Return the store of a file in the making."""
     return path.with_name(f"{path.name}.log")
-
-
-def raise_failures(failures: Sequence[TaskFailure], error: type[ArcfleetError]) -> None:
-    """Raise the first reason why tasks have no outcome, if there is one."""
-    for failure in failures:
-        if failure.interrupted:
-            raise KeyboardInterrupt
-        raise error(failure.message)
 
 
 def _encode(values: Array) -> str:

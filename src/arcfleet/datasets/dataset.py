@@ -11,10 +11,11 @@ import numpy as np
 from arcfleet.datasets.array_file import (
     Array,
     ArrayFile,
+    position_of,
     small_integers,
+    starts_of,
     write_array_file,
 )
-from arcfleet.errors import FileError
 from arcfleet.streets.tasks import Piece
 
 if TYPE_CHECKING:
@@ -136,7 +137,7 @@ class Dataset:
         """Return one instance, or those of a slice."""
         if isinstance(index, slice):
             return [self[position] for position in range(*index.indices(len(self)))]
-        position = self._position(index)
+        position = position_of(index, len(self))
         return self.piece(position).instance(f"{self.name}-{position}", self.credit)
 
     def __iter__(self) -> Iterator[Instance]:
@@ -145,7 +146,7 @@ class Dataset:
 
     def piece(self, index: int) -> Piece:
         """Return one instance as arrays, much faster than as an Instance."""
-        position = self._position(index)
+        position = position_of(index, len(self))
         arrays = self.arrays
         nodes = slice(*self.node_starts[position : position + 2].tolist())
         links = slice(*self.link_starts[position : position + 2].tolist())
@@ -160,7 +161,8 @@ class Dataset:
 
     def padded(self, indices: Sequence[int] | NDArray[np.integer]) -> PaddedArrays:
         """Return some instances as arrays of one shape, padded."""
-        chosen = np.array([self._position(int(index)) for index in indices], dtype=np.int64)
+        count = len(self)
+        chosen = np.array([position_of(int(x), count) for x in indices], dtype=np.int64)
         nodes = _Padding(self.node_starts, chosen)
         links = _Padding(self.link_starts, chosen)
         arrays = self.arrays
@@ -184,30 +186,18 @@ class Dataset:
         lengths = {name: len(self) for name in PER_INSTANCE}
         lengths |= dict.fromkeys(PER_NODE, int(arrays["num_nodes"].sum(dtype=np.int64)))
         lengths |= dict.fromkeys(PER_LINK, int(arrays["num_links"].sum(dtype=np.int64)))
-        for name, length in lengths.items():
-            if arrays[name].shape != (length,):
-                raise FileError(
-                    self.path,
-                    f"expected {length} entries of {name!r}, found an array of shape "
-                    f"{arrays[name].shape}: make it again with `{MADE_BY}`",
-                )
+        self._file.require_lengths(arrays, lengths)
         return arrays
 
     @cached_property
     def node_starts(self) -> NDArray[np.int64]:
         """Start of the nodes of each instance, and the total."""
-        return _starts(self.arrays["num_nodes"])
+        return starts_of(self.arrays["num_nodes"])
 
     @cached_property
     def link_starts(self) -> NDArray[np.int64]:
         """Start of the links of each instance, and the total."""
-        return _starts(self.arrays["num_links"])
-
-    def _position(self, index: int) -> int:
-        position = index + len(self) if index < 0 else index
-        if not 0 <= position < len(self):
-            raise IndexError(f"expected an index below {len(self)}, got {index}")
-        return position
+        return starts_of(self.arrays["num_links"])
 
 
 class _Padding:
@@ -224,7 +214,3 @@ class _Padding:
         if not self.places.size:
             return np.zeros(self.places.shape, dtype=dtype)
         return np.where(self.real, values[self.places], 0).astype(dtype)
-
-
-def _starts(counts: Array) -> NDArray[np.int64]:
-    return np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])

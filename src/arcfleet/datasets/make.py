@@ -22,7 +22,7 @@ from arcfleet.datasets.array_file import (
     require_same_facts,
     write_array_file,
 )
-from arcfleet.datasets.chunks import joined, make_chunks, remove_leftover
+from arcfleet.datasets.chunks import make_in_chunks, remove_leftover
 from arcfleet.datasets.dataset import MADE_BY, Dataset, pieces_to_arrays, write_dataset
 from arcfleet.errors import FileError, MapError, OptionError
 from arcfleet.search.stop import Progress
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from arcfleet.datasets.array_file import Array
     from arcfleet.datasets.chunks import CountCallback
     from arcfleet.search.stop import ProgressCallback
-    from arcfleet.streets.street_map import StreetMap
 
 MOST_INSTANCES = 10_000_000
 MERGE_METRES = 15.0
@@ -44,8 +43,8 @@ MERGE_METRES = 15.0
 SYNTHETIC_TOWNS = 24
 
 _CHUNK = 500
-_STREETS_FORMAT = "arcfleet-street-arrays"
-_VERSION = 1
+_STREETS_FORMAT = ("arcfleet-street-arrays", 1)
+_STREET_ARRAYS = [field.name for field in fields(StreetArrays)]
 
 #: West, south, east, north.
 _Box = tuple[float, float, float, float]
@@ -135,14 +134,17 @@ def make_dataset(
     PieceCutter(streets, chosen)  # unfit streets are found before anything is written
     streets_file = path.with_name(f"{path.name}.streets.npz")
     try:
-        _write_streets(streets_file, streets)
-        store = make_chunks(
+        # Where the workers find them.
+        arrays = {name: getattr(streets, name) for name in _STREET_ARRAYS}
+        write_array_file(streets_file, *_STREETS_FORMAT, {}, arrays)
+        make_in_chunks(
             path,
             facts,
             _cut_chunk,
             lambda first, last: _Job(
                 streets_file, streets.digest, chosen.name, split, seed, first, last
             ),
+            lambda arrays: write_dataset(path, arrays, facts),
             count=count,
             size=_CHUNK,
             what="chunks of a data set in the making",
@@ -152,9 +154,6 @@ def make_dataset(
         )
     finally:
         streets_file.unlink(missing_ok=True)
-    with store:
-        write_dataset(path, joined(store), facts)
-        store.remove()
     return Dataset.open(path)
 
 
@@ -183,22 +182,11 @@ def _cut_chunk(job: _Job, progress: ProgressCallback) -> dict[str, Array]:
 
 @lru_cache(maxsize=1)  # a worker cuts many chunks from the same streets
 def _cutter(file: Path, digest: str, task_set: TaskSet) -> PieceCutter:
-    streets = _read_streets(file)
+    arrays = ArrayFile(file, *_STREETS_FORMAT, MADE_BY)
+    streets = StreetArrays(**{name: arrays.array(name) for name in _STREET_ARRAYS})
     if streets.digest != digest:
         raise FileError(file, "expected it to stay the same while it is read")
     return PieceCutter(streets, task_set)
-
-
-def _write_streets(file: Path, streets: StreetArrays) -> None:
-    """Write the streets where the workers find them."""
-    arrays = {field.name: getattr(streets, field.name) for field in fields(streets)}
-    write_array_file(file, _STREETS_FORMAT, _VERSION, {}, arrays)
-
-
-def _read_streets(file: Path) -> StreetArrays:
-    arrays = ArrayFile(file, _STREETS_FORMAT, _VERSION, MADE_BY)
-    names = [field.name for field in fields(StreetArrays)]
-    return StreetArrays(**{name: arrays.array(name) for name in names})
 
 
 def _check_merge_metres(metres: float | None) -> None:
@@ -225,7 +213,8 @@ def _map_streets(
     for path in maps:
         street_map = read_map(path)
         if street_map.junctions:
-            box = _box(street_map)
+            places = np.array(list(street_map.junctions.values()))
+            box = (*places.min(axis=0).tolist(), *places.max(axis=0).tolist())
             _refuse_overlap(path, box, boxes)
             boxes.append((path, box))
         if merge_metres is not None:
@@ -253,12 +242,6 @@ def _synthetic_towns(
     ]
     parts = [to_arrays(town, mixed=mixed) for town in towns]
     return join(parts), [town.name for town in towns], ""
-
-
-def _box(street_map: StreetMap) -> _Box:
-    places = np.array(list(street_map.junctions.values()))
-    (west, south), (east, north) = places.min(axis=0), places.max(axis=0)
-    return float(west), float(south), float(east), float(north)
 
 
 def _refuse_overlap(

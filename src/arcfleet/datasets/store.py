@@ -98,6 +98,13 @@ class Store(Generic[Record]):
         self._write(line)
         self.records.append(record)
 
+    def rewind(self, count: int) -> None:
+        """Drop all records but the first so many."""
+        self._stream.seek(0)
+        lines = self._stream.read().split(b"\n")[: count + (not self._is_old)]
+        self._stream.truncate(sum(len(line) + 1 for line in lines))
+        del self.records[count:]
+
     def close(self) -> None:
         """Close the file and release it for other processes."""
         self._stream.close()

@@ -6,24 +6,23 @@ of them. Runs lie in `OUT/ablation/INPUTS/pretrain` and `OUT/ablation/INPUTS/SCA
 
 from __future__ import annotations
 
-import tomllib
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path  # noqa: TC003 (the command line reads the types)
 from typing import TYPE_CHECKING, Any
 
+from arcfleet._files import read_toml
 from arcfleet.datasets import Dataset, open_labels
 from arcfleet.datasets.labels import labels_path
 from arcfleet.errors import FileError, OptionError
-from arcfleet.neural.checkpoint import require_packages
+from arcfleet.neural.device import choose_device
+from arcfleet.neural.train.config import PretrainConfig, config_from
+from arcfleet.neural.train.pretrain import pretrain
+from arcfleet.neural.train.run import saved_settings
 from arcfleet.paper.convergence import convergence_report
 from arcfleet.paper.gaps import best_known_text, columns_of, gaps_to
-from arcfleet.paper.measure import (
-    MeasureConfig,
-    measured_series,
-    plan_measurements,
-    split_names,
-)
+from arcfleet.paper.measure import MeasureConfig, measure, split_names
+from arcfleet.paper.ppo import PpoConfig, ppo
 from arcfleet.paper.report import (
     Report,
     Section,
@@ -35,8 +34,8 @@ from arcfleet.paper.report import (
 )
 from arcfleet.paper.rows import ModelFiles, parse_rows, with_model
 from arcfleet.paper.sets import open_test_sets, tiny_set
-from arcfleet.paper.table import cost_section, gap_lines, gap_text, lay_out
-from arcfleet.report.charts import Panel, draw_panels
+from arcfleet.paper.table import cost_section, gap_panel, gap_text, gap_title, lay_out
+from arcfleet.report.charts import draw_panels
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -109,7 +108,6 @@ class Config:
 
 def run(config: Config, watch: Watch) -> Report:
     """Train models that differ in their inputs alike, and report their gaps."""
-    require_packages("training")
     pretraining = _settings(config, "pretrain")
     finetuning = _settings(config, "finetune")
     if config.quick:
@@ -122,9 +120,8 @@ def run(config: Config, watch: Watch) -> Report:
     inputs = split_names(config.inputs)
     for name in inputs:
         if name not in INPUT_LABELS:
-            raise OptionError(
-                f"expected inputs among {', '.join(INPUT_LABELS)}, got {name!r}"
-            )
+            known = ", ".join(INPUT_LABELS)
+            raise OptionError(f"expected inputs among {known}, got {name!r}")
     test_sets = open_test_sets(config.sets)
     scales = _checked_scales(config, [test_set.scale for test_set in test_sets])
     prepare_folder(config.out, figures=config.figures)
@@ -136,14 +133,17 @@ def run(config: Config, watch: Watch) -> Report:
     greedy = replace(greedy, settings=_lengths(pretraining, finetuning))
     rows = [with_model(greedy, name, only_strategy=True) for name in inputs]
     rows = [replace(row, label=INPUT_LABELS[row.label]) for row in rows]
-    measurements = plan_measurements(test_sets, rows, models, count=config.count or None)
-    store = config.out / "ablation.jsonl"
-    series = measured_series(measurements, store, models, config.measure, watch)
-    runs = [
-        (INPUT_LABELS[name], files[name, scale].parent)
-        for scale in scales
-        for name in inputs
-    ]
+    series = measure(
+        test_sets,
+        rows,
+        models,
+        config.measure,
+        watch,
+        store=config.out / "ablation.jsonl",
+        figures=config.figures,
+        count=config.count,
+    )
+    runs = [(INPUT_LABELS[x], files[x, s].parent) for s in scales for x in inputs]
     curves = convergence_report(runs, "ablation-convergence")
     write_report(curves, config.out, figures=config.figures)
     return write_report(ablation_report(series), config.out, figures=config.figures)
@@ -151,19 +151,12 @@ def run(config: Config, watch: Watch) -> Report:
 
 def _settings(config: Config, stage: str) -> Settings:
     """Return settings of a stage of training: those of its file, and how long it lasts."""
-    from arcfleet.neural.device import choose_device
-
     path: Path | None = getattr(config, f"{stage}_config")
     minutes: float | None = getattr(config, f"{stage}_minutes")
-    settings: Settings = {}
-    if path is not None:
-        try:
-            settings = tomllib.loads(path.read_text(encoding="utf-8"))
-        except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise FileError(path, f"expected a TOML file, found: {error}") from None
-        sizes = settings.get("model", {})
-        if not isinstance(sizes, dict):
-            raise FileError(path, f"expected model to be a table of sizes, got {sizes!r}")
+    settings: Settings = {} if path is None else read_toml(path)
+    sizes = settings.get("model", {})
+    if not isinstance(sizes, dict):
+        raise OptionError(f"expected model to be a table of sizes, got {sizes!r}")
     if minutes is not None:
         settings["minutes"] = minutes
     settings.setdefault("seed", config.measure.seed)
@@ -234,11 +227,6 @@ def _train(
     finetuning: Settings,
 ) -> dict[tuple[str, str | None], Path]:
     """Pre-train a model, fine-tune it on each scale, and return the model files."""
-    from arcfleet.neural.train.config import PretrainConfig, config_from
-    from arcfleet.neural.train.pretrain import pretrain
-    from arcfleet.neural.train.run import saved_settings
-    from arcfleet.paper.ppo import PpoConfig, ppo
-
     sizes = {"type": "daam-paper", **pretraining.get("model", {}), "inputs": inputs}
     first = config_from(PretrainConfig, {**pretraining, "model": sizes})
     later = config_from(PpoConfig, {**finetuning, "model": sizes})
@@ -269,7 +257,7 @@ def _train(
         }
 
     model = start / "model.safetensors"
-    (scale, *_) = scales
+    scale = next(iter(scales))
     trained = pretrain(start, first, **options(start, scale, "pre-training"))
     models: dict[tuple[str, str | None], Path] = {}
     for scale in scales:
@@ -287,25 +275,19 @@ def ablation_report(series: Sequence[Series]) -> Report:
     """Lay out the costs of models that differ in their inputs, scale by scale."""
     tables = columns_of(series)
     used = [x for t in tables for x in t.series]
-    best = {t.name: t.best_known for t in tables}
     gaps = Section(
-        "Mean gap of total cost to the best known in percent, 95 % confidence interval",
+        gap_title("the best known"),
         ["inputs", *(t.name for t in tables)],
-        lay_out(tables, lambda t, x: gap_text(gaps_to(x, best[t.name]))),
+        lay_out(tables, lambda t, x: gap_text(gaps_to(x, t.best_known))),
     )
     costs = cost_section(tables)
-    panel = Panel(
-        title="Inputs of the model",
-        x_label="test set",
-        y_label="mean gap of total cost to the best known, %",
-        lines=gap_lines(tables, lambda t, x: gaps_to(x, best[t.name])),
-        ticks=tuple(t.name for t in tables),
+    panel = gap_panel(
+        tables, "Inputs of the model", "mean gap of total cost to the best known, %"
     )
-
     records = []
     for t in tables:
         for x in t.rows.values():
-            compared = gaps_to(x, best[t.name])
+            compared = gaps_to(x, t.best_known)
             gap = None if compared is None else compared[0].gap_percent
             records.append(record_of(x) | {"gap_percent": gap})
     return Report(

@@ -16,14 +16,6 @@ if TYPE_CHECKING:
     from arcfleet.neural.train.loop import TrainingProgress
 
 
-def _nothing(line: str) -> None:
-    """Ignore a line."""
-
-
-def _no_training(name: str) -> None:
-    """Watch no training."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Watch:
     """Callbacks of a command that takes long."""
@@ -31,8 +23,8 @@ class Watch:
     # Callback with the number of plans made and the number of all.
     progress: Callable[[int, int], None] | None = None
     # Function from the name of a training run to the callback that hears of it.
-    training: Callable[[str], Callable[[TrainingProgress], None] | None] = _no_training
-    note: Callable[[str], None] = _nothing  # callback with a line for people
+    training: Callable[[str], Callable[[TrainingProgress], None] | None] = lambda _: None
+    note: Callable[[str], None] = lambda _: None  # callback with a line for people
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from arcfleet.bench.machine import commit
 from arcfleet.errors import FileError, OptionError
-from arcfleet.neural.checkpoint import require_packages
+from arcfleet.neural.checkpoint import read_model_info
+from arcfleet.neural.model import DaamConfig
+from arcfleet.neural.train.config import PretrainConfig, RunConfig
+from arcfleet.neural.train.pretrain import pretrain
 from arcfleet.paper.report import Report, Section, prepare_folder, write_report
 from arcfleet.paper.sets import tiny_set
 from arcfleet.report.charts import Line, Panel, draw_panels
@@ -67,11 +70,6 @@ def run(config: Config, watch: Watch) -> Report:
 
 def _tiny_run(folder: Path) -> Path:
     """Pre-train a tiny model for some steps, and return the folder of the run."""
-    require_packages("training")
-    from arcfleet.neural.model import DaamConfig
-    from arcfleet.neural.train.config import PretrainConfig, RunConfig
-    from arcfleet.neural.train.pretrain import pretrain
-
     config = PretrainConfig(
         model=DaamConfig(width=16, layers=1, heads=2, feed_forward=16),
         run=RunConfig(steps=2, validations=2, log_steps=1),
@@ -156,15 +154,9 @@ def convergence_report(
         "Mean gap of greedy plans to the labels in percent, first and last validation",
         ["run", "set", "steps", "minutes", "first", "last"],
         [
-            [
-                curve.run,
-                curve.set_name,
-                str(curve.steps[-1]),
-                f"{curve.minutes[-1]:.2f}",
-                f"{curve.gaps[0]:.2f}",
-                f"{curve.gaps[-1]:.2f}",
-            ]
-            for curve in curves
+            [c.run, c.set_name, str(c.steps[-1])]
+            + [f"{x:.2f}" for x in (c.minutes[-1], c.gaps[0], c.gaps[-1])]
+            for c in curves
         ],
     )
     return Report(
@@ -182,9 +174,6 @@ def convergence_report(
 
 def _caption(runs: Sequence[tuple[str, Path]]) -> str:
     """Return the seeds, the devices and the size of the validation sets of runs."""
-    require_packages("reading the models of runs")
-    from arcfleet.neural.checkpoint import read_model_info
-
     seeds: set[int] = set()
     instances: set[int] = set()
     devices: dict[str, None] = {}

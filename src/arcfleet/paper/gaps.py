@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -109,7 +109,7 @@ def gaps_to(series: Series, reference: Reference | None) -> Compared:
     return paired_gaps(own, [reference[x] for x in common]), len(common)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Column:
     """The series of one test set: a column of a table."""
 
@@ -138,7 +138,7 @@ class Column:
         """Costs of the labels."""
         return None if self.labels is None else self.labels.costs
 
-    @property
+    @cached_property
     def best_known(self) -> Reference:
         """Cost of the cheapest plan of each instance that has been searched long.
 

@@ -3,34 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from arcfleet.errors import OptionError
 from arcfleet.paper.gaps import columns_of, gaps_to, scale_number
-from arcfleet.paper.measure import (
-    RowsConfig,
-    Selection,
-    measured_series,
-    plan_measurements,
-    split_names,
-)
+from arcfleet.paper.measure import RowsConfig, Selection, measure, split_names
 from arcfleet.paper.report import (
     Report,
     Section,
     checksums,
-    prepare_folder,
     provenance,
     record_of,
     write_report,
 )
 from arcfleet.paper.rows import LABELS, parse_models, parse_rows, with_model
 from arcfleet.paper.sets import open_test_sets, require_labels
-from arcfleet.paper.table import gap_text
+from arcfleet.paper.table import gap_text, gap_title
 from arcfleet.report.charts import draw_heat
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
-    from pathlib import Path
 
     from arcfleet.paper.commands import Watch
     from arcfleet.paper.series import Series
@@ -56,10 +49,10 @@ class Config:
 def run(config: Config, watch: Watch) -> Report:
     """Measure models on all test sets, and report their gaps."""
     rows = config.comparison.on_tiny_set(Selection(rows=("daam-sl-rl",)))
-    selection, measure = rows.selection, rows.measure
+    selection, device = rows.selection, rows.measure.device
     texts = split_names(selection.rows) or ["daam-po"]
-    decodings = parse_rows(texts, seed=measure.seed, temperature=selection.temperature)
-    models = parse_models(selection.models, measure.device)
+    decodings = parse_rows(texts, seed=rows.measure.seed, temperature=selection.temperature)
+    models = parse_models(selection.models, device)
     names = list(dict.fromkeys(name for name, _ in models.given)) or ["daam"]
     alike = len(decodings) == 1
     named = [with_model(x, name, only_strategy=alike) for name in names for x in decodings]
@@ -67,12 +60,16 @@ def run(config: Config, watch: Watch) -> Report:
     seen = tuple(split_names(config.seen))
     require_places(seen, [test_set.place for test_set in test_sets])
     require_labels(test_sets)
-    measurements = plan_measurements(
-        test_sets, named, models, count=selection.count or None
+    series = measure(
+        test_sets,
+        named,
+        models,
+        rows.measure,
+        watch,
+        store=rows.out / "generalise.jsonl",
+        figures=rows.figures,
+        count=selection.count,
     )
-    prepare_folder(rows.out, figures=rows.figures)
-    store = rows.out / "generalise.jsonl"
-    series = measured_series(measurements, store, models, measure, watch)
     report = generalise_report(series, seen)
     return write_report(report, rows.out, figures=rows.figures)
 
@@ -94,7 +91,6 @@ def generalise_report(series: Sequence[Series], seen: Collection[str] = ()) -> R
                 "`arcfleet dataset label`"
             )
         used.append(t.labels)
-        best = t.best_known
         for x in t.rows.values():
             place = (x.label, t.place, t.scale)
             if place in gaps:
@@ -102,7 +98,7 @@ def generalise_report(series: Sequence[Series], seen: Collection[str] = ()) -> R
                     f"expected one test set of {t.scale} of {t.place}, found several: "
                     "report them apart"
                 )
-            compared = gaps_to(x, best)
+            compared = gaps_to(x, t.best_known)
             if compared is None:
                 continue
             gaps[place] = compared[0].gap_percent
@@ -120,27 +116,22 @@ def generalise_report(series: Sequence[Series], seen: Collection[str] = ()) -> R
     names = [_line_name(m, p, models, places, seen) for m, p in lines]
     columns = [scale.replace("task", "Task") for scale in scales]
     section = Section(
-        "Mean gap of total cost to the best known in percent, 95 % confidence interval",
+        gap_title("the best known"),
         ["model, tested on", *columns],
         [
             [name, *(texts.get((*line, scale)) for scale in scales)]
             for name, line in zip(names, lines, strict=True)
         ],
     )
-    values = [[gaps.get((*line, scale)) for scale in scales] for line in lines]
-
-    def draw(path: Path, caption: str) -> None:
-        draw_heat(
-            values,
-            path,
-            rows=names,
-            columns=columns,
-            x_label="tested on",
-            y_label="model",
-            value_label="mean gap to the best known, %",
-            caption=caption,
-        )
-
+    draw = partial(
+        draw_heat,
+        [[gaps.get((*line, scale)) for scale in scales] for line in lines],
+        rows=names,
+        columns=columns,
+        x_label="tested on",
+        y_label="model",
+        value_label="mean gap to the best known, %",
+    )
     return Report(
         name="generalise",
         sections=(section,),

@@ -6,19 +6,22 @@ too, whole batches at a time.
 
 from __future__ import annotations
 
-import warnings
+import itertools
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from arcfleet._checks import check_whole_number
 from arcfleet.batch import MOST_WORKERS
-from arcfleet.bench.machine import commit, machine
+from arcfleet.bench.machine import commit, machine, warn_of_reused
 from arcfleet.datasets import Dataset
-from arcfleet.errors import ArcfleetError, FileError, FormatWarning, SolutionError
+from arcfleet.datasets.chunks import run_all
+from arcfleet.datasets.store import Store
+from arcfleet.errors import FileError, SolutionError
 from arcfleet.methods import solve
 from arcfleet.network import Network
+from arcfleet.neural.solver import DEFAULT_BATCH, decode_dataset
 from arcfleet.paper.gaps import scale_number
 from arcfleet.paper.report import prepare_folder
 from arcfleet.paper.rows import (
@@ -30,22 +33,22 @@ from arcfleet.paper.rows import (
     parse_rows,
     trained_label,
 )
-from arcfleet.paper.series import Costs, join, missing, open_costs
+from arcfleet.paper.series import COSTS, Costs, join, missing
 from arcfleet.paper.sets import open_test_sets, tiny_set
 from arcfleet.search.stop import Stop
 from arcfleet.solution.checker import check
 from arcfleet.solution.plan import from_plan
-from arcfleet.workers import TaskFailure, child_seed, run_tasks
+from arcfleet.workers import child_seed
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
-    from arcfleet.datasets.store import Store
+    from arcfleet.datasets import Labels
     from arcfleet.instance import Instance
     from arcfleet.neural.solver import LoadedModel
     from arcfleet.paper.commands import Watch
     from arcfleet.paper.rows import ModelFiles, Row
-    from arcfleet.paper.series import Key, Series
+    from arcfleet.paper.series import Series
     from arcfleet.paper.sets import TestSet
     from arcfleet.search import ProgressCallback
     from arcfleet.solution import Solution
@@ -85,8 +88,7 @@ class MeasureConfig:
         check_whole_number("--workers", self.workers, 1, MOST_WORKERS)
         check_whole_number("--seed", self.seed, 0, 2**64 - 1)
         check_whole_number("--verify", self.verify, 1, 10**9)
-        if self.batch is not None:
-            check_whole_number("--batch", self.batch, 1, 10**9)
+        check_whole_number("--batch", 1 if self.batch is None else self.batch, 1, 10**9)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,69 +123,6 @@ class Selection:
         check_whole_number("--count", self.count, 0, 10**9)
         if self.search_count is not None:
             check_whole_number("--search-count", self.search_count, 1, 10**9)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Measurement:
-    """A series to be measured."""
-
-    head: Costs  # a line of it, without costs
-    row: Row
-    test_set: TestSet
-    count: int  # number of its first instances
-    model: Path | None  # model file; None for a row that needs none
-
-    @property
-    def key(self) -> Key:
-        """Key of the series."""
-        return self.head.key
-
-
-def plan_measurements(
-    test_sets: Sequence[TestSet],
-    rows: Sequence[Row],
-    models: ModelFiles,
-    *,
-    count: int | None = None,
-    search_count: int | None = None,
-    alone: bool = False,
-) -> list[Measurement]:
-    """List every row on every test set."""
-    measurements = []
-    for test_set in test_sets:
-        for row in rows:
-            limits = (len(test_set.dataset), count, search_count if row.is_search else None)
-            model = models.path(row, test_set.scale) if row.model else None
-            head = _head(test_set, row.name)
-            if model is not None:
-                head = replace(
-                    head,
-                    source_sha256=models.checksum(model),
-                    device=models.device_name(),
-                    alone=alone,
-                    label=trained_label(row, models.training(model)),
-                )
-            else:
-                head = replace(head, label=row.label)
-            head = replace(head, settings=dict(row.settings))
-            least = min(limit for limit in limits if limit is not None)
-            measurements.append(Measurement(head, row, test_set, least, model))
-    return measurements
-
-
-def _head(test_set: TestSet, row: str) -> Costs:
-    return Costs(
-        data_sha256=test_set.dataset.checksum,
-        row=row,
-        settings={},
-        source_sha256=None,
-        device="cpu",
-        alone=False,
-        set_name=test_set.name,
-        scale=test_set.scale,
-        place=test_set.place,
-        label=row,
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -235,10 +174,21 @@ QUICK = Selection(
 )
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Target:
+    """A series to be measured."""
+
+    head: Costs  # a line of it, without costs
+    row: Row
+    test_set: TestSet
+    count: int  # number of its first instances
+    model: Path | None  # model file; None for a row that needs none
+
+
 def measure_rows(
     config: RowsConfig, watch: Watch, *, alone: Sequence[bool] = (False,)
 ) -> list[Series]:
-    """Measure rows on test sets, and return their series."""
+    """Measure the rows of a config on its test sets, and return their series."""
     config = config.on_tiny_set(QUICK)
     selection = config.selection
     models = parse_models(selection.models, config.measure.device, names=MODELS)
@@ -251,21 +201,17 @@ def measure_rows(
         if left:
             watch.note(f"left out, without a model: {', '.join(left)}")
     rows = parse_rows(texts, seed=config.measure.seed, temperature=selection.temperature)
-    measurements = [
-        measurement
-        for one_by_one in alone
-        for measurement in plan_measurements(
-            test_sets,
-            rows,
-            models,
-            count=selection.count or None,
-            search_count=selection.search_count,
-            alone=one_by_one,
-        )
-    ]
-    prepare_folder(config.out, figures=config.figures)
-    return measured_series(
-        measurements, config.out / "runs.jsonl", models, config.measure, watch
+    return measure(
+        test_sets,
+        rows,
+        models,
+        config.measure,
+        watch,
+        store=config.out / "runs.jsonl",
+        figures=config.figures,
+        count=selection.count,
+        search_count=selection.search_count,
+        alone=alone,
     )
 
 
@@ -274,39 +220,89 @@ def split_names(texts: Sequence[str]) -> list[str]:
     return [name for text in texts for name in text.split(",") if name.strip()]
 
 
-def measured_series(
-    measurements: Sequence[Measurement],
-    path: Path,
+def measure(
+    test_sets: Sequence[TestSet],
+    rows: Sequence[Row],
     models: ModelFiles,
     config: MeasureConfig,
     watch: Watch,
+    *,
+    store: Path,
+    figures: bool,
+    count: int,
+    search_count: int | None = None,
+    alone: Sequence[bool] = (False,),
 ) -> list[Series]:
-    """Measure what a store lacks, and return all series asked for.
+    """Measure what a store lacks of every row on every test set, and return all series.
 
     Models come first, in this process; then the searches over processes, chunks of all of
     them in turn, so that what is done tells how long the rest will take. Ctrl-C ends it;
     chunks in hand are lost.
     """
-    distinct = list({x.key: x for x in measurements}.values())
-    with open_costs(path) as store:
-        _keep_labels(distinct, store, config.verify)
-        work = _Work(distinct, store, config, watch)
-        work.announce(models.device)
-        for measurement in distinct:
-            if measurement.model is not None:
-                work.decode(measurement, measurement.model, models)
-        work.search([x for x in distinct if x.model is None])
-        found = join(store.records)
-    # Names for people are those of this call, not of the one that filled the store.
-    asked = {x.key: x.head for x in distinct}
-    labels = [_labels_head(x.test_set) for x in distinct if x.test_set.labels is not None]
-    asked |= {head.key: head for head in labels}
-    return [_renamed(x, asked[x.of.key]) for x in found if x.of.key in asked]
+    found = {}
+    for one_by_one, test_set, row in itertools.product(alone, test_sets, rows):
+        limits = (count or None, search_count if row.is_search else None)
+        least = min([len(test_set.dataset), *(x for x in limits if x is not None)])
+        path = models.path(row, test_set.scale) if row.model else None
+        head = _head(test_set, row, models, path, alone=one_by_one)
+        found[head.key] = _Target(head, row, test_set, least, path)
+    targets = list(found.values())
+    prepare_folder(store.parent, figures=figures)
+    with Store(store, COSTS) as costs:
+        # Names for people are those of this call, not of the one that filled the store.
+        asked = {x.head.key: x.head for x in targets}
+        for test_set in test_sets:
+            if test_set.labels is not None:
+                head = _keep_labels(test_set, test_set.labels, costs, config.verify)
+                asked[head.key] = head
+        work = _Work(targets, costs, config, watch)
+        work.announce()
+        for target in targets:
+            if target.model is not None:
+                work.decode(target, target.model, models)
+        work.search([x for x in targets if x.model is None])
+        series = [x for x in join(costs.records) if x.of.key in asked]
+    return [_renamed(x, asked[x.of.key]) for x in series]
 
 
-def _labels_head(test_set: TestSet) -> Costs:
-    checksum = None if test_set.labels is None else test_set.labels.checksum
-    return replace(_head(test_set, LABELS), source_sha256=checksum)
+def _head(
+    test_set: TestSet, row: Row, models: ModelFiles, path: Path | None, *, alone: bool
+) -> Costs:
+    """Return a line of a series, without costs."""
+    return Costs(
+        **test_set.facts,
+        row=row.name,
+        settings=dict(row.settings),
+        source_sha256=None if path is None else models.checksum(path),
+        device="cpu" if path is None else models.device_name(),
+        alone=alone and path is not None,
+        label=row.label if path is None else trained_label(row, models.training(path)),
+    )
+
+
+def _keep_labels(
+    test_set: TestSet, labels: Labels, store: Store[Costs], verify: int
+) -> Costs:
+    """Put the costs of labels beside those of the methods, for reports without the sets."""
+    head = Costs(
+        **test_set.facts,
+        row=LABELS,
+        label=LABELS,
+        settings={},
+        source_sha256=labels.checksum,
+        device="cpu",
+        alone=False,
+    )
+    if missing(store.records, head.key, len(labels)):
+        chosen = _chosen(range(len(labels)), len(labels), verify)
+        for position in chosen:
+            cost = int(labels.cost[position])
+            instance = test_set.dataset[position]
+            _require_valid(head, position, instance, labels[position], cost)
+        costs, verified = tuple(labels.cost.tolist()), len(chosen)
+        here: dict[str, Any] = {"machine": machine(), "commit": commit()}
+        store.add(replace(head, costs=costs, verified=verified, **here))
+    return head
 
 
 def _renamed(series: Series, head: Costs) -> Series:
@@ -314,50 +310,45 @@ def _renamed(series: Series, head: Costs) -> Series:
     return replace(series, lines=tuple(replace(x, **names) for x in series.lines))
 
 
-class _Outcome(NamedTuple):
-    costs: tuple[int, ...]
-    seconds: float  # of all instances together
-    verified: int
-
-
 class _Work:
     """What is left to measure, and the callbacks that hear of it."""
 
     def __init__(
         self,
-        measurements: Sequence[Measurement],
+        targets: Sequence[_Target],
         store: Store[Costs],
         config: MeasureConfig,
         watch: Watch,
     ) -> None:
-        self.measurements = measurements
-        self.store, self.config, self.watch = store, config, watch
-        self.machine, self.commit = machine(), commit()
-        self.total = sum(x.count for x in measurements)
-        self.left = {x.key: missing(store.records, x.key, x.count) for x in measurements}
+        self.targets, self.store = targets, store
+        self.config, self.watch = config, watch
+        self.total = sum(x.count for x in targets)
+        keys = {x.head.key: x.count for x in targets}
+        self.left = {key: missing(store.records, key, x) for key, x in keys.items()}
         self.open = {key: sum(map(len, part)) for key, part in self.left.items()}
-        self._warn_of_others()
+        self.here: dict[str, Any] = {"machine": machine(), "commit": commit()}
+        if any(self.open.values()):
+            warn_of_reused(store.path, [x for x in store.records if x.key in keys], "lines")
 
-    def announce(self, device: str) -> None:
+    def announce(self) -> None:
         """Note what will be measured and about how long it will take."""
         self.tell(0)
         plans = sum(self.open.values())
         if not plans:
             return
-        models, searches = 0.0, 0.0
-        for x in self.measurements:
+        seconds = 0.0
+        for x in self.targets:
             tasks = scale_number(x.test_set.scale) or 100
-            where = "cpu" if device == "cpu" or x.head.device == "cpu" else "cuda"
-            seconds = self.open[x.key] * x.row.expected_seconds(tasks, where)
-            models += seconds if x.model is not None else 0.0
-            searches += seconds if x.model is None else 0.0
-        rows = len({x.head.row for x in self.measurements})
-        sets = len({x.test_set.name for x in self.measurements})
+            device = "cpu" if x.head.device == "cpu" else "cuda"
+            parallel = self.config.workers if x.model is None else 1
+            expected = x.row.expected_seconds(tasks, device) / parallel
+            seconds += self.open[x.head.key] * expected
+        rows = len({x.head.row for x in self.targets})
+        sets = len({x.test_set.name for x in self.targets})
         reused = f", {self.total - plans:,} reused" if plans < self.total else ""
-        expected = _duration(models + searches / self.config.workers)
         self.watch.note(
             f"rows: {rows}, test sets: {sets}, plans to make: {plans:,}{reused}; about "
-            f"{expected}"
+            f"{_duration(seconds)}"
         )
 
     def tell(self, beyond: int) -> None:
@@ -365,43 +356,35 @@ class _Work:
         if self.watch.progress is not None:
             self.watch.progress(self.total - sum(self.open.values()) + beyond, self.total)
 
-    def decode(self, measurement: Measurement, path: Path, models: ModelFiles) -> None:
+    def decode(self, target: _Target, path: Path, models: ModelFiles) -> None:
         """Decode what a series lacks, in this process."""
         warm_up = True
-        for stretch in self.left[measurement.key]:
-            loaded = models.load(path, measurement.row)
-            for part in _cut(stretch, self._chunk_size(measurement, loaded.device.type)):
-                outcome = self._decode_chunk(measurement, loaded, part, warm_up=warm_up)
+        for stretch in self.left[target.head.key]:
+            loaded = models.load(path, target.row)
+            device = loaded.device.type
+            size = self.config.batch or DEFAULT_BATCH[device]
+            size = size if device == "cuda" else _CPU_BATCHES * size
+            for part in _cut(stretch, _ALONE_CHUNK if target.head.alone else size):
+                self.add(target, self._decode(target, loaded, part, warm_up=warm_up))
                 warm_up = False
-                self.add(measurement, part.start, outcome, 1)
 
-    def _chunk_size(self, measurement: Measurement, device: str) -> int:
-        if measurement.head.alone:
-            return _ALONE_CHUNK
-        from arcfleet.neural.solver import DEFAULT_BATCH
-
-        size = self.config.batch or DEFAULT_BATCH[device]
-        return size if device == "cuda" else _CPU_BATCHES * size
-
-    def _decode_chunk(
-        self, measurement: Measurement, loaded: LoadedModel, part: range, *, warm_up: bool
-    ) -> _Outcome:
-        from arcfleet.neural.solver import decode_dataset
-
-        settings: dict[str, Any] = dict(measurement.row.settings)
-        dataset = measurement.test_set.dataset
+    def _decode(
+        self, target: _Target, loaded: LoadedModel, part: range, *, warm_up: bool
+    ) -> Costs:
+        settings: dict[str, Any] = dict(target.row.settings)
+        dataset = target.test_set.dataset
         decoded = decode_dataset(
             loaded,
             dataset,
             len(part),
-            measurement.row.method,
+            target.row.method,
             first=part.start,
             samples=settings.get("samples", 1),
             temperature=settings.get("temperature"),
             seed=settings.get("seed", 0),
-            keep=_chosen(part, measurement.count, self.config.verify),
+            keep=_chosen(part, target.count, self.config.verify),
             threads=self.config.workers,
-            batch_size=1 if measurement.head.alone else self.config.batch,
+            batch_size=1 if target.head.alone else self.config.batch,
             warm_up=warm_up,
             progress=self.tell,
         )
@@ -410,89 +393,51 @@ class _Work:
             instance = dataset[position]
             solution = from_plan(Network(instance), *plan)
             cost = costs[position - part.start]
-            _require_valid(measurement.head, position, instance, solution, cost)
-        return _Outcome(costs, decoded.seconds, len(decoded.plans))
-
-    def search(self, measurements: Sequence[Measurement]) -> None:
-        """Solve what the series of searches lack, over processes."""
-        jobs = sorted(self._jobs(measurements), key=lambda job: job[0])
-        workers = max(1, min(self.config.workers, len(jobs)))
-        failures: list[TaskFailure] = []
-
-        def take(number: int, outcome: _Outcome | TaskFailure) -> None:
-            _, measurement, job = jobs[number]
-            if isinstance(outcome, TaskFailure):
-                failures.append(outcome)
-            else:
-                self.add(measurement, job.part.start, outcome, workers)
-
-        run_tasks(_solve_job, (job for _, _, job in jobs), workers=workers, finished=take)
-        for failure in failures:
-            if failure.interrupted:
-                raise KeyboardInterrupt
-            raise ArcfleetError(failure.message)
-        if any(self.open[measurement.key] for measurement in measurements):
-            raise KeyboardInterrupt
-
-    def _jobs(
-        self, measurements: Sequence[Measurement]
-    ) -> Iterator[tuple[float, Measurement, _Job]]:
-        """Return the chunks of searches, each with the share of its series before it."""
-        for measurement in measurements:
-            dataset = measurement.test_set.dataset
-            for stretch in self.left[measurement.key]:
-                for part in _cut(stretch, measurement.row.chunk):
-                    job = _Job(
-                        path=Path(dataset.path),
-                        head=measurement.head,
-                        method=measurement.row.method,
-                        part=part,
-                        verified=_chosen(part, measurement.count, self.config.verify),
-                    )
-                    yield part.start / measurement.count, measurement, job
-
-    def add(
-        self, measurement: Measurement, first: int, outcome: _Outcome, parallel: int
-    ) -> None:
-        """Add a line to the store."""
-        self.store.add(
-            replace(
-                measurement.head,
-                first=first,
-                costs=outcome.costs,
-                seconds=round(outcome.seconds, 9),
-                parallel=parallel,
-                verified=outcome.verified,
-                machine=self.machine,
-                commit=self.commit,
-            )
+            _require_valid(target.head, position, instance, solution, cost)
+        return replace(
+            target.head,
+            first=part.start,
+            costs=costs,
+            seconds=decoded.seconds,
+            verified=len(decoded.plans),
         )
-        self.open[measurement.key] -= len(outcome.costs)
-        self.tell(0)
-        if not self.open[measurement.key]:
-            head = measurement.head
-            alone = ", one at a time" if head.alone else ""
-            self.watch.note(
-                f"{head.set_name}, {head.label}{alone}: {measurement.count} instances"
-            )
 
-    def _warn_of_others(self) -> None:
-        """Warn of reused lines of another commit or machine, where more will be made."""
-        here = (self.machine, self.commit)
-        keys = set(self.open)
-        other = [
-            line
-            for line in self.store.records
-            if line.key in keys and (line.machine, line.commit) != here
+    def search(self, targets: Sequence[_Target]) -> None:
+        """Solve what the series of searches lack, over processes."""
+        jobs = [
+            (target, part)
+            for target in targets
+            for stretch in self.left[target.head.key]
+            for part in _cut(stretch, target.row.chunk)
         ]
-        if other and any(self.open.values()):
-            warnings.warn(
-                f"{self.store.path}: reuses {len(other)} lines made elsewhere (commit "
-                f"{other[0].commit}, {other[0].machine}), this is commit {here[1]}, "
-                f"{here[0]}; name another folder to make them anew",
-                FormatWarning,
-                stacklevel=5,
-            )
+        jobs.sort(key=lambda job: job[1].start / job[0].count)
+        workers = max(1, min(self.config.workers, len(jobs)))
+        run_all(
+            _solve_job,
+            [
+                _Job(
+                    path=Path(target.test_set.dataset.path),
+                    head=replace(target.head, first=part.start, parallel=workers),
+                    method=target.row.method,
+                    part=part,
+                    verified=_chosen(part, target.count, self.config.verify),
+                )
+                for target, part in jobs
+            ],
+            lambda number, line: self.add(jobs[number][0], line),
+            workers=workers,
+        )
+
+    def add(self, target: _Target, line: Costs) -> None:
+        """Add a line to the store."""
+        head = target.head
+        self.store.add(replace(line, seconds=round(line.seconds, 9), **self.here))
+        self.open[head.key] -= len(line.costs)
+        self.tell(0)
+        if not self.open[head.key]:
+            alone = ", one at a time" if head.alone else ""
+            count = f"{target.count} instances"
+            self.watch.note(f"{head.set_name}, {head.label}{alone}: {count}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -504,7 +449,7 @@ class _Job:
     verified: Collection[int]
 
 
-def _solve_job(job: _Job, progress: ProgressCallback) -> _Outcome:
+def _solve_job(job: _Job, progress: ProgressCallback) -> Costs:
     """Solve instances one after the other, each by its own child seed."""
     dataset = _dataset(job.path, job.head.data_sha256)
     settings = job.head.settings
@@ -524,7 +469,8 @@ def _solve_job(job: _Job, progress: ProgressCallback) -> _Outcome:
             _require_valid(job.head, position, instance, result.solution, result.cost)
         costs.append(result.cost)
         seconds += result.seconds
-    return _Outcome(tuple(costs), seconds, len(job.verified))
+    verified = len(job.verified)
+    return replace(job.head, costs=tuple(costs), seconds=seconds, verified=verified)
 
 
 @lru_cache(maxsize=8)  # a worker solves many chunks of the same test sets
@@ -547,33 +493,6 @@ def _require_valid(
         raise SolutionError(
             f"expected a valid plan of instance {position} of {head.set_name} by "
             f"{head.row}, found a fault: {faults[0]}"
-        )
-
-
-def _keep_labels(
-    measurements: Sequence[Measurement], store: Store[Costs], verify: int
-) -> None:
-    """Put the costs of labels beside those of the methods, for reports without the sets."""
-    for test_set in {id(x.test_set): x.test_set for x in measurements}.values():
-        labels = test_set.labels
-        if labels is None:
-            continue
-        head = _labels_head(test_set)
-        if not missing(store.records, head.key, len(labels)):
-            continue
-        chosen = _chosen(range(len(labels)), len(labels), verify)
-        for position in chosen:
-            cost = int(labels.cost[position])
-            instance = test_set.dataset[position]
-            _require_valid(head, position, instance, labels[position], cost)
-        store.add(
-            replace(
-                head,
-                costs=tuple(labels.cost.tolist()),
-                verified=len(chosen),
-                machine=machine(),
-                commit=commit(),
-            )
         )
 
 

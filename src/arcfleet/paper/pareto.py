@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from arcfleet.errors import OptionError
@@ -29,7 +30,6 @@ from arcfleet.report.charts import Point, draw_pareto
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from arcfleet.paper.commands import Watch
     from arcfleet.paper.series import Series
@@ -116,9 +116,6 @@ def pareto_report(series: Sequence[Series], scale: str | None = None) -> Report:
         for choice in choices
     ]
 
-    def draw(path: Path, caption: str) -> None:
-        draw_pareto(points, path, title=table.name, caption=caption)
-
     counts = sorted({x.parallel for x in used if x.of.device == "cpu"} or {1})
     parallel = " to ".join(str(count) for count in dict.fromkeys((counts[0], counts[-1])))
     return Report(
@@ -141,7 +138,7 @@ def pareto_report(series: Sequence[Series], scale: str | None = None) -> Report:
             }
             for choice in choices
         ),
-        figures={"pareto": draw},
+        figures={"pareto": partial(draw_pareto, points, title=table.name)},
     )
 
 
@@ -155,34 +152,22 @@ def front(choices: Sequence[_Choice]) -> list[_Choice]:
 
 
 def _which_when(title: str, choices: Sequence[_Choice]) -> Section:
-    rows: list[list[str | None]] = []
-    best = front(choices)
-    for number, choice in enumerate(best):
-        least = "any" if number == 0 else f"at least {seconds_text(choice.seconds)}"
-        rows.append(
-            [
-                least,
-                choice.series.label,
-                choice.series.of.device,
-                seconds_text(choice.seconds),
-                f"{choice.gap:.2f}",
-            ]
-        )
+    """Return the methods of the front with the time from which each is the best."""
     header = ["time per instance you have", "take", "device", "it takes", "mean gap, %"]
+    rows = []
+    for number, x in enumerate(front(choices)):
+        takes = seconds_text(x.seconds)
+        least = "any" if number == 0 else f"at least {takes}"
+        rows.append([least, x.series.label, x.series.of.device, takes, f"{x.gap:.2f}"])
     return Section(title, header, rows)
 
 
 def _all_points(choices: Sequence[_Choice]) -> Section:
-    return Section(
-        "All methods: time per instance and gap to the best known",
-        ["method", "device", "time per instance", "mean gap, %"],
-        [
-            [
-                choice.series.label,
-                choice.series.of.device,
-                seconds_text(choice.seconds),
-                f"{choice.gap:.2f} ± {choice.half_width:.2f}",
-            ]
-            for choice in choices
-        ],
-    )
+    """Return time and gap of every method."""
+    header = ["method", "device", "time per instance", "mean gap, %"]
+    rows = []
+    for x in choices:
+        gap = f"{x.gap:.2f} ± {x.half_width:.2f}"
+        takes = seconds_text(x.seconds)
+        rows.append([x.series.label, x.series.of.device, takes, gap])
+    return Section("All methods: time per instance and gap to the best known", header, rows)

@@ -33,6 +33,7 @@ from arcfleet.neural.train.steps import (
     log_probabilities,
     states_at,
 )
+from arcfleet.paper.gaps import student_quantile
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -46,11 +47,8 @@ if TYPE_CHECKING:
     from arcfleet.neural.train.loop import Trained
     from arcfleet.neural.train.run import RunOptions
 
-#: With fewer pairs the quantile below is not exact, and the test hardly ever decides.
+#: With fewer pairs the test hardly ever decides.
 LEAST_PAIRS = 4
-
-# 95 % of the standard normal distribution lie below.
-_NORMAL = 1.6448536269514722
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,24 +143,7 @@ def compare_costs(old: Tensor, new: Tensor) -> Comparison:
     if spread == 0:
         return Comparison(mean > 0, mean)
     statistic = mean / (spread / math.sqrt(count))
-    return Comparison(statistic > t_quantile(count - 1), mean)
-
-
-def t_quantile(freedom: int) -> float:
-    """Compute the 95 % quantile of Student's t distribution, from 3 degrees of freedom.
-
-    The Cornish-Fisher expansion (Abramowitz and Stegun 26.7.5); at 3 degrees of freedom it
-    is 0.05 % too small, from then on ever closer.
-    """
-    z = _NORMAL
-    terms = (
-        z,
-        (z**3 + z) / 4,
-        (5 * z**5 + 16 * z**3 + 3 * z) / 96,
-        (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
-        (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / 92160,
-    )
-    return math.fsum(term / float(freedom) ** power for power, term in enumerate(terms))
+    return Comparison(statistic > student_quantile(count - 1, 0.9), mean)
 
 
 def clipped_loss(
@@ -175,25 +156,17 @@ def clipped_loss(
 
 
 class Decisions(NamedTuple):
-    """Decisions to learn from; all of shape (batch, samples, ...).
+    """Decisions to learn from; all of shape (batch, samples, ...)."""
 
-    Parameters
-    ----------
-    state, choice
-        States of the baseline's rollouts, and their choices.
-    old
-        Log-probability of the choice under the baseline.
-    advantage
-        Saving of the policy's rollout that starts with the choice over the baseline's
-        greedy one from the same state, in the instance's scale.
-    weight
-        Number of decisions of the rollout, over the mean of all rollouts.
-    """
-
+    # States of the baseline's rollouts, and their choices.
     state: State
     choice: Tensor
+    # Log-probability of the choice under the baseline.
     old: Tensor
+    # Saving of the policy's rollout that starts with the choice over the baseline's greedy
+    # one from the same state, in the instance's scale.
     advantage: Tensor
+    # Number of decisions of the rollout, over the mean of all rollouts.
     weight: Tensor
 
     def rows(self, rows: Tensor) -> Decisions:
@@ -293,13 +266,9 @@ class PpoTrainer(PolicyGradientTrainer[PpoConfig]):
         outcome = compare_costs(old, new)
         if outcome.better:
             self.baseline.model.load_state_dict(self.learner.working.state_dict())
-        self.folder.log(
-            {
-                "step": self.step + 1,
-                "seconds": round(self.seconds, 3),
-                "baseline": {"gain": outcome.gain, "replaced": outcome.better},
-            }
-        )
+        replaced = float(outcome.better)
+        values = {"baseline_gain": outcome.gain, "baseline_replaced": replaced}
+        self.log(values, self.step + 1)
 
     def _greedy_costs(self, policy: FastPolicy) -> Tensor:
         costs = []

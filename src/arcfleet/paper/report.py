@@ -28,8 +28,8 @@ class Section(NamedTuple):
     """One table: its title and its cells."""
 
     title: str
-    header: list[str]
-    rows: list[list[str | None]]
+    header: Sequence[str]
+    rows: Sequence[Sequence[str | None]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +43,7 @@ class Report:
     records: tuple[Mapping[str, object], ...] = ()  # lines of the CSV file
     # By name of the file without its ending, a function that draws into a file with a
     # caption.
-    figures: Mapping[str, Callable[[Path, str], None]] = field(default_factory=dict)
+    figures: Mapping[str, Callable[..., None]] = field(default_factory=dict)
     files: tuple[Path, ...] = ()  # files that were written
 
     def text(self) -> str:
@@ -72,7 +72,7 @@ def write_report(report: Report, folder: Path, *, figures: bool = True) -> Repor
         for name, draw in report.figures.items():
             for suffix in _PICTURES:
                 path = folder / f"{name}{suffix}"
-                draw(path, report.caption)
+                draw(path, caption=report.caption)
                 written.append(path)
     return replace(report, files=tuple(written))
 

@@ -76,10 +76,9 @@ def report_of(
     seen: Collection[str] = (),
 ) -> Report:
     """Return the report of an experiment."""
-    if scale is not None and name != "pareto":
-        raise OptionError(f"expected --scale for pareto only, got it for {name}")
-    if seen and name != "generalise":
-        raise OptionError(f"expected --seen for generalise only, got it for {name}")
+    for option, value, owner in (("scale", scale, "pareto"), ("seen", seen, "generalise")):
+        if value and name != owner:
+            raise OptionError(f"expected --{option} for {owner} only, got it for {name}")
     if name == "pareto":
         return pareto_report(series, scale)
     if name == "generalise":

@@ -7,23 +7,22 @@ A row is asked for by `NAME`, `NAME=NUMBER` for so many plans, iterations or sam
 from __future__ import annotations
 
 import hashlib
-import math
 import re
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from arcfleet._checks import nearest_name
 from arcfleet.errors import FileError, OptionError
 from arcfleet.methods import METHODS
-from arcfleet.neural.checkpoint import require_packages, shipped_model
+from arcfleet.neural.checkpoint import read_model_info, shipped_model
+from arcfleet.neural.solver import LoadedModel, device_name, load_for_solving
 from arcfleet.neural.strategies import STRATEGIES
 from arcfleet.paper.strategies import BEAMS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from arcfleet.neural.solver import LoadedModel
 
 #: The row that holds the costs of the labels of a test set.
 LABELS = "labels"
@@ -69,18 +68,14 @@ class Row:
 
 
 def _scanning(name: str, label: str) -> Row:
-    # Plain path scanning has five rules, which give one plan each, ever the same.
-    return Row(
-        name=name,
-        label=label,
-        method=name,
-        unit="" if name == "ps" else "plans",
-        number=METHODS[name].default_stop.iterations or 1,
-        chunk=100,
-    )
+    """Return a row of path scanning; its plain form has five rules and no number."""
+    number = METHODS[name].default_stop.iterations or 1
+    unit = "" if name == "ps" else "plans"
+    return Row(name=name, label=label, method=name, unit=unit, number=number, chunk=100)
 
 
 def _search(name: str, label: str, iterations: int, chunk: int, seconds: float) -> Row:
+    """Return a row of a search."""
     return Row(
         name=name,
         label=label,
@@ -96,6 +91,7 @@ def _search(name: str, label: str, iterations: int, chunk: int, seconds: float) 
 def _decoding(
     name: str, label: str, model: str, strategy: str, seconds: float, samples: int = 0
 ) -> Row:
+    """Return a row of a model and a decoding strategy."""
     return Row(
         name=name,
         label=label,
@@ -160,9 +156,7 @@ TABLE_ROWS = (
 MODELS = tuple(dict.fromkeys(row.model for row in ROWS.values() if row.model))
 
 #: The paper's names of greedy plans of DaAM, by the last training of the model.
-_TRAINED_LABELS = {
-    **{"pretrain": "DaAM SL", "finetune": "DaAM SL+RL", "ppo": "DaAM SL+RL"},
-}
+_TRAINED_LABELS = {"pretrain": "DaAM SL", "finetune": "DaAM SL+RL", "ppo": "DaAM SL+RL"}
 
 
 def parse_rows(
@@ -202,6 +196,7 @@ def full_label(row: Row, number: float, temperature: float | None = None) -> str
 
 
 def _parse(text: str, seed: int, temperature: float | None) -> Row:
+    """Parse NAME, NAME=NUMBER or NAME=NUMBER@TEMPERATURE."""
     name, _, number = text.strip().partition("=")
     number, _, heat = number.partition("@")
     name = OLD_NAMES.get(name, name)
@@ -209,33 +204,43 @@ def _parse(text: str, seed: int, temperature: float | None) -> Row:
     row = rows.get(name)
     if row is None:
         near = nearest_name(name, rows)
-        known = f"known are {', '.join(rows)}"
-        hint = f"did you mean {near!r}?" if near else known
+        hint = f"did you mean {near!r}?" if near else f"known are {', '.join(rows)}"
         raise OptionError(f"expected the name of a row, got {name!r}: {hint}")
-    if number and not row.unit:
-        raise OptionError(f"expected {name!r} without a number, got {text!r}")
-    if heat and row.unit != "samples":
-        raise OptionError(
-            "expected a temperature where plans are sampled only, as in sample=32@0.5, got "
-            f"{text!r}"
-        )
-    count = _whole(number, text) if number else row.number
+    is_whole = number.isascii() and number.isdigit() and 1 <= int(number) <= _MOST_NUMBER
+    for is_wrong, expected in (
+        (number and not row.unit, f"{name!r} without a number"),
+        (
+            heat and row.unit != "samples",
+            "a temperature where plans are sampled only, as in sample=32@0.5",
+        ),
+        (number and not is_whole, "a row as NAME=NUMBER, from 1 to 1e9"),
+        (heat and not _is_temperature(heat), "a temperature above 0"),
+    ):
+        if is_wrong:
+            raise OptionError(f"expected {expected}, got {text!r}")
+    count = int(number) if number else row.number
     settings: dict[str, int | float] = {}
-    chosen = None
     if row.model is None:
         settings = {"iterations": count, "seed": seed}
     elif row.unit == "samples":
-        chosen = _temperature(heat, text) if heat else temperature
         settings = {"samples": count, "seed": seed}
+        chosen = float(heat) if heat else temperature
         if chosen is not None:
             settings["temperature"] = chosen
     return replace(
         row,
-        settings=dict(sorted(settings.items())),
+        settings=settings,
         name=full_name(row.name, settings),
-        label=full_label(row, count, chosen),
+        label=full_label(row, count, settings.get("temperature")),
         number=count,
     )
+
+
+def _is_temperature(text: str) -> bool:
+    try:
+        return 0 < float(text) <= 1e6
+    except ValueError:
+        return False
 
 
 def trained_label(row: Row, training: str) -> str:
@@ -258,22 +263,6 @@ def with_model(row: Row, model: str, *, only_strategy: bool) -> Row:
     )
 
 
-def _whole(number: str, text: str) -> int:
-    if not (number.isascii() and number.isdigit() and 1 <= int(number) <= _MOST_NUMBER):
-        raise OptionError(f"expected a row as NAME=NUMBER, from 1 to 1e9, got {text!r}")
-    return int(number)
-
-
-def _temperature(heat: str, text: str) -> float:
-    try:
-        value = float(heat)
-    except ValueError:
-        value = math.nan
-    if not 0 < value <= 1e6:
-        raise OptionError(f"expected a temperature above 0, got {text!r}")
-    return value
-
-
 @dataclass(frozen=True, slots=True)
 class ModelFiles:
     """Model files by name and, where they differ, by scale."""
@@ -281,9 +270,7 @@ class ModelFiles:
     # Files by name and scale; a scale of None stands for all others.
     given: Mapping[tuple[str, str | None], Path]
     device: str = "auto"
-    _sums: dict[Path, str] = field(default_factory=dict)
-    _training: dict[Path, str] = field(default_factory=dict)
-    _loaded: dict[tuple[Path, str], LoadedModel] = field(default_factory=dict)
+    _kept: dict[tuple[object, ...], Any] = field(default_factory=dict)
 
     def path(self, row: Row, scale: str) -> Path:
         """Return the file of a row on a scale: a given one, or the shipped one."""
@@ -303,46 +290,36 @@ class ModelFiles:
     def _find(self, row: Row, scale: str) -> Path | None:
         model = row.model or ""
         found = self.given.get((model, scale)) or self.given.get((model, None))
-        if found is not None:
-            return found
-        return shipped_model(model)
+        return shipped_model(model) if found is None else found
 
     def checksum(self, path: Path) -> str:
         """Return the SHA-256 of a model file."""
-        if path not in self._sums:
+        if ("checksum", path) not in self._kept:
             try:
                 data = path.read_bytes()
             except OSError as error:
                 raise FileError(path, f"cannot be read ({error.strerror})") from error
-            self._sums[path] = hashlib.sha256(data).hexdigest()
-        return self._sums[path]
+            self._kept["checksum", path] = hashlib.sha256(data).hexdigest()
+        return str(self._kept["checksum", path])
 
     def training(self, path: Path) -> str:
         """Return the last training of a model; empty if its file states none."""
-        if path not in self._training:
-            require_packages("decoding with a model")
-            from arcfleet.neural.checkpoint import read_model_info
-
-            facts = read_model_info(path).facts
-            # "kind" in files from before phases were called so.
-            self._training[path] = str(facts.get("phase", facts.get("kind", "")))
-        return self._training[path]
+        if ("facts", path) not in self._kept:
+            self._kept["facts", path] = read_model_info(path).facts
+        facts = self._kept["facts", path]
+        # "kind" in files from before phases were called so.
+        return str(facts.get("phase", facts.get("kind", "")))
 
     def load(self, path: Path, row: Row) -> LoadedModel:
         """Load the model file of a row on to the device, once for each type."""
-        key = (path, row.model_type)
-        if key not in self._loaded:
-            require_packages("decoding with a model")
-            from arcfleet.neural.solver import load_for_solving
-
-            self._loaded[key] = load_for_solving(path, self.device, row.model_type)
-        return self._loaded[key]
+        key = (row.model_type, path)
+        if key not in self._kept:
+            self._kept[key] = load_for_solving(path, self.device, row.model_type)
+        loaded: LoadedModel = self._kept[key]
+        return loaded
 
     def device_name(self) -> str:
         """Return the name of the device of the models."""
-        require_packages("decoding with a model")
-        from arcfleet.neural.solver import device_name
-
         return device_name(self.device)
 
 

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path  # noqa: TC003 (the command line reads the types)
 from typing import TYPE_CHECKING, NamedTuple
 
 from arcfleet.bench.machine import commit, machine
+from arcfleet.datasets.chunks import run_all
 from arcfleet.datasets.store import LineFormat, Store
-from arcfleet.errors import ArcfleetError, OptionError, SolutionError
+from arcfleet.errors import OptionError, SolutionError
 from arcfleet.instance.files import read, write
-from arcfleet.methods import (
-    find_method,
-    load_for_methods,
-    model_files,
-    solve,
-)
+from arcfleet.methods import find_method, load_for_methods, model_files, solve
 from arcfleet.network import Network
 from arcfleet.neural.checkpoint import model_path
 from arcfleet.paper.measure import MeasureConfig, split_names
@@ -36,15 +33,15 @@ from arcfleet.solution.plan import from_plan, to_plan
 from arcfleet.solution.solution import Route, Service, Solution
 from arcfleet.streets.scene import make_scene
 from arcfleet.streets.synthetic import SyntheticSettings, synthetic_streets
-from arcfleet.workers import TaskFailure, run_tasks
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from arcfleet.instance import Instance
+    from arcfleet.methods import Method
     from arcfleet.neural.solver import LoadedModel
     from arcfleet.paper.commands import Watch
-    from arcfleet.search import ProgressCallback
+    from arcfleet.search import ProgressCallback, Result
 
 #: Checksum of the scene, method, iterations, seed and checksum of the model.
 Key = tuple[str, str, int | None, int, str | None]
@@ -143,28 +140,25 @@ def run(config: Config, watch: Watch) -> Report:
     if not texts or not config.scenes:
         what = "scene" if texts else "method"
         raise OptionError(f"expected at least one {what}, got none")
-    methods = [find_method(text.strip().partition("=")[0]) for text in texts]
+    methods = [_parse(text) for text in texts]
     scenes = [(instance, _checksum(instance)) for instance in map(read, config.scenes)]
-    loaded = load_for_methods(methods, config.model, config.device)
-    sums, device = {}, "cpu"
-    if loaded:
-        files = ModelFiles({}, config.device)
-        named = model_files(methods, config.model, config.device)
-        sums = {
-            model_type: files.checksum(model_path(x, model_type))
-            for model_type, x in named.items()
-        }
-        device = files.device_name()
+    every = [method for method, _ in methods]
+    loaded = load_for_methods(every, config.model, config.device)
+    files = ModelFiles({}, config.device)
+    sums = {
+        model_type: files.checksum(model_path(x, model_type))
+        for model_type, x in model_files(every, config.model, config.device).items()
+    }
     jobs = []
     for instance, checksum in scenes:
-        for text in texts:
-            method, iterations, stop = _method(text)
-            model_type = find_method(method).model_type
-            model = None if model_type is None else sums[model_type]
-            key = (checksum, method, iterations, config.seed, model)
+        for method, iterations in methods:
+            model = None if method.model_type is None else sums[method.model_type]
+            key = (checksum, method.name, iterations, config.seed, model)
+            stop = Stop(iterations=iterations) if iterations else method.default_stop
             jobs.append(_Job(key, instance, stop))
     prepare_folder(config.out, figures=config.figures)
     with Store(config.out / "scenes.jsonl", PLANS) as store:
+        device = files.device_name() if loaded else "cpu"
         plans = _solve_all(jobs, store, loaded, device, config.workers, watch)
     report = _report(scenes, texts, [plans[job.key] for job in jobs])
     return write_report(report, config.out, figures=config.figures)
@@ -189,8 +183,8 @@ class _Job(NamedTuple):
     stop: Stop
 
     @property
-    def method(self) -> str:
-        return str(self.key[1])
+    def method(self) -> Method:
+        return find_method(self.key[1])
 
 
 def _solve_all(
@@ -204,97 +198,76 @@ def _solve_all(
     """Add the plans that the store lacks, and return all of them by their keys."""
     plans = {plan.key: plan for plan in store.records}
     left = [job for job in jobs if job.key not in plans]
-    searches = [job for job in left if not find_method(job.method).is_learned]
+    searches = [job for job in left if job.method.model_type is None]
     here = {"machine": machine(), "commit": commit()}
-    failures: list[TaskFailure] = []
 
     def tell() -> None:
         if watch.progress is not None:
             watch.progress(sum(job.key in plans for job in jobs), len(jobs))
 
-    def keep(job: _Job, outcome: _Solved | TaskFailure) -> None:
-        if isinstance(outcome, TaskFailure):
-            failures.append(outcome)
-            return
+    def keep(job: _Job, result: Result) -> None:
         scene, method, iterations, seed, model = job.key
-        plan = ScenePlan(
+        plans[job.key] = ScenePlan(
             scene_sha256=scene,
             method=method,
             iterations=iterations,
             seed=seed,
             model_sha256=model,
             scene=job.instance.name,
-            cost=outcome[0],
-            seconds=round(outcome[1], 6),
+            cost=result.cost,
+            seconds=round(result.seconds, 6),
             device="cpu" if model is None else device,
-            routes=outcome[2],
+            routes=tuple(
+                tuple(2 * service.link + service.reverse for service in route.services)
+                for route in result.solution.routes
+            ),
             **here,
         )
-        store.add(plan)
-        plans[plan.key] = plan
+        store.add(plans[job.key])
         tell()
 
     tell()
     for job in left:
-        model_type = find_method(job.method).model_type
-        if model_type is not None:
-            keep(job, _solve(job, None, loaded[model_type]))
-    run_tasks(
-        _solve_job,
+        if job.method.model_type is not None:
+            keep(job, _solve(job, None, loaded[job.method.model_type]))
+    run_all(
+        _solve,
         searches,
-        workers=max(1, min(workers, len(searches))),
-        finished=lambda number, outcome: keep(searches[number], outcome),
+        lambda number, result: keep(searches[number], result),
+        workers=workers,
     )
-    for failure in failures:
-        if failure.interrupted:
-            raise KeyboardInterrupt
-        raise ArcfleetError(failure.message)
-    if any(job.key not in plans for job in jobs):
-        raise KeyboardInterrupt
     return plans
 
 
-_Solved = tuple[int, float, tuple[tuple[int, ...], ...]]
-
-
-def _solve_job(job: _Job, progress: ProgressCallback) -> _Solved:
-    return _solve(job, progress, None)
-
-
 def _solve(
-    job: _Job, progress: ProgressCallback | None, loaded: LoadedModel | None
-) -> _Solved:
+    job: _Job, progress: ProgressCallback | None, model: LoadedModel | None = None
+) -> Result:
+    """Solve a scene by one method, and verify the plan."""
     result = solve(
         job.instance,
         job.method,
         stop=job.stop,
         seed=job.key[3],
         progress=progress,
-        model=loaded,
+        model=model,
     )
     if result.stopped_by == "interrupt":
         raise KeyboardInterrupt
     report = check(job.instance, result.solution)
     if not report.ok:
         raise SolutionError(
-            f"expected a valid plan of {job.instance.name!r} by {job.method}, found a "
+            f"expected a valid plan of {job.instance.name!r} by {job.key[1]}, found a "
             f"fault: {report.faults[0]}"
         )
-    routes = tuple(
-        tuple(2 * service.link + service.reverse for service in route.services)
-        for route in result.solution.routes
-    )
-    return result.cost, result.seconds, routes
+    return result
 
 
-def _method(text: str) -> tuple[str, int | None, Stop]:
+def _parse(text: str) -> tuple[Method, int | None]:
+    """Parse NAME or NAME=ITERATIONS."""
     name, _, number = text.strip().partition("=")
-    method = find_method(name)
-    if not number:
-        return method.name, None, method.default_stop
-    if not (number.isascii() and number.isdigit() and int(number)):
+    if number and not (number.isascii() and number.isdigit() and int(number)):
         raise OptionError(f"expected a method as NAME=ITERATIONS, got {text!r}")
-    return method.name, int(number), Stop(iterations=int(number))
+    return find_method(name), int(number) if number else None
 
 
 def _report(
@@ -302,38 +275,19 @@ def _report(
     methods: Sequence[str],
     plans: Sequence[ScenePlan],
 ) -> Report:
+    """Lay out plans, scene by scene: costs, times and a figure."""
     across = len(methods)
-    lines = [plans[first : first + across] for first in range(0, len(plans), across)]
-    labels = [_LABELS.get(_method(text)[0], _method(text)[0]) for text in methods]
-    drawn = [
-        ScenePlans(
-            f"{instance.name} ({len(instance.required)} tasks)",
-            instance,
-            [
-                (f"{label}: {plan.cost:,}", _solution(instance, plan))
-                for label, plan in zip(labels, line, strict=True)
-            ],
-        )
-        for (instance, _), line in zip(scenes, lines, strict=True)
-    ]
-
-    def draw(path: Path, caption: str) -> None:
-        draw_scenes(drawn, path, caption)
-
-    names = [instance.name for instance, _ in scenes]
-    costs = Section(
-        "Total cost",
-        ["scene", *labels],
-        [[n, *(str(x.cost) for x in line)] for n, line in zip(names, lines, strict=True)],
-    )
-    times = Section(
-        "Time",
-        ["scene", *labels],
-        [
-            [n, *(seconds_text(x.seconds) for x in line)]
-            for n, line in zip(names, lines, strict=True)
-        ],
-    )
+    labels = [_LABELS.get(x.method, x.method) for x in plans[:across]]
+    costs, times, drawn = [], [], []
+    for number, (instance, _) in enumerate(scenes):
+        line = plans[number * across : (number + 1) * across]
+        costs.append([instance.name, *(str(x.cost) for x in line)])
+        times.append([instance.name, *(seconds_text(x.seconds) for x in line)])
+        pairs = zip(labels, line, strict=True)
+        shown = [(f"{label}: {x.cost:,}", _solution(instance, x)) for label, x in pairs]
+        title = f"{instance.name} ({len(instance.required)} tasks)"
+        drawn.append(ScenePlans(title, instance, shown))
+    header = ["scene", *labels]
     places = "; ".join(
         dict.fromkeys(
             x.machine if x.device == "cpu" else f"{x.device} and {x.machine}" for x in plans
@@ -342,7 +296,7 @@ def _report(
     commits = ", ".join(dict.fromkeys(x.commit for x in plans))
     return Report(
         name="scenes",
-        sections=(costs, times),
+        sections=(Section("Total cost", header, costs), Section("Time", header, times)),
         caption=(
             f"Plans of {len(scenes)} street scenes; above each its total cost. Solid: "
             "served streets, one colour per route; dashed: deadheads; grey: other streets; "
@@ -354,7 +308,7 @@ def _report(
             {name: x for name, x in asdict(plan).items() if name != "routes"}
             for plan in plans
         ),
-        figures={"scenes": draw},
+        figures={"scenes": partial(draw_scenes, drawn)},
     )
 
 

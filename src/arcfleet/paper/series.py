@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from arcfleet.datasets.store import LineFormat, Store, read_records
+from arcfleet.datasets.store import LineFormat, read_records
 from arcfleet.errors import FileError
 from arcfleet.paper.rows import OLD_NAMES, ROWS, full_label, full_name
 
@@ -132,11 +132,6 @@ class Series:
     def parallel(self) -> int:
         """The most instances that were solved at a time, each with its own clock."""
         return max(line.parallel for line in self.lines)
-
-
-def open_costs(path: Path) -> Store[Costs]:
-    """Open a store of costs for adding."""
-    return Store(path, COSTS)
 
 
 def read_series(folders: Sequence[Path], name: str) -> list[Series]:

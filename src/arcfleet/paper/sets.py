@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -44,6 +44,16 @@ class TestSet:
         if all(str(name).startswith("synthetic") for name in maps):
             return "synthetic"
         return ", ".join(map(str, maps))
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What a line of costs states of it."""
+        return {
+            "data_sha256": self.dataset.checksum,
+            "set_name": self.name,
+            "scale": self.scale,
+            "place": self.place,
+        }
 
 
 def open_test_sets(paths: Sequence[Path], labelled: Sequence[Path] = ()) -> list[TestSet]:
@@ -86,20 +96,12 @@ def _begins(whole: Dataset, beginning: Dataset) -> bool:
     count = len(beginning)
     if count > len(whole) or whole.capacity != beginning.capacity:
         return False
-    parts = ((PER_INSTANCE, lambda _: count), (PER_NODE, _nodes), (PER_LINK, _links))
+    nodes, links = beginning.node_starts[-1], beginning.link_starts[-1]
     return all(
-        np.array_equal(whole.arrays[name][: length(beginning)], beginning.arrays[name])
-        for names, length in parts
+        np.array_equal(whole.arrays[name][:length], beginning.arrays[name])
+        for names, length in ((PER_INSTANCE, count), (PER_NODE, nodes), (PER_LINK, links))
         for name in names
     )
-
-
-def _nodes(dataset: Dataset) -> int:
-    return int(dataset.node_starts[-1])
-
-
-def _links(dataset: Dataset) -> int:
-    return int(dataset.link_starts[-1])
 
 
 def tiny_set(folder: Path, split: Split = "test") -> Path:

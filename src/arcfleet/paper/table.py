@@ -26,7 +26,12 @@ if TYPE_CHECKING:
     from arcfleet.paper.gaps import Compared
     from arcfleet.paper.series import Series
 
-    Compare = Callable[[Column, Series], Compared]
+#: References of gaps: words, property of `Column`, and ending of names in the CSV file.
+_REFERENCES = (
+    ("MAENS", "paper_reference", "to_maens"),
+    ("the labels", "label_reference", "to_labels"),
+    ("the best known", "best_known", "to_best_known"),
+)
 
 #: Inputs and settings.
 Config = RowsConfig
@@ -42,50 +47,23 @@ def table_report(series: Sequence[Series]) -> Report:
     """Lay out series as the paper's table."""
     tables = columns_of(series)
     used = [x for t in tables for x in t.series]
-    paper = {t.name: t.paper_reference for t in tables}
-    labels = {t.name: t.label_reference for t in tables}
-    best = {t.name: t.best_known for t in tables}
-    sections = [
-        cost_section(tables),
-        _gap_section(
-            tables,
-            "Mean gap of total cost to MAENS in percent, 95 % confidence interval",
-            lambda t, x: gaps_to(x, paper[t.name]),
-        ),
-        _gap_section(
-            tables,
-            "Mean gap of total cost to the labels in percent, 95 % confidence interval",
-            lambda t, x: gaps_to(x, labels[t.name]),
-        ),
-        _gap_section(
-            tables,
-            "Mean gap of total cost to the best known in percent, 95 % confidence interval",
-            lambda t, x: gaps_to(x, best[t.name]),
-        ),
-        Section(
-            "Time per instance: of models in batches, of all others on one core",
-            ["method", *(t.name for t in tables)],
-            lay_out(tables, lambda _, x: seconds_text(x.seconds)),
-        ),
-    ]
+    times = Section(
+        "Time per instance: of models in batches, of all others on one core",
+        ["method", *(t.name for t in tables)],
+        lay_out(tables, lambda _, x: seconds_text(x.seconds)),
+    )
+    gaps = [_gap_section(tables, words, name) for words, name, _ in _REFERENCES]
+    sections = [cost_section(tables), *gaps, times]
     records = []
     for t in tables:
         for x in t.rows.values():
             record = record_of(x)
-            record |= _gap_facts("to_maens", gaps_to(x, paper[t.name]))
-            record |= _gap_facts("to_labels", gaps_to(x, labels[t.name]))
-            record |= _gap_facts("to_best_known", gaps_to(x, best[t.name]))
+            for _, reference, fact in _REFERENCES:
+                record |= _gap_facts(fact, gaps_to(x, getattr(t, reference)))
             records.append(record)
-    curves = gap_lines(tables, lambda t, x: gaps_to(x, best[t.name]))
-    panel = Panel(
-        title="Gap to the best known",
-        x_label="test set",
-        y_label="mean gap of total cost, %",
-        lines=curves,
-        ticks=tuple(t.name for t in tables),
-        of_gaps=True,
+    panel = gap_panel(
+        tables, "Gap to the best known", "mean gap of total cost, %", of_gaps=True
     )
-
     return Report(
         name="table",
         sections=tuple(section for section in sections if section.rows),
@@ -131,7 +109,7 @@ def cost_section(tables: Sequence[Column]) -> Section:
         fewer = f" (n={len(x)})" if len(x) < most[t.name] else ""
         return f"{x.mean_cost:.1f}{fewer}"
 
-    instances: list[str | None] = ["instances", *(f"n={most[t.name]}" for t in tables)]
+    instances = ["instances", *(f"n={most[t.name]}" for t in tables)]
     return Section(
         "Mean total cost",
         ["method", *(t.name for t in tables)],
@@ -139,24 +117,27 @@ def cost_section(tables: Sequence[Column]) -> Section:
     )
 
 
-def _gap_section(
-    tables: Sequence[Column],
-    title: str,
-    compare: Compare,
-) -> Section:
-    found = {(t.name, name): compare(t, x) for t in tables for name, x in t.rows.items()}
+def _gap_section(tables: Sequence[Column], words: str, reference: str) -> Section:
+    """Return the mean gaps to a reference; without rows where no column has it."""
+    found = {
+        (t.name, name): gaps_to(x, getattr(t, reference))
+        for t in tables
+        for name, x in t.rows.items()
+    }
     most = {
-        t.name: max(
-            (c[1] for (place, _), c in found.items() if c and place == t.name), default=0
-        )
+        t.name: max((c[1] for (at, _), c in found.items() if c and at == t.name), default=0)
         for t in tables
     }
     rows = lay_out(tables, lambda t, x: gap_text(found[t.name, x.row], most[t.name]))
     shown = [row for row in rows if any(cell is not None for cell in row[1:])]
-    instances: list[str | None] = ["instances", *(f"n={most[t.name]}" for t in tables)]
-    return Section(
-        title, ["method", *(t.name for t in tables)], [instances, *shown] if shown else []
-    )
+    instances = ["instances", *(f"n={most[t.name]}" for t in tables)]
+    header = ["method", *(t.name for t in tables)]
+    return Section(gap_title(words), header, [instances, *shown] if shown else [])
+
+
+def gap_title(reference: str) -> str:
+    """Return the title of a table of gaps."""
+    return f"Mean gap of total cost to {reference} in percent, 95 % confidence interval"
 
 
 def gap_text(compared: Compared, usual: int = 0) -> str | None:
@@ -170,22 +151,35 @@ def gap_text(compared: Compared, usual: int = 0) -> str | None:
     return f"{gaps.gap_percent:.2f}{spread}{number}"
 
 
-def gap_lines(tables: Sequence[Column], compare: Compare) -> tuple[Line, ...]:
-    """Return the mean gaps of each row over the test sets, to be drawn."""
+def gap_panel(
+    tables: Sequence[Column], title: str, y_label: str, *, of_gaps: bool = False
+) -> Panel:
+    """Return a panel of the mean gaps of each row to the best known, over the test sets."""
     lines = []
     for name, label in row_labels(tables).items():
-        places, gaps, widths = [], [], []
-        for place, t in enumerate(tables):
-            compared = compare(t, t.rows[name]) if name in t.rows else None
-            if compared is not None:
-                places.append(float(place))
-                gaps.append(compared[0].gap_percent)
-                widths.append(compared[0].half_width_percent or 0.0)
-        if places:
+        pairs = [
+            (i, gaps_to(t.rows[name], t.best_known))
+            for i, t in enumerate(tables)
+            if name in t.rows
+        ]
+        known = [(float(place), x[0]) for place, x in pairs if x is not None]
+        if known:
             lines.append(
-                Line(label=label, x=tuple(places), y=tuple(gaps), widths=tuple(widths))
+                Line(
+                    label=label,
+                    x=tuple(place for place, _ in known),
+                    y=tuple(gaps.gap_percent for _, gaps in known),
+                    widths=tuple(gaps.half_width_percent or 0.0 for _, gaps in known),
+                )
             )
-    return tuple(lines)
+    return Panel(
+        title=title,
+        x_label="test set",
+        y_label=y_label,
+        lines=tuple(lines),
+        ticks=tuple(t.name for t in tables),
+        of_gaps=of_gaps,
+    )
 
 
 def _gap_facts(name: str, compared: Compared) -> dict[str, object]:

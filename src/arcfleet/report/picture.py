@@ -36,23 +36,17 @@ def check_plottable(path: Path) -> None:
     check_writable(path)
 
 
+def new_figure(path: Path, **options: Any) -> Figure:
+    """Return an empty figure for a file, or raise what `check_plottable` does."""
+    check_plottable(path)
+    from matplotlib.figure import Figure
+
+    # A Figure of its own, not pyplot: no window, no state shared with the caller.
+    return Figure(**options)
+
+
 def save_picture(figure: Figure, path: Path, *, dots_per_inch: int) -> None:
-    """Write a figure, cut to what is drawn on it; equal figures give equal files.
-
-    Parameters
-    ----------
-    figure
-        Figure to write.
-    path
-        File to write; the suffix chooses the format.
-    dots_per_inch
-        Resolution of PNG files, and of images inside SVG and PDF files.
-
-    Raises
-    ------
-    FileError
-        If the file cannot be written.
-    """
+    """Write a figure, cut to what is drawn on it; equal figures give equal files."""
     from matplotlib import rc_context
 
     suffix = path.suffix.lower()

@@ -10,7 +10,7 @@ import numpy as np
 
 from arcfleet._files import quote
 from arcfleet.errors import FileError, MapError, OptionError
-from arcfleet.instance.geodesy import metres_from
+from arcfleet.instance.geodesy import is_on_earth, metres_from
 from arcfleet.streets.geojson import point_of, quoted, read_document
 
 if TYPE_CHECKING:
@@ -166,7 +166,7 @@ def _columns(points: Sequence[Coordinate]) -> tuple[NDArray[np.float64], ...]:
 
 
 def _check_place(longitude: float, latitude: float, what: str) -> None:
-    if not (-180 <= longitude <= 180 and -90 <= latitude <= 90):
+    if not is_on_earth(longitude, latitude):
         raise MapError(
             f"expected longitude and latitude in degrees as {what}, "
             f"got {longitude:g},{latitude:g}"
@@ -174,13 +174,7 @@ def _check_place(longitude: float, latitude: float, what: str) -> None:
 
 
 def read_polygons(path: Path | str) -> list[Rings]:
-    """Read a Polygon or MultiPolygon, or features that hold nothing else.
-
-    Raises
-    ------
-    FileError
-        If there is anything else in the file.
-    """
+    """Read a Polygon or MultiPolygon, or features that hold nothing else."""
     return [
         [_ring(path, ring) for ring in _array(path, polygon, "the rings of a polygon")]
         for polygon in _polygons_of(path, read_document(path))

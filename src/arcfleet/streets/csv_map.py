@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from arcfleet._files import decode_text, quote, read_unpacked, whole_number
 from arcfleet.errors import FileError
+from arcfleet.instance.geodesy import is_on_earth
 from arcfleet.instance.instance import MAX_NODE
 from arcfleet.streets.osm_tags import check_rule, is_wanted
 from arcfleet.streets.street_map import OSM_ATTRIBUTION, Street, StreetMap
@@ -36,17 +37,10 @@ _END_TOLERANCE = 1e-4  # degrees; about 10 m
 
 
 def csv_pair(path: Path | str) -> tuple[Path, Path] | None:
-    """Return the files of junctions and streets that `path` stands for.
+    """Return the files of junctions and streets that `path` stands for; None if none do.
 
-    Parameters
-    ----------
-    path
-        Either file of the pair, or what their names share: `beijing_5ring` for
-        `beijing_5ring.nodes.csv.gz` and `beijing_5ring.edges.csv.gz`.
-
-    Returns
-    -------
-    The two files, or None where neither exists and the name is not that of one.
+    `path` is either file of the pair, or what their names share: `beijing_5ring` for
+    `beijing_5ring.nodes.csv.gz` and `beijing_5ring.edges.csv.gz`.
     """
     path = Path(path)
     named = _PART.search(path.name)
@@ -81,20 +75,7 @@ def read_csv_map(
     streets: StreetRule | None = None,
     attribution: str = OSM_ATTRIBUTION,
 ) -> StreetMap:
-    """Read a street map from a pair of CSV files.
-
-    Parameters
-    ----------
-    path
-        Either file, or what their names share.
-    name
-        Name of the map; by default what the file names share.
-    streets
-        Streets to keep, with the junctions at their ends: values of the column highway,
-        or a callable that is given highway, name and oneway as tags. By default all.
-    attribution
-        Attribution of the data.
-    """
+    """Read a street map from a pair of CSV files; `streets` of None reads all."""
     if streets is not None:
         check_rule(streets)
     pair = csv_pair(path)
@@ -207,9 +188,7 @@ def _read_streets(path: Path, junctions: Mapping[int, Coordinate]) -> tuple[Stre
                 one_way=oneway == "1",
                 kind=kind,
                 name=name,
-                geometry=_line_of(path, line, geometry, junctions[tail], junctions[head])
-                if geometry
-                else (),
+                geometry=_line_of(path, line, geometry, junctions[tail], junctions[head]),
             )
         )
     return tuple(streets)
@@ -239,6 +218,8 @@ def _metres(path: Path, line: int, text: str) -> float:
 def _line_of(
     path: Path, line: int, text: str, tail: Coordinate, head: Coordinate
 ) -> tuple[Coordinate, ...]:
+    if not text:
+        return ()
     points = []
     for part in text.split(";"):
         numbers = part.split()
@@ -267,7 +248,7 @@ def _coordinate(path: Path, line: int, longitude: str, latitude: str) -> Coordin
         point = (float(longitude), float(latitude))
     except ValueError:
         point = (math.nan, math.nan)
-    if not (-180 <= point[0] <= 180 and -90 <= point[1] <= 90):
+    if not is_on_earth(*point):
         raise FileError(
             path,
             "expected longitude and latitude in degrees, "

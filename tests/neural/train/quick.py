@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 from typing import TYPE_CHECKING, Any
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from safetensors.torch import load_file
 
+from arcfleet.datasets.store import read_records
 from arcfleet.neural.checkpoint import load_model
 from arcfleet.neural.decoding import sample
 from arcfleet.neural.model import DaamConfig
@@ -18,6 +18,7 @@ from arcfleet.neural.train.config import FinetuneConfig, PretrainConfig, config_
 from arcfleet.neural.train.data import open_instances
 from arcfleet.neural.train.finetune import finetune
 from arcfleet.neural.train.pretrain import pretrain
+from arcfleet.neural.train.run import METRICS
 from arcfleet.paper.model import PublishedDaamConfig
 
 if TYPE_CHECKING:
@@ -89,7 +90,11 @@ def tune(
 
 def metrics(out: Path) -> list[dict[str, Any]]:
     """Read the metrics of a run."""
-    return [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
+    lines = read_records(out / "metrics.jsonl", METRICS)
+    return [
+        {"step": line.step, **line.values, **({"gaps": line.gaps} if line.gaps else {})}
+        for line in lines
+    ]
 
 
 def stop_at(step: int) -> Callable[[TrainingProgress], None]:

@@ -14,6 +14,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from arcfleet.datasets.store import Store
 from arcfleet.errors import ArcfleetError, FileError, OptionError
 from arcfleet.neural.checkpoint import load_model
 from arcfleet.neural.device import OutOfMemoryError
@@ -251,15 +252,15 @@ def killed_at(write: int, *, after: bool, patch: pytest.MonkeyPatch) -> list[str
 
     replaced = dying(Path.replace, lambda _, target: Path(target).name)
     patch.setattr(Path, "replace", replaced)
-    patch.setattr(RunFolder, "log", dying(RunFolder.log, lambda *_: "metrics"))
+    patch.setattr(Store, "add", dying(Store.add, lambda *_: "line"))
     return made
 
 
 def without_clock(out: Path) -> list[dict[str, Any]]:
-    """Give the metrics, but for what depends on the machine's pace."""
-    clock = ("seconds", "states_per_second")
-    lines = map(json.loads, (out / "metrics.jsonl").read_text().splitlines())
-    return [{k: v for k, v in line.items() if k not in clock} for line in lines]
+    """Return the metrics, but for what depends on the machine's pace."""
+    return [
+        {k: v for k, v in line.items() if k != "states_per_second"} for line in metrics(out)
+    ]
 
 
 @pytest.mark.parametrize(("validates", "after"), [(False, False), (True, True)])
@@ -296,12 +297,16 @@ def test_a_run_killed_at_any_write(
 def test_a_stopped_run_that_validated_first(folder: Path, tmp_path: Path) -> None:
     """A validation before a checkpoint of the same step stays in the metrics."""
     out = RunFolder(tmp_path / "run", {"config": {}}, resume=False)
-    out.log({"step": 0, "gaps": {}})
+    out.log(0, 0.0, gaps={})
     out.save({}, {"step": 0})
-    out.log({"step": 0, "gaps": {"lost": 1}})
+    out.log(0, 0.0, gaps={"lost": {"greedy": 1.0}})
+    with pytest.raises(FileError, match="expected to write alone"):
+        RunFolder(tmp_path / "run", {"config": {}}, resume=True).load()
+    out.close()
     again = RunFolder(tmp_path / "run", {"config": {}}, resume=True)
     assert again.load() == ({}, {"step": 0})
-    assert without_clock(tmp_path / "run") == [{"step": 0, "gaps": {}}]
+    again.close()
+    assert metrics(tmp_path / "run") == [{"step": 0}]
 
 
 @pytest.mark.parametrize(

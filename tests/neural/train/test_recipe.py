@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from arcfleet.datasets.store import read_records
 from arcfleet.errors import FileError, OptionError
 from arcfleet.neural.checkpoint import SHIPPED_MODEL, load_model, read_model_info
 from arcfleet.neural.train import recipe as recipe_module
@@ -92,10 +93,10 @@ def assert_same_weights(one: Path, other: Path) -> None:
 
 
 def test_each_stage_starts_from_the_last(whole: Path) -> None:
-    record = json.loads((whole / "recipe.json").read_text())
-    assert [stage["folder"] for stage in record["stages"]] == STAGES
-    assert [stage["finished"]["steps"] for stage in record["stages"]] == [2, 2, 3]
-    assert record["stages"][2]["finished"]["gaps"].keys() == {"test"}
+    record = read_records(whole / "recipe.jsonl", recipe_module.STAGES)
+    assert [json.loads(each.stage)["folder"] for each in record] == STAGES
+    assert [each.steps for each in record] == [2, 2, 3]
+    assert record[2].gaps.keys() == {"test"}
     last = whole / STAGES[-1] / "model.safetensors"
     assert (whole / "model.safetensors").read_bytes() == last.read_bytes()
     for before, after in pairwise(STAGES):
@@ -191,8 +192,8 @@ def test_another_end_and_more_stages(folder: Path, whole: Path, tmp_path: Path) 
         run(folder, out, other, resume=True)
     with pytest.raises(FileError, match="at least the 3 finished stages in the config"):
         run(folder, out, content, resume=True)
-    (out / "recipe.json").write_text("[]")
-    with pytest.raises(FileError, match="expected the record of a recipe"):
+    (out / "recipe.jsonl").write_text("[]\n")
+    with pytest.raises(FileError, match="expected a stage of a recipe, found something"):
         run(folder, out, resume=True)
     with pytest.raises(FileError, match="expected a recipe to resume, found none"):
         run(folder, tmp_path / "none", resume=True)
@@ -204,7 +205,7 @@ def test_starting_from_a_model(folder: Path, whole: Path, tmp_path: Path) -> Non
     config = json.loads((tmp_path / "out" / "1-rloo" / "config.json").read_text())
     assert config["init"] == checksum(whole / "model.safetensors")
     content["init"] = str(whole / STAGES[0] / "model.safetensors")
-    with pytest.raises(FileError, match=r"the first stage, which .* same init"):
+    with pytest.raises(FileError, match="with the same init, found another run"):
         run(folder, tmp_path / "out", content, resume=True)
 
 

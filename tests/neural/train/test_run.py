@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -21,7 +20,7 @@ from arcfleet.neural.train.run import (
     require_unoccupied,
     resolve_config,
 )
-from tests.neural.train.quick import QUICK, TINY, TINY_PUBLISHED, run
+from tests.neural.train.quick import QUICK, TINY, TINY_PUBLISHED, metrics, run
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -41,9 +40,9 @@ def shown(folder: Path, name: str) -> list[tuple[int, float]]:
 
 def test_tensorboard_shows_the_metrics(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path, IDENTITY, resume=False)
-    folder.log({"step": 0, "gaps": {"task20": {"greedy": 4.0}}})
-    folder.log({"step": 1, "loss": 3.0})
-    folder.log({"step": 2, "loss": 2.5})
+    folder.log(0, 0.0, gaps={"task20": {"greedy": 4.0}})
+    folder.log(1, 0.1, values={"loss": 3.0})
+    folder.log(2, 0.2, values={"loss": 2.5})
     folder.close()
     assert shown(tmp_path, "loss") == [(1, 3.0), (2, 2.5)]
     assert shown(tmp_path, "gaps/task20/greedy") == [(0, 4.0)]
@@ -52,24 +51,25 @@ def test_tensorboard_shows_the_metrics(tmp_path: Path) -> None:
 def test_a_resumed_run_shows_no_step_twice(tmp_path: Path) -> None:
     first = RunFolder(tmp_path, IDENTITY, resume=False)
     for step in (1, 2, 3):
-        first.log({"step": step, "loss": float(step)})
+        first.log(step, 0.0, values={"loss": float(step)})
+        if step == 1:
+            first.save({}, {"step": 1})
     first.close()
     again = RunFolder(tmp_path, IDENTITY, resume=True)
-    again.forget_metrics_after(1)  # where its checkpoint is
+    again.load()
     for step in (2, 3, 4):
-        again.log({"step": step, "loss": 10.0 * step})
+        again.log(step, 0.0, values={"loss": 10.0 * step})
     again.close()
     wanted = [(1, 1.0), (2, 20.0), (3, 30.0), (4, 40.0)]
     assert shown(tmp_path, "loss") == wanted
-    lines = (tmp_path / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
-    assert [(d["step"], d["loss"]) for d in map(json.loads, lines)] == wanted
+    assert [(line["step"], line["loss"]) for line in metrics(tmp_path)] == wanted
 
 
 @pytest.mark.parametrize(
     ("name", "found"), [("run", "a run"), ("recipe", "a recipe"), ("bare", "a model")]
 )
 def test_nothing_takes_the_place_of_a_model(tmp_path: Path, name: str, found: str) -> None:
-    file = {"run": "config.json", "recipe": "recipe.json"}.get(name, "model.safetensors")
+    file = {"run": "config.json", "recipe": "recipe.jsonl"}.get(name, "model.safetensors")
     (tmp_path / file).write_bytes(b"precious")
     with pytest.raises(FileError, match=f"found {found} in it: name another folder"):
         require_unoccupied(tmp_path)
@@ -98,7 +98,7 @@ def test_a_run_of_another_version_names_the_settings(folder: Path, tmp_path: Pat
     run(folder, tmp_path / "run", QUICK, validation=[])
     file = tmp_path / "run" / "config.json"
     file.write_text(file.read_text().replace("decision_steps", "moments"))
-    with pytest.raises(OptionError, match="the setting decision_steps, got moments"):
+    with pytest.raises(FileError, match="the setting decision_steps, got moments"):
         resolve_config(PretrainConfig, {}, out=tmp_path / "run", device="cpu")
 
 

@@ -27,23 +27,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class InstanceSet:
-    """Instances of one scale.
+    """Instances of one scale."""
 
-    Parameters
-    ----------
-    name
-        Name of the file, without its ending.
-    batch
-        All instances, on one device.
-    full
-        True if no arc is padding.
-    facts
-        File, checksum and number of instances, for the records of a run.
-    """
-
+    # Name of the file, without its ending.
     name: str
+    # All instances, on one device.
     batch: ArcBatch
+    # True if no arc is padding.
     full: bool
+    # File, checksum and number of instances, for the records of a run.
     facts: dict[str, object]
 
     def __len__(self) -> int:
@@ -53,14 +45,9 @@ class InstanceSet:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class LabelledSet(InstanceSet):
-    """Instances of one scale with their plans.
+    """Instances of one scale with their plans."""
 
-    Parameters
-    ----------
-    plans
-        Labelled plans of all instances, on their device.
-    """
-
+    # Labelled plans of all instances, on their device.
     plans: LabelledPlans
 
 
@@ -97,17 +84,6 @@ def open_labelled(
     most: int | None = None,
 ) -> LabelledSet:
     """Load a data set and the labels beside it, and prepare them for the model.
-
-    Parameters
-    ----------
-    path
-        Data set; its labels are in `.labels.npz` for its `.npz`.
-    device
-        Device of the tensors.
-    mds_dimensions
-        Number of MDS coordinates of a node, as the model's.
-    most
-        Largest number of instances to load, the first ones.
 
     Raises
     ------
@@ -173,23 +149,15 @@ _CHUNK = 2048
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class LabelledPlans:
-    """One plan for each instance, padded.
+    """One plan for each instance, padded."""
 
-    Parameters
-    ----------
-    arcs
-        Services of each route, (instances, routes, longest route), 0 after its end.
-    reversible
-        True for routes that cost the same driven backwards, (instances, routes).
-    cost
-        Total cost of each plan, (instances,).
-    most_steps
-        Largest number of decision steps of a plan: services and returns to the depot.
-    """
-
+    # Services of each route, (instances, routes, longest route), 0 after its end.
     arcs: Tensor
+    # True for routes that cost the same driven backwards, (instances, routes).
     reversible: Tensor
+    # Total cost of each plan, (instances,).
     cost: Tensor
+    # Largest number of decision steps of a plan: services and returns to the depot.
     most_steps: int
 
     def __len__(self) -> int:

@@ -126,12 +126,6 @@ ALONE = World()
 def init_process_group(device: str) -> torch.device:
     """Return the device of this process; where `torchrun` started several, join them.
 
-    Parameters
-    ----------
-    device
-        Name of the device as `choose_device` takes it; of several processes each takes
-        the GPU of its local rank.
-
     Raises
     ------
     OptionError

@@ -54,20 +54,9 @@ def finetune(
     init: Path | str,
     **options: Unpack[RunOptions],
 ) -> Trained:
-    """Train a model further on rollouts that it samples itself.
+    """Train the model of `init` further on rollouts that it samples itself.
 
-    Parameters
-    ----------
-    out
-        Folder of the run.
-    config
-        Settings; the class of `config.model` says which model is trained.
-    data
-        Data sets; each file is one scale. Labels are not needed.
-    init
-        Model file to start from; its sizes must be those of the config.
-    **options
-        Options of `run_training`: validation, device, resume, threads, progress, stop.
+    The data sets need no labels; `options` are those of `run_training`.
     """
     return run_training(RlooTrainer, out, config, data=data, init=init, **options)
 

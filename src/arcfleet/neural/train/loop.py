@@ -46,76 +46,49 @@ if TYPE_CHECKING:
 
 
 class Gaps(NamedTuple):
-    """Mean gaps of total cost to the labels, in percent.
+    """Mean gaps of total cost to the labels, in percent."""
 
-    Parameters
-    ----------
-    greedy
-        Gap of greedy rollouts.
-    optimised
-        Gap after Split with choice of directions.
-    """
-
+    # Gap of greedy rollouts.
     greedy: float
+    # Gap after Split with choice of directions.
     optimised: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingProgress:
-    """Progress of a run.
+    """Progress of a run."""
 
-    Parameters
-    ----------
-    activity
-        Current activity, such as "training" or "validating task20".
-    fraction
-        Fraction completed.
-    step
-        Number of steps made.
-    seconds
-        Time of the run so far.
-    loss
-        Mean loss of the last steps; None where no line of metrics was written.
-    states_per_second
-        Throughput of the last steps; None as `loss`.
-    gaps
-        Gaps by validation set; empty before the first validation.
-    later
-        Seconds of the runs after this one; None if unknown.
-    """
-
+    # Current activity, such as "training" or "validating task20".
     activity: str
+    # Fraction completed.
     fraction: float = 0.0
+    # Number of steps made.
     step: int = 0
+    # Time of the run so far.
     seconds: float = 0.0
+    # Mean loss of the last steps; None where no line of metrics was written.
     loss: float | None = None
+    # Throughput of the last steps; None as `loss`.
     states_per_second: float | None = None
+    # Gaps by validation set; empty before the first validation.
     gaps: dict[str, Gaps]
+    # Seconds of the runs after this one; None if unknown.
     later: float | None = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trained:
-    """Outcome of a run.
+    """Outcome of a run."""
 
-    Parameters
-    ----------
-    model_file
-        Model file with the EMA of the weights.
-    finished
-        True if the run came to its end; else it was stopped and can be resumed.
-    steps
-        Number of steps made.
-    seconds
-        Time that they took.
-    gaps
-        Gaps of the last validation, by validation set.
-    """
-
+    # Model file with the EMA of the weights.
     model_file: Path
+    # True if the run came to its end; else it was stopped and can be resumed.
     finished: bool
+    # Number of steps made.
     steps: int
+    # Time that they took.
     seconds: float
+    # Gaps of the last validation, by validation set.
     gaps: dict[str, Gaps]
 
     @property
@@ -330,25 +303,7 @@ def stop_on_signals() -> Iterator[Callable[[], bool]]:
 
 
 class Trainer(ABC, Generic[AnyConfig]):
-    """A run of training; subclasses define a step.
-
-    Parameters
-    ----------
-    config
-        Settings.
-    model
-        Model to train, on the device of the data.
-    data
-        Data sets to learn from.
-    validation
-        Data sets to validate on.
-    folder
-        Folder of the run.
-    threads
-        Number of CPU threads of Split.
-    report
-        Callback of the progress.
-    """
+    """A run of training; subclasses define a step."""
 
     #: Name of this kind of training, in run folders and model files.
     phase: ClassVar[str]
@@ -453,7 +408,10 @@ class Trainer(ABC, Generic[AnyConfig]):
         try:
             saved = self.folder.load() if resume else None
             if saved is not None:
-                with expected_to_fit(self._too_large_a_model):
+                remedy = "to resume: use another device"
+                with expected_to_fit(
+                    partial(self._too_large, "the model and its data", remedy)
+                ):
                     self._restore(*saved)
             self.world.require_same([self.step, self.learner.updates], "checkpoint")
             self._take_new_end()
@@ -562,18 +520,18 @@ class Trainer(ABC, Generic[AnyConfig]):
         loss = means.get("loss")
         self._require_finite(loss)
         speed = states / max(seconds - self.metrics.started, 1e-9)
-        record: dict[str, object] = {
-            "step": self.step,
-            "seconds": round(seconds, 3),
-            **means,
-            "learning_rate": self.config.optimiser.rate(self.step, fraction),
-            "states_per_second": round(speed, 1),
-        }
+        means["learning_rate"] = self.config.optimiser.rate(self.step, fraction)
+        means["states_per_second"] = round(speed, 1)
         if self.device.type == "cuda":
-            record["gpu_bytes"] = torch.cuda.max_memory_allocated(self.device)
-        self.folder.log(record)
+            means["gpu_bytes"] = torch.cuda.max_memory_allocated(self.device)
+        self.log(means)
         self.metrics = Metrics(seconds)
         self._report("training", fraction, loss, speed)
+
+    def log(self, values: dict[str, float], step: int | None = None) -> None:
+        """Write a line of metrics."""
+        step, seconds = self.step if step is None else step, round(self.seconds, 3)
+        self.folder.log(step, seconds, values=values)
 
     def _require_finite(self, loss: float | None) -> None:
         if loss is not None and not math.isfinite(loss):
@@ -591,12 +549,15 @@ class Trainer(ABC, Generic[AnyConfig]):
         for labelled in self.validation:
             fraction = self.config.run.fraction(self.step, self.seconds)
             self._report(f"validating {labelled.name}", fraction)
-            with expected_to_fit(partial(self._too_large_a_set, labelled)):
+            remedy = (
+                f"for {len(labelled)} instances: start a run with fewer "
+                "validation_instances in another folder"
+            )
+            what = f"the plans of {labelled.name}"
+            with expected_to_fit(partial(self._too_large, what, remedy)):
                 self.gaps[labelled.name] = validate(model, labelled, threads=self.threads)
         gaps = {name: gap._asdict() for name, gap in self.gaps.items()}
-        self.folder.log(
-            {"step": self.step, "seconds": round(self.seconds, 3), "gaps": gaps}
-        )
+        self.folder.log(self.step, round(self.seconds, 3), gaps=gaps)
         self.metrics.started += self.seconds - before  # no time of training
 
     def _checkpoint(self, *, finished: bool) -> None:
@@ -660,20 +621,8 @@ class Trainer(ABC, Generic[AnyConfig]):
         names = ("tokens", "rollout_tokens")
         sizes = {n: getattr(self.config, n) for n in names if hasattr(self.config, n)}
         now = " and ".join(f"{name} {size}" for name, size in sizes.items())
-        return self._too_large(
-            f"step {self.step + 1}",
-            f"for {now}: start a run with fewer in another folder",
-        )
-
-    def _too_large_a_set(self, labelled: LabelledSet) -> str:
-        return self._too_large(
-            f"the plans of {labelled.name}",
-            f"for {len(labelled)} instances: start a run with fewer validation_instances "
-            "in another folder",
-        )
-
-    def _too_large_a_model(self) -> str:
-        return self._too_large("the model and its data", "to resume: use another device")
+        remedy = f"for {now}: start a run with fewer in another folder"
+        return self._too_large(f"step {self.step + 1}", remedy)
 
     def _too_large(self, what: str, remedy: str) -> str:
         text = (

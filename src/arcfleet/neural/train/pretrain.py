@@ -30,20 +30,9 @@ def pretrain(
     init: Path | str | None = None,
     **options: Unpack[RunOptions],
 ) -> Trained:
-    """Train a model to decide as labelled plans do.
+    """Train a model to decide as the labels beside the data sets do.
 
-    Parameters
-    ----------
-    out
-        Folder of the run.
-    config
-        Settings; the class of `config.model` says which model is trained.
-    data
-        Data sets with labels beside them; each file is one scale.
-    init
-        Model file to start from; its sizes must be those of the config.
-    **options
-        Options of `run_training`: validation, device, resume, threads, progress, stop.
+    `options` are those of `run_training`.
     """
     return run_training(PretrainTrainer, out, config, data=data, init=init, **options)
 

@@ -38,9 +38,10 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from arcfleet._files import write_bytes_atomically, write_text_atomically
+from arcfleet._files import write_bytes_atomically
 from arcfleet.datasets import Dataset, label_dataset, make_dataset
 from arcfleet.datasets.labels import MADE_BY, labels_path
+from arcfleet.datasets.store import LineFormat, Store, read_records
 from arcfleet.errors import FileError, OptionError
 from arcfleet.neural.device import choose_device
 from arcfleet.neural.train.config import (
@@ -169,20 +170,7 @@ def recipe_from(
     defaults: Mapping[str, Any] | None = None,
     quick: bool = False,
 ) -> Recipe:
-    """Make a recipe of what a TOML file holds.
-
-    Parameters
-    ----------
-    content
-        Content of the file.
-    folder
-        Folder of the data sets, and of `init`.
-    phases
-        Kinds of training that a stage may have.
-    defaults
-        Settings that come before those of the file.
-    quick
-        True for tiny sizes everywhere, which take seconds.
+    """Make a recipe of what a TOML file holds; data sets and `init` are in `folder`.
 
     Raises
     ------
@@ -550,10 +538,28 @@ def run_recipe(
     require_files(recipe)
     init_process_group(config.device)
     world = World.from_environment()
-    record = _Record(config.out, recipe, resume=config.resume, writes=world.is_main)
-    if world.is_main:
-        make_data(recipe, config.maps, config.workers, progress)
-    world.barrier()
+    record = None
+    try:
+        if world.is_main:
+            record = _Record(config.out, recipe, resume=config.resume, writes=True)
+            make_data(recipe, config.maps, config.workers, progress)
+        world.barrier()
+        if record is None:
+            record = _Record(config.out, recipe, resume=config.resume, writes=False)
+        return _run_stages(recipe, config, record, progress, started)
+    finally:
+        if record is not None:
+            record.close()
+
+
+def _run_stages(
+    recipe: Recipe,
+    config: RecipeConfig,
+    record: _Record,
+    progress: Report | None,
+    started: float,
+) -> RecipeOutcome:
+    world = World.from_environment()
     model, last = recipe.init, None
     stages, minutes = recipe.stages, config.minutes
 
@@ -611,50 +617,74 @@ def _with_stage(progress: Report | None, recipe: Recipe, number: int) -> Report 
     return report
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FinishedStage:
+    """A line of `recipe.jsonl`."""
+
+    stage: str  # what identifies it, as JSON
+    steps: int
+    minutes: float
+    gaps: dict[str, dict[str, float]]
+
+
+STAGES = LineFormat("arcfleet-recipe-1", FinishedStage, "a stage of a recipe")
+
+
 class _Record:
-    """The folder of a recipe: `recipe.json` and `model.safetensors`."""
+    """The folder of a recipe: `recipe.jsonl` and `model.safetensors`."""
 
     def __init__(self, path: Path, recipe: Recipe, *, resume: bool, writes: bool) -> None:
-        self.path = path
         self.model_file = path / "model.safetensors"
-        self._file = path / "recipe.json"
-        self._writes = writes
-        init = None if recipe.init is None else checksum(recipe.init)
-        stages = [{**stage.facts(), "finished": None} for stage in recipe.stages]
-        # Through JSON, since that is what it is compared with.
-        self._facts = json.loads(json.dumps({"init": init, "stages": stages}))
-        if resume:
-            self._take_over(self._read())
-        elif writes and self._file.exists() and any(path.glob("*/config.json")):
-            # Where the first stage failed at its start, there is nothing to go on with.
+        self._store: Store[FinishedStage] | None = None
+        self._stages = [stage.facts() for stage in recipe.stages]
+        file = path / "recipe.jsonl"
+        if not writes:
+            self.finished = len(read_records(file, STAGES))
+            return
+        if resume and not file.exists():
+            raise FileError(
+                path, "expected a recipe to resume, found none: start it without --resume"
+            )
+        # Where the first stage failed at its start, there is nothing to go on with.
+        if not resume and file.exists() and any(path.glob("*/config.json")):
             raise FileError(
                 path,
                 "expected a folder without a recipe, found one: name another folder, or go "
                 "on with it by --resume",
             )
-        if writes:
-            if not resume:
-                require_unoccupied(path, but=self._file.name)
-            make_folder(path)
-            self._write()
+        if not resume:
+            require_unoccupied(path, but=file.name)
+        make_folder(path)
+        init = None if recipe.init is None else checksum(recipe.init)
+        self._store = Store(file, STAGES, {"init": init})
+        self.finished = len(self._store.records)
+        try:
+            self._compare(file, self._store.records)
+        except FileError:
+            self.close()
+            raise
 
-    @property
-    def finished(self) -> int:
-        """Number of finished stages; always the first ones."""
-        return sum(stage["finished"] is not None for stage in self._facts["stages"])
+    def close(self) -> None:
+        """Release the file for other processes."""
+        if self._store is not None:
+            self._store.close()
 
     def finish(self, number: int, result: Trained) -> None:
         """Note that a stage is finished."""
-        self._facts["stages"][number]["finished"] = {
-            "steps": result.steps,
-            "minutes": round(result.seconds / 60, 2),
-            "gaps": {name: gap._asdict() for name, gap in result.gaps.items()},
-        }
-        self._write()
+        self.finished = number + 1
+        if self._store is not None:
+            self._store.add(
+                FinishedStage(
+                    stage=json.dumps(self._stages[number]),
+                    steps=result.steps,
+                    minutes=round(result.seconds / 60, 2),
+                    gaps={name: gap._asdict() for name, gap in result.gaps.items()},
+                )
+            )
 
     def keep_model(self, model: Path) -> None:
         """Copy the model of a finished stage to the recipe's place."""
-        if not self._writes:
+        if self._store is None:
             return
         try:
             data = model.read_bytes()
@@ -667,50 +697,19 @@ class _Record:
         if not self.model_file.exists() or self.model_file.read_bytes() != data:
             write_bytes_atomically(self.model_file, data)
 
-    def _write(self) -> None:
-        if self._writes:
-            write_text_atomically(self._file, json.dumps(self._facts, indent=2) + "\n")
-
-    def _read(self) -> list[dict[str, Any]]:
-        """Return the finished stages; the others may have changed."""
-        try:
-            found = json.loads(self._file.read_text(encoding="utf-8"))
-            stages = [x for x in found["stages"] if x["finished"] is not None]
-        except FileNotFoundError:
+    def _compare(self, file: Path, done: list[FinishedStage]) -> None:
+        """Raise FileError unless the finished stages are those that are wanted."""
+        if len(done) > len(self._stages):
             raise FileError(
-                self.path,
-                "expected a recipe to resume, found none: start it without --resume",
-            ) from None
-        except OSError as error:
-            raise FileError(self._file, f"cannot be read ({error.strerror})") from error
-        except (ValueError, KeyError, TypeError):
-            raise FileError(
-                self._file,
-                "expected the record of a recipe, found something else: start again in "
-                "another folder",
-            ) from None
-        if stages and found.get("init") != self._facts["init"]:
-            raise self._differs("the first stage", "init")
-        return stages
-
-    def _take_over(self, done: list[dict[str, Any]]) -> None:
-        """Take over which stages are finished; they must be those that are wanted."""
-        wanted = self._facts["stages"]
-        if len(done) > len(wanted):
-            raise FileError(
-                self._file,
+                file,
                 f"expected at least the {len(done)} finished stages in the config, got "
-                f"{len(wanted)}: give them, or start again in another folder",
+                f"{len(self._stages)}: give them, or start again in another folder",
             )
-        for before, now in zip(done, wanted, strict=False):
-            now["finished"] = before["finished"]
-            name = difference(before, now)
+        for record, wanted in zip(done, self._stages, strict=False):
+            name = difference(json.loads(record.stage), json.loads(json.dumps(wanted)))
             if name is not None:
-                raise self._differs(before["folder"], name)
-
-    def _differs(self, where: str, name: str) -> FileError:
-        return FileError(
-            self._file,
-            f"expected {where}, which is finished, with the same {name} as before, got "
-            "another: put it back, or start again in another folder",
-        )
+                raise FileError(
+                    file,
+                    f"expected {wanted['folder']}, which is finished, with the same {name} "
+                    "as before, got another: put it back, or start again in another folder",
+                )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import warnings
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
 
@@ -13,7 +15,8 @@ from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
 
 from arcfleet._files import write_bytes_atomically, write_text_atomically
-from arcfleet.errors import FileError, OptionError
+from arcfleet.datasets.store import LineFormat, Store
+from arcfleet.errors import FileError, FormatWarning, OptionError
 from arcfleet.neural.checkpoint import load_model, model_class_for, sizes_of
 from arcfleet.neural.device import choose_device, working_type
 from arcfleet.neural.train.config import config_from, settings_of
@@ -22,7 +25,7 @@ from arcfleet.neural.train.distributed import World, init_process_group
 from arcfleet.neural.train.loop import TrainingProgress
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from torch import Tensor
 
@@ -41,12 +44,26 @@ _END = ("steps", "minutes")
 # Files that make a folder that of something else, which nothing may be written over.
 _OCCUPANTS = {
     "config.json": "a run",
-    "recipe.json": "a recipe",
+    "recipe.jsonl": "a recipe",
     "model.safetensors": "a model",
 }
 
 #: `tokens` on a CPU, where a step of the usual size would take tens of seconds.
 CPU_TOKENS = 8_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricLine:
+    """A line of metrics: means over the steps since the last one, or gaps."""
+
+    step: int
+    seconds: float
+    values: dict[str, float] = field(default_factory=dict)
+    # Gaps in percent by validation set and decoding.
+    gaps: dict[str, dict[str, float]] = field(default_factory=dict)
+
+
+METRICS = LineFormat("arcfleet-metrics-1", MetricLine, "metrics of a run of training")
 
 
 class RunOptions(TypedDict, total=False):
@@ -239,6 +256,10 @@ def resolve_config(
         sources.append({"model": sizes_of(load_model(init)[0].config)})
     if out is not None:
         sources.append(saved_settings(out))
+        try:  # of another version, its names are the reason
+            config_from(kind, sources[-1])
+        except OptionError as error:
+            raise FileError(Path(out) / "config.json", str(error)) from None
     settings: dict[str, Any] = {}
     for source in (*sources, file or {}, given):
         sizes = source.get("model", {})
@@ -255,16 +276,6 @@ class RunFolder:
     and `tensorboard` where that is installed. Of several processes only rank 0 reads and
     writes it.
 
-    Parameters
-    ----------
-    path
-        Folder; made if it is not there.
-    identity
-        Settings, data and initial weights of the run. It goes on only with the same, but
-        for its end.
-    resume
-        True to go on with the run that is there.
-
     Raises
     ------
     FileError
@@ -278,7 +289,6 @@ class RunFolder:
         self.path = Path(path)
         self.model_file = self.path / "model.safetensors"
         self._checkpoint = self.path / "checkpoint.safetensors"
-        self._metrics = self.path / "metrics.jsonl"
         self._config = self.path / "config.json"
         world = World.from_environment()
         self.writes = world.is_main
@@ -288,7 +298,7 @@ class RunFolder:
             self.identity["processes"] = world.size
         #: Whether the run is given another end than before.
         self.has_new_end = False
-        self._lines = 0  # of the metrics
+        self._store: Store[MetricLine] | None = None
         self._board: Any = None
         if not self.writes:
             return
@@ -311,19 +321,24 @@ class RunFolder:
             text = json.dumps(self.identity, indent=2)
             write_text_atomically(self._config, f"{text}\n")
 
+    @property
+    def _metrics(self) -> Store[MetricLine]:
+        """The metrics; opened late, since they are locked while they are open."""
+        if self._store is None:
+            self._store = Store(self.path / "metrics.jsonl", METRICS)
+        return self._store
+
     def save(self, tensors: Mapping[str, Tensor], facts: Mapping[str, object]) -> None:
         """Write a checkpoint whole or not at all."""
-        header = {
-            **{"format": FORMAT, "version": VERSION, "facts": dict(facts)},
-            "metric_lines": self._lines,
-        }
+        header = {"format": FORMAT, "version": VERSION, "facts": dict(facts)}
+        header["metric_lines"] = len(self._metrics.records)
         data = save_tensors(dict(tensors), {_ENTRY: json.dumps(header)})
         write_bytes_atomically(self._checkpoint, data)
 
     def load(self) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
         """Load the checkpoint, on the CPU; None where there is none yet."""
         if not self._checkpoint.exists():
-            self.forget_metrics_after(-1)
+            self._rewind(0)
             return None
         try:
             data = self._checkpoint.read_bytes()
@@ -343,33 +358,36 @@ class RunFolder:
                 f"expected a checkpoint of version {VERSION}, found another or a damaged "
                 "file: start the run again in another folder",
             ) from error
-        self.forget_metrics_after(int(facts["step"]), header["metric_lines"])
+        self._rewind(int(header["metric_lines"]))
         return tensors, facts
 
-    def log(self, record: Mapping[str, object]) -> None:
+    def log(self, step: int, seconds: float, **values: Any) -> None:
         """Append a line to the metrics and to TensorBoard."""
         if not self.writes:
             return
-        with self._metrics.open("a", encoding="utf-8") as stream:
-            stream.write(json.dumps(record) + "\n")
-        self._lines += 1
+        line = MetricLine(step=step, seconds=seconds, **values)
+        self._metrics.add(line)
         if self._board is None:
-            self._board = _tensorboard(self.path / "tensorboard", record["step"])
+            self._board = _tensorboard(self.path / "tensorboard", line.step)
         if self._board is not False:
-            for name, value in _numbers(record):
-                if name != "step":
-                    self._board.add_scalar(name, value, record["step"])
+            for name, value in {"seconds": line.seconds, **line.values}.items():
+                self._board.add_scalar(name, value, line.step)
+            for name, gaps in line.gaps.items():
+                for decoding, gap in gaps.items():
+                    self._board.add_scalar(f"gaps/{name}/{decoding}", gap, line.step)
 
-    def forget_metrics_after(self, step: int, lines: int | None = None) -> None:
+    def _rewind(self, lines: int) -> None:
         """Drop the metrics after a checkpoint, which a resumed run writes again."""
-        if self.writes and self._metrics.exists():
-            found = self._metrics.read_text(encoding="utf-8").splitlines()[:lines]
-            kept = [line for line in found if _step_of(line) <= step]
-            self._lines = len(kept)
-            write_text_atomically(self._metrics, "".join(f"{line}\n" for line in kept))
+        if self.writes:
+            with warnings.catch_warnings():  # a cut line is dropped here in any case
+                warnings.simplefilter("ignore", FormatWarning)
+                self._metrics.rewind(lines)
 
     def close(self) -> None:
-        """Flush TensorBoard."""
+        """Close the metrics and flush TensorBoard."""
+        if self._store is not None:
+            self._store.close()
+            self._store = None
         if self._board:
             self._board.close()
 
@@ -450,21 +468,6 @@ def _tensorboard(path: Path, step: object) -> Any:
     except ImportError:  # the same metrics once more, no part of the run
         return False
     return SummaryWriter(str(path), purge_step=step)
-
-
-def _numbers(record: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, float]]:
-    for name, value in record.items():
-        if isinstance(value, dict):
-            yield from _numbers(value, f"{prefix}{name}/")
-        elif isinstance(value, (int, float)):
-            yield f"{prefix}{name}", float(value)
-
-
-def _step_of(line: str) -> float:
-    try:
-        return float(json.loads(line)["step"])
-    except (ValueError, KeyError, TypeError):
-        return float("inf")  # cut short by a kill
 
 
 def _without_end(identity: Mapping[str, Any]) -> dict[str, Any]:

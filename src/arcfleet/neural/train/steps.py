@@ -84,42 +84,27 @@ def allow_graphs(count: int) -> None:
 
 
 class Sequences(NamedTuple):
-    """Plans as sequences of decisions, each route ending with arc 0.
+    """Plans as sequences of decisions, each route ending with arc 0."""
 
-    Parameters
-    ----------
-    arcs
-        Decisions, (batch, most steps), 0 after the last.
-    remaining
-        Remaining capacity before each decision, (batch, most steps).
-    steps
-        Number of decisions, (batch,).
-    """
-
+    # Decisions, (batch, most steps), 0 after the last.
     arcs: Tensor
+    # Remaining capacity before each decision, (batch, most steps).
     remaining: Tensor
+    # Number of decisions, (batch,).
     steps: Tensor
 
 
 class Minibatch(NamedTuple):
-    """States and the choices to imitate.
+    """States and the choices to imitate."""
 
-    Parameters
-    ----------
-    batch
-        Instances, one for each state where served arcs are left out.
-    state, choice
-        As `states_at` returns them.
-    weight
-        Weight of each choice, 1 in the mean, of the shape of `choice`.
-    capacity_mask
-        False for giant tours, as `action_mask` takes it.
-    """
-
+    # Instances, one for each state where served arcs are left out.
     batch: ArcBatch
+    # As `states_at` returns them.
     state: State
     choice: Tensor
+    # Weight of each choice, 1 in the mean, of the shape of `choice`.
     weight: Tensor
+    # False for giant tours, as `action_mask` takes it.
     capacity_mask: bool = True
 
     def shard(self, world: World) -> Minibatch:
@@ -393,13 +378,6 @@ def leave_one_out(costs: Tensor, k: int = 1) -> Tensor:
     2019). For more it is k times how much cheaper the best of k samples is in the mean, if
     the sample is one of them, than if it is not: REINFORCE then follows the gradient of the
     expected cost of the best of k (max@k).
-
-    Parameters
-    ----------
-    costs
-        Costs of the samples, (batch, samples), more than k.
-    k
-        Number of samples of which only the best counts.
     """
     samples = costs.shape[1]
     if k == 1:

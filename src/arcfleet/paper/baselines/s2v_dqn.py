@@ -101,23 +101,15 @@ class GraphAttention(nn.Module):
 
 
 class PreparedGraph(NamedTuple):
-    """Tensors of a batch that stay the same at every step.
+    """Tensors of a batch that stay the same at every step."""
 
-    Parameters
-    ----------
-    static
-        Static features after the first linear layer, (batch, 1, arcs, width).
-    incoming
-        As `ArcBatch.incoming`, (batch, 1, arcs, arcs).
-    real
-        (batch, 1, arcs), or None where nothing is padded.
-    capacity
-        (batch, 1).
-    """
-
+    # Static features after the first linear layer, (batch, 1, arcs, width).
     static: Tensor
+    # As `ArcBatch.incoming`, (batch, 1, arcs, arcs).
     incoming: Tensor
+    # (batch, 1, arcs), or None where nothing is padded.
     real: Tensor | None
+    # (batch, 1).
     capacity: Tensor
 
 

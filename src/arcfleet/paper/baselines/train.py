@@ -195,21 +195,7 @@ def train_baseline(
     init: Path | str | None = None,
     **options: Unpack[RunOptions],
 ) -> Trained:
-    """Train a baseline; the class of the config says which one.
-
-    Parameters
-    ----------
-    out
-        Folder of the run.
-    config
-        Settings.
-    data
-        Data sets; each file is one scale. Labels are not needed.
-    init
-        Model file to start from; its sizes must be those of the config.
-    **options
-        Options of `run_training`: validation, device, resume, threads, progress, stop.
-    """
+    """Train the baseline of the config; `options` are those of `run_training`."""
     if isinstance(config, S2vDqnTraining):
         return run_training(QLearningTrainer, out, config, data=data, init=init, **options)
     return run_training(ActorCriticTrainer, out, config, data=data, init=init, **options)
@@ -273,22 +259,15 @@ class Replay:
 
 
 class Returns(NamedTuple):
-    """What followed some choices.
+    """What followed some choices."""
 
-    Parameters
-    ----------
-    reward
-        Minus the driving costs of the next decision steps, in the instance's scale,
-        (batch, samples * decision steps).
-    later
-        Decision steps at which the estimate takes over, (batch, samples, decision steps).
-    over
-        True where no choice is left: the way home is among the costs, (batch, samples *
-        decision steps).
-    """
-
+    # Minus the driving costs of the next decision steps, in the instance's scale, (batch,
+    # samples * decision steps).
     reward: Tensor
+    # Decision steps at which the estimate takes over, (batch, samples, decision steps).
     later: Tensor
+    # True where no choice is left: the way home is among the costs, (batch, samples *
+    # decision steps).
     over: Tensor
 
 

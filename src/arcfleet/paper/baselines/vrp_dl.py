@@ -59,30 +59,20 @@ class VrpDlConfig:
 
 
 class PreparedElements(NamedTuple):
-    """Tensors of a batch that stay the same at every step, and the decoder's memory.
+    """Tensors of a batch that stay the same at every step, and the decoder's memory."""
 
-    Parameters
-    ----------
-    static
-        Embeddings of the static features, (batch, 1, arcs, width).
-    glimpsed, pointed
-        Their parts of the two attentions, (batch, 1, arcs, width).
-    incoming
-        As `ArcBatch.incoming`, (batch, 1, arcs, arcs).
-    real
-        (batch, 1, arcs), or None where nothing is padded.
-    capacity
-        (batch, 1).
-    memory
-        Output and cell of the decoder, (batch, samples, 2 width).
-    """
-
+    # Embeddings of the static features, (batch, 1, arcs, width).
     static: Tensor
+    # Their parts of the two attentions, (batch, 1, arcs, width).
     glimpsed: Tensor
     pointed: Tensor
+    # As `ArcBatch.incoming`, (batch, 1, arcs, arcs).
     incoming: Tensor
+    # (batch, 1, arcs), or None where nothing is padded.
     real: Tensor | None
+    # (batch, 1).
     capacity: Tensor
+    # Output and cell of the decoder, (batch, samples, 2 width).
     memory: Tensor
 
 
