@@ -1,5 +1,6 @@
 import json
 import shutil
+import time
 from pathlib import Path
 
 import pytest
@@ -107,10 +108,13 @@ def test_a_terminal_gets_a_progress_line() -> None:
 
 def test_the_time_limit_is_kept_on_large_instances() -> None:
     instance = read(shared_dir() / "carplib" / "egl-large" / "egl-g2-E.dat")
-
+    before = time.process_time()
     result = solve(instance, stop=Stop(seconds=1.0), threads=2)
+    spent = time.process_time() - before
     assert result.stopped_by == "seconds"
-    assert result.seconds < 4  # a busy machine is slow to notice
+    assert result.seconds >= 1
+    # In the time of the processor, which a busy machine does not prolong: 1.1 s a thread.
+    assert spent < 2.2
 
 
 def test_no_improvement_and_its_former_name() -> None:
