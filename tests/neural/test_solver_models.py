@@ -29,7 +29,7 @@ pytestmark = pytest.mark.filterwarnings(
 @pytest.mark.parametrize("method", DAAM_METHODS)
 def test_a_start_is_refused(method: str, small: Instance, model: Path) -> None:
     plan = solve(small, "ps").solution
-    with pytest.raises(OptionError, match="goes on from a plan"):
+    with pytest.raises(OptionError, match="warm-starts from a plan"):
         solve(small, method, start=plan, model=model)
 
 
