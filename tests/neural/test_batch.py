@@ -281,7 +281,7 @@ def test_arc_ends_at_one_node_share_its_coordinates(dataset: Dataset) -> None:
 
 
 def flips(before: Tensor, after: Tensor) -> Tensor:
-    """Give the sign of each axis, (batch, axes)."""
+    """Return the sign of each axis, (batch, axes)."""
     return torch.where(
         (before == after).all(1), 1, torch.where((before == -after).all(1), -1, 0)
     )
@@ -356,9 +356,9 @@ def test_gives_the_same_logits(tasks: list[int], mixed: bool, seed: int) -> None
     states, chosen = random_rollout(
         batch, capacity_mask=True, generator=generator, samples=2
     )
-    for moment, state in enumerate(states[:-1]):
+    for number, state in enumerate(states[:-1]):
         length = batch.num_arcs + 1
-        choice = chosen[..., moment]
+        choice = chosen[..., number]
         alone, rows = as_instances(state)
         shrunk = shrink(batch, alone, length, rows)
         small, small_state = shrunk.batch, shrunk.state

@@ -496,11 +496,11 @@ def _sampled_from_distinct_starts(policy: Policy, batch: ArcBatch) -> Rollout:
 
 DECODINGS: dict[str, Decode] = {
     "greedy": lambda policy, batch: greedy(policy, batch),
-    "unbound": lambda policy, batch: greedy(policy, batch, capacity_mask=False),
+    "giant tour": lambda policy, batch: greedy(policy, batch, capacity_mask=False),
     "sample": _sampled,
     "distinct starts": _sampled_from_distinct_starts,
     "beam": lambda policy, batch: beam(policy, batch, 3),
-    "beam, unbound": lambda policy, batch: beam(policy, batch, 2, capacity_mask=False),
+    "beam, giant tours": lambda policy, batch: beam(policy, batch, 2, capacity_mask=False),
 }
 
 

@@ -37,21 +37,21 @@ def test_random_plans_are_legal_at_every_step_and_the_checker_takes_them(
         )
     deadheads = batch.deadheads(arcs)
     for b, network in enumerate(networks):
-        for copy in range(2):
-            plan = arcs[b, copy].tolist()
+        for place in range(2):
+            plan = arcs[b, place].tolist()
             tasks = network.arc_task[[arc for arc in plan if arc]].tolist()
             assert sorted(tasks) == list(range(network.num_tasks))
             solution = solution_of(network, plan)
-            assert deadheads[b, copy] == solution.deadhead
+            assert deadheads[b, place] == solution.deadhead
             if capacity_mask:
                 report = check(network.instance, solution)
                 assert report.ok, report.faults
-                assert report.deadhead == deadheads[b, copy]
+                assert report.deadhead == deadheads[b, place]
             else:
                 assert 0 not in plan[: network.num_tasks]
                 remaining = capacity = network.instance.capacity
                 for number, arc in enumerate(plan):
-                    assert states[number].remaining[b, copy] == remaining
+                    assert states[number].remaining[b, place] == remaining
                     demand = int(network.arc_demand[arc])
                     if arc == 0 or demand > remaining:
                         remaining = capacity
@@ -67,7 +67,7 @@ def _assert_legal(
 ) -> None:
     """Compare the mask with what may follow the arcs chosen so far, worked out anew."""
     for b, network in enumerate(networks):
-        for copy, plan in enumerate(before[b]):
+        for place, plan in enumerate(before[b]):
             served = {int(network.arc_task[arc]) for arc in plan if arc}
             remaining = network.instance.capacity
             for arc in plan:
@@ -85,7 +85,7 @@ def _assert_legal(
             if done or (capacity_mask and last != 0):
                 expected.add(0)
             assert expected
-            assert set(allowed[b, copy].nonzero().flatten().tolist()) == expected
+            assert set(allowed[b, place].nonzero().flatten().tolist()) == expected
 
 
 @pytest.mark.parametrize("capacity_mask", [True, False])

@@ -132,7 +132,7 @@ def node_matrix(instance: Instance) -> Tensor:
 
 
 def place(distance: Tensor, dimensions: int = 8) -> Tensor:
-    """Give the coordinates of one instance."""
+    """Return the coordinates of one instance."""
     return classical_mds(distance[None], torch.tensor([len(distance)]), dimensions)[0]
 
 

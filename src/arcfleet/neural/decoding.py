@@ -658,7 +658,7 @@ class FastPolicy:
         self.model = model
         self.prepare = model.prepare
         self.step_numbers = model.step_numbers
-        # A view with fewer arcs would have to be compiled anew.
+        # A view with fewer arcs would have to be compiled again.
         self.hides_served = model.hides_served and not compiled
         self._call: Callable[..., Tensor] = model
         self.encode, self.point = model.encode, model.point
