@@ -378,7 +378,6 @@ def sample_plans(
             policy,
             augmentations(batch, here, used),
             each,
-            generator=torch.Generator(),
             temperature=heat.repeat_interleave(used),
             capacity_mask=capacity_mask,
             on_step=on_step,
