@@ -177,9 +177,9 @@ class Incumbent:
         """Return itself."""
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> bool:
+    def __exit__(self, error: type[BaseException] | None, *_: object) -> bool:
         """End the search at Ctrl-C, if there is a plan to return."""
-        if kind is not KeyboardInterrupt or self.solution is None:
+        if error is not KeyboardInterrupt or self.solution is None:
             return False
         self.stopped_by = "interrupt"
         return True
