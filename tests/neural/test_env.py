@@ -7,9 +7,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from arcfleet import Instance, Link, check
+from arcfleet import Instance, check
 from arcfleet.network import Network
 from arcfleet.neural import env as process
+from tests.helpers import make_instance, street
 from tests.neural.batches import network_batch, random_batch, random_rollout, solution_of
 from tests.strategies import connected_instances
 
@@ -143,8 +144,7 @@ def test_one_step_is_counted_from_the_depot() -> None:
 
 def test_the_largest_capacity_does_not_overflow() -> None:
     most = 2**31 - 1
-    link = Link(tail=0, head=1, cost=1, required=True, demand=most)
-    town = Instance(name="full", nodes=(0, 1), links=(link,), depot=0, capacity=most)
+    town = make_instance(street(1, 2, demand=most), capacity=most)
     batch = network_batch([Network(town)])
     state = process.reset(batch)
     assert process.action_mask(batch, state)[0, 0].tolist() == [False, True, True]
