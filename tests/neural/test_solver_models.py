@@ -51,8 +51,8 @@ def test_the_shipped_models_solve_the_shipped_example(method: str) -> None:
     model_type = "daam" if method.startswith("daam") else method
     weights = shipped_model(model_type)
     assert weights is not None
-    room = "neural" if model_type == "daam" else "paper"
-    assert weights.is_relative_to(Path(arcfleet.__file__).parent / room)
+    folder = "neural" if model_type == "daam" else "paper"
+    assert weights.is_relative_to(Path(arcfleet.__file__).parent / folder)
     denver = read("example:denver")
     result = solve(denver, method, device="cpu")
     require_sound(denver, result)
