@@ -2,12 +2,12 @@ from pathlib import Path
 
 import pytest
 
-from arcfleet.report.charts import Curve, plot_anytime
+from arcfleet.report.charts import Line, plot_anytime
 from arcfleet.report.picture import SUFFIXES
 from arcfleet.report.plot import plot
 from tests.report.test_plot import INSTANCE, PLAN
 
-CURVES = {"gdb": [Curve(label="ps", seconds=(0.1, 1.0), gap_percent=(3.0, 2.0))]}
+CURVES = {"gdb": [Line(label="ps", x=(0.1, 1.0), y=(3.0, 2.0))]}
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from arcfleet.datasets.dataset import Dataset
-    from arcfleet.datasets.statistics import DatasetStatistics
-    from arcfleet.report.dataset_plot import DatasetFigures
 
 #: Number of maps to name in a line about a data set.
 _MOST_NAMES = 12
@@ -145,7 +143,7 @@ def _label(options: Namespace) -> int:
 
 def _info(options: Namespace) -> int:
     from arcfleet.datasets.dataset import Dataset
-    from arcfleet.datasets.statistics import statistics_rows, summarise
+    from arcfleet.datasets.statistics import figures_of, statistics_rows, summarise
     from arcfleet.report.tables import table
 
     check_plot(options.plot)
@@ -155,10 +153,8 @@ def _info(options: Namespace) -> int:
     if options.plot is not None:
         from arcfleet.report.dataset_plot import plot_datasets
 
-        plot_datasets(
-            [_figures(*each) for each in zip(datasets, facts, labels, strict=True)],
-            options.plot,
-        )
+        pairs = zip(datasets, labels, strict=True)
+        plot_datasets([figures_of(*pair) for pair in pairs], options.plot)
     if options.json:
         print_json(
             {
@@ -186,29 +182,6 @@ def _map_names(dataset: Dataset) -> str:
     names = dataset.facts.get("maps") or ["unknown maps"]
     more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
     return ", ".join(map(str, names[:_MOST_NAMES])) + more
-
-
-def _figures(dataset: Dataset, facts: DatasetStatistics, label: str) -> DatasetFigures:
-    import numpy as np
-
-    from arcfleet.datasets.statistics import least_routes
-    from arcfleet.report.dataset_plot import DatasetFigures
-
-    piece = dataset.piece(0)
-    return DatasetFigures(
-        label=label,
-        degrees=facts.degrees,
-        lengths=dataset.arrays["cost"],
-        nodes=dataset.arrays["num_nodes"],
-        links=dataset.arrays["num_links"],
-        demands=dataset.arrays["demand"][dataset.arrays["demand"] > 0],
-        routes=least_routes(dataset),
-        places=np.column_stack([piece.longitude, piece.latitude]).astype(np.float64),
-        ends=np.column_stack([piece.tail, piece.head]).astype(np.int64),
-        required=piece.demand > 0,
-        depot=piece.depot,
-        attribution=dataset.credit,
-    )
 
 
 DATASET = Command(

@@ -31,8 +31,6 @@ _LEGEND_COLUMNS = 3
 _MARKERS = "osD^vPX<>*hd"
 _GRID = "#e3e6e8"
 _GAP_TICKS = (0, 0.25, 0.5, 0.75, 1, 2, 5, 10, 20, 50, 100, 200, 500)
-_CURVE_INCHES = (5.6, 3.6)
-_CURVE_DOTS_PER_INCH = 130
 _MOST_COLUMNS = 3
 _HEIGHT = 3.9
 _DEVICE_MARKERS = {False: "o", True: "^"}
@@ -49,52 +47,28 @@ _LEAST_HEIGHT = 2.3  # inches: space for the words beside the colours
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """One line of a panel; those of one label share their colour, and one legend entry.
-
-    Parameters
-    ----------
-    label
-        Label in the legend.
-    x, y
-        Points of the line.
-    widths
-        Half-widths of the error bars; empty for none.
-    dashed
-        Whether it is drawn dashed, with open marks.
-    """
+    """One line of a panel; those of one label share their colour, and one legend entry."""
 
     label: str
     x: tuple[float, ...]
     y: tuple[float, ...]
-    widths: tuple[float, ...] = ()
-    dashed: bool = False
+    widths: tuple[float, ...] = ()  # half-widths of the error bars; empty for none
+    dashed: bool = False  # drawn dashed, with open marks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Panel:
-    """One pair of axes.
-
-    Parameters
-    ----------
-    title, x_label, y_label
-        Title and axis labels, with units.
-    lines
-        Lines to draw.
-    ticks
-        Names of the places 0, 1, 2, ... on the x axis; empty for numbers.
-    log_y
-        Whether the y axis is logarithmic.
-    of_gaps
-        Whether the y axis is even up to 1 % and logarithmic above.
-    """
+    """One pair of axes; the labels of the axes state their units."""
 
     title: str
     x_label: str
     y_label: str
     lines: tuple[Line, ...]
+    # Names of the places 0, 1, 2, ... on the x axis; empty for numbers.
     ticks: tuple[str, ...] = ()
     log_y: bool = False
-    of_gaps: bool = False
+    of_gaps: bool = False  # the y axis is even up to 1 % and logarithmic above
+    over_time: bool = False  # the x axis is logarithmic, and lines are steps from 0 up
 
 
 def draw_panels(
@@ -180,10 +154,14 @@ def _draw(
             elinewidth=0.9,
             capsize=1.5,
             linestyle="--" if line.dashed else "-",
+            drawstyle="steps-post" if panel.over_time else "default",
             label=line.label,
         )
     if panel.log_y:
         axes.set_yscale("log")
+    if panel.over_time:
+        axes.set_xscale("log")
+        axes.set_ylim(bottom=min([0.0, *(y for line in panel.lines for y in line.y)]))
     if panel.of_gaps:
         set_gap_axis(axes, [y for line in panel.lines for y in _reach(line)])
     if panel.ticks:
@@ -195,9 +173,14 @@ def _draw(
             ha="right" if slanted else "center",
         )
         axes.set_xlim(-0.4, len(panel.ticks) - 0.6)
-    axes.set_title(panel.title, loc="left", fontsize=9)
-    axes.set_xlabel(panel.x_label, fontsize=8)
-    axes.set_ylabel(panel.y_label, fontsize=8)
+    _finish(axes, panel.title, panel.x_label, panel.y_label)
+
+
+def _finish(axes: Axes, title: str, x_label: str, y_label: str) -> None:
+    """Write title and labels, and draw the grid."""
+    axes.set_title(title, loc="left", fontsize=9)
+    axes.set_xlabel(x_label, fontsize=8)
+    axes.set_ylabel(y_label, fontsize=8)
     axes.tick_params(labelsize=7)
     axes.grid(visible=True, which="major", color=_GRID, linewidth=0.7)
     axes.set_axisbelow(True)
@@ -221,110 +204,36 @@ def _legend(figure: Figure, labels: Sequence[str], bottom: float) -> None:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Curve:
-    """Mean gap against time.
-
-    Parameters
-    ----------
-    label
-        Label in the legend.
-    seconds
-        Times, rising, above 0.
-    gap_percent
-        Mean gap at each of these times.
-    """
-
-    label: str
-    seconds: tuple[float, ...]
-    gap_percent: tuple[float, ...]
-
-
-def plot_anytime(curves: Mapping[str, Sequence[Curve]], path: Path) -> None:
-    """Draw one panel per set, with a logarithmic time axis, into a picture file.
-
-    Raises
-    ------
-    OptionError
-        If the suffix is unknown or matplotlib is not installed.
-    FileError
-        If the file cannot be written.
-    """
-    check_plottable(path)
-    from matplotlib.figure import Figure
-
-    columns = max(1, min(len(curves), _MOST_COLUMNS))
-    rows = max(1, math.ceil(len(curves) / columns))
-    width, height = _CURVE_INCHES
-    # A Figure of its own, not pyplot: no window, no state shared with the caller.
-    figure = Figure(figsize=(width * columns, height * rows), layout="constrained")
-    labels = dict.fromkeys(curve.label for panel in curves.values() for curve in panel)
-    colours = dict(zip(labels, route_colours(len(labels)), strict=True))
-    for number, (set_name, panel) in enumerate(curves.items(), start=1):
-        _draw_curves(figure.add_subplot(rows, columns, number), set_name, panel, colours)
-    save_picture(figure, path, dots_per_inch=_CURVE_DOTS_PER_INCH)
-
-
-def _draw_curves(
-    axes: Axes, set_name: str, panel: Sequence[Curve], colours: Mapping[str, str]
-) -> None:
-    for curve in panel:
-        axes.plot(
-            curve.seconds,
-            curve.gap_percent,
-            color=colours[curve.label],
-            linewidth=1.6,
-            drawstyle="steps-post",
-            label=curve.label,
+def plot_anytime(curves: Mapping[str, Sequence[Line]], path: Path) -> None:
+    """Draw the mean gaps against seconds, one panel per set, into a picture file."""
+    panels = [
+        Panel(
+            title=name,
+            x_label="seconds",
+            y_label="mean gap to the reference, %",
+            lines=tuple(lines),
+            over_time=True,
         )
-    axes.set_xscale("log")
-    axes.set_title(set_name, loc="left", fontsize=11)
-    axes.set_xlabel("seconds")
-    axes.set_ylabel("mean gap to the reference, %")
-    lowest = min((min(curve.gap_percent) for curve in panel), default=0.0)
-    axes.set_ylim(bottom=min(0.0, lowest))
-    axes.grid(visible=True, which="major", color="#e3e6e8", linewidth=0.8)
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(frameon=False, fontsize=9)
+        for name, lines in curves.items()
+    ]
+    draw_panels(panels, path, columns=_MOST_COLUMNS)
 
 
 class Point(NamedTuple):
-    """A method.
-
-    Parameters
-    ----------
-    label
-        Label in the legend.
-    seconds
-        Seconds per instance.
-    gap_percent, half_width
-        Mean gap, and half-width of its confidence interval.
-    on_gpu
-        Whether a GPU was used.
-    is_best
-        Whether no other is both faster and better.
-    """
+    """A method: time per instance, and mean gap with its confidence interval."""
 
     label: str
     seconds: float
     gap_percent: float
     half_width: float
     on_gpu: bool
-    is_best: bool
+    is_best: bool  # no other is both faster and better
 
 
 def draw_pareto(
     points: Sequence[Point], path: Path, *, title: str, caption: str = ""
 ) -> None:
-    """Draw gap against time into a picture file.
-
-    Raises
-    ------
-    OptionError
-        If the suffix is unknown or matplotlib is not installed.
-    FileError
-        If the file cannot be written.
-    """
+    """Draw gap against time into a picture file."""
     check_plottable(path)
     from matplotlib.figure import Figure
 
@@ -369,13 +278,8 @@ def draw_pareto(
     axes.set_xscale("log")
     reach = [p.gap_percent + sign * p.half_width for p in points for sign in (-1, 1)]
     set_gap_axis(axes, reach)
-    axes.set_title(title, loc="left", fontsize=9)
-    axes.set_xlabel("seconds per instance, many at once", fontsize=8)
-    axes.set_ylabel("mean gap to the best known, %", fontsize=8)
-    axes.tick_params(labelsize=7)
-    axes.grid(visible=True, which="major", color="#e3e6e8", linewidth=0.7)
-    axes.set_axisbelow(True)
-    axes.spines[["top", "right"]].set_visible(False)
+    x_label = "seconds per instance, many at once"
+    _finish(axes, title, x_label, "mean gap to the best known, %")
     bottom = (0.155 * legend_rows + 0.15) / figure.get_figheight()
     figure.tight_layout(rect=(0, bottom, 1, 1))
     figure.legend(
@@ -448,25 +352,7 @@ def draw_heat(
 ) -> None:
     """Draw a table of numbers, darker where they are larger, into a picture file.
 
-    Parameters
-    ----------
-    values
-        Numbers by row and column; None leaves a square empty.
-    path
-        The file.
-    rows, columns
-        Names of the rows and columns.
-    x_label, y_label, value_label
-        Labels of the axes and of the colours.
-    caption
-        Small text below the chart.
-
-    Raises
-    ------
-    OptionError
-        If the suffix is unknown or matplotlib is not installed.
-    FileError
-        If the file cannot be written.
+    None leaves a square empty.
     """
     check_plottable(path)
     from matplotlib.figure import Figure

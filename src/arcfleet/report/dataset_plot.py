@@ -29,58 +29,28 @@ _GRID = {"visible": True, "color": "#e3e6e8", "linewidth": 0.8}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatasetFigures:
-    """Statistics of one data set, and one of its instances.
-
-    Parameters
-    ----------
-    label
-        Label in the legend.
-    degrees
-        Share of the nodes with 0, 1, 2, ... links; the last entry holds all above.
-    lengths
-        Lengths of all links, in metres.
-    nodes, links
-        Number of nodes and of links of each instance.
-    demands
-        Demands of all required links.
-    routes
-        Least number of routes of each instance.
-    places
-        (longitude, latitude) of the nodes of one instance.
-    ends
-        Positions of the nodes at the two ends of its links.
-    required
-        Whether each of them must be served.
-    depot
-        Position of its depot.
-    attribution
-        Attribution of the map data; empty if none.
-    """
+    """Statistics of one data set, and one of its instances."""
 
     label: str
+    # Fraction of the nodes with 0, 1, 2, ... links; the last entry holds all above.
     degrees: Sequence[float]
-    lengths: NDArray[np.integer]
+    lengths: NDArray[np.integer]  # of all links, in metres
+    # Number of nodes, of links and least number of routes of each instance.
     nodes: NDArray[np.integer]
     links: NDArray[np.integer]
-    demands: NDArray[np.integer]
     routes: NDArray[np.integer]
+    demands: NDArray[np.integer]  # of all required links
+    # One instance: (longitude, latitude) of its nodes, the nodes at the two ends of its
+    # links, which of these are required, and its depot.
     places: NDArray[np.float64]
     ends: NDArray[np.int64]
     required: NDArray[np.bool_]
     depot: int
-    attribution: str = ""
+    attribution: str = ""  # attribution of the map data; empty if none
 
 
 def plot_datasets(figures: Sequence[DatasetFigures], path: Path) -> None:
-    """Draw data sets side by side into a picture file.
-
-    Raises
-    ------
-    OptionError
-        If the suffix is unknown or matplotlib is not installed.
-    FileError
-        If the file cannot be written.
-    """
+    """Draw data sets side by side into a picture file."""
     check_plottable(path)
     save_picture(draw_datasets(figures), path, dots_per_inch=_DOTS_PER_INCH)
 
