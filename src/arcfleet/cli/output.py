@@ -45,6 +45,14 @@ def print_json(facts: object) -> None:
     print_result(json.dumps(facts, ensure_ascii=False))
 
 
+def print_either(options: Namespace, facts: object, text: str) -> None:
+    """Print facts as one JSON object where --json was given, else the text."""
+    if options.json:
+        print_json(facts)
+    else:
+        print_result(text)
+
+
 def print_facts(facts: dict[str, object]) -> None:
     """Print a line for each fact."""
     from arcfleet._checks import one_line

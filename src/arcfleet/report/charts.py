@@ -74,15 +74,7 @@ class Panel:
 def draw_panels(
     panels: Sequence[Panel], path: Path, caption: str = "", columns: int = 2
 ) -> None:
-    """Draw panels side by side into a picture file.
-
-    Raises
-    ------
-    OptionError
-        If the suffix is unknown or matplotlib is not installed.
-    FileError
-        If the file cannot be written.
-    """
+    """Draw panels side by side into a picture file."""
     check_plottable(path)
     from matplotlib.figure import Figure
 

@@ -14,25 +14,7 @@ _MISSING = "-"
 
 
 def table(rows: Sequence[Sequence[object]], header: Sequence[str]) -> str:
-    """Align rows under a header; columns of numbers go to the right.
-
-    Parameters
-    ----------
-    rows
-        One sequence of cells per row, as long as the header. None is shown as `-`.
-    header
-        Names of the columns.
-
-    Returns
-    -------
-    text
-        The lines joined by newlines, without one at the end and without trailing spaces.
-
-    Raises
-    ------
-    ValueError
-        If a row is not as long as the header.
-    """
+    """Align rows under a header; columns of numbers go to the right, None is `-`."""
     for row in rows:
         if len(row) != len(header):
             raise ValueError(
@@ -61,13 +43,7 @@ def table(rows: Sequence[Sequence[object]], header: Sequence[str]) -> str:
 
 
 def markdown_table(rows: Sequence[Sequence[object]], header: Sequence[str]) -> str:
-    """Write rows under a header in Markdown; the first column to the left.
-
-    Parameters
-    ----------
-    rows, header
-        Rows and header, as `table` takes them.
-    """
+    """Write rows under a header in Markdown; the first column to the left."""
     lines = [header, ["---", *["---:"] * (len(header) - 1)], *rows]
     texts = (
         [_MISSING if cell is None else str(cell).replace("|", "\\|") for cell in line]
@@ -90,15 +66,7 @@ _LATEX = {
 def latex_table(
     rows: Sequence[Sequence[object]], header: Sequence[str], *, caption: str, label: str
 ) -> str:
-    """Write rows under a header for LaTeX, with the rules of the package booktabs.
-
-    Parameters
-    ----------
-    rows, header
-        Rows and header, as `table` takes them.
-    caption, label
-        Caption and label of the table.
-    """
+    """Write rows under a header for LaTeX, with the rules of the package booktabs."""
 
     def line(cells: Sequence[object]) -> str:
         texts = (_MISSING if cell is None else _escaped(str(cell)) for cell in cells)
