@@ -1,6 +1,6 @@
 """Small instances, checked plans and expected errors, for all tests."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import EllipsisType
@@ -10,11 +10,13 @@ import pytest
 
 from arcfleet import (
     ArcfleetError,
+    Failure,
     FileError,
     Instance,
     Link,
     Result,
     Solution,
+    Step,
     check,
     solve,
 )
@@ -41,8 +43,8 @@ def make_instance(*links: Link, **more: Any) -> Instance:
     """An instance of these links, with depot 1 and capacity 10 unless told otherwise."""
     depot = more.get("depot", 1)
     nodes = {depot}.union(*((link.tail, link.head) for link in links))
-    usual = {"name": "town", "nodes": tuple(sorted(nodes)), "depot": 1, "capacity": 10}
-    return Instance(links=links, **(usual | more))
+    usual: dict[str, Any] = {"name": "town", "depot": 1, "capacity": 10}
+    return Instance(links=links, **({"nodes": tuple(sorted(nodes))} | usual | more))
 
 
 def star(*demands: int, cost: Callable[[int], int] = int, **more: Any) -> Instance:
@@ -54,7 +56,15 @@ def star(*demands: int, cost: Callable[[int], int] = int, **more: Any) -> Instan
 
 def unpackable() -> Instance:
     """Two vehicles hold the total demand; but the demands pack two to a vehicle: three."""
-    return star(4, 4, 4, 4, 4, fleet_limit=2)
+    return star(4, 4, 4, 4, 4, fleet_limit=2, name="unpackable")
+
+
+def steps(text: str) -> tuple[Step, ...]:
+    """A path by its links: `-3` is driven in reverse, `3!` is served."""
+    return tuple(
+        Step(int(word.strip("-!")), word.startswith("-"), word.endswith("!"))
+        for word in text.split()
+    )
 
 
 def solved(instance: Instance | Path | str, *arguments: Any, **options: Any) -> Result:
@@ -64,13 +74,23 @@ def solved(instance: Instance | Path | str, *arguments: Any, **options: Any) -> 
     return result
 
 
+def verified(outcomes: Iterable[Result | Failure]) -> list[Result]:
+    """The outcomes, none of which failed, with their plans verified by the checker."""
+    found = []
+    for outcome in outcomes:
+        assert isinstance(outcome, Result), outcome
+        assert check(outcome.instance, outcome.solution).faults == ()
+        found.append(outcome)
+    return found
+
+
 @contextmanager
 def refused(
     error: type[ArcfleetError], message: str, line: int | EllipsisType | None = ...
-) -> Iterator[None]:
+) -> Iterator[pytest.ExceptionInfo[ArcfleetError]]:
     """Expect an error of one line with this text in it, and of a file at this line."""
     with pytest.raises(error) as caught:
-        yield
+        yield caught
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
     if not isinstance(line, EllipsisType):

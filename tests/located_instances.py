@@ -4,9 +4,10 @@ from dataclasses import replace
 
 from hypothesis import strategies as st
 
-from arcfleet import Stop, solve
+from arcfleet import Stop
 from arcfleet.instance.instance import Coordinate, Instance
 from arcfleet.solution.solution import Solution
+from tests.helpers import solved
 from tests.strategies import connected_instances
 
 
@@ -37,5 +38,5 @@ def located_plans(draw: st.DrawFn) -> tuple[Instance, Solution]:
         name=draw(st.text(max_size=8)),
         comment=draw(st.text(max_size=8)),
     )
-    plan = solve(instance, "ps-efficiency", stop=Stop(iterations=3)).solution
+    plan = solved(instance, "ps-efficiency", stop=Stop(iterations=3)).solution
     return instance, plan

@@ -4,6 +4,7 @@
 `connected_instances` always have a plan.
 """
 
+import networkx as nx
 from hypothesis import strategies as st
 
 from arcfleet.instance.instance import MAX_NODE, MAX_NUMBER, Coordinate, Instance, Link
@@ -81,21 +82,10 @@ def instances(
     max_nodes: int = 6,
     max_links: int = 10,
 ) -> Instance:
-    """Mixed graphs with parallel links and loops.
+    """Mixed graphs with parallel links and loops; flags say what they may have.
 
-    Parameters
-    ----------
-    one_way, by_direction, separate_service
-        Whether links may be one-way, cost differently by direction, or cost more or
-        less to serve than to drive.
-    decorated
-        Whether there may be coordinates, street names, geometry and any text as name.
-    any_nodes
-        Whether nodes may have any numbers in any order, not only 0..n-1 or 1..n.
-    limits
-        Whether there may be a fleet limit and a route cost.
-    max_nodes, max_links
-        Largest size.
+    `decorated`: coordinates, street names, geometry and any text as name; `any_nodes`: any
+    numbers in any order, not only 0..n-1 or 1..n; `limits`: a fleet limit and a route cost.
     """
     if any_nodes and draw(st.booleans()):
         numbers = st.one_of(st.integers(0, 20), st.integers(0, MAX_NODE))
@@ -152,16 +142,8 @@ def connected_instances(
     """Instances that have a plan.
 
     Two-way streets connect all nodes, every demand fits a vehicle, at least one link is
-    required and the fleet is free.
-
-    Parameters
-    ----------
-    mixed
-        Whether links may be one-way and cost differently by direction and for service.
-    max_nodes, max_extra_links
-        Largest number of nodes, and of links beside those that connect them.
-    capacity
-        Capacity of a vehicle.
+    required and the fleet is free. `mixed`: links may be one-way and cost differently by
+    direction and for service.
     """
     first = draw(st.integers(0, 1))
     nodes = list(range(first, first + draw(st.integers(1, max_nodes))))
@@ -197,3 +179,14 @@ def connected_instances(
         capacity=capacity,
         route_cost=draw(st.integers(0, 5)) if mixed else 0,
     )
+
+
+def street_distances(instance: Instance) -> dict[int, dict[int, float]]:
+    """Lengths of shortest paths between nodes by networkx; no entry where there is none."""
+    graph = nx.MultiDiGraph()
+    graph.add_nodes_from(instance.nodes)
+    for link in instance.links:
+        graph.add_edge(link.tail, link.head, weight=link.cost)
+        if link.reverse_cost is not None:
+            graph.add_edge(link.head, link.tail, weight=link.reverse_cost)
+    return dict(nx.all_pairs_dijkstra_path_length(graph))

@@ -1,5 +1,6 @@
 """Random street maps for property tests."""
 
+import networkx as nx
 from hypothesis import strategies as st
 
 from arcfleet.instance.geodesy import line_lengths
@@ -12,14 +13,14 @@ _GRID = 1e-4
 
 @st.composite
 def places(draw: st.DrawFn) -> Coordinate:
-    """Give a place on a small grid, with many of them a few metres apart."""
+    """A place on a small grid, with many of them a few metres apart."""
     east, north = draw(st.integers(0, 12)), draw(st.integers(0, 12))
     return 8.0 + east * _GRID, 48.0 + north * _GRID
 
 
 @st.composite
 def street_maps(draw: st.DrawFn) -> StreetMap:
-    """Give a map with loops, parallel streets, one-way streets, dead ends and islands."""
+    """A map with loops, parallel streets, one-way streets, dead ends and islands."""
     count = draw(st.integers(1, 9))
     junctions = dict(
         enumerate(
@@ -28,10 +29,7 @@ def street_maps(draw: st.DrawFn) -> StreetMap:
     )
     streets = []
     for _ in range(draw(st.integers(1, 12))):
-        tail, head = (
-            draw(st.sampled_from(list(junctions))),
-            draw(st.sampled_from(list(junctions))),
-        )
+        tail, head = (draw(st.sampled_from(list(junctions))) for _ in range(2))
         inner = draw(st.lists(places(), min_size=1 if tail == head else 0, max_size=2))
         line = (junctions[tail], *inner, junctions[head])
         streets.append(
@@ -48,3 +46,14 @@ def street_maps(draw: st.DrawFn) -> StreetMap:
     return StreetMap(
         name="random", junctions=junctions, streets=tuple(streets), attribution="c"
     )
+
+
+def directed_graph(street_map: StreetMap) -> nx.MultiDiGraph:
+    """The map for networkx, with metres as weights."""
+    graph = nx.MultiDiGraph()
+    graph.add_nodes_from(street_map.junctions)
+    for street in street_map.streets:
+        graph.add_edge(street.tail, street.head, weight=street.metres)
+        if not street.one_way:
+            graph.add_edge(street.head, street.tail, weight=street.metres)
+    return graph

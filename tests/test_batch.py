@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from arcfleet import Failure, Instance, Result, Stop, check, read, solve_many
+from arcfleet import Failure, Instance, Result, Stop, read, solve_many
 from arcfleet.batch import BatchProgress
 from arcfleet.errors import OptionError
 from arcfleet.search import ProgressCallback
 from arcfleet.workers import TaskFailure, child_seed, run_tasks
-from tests.helpers import MIXED, SMALL, VILLAGE, make_instance, solved, street
+from tests.helpers import MIXED, SMALL, VILLAGE, make_instance, solved, street, verified
 
 STOP = Stop(iterations=300)
 
@@ -22,10 +22,9 @@ STOP = Stop(iterations=300)
 @pytest.mark.parametrize("workers", [1, 2])
 def test_order_seeds_and_plans_do_not_depend_on_the_workers(workers: int) -> None:
     given: list[Instance | Path | str] = [VILLAGE, read(SMALL), str(MIXED), read(VILLAGE)]
-    outcomes = solve_many(given, stop=STOP, seed=7, workers=workers)
+    outcomes = verified(solve_many(given, stop=STOP, seed=7, workers=workers))
     for position, (source, outcome) in enumerate(zip(given, outcomes, strict=True)):
         instance = source if isinstance(source, Instance) else read(source)
-        assert isinstance(outcome, Result)
         expected = solved(instance, stop=STOP, seed=child_seed(7, position))
         assert (outcome.instance.name, outcome.seed) == (instance.name, expected.seed)
         assert outcome.solution == expected.solution
@@ -45,6 +44,7 @@ def test_a_bad_instance_is_reported_and_not_fatal(tmp_path: Path, workers: int) 
         progress=seen.append,
     )
     assert [type(x) for x in outcomes] == [Failure, Result, Failure, Failure, Result]
+    verified(x for x in outcomes if isinstance(x, Result))
     assert isinstance(outcomes[0], Failure)
     assert outcomes[0].instance == str(bad)
     assert "bad.dat" in outcomes[0].message
@@ -86,8 +86,7 @@ def test_interrupt_keeps_what_there_is(workers: int) -> None:
         workers=workers,
         progress=lambda p: timer.start() if p.finished == 1 else None,
     )
-    begun = [x for x in outcomes if isinstance(x, Result)]
-    assert all(check(x.instance, x.solution).ok for x in begun)
+    begun = verified(x for x in outcomes if isinstance(x, Result))
     assert len(begun) == workers
     assert {x.stopped_by for x in begun} == {"interrupt"}
     assert outcomes[-1] == Failure(

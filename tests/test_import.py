@@ -7,15 +7,18 @@ from tests.helpers import ROOT
 SOURCE = ROOT / "src" / "arcfleet"
 
 
+def last_line_of(code: str) -> str:
+    command = [sys.executable, "-c", code]
+    ran = subprocess.run(command, capture_output=True, text=True, check=True)
+    return ran.stdout.splitlines()[-1]
+
+
 def test_import_is_light() -> None:
     code = (
         "import sys, arcfleet\n"
         "print([m for m in ('torch', 'matplotlib', 'scipy', 'rich') if m in sys.modules])"
     )
-    ran = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    )
-    assert ran.stdout.strip() == "[]"
+    assert last_line_of(code) == "[]"
 
 
 def test_the_list_of_methods_and_other_searches_need_no_torch() -> None:
@@ -26,10 +29,7 @@ def test_the_list_of_methods_and_other_searches_need_no_torch() -> None:
         "assert main(['solve', 'example:denver', '--method', 'ps', '--json']) == 0\n"
         "print([m for m in ('torch', 'safetensors') if m in sys.modules])"
     )
-    ran = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    )
-    assert ran.stdout.splitlines()[-1] == "[]"
+    assert last_line_of(code) == "[]"
 
 
 def test_only_network_and_search_call_the_extension() -> None:

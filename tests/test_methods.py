@@ -93,10 +93,7 @@ def test_nothing_required_means_no_routes(method: str) -> None:
 def test_unsolvable_instances_are_refused_with_the_reason(village: Instance) -> None:
     trap = street(village.depot, 999, 1, 1, one_way=True)
     trapped = replace(
-        village,
-        nodes=(*village.nodes, 999),
-        links=(*village.links, trap),
-        coordinates=(),
+        village, nodes=(*village.nodes, 999), links=(*village.links, trap), coordinates=()
     )
     for instance, reason in (
         (trapped, f"{village.depot}>999"),

@@ -10,7 +10,7 @@ from hypothesis import given
 
 import arcfleet
 from arcfleet.network import Network
-from tests.helpers import VILLAGE, make_instance, solved, street
+from tests.helpers import VILLAGE, make_instance, refused, solved, street
 from tests.located_instances import located_plans
 from tests.strategies import instances
 from tests.towns import town, write_csv_map
@@ -45,6 +45,13 @@ def svg_of(page: str) -> ET.Element:
     return ET.fromstring("<svg" + drawing.split("</svg>")[0] + "</svg>")
 
 
+def write_all(result: arcfleet.Result, folder: Path) -> None:
+    for write in ("solution", "html", "gpx", "geojson"):
+        path = folder / f"plan.{write.replace('solution', 'json')}"
+        getattr(arcfleet, f"write_{write}")(result.instance, result.solution, path)
+        assert path.stat().st_size
+
+
 def test_every_name_is_there_and_documented() -> None:
     assert sorted(arcfleet.__all__) == sorted(set(arcfleet.__all__))
     for name in arcfleet.__all__:
@@ -56,9 +63,7 @@ def test_from_a_map_to_a_page_with_names_of_the_package_alone(tmp_path: Path) ->
     streets = arcfleet.read_map(file)
     instance = arcfleet.make_scene(streets, capacity=3000)
     result = solved(instance, seconds=0.05, seed=1)
-    arcfleet.write_html(instance, result.solution, tmp_path / "plan.html")
-    arcfleet.write_gpx(instance, result.solution, tmp_path / "plan.gpx")
-    arcfleet.write_geojson(instance, result.solution, tmp_path / "plan.geojson")
+    write_all(result, tmp_path)
     assert str(result) == result.summary()
     assert result.instance is instance
     assert result.stopped_by == "seconds"
@@ -84,10 +89,11 @@ def test_solve_takes_the_path_of_an_instance() -> None:
 def test_seconds_are_a_stop_rule_of_their_own() -> None:
     result = solved("example:denver", seconds=0.0)
     assert (result.iterations, result.stopped_by) == (1, "seconds")
-    with pytest.raises(arcfleet.OptionError, match="either seconds or stop, got both"):
-        arcfleet.solve(VILLAGE, seconds=1, stop=arcfleet.Stop(iterations=1))
-    with pytest.raises(arcfleet.OptionError, match="either seconds or stop, got both"):
-        arcfleet.solve_many([VILLAGE], seconds=1, stop=arcfleet.Stop(iterations=1))
+    stop = arcfleet.Stop(iterations=1)
+    with refused(arcfleet.OptionError, "either seconds or stop, got both"):
+        arcfleet.solve(VILLAGE, seconds=1, stop=stop)
+    with refused(arcfleet.OptionError, "either seconds or stop, got both"):
+        arcfleet.solve_many([VILLAGE], seconds=1, stop=stop)
 
 
 def test_the_network_is_built_once_however_much_is_written(
@@ -103,10 +109,7 @@ def test_the_network_is_built_once_however_much_is_written(
     monkeypatch.setattr(Network, "__init__", counted)
     instance = arcfleet.read(VILLAGE)
     result = solved(instance, "ps")
-    arcfleet.write_solution(instance, result.solution, tmp_path / "plan.json")
-    arcfleet.write_html(instance, result.solution, tmp_path / "plan.html")
-    arcfleet.write_gpx(instance, result.solution, tmp_path / "plan.gpx")
-    arcfleet.write_geojson(instance, result.solution, tmp_path / "plan.geojson")
+    write_all(result, tmp_path)
     assert result._repr_html_()
     assert built == ["village"]
 
@@ -132,10 +135,17 @@ def test_values_print_what_matters() -> None:
     assert len(str(plan).splitlines()) == 1 + plan.num_routes
 
 
+def shown(value: arcfleet.Instance | arcfleet.Solution | arcfleet.Result) -> str:
+    """Return what a notebook shows."""
+    page = value._repr_html_()
+    assert page is not None
+    return page
+
+
 def test_a_notebook_shows_summary_and_map() -> None:
     instance = arcfleet.read("example:denver")
     result = solved(instance, "ps")
-    page = result._repr_html_()
+    page = shown(result)
     assert len(page) < 300_000
     text = Page(page).text
     assert str(result.cost) in text
@@ -144,9 +154,9 @@ def test_a_notebook_shows_summary_and_map() -> None:
     namespace = "{http://www.w3.org/2000/svg}"
     routes = svg_of(page).findall(f"{namespace}g")
     assert len(routes) == result.solution.num_routes
-    streets = svg_of(instance._repr_html_())
+    streets = svg_of(shown(instance))
     assert len(streets.findall(f"{namespace}path")) == 1  # all of them are required
-    assert Page(result.solution._repr_html_()).text[4:7] != []
+    assert Page(shown(result.solution)).text[4:7] != []
 
 
 @given(plan=located_plans())
@@ -155,19 +165,19 @@ def test_a_notebook_shows_any_plan(
 ) -> None:
     instance, solution = plan
     result = replace(solved(instance, "ps"), solution=solution)
-    Page(result._repr_html_())
-    svg_of(result._repr_html_())
+    Page(shown(result))
+    svg_of(shown(result))
 
 
 @given(instance=instances())
 def test_a_notebook_shows_any_instance(instance: arcfleet.Instance) -> None:
-    page = instance._repr_html_()
+    page = shown(instance)
     Page(page)
     if "<svg" in page:
         svg_of(page)
 
 
 def test_what_is_too_large_to_draw_is_shown_as_a_table() -> None:
-    page = make_instance(*(street(i, i + 1) for i in range(499)), name="<b>")._repr_html_()
+    page = shown(make_instance(*(street(i, i + 1) for i in range(499)), name="<b>"))
     assert "<svg" not in page
     assert "<b>" in Page(page).text

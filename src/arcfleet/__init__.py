@@ -24,6 +24,7 @@ from arcfleet.instance import Instance, Link
 from arcfleet.instance.diagnose import Problem, diagnose
 from arcfleet.instance.files import read, write
 from arcfleet.methods import METHODS, Method, register_method, solve
+from arcfleet.report import notebook as _notebook  # noqa: F401  # registers its pictures
 from arcfleet.report.html_map import write_html
 from arcfleet.report.plot import plot
 from arcfleet.search import (

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import difflib
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from arcfleet.errors import OptionError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
 
 def check_whole_number(name: str, value: object, least: int, most: int) -> None:
@@ -19,10 +20,35 @@ def check_whole_number(name: str, value: object, least: int, most: int) -> None:
         )
 
 
+def check_number(name: str, value: object, least: float, most: float) -> None:
+    """Raise OptionError unless `value` is a number from `least` to `most`."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not (is_number and least <= value <= most):  # type: ignore[operator]
+        raise OptionError(f"expected {name} between {least:g} and {most:g}, got {value!r}")
+
+
 def nearest_name(name: object, known: Iterable[str]) -> str | None:
     """Return the known name that resembles `name` most; None if none does."""
     close = difflib.get_close_matches(str(name).lower(), list(known), n=1)
     return close[0] if close else None
+
+
+def name_hint(name: object, known: Iterable[str]) -> str:
+    """Return the end of a message on an unknown name: the nearest known one, or all."""
+    near = nearest_name(name, known)
+    return f"did you mean {near!r}?" if near else f"known are {', '.join(known)}"
+
+
+@contextmanager
+def needs(package: str, purpose: str, extra: str, otherwise: str = "") -> Iterator[None]:
+    """Turn a failed import of an optional package into an OptionError."""
+    try:
+        yield
+    except ImportError as error:
+        raise OptionError(
+            f"{purpose} needs {package}, which is not installed: "
+            f"install arcfleet[{extra}]{otherwise}"
+        ) from error
 
 
 def one_line(text: str) -> str:

@@ -10,10 +10,14 @@ import secrets
 import shutil
 import tomllib
 import zlib
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from arcfleet.errors import FileError
+from arcfleet.errors import FileError, OptionError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
 
 # str.splitlines also splits at form feeds and other characters that may stand in a name.
 _LINE_END = re.compile(r"\r\n|\n|\r")
@@ -40,12 +44,19 @@ def read_toml(path: Path | str) -> dict[str, Any]:
 
 def read_bytes(path: Path | str) -> bytes:
     """Return the file's bytes, or raise FileError if it cannot be read."""
-    try:
+    with reading(path):
         return Path(path).read_bytes()
+
+
+@contextmanager
+def reading(path: Path | str, expected: str = "a file") -> Iterator[None]:
+    """Turn what the system raises about a file that is read into a FileError."""
+    try:
+        yield
     except FileNotFoundError as error:
-        raise FileError(path, "expected a file, found nothing of that name") from error
+        raise FileError(path, f"expected {expected}, found nothing of that name") from error
     except IsADirectoryError as error:
-        raise FileError(path, "expected a file, found a directory") from error
+        raise FileError(path, f"expected {expected}, found a directory") from error
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise FileError(path, f"cannot be read ({reason})") from error
@@ -126,6 +137,14 @@ def check_writable(path: Path | str) -> None:
             path,
             f"expected a directory to write in, but {target.parent} is not; choose another",
         )
+
+
+def check_output(path: Path, suffixes: Sequence[str], what: str) -> None:
+    """Raise OptionError unless the suffix fits, FileError where writing would fail."""
+    if path.suffix.lower() not in suffixes:
+        known = " or ".join(suffixes)
+        raise OptionError(f"expected {what} ending in {known}, got {path.name!r}")
+    check_writable(path)
 
 
 def write_text_atomically(path: Path | str, text: str) -> None:

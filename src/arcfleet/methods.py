@@ -5,8 +5,8 @@ The learned methods need torch, which is imported only when one of them runs.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-import enum
 import os
 import re
 import time
@@ -15,9 +15,9 @@ import typing
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from arcfleet._checks import check_whole_number, nearest_name
+from arcfleet._checks import check_whole_number, name_hint
 from arcfleet.errors import OptionError
 from arcfleet.instance import Instance
 from arcfleet.instance.diagnose import require_solvable
@@ -26,11 +26,7 @@ from arcfleet.network import Network
 from arcfleet.neural.strategies import method_strategies
 from arcfleet.search import Result, RunContext, Stop
 from arcfleet.search.maens import MaensSettings, maens
-from arcfleet.search.path_scanning import (
-    FIVE_RULES,
-    PATH_SCANNING_VARIANTS,
-    path_scanning,
-)
+from arcfleet.search.path_scanning import FIVE_RULES, PATH_SCANNING_VARIANTS, path_scanning
 from arcfleet.search.ruin_recreate import RuinRecreateSettings, ruin_recreate
 
 if TYPE_CHECKING:
@@ -49,6 +45,8 @@ Runner = Callable[[Network, RunContext], Result]
 AnyRunner = TypeVar("AnyRunner", bound=Runner)
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")
+#: Types of settings that are written as numbers or texts.
+_WRITTEN = {int: "a whole number", float: "a number", str: "a text"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,50 +86,23 @@ class Method:
 METHODS: dict[str, Method] = {}
 
 
-@overload
 def register_method(
     name: str,
-    run: None = None,
-    *,
-    summary: str = "",
-    default_stop: Stop = ...,
-    settings: object = None,
-    model_type: str | None = None,
-) -> Callable[[AnyRunner], AnyRunner]: ...
-
-
-@overload
-def register_method(
-    name: str,
-    run: AnyRunner,
-    *,
-    summary: str = "",
-    default_stop: Stop = ...,
-    settings: object = None,
-    model_type: str | None = None,
-) -> AnyRunner: ...
-
-
-def register_method(
-    name: str,
-    run: Runner | None = None,
     *,
     summary: str = "",
     default_stop: Stop = Stop(seconds=5.0),  # noqa: B008
     settings: object = None,
     model_type: str | None = None,
-) -> Any:
-    """Add a method to `METHODS`, so that `solve` and the command line know it.
+) -> Callable[[AnyRunner], AnyRunner]:
+    """Return a decorator that adds a function `run(network, context)` to `METHODS`.
 
-    Without `run` it is a decorator. With several workers the method is sent to them, so
-    its function must be one of a module.
+    `solve` and the command line then know the method. With several workers it is sent to
+    them, so its function must be one of a module.
 
     Parameters
     ----------
     name
         Name of the method: lower-case letters, digits, dots, hyphens.
-    run
-        Function `run(network, context) -> Result`.
     summary
         One line for people; by default the first line of the function's docstring.
     default_stop
@@ -140,10 +111,6 @@ def register_method(
         Dataclass of the settings, with a default for each, or an instance of it.
     model_type
         Type of the model that a learned method needs.
-
-    Returns
-    -------
-    The function, unchanged.
 
     Raises
     ------
@@ -155,35 +122,30 @@ def register_method(
     >>> @arcfleet.register_method("mine", summary="my own search")  # doctest: +SKIP
     ... def mine(network, context): ...
     """
-    if run is None:
-        return lambda function: register_method(
-            name,
-            function,
-            summary=summary,
-            default_stop=default_stop,
-            settings=settings,
-            model_type=model_type,
-        )
     if not isinstance(name, str) or not _NAME.fullmatch(name) or name == "auto":
         raise OptionError(
             "expected a method's name of lower-case letters, digits, dots and hyphens, "
             f"got {name!r}"
         )
-    # The same function may come again: a cell of a notebook that is run twice.
-    if name in METHODS and _origin(METHODS[name].run) != _origin(run):
-        raise OptionError(
-            f"expected a new name for a method, got {name!r}, which is taken by "
-            f"{'.'.join(_origin(METHODS[name].run))}: choose another"
+
+    def register(run: AnyRunner) -> AnyRunner:
+        # The same function may come again: a cell of a notebook that is run twice.
+        if name in METHODS and _origin(METHODS[name].run) != _origin(run):
+            raise OptionError(
+                f"expected a new name for a method, got {name!r}, which is taken by "
+                f"{'.'.join(_origin(METHODS[name].run))}: choose another"
+            )
+        METHODS[name] = Method(
+            name=name,
+            summary=summary or (run.__doc__ or name).strip().splitlines()[0],
+            run=run,
+            default_stop=default_stop,
+            settings=settings() if isinstance(settings, type) else settings,
+            model_type=model_type,
         )
-    METHODS[name] = Method(
-        name=name,
-        summary=summary or (run.__doc__ or name).strip().splitlines()[0],
-        run=run,
-        default_stop=default_stop,
-        settings=settings() if isinstance(settings, type) else settings,
-        model_type=model_type,
-    )
-    return run
+        return run
+
+    return register
 
 
 def _origin(run: Runner) -> tuple[str, str]:
@@ -202,17 +164,15 @@ def run_learned(network: Network, context: RunContext) -> Result:
 
 register_method(
     "ruin-recreate",
-    ruin_recreate,
     summary="ruin and recreate with simulated annealing (Christiaens, Vanden Berghe)",
     settings=RuinRecreateSettings,
-)
+)(ruin_recreate)
 register_method(
     "maens",
-    maens,
     summary="memetic algorithm with extended neighbourhood search (Tang, Mei, Yao)",
     default_stop=Stop(iterations=90_000),
     settings=MaensSettings,
-)
+)(maens)
 for _name, _summary in {
     "ps": "path scanning, the five rules of Golden, DeArmon and Baker in turn",
     "ps-random-rule": "path scanning, a random rule at each step (Pearn)",
@@ -224,35 +184,28 @@ for _name, _summary in {
 }.items():
     register_method(
         _name,
-        path_scanning,
         summary=_summary,
         default_stop=Stop(iterations=FIVE_RULES if _name == "ps" else 1000),
         settings=PATH_SCANNING_VARIANTS[_name],
-    )
+    )(path_scanning)
 for _name, _strategy in method_strategies().items():
     register_method(
         _name,
-        run_learned,
         summary=_strategy.summary,
         default_stop=Stop(iterations=_strategy.default_iterations),
         model_type="daam",
-    )
+    )(run_learned)
 
 #: Names of the methods of the shipped model.
 DAAM_METHODS = tuple(name for name, each in METHODS.items() if each.model_type == "daam")
 
-#: What to say of names that are in no table any more, or not yet.
+#: Remedies for names that are in no table any more, or not yet.
 _ABSENT = {
     "hybrid": "it was removed, since it found no better plans than 'ruin-recreate' in the "
     "same time; use 'ruin-recreate'",
     "s2v-dqn": "it belongs to the paper; `import arcfleet.paper.methods` first",
     "vrp-dl": "it belongs to the paper; `import arcfleet.paper.methods` first",
 }
-
-
-def learned_methods() -> list[str]:
-    """Return the names of the methods that need a model."""
-    return [name for name, method in METHODS.items() if method.is_learned]
 
 
 def find_method(name: str | Method) -> Method:
@@ -263,9 +216,7 @@ def find_method(name: str | Method) -> Method:
         return METHODS[DEFAULT_METHOD]
     if name in METHODS:
         return METHODS[name]
-    near = nearest_name(name, METHODS)
-    hint = f"did you mean {near!r}?" if near else f"known are {', '.join(METHODS)}"
-    hint = _ABSENT.get(name, hint)
+    hint = _ABSENT.get(name) or name_hint(name, METHODS)
     raise OptionError(f"expected the name of a method, got {name!r}: {hint}")
 
 
@@ -388,20 +339,7 @@ def chosen_stop(
 
 
 def chosen_settings(method: Method, params: object) -> Any:
-    """Return the settings of a method, changed by `params`.
-
-    Parameters
-    ----------
-    method
-        The method.
-    params
-        Dict of the settings to change, an instance of the method's dataclass, or None.
-
-    Raises
-    ------
-    OptionError
-        If the method has no such settings, or a value is not allowed.
-    """
+    """Return the settings of a method, changed by `params`."""
     if params is None:
         return method.settings
     if not isinstance(params, Mapping):
@@ -413,87 +351,64 @@ def chosen_settings(method: Method, params: object) -> Any:
             )
         return params
     for name in params:
-        _setting_field(method, name)
+        _check_setting(method, name)
     return dataclasses.replace(method.settings, **params) if params else method.settings
 
 
 def parse_params(method: Method | str, texts: Sequence[str]) -> dict[str, object]:
-    """Return settings given as `name=value`, each of the type of its field.
-
-    Parameters
-    ----------
-    method
-        The method, or its name.
-    texts
-        Settings, each `name=value`.
-
-    Raises
-    ------
-    OptionError
-        If the method has no such setting, or the value is of another type.
-    """
+    """Return settings given as `name=value`, each of the type of its field."""
     method = find_method(method)
     params: dict[str, object] = {}
     for text in texts:
-        name, equals, value = text.partition("=")
+        name, equals, value = (part.strip() for part in text.partition("="))
         if not equals:
             raise OptionError(f"expected a setting as name=value, got {text!r}")
-        field = _setting_field(method, name.strip())
-        kinds = typing.get_type_hints(type(method.settings))
-        params[field.name] = _parsed(field.name, kinds[field.name], value.strip())
+        _check_setting(method, name)
+        wanted = typing.get_type_hints(type(method.settings))[name]
+        params[name] = _parsed(name, wanted, value)
     return params
 
 
-def _setting_field(method: Method, name: object) -> dataclasses.Field[Any]:
+def _check_setting(method: Method, name: object) -> None:
+    """Raise OptionError unless the method has a setting of that name."""
     if method.settings is None:
         raise OptionError(
             f"expected no settings for method {method.name!r}, which has none, got {name!r}"
         )
-    known = {field.name: field for field in dataclasses.fields(method.settings)}
-    if name in known:
-        return known[str(name)]
-    near = nearest_name(name, known)
-    hint = f"did you mean {near!r}?" if near else f"known are {', '.join(known)}"
-    raise OptionError(f"expected a setting of method {method.name!r}, got {name!r}: {hint}")
+    known = [field.name for field in dataclasses.fields(method.settings)]
+    if name not in known:
+        raise OptionError(
+            f"expected a setting of method {method.name!r}, got {name!r}: "
+            f"{name_hint(name, known)}"
+        )
 
 
 def _parsed(name: str, wanted: Any, text: str) -> object:
     """Return the value that a text stands for, by the type of its field."""
-    if typing.get_origin(wanted) in (typing.Union, types.UnionType):
-        members = typing.get_args(wanted)
-        if type(None) in members and text.lower() == "none":
-            return None
-        for member in members:
-            if member is not type(None):
-                try:
-                    return _parsed(name, member, text)
-                except OptionError:
-                    continue
-    elif typing.get_origin(wanted) is typing.Literal:
-        for choice in typing.get_args(wanted):
-            if text == str(choice):
-                return choice
-    elif wanted is bool:
-        if text.lower() in ("true", "false"):
-            return text.lower() == "true"
-    elif isinstance(wanted, type) and issubclass(wanted, enum.Enum):
-        if text in wanted.__members__:
-            return wanted[text]
-    elif wanted in (int, float, str):
-        try:
-            return wanted(text)
-        except ValueError:
-            pass
-    raise OptionError(f"expected {name} to be {_described(wanted)}, got {text!r}")
-
-
-def _described(wanted: Any) -> str:
-    if typing.get_origin(wanted) is typing.Literal:
-        return "one of " + ", ".join(map(str, typing.get_args(wanted)))
-    if isinstance(wanted, type) and issubclass(wanted, enum.Enum):
-        return "one of " + ", ".join(wanted.__members__)
-    names = {int: "a whole number", float: "a number", bool: "true or false"}
-    return names.get(wanted, str(getattr(wanted, "__name__", wanted)))
+    is_union = typing.get_origin(wanted) in (typing.Union, types.UnionType)
+    members = typing.get_args(wanted) if is_union else (wanted,)
+    choices: dict[str, object] = {}  # those of literals and enumerations
+    for member in members:
+        if member is type(None):
+            choices["none"] = None
+        elif member is bool:
+            choices |= {"true": True, "false": False}
+        else:
+            choices |= {str(value): value for value in typing.get_args(member)}
+            choices |= getattr(member, "__members__", {})
+    for spelling in (text, text.lower()):
+        if spelling in choices:
+            return choices[spelling]
+    for member in members:
+        if member in _WRITTEN:
+            with contextlib.suppress(ValueError):
+                return member(text)
+    expected = [_WRITTEN[member] for member in members if member in _WRITTEN]
+    if choices:
+        listed = f"one of {', '.join(choices)}"
+        expected.append("true or false" if wanted is bool else listed)
+    shown = " or ".join(expected) or str(wanted)
+    raise OptionError(f"expected {name} to be {shown}, got {text!r}")
 
 
 def load_for_method(
@@ -515,13 +430,7 @@ def load_for_method(
     """
     method = find_method(method)
     if method.model_type is None:
-        for name, value, usual in (("model", model, None), ("device", device, "auto")):
-            if value != usual:
-                raise OptionError(
-                    f"expected {name} for a learned method only, got it for "
-                    f"{method.name!r}: leave it out or choose "
-                    f"{', '.join(learned_methods())}"
-                )
+        _check_unused(model, device, f"a learned method only, got it for {method.name!r}")
         return None
     from arcfleet.neural.checkpoint import require_packages
 
@@ -534,19 +443,10 @@ def load_for_method(
 def load_for_methods(
     methods: Iterable[Method], model: Path | str | None, device: str
 ) -> dict[str, LoadedModel]:
-    """Load the models of those of some methods that are learned, by their types.
-
-    Raises
-    ------
-    OptionError, FileError
-        As `model_files` and `load_for_method` do.
-    """
+    """Load the models of those of some methods that are learned, by their types."""
     chosen = {method.model_type: method for method in methods}
     files = model_files(chosen.values(), model, device)
-    loaded = {
-        model_type: load_for_method(chosen[model_type], file, device)
-        for model_type, file in files.items()
-    }
+    loaded = {each: load_for_method(chosen[each], files[each], device) for each in files}
     return {name: each for name, each in loaded.items() if each is not None}
 
 
@@ -556,20 +456,10 @@ def model_files(
     """Return the model file of each type of learned methods, None for the shipped one.
 
     A named file is for the methods of its type; others take the shipped one.
-
-    Raises
-    ------
-    OptionError, FileError
-        If no method has use for `model` or `device`, or the file is not a model.
     """
     needed = dict.fromkeys(m.model_type for m in methods if m.model_type is not None)
     if not needed:
-        for name, idle in (("--model", model is None), ("--device", device == "auto")):
-            if not idle:
-                raise OptionError(
-                    f"expected {name} for learned methods only, got none of them: leave it "
-                    f"out or add one of {', '.join(learned_methods())}"
-                )
+        _check_unused(model, device, "learned methods only, got none of them")
     if model is None or len(needed) < 2:
         return dict.fromkeys(needed, model)
     named = _type_of_file(model)
@@ -579,6 +469,16 @@ def model_files(
             f"type {named!r}: add a method of that type or name another file"
         )
     return {each: model if each == named else None for each in needed}
+
+
+def _check_unused(model: object, device: str, reason: str) -> None:
+    """Raise OptionError if a model or a device was named that no method uses."""
+    for name, is_given in (("model", model is not None), ("device", device != "auto")):
+        if is_given:
+            learned = ", ".join(name for name, each in METHODS.items() if each.is_learned)
+            raise OptionError(
+                f"expected {name} for {reason}: leave it out or choose {learned}"
+            )
 
 
 def usable_methods(model: Path | str | None, device: str) -> list[Method]:

@@ -32,18 +32,10 @@ _CRASHED = "the process that worked on it ended by itself, perhaps for want of m
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskFailure:
-    """A task that gave no outcome.
+    """A task that gave no outcome."""
 
-    Parameters
-    ----------
-    message
-        Reason, in one sentence.
-    interrupted
-        Whether Ctrl-C is the reason.
-    """
-
-    message: str
-    interrupted: bool = False
+    message: str  # reason, in one sentence
+    interrupted: bool = False  # whether Ctrl-C is the reason
 
 
 def run_tasks(

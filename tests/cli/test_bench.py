@@ -184,7 +184,7 @@ def test_bench_takes_a_model_for_learned_methods(suite: Path, tmp_path: Path) ->
     # Long enough for a learned plan: without one there would be a warning.
     command = ["bench", suite, "--time", 1, "--out", out, "--model", model]
     line = one_sentence(arcfleet(*command, "--methods", "ps"))
-    assert line.startswith("arcfleet: expected --model for learned methods only")
+    assert line.startswith("arcfleet: expected model for learned methods only")
     assert not out.exists()
     succeeded(*command, "--methods", "ps,daam-greedy", "--device", "cpu", "--quiet")
     assert len(lines(out)) == 3 * 2

@@ -10,6 +10,7 @@ import pytest
 from arcfleet import check, read_solution
 from arcfleet.datasets import Dataset
 from arcfleet.instance.files import write
+from arcfleet.neural import checkpoint
 from arcfleet.neural.checkpoint import load_model
 from tests.cli.running import arcfleet, one_sentence, succeeded
 from tests.neural.labelled_towns import labelled_file
@@ -158,6 +159,17 @@ def test_wrong_use(data: Path, tmp_path: Path) -> None:
     line = one_sentence(arcfleet(*command, data, "--steps", 2, "--device", "cuda:77"))
     assert "expected device 'cuda:77' to be there" in line
     assert arcfleet(*command, data, "--steps", "many").returncode == 2
+
+
+@pytest.mark.parametrize("words", ["train pretrain", "train recipe", "paper table"])
+def test_without_torch_one_sentence_says_what_to_install(
+    words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checkpoint, "missing_package", lambda: "torch")
+    for help_too in ([], ["--help"]):
+        line = one_sentence(arcfleet(*words.split(), *help_too))
+        assert "install arcfleet[neural]" in line
+    assert arcfleet(words.split()[0], "--help").returncode == 0
 
 
 def test_a_recipe(tmp_path: Path) -> None:

@@ -83,6 +83,18 @@ def fields(what: str) -> set[str]:
     return {name for row in rows for name in re.findall(r"`(\w+)`", row.split("|")[1])}
 
 
+@pytest.mark.parametrize("folder", [".", "search", "neural"])
+def test_the_architecture_names_every_folder_and_file(folder: str) -> None:
+    page = (ROOT / "docs" / "explanation" / "architecture.md").read_text("utf-8")
+    for path in sorted((ROOT / "src" / "arcfleet" / folder).iterdir()):
+        if path.name == "weights" or path.name.startswith("__"):
+            continue
+        if path.is_dir():
+            assert f"{path.name}/" in page
+        elif path.suffix == ".py":
+            assert path.name in page
+
+
 def test_every_page_is_in_the_navigation_once() -> None:
     listed = re.findall(
         r"(\S+\.md)$", (ROOT / "mkdocs.yml").read_text("utf-8"), re.MULTILINE

@@ -108,7 +108,7 @@ def test_wrong_cost_sum_is_a_warning_that_names_the_line(tmp_path: Path) -> None
         ("ARISTAS_REQ : 4", "ARISTAS_REQ : 5", 4, "ARISTAS_REQ to be the number of links"),
         ("ARISTAS_NOREQ : 2", "ARISTAS_NOREQ : 0", 5, "links in LISTA_ARISTAS_NOREQ, 2"),
         ("( 3, 4)", "( 3, 6)", 13, "nodes up to 5 (VERTICES), found node 6"),
-        ("( 3, 4)", "( 3, 0)", 16, "in '( 2, 5) coste 7' and node 0 on line 13"),
+        ("( 3, 4)", "( 3, 0)", 16, "node 5 in '( 2, 5) coste 7' and node 0 on line 13"),
         ("DEPOSITO : 1\n", "", 17, "'DEPOSITO : ...'"),
         ("CAPACIDAD : 6\n", "", 17, "'CAPACIDAD : ...'"),
         ("CAPACIDAD : 6", "CAPACIDAD : 0", 7, "whole number from 1 to 2147483647"),

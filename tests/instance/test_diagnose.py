@@ -88,7 +88,7 @@ def test_solvable(instance: Instance) -> None:
         (
             make(*[task(1, 2, 3)] * 7, fleet_limit=2),
             "fleet-too-small",
-            (),
+            tuple(range(7)),
             "total demand of 21 at capacity 10 needs at least 3 routes",
         ),
         (

@@ -12,12 +12,7 @@ from arcfleet.instance.instance import Coordinate
 WGS84 = pyproj.Geod(ellps="WGS84")
 
 
-@given(
-    st.floats(-180, 180),
-    st.floats(-90, 90),
-    st.floats(0, 360),
-    st.floats(0.01, 1e6),
-)
+@given(st.floats(-180, 180), st.floats(-90, 90), st.floats(0, 360), st.floats(0.01, 1e6))
 def test_lengths_are_geodesic(
     longitude: float, latitude: float, azimuth: float, metres: float
 ) -> None:

@@ -55,7 +55,7 @@ def test_links_that_mean_the_same_are_equal() -> None:
         ({"required": True, "demand": -3}, "expected demand between 0 and"),
         ({"demand": 3}, "expected demand 0 on a link that is not required, got 3"),
         ({"service_cost": 3}, "expected no service_cost on a link that is not required"),
-        ({"one_way": True, "reverse_cost": 3}, "expected no reverse_cost on a one-way"),
+        ({"one_way": True, "reverse_cost": 3}, "no reverse_cost on a one-way link"),
         (
             {"one_way": True, "required": True, "reverse_service_cost": 3},
             "expected no reverse_service_cost on a one-way link",

@@ -1,20 +1,9 @@
-import networkx as nx
 from hypothesis import given
 
 from arcfleet.instance import Instance
 from arcfleet.network import Network, node_distances
 from arcfleet.network.network import UNREACHABLE
-from tests.strategies import connected_instances, instances
-
-
-def as_networkx(instance: Instance) -> nx.MultiDiGraph:
-    graph = nx.MultiDiGraph()
-    graph.add_nodes_from(instance.nodes)
-    for link in instance.links:
-        graph.add_edge(link.tail, link.head, weight=link.cost)
-        if link.reverse_cost is not None:
-            graph.add_edge(link.head, link.tail, weight=link.reverse_cost)
-    return graph
+from tests.strategies import connected_instances, instances, street_distances
 
 
 @given(instances(decorated=False).filter(lambda i: all(x.cost < 1000 for x in i.links)))
@@ -22,7 +11,7 @@ def test_all_distances_equal_networkx(instance: Instance) -> None:
     if any((link.reverse_cost or 0) > 1000 for link in instance.links):
         return
     found = node_distances(instance)
-    expected = dict(nx.all_pairs_dijkstra_path_length(as_networkx(instance)))
+    expected = street_distances(instance)
     for i, tail in enumerate(instance.nodes):
         for j, head in enumerate(instance.nodes):
             assert found[i, j] == expected[tail].get(head, UNREACHABLE)
@@ -31,7 +20,7 @@ def test_all_distances_equal_networkx(instance: Instance) -> None:
 @given(connected_instances())
 def test_terminal_distances_equal_networkx(instance: Instance) -> None:
     network = Network(instance)
-    expected = dict(nx.all_pairs_dijkstra_path_length(as_networkx(instance)))
+    expected = street_distances(instance)
     places = [instance.nodes[i] for i in network.terminal_nodes]
     assert places[0] == instance.depot
     for i, tail in enumerate(places):

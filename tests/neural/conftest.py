@@ -3,7 +3,6 @@ from pathlib import Path
 import pytest
 import torch
 
-from arcfleet import Instance, read
 from tests.tiny_model import tiny_model_file
 
 
@@ -15,8 +14,3 @@ def pytest_configure() -> None:
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tiny_model_file(tmp_path_factory.mktemp("model"))
-
-
-@pytest.fixture(scope="module")
-def small() -> Instance:
-    return read(Path(__file__).parents[1] / "data" / "small.dat")

@@ -26,8 +26,7 @@ from arcfleet.neural.decoding_run import (
 )
 from arcfleet.neural.model import Daam
 from arcfleet.neural.plans import NO_PLAN, Plans, as_decoded, merge, split_plans
-from tests.neural.batches import MDS, network_batch, ring, toy_model
-from tests.neural.verify import verify
+from tests.neural.batches import MDS, network_batch, ring, toy_model, verify
 from tests.strategies import connected_instances
 
 

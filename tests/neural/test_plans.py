@@ -25,8 +25,7 @@ from arcfleet.neural.plans import (
 from arcfleet.paper.strategies import paper_beams
 from arcfleet.search.split import optimise_path
 from arcfleet.solution.plan import from_plan
-from tests.neural.batches import network_batch, ring, toy_model
-from tests.neural.verify import verify
+from tests.neural.batches import network_batch, ring, toy_model, verify
 from tests.strategies import connected_instances
 
 

@@ -16,15 +16,14 @@ from arcfleet.methods import DAAM_METHODS, METHODS, has_model, load_for_method
 from arcfleet.network import Network
 from arcfleet.neural import solver
 from arcfleet.neural.checkpoint import MODEL_TYPES, shipped_model
-from tests.neural.test_solver import VILLAGE, require_sound
+from tests.helpers import SMALL, VILLAGE
+from tests.neural.test_solver import require_sound
 from tests.tiny_model import tiny_model_file
 
 # As in test_solver.py: the machine decides whether a short limit leaves time for a plan.
 pytestmark = pytest.mark.filterwarnings(
     "default::arcfleet.errors.WithoutLearnedPlanWarning"
 )
-
-SMALL = Path(__file__).parents[1] / "data" / "small.dat"
 
 
 @pytest.mark.parametrize("method", DAAM_METHODS)

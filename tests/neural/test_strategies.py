@@ -42,9 +42,8 @@ from arcfleet.neural.strategies import (
 )
 from arcfleet.paper.strategies import BEAMS, paper_beams
 from arcfleet.solution.plan import from_plan
-from tests.neural.batches import network_batch, ring, toy_model
+from tests.neural.batches import network_batch, ring, toy_model, verify
 from tests.neural.labelled_towns import labelled_file
-from tests.neural.verify import verify
 from tests.tiny_model import tiny_model_file
 
 COUNT = 7

@@ -18,7 +18,7 @@ from arcfleet.errors import (
     UnsolvableError,
     WithoutLearnedPlanWarning,
 )
-from arcfleet.instance import Instance, Link
+from arcfleet.instance import Instance
 from arcfleet.methods import METHODS, load_for_method, usable_methods
 from arcfleet.network import Network
 from arcfleet.neural import decoding_run, windows
@@ -30,6 +30,7 @@ from arcfleet.paper.baselines.train import ON_CPU, TRAININGS, train_baseline
 from arcfleet.paper.strategies import BEAMS
 from arcfleet.search.result import Result
 from arcfleet.solution.plan import from_plan
+from tests.helpers import MIXED, SMALL, VILLAGE, make_instance, solved, street, unpackable
 from tests.neural.labelled_towns import labelled_file
 from tests.tiny_model import tiny_model_file
 
@@ -37,10 +38,6 @@ if TYPE_CHECKING:
     import torch
 
 BASELINES = ("s2v-dqn", "vrp-dl")
-ROOT = Path(__file__).parents[2]
-VILLAGE = ROOT / "examples" / "village.json"
-SMALL = ROOT / "tests" / "data" / "small.dat"
-MIXED = ROOT / "tests" / "data" / "small_mixed.txt"
 
 Capture = pytest.CaptureFixture[str]
 
@@ -49,11 +46,6 @@ Capture = pytest.CaptureFixture[str]
 def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("models")
     return {kind: tiny_model_file(folder, kind) for kind in ("daam", *BASELINES)}
-
-
-@pytest.fixture(scope="module")
-def village() -> Instance:
-    return read(VILLAGE)
 
 
 def arcfleet(*arguments: object) -> int:
@@ -133,23 +125,9 @@ def test_large_instances_go_through_windows(
 
 @pytest.mark.parametrize("method", BASELINES)
 def test_limits_of_the_instance(method: str, models: dict[str, Path]) -> None:
-    idle = Instance(
-        name="idle",
-        nodes=(1, 2),
-        links=(Link(tail=1, head=2, cost=3),),
-        depot=1,
-        capacity=1,
-    )
-    assert solve(idle, method, model=models[method]).cost == 0
-    links = tuple(
-        Link(tail=1, head=node, cost=1, required=True, demand=4) for node in range(2, 7)
-    )
-    nodes = tuple(range(1, 7))
-    full = Instance(
-        name="full", nodes=nodes, links=links, depot=1, capacity=10, fleet_limit=2
-    )
+    assert solved(make_instance(street(1, 2, 3)), method, model=models[method]).cost == 0
     with pytest.raises(UnsolvableError, match=rf"at most 2 routes .* of {method}: "):
-        solve(full, method, model=models[method])
+        solve(unpackable(), method, model=models[method])
 
 
 @pytest.mark.parametrize("decoding", ["as-decoded", "greedy", BEAMS.name, "sampling"])

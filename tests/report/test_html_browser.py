@@ -1,6 +1,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -8,7 +9,7 @@ from arcfleet import Stop
 from arcfleet.instance.instance import Instance
 from arcfleet.report.html_map import write_html
 from arcfleet.solution.solution import Route, Solution
-from tests.helpers import solved
+from tests.helpers import make_instance, solved
 from tests.report.browser import Browser
 
 NASTY = "</script><b id=x>\"Q\" & 'R' <!-- {{plan}}"
@@ -318,11 +319,10 @@ def test_instance_without_coordinates(
 
 
 def test_nothing_to_show(browser: Browser, tmp_path: Path) -> None:
-    dot = Instance(name="dot", nodes=(1,), links=(), depot=1, capacity=1)
     stay = Route(services=(), load=0, cost=0)
     for routes in ((), (stay,)):
         plan = Solution(routes=routes, cost=0, deadhead=0, service_cost=0)
-        write_html(dot, plan, tmp_path / "dot.html")
+        write_html(make_instance(), plan, tmp_path / "dot.html")
         browser.open(tmp_path / "dot.html")
         browser.click("#play")
         assert browser.complaints() == []
@@ -333,17 +333,9 @@ def test_nothing_to_show(browser: Browser, tmp_path: Path) -> None:
 def test_free_streets_are_played_step_by_step(
     browser: Browser, tmp_path: Path, village: Instance
 ) -> None:
-    links = tuple(
-        replace(
-            link,
-            cost=0,
-            reverse_cost=None,
-            service_cost=None if not link.required else 0,
-            reverse_service_cost=None,
-        )
-        for link in village.links
-    )
-    free = replace(village, links=links)
+    costs: Any = dict.fromkeys(("reverse_cost", "service_cost", "reverse_service_cost"))
+    links = (replace(link, cost=0, **costs) for link in village.links)
+    free = replace(village, links=tuple(links))
     write_html(free, plan_of(free), tmp_path / "free.html")
     browser.open(tmp_path / "free.html")
     assert browser.run("return arcfleetMap.state.time") == max(

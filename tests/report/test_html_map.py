@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
-from arcfleet import Stop, read, solve
+from arcfleet import Stop
 from arcfleet.errors import FileError, InstanceError, OptionError, SolutionError
-from arcfleet.instance.instance import Instance, Link
+from arcfleet.instance.instance import Instance
 from arcfleet.report.html_map import check_html, write_html
 from arcfleet.solution.drive import with_all_paths
 from arcfleet.solution.solution import Route, Solution, Step
-from tests.helpers import ROOT
+from tests.helpers import NO_ROUTES, make_instance, solved, steps, street
 from tests.located_instances import located_plans
 
 
@@ -132,10 +132,9 @@ def test_data_tells_lines_and_paths(drawn: tuple[Instance, Solution]) -> None:
         assert all(0 <= number <= 200_000 for end in ends for number in end)
 
 
-def test_without_coordinates() -> None:
-    instance = read(ROOT / "tests" / "data" / "small.dat")
-    solution = solve(instance, "ps-efficiency", stop=Stop(iterations=5)).solution
-    _, data = page_of(instance, solution)
+def test_without_coordinates(small: Instance) -> None:
+    solution = solved(small, "ps-efficiency", stop=Stop(iterations=5)).solution
+    _, data = page_of(small, solution)
     assert data["metresPerUnit"] is None
     assert all(route["metres"] is None for route in data["routes"])
     assert all(route["steps"] for route in data["routes"])
@@ -151,23 +150,18 @@ def test_plane_coordinates_have_no_metres(
 
 
 def test_ids_of_street_data_are_no_names() -> None:
-    link = Link(tail=176085815, head=1, cost=1)
-    instance = Instance(
-        name="lane", nodes=(176085815, 1), links=(link,), depot=1, capacity=1
-    )
-    _, data = page_of(instance, Solution(routes=(), cost=0, deadhead=0, service_cost=0))
+    _, data = page_of(make_instance(street(176085815, 1)), NO_ROUTES)
     assert data["names"] == ["unnamed street"]
 
 
 def test_single_node_and_empty_plan() -> None:
-    instance = Instance(name="dot", nodes=(1,), links=(), depot=1, capacity=1)
-    _, data = page_of(instance, Solution(routes=(), cost=0, deadhead=0, service_cost=0))
+    _, data = page_of(make_instance(), NO_ROUTES)
     assert data["depot"] == [0, 0]
     assert data["routes"] == []
 
 
 def test_path_that_jumps(tmp_path: Path, village: Instance) -> None:
-    route = Route(services=(), load=0, cost=0, path=(Step(9, False, False),))
+    route = Route(services=(), load=0, cost=0, path=steps("9"))
     plan = Solution(routes=(route,), cost=0, deadhead=0, service_cost=0)
     with pytest.raises(SolutionError, match="goes on from node 2"):
         write_html(village, plan, tmp_path / "plan.html")
@@ -175,11 +169,9 @@ def test_path_that_jumps(tmp_path: Path, village: Instance) -> None:
 
 
 def test_too_many_nodes_to_lay_out(tmp_path: Path) -> None:
-    links = tuple(Link(tail=i, head=i + 1, cost=1) for i in range(5001))
-    road = Instance(name="road", nodes=tuple(range(5002)), links=links, depot=0, capacity=1)
-    plan = Solution(routes=(), cost=0, deadhead=0, service_cost=0)
+    road = make_instance(*(street(i, i + 1) for i in range(5001)))
     with pytest.raises(InstanceError, match="add coordinates"):
-        write_html(road, plan, tmp_path / "plan.html")
+        write_html(road, NO_ROUTES, tmp_path / "plan.html")
 
 
 def test_bad_files(tmp_path: Path) -> None:

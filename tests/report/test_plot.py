@@ -7,36 +7,26 @@ import pytest
 from matplotlib.image import imread
 
 from arcfleet.errors import FileError, OptionError, SolutionError
-from arcfleet.instance.instance import Instance, Link
 from arcfleet.report.colours import DEPOT, route_colours
 from arcfleet.report.picture import check_plottable
 from arcfleet.report.plot import plot
-from arcfleet.solution.solution import Route, Service, Solution, Step
+from arcfleet.solution.solution import Route, Service, Solution
+from tests.helpers import make_instance, steps, street
 
 # A one-way street, two parallel links, a loop and a bent street; places are given, so that
 # no shortest paths are needed.
-INSTANCE = Instance(
+INSTANCE = make_instance(
+    street(1, 2, 5, 1),
+    street(2, 1, 6),
+    street(2, 2, 2, 1),
+    street(2, 3, 4, 1, one_way=True),
+    street(3, 1, 7, geometry=((1.0, 1.0), (0.2, 0.9), (0.0, 0.0))),
     name="corner $x_ shop",
-    nodes=(1, 2, 3),
-    links=(
-        Link(tail=1, head=2, cost=5, required=True, demand=1),
-        Link(tail=2, head=1, cost=6),
-        Link(tail=2, head=2, cost=2, required=True, demand=1),
-        Link(tail=2, head=3, cost=4, one_way=True, required=True, demand=1),
-        Link(tail=3, head=1, cost=7, geometry=((1.0, 1.0), (0.2, 0.9), (0.0, 0.0))),
-    ),
-    depot=1,
-    capacity=2,
     coordinates=((0.0, 0.0), (1.0, 0.0), (1.0, 1.0)),
 )
 PLAN = Solution(
     routes=(
-        Route(
-            services=(Service(0), Service(2)),
-            load=2,
-            cost=12,
-            path=(Step(0, False, True), Step(2, False, True), Step(0, True, False)),
-        ),
+        Route(services=(Service(0), Service(2)), load=2, cost=12, path=steps("0! 2! -0")),
         Route(services=(Service(3),), load=1, cost=16),
     ),
     cost=28,
@@ -45,20 +35,17 @@ PLAN = Solution(
 )
 
 
-def colours_of(path: Path) -> set[tuple[int, ...]]:
-    pixels = np.asarray(np.round(255 * imread(path)[:, :, :3]), dtype=int)
-    return {tuple(map(int, colour)) for colour in np.unique(pixels.reshape(-1, 3), axis=0)}
-
-
-def rgb(colour: str) -> tuple[int, ...]:
-    return tuple(bytes.fromhex(colour[1:]))
+def colours_of(path: Path) -> set[str]:
+    red, green, blue = np.round(255 * imread(path)[:, :, :3]).astype(int).transpose(2, 0, 1)
+    found = np.unique(65536 * red + 256 * green + blue)
+    return {f"#{colour:06x}" for colour in found.tolist()}
 
 
 def test_plan_shows_every_route_in_its_colour(tmp_path: Path) -> None:
     path = tmp_path / "plan.png"
     plot(INSTANCE, PLAN, path)
     assert path.read_bytes().startswith(b"\x89PNG\r\n\x1a\n")
-    assert {rgb(colour) for colour in (DEPOT, *route_colours(2))} <= colours_of(path)
+    assert {DEPOT, *route_colours(2)} <= colours_of(path)
     assert list(tmp_path.iterdir()) == [path]
 
 
@@ -67,7 +54,7 @@ def test_instance_alone_shows_no_route_colour(tmp_path: Path) -> None:
     plot(INSTANCE, None, path)
     colours = colours_of(path)
     assert len(colours) > 2
-    assert rgb(route_colours(1)[0]) not in colours
+    assert route_colours(1)[0] not in colours
 
 
 @pytest.mark.parametrize(
@@ -94,9 +81,7 @@ def test_the_attribution_is_on_the_picture_and_the_comment_is_not(tmp_path: Path
     text = path.read_text(encoding="utf-8")
     assert f"<!-- {attribution} -->" in text
     assert "widened" not in text
-
-
-def test_long_attribution_stays_under_the_picture(tmp_path: Path) -> None:
+    # A long one stays under the picture.
     short, long = tmp_path / "short.png", tmp_path / "long.png"
     plot(replace(INSTANCE, attribution="short"), PLAN, short)
     plot(replace(INSTANCE, attribution="a long story " * 500), PLAN, long)
@@ -114,15 +99,8 @@ def test_legend_is_cut(tmp_path: Path) -> None:
 
 
 def test_single_node(tmp_path: Path) -> None:
-    instance = Instance(name="dot", nodes=(1,), links=(), depot=1, capacity=1)
-    plot(instance, None, tmp_path / "dot.png")
+    plot(make_instance(), None, tmp_path / "dot.png")
     assert len(colours_of(tmp_path / "dot.png")) > 1
-
-
-def test_unknown_suffix(tmp_path: Path) -> None:
-    with pytest.raises(OptionError, match=r"\.png, \.svg, \.pdf, got 'plan\.gif'"):
-        plot(INSTANCE, PLAN, tmp_path / "plan.gif")
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_matplotlib_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -133,20 +111,24 @@ def test_matplotlib_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         plot(INSTANCE, PLAN, tmp_path / "plan.png")
 
 
-def test_missing_directory(tmp_path: Path) -> None:
+def test_places_where_no_picture_can_be(tmp_path: Path) -> None:
+    with pytest.raises(OptionError, match=r"\.png, \.svg, \.pdf, got 'plan\.gif'"):
+        plot(INSTANCE, PLAN, tmp_path / "plan.gif")
     path = tmp_path / "nowhere" / "plan.png"
     with pytest.raises(FileError, match="expected an existing directory") as caught:
         plot(INSTANCE, PLAN, path)
     assert caught.value.path == path
+    check_plottable(tmp_path / "plan.svg")
+    with pytest.raises(OptionError):
+        check_plottable(tmp_path / "plan")
+    with pytest.raises(FileError):
+        check_plottable(tmp_path / "nowhere" / "plan.svg")
     assert list(tmp_path.iterdir()) == []
-
-
-def test_directory_in_the_way(tmp_path: Path) -> None:
-    path = tmp_path / "plan.png"
-    path.mkdir()
+    folder = tmp_path / "plan.png"
+    folder.mkdir()
     with pytest.raises(FileError, match="found a directory"):
-        plot(INSTANCE, PLAN, path)
-    assert list(tmp_path.iterdir()) == [path]
+        plot(INSTANCE, PLAN, folder)
+    assert list(tmp_path.iterdir()) == [folder]
 
 
 def test_old_picture_survives_a_failure(
@@ -163,15 +145,6 @@ def test_old_picture_survives_a_failure(
         plot(INSTANCE, PLAN, path)
     assert path.read_bytes() == b"old"
     assert list(tmp_path.iterdir()) == [path]
-
-
-def test_check_plottable_leaves_nothing_behind(tmp_path: Path) -> None:
-    check_plottable(tmp_path / "plan.svg")
-    assert list(tmp_path.iterdir()) == []
-    with pytest.raises(OptionError):
-        check_plottable(tmp_path / "plan")
-    with pytest.raises(FileError):
-        check_plottable(tmp_path / "nowhere" / "plan.svg")
 
 
 def test_link_to_a_picture_stays_a_link(tmp_path: Path) -> None:

@@ -4,64 +4,32 @@ from typing import Any
 
 import pytest
 
-from arcfleet.instance.instance import Instance, Link
+from arcfleet.instance.instance import Instance
 from arcfleet.solution.checker import check
 from arcfleet.solution.solution import Route, Service, Solution, Step
+from tests.helpers import NO_ROUTES, make_instance, steps, street
 
 #   1 ==0== 2 --1-> 3      0: two-way, 4 forward, 6 back; serving 10 and 12; demand 3
 #   ^       |       |      1: one-way 2>3, cost 5, serving 7, demand 2
 #   |       2       3      2: two-way 2-4, cost 3, not required
 #   +--4--- 4 ======+      3: two-way 3-4, cost 2, serving 9, demand 4
 #                          4: one-way 4>1, cost 1, not required
-INSTANCE = Instance(
-    name="square",
-    nodes=(1, 2, 3, 4, 5),
-    links=(
-        Link(
-            tail=1,
-            head=2,
-            cost=4,
-            reverse_cost=6,
-            required=True,
-            demand=3,
-            service_cost=10,
-            reverse_service_cost=12,
-        ),
-        Link(tail=2, head=3, cost=5, one_way=True, required=True, demand=2, service_cost=7),
-        Link(tail=2, head=4, cost=3),
-        Link(tail=3, head=4, cost=2, required=True, demand=4, service_cost=9),
-        Link(tail=4, head=1, cost=1, one_way=True),
-        Link(tail=5, head=2, cost=8, one_way=True),
-    ),
-    depot=1,
+INSTANCE = make_instance(
+    street(1, 2, 4, 3, reverse_cost=6, service_cost=10, reverse_service_cost=12),
+    street(2, 3, 5, 2, one_way=True, service_cost=7),
+    street(2, 4, 3),
+    street(3, 4, 2, 4, service_cost=9),
+    street(4, 1, 1, one_way=True),
+    street(5, 2, 8, one_way=True),
     capacity=6,
     route_cost=100,
     fleet_limit=2,
 )
 # Serves 0 forward (10) and 1 (7), drives 3 (2) and 4 (1) home: 20 and the fixed 100.
-FIRST = Route(
-    services=(Service(0), Service(1)),
-    load=5,
-    cost=120,
-    path=(
-        Step(0, False, True),
-        Step(1, False, True),
-        Step(3, False, False),
-        Step(4, False, False),
-    ),
-)
+FIRST = Route(services=(Service(0), Service(1)), load=5, cost=120, path=steps("0! 1! 3 4"))
 # Drives 0 and 2 (7) to 4, serves 3 in reverse (9), drives 3 and 4 (3) home.
 SECOND = Route(
-    services=(Service(3, reverse=True),),
-    load=4,
-    cost=119,
-    path=(
-        Step(0, False, False),
-        Step(2, False, False),
-        Step(3, True, True),
-        Step(3, False, False),
-        Step(4, False, False),
-    ),
+    services=(Service(3, reverse=True),), load=4, cost=119, path=steps("0 2 -3! 3 4")
 )
 GOOD = Solution(routes=(FIRST, SECOND), cost=239, deadhead=13, service_cost=26)
 
@@ -80,54 +48,26 @@ def expect(solution: Solution, *patterns: str, instance: Instance = INSTANCE) ->
     assert faults == []
 
 
-def without_path(route: Route) -> Route:
-    return replace(route, path=())
-
-
-def test_good_plan() -> None:
-    report = check(INSTANCE, GOOD)
-    assert report.ok
-    assert report.faults == ()
-    assert (report.cost, report.deadhead, report.service_cost) == (239, 13, 26)
-
-
-def test_good_plan_without_paths() -> None:
-    report = check(INSTANCE, replace(GOOD, routes=tuple(map(without_path, GOOD.routes))))
-    assert report.ok
-    assert (report.cost, report.deadhead, report.service_cost) == (239, 13, 26)
+def test_good_plan_with_and_without_paths() -> None:
+    bare = tuple(replace(route, path=()) for route in GOOD.routes)
+    for plan in (GOOD, replace(GOOD, routes=bare)):
+        report = check(INSTANCE, plan)
+        assert report.ok
+        assert report.faults == ()
+        assert (report.cost, report.deadhead, report.service_cost) == (239, 13, 26)
 
 
 def backwards_plan() -> Solution:
     """Drive 0 to serve it in reverse (12); reach 3 through 2 and 3, and 1 through 2."""
-    first = Route(
-        services=(Service(0, reverse=True),),
-        load=3,
-        cost=116,
-        path=(Step(0, False, False), Step(0, True, True)),
-    )
-    second = Route(
-        services=(Service(3), Service(1)),
-        load=6,
-        cost=131,
-        path=(
-            Step(0, False, False),
-            Step(2, False, False),
-            Step(3, True, False),
-            Step(3, False, True),
-            Step(2, True, False),
-            Step(1, False, True),
-            Step(3, False, False),
-            Step(4, False, False),
-        ),
-    )
+    turned = (Service(0, reverse=True),)
+    first = Route(services=turned, load=3, cost=116, path=steps("0 -0!"))
+    path = steps("0 2 -3 3! -2 1! 3 4")
+    second = Route(services=(Service(3), Service(1)), load=6, cost=131, path=path)
     return Solution(routes=(first, second), cost=247, deadhead=19, service_cost=28)
 
 
-def test_good_plan_that_serves_and_drives_in_reverse() -> None:
+def test_good_plan_in_reverse_whose_vehicle_is_full() -> None:
     expect(backwards_plan())
-
-
-def test_full_vehicle_is_allowed_and_one_more_is_not() -> None:
     expect(
         backwards_plan(),
         r"^route 2: expected a load of at most the capacity \(5\), got 6$",
@@ -136,27 +76,16 @@ def test_full_vehicle_is_allowed_and_one_more_is_not() -> None:
 
 
 def test_empty_plan_is_right_only_where_nothing_is_required() -> None:
-    nothing = Solution(routes=(), cost=0, deadhead=0, service_cost=0)
-    assert check(replace(INSTANCE, links=INSTANCE.links[4:]), nothing).ok
-    expect(nothing, "link 0 .* never", "link 1 .* never", "link 3 .* never")
-
-
-def test_missing_link() -> None:
-    expect(
-        Solution(routes=(FIRST,), cost=120, deadhead=3, service_cost=17),
-        r"^link 3 \(3-4\) is never served$",
-    )
+    assert check(replace(INSTANCE, links=INSTANCE.links[4:]), NO_ROUTES).ok
+    expect(NO_ROUTES, "link 0 .* never", "link 1 .* never", "link 3 .* never")
+    first = Solution(routes=(FIRST,), cost=120, deadhead=3, service_cost=17)
+    expect(first, r"^link 3 \(3-4\) is never served$")
 
 
 def test_repeated_link_names_its_routes() -> None:
     # Serving 3 on the first way home as well costs 7 more and overloads nothing else.
-    again = replace(
-        FIRST,
-        services=(*FIRST.services, Service(3)),
-        load=9,
-        cost=127,
-        path=(*FIRST.path[:2], Step(3, False, True), FIRST.path[3]),
-    )
+    services = (*FIRST.services, Service(3))
+    again = Route(services=services, load=9, cost=127, path=steps("0! 1! 3! 4"))
     plan = Solution(routes=(again, SECOND), cost=246, deadhead=11, service_cost=35)
     expect(
         plan,
@@ -170,9 +99,7 @@ def test_service_of_a_link_that_is_not_required() -> None:
     plan = replace(GOOD, routes=(FIRST, extra), deadhead=10)
     expect(plan, r"^route 2: serves link 2 \(2-4\), which is not required$")
     report = check(INSTANCE, plan)
-    assert report.service_cost is None
-    assert report.cost is None
-    assert report.deadhead == 10
+    assert (report.cost, report.deadhead, report.service_cost) == (None, 10, None)
 
 
 @pytest.mark.parametrize("garbage", [6, -1, 10**30, True, None, "3", 3.0, [3]])
@@ -191,10 +118,6 @@ def test_one_way_link_served_in_reverse() -> None:
     )
 
 
-def test_fleet_limit() -> None:
-    expect(GOOD, "^expected at most 1 routes", instance=replace(INSTANCE, fleet_limit=1))
-
-
 def test_unreachable_deadhead() -> None:
     links = tuple(link for i, link in enumerate(INSTANCE.links) if i not in (2, 4))
     instance = replace(INSTANCE, links=links)
@@ -210,13 +133,11 @@ def test_unreachable_deadhead() -> None:
     )
     report = check(instance, plan)
     assert (report.cost, report.deadhead, report.service_cost) == (None, None, 26)
-
-
-def test_unreachable_deadhead_beside_an_unknown_link() -> None:
-    instance = replace(INSTANCE, links=tuple(INSTANCE.links[i] for i in (0, 1)))
+    # Beside an unknown link.
+    instance = replace(INSTANCE, links=INSTANCE.links[:2])
     route = Route(services=(Service(77), Service(0), Service(1)), load=0, cost=0)
     expect(
-        Solution(routes=(route,), cost=0, deadhead=0, service_cost=0),
+        replace(NO_ROUTES, routes=(route,)),
         "link 77, which does not exist",
         "no way from node 3 to 1",
         instance=instance,
@@ -256,45 +177,41 @@ def test_stated_totals(field: str, name: str, right: int, wrong: Any) -> None:
     expect(plan, f"^{name} is stated as {wrong}, recomputed it is {right}$")
 
 
-def test_empty_route() -> None:
-    empty = Route(services=(), load=0, cost=0)
-    expect(
-        replace(GOOD, routes=(*GOOD.routes, empty)),
-        "^route 3: serves nothing$",
-        instance=replace(INSTANCE, fleet_limit=None),
-    )
+def test_too_many_routes_and_an_empty_one() -> None:
+    expect(GOOD, "^expected at most 1 routes", instance=replace(INSTANCE, fleet_limit=1))
+    empty = replace(GOOD, routes=(*GOOD.routes, Route(services=(), load=0, cost=0)))
+    free = replace(INSTANCE, fleet_limit=None)
+    expect(empty, "^route 3: serves nothing$", instance=free)
 
 
-def test_path_that_starts_elsewhere() -> None:
-    expect(
-        with_second(path=SECOND.path[1:]),
-        r"step 1 of the path takes link 2 .* from node 2, but .* at node 1 \(the depot",
-        "the path costs 115",
-    )
-
-
-def test_path_that_ends_elsewhere() -> None:
-    expect(
-        with_second(path=SECOND.path[:-1]),
-        "^route 2: the path ends at node 4, not at depot 1$",
-        "the path costs 118",
-    )
-
-
-def test_path_with_a_gap() -> None:
-    steps = SECOND.path
-    expect(
-        with_second(path=(steps[0], *steps[2:])),
-        "step 2 of the path takes link 3 .* from node 4, but the vehicle is at node 2$",
-        "the path costs 116",
-    )
-
-
-def test_path_against_a_one_way_street() -> None:
-    path = (Step(4, True, False), *SECOND.path[2:])
-    expect(
-        with_second(path=path), r"step 1 of the path drives one-way link 4 \(4>1\) in rev"
-    )
+@pytest.mark.parametrize(
+    ("path", "fault", "cost"),
+    [
+        (
+            "2 -3! 3 4",
+            r"step 1 of the path takes link 2 .* from node 2, but .* at node 1 \(the depot",
+            115,
+        ),
+        ("0 2 -3! 3", "^route 2: the path ends at node 4, not at depot 1$", 118),
+        (
+            "0 -3! 3 4",
+            "step 2 of the path takes link 3 .* from node 4, but the vehicle is at node 2$",
+            116,
+        ),
+        ("-4 -3! 3 4", r"step 1 of the path drives one-way link 4 \(4>1\) in rev", None),
+        # There and back along 2 before going home costs 6.
+        ("0 2 -3! 3 -2 2 4", "the path costs 125, but the stated cost is 119", None),
+        (
+            "0 2 -3 3! 4",
+            "serve .* service 1 is link 3 forward on the path, link 3 in reverse as",
+            None,
+        ),
+        ("0 2 -3 3 4", "does not serve .* 0 services on the path, 1 stated", 112),
+    ],
+)
+def test_paths_that_are_wrong(path: str, fault: str, cost: int | None) -> None:
+    faults = [fault] if cost is None else [fault, f"the path costs {cost}"]
+    expect(with_second(path=steps(path)), *faults)
 
 
 def test_path_along_a_link_that_does_not_exist() -> None:
@@ -304,35 +221,12 @@ def test_path_along_a_link_that_does_not_exist() -> None:
     )
 
 
-def test_path_with_a_detour() -> None:
-    # There and back along 2 before going home costs 6.
-    detour = (*SECOND.path[:4], Step(2, True, False), Step(2, False, False), SECOND.path[4])
-    expect(with_second(path=detour), "the path costs 125, but the stated cost is 119")
-
-
-def test_path_that_serves_in_the_other_direction() -> None:
-    path = tuple(replace(s, serves=s == Step(3, False, False)) for s in SECOND.path)
-    expect(
-        with_second(path=path),
-        "does not serve .* service 1 is link 3 forward on the path, link 3 in reverse as",
-    )
-
-
-def test_path_that_forgets_to_serve() -> None:
-    path = tuple(replace(step, serves=False) for step in SECOND.path)
-    expect(
-        with_second(path=path),
-        "does not serve .* 0 services on the path, 1 stated",
-        "the path costs 112",
-    )
-
-
 def test_every_fault_is_named() -> None:
     plan = Solution(
         routes=(
             Route(services=(Service(0), Service(0, reverse=True)), load=1, cost=2),
             Route(services=(Service(1, reverse=True), Service(99)), load=5, cost=5),
-            Route(services=(), load=3, cost=0, path=(Step(4, False, False),)),
+            Route(services=(), load=3, cost=0, path=steps("4")),
         ),
         cost=1,
         deadhead=2,

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 
 from arcfleet.errors import OptionError, SolutionError
 from arcfleet.instance.geodesy import line_length
-from arcfleet.instance.instance import Instance, Link
+from arcfleet.instance.instance import Instance
 from arcfleet.solution.drive import (
     check_located,
     check_paths,
@@ -15,25 +15,21 @@ from arcfleet.solution.drive import (
     route_legs,
     with_all_paths,
 )
-from arcfleet.solution.solution import Route, Service, Solution, Step
+from arcfleet.solution.solution import Route, Service, Solution
+from tests.helpers import make_instance, steps, street
 from tests.located_instances import located_plans
 
-INSTANCE = Instance(
+INSTANCE = make_instance(
+    street(1, 2, 5, 1),
+    street(2, 3, 4, one_way=True),
+    street(3, 1, 7),
     name="triangle",
-    nodes=(1, 2, 3),
-    links=(
-        Link(tail=1, head=2, cost=5, required=True, demand=1),
-        Link(tail=2, head=3, cost=4, one_way=True),
-        Link(tail=3, head=1, cost=7),
-    ),
-    depot=1,
-    capacity=2,
     coordinates=((5.0, 51.0), (5.01, 51.0), (5.01, 51.01)),
 )
 
 
-def plan(*steps: Step) -> Solution:
-    route = Route(services=(Service(0),), load=1, cost=16, path=steps)
+def plan(path: str) -> Solution:
+    route = Route(services=(Service(0),), load=1, cost=16, path=steps(path))
     return Solution(routes=(route,), cost=16, deadhead=11, service_cost=5)
 
 
@@ -61,20 +57,17 @@ def test_routes_are_driven_without_a_gap(drawn: tuple[Instance, Solution]) -> No
 
 
 @pytest.mark.parametrize(
-    ("steps", "message"),
+    ("path", "message"),
     [
-        ((Step(0, False, True), Step(2, False, False)), r"from node 2, got link 2 \(3-1\)"),
-        ((Step(0, False, True),), "ends at the depot 1, got one that ends at node 2"),
-        ((Step(0, False, True), Step(9, False, False)), "links from 0 to 2, got link 9"),
-        (
-            (Step(2, True, False), Step(1, True, False), Step(0, True, True)),
-            r"got link 1 \(2>3\) in reverse on route 1",
-        ),
+        ("0! 2", r"from node 2, got link 2 \(3-1\)"),
+        ("0!", "ends at the depot 1, got one that ends at node 2"),
+        ("0! 9", "links from 0 to 2, got link 9"),
+        ("-2 -1 -0!", r"got link 1 \(2>3\) in reverse on route 1"),
     ],
 )
-def test_paths_that_nobody_can_drive(steps: tuple[Step, ...], message: str) -> None:
+def test_paths_that_nobody_can_drive(path: str, message: str) -> None:
     with pytest.raises(SolutionError, match=message):
-        check_paths(INSTANCE, plan(*steps))
+        check_paths(INSTANCE, plan(path))
 
 
 def test_places_are_needed_and_must_be_degrees() -> None:
@@ -89,10 +82,9 @@ def test_places_are_needed_and_must_be_degrees() -> None:
 
 
 def test_services_that_no_street_connects() -> None:
-    lane = Link(tail=1, head=2, cost=5, one_way=True, required=True, demand=1)
-    trap = replace(INSTANCE, links=(lane,))
+    trap = replace(INSTANCE, links=(street(1, 2, 5, 1, one_way=True),))
     with pytest.raises(SolutionError, match="found no way between two of them"):
-        with_all_paths(trap, plan())
+        with_all_paths(trap, plan(""))
 
 
 def test_route_that_stays_at_the_depot_still_is_a_line() -> None:

@@ -85,22 +85,15 @@ def test_lines_follow_the_plan(drawn: tuple[Instance, Solution]) -> None:
         assert end == depot
 
 
-@pytest.mark.parametrize("name", ["plan.txt", "plan"])
-def test_unknown_suffix(
-    tmp_path: Path, name: str, village: Instance, village_plan: Solution
+def test_what_cannot_be_written(
+    tmp_path: Path, village: Instance, village_plan: Solution
 ) -> None:
-    with pytest.raises(OptionError, match=rf"\.geojson or \.json, got '{name}'"):
-        write_geojson(village, village_plan, tmp_path / name)
-
-
-def test_missing_folder(tmp_path: Path) -> None:
+    for name in ("plan.txt", "plan"):
+        with pytest.raises(OptionError, match=rf"\.geojson or \.json, got '{name}'"):
+            write_geojson(village, village_plan, tmp_path / name)
     with pytest.raises(FileError, match="create it first"):
         check_geojson(tmp_path / "nowhere" / "plan.geojson")
-
-
-def test_no_coordinates(tmp_path: Path, village: Instance, village_plan: Solution) -> None:
+    nowhere = replace(village, coordinates=())
     with pytest.raises(OptionError, match="expected coordinates"):
-        write_geojson(
-            replace(village, coordinates=()), village_plan, tmp_path / "plan.geojson"
-        )
+        write_geojson(nowhere, village_plan, tmp_path / "plan.geojson")
     assert list(tmp_path.iterdir()) == []

@@ -6,12 +6,13 @@ from xml.etree import ElementTree
 import pytest
 from hypothesis import given, settings
 
-from arcfleet import Stop, solve
+from arcfleet import Stop
 from arcfleet.errors import FileError, FormatWarning, OptionError
 from arcfleet.instance.instance import Coordinate, Instance
 from arcfleet.solution.drive import joined, route_legs, with_all_paths
 from arcfleet.solution.gpx import check_gpx, write_gpx
 from arcfleet.solution.solution import Solution
+from tests.helpers import solved
 from tests.located_instances import located_plans
 
 GPX = "{http://www.topografix.com/GPX/1/1}"
@@ -108,18 +109,17 @@ def test_numbers_are_plain_decimals(tmp_path: Path, village: Instance) -> None:
     path = tmp_path / "plan.gpx"
     places = ((180.0, 1e-7), *village.coordinates[1:])
     first = replace(village, coordinates=places, depot=1)
-    write_gpx(first, solve(first, "ps-efficiency", stop=Stop(iterations=1)).solution, path)
+    write_gpx(first, solved(first, "ps-efficiency", stop=Stop(iterations=1)).solution, path)
     assert '<wpt lat="0.0000001" lon="-180.0000000">' in path.read_text()
 
 
-def test_neither_file_nor_folder(tmp_path: Path) -> None:
+def test_what_cannot_be_written(
+    tmp_path: Path, village: Instance, village_plan: Solution
+) -> None:
     with pytest.raises(OptionError, match=r"ending in \.gpx, or an existing folder"):
         check_gpx(tmp_path / "tracks")
     with pytest.raises(FileError, match="create it first"):
         check_gpx(tmp_path / "nowhere" / "plan.gpx")
-
-
-def test_no_coordinates(tmp_path: Path, village: Instance, village_plan: Solution) -> None:
     with pytest.raises(OptionError, match="expected coordinates"):
         write_gpx(replace(village, coordinates=()), village_plan, tmp_path / "plan.gpx")
     assert list(tmp_path.iterdir()) == []

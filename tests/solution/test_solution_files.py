@@ -5,30 +5,18 @@ from pathlib import Path
 import pytest
 
 from arcfleet.errors import FileError, FormatWarning, OptionError, SolutionError
-from arcfleet.instance.instance import Instance, Link
 from arcfleet.solution.files import read_solution, write_solution
-from arcfleet.solution.solution import Route, Service, Solution, Step
+from arcfleet.solution.solution import Route, Service, Solution
+from tests.helpers import make_instance, refused, steps, street
 
 # The required links are 1, 2 and 3: in text files their ids are 1, 2 and 3 all the same
 # only because link 0 is not required.
-INSTANCE = Instance(
+INSTANCE = make_instance(
+    street(1, 3, 9),
+    street(1, 2, 2, 1, service_cost=4, reverse_service_cost=5),
+    street(2, 3, 3, 1, one_way=True, service_cost=7),
+    street(3, 3, 1, 1),
     name="square",
-    nodes=(1, 2, 3),
-    links=(
-        Link(tail=1, head=3, cost=9),
-        Link(
-            tail=1,
-            head=2,
-            cost=2,
-            required=True,
-            demand=1,
-            service_cost=4,
-            reverse_service_cost=5,
-        ),
-        Link(tail=2, head=3, cost=3, required=True, demand=1, one_way=True, service_cost=7),
-        Link(tail=3, head=3, cost=1, required=True, demand=1),
-    ),
-    depot=1,
     capacity=3,
     route_cost=10,
 )
@@ -58,11 +46,8 @@ def parse(tmp_path: Path, text: str) -> Solution:
     return read_solution(file, INSTANCE)
 
 
-def test_text_is_read(tmp_path: Path) -> None:
+def test_text_is_read_with_a_fourth_header_line_too(tmp_path: Path) -> None:
     assert parse(tmp_path, TEXT) == PLAN
-
-
-def test_fourth_header_line_is_accepted(tmp_path: Path) -> None:
     assert parse(tmp_path, TEXT.replace("8.09\n", "8.09\n1.5e-01\n\n")) == PLAN
 
 
@@ -100,12 +85,7 @@ def test_repeated_services_overloads_and_wrong_costs_are_kept(tmp_path: Path) ->
         ("\n2\n", "\n3\n", 2, "expected 3 routes as stated here, found 2"),
         ("8.09", "-1", 3, "the seconds as a number, found '-1'"),
         ("8.09", "nan", 3, "the seconds as a number"),
-        (
-            "(S 1,1,2)",
-            "(S 1,1,3)",
-            4,
-            "nodes 1 and 2 of required link 1, found '(S 1,1,3)'",
-        ),
+        ("(S 1,1,2)", "(S 1,1,3)", 4, "nodes 1 and 2 of required link 1, found '(S 1,"),
         ("(S 1,1,2)", "(S 4,1,2)", 4, "a required link from 1 to 3"),
         ("(S 1,1,2)", "(S 0,1,2)", 4, "a required link from 1 to 3"),
         ("(S 1,1,2)", "(D 0,1,1)", 4, "a service like (S 12,5,11)"),
@@ -124,10 +104,8 @@ def test_mistake_is_an_error_with_its_line(
     tmp_path: Path, old: str, new: str, line: int, message: str
 ) -> None:
     assert old in TEXT
-    with pytest.raises(FileError) as caught:
+    with refused(FileError, message, line):
         parse(tmp_path, TEXT.replace(old, new, 1))
-    assert caught.value.line == line
-    assert message in str(caught.value)
 
 
 @pytest.mark.parametrize("text", ["", "60\n", "60\n2\n"])
@@ -137,11 +115,14 @@ def test_cut_header_is_an_error(tmp_path: Path, text: str) -> None:
 
 
 def test_json_survives_with_paths(tmp_path: Path) -> None:
-    path = (Step(1, False, True), Step(2, False, True), Step(0, True, False))
-    there = (Step(1, False, False), Step(2, False, False))
-    other = (*there, Step(3, False, True), Step(0, True, False))
     first, second = PLAN.routes
-    plan = replace(PLAN, routes=(replace(first, path=path), replace(second, path=other)))
+    plan = replace(
+        PLAN,
+        routes=(
+            replace(first, path=steps("1! 2! -0")),
+            replace(second, path=steps("1 2 3! -0")),
+        ),
+    )
     write_solution(INSTANCE, plan, tmp_path / "plan.json", seconds=0.25)
     assert read_solution(tmp_path / "plan.json", INSTANCE) == plan
     # Paths that the plan does not have are worked out.
@@ -169,9 +150,8 @@ def test_json_mistake_is_an_error_with_its_place(
     write_solution(INSTANCE, PLAN, file)
     assert old in file.read_text()
     file.write_text(file.read_text().replace(old, new, 1))
-    with pytest.raises(FileError) as caught:
+    with refused(FileError, message):
         read_solution(file, INSTANCE)
-    assert message in str(caught.value)
 
 
 def test_json_of_another_instance_is_a_warning(tmp_path: Path) -> None:
@@ -190,8 +170,7 @@ def test_solution_of_other_links_is_refused(tmp_path: Path, name: str) -> None:
 
 
 def test_reverse_of_an_uneven_loop_cannot_be_told_in_text(tmp_path: Path) -> None:
-    loop = Link(tail=1, head=1, cost=1, reverse_cost=2, required=True)
-    instance = Instance(name="loop", nodes=(1,), links=(loop,), depot=1, capacity=1)
+    instance = make_instance(street(1, 1, 1, 0, reverse_cost=2))
     route = Route(services=(Service(0, reverse=True),), load=0, cost=2)
     plan = Solution(routes=(route,), cost=2, deadhead=0, service_cost=2)
     with pytest.warns(FormatWarning, match="loop 1-1 is served in reverse in route 1"):

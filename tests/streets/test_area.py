@@ -9,11 +9,17 @@ from pyproj import Geod
 
 from arcfleet.errors import FileError, MapError, OptionError
 from arcfleet.streets.area import Box, Circle, Polygons
+from tests.helpers import refused
 
 SQUARE = [[0.0, 0.0], [4.0, 0.0], [4.0, 4.0], [0.0, 4.0], [0.0, 0.0]]
 HOLE = [[1.0, 1.0], [1.0, 3.0], [3.0, 3.0], [3.0, 1.0], [1.0, 1.0]]
 FAR_SQUARE = [[9.0, 9.0], [10.0, 9.0], [10.0, 10.0], [9.0, 10.0], [9.0, 9.0]]
 POLYGON = {"type": "Polygon", "coordinates": [SQUARE, HOLE]}
+
+
+def features(*geometries: object) -> dict[str, object]:
+    found = [{"type": "Feature", "geometry": geometry} for geometry in geometries]
+    return {"type": "FeatureCollection", "features": found}
 
 
 def polygons(folder: Path, document: object) -> Polygons:
@@ -74,10 +80,7 @@ def test_a_circle_needs_a_radius(metres: float) -> None:
     [
         POLYGON,
         {"type": "Feature", "properties": {}, "geometry": POLYGON},
-        {
-            "type": "FeatureCollection",
-            "features": [{"type": "Feature", "geometry": POLYGON}],
-        },
+        features(POLYGON),
     ],
 )
 def test_a_polygon_holds_its_border_and_not_its_hole(
@@ -94,13 +97,7 @@ def test_all_polygons_of_a_file_count(tmp_path: Path) -> None:
     points = [(0.5, 0.5), (9.5, 9.5), (7.0, 7.0), (2.0, 2.0)]
     assert polygons(tmp_path, both).holds(points).tolist() == [True, True, False, False]
     # A hole of one polygon may be filled by another.
-    filled = {
-        "type": "FeatureCollection",
-        "features": [
-            {"type": "Feature", "geometry": POLYGON},
-            {"type": "Feature", "geometry": {"type": "Polygon", "coordinates": [HOLE]}},
-        ],
-    }
+    filled = features(POLYGON, {"type": "Polygon", "coordinates": [HOLE]})
     assert polygons(tmp_path, filled).holds(points[3:]).tolist() == [True]
 
 
@@ -119,22 +116,10 @@ def test_no_points_are_no_error(tmp_path: Path) -> None:
         ('{"type": "Polygon",\n oh', "area.geojson:2: expected GeoJSON, found a mistake"),
         ("[" * 100_000, "expected GeoJSON, found"),
         ("[1, 2]", "expected a GeoJSON Polygon or MultiPolygon, found none"),
-        (
-            {"type": "FeatureCollection", "features": []},
-            "expected the features as an array",
-        ),
+        (features(), "expected the features as an array"),
         ({"type": "Feature", "geometry": None}, "found 'Feature'"),
         (
-            {
-                "type": "FeatureCollection",
-                "features": [
-                    {"type": "Feature", "geometry": POLYGON},
-                    {
-                        "type": "Feature",
-                        "geometry": {"type": "LineString", "coordinates": SQUARE},
-                    },
-                ],
-            },
+            features(POLYGON, {"type": "LineString", "coordinates": SQUARE}),
             "found 'LineString'; draw the area as a polygon",
         ),
         ({"type": "Polygon"}, "expected the rings of a polygon as an array, found 'null'"),
@@ -143,7 +128,7 @@ def test_no_points_are_no_error(tmp_path: Path) -> None:
         ({"type": "MultiPolygon", "coordinates": [3]}, "expected the rings of a polygon"),
         ({"type": "Polygon", "coordinates": [SQUARE, []]}, "expected a ring of points"),
         ({"type": "Polygon", "coordinates": [[None]]}, "expected points as"),
-        ({"type": "Polygon", "coordinates": [[[1]]]}, r"found '\[1\]'"),
+        ({"type": "Polygon", "coordinates": [[[1]]]}, "found '[1]'"),
         ({"type": "Polygon", "coordinates": [[["1", 2]]]}, "expected points as"),
         ({"type": "Polygon", "coordinates": [[[True, 2]]]}, "expected points as"),
         ({"type": "Polygon", "coordinates": [SQUARE[:4]]}, "end where they begin"),
@@ -154,7 +139,7 @@ def test_no_points_are_no_error(tmp_path: Path) -> None:
         ),
         (
             {"type": "Polygon", "coordinates": [[[5e5, 4e6]]]},
-            r"in degrees, found '\[500000.0, 4000000.0\]'; convert the file to WGS 84",
+            "in degrees, found '[500000.0, 4000000.0]'; convert the file to WGS 84",
         ),
         (
             '{"type": "Polygon", "coordinates": [[[0, NaN], [2, 2], [2, 0], [0, NaN]]]}',
@@ -166,9 +151,8 @@ def test_no_points_are_no_error(tmp_path: Path) -> None:
 def test_files_without_a_fit_polygon(
     tmp_path: Path, document: object, message: str
 ) -> None:
-    with pytest.raises(FileError, match=message) as caught:
+    with refused(FileError, message):
         polygons(tmp_path, document)
-    assert "\n" not in str(caught.value)
 
 
 def test_a_missing_file(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from arcfleet.streets.files import read_map
 from arcfleet.streets.osmnx_graph import from_osmnx
 from arcfleet.streets.simplify import merge_chains
 from arcfleet.streets.street_map import OSM_ATTRIBUTION, Street
+from tests.helpers import refused
 from tests.shared_data import maps_dir
 
 PLACES = {1: (8.0, 48.0), 2: (8.001, 48.0), 3: (8.002, 48.0)}
@@ -50,10 +51,8 @@ def test_two_directions_are_one_street() -> None:
 def test_carriageways_stay_two_streets() -> None:
     one_way = {"oneway": True, "length": 74.0}
     street_map = from_osmnx(graph_of((1, 2, one_way), (2, 1, one_way)))
-    assert [(s.tail, s.head, s.one_way) for s in street_map.streets] == [
-        (1, 2, True),
-        (2, 1, True),
-    ]
+    found = [(s.tail, s.head, s.one_way) for s in street_map.streets]
+    assert found == [(1, 2, True), (2, 1, True)]
 
 
 def test_an_edge_without_its_reverse_has_one_direction() -> None:
@@ -65,10 +64,8 @@ def test_an_edge_without_its_reverse_has_one_direction() -> None:
 def test_parallel_streets_are_paired_by_points_and_length() -> None:
     short, long = {"length": 75.0}, {"length": 90.0}
     street_map = from_osmnx(graph_of((1, 2, short), (1, 2, long), (2, 1, long)))
-    assert [(s.tail, s.head, s.metres, s.one_way) for s in street_map.streets] == [
-        (1, 2, 75, True),
-        (1, 2, 90, False),
-    ]
+    found = [(s.tail, s.head, s.metres, s.one_way) for s in street_map.streets]
+    assert found == [(1, 2, 75, True), (1, 2, 90, False)]
 
 
 def test_a_loop_in_both_directions_is_one_street() -> None:
@@ -115,10 +112,8 @@ def test_graphs_that_do_not_fit_are_errors() -> None:
     ],
 )
 def test_edges_that_do_not_fit_are_errors(data: dict[str, Any], expected: str) -> None:
-    with pytest.raises(MapError) as caught:
+    with refused(MapError, expected):
         from_osmnx(graph_of((1, 2, data)))
-    assert expected in str(caught.value)
-    assert "\n" not in str(caught.value)
 
 
 def test_a_graph_that_went_through_a_file_as_text_is_read() -> None:

@@ -1,10 +1,13 @@
 import itertools
+from collections.abc import Iterator
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from arcfleet.errors import MapError, OptionError
 from arcfleet.instance.diagnose import diagnose
@@ -23,6 +26,10 @@ SPEC = {
     "task80": (85, 90, 80),
     "task100": (105, 110, 100),
 }
+
+
+def rows(*columns: NDArray[Any]) -> Iterator[tuple[Any, ...]]:
+    return zip(*(column.tolist() for column in columns), strict=True)
 
 
 @cache
@@ -61,29 +68,17 @@ def test_every_piece_is_as_specified_and_solvable(
 
 def test_a_piece_has_all_streets_between_its_nodes_and_grows_breadth_first() -> None:
     streets = to_arrays(town(1), mixed=False)
-    place = {
-        (x, y): n
-        for n, (x, y) in enumerate(
-            zip(streets.longitude.tolist(), streets.latitude.tolist(), strict=True)
-        )
-    }
+    place = {point: n for n, point in enumerate(rows(streets.longitude, streets.latitude))}
     known = {
         (min(t, h), max(t, h)): c
-        for t, h, c in zip(
-            streets.tail.tolist(), streets.head.tolist(), streets.cost.tolist(), strict=True
-        )
+        for t, h, c in rows(streets.tail, streets.head, streets.cost)
     }
     piece = PieceCutter(streets, TASK_SETS["task40"]).cut(np.random.default_rng(5))
-    nodes = [
-        place[point]
-        for point in zip(piece.longitude.tolist(), piece.latitude.tolist(), strict=True)
-    ]
+    nodes = [place[point] for point in rows(piece.longitude, piece.latitude)]
     inside = set(nodes)
     found = {
-        (min(nodes[t], nodes[h]), max(nodes[t], nodes[h])): c
-        for t, h, c in zip(
-            piece.tail.tolist(), piece.head.tolist(), piece.cost.tolist(), strict=True
-        )
+        tuple(sorted((nodes[t], nodes[h]))): c
+        for t, h, c in rows(piece.tail, piece.head, piece.cost)
     }
     assert found == {k: c for k, c in known.items() if inside >= set(k)}
     # Breadth first: no node of the piece lies more steps away than one left out.
@@ -122,8 +117,7 @@ def street_map(*streets: Street) -> StreetMap:
 
 
 def as_rows(streets: StreetArrays) -> list[tuple[int, int, int, bool]]:
-    columns = (streets.tail, streets.head, streets.cost, streets.one_way)
-    return sorted(zip(*(column.tolist() for column in columns), strict=True))
+    return sorted(rows(streets.tail, streets.head, streets.cost, streets.one_way))
 
 
 def test_loops_and_longer_parallels_are_dropped_and_costs_are_whole() -> None:

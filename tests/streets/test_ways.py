@@ -1,3 +1,5 @@
+import pytest
+
 from arcfleet.streets.ways import Way, map_of_ways
 
 PLACES = {number: (8.0 + number / 1000, 48.0) for number in range(10)}
@@ -14,42 +16,37 @@ def ends_of(*ways: Way) -> list[tuple[int, int, bool, int]]:
     ]
 
 
-def test_ways_are_cut_at_common_points() -> None:
-    crossing = ends_of(Way(points=(0, 1, 2, 3)), Way(points=(4, 2, 5), direction=1))
-    assert crossing == [
-        (0, 2, False, 3),
-        (2, 3, False, 2),
-        (4, 2, True, 2),
-        (2, 5, True, 2),
-    ]
-
-
-def test_an_end_on_another_way_is_a_junction() -> None:
-    assert ends_of(Way(points=(0, 1, 2)), Way(points=(1, 3))) == [
-        (0, 1, False, 2),
-        (1, 2, False, 2),
-        (1, 3, False, 2),
-    ]
-
-
-def test_a_way_against_its_points_is_turned() -> None:
-    assert ends_of(Way(points=(0, 1, 2), direction=-1)) == [(2, 0, True, 3)]
-
-
-def test_rings_and_lollipops() -> None:
-    assert ends_of(Way(points=(0, 1, 2, 0))) == [(0, 0, False, 4)]
-    assert ends_of(Way(points=(5, 0, 1, 2, 0))) == [(5, 0, False, 2), (0, 0, False, 4)]
-
-
-def test_ways_end_where_the_extract_was_cut() -> None:
-    assert ends_of(Way(points=(99, 0, 1, 98, 2, 97, 3, 4, 5))) == [
-        (0, 1, False, 2),
-        (3, 5, False, 3),
-    ]
-
-
-def test_points_given_twice_in_a_row_are_one() -> None:
-    assert ends_of(Way(points=(0, 0, 1, 1, 2)), Way(points=(3, 3))) == [(0, 2, False, 3)]
+@pytest.mark.parametrize(
+    ("ways", "expected"),
+    [
+        # Cut at common points.
+        (
+            [Way(points=(0, 1, 2, 3)), Way(points=(4, 2, 5), direction=1)],
+            [(0, 2, False, 3), (2, 3, False, 2), (4, 2, True, 2), (2, 5, True, 2)],
+        ),
+        # An end on another way is a junction.
+        (
+            [Way(points=(0, 1, 2)), Way(points=(1, 3))],
+            [(0, 1, False, 2), (1, 2, False, 2), (1, 3, False, 2)],
+        ),
+        # A way against its points is turned.
+        ([Way(points=(0, 1, 2), direction=-1)], [(2, 0, True, 3)]),
+        # Rings and lollipops.
+        ([Way(points=(0, 1, 2, 0))], [(0, 0, False, 4)]),
+        ([Way(points=(5, 0, 1, 2, 0))], [(5, 0, False, 2), (0, 0, False, 4)]),
+        # Ways end where the extract was cut.
+        (
+            [Way(points=(99, 0, 1, 98, 2, 97, 3, 4, 5))],
+            [(0, 1, False, 2), (3, 5, False, 3)],
+        ),
+        # Points given twice in a row are one.
+        ([Way(points=(0, 0, 1, 1, 2)), Way(points=(3, 3))], [(0, 2, False, 3)]),
+    ],
+)
+def test_streets_end_at_junctions(
+    ways: list[Way], expected: list[tuple[int, int, bool, int]]
+) -> None:
+    assert ends_of(*ways) == expected
 
 
 def test_kind_name_length_and_attribution_are_kept() -> None:

@@ -17,11 +17,12 @@ from arcfleet.cli.bench import BENCH
 from arcfleet.cli.dataset import DATASET
 from arcfleet.cli.instance import CONVERT, INFO, METHODS, MODEL
 from arcfleet.cli.options import CommandParser, add_commands, attach_coordinates
+from arcfleet.cli.output import note
 from arcfleet.cli.paper import PAPER
 from arcfleet.cli.scene import SCENE
 from arcfleet.cli.solve import CHECK, COMPARE, SHOW, SOLVE
 from arcfleet.cli.train import TRAIN
-from arcfleet.errors import ArcfleetError
+from arcfleet.errors import ArcfleetError, OptionError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -45,11 +46,31 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # others want the cores, too, a plan of a second takes half a minute so.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     words = attach_coordinates(sys.argv[1:] if arguments is None else arguments)
+    if sys.stdout is not None:
+        # A street name that the terminal cannot show must not end the run.
+        sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    warnings.showwarning = _show_warning
+    warnings.simplefilter("always", UserWarning)
+    try:
+        return _run(words)
+    except ArcfleetError as error:
+        note(f"{error}")
+    except KeyboardInterrupt:
+        note("interrupted before all was done")
+    except MemoryError:
+        note(
+            "expected the instance to fit in memory, found too little: split it into "
+            "smaller areas"
+        )
+    return 1
+
+
+def _run(words: list[str]) -> int:
     if (pointer := _pointer(words)) is not None:
-        print(f"arcfleet: {pointer}", file=sys.stderr)
+        note(pointer)
         return 2
     if words[:1] == ["paper"] and not HAS_PAPER:
-        return _fail(
+        raise OptionError(
             "expected the folder arcfleet/paper, found none: this installation has no "
             "reproduction of the paper"
         )
@@ -58,22 +79,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.command is None:
         parser.print_help(sys.stderr)
         return 2
-    if sys.stdout is not None:
-        # A street name that the terminal cannot show must not end the run.
-        sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
-    warnings.showwarning = _show_warning
-    warnings.simplefilter("always", UserWarning)
-    try:
-        code: int = options.run(options)
-    except ArcfleetError as error:
-        return _fail(f"{error}")
-    except KeyboardInterrupt:
-        return _fail("interrupted before all was done")
-    except MemoryError:
-        return _fail(
-            "expected the instance to fit in memory, found too little: split it into "
-            "smaller areas"
-        )
+    code: int = options.run(options)
     return code
 
 
@@ -126,11 +132,6 @@ def _pointer(words: Sequence[str]) -> str | None:
     return f"arcfleet {former} is now arcfleet {now}"
 
 
-def _fail(message: str) -> int:
-    print(f"arcfleet: {message}", file=sys.stderr)
-    return 1
-
-
 def _show_warning(
     message: Warning | str,
     category: type[Warning],
@@ -139,7 +140,7 @@ def _show_warning(
     file: object = None,
     line: str | None = None,
 ) -> None:
-    print(f"arcfleet: warning: {message}", file=sys.stderr)
+    note(f"warning: {message}")
 
 
 if __name__ == "__main__":

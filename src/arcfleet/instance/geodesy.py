@@ -21,17 +21,8 @@ _SQUARED_ECCENTRICITY = _FLATTENING * (2 - _FLATTENING)
 def earth_centred(points: Sequence[Coordinate]) -> NDArray[np.float64]:
     """Return points on the ellipsoid as metres from the centre of the earth.
 
-    Straight distances between these are those on the ground as long as they are short,
-    at any latitude and across the 180th meridian.
-
-    Parameters
-    ----------
-    points
-        (longitude, latitude) in degrees.
-
-    Returns
-    -------
-    One row (x, y, z) per point.
+    One row (x, y, z) per point. Straight distances between these are those on the ground
+    as long as they are short, at any latitude and across the 180th meridian.
     """
     degrees = np.asarray(points, dtype=np.float64).reshape(-1, 2)
     longitude, latitude = np.radians(degrees[:, 0]), np.radians(degrees[:, 1])
@@ -46,6 +37,11 @@ def earth_centred(points: Sequence[Coordinate]) -> NDArray[np.float64]:
     )
 
 
+def is_on_earth(longitude: float, latitude: float) -> bool:
+    """Return whether two numbers can be longitude and latitude in degrees."""
+    return -180 <= longitude <= 180 and -90 <= latitude <= 90
+
+
 def line_length(points: Sequence[Coordinate]) -> float:
     """Return the length of one line in metres."""
     return line_lengths([points])[0]
@@ -55,12 +51,6 @@ def line_lengths(lines: Iterable[Sequence[Coordinate]]) -> list[float]:
     """Return the length in metres of each line of points, segment by segment.
 
     Well within 0.1 % of the geodesic for segments up to 1000 km.
-
-    Parameters
-    ----------
-    lines
-        Each a sequence of (longitude, latitude) in degrees; fewer than two points have
-        length 0.
     """
     points: list[Coordinate] = []
     ends: list[int] = []
@@ -85,13 +75,7 @@ def line_lengths(lines: Iterable[Sequence[Coordinate]]) -> list[float]:
 
 
 def metres_from(place: Coordinate, points: Sequence[Coordinate]) -> NDArray[np.float64]:
-    """Return the distance in metres of each point from a place, as exact as `line_lengths`.
-
-    Parameters
-    ----------
-    place, points
-        (longitude, latitude) in degrees.
-    """
+    """Return the metres of each point from a place, as exact as `line_lengths`."""
     chords = np.linalg.norm(earth_centred(points) - earth_centred([place]), axis=1)
     latitudes = np.asarray(points, dtype=np.float64).reshape(-1, 2)[:, 1]
     return _arcs(chords, np.radians((latitudes + place[1]) / 2))

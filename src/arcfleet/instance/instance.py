@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 from arcfleet._checks import one_line
+from arcfleet._display import notebook_html
 from arcfleet.errors import InstanceError
 
 #: Costs, demands and capacities are at most this (the core computes in 32-bit integers).
@@ -75,29 +76,26 @@ class Link:
                     f"got {getattr(self, field)!r} {where}"
                 )
         _check_text("name", self.name, where)
+        forbidden = []
         if self.one_way:
-            for field in ("reverse_cost", "reverse_service_cost"):
-                if getattr(self, field) is not None:
-                    raise InstanceError(
-                        f"expected no {field} on a one-way link, "
-                        f"got {getattr(self, field)!r} {where}"
-                    )
-        elif self.reverse_cost is None:
+            on = "a one-way link"
+            forbidden += [("reverse_cost", on), ("reverse_service_cost", on)]
+        if not self.required:
+            on = "a link that is not required"
+            forbidden += [("service_cost", on), ("reverse_service_cost", on)]
+            if self.demand != 0:
+                raise InstanceError(
+                    f"expected demand 0 on {on}, got {self.demand!r} {where}"
+                )
+        for field, on in forbidden:
+            if getattr(self, field) is not None:
+                raise InstanceError(
+                    f"expected no {field} on {on}, got {getattr(self, field)!r} {where}"
+                )
+        if not self.one_way and self.reverse_cost is None:
             object.__setattr__(self, "reverse_cost", self.cost)
         if self.required:
             self._fill_service_costs()
-        else:
-            for field in ("service_cost", "reverse_service_cost"):
-                if getattr(self, field) is not None:
-                    raise InstanceError(
-                        f"expected no {field} on a link that is not required, "
-                        f"got {getattr(self, field)!r} {where}"
-                    )
-            if self.demand != 0:
-                raise InstanceError(
-                    "expected demand 0 on a link that is not required, "
-                    f"got {self.demand!r} {where}"
-                )
         for field in ("tail", "head"):
             check_integer(field, getattr(self, field), 0, MAX_NODE, where)
         for field in ("cost", "demand"):
@@ -266,10 +264,8 @@ class Instance:
             lines.append(f"route cost  {self.route_cost}")
         return "\n".join(lines)
 
-    def _repr_html_(self) -> str:
-        from arcfleet.report.notebook import instance_html
-
-        return instance_html(self)
+    def _repr_html_(self) -> str | None:
+        return notebook_html(self)
 
     def describe_link(self, index: int) -> str:
         """Return the name of a link for messages, as in `link 17 (5-9, High Street)`."""

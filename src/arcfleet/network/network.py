@@ -64,19 +64,23 @@ class Network:
     def __init__(self, instance: Instance, threads: int = 1) -> None:
         self.instance = instance
         links = instance.links
-        position = {node: index for index, node in enumerate(instance.nodes)}
-        _check_size(instance)
+        ends = {node for x in links if x.required for node in (x.tail, x.head)}
+        if len(ends) >= MAX_TERMINALS:  # the depot is one more
+            raise InstanceError(
+                f"expected required links with at most {MAX_TERMINALS} end nodes, got "
+                f"{len(ends) + 1} in instance {instance.name!r}: split it into areas"
+            )
         try:
             self.core = _core.Network(
                 num_nodes=len(instance.nodes),
-                **_link_arrays(instance, position),
+                **_link_arrays(instance),
                 required=np.array([link.required for link in links], dtype=np.uint8),
                 demand=_array([link.demand for link in links]),
                 service_cost=_array([link.service_cost or 0 for link in links]),
                 reverse_service_cost=_array(
                     [link.reverse_service_cost or 0 for link in links]
                 ),
-                depot=position[instance.depot],
+                depot=instance.nodes.index(instance.depot),
                 capacity=instance.capacity,
                 route_cost=instance.route_cost,
                 fleet_limit=instance.fleet_limit or 0,
@@ -110,18 +114,8 @@ def node_distances(instance: Instance, threads: int = 1) -> IntArray:
 
     UNREACHABLE stands where there is no way.
     """
-    position = {node: index for index, node in enumerate(instance.nodes)}
     everywhere = np.arange(len(instance.nodes), dtype=np.int32)
-    try:
-        return _core.distance_matrix(
-            num_nodes=len(instance.nodes),
-            **_link_arrays(instance, position),
-            sources=everywhere,
-            targets=everywhere,
-            threads=threads,
-        )
-    except OverflowError:
-        raise _too_long(instance) from None
+    return _distances_from(everywhere, instance, _link_arrays(instance), threads)
 
 
 def distances_around(
@@ -131,39 +125,33 @@ def distances_around(
 
     `nodes` are positions in `instance.nodes`; UNREACHABLE stands where there is no way.
     """
-    position = {node: index for index, node in enumerate(instance.nodes)}
-    links = _link_arrays(instance, position)
+    links = _link_arrays(instance)
     # Ways to a node are ways from it where every street runs the other way.
     turned = {**links, "tail": links["head"], "head": links["tail"]}
+    return (
+        _distances_from(nodes, instance, links, threads),
+        _distances_from(nodes, instance, turned, threads),
+    )
+
+
+def _distances_from(
+    sources: IntArray, instance: Instance, links: dict[str, IntArray], threads: int
+) -> IntArray:
     everywhere = np.arange(len(instance.nodes), dtype=np.int32)
     try:
-        leaving, arriving = (
-            _core.distance_matrix(
-                num_nodes=len(instance.nodes),
-                **ways,
-                sources=nodes,
-                targets=everywhere,
-                threads=threads,
-            )
-            for ways in (links, turned)
+        return _core.distance_matrix(
+            num_nodes=len(instance.nodes),
+            **links,
+            sources=sources,
+            targets=everywhere,
+            threads=threads,
         )
     except OverflowError:
         raise _too_long(instance) from None
-    return leaving, arriving
 
 
-def _check_size(instance: Instance) -> None:
-    """Refuse what the dense matrix cannot hold, before memory runs out."""
-    links = [link for link in instance.links if link.required]
-    terminals = len({node for link in links for node in (link.tail, link.head)}) + 1
-    if terminals > MAX_TERMINALS:
-        raise InstanceError(
-            f"expected required links with at most {MAX_TERMINALS} end nodes, "
-            f"got {terminals} in instance {instance.name!r}: split it into smaller areas"
-        )
-
-
-def _link_arrays(instance: Instance, position: dict[int, int]) -> dict[str, IntArray]:
+def _link_arrays(instance: Instance) -> dict[str, IntArray]:
+    position = {node: index for index, node in enumerate(instance.nodes)}
     links = instance.links
     return {
         "tail": _array([position[link.tail] for link in links]),

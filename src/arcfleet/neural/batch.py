@@ -595,31 +595,10 @@ def shrink(
     real = place < present.sum(1, keepdim=True)  # (rows, length)
     row = torch.arange(len(batch), device=device) if rows is None else rows
 
-    def of_kept(values: Tensor) -> Tensor:
-        return values[row[:, None], kept]
-
-    # One index into all distances: three side by side take a GPU many times as long.
-    places = batch.distance.shape[1]
-    ends, starts = of_kept(batch.end).long(), of_kept(batch.start).long()
-    ends = (row[:, None] * places + ends) * places
-    ways = batch.distance.flatten()[ends[:, :, None] + starts[:, None]]
-    numbers = place.expand_as(kept).to(batch.start.dtype)
     # The other direction of a previous arc is gone.
-    inverses = slot.gather(1, of_kept(batch.inverse))
-    small = ArcBatch(
-        features=of_kept(batch.features),
-        distance=ways,
-        start=numbers,
-        end=numbers,
-        service_cost=of_kept(batch.service_cost),
-        demand=of_kept(batch.demand),
-        inverse=torch.where(real & (inverses < length), inverses, place),
-        real=real,
-        capacity=batch.capacity[row],
-        route_cost=batch.route_cost[row],
-        fleet_limit=batch.fleet_limit[row],
-        scale=batch.scale[row],
-    )
+    inverses = slot.gather(1, batch.inverse[row[:, None], kept])
+    inverses = torch.where(real & (inverses < length), inverses, place)
+    small = some_arcs(batch, row, kept, real, inverses)
     columns = kept[:, None].expand(-1, state.unserved.shape[1], -1)
     state = State(
         unserved=state.unserved.gather(2, columns) & real[:, None],
@@ -627,6 +606,40 @@ def shrink(
         remaining=state.remaining,
     )
     return Shrunk(small, state, kept, slot)
+
+
+def some_arcs(
+    batch: ArcBatch, rows: Tensor, arcs: Tensor, real: Tensor, inverse: Tensor
+) -> ArcBatch:
+    """Return instances of some arcs, (rows, length), each; the places are the arcs.
+
+    `rows` are the instances that the arcs are of, (rows,); padding, which is not `real`, is
+    a copy of the depot.
+    """
+
+    def of_arcs(values: Tensor) -> Tensor:
+        return values[rows[:, None], arcs]
+
+    # One index into all distances: three side by side take a GPU many times as long.
+    places = batch.distance.shape[1]
+    ends, starts = of_arcs(batch.end).long(), of_arcs(batch.start).long()
+    ends = (rows[:, None] * places + ends) * places
+    number = torch.arange(arcs.shape[1], device=arcs.device)
+    number = number.expand_as(arcs).to(batch.start.dtype)
+    return ArcBatch(
+        features=of_arcs(batch.features),
+        distance=batch.distance.flatten()[ends[:, :, None] + starts[:, None]],
+        start=number,
+        end=number,
+        service_cost=of_arcs(batch.service_cost),
+        demand=of_arcs(batch.demand),
+        inverse=inverse,
+        real=real,
+        capacity=batch.capacity[rows],
+        route_cost=batch.route_cost[rows],
+        fleet_limit=batch.fleet_limit[rows],
+        scale=batch.scale[rows],
+    )
 
 
 def as_instances(state: State) -> tuple[State, Tensor]:

@@ -33,9 +33,5 @@ BASELINES = {
 }
 for _name, _summary in BASELINES.items():
     register_method(
-        _name,
-        run_learned,
-        summary=_summary,
-        default_stop=Stop(iterations=1),
-        model_type=_name,
-    )
+        _name, summary=_summary, default_stop=Stop(iterations=1), model_type=_name
+    )(run_learned)

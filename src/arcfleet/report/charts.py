@@ -5,18 +5,17 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from textwrap import fill
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from arcfleet.report.colours import route_colours
-from arcfleet.report.picture import check_plottable, save_picture
+from arcfleet.report.picture import new_figure, save_picture
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
@@ -24,25 +23,23 @@ if TYPE_CHECKING:
 #: A page of A4 between its margins; text keeps its size when it is printed so wide.
 PAGE_INCHES = 7.2
 _PANEL_HEIGHT = 3.2
+_PARETO_HEIGHT = 3.75
+_ROW_INCHES = 0.36
+_LEAST_HEIGHT = 2.3  # inches: space for the words beside the colours
 _DOTS_PER_INCH = 200
 _LETTERS_PER_INCH = 20
-_CAPTION_SIZE = 6.5
 _LEGEND_COLUMNS = 3
+_MOST_COLUMNS = 3
 _MARKERS = "osD^vPX<>*hd"
 _GRID = "#e3e6e8"
-_GAP_TICKS = (0, 0.25, 0.5, 0.75, 1, 2, 5, 10, 20, 50, 100, 200, 500)
-_MOST_COLUMNS = 3
-_HEIGHT = 3.9
-_DEVICE_MARKERS = {False: "o", True: "^"}
 _FRONT = "#4a5560"
-# Of the fronts.
-_LINES = {False: "solid line:", True: "dashed line:"}
+_GAP_TICKS = (0, 0.25, 0.5, 0.75, 1, 2, 5, 10, 20, 50, 100, 200, 500)
+#: By whether a GPU was used: its name, the marks of methods, the line of the best of them.
+_DEVICES = {False: ("CPU", "o", "-"), True: ("GPU", "^", "--")}
 # Marks nearer than by this logarithm of time and gap get one text; gaps below the least
 # are all but on the axis.
 _NEAR = 0.3
 _LEAST = 0.05
-_ROW_INCHES = 0.36
-_LEAST_HEIGHT = 2.3  # inches: space for the words beside the colours
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,16 +47,18 @@ class Line:
     """One line of a panel; those of one label share their colour, and one legend entry."""
 
     label: str
+    # Points of the line.
     x: tuple[float, ...]
     y: tuple[float, ...]
     widths: tuple[float, ...] = ()  # half-widths of the error bars; empty for none
-    dashed: bool = False  # drawn dashed, with open marks
+    dashed: bool = False  # whether it is drawn dashed, with open marks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Panel:
-    """One pair of axes; the labels of the axes state their units."""
+    """One pair of axes."""
 
+    # Title and axis labels, with units.
     title: str
     x_label: str
     y_label: str
@@ -67,36 +66,53 @@ class Panel:
     # Names of the places 0, 1, 2, ... on the x axis; empty for numbers.
     ticks: tuple[str, ...] = ()
     log_y: bool = False
-    of_gaps: bool = False  # the y axis is even up to 1 % and logarithmic above
-    over_time: bool = False  # the x axis is logarithmic, and lines are steps from 0 up
+    of_gaps: bool = False  # whether the y axis is even up to 1 % and logarithmic above
+    over_time: bool = False  # whether x is logarithmic and lines are steps from 0 up
 
 
 def draw_panels(
     panels: Sequence[Panel], path: Path, caption: str = "", columns: int = 2
 ) -> None:
     """Draw panels side by side into a picture file."""
-    check_plottable(path)
-    from matplotlib.figure import Figure
-
     across = max(1, min(columns, len(panels)))
     down = -(-len(panels) // across)
     labels = list(dict.fromkeys(line.label for panel in panels for line in panel.lines))
     colours = dict(zip(labels, route_colours(len(labels)), strict=True))
     markers = {label: _MARKERS[i % len(_MARKERS)] for i, label in enumerate(labels)}
-    legend_rows = -(-len(labels) // _LEGEND_COLUMNS)
-    legend_height = 0.155 * legend_rows + 0.15
-    # A Figure of its own, not pyplot: no window, no state shared with the caller.
-    figure = Figure(figsize=(PAGE_INCHES, _PANEL_HEIGHT * down + legend_height))
+    below = _legend_inches(len(labels))
+    figure = new_figure(path, figsize=(PAGE_INCHES, _PANEL_HEIGHT * down + below))
     # What is measured alike is drawn alike, so that panels compare.
     alike = len({(panel.y_label, panel.log_y) for panel in panels}) == 1
     axes = figure.subplots(down, across, squeeze=False, sharey="row" if alike else False)
-    for place, panel in enumerate(panels):
-        _draw(axes[place // across][place % across], panel, colours, markers)
-    for place in range(len(panels), across * down):
-        axes[place // across][place % across].set_axis_off()
-    bottom = legend_height / figure.get_figheight()
+    handles: dict[str, Any] = {}
+    for panel, place in zip(panels, axes.flat, strict=False):
+        _draw_panel(place, panel, colours, markers)
+        drawn = zip(*place.get_legend_handles_labels(), strict=True)
+        handles = {label: handle for handle, label in drawn} | handles
+    for place in axes.flat[len(panels) :]:
+        place.set_axis_off()
+    _save(figure, path, below, [handles[label] for label in labels], caption)
+
+
+def _legend_inches(entries: int) -> float:
+    return 0.155 * -(-entries // _LEGEND_COLUMNS) + 0.15
+
+
+def _save(
+    figure: Figure, path: Path, below: float, handles: Sequence[Any], caption: str
+) -> None:
+    """Write a figure with a legend on the inches below its axes, and a caption."""
+    bottom = below / figure.get_figheight()
     figure.tight_layout(rect=(0, bottom, 1, 1))
-    _legend(figure, labels, bottom)
+    if handles:
+        figure.legend(
+            handles=handles,
+            loc="upper center",
+            bbox_to_anchor=(0.5, bottom),
+            ncols=_LEGEND_COLUMNS,
+            frameon=False,
+            fontsize=7,
+        )
     add_caption(figure, caption)
     save_picture(figure, path, dots_per_inch=_DOTS_PER_INCH)
 
@@ -108,8 +124,8 @@ def add_caption(figure: Figure, caption: str, inches: float = PAGE_INCHES) -> No
             0.01,
             0,
             fill(caption, int(_LETTERS_PER_INCH * inches)),
-            size=_CAPTION_SIZE,
-            color="#4a5560",
+            size=6.5,
+            color=_FRONT,
             va="top",
             parse_math=False,
         )
@@ -124,13 +140,7 @@ def set_gap_axis(axes: Axes, gaps: Sequence[float]) -> None:
     axes.set_ylim(min(0.0, *gaps) - 0.05, highest)
 
 
-def _reach(line: Line) -> list[float]:
-    widths = line.widths or (0.0,) * len(line.y)
-    pairs = list(zip(line.y, widths, strict=True))
-    return [y - width for y, width in pairs] + [y + width for y, width in pairs]
-
-
-def _draw(
+def _draw_panel(
     axes: Axes, panel: Panel, colours: dict[str, str], markers: dict[str, str]
 ) -> None:
     for line in panel.lines:
@@ -155,7 +165,13 @@ def _draw(
         axes.set_xscale("log")
         axes.set_ylim(bottom=min([0.0, *(y for line in panel.lines for y in line.y)]))
     if panel.of_gaps:
-        set_gap_axis(axes, [y for line in panel.lines for y in _reach(line)])
+        reach = [
+            y + sign * width
+            for line in panel.lines
+            for y, width in zip(line.y, line.widths or (0.0,) * len(line.y), strict=True)
+            for sign in (-1, 1)
+        ]
+        set_gap_axis(axes, reach)
     if panel.ticks:
         slanted = max(map(len, panel.ticks)) * len(panel.ticks) > 40
         axes.set_xticks(
@@ -169,7 +185,6 @@ def _draw(
 
 
 def _finish(axes: Axes, title: str, x_label: str, y_label: str) -> None:
-    """Write title and labels, and draw the grid."""
     axes.set_title(title, loc="left", fontsize=9)
     axes.set_xlabel(x_label, fontsize=8)
     axes.set_ylabel(y_label, fontsize=8)
@@ -177,23 +192,6 @@ def _finish(axes: Axes, title: str, x_label: str, y_label: str) -> None:
     axes.grid(visible=True, which="major", color=_GRID, linewidth=0.7)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
-
-
-def _legend(figure: Figure, labels: Sequence[str], bottom: float) -> None:
-    handles: dict[str, Artist] = {}
-    for axes in figure.axes:
-        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
-            handles.setdefault(label, handle)
-    if handles:
-        figure.legend(
-            [handles[label] for label in labels],
-            labels,
-            loc="upper center",
-            bbox_to_anchor=(0.5, bottom),
-            ncols=_LEGEND_COLUMNS,
-            frameon=False,
-            fontsize=7,
-        )
 
 
 def plot_anytime(curves: Mapping[str, Sequence[Line]], path: Path) -> None:
@@ -212,46 +210,39 @@ def plot_anytime(curves: Mapping[str, Sequence[Line]], path: Path) -> None:
 
 
 class Point(NamedTuple):
-    """A method: time per instance, and mean gap with its confidence interval."""
+    """A method in the plane of time and gap."""
 
     label: str
     seconds: float
+    # Mean gap, and half-width of its confidence interval.
     gap_percent: float
     half_width: float
-    on_gpu: bool
-    is_best: bool  # no other is both faster and better
+    on_gpu: bool  # whether a GPU was used
+    is_best: bool  # whether no other is both faster and better
 
 
 def draw_pareto(
     points: Sequence[Point], path: Path, *, title: str, caption: str = ""
 ) -> None:
     """Draw gap against time into a picture file."""
-    check_plottable(path)
-    from matplotlib.figure import Figure
-
     labels = list(dict.fromkeys(point.label for point in points))
     colours = dict(zip(labels, route_colours(len(labels)), strict=True))
     numbers = {label: number for number, label in enumerate(labels, start=1)}
-    legend_rows = -(-(len(labels) + 3) // _LEGEND_COLUMNS)
-    figure = Figure(figsize=(PAGE_INCHES, _HEIGHT + 0.155 * legend_rows))
+    below = _legend_inches(len(labels) + 3)
+    figure = new_figure(path, figsize=(PAGE_INCHES, _PARETO_HEIGHT + below))
     axes = figure.add_subplot()
-    for on_gpu in (False, True):
+    for on_gpu, (_, _, style) in _DEVICES.items():
         best = sorted(p[1:3] for p in points if p.on_gpu == on_gpu and p.is_best)
         if len(best) > 1:
-            axes.plot(
-                *zip(*best, strict=True),
-                color=_FRONT,
-                linewidth=0.9,
-                linestyle="--" if on_gpu else "-",
-                zorder=1,
-            )
+            front = zip(*best, strict=True)
+            axes.plot(*front, color=_FRONT, linewidth=0.9, linestyle=style, zorder=1)
     for point in points:
         axes.errorbar(
             point.seconds,
             point.gap_percent,
             yerr=point.half_width,
             color=colours[point.label],
-            marker=_DEVICE_MARKERS[point.on_gpu],
+            marker=_DEVICES[point.on_gpu][1],
             markersize=7,
             markeredgewidth=1.4,
             markerfacecolor=colours[point.label] if point.is_best else "white",
@@ -270,24 +261,20 @@ def draw_pareto(
     axes.set_xscale("log")
     reach = [p.gap_percent + sign * p.half_width for p in points for sign in (-1, 1)]
     set_gap_axis(axes, reach)
-    x_label = "seconds per instance, many at once"
-    _finish(axes, title, x_label, "mean gap to the best known, %")
-    bottom = (0.155 * legend_rows + 0.15) / figure.get_figheight()
-    figure.tight_layout(rect=(0, bottom, 1, 1))
-    figure.legend(
-        handles=[
-            _mark(f"{numbers[label]}  {label}", colours[label], "s", filled=True)
-            for label in labels
-        ]
-        + _shapes(points),
-        loc="upper center",
-        bbox_to_anchor=(0.5, bottom),
-        ncols=_LEGEND_COLUMNS,
-        frameon=False,
-        fontsize=7,
+    _finish(
+        axes, title, "seconds per instance, many at once", "mean gap to the best known, %"
     )
-    add_caption(figure, caption)
-    save_picture(figure, path, dots_per_inch=_DOTS_PER_INCH)
+    handles = [
+        _mark(f"{numbers[label]}  {label}", colours[label], "s", filled=True)
+        for label in labels
+    ]
+    for on_gpu, (name, marker, style) in _DEVICES.items():
+        if any(point.on_gpu == on_gpu for point in points):
+            line = "solid" if style == "-" else "dashed"
+            text = f"{name}, {line} line: the best"
+            handles.append(_mark(text, _FRONT, marker, filled=True))
+    handles.append(_mark("another is faster and better", _FRONT, "o", filled=False))
+    _save(figure, path, below, handles, caption)
 
 
 def _neighbours(points: Sequence[Point]) -> list[list[Point]]:
@@ -304,17 +291,6 @@ def _neighbours(points: Sequence[Point]) -> list[list[Point]]:
         else:
             groups.append([point])
     return [sorted(group, key=points.index) for group in groups]
-
-
-def _shapes(points: Sequence[Point]) -> list[Line2D]:
-    """Explain what shapes and lines mean."""
-    names = {False: "CPU", True: "GPU"}
-    used = [on_gpu for on_gpu in names if any(p.on_gpu == on_gpu for p in points)]
-    texts = {gpu: f"{names[gpu]}, {_LINES[gpu]} the best" for gpu in used}
-    return [
-        *(_mark(texts[gpu], _FRONT, _DEVICE_MARKERS[gpu], filled=True) for gpu in used),
-        _mark("another is faster and better", _FRONT, "o", filled=False),
-    ]
 
 
 def _mark(label: str, colour: str, marker: str, *, filled: bool) -> Line2D:
@@ -342,17 +318,10 @@ def draw_heat(
     value_label: str,
     caption: str = "",
 ) -> None:
-    """Draw a table of numbers, darker where they are larger, into a picture file.
-
-    None leaves a square empty.
-    """
-    check_plottable(path)
-    from matplotlib.figure import Figure
-
+    """Draw a table, darker where numbers are larger; None leaves a square empty."""
     grid = np.array([[np.nan if x is None else x for x in row] for row in values])
-    figure = Figure(
-        figsize=(PAGE_INCHES, max(_LEAST_HEIGHT, 1.1 + _ROW_INCHES * len(rows)))
-    )
+    height = max(_LEAST_HEIGHT, 1.1 + _ROW_INCHES * len(rows))
+    figure = new_figure(path, figsize=(PAGE_INCHES, height))
     axes = figure.add_subplot()
     # One hue from light to dark: what is darker is larger for every reader.
     image = axes.imshow(grid, cmap="Blues", aspect="auto", vmin=min(0.0, np.nanmin(grid)))

@@ -32,20 +32,18 @@ class DatasetFigures:
     """Statistics of one data set, and one of its instances."""
 
     label: str
-    # Fraction of the nodes with 0, 1, 2, ... links; the last entry holds all above.
+    # Share of the nodes with 0, 1, 2, ... links; the last entry holds all above.
     degrees: Sequence[float]
-    lengths: NDArray[np.integer]  # of all links, in metres
-    # Number of nodes, of links and least number of routes of each instance.
+    lengths: NDArray[np.integer]  # lengths of all links, in metres
+    # Number of nodes and of links of each instance.
     nodes: NDArray[np.integer]
     links: NDArray[np.integer]
-    routes: NDArray[np.integer]
-    demands: NDArray[np.integer]  # of all required links
-    # One instance: (longitude, latitude) of its nodes, the nodes at the two ends of its
-    # links, which of these are required, and its depot.
-    places: NDArray[np.float64]
-    ends: NDArray[np.int64]
-    required: NDArray[np.bool_]
-    depot: int
+    demands: NDArray[np.integer]  # demands of all required links
+    routes: NDArray[np.integer]  # least number of routes of each instance
+    places: NDArray[np.float64]  # (longitude, latitude) of the nodes of one instance
+    ends: NDArray[np.int64]  # positions of the nodes at the two ends of its links
+    required: NDArray[np.bool_]  # whether each of them must be served
+    depot: int  # position of its depot
     attribution: str = ""  # attribution of the map data; empty if none
 
 

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from arcfleet._files import check_writable, write_text_atomically
-from arcfleet.errors import OptionError
+from arcfleet._files import check_output, write_text_atomically
 from arcfleet.instance.geodesy import line_length
 from arcfleet.report.colours import DEPOT, route_colours
 from arcfleet.report.layout import layout, link_shapes
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
 
     from arcfleet.instance.instance import Instance, Link
     from arcfleet.report.layout import Places
-    from arcfleet.solution.solution import Route, Solution
+    from arcfleet.solution.solution import Solution
 
 SUFFIXES = (".html", ".htm")
 
@@ -74,11 +73,7 @@ def write_html(instance: Instance, solution: Solution, path: Path | str) -> None
 
 def check_html(path: Path) -> None:
     """Raise what `write_html` would raise about its file, before the work for it."""
-    if path.suffix.lower() not in SUFFIXES:
-        raise OptionError(
-            f"expected an HTML file ending in {' or '.join(SUFFIXES)}, got {path.name!r}"
-        )
-    check_writable(path)
+    check_output(path, SUFFIXES, "an HTML file")
 
 
 def _page(name: str, facts: dict[str, object]) -> str:
@@ -139,7 +134,11 @@ def _facts(instance: Instance, solution: Solution) -> dict[str, object]:
                 "load": route.load,
                 "cost": route.cost,
                 "metres": None if lengths is None else round(lengths[index]),
-                **_steps(instance, route),
+                "steps": [4 * x.link + 2 * x.reverse + x.serves for x in route.path],
+                "costs": [
+                    instance.links[x.link].step_cost(x.reverse, x.serves) or 0
+                    for x in route.path
+                ],
             }
             for index, route in enumerate(solution.routes)
         ],
@@ -152,16 +151,6 @@ def _name(link: Link) -> str:
     # Small numbers are those of a file; the ids of street data tell people nothing.
     known = max(link.tail, link.head) <= _LARGEST_SHOWN_NODE
     return f"street {link.tail}-{link.head}" if known else "unnamed street"
-
-
-def _steps(instance: Instance, route: Route) -> dict[str, object]:
-    return {
-        "steps": [4 * step.link + 2 * step.reverse + step.serves for step in route.path],
-        "costs": [
-            instance.links[step.link].step_cost(step.reverse, step.serves) or 0
-            for step in route.path
-        ],
-    }
 
 
 def _route_metres(instance: Instance, solution: Solution) -> list[float]:

@@ -39,17 +39,7 @@ def layout(instance: Instance) -> NDArray[np.float64]:
     Coordinates are used where the instance has them, with longitude scaled so that shapes
     look as on a map. Otherwise the nodes of every connected part are placed such that
     straight lines are about as long as the shortest paths, and the parts side by side.
-    The same instance always gets the same layout.
-
-    Parameters
-    ----------
-    instance
-        Instance to draw.
-
-    Returns
-    -------
-    places
-        One (x, y) per node, in the order of the instance's nodes; y points up.
+    The same instance always gets the same layout: one (x, y) per node, y pointing up.
     """
     if instance.coordinates:
         scale = longitude_scale(instance)
@@ -90,17 +80,8 @@ def embed(distances: NDArray[np.float64]) -> NDArray[np.float64]:
 
     Classical scaling gives the start, majorisation of the stress (SMACOF; Gansner, Koren
     and North 2005) with weights 1/distance^2 the rest: short distances, which are the
-    streets that will be drawn, count as much as long ones.
-
-    Parameters
-    ----------
-    distances
-        Symmetric; 2**31 - 1 where two points are connected through third ones only.
-
-    Returns
-    -------
-    places
-        One (x, y) per point, centred at the origin.
+    streets that will be drawn, count as much as long ones. The matrix is symmetric, with
+    UNREACHABLE where two points are connected through third ones only.
     """
     count = len(distances)
     if count == 1:
@@ -232,18 +213,6 @@ def link_shapes(instance: Instance, places: Places) -> list[Places]:
 
     The street's own geometry where there is one and the nodes lie at their coordinates;
     otherwise a straight line, with parallel links bent apart and loops as circles.
-
-    Parameters
-    ----------
-    instance
-        Instance to draw.
-    places
-        Positions of its nodes, as from `layout`.
-
-    Returns
-    -------
-    shapes
-        Per link its points, (points, 2).
     """
     position = {node: i for i, node in enumerate(instance.nodes)}
     scale = longitude_scale(instance)

@@ -10,17 +10,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from arcfleet._display import notebook_html
 from arcfleet.errors import ArcfleetError
+from arcfleet.instance.instance import Instance
 from arcfleet.report.colours import DEPOT, route_colours
 from arcfleet.report.layout import layout, link_shapes, shifted
+from arcfleet.search.result import Result
+from arcfleet.solution.solution import Solution
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from arcfleet.instance.instance import Instance
     from arcfleet.report.layout import Places
-    from arcfleet.search.result import Result
-    from arcfleet.solution.solution import Solution
 
 #: Width of the picture on the screen; the lines are on a finer grid.
 _PIXELS = 560
@@ -37,11 +38,13 @@ _NAME = 12
 _CELL = "text-align:left;padding:1px 12px 1px 0"
 
 
+@notebook_html.register(Instance)
 def instance_html(instance: Instance) -> str:
     """Return an instance as HTML: its properties, and a picture of its streets."""
     return _page(instance, str(instance).splitlines(), None)
 
 
+@notebook_html.register(Result)
 def result_html(result: Result) -> str:
     """Return a result as HTML: its summary, its routes, and a picture of the plan."""
     return _page(result.instance, result.summary().splitlines(), result.solution)
@@ -58,6 +61,7 @@ def _page(instance: Instance, lines: Sequence[str], solution: Solution | None) -
     )
 
 
+@notebook_html.register(Solution)
 def solution_html(solution: Solution) -> str:
     """Return a plan as HTML: a row per route, in the colours of the picture."""
     colours = route_colours(solution.num_routes)

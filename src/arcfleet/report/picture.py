@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from typing import TYPE_CHECKING, Any
 
+from arcfleet._checks import needs
 from arcfleet._files import check_writable, write_bytes_atomically
 from arcfleet.errors import OptionError
 
@@ -27,32 +28,22 @@ def check_plottable(path: Path) -> None:
         raise OptionError(
             f"expected a picture file ending in {', '.join(SUFFIXES)}, got {path.name!r}"
         )
-    try:
+    with needs("matplotlib", "plotting", "plot"):
         import matplotlib.figure  # noqa: F401
-    except ImportError as error:
-        raise OptionError(
-            "plotting needs matplotlib, which is not installed: install arcfleet[plot]"
-        ) from error
     check_writable(path)
 
 
+def new_figure(path: Path, **options: Any) -> Figure:
+    """Return an empty figure for a file, or raise what `check_plottable` does."""
+    check_plottable(path)
+    from matplotlib.figure import Figure
+
+    # A Figure of its own, not pyplot: no window, no state shared with the caller.
+    return Figure(**options)
+
+
 def save_picture(figure: Figure, path: Path, *, dots_per_inch: int) -> None:
-    """Write a figure, cut to what is drawn on it; equal figures give equal files.
-
-    Parameters
-    ----------
-    figure
-        Figure to write.
-    path
-        File to write; the suffix chooses the format.
-    dots_per_inch
-        Resolution of PNG files, and of images inside SVG and PDF files.
-
-    Raises
-    ------
-    FileError
-        If the file cannot be written.
-    """
+    """Write a figure, cut to what is drawn on it; equal figures give equal files."""
     from matplotlib import rc_context
 
     suffix = path.suffix.lower()

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 from textwrap import wrap
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
-from arcfleet.errors import SolutionError
+from arcfleet.report.charts import PAGE_INCHES, add_caption
 from arcfleet.report.colours import DEPOT, route_colours
 from arcfleet.report.layout import Places, layout, link_shapes, middle, shifted
-from arcfleet.report.picture import check_plottable, save_picture
+from arcfleet.report.picture import new_figure, save_picture
+from arcfleet.solution.drive import check_links
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,10 +48,7 @@ _POINTS_PER_INCH = 72.0
 
 
 def plot(
-    instance: Instance,
-    solution: Solution | None,
-    path: Path,
-    title: str | None = None,
+    instance: Instance, solution: Solution | None, path: Path, title: str | None = None
 ) -> None:
     """Draw an instance, or a plan for it, into a file.
 
@@ -79,38 +77,12 @@ def plot(
         If the file cannot be written.
     """
     path = Path(path)
-    check_plottable(path)
-    from matplotlib.figure import Figure
-
+    figure = new_figure(path)
     if solution is not None:
-        _check_links(instance, solution)
-
-    # A Figure of its own, not pyplot: no window, no state shared with the caller.
-    figure = Figure()
+        check_links(instance, solution)
     picture = _Picture(instance, whole_axes(figure, instance))
     picture.draw(solution, title or _title(instance, solution))
     save_picture(figure, path, dots_per_inch=_DOTS_PER_INCH)
-
-
-def draw_plan(axes: Axes, instance: Instance, solution: Solution, title: str) -> None:
-    """Draw a plan into axes among others: thin lines, no legend, no attribution.
-
-    Parameters
-    ----------
-    axes
-        Axes to draw into; their position in the figure must be set.
-    instance, solution
-        Instance and plan, as `plot` takes them.
-    title
-        Title above the axes.
-
-    Raises
-    ------
-    SolutionError
-        If the plan contains links that the instance does not have.
-    """
-    _check_links(instance, solution)
-    _Picture(instance, axes, small=True).draw_small(solution, title)
 
 
 class _Picture:
@@ -135,6 +107,7 @@ class _Picture:
         self._draw_attribution()
 
     def draw_small(self, solution: Solution, title: str) -> None:
+        """Draw a plan into axes among others: thin lines, no legend, no attribution."""
         self._draw_streets(darker_required=False, arrows=False)
         self._draw_routes(solution.routes, arrows=False)
         depot = self.places[self.position[self.instance.depot]]
@@ -143,16 +116,15 @@ class _Picture:
 
     def _draw_streets(self, darker_required: bool, arrows: bool = True) -> None:
         links = self.instance.links
-        required = [darker_required and link.required for link in links]
-        plain = [s for s, dark in zip(self.shapes, required, strict=True) if not dark]
+        drawn = list(zip(self.shapes, links, strict=True))
+        dark = [s for s, link in drawn if darker_required and link.required]
+        plain = [s for s, link in drawn if not (darker_required and link.required)]
         self._lines(plain, _STREET, 1.3, layer=1)
-        dark = [s for s, dark in zip(self.shapes, required, strict=True) if dark]
         self._lines(dark, _REQUIRED, 1.9, layer=2)
-        one_way = [s for s, link in zip(self.shapes, links, strict=True) if link.one_way]
+        one_way = [s for s, link in drawn if link.one_way]
         if arrows and len(one_way) <= _MOST_ARROWS:
-            self._arrows(
-                one_way, _REQUIRED if darker_required else _ONE_WAY, 6.5, layer=2.5
-            )
+            colour = _REQUIRED if darker_required else _ONE_WAY
+            self._arrows(one_way, colour, 6.5, layer=2.5)
 
     def _draw_routes(self, routes: Sequence[Route], arrows: bool = True) -> None:
         lanes: Counter[tuple[int, bool]] = Counter()
@@ -196,37 +168,18 @@ class _Picture:
             and max(self.instance.nodes) <= _LARGEST_SHOWN_NUMBER
         )
         if numbered:
+            x, y = self.places.T
             self.axes.scatter(
-                self.places[:, 0],
-                self.places[:, 1],
-                s=130,
-                color="white",
-                edgecolors=_ONE_WAY,
-                linewidths=0.8,
-                zorder=6,
+                x, y, s=130, color="white", edgecolors=_ONE_WAY, linewidths=0.8, zorder=6
             )
+            centred: dict[str, Any] = {"size": 7, "ha": "center", "va": "center"}
             for node, place in zip(self.instance.nodes, self.places, strict=True):
                 colour = "white" if node == self.instance.depot else "#333333"
-                self.axes.text(
-                    place[0],
-                    place[1],
-                    str(node),
-                    color=colour,
-                    size=7,
-                    ha="center",
-                    va="center",
-                    zorder=8,
-                )
+                x, y = place
+                self.axes.text(x, y, str(node), color=colour, zorder=8, **centred)
         size = 130 if numbered else 75
-        self.axes.scatter(
-            depot[0],
-            depot[1],
-            s=size,
-            marker="s",
-            color=DEPOT,
-            edgecolors="white",
-            zorder=7,
-        )
+        style: dict[str, Any] = {"marker": "s", "color": DEPOT, "edgecolors": "white"}
+        self.axes.scatter(depot[0], depot[1], s=size, zorder=7, **style)
 
     def _draw_legend(self, solution: Solution | None) -> None:
         from matplotlib.lines import Line2D
@@ -345,32 +298,12 @@ def _title(instance: Instance, solution: Solution | None) -> str:
     return f"{instance.name}: cost {solution.cost}, {solution.num_routes} {routes}"
 
 
-def _check_links(instance: Instance, solution: Solution) -> None:
-    for number, route in enumerate(solution.routes, start=1):
-        links = [s.link for s in route.services] + [step.link for step in route.path]
-        for link in links:
-            if not 0 <= link < len(instance.links):
-                raise SolutionError(
-                    f"expected links from 0 to {len(instance.links) - 1}, "
-                    f"got link {link} on route {number}"
-                )
-
-
 class ScenePlans(NamedTuple):
-    """A scene, and plans of it.
+    """A scene, and plans of it."""
 
-    Parameters
-    ----------
-    name
-        Name of the scene, beside its row.
-    instance
-        The scene.
-    plans
-        One for each method, in the same order in every scene, with their titles.
-    """
-
-    name: str
+    name: str  # name of the scene, beside its row
     instance: Instance
+    # One for each method, in the same order in every scene, with their titles.
     plans: Sequence[tuple[str, Solution]]
 
 
@@ -378,23 +311,11 @@ def draw_scenes(scenes: Sequence[ScenePlans], path: Path, caption: str = "") -> 
     """Draw a row of plans for each scene into a picture file.
 
     Routes have colours, other streets are grey, depots red; deadheads are dashed.
-
-    Raises
-    ------
-    OptionError
-        If the suffix is unknown or matplotlib is not installed.
-    FileError
-        If the file cannot be written.
     """
-    check_plottable(path)
-    from matplotlib.figure import Figure
-
-    from arcfleet.report.charts import PAGE_INCHES, add_caption
-
     columns = max(len(scene.plans) for scene in scenes)
     side = (PAGE_INCHES - _LEFT) / columns
     height = (side + _TOP) * len(scenes)
-    figure = Figure(figsize=(PAGE_INCHES, height))
+    figure = new_figure(path, figsize=(PAGE_INCHES, height))
     for row, scene in enumerate(scenes):
         bottom = height - (row + 1) * (side + _TOP)
         figure.text(
@@ -408,15 +329,11 @@ def draw_scenes(scenes: Sequence[ScenePlans], path: Path, caption: str = "") -> 
             parse_math=False,
         )
         for column, (title, plan) in enumerate(scene.plans):
-            axes = figure.add_axes(
-                (
-                    (_LEFT + column * side + _SPACE / 2) / PAGE_INCHES,
-                    bottom / height,
-                    (side - _SPACE) / PAGE_INCHES,
-                    (side - _SPACE) / height,
-                )
-            )
-            draw_plan(axes, scene.instance, plan, title)
+            left = (_LEFT + column * side + _SPACE / 2) / PAGE_INCHES
+            size = ((side - _SPACE) / PAGE_INCHES, (side - _SPACE) / height)
+            axes = figure.add_axes((left, bottom / height, *size))
+            check_links(scene.instance, plan)
+            _Picture(scene.instance, axes, small=True).draw_small(plan, title)
     attributions = dict.fromkeys(
         line for scene in scenes for line in scene.instance.attribution.splitlines()
     )
@@ -435,10 +352,7 @@ def whole_axes(figure: Figure, instance: Instance) -> Axes:
 def fit(axes: Axes, points: Places) -> tuple[float, float]:
     """Set the limits of axes to show all points to scale.
 
-    Returns
-    -------
-    point, inches
-        Length of a typographic point in units of the axes, and their width in inches.
+    Return the length of a typographic point in their units, and their width in inches.
     """
     figure = axes.get_figure(root=True)
     assert figure is not None

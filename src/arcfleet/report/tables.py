@@ -14,7 +14,7 @@ _MISSING = "-"
 
 
 def table(rows: Sequence[Sequence[object]], header: Sequence[str]) -> str:
-    """Align rows under a header; columns of numbers go to the right, None is `-`."""
+    """Align rows under a header, numbers to the right; None is shown as `-`."""
     for row in rows:
         if len(row) != len(header):
             raise ValueError(

@@ -9,13 +9,11 @@ The work is done by one thread. The same seed and number of iterations give the 
 
 from __future__ import annotations
 
-import time
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from arcfleet import _core
-from arcfleet._checks import check_whole_number
-from arcfleet.errors import OptionError
+from arcfleet._checks import check_number, check_whole_number
 from arcfleet.search.run import run_engine
 
 if TYPE_CHECKING:
@@ -58,14 +56,11 @@ class MaensSettings:
 
     def __post_init__(self) -> None:
         """Check every setting."""
-        most = 10_000
         for name in ("population", "offspring", "trials", "tries_per_offspring"):
-            check_whole_number(name, getattr(self, name), 1, most)
+            check_whole_number(name, getattr(self, name), 1, 10_000)
         check_whole_number("merge_pairs", self.merge_pairs, 0, 2**31 - 1)
         for name in ("local_search_rate", "rank_by_cost_rate"):
-            value = getattr(self, name)
-            if not (isinstance(value, int | float) and 0 <= value <= 1):
-                raise OptionError(f"expected {name} between 0 and 1, got {value!r}")
+            check_number(name, getattr(self, name), 0, 1)
 
 
 def maens(network: Network, context: RunContext) -> Result:
@@ -74,12 +69,14 @@ def maens(network: Network, context: RunContext) -> Result:
     A plan to warm-start from joins the first population.
     """
     arcs, route_starts = context.warm_start(network)
-    engine_started = time.perf_counter()
-    engine = _core.Maens(
-        network.core,
-        **asdict(context.params or MaensSettings()),
-        seed=context.seed,
-        arcs=arcs,
-        route_starts=route_starts,
-    )
-    return run_engine(engine, network, context, engine_started=engine_started)
+
+    def make_engine() -> _core.Maens:
+        return _core.Maens(
+            network.core,
+            **asdict(context.params or MaensSettings()),
+            seed=context.seed,
+            arcs=arcs,
+            route_starts=route_starts,
+        )
+
+    return run_engine(make_engine, network, context)

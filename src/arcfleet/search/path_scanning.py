@@ -6,11 +6,11 @@ number of threads changes the time and nothing else, unless a target cost ends t
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from arcfleet import _core
+from arcfleet._checks import check_number
 from arcfleet.errors import OptionError
 from arcfleet.search.run import run_engine
 
@@ -54,12 +54,7 @@ class PathScanningSettings:
                 raise OptionError(
                     f"expected {name} to be one of {known}, got {getattr(self, name)!r}"
                 )
-        if (
-            isinstance(self.alpha, bool)
-            or not isinstance(self.alpha, int | float)
-            or not 0 <= self.alpha <= 1e6
-        ):
-            raise OptionError(f"expected alpha between 0 and 1e6, got {self.alpha!r}")
+        check_number("alpha", self.alpha, 0, 1e6)
 
 
 #: Number of plans of "ps": one for each of the five rules.
@@ -70,30 +65,16 @@ PATH_SCANNING_VARIANTS = {
     "ps": PathScanningSettings(choice=_core.Choice.rules),
     "ps-random-rule": PathScanningSettings(choice=_core.Choice.random_rule),
     "ps-random-arc": PathScanningSettings(choice=_core.Choice.random_arc),
-    "ps-ellipse": PathScanningSettings(
-        choice=_core.Choice.random_arc,
-        trigger=_core.Trigger.everywhere,
-        filter=_core.Filter.ellipse,
-        alpha=1.5,
-    ),
-    "ps-efficiency": PathScanningSettings(
-        choice=_core.Choice.random_arc,
-        trigger=_core.Trigger.nearby,
-        filter=_core.Filter.efficiency,
-        alpha=3.0,
-    ),
-    "ps-alt1": PathScanningSettings(
-        choice=_core.Choice.random_arc,
-        trigger=_core.Trigger.everywhere,
-        filter=_core.Filter.efficiency,
-        alpha=3.0,
-    ),
-    "ps-alt2": PathScanningSettings(
-        choice=_core.Choice.random_arc,
-        trigger=_core.Trigger.nearby,
-        filter=_core.Filter.ellipse,
-        alpha=1.0,
-    ),
+} | {
+    name: PathScanningSettings(
+        choice=_core.Choice.random_arc, trigger=trigger, filter=accepted, alpha=alpha
+    )
+    for name, trigger, accepted, alpha in (
+        ("ps-ellipse", _core.Trigger.everywhere, _core.Filter.ellipse, 1.5),
+        ("ps-efficiency", _core.Trigger.nearby, _core.Filter.efficiency, 3.0),
+        ("ps-alt1", _core.Trigger.everywhere, _core.Filter.efficiency, 3.0),
+        ("ps-alt2", _core.Trigger.nearby, _core.Filter.ellipse, 1.0),
+    )
 }
 
 
@@ -101,13 +82,9 @@ def path_scanning(network: Network, context: RunContext) -> Result:
     """Run the variant that the context names; the instance must have passed `diagnose`."""
     context.refuse_warm_start()
     settings = context.params or PATH_SCANNING_VARIANTS[context.method]
-    engine_started = time.perf_counter()
-    engine = _core.PathScanning(
-        network.core,
-        settings.choice,
-        settings.trigger,
-        settings.filter,
-        settings.alpha,
-        context.seed,
-    )
-    return run_engine(engine, network, context, engine_started=engine_started)
+    parameters = (settings.choice, settings.trigger, settings.filter, settings.alpha)
+
+    def make_engine() -> _core.PathScanning:
+        return _core.PathScanning(network.core, *parameters, context.seed)
+
+    return run_engine(make_engine, network, context)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from arcfleet._checks import one_line
+from arcfleet._display import notebook_html
 
 if TYPE_CHECKING:
     from arcfleet.instance import Instance
@@ -77,10 +78,8 @@ class Result:
         """Return the summary."""
         return self.summary()
 
-    def _repr_html_(self) -> str:
-        from arcfleet.report.notebook import result_html
-
-        return result_html(self)
+    def _repr_html_(self) -> str | None:
+        return notebook_html(self)
 
     def summary(self) -> str:
         """Return cost, routes and statistics of the search, in a few lines."""

@@ -11,12 +11,12 @@ seed, number of iterations and number of threads give the same plan.
 
 from __future__ import annotations
 
-import time
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from arcfleet import _core
-from arcfleet.errors import InstanceError, OptionError
+from arcfleet._checks import check_number
+from arcfleet.errors import InstanceError
 from arcfleet.search.run import run_engine
 from arcfleet.search.stop import Stop
 
@@ -64,15 +64,7 @@ class RuinRecreateSettings:
     def __post_init__(self) -> None:
         """Check every setting."""
         for name, (least, most) in _RANGES.items():
-            value = getattr(self, name)
-            if (
-                isinstance(value, bool)
-                or not isinstance(value, int | float)
-                or not least <= value <= most
-            ):
-                raise OptionError(
-                    f"expected {name} between {least:g} and {most:g}, got {value!r}"
-                )
+            check_number(name, getattr(self, name), least, most)
 
 
 _RANGES = {
@@ -94,28 +86,30 @@ def ruin_recreate(network: Network, context: RunContext) -> Result:
     It starts from the plan of the context, otherwise from one of path scanning.
     """
     arcs, route_starts = context.warm_start(network)
-    engine_started = time.perf_counter()
     iterations, seconds = 0, 0.0
     if isinstance(context.stop, Stop):
         iterations = context.stop.iterations or 0
         if context.stop.seconds is not None:
             # Never 0, which would mean no limit.
-            seconds = max(1e-6, context.stop.seconds - (engine_started - context.started))
-    try:
-        engine = _core.RuinRecreate(
-            network.core,
-            **asdict(context.params or RuinRecreateSettings()),
-            seed=context.seed,
-            chains=context.threads,
-            horizon_iterations=iterations,
-            horizon_seconds=seconds,
-            arcs=arcs,
-            route_starts=route_starts,
-        )
-    except OverflowError:
-        raise InstanceError(
-            "expected a plan with one route per street to cost at most "
-            f"{_core.MAX_DISTANCE}, found more in instance {network.instance.name!r}: "
-            "use a coarser unit of cost"
-        ) from None
-    return run_engine(engine, network, context, engine_started=engine_started)
+            seconds = max(1e-6, context.stop.seconds - context.seconds)
+
+    def make_engine() -> _core.RuinRecreate:
+        try:
+            return _core.RuinRecreate(
+                network.core,
+                **asdict(context.params or RuinRecreateSettings()),
+                seed=context.seed,
+                chains=context.threads,
+                horizon_iterations=iterations,
+                horizon_seconds=seconds,
+                arcs=arcs,
+                route_starts=route_starts,
+            )
+        except OverflowError:
+            raise InstanceError(
+                "expected a plan with one route per street to cost at most "
+                f"{_core.MAX_DISTANCE}, found more in instance {network.instance.name!r}: "
+                "use a coarser unit of cost"
+            ) from None
+
+    return run_engine(make_engine, network, context)

@@ -26,7 +26,7 @@ from arcfleet.solution.checker import check
 from arcfleet.solution.plan import from_plan, to_plan
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from arcfleet.network import Network
     from arcfleet.search.stop import ProgressCallback, StoppedBy, StopRule
@@ -123,21 +123,7 @@ class RunContext:
         stopped_by: StoppedBy,
         history: Sequence[Improvement],
     ) -> Result:
-        """Return the Result of this run.
-
-        Parameters
-        ----------
-        network
-            Network that was searched on.
-        solution
-            Best plan.
-        iterations
-            Number of iterations.
-        stopped_by
-            Reason for the end of the search.
-        history
-            Each better plan, in the order found.
-        """
+        """Return the Result; `history` has each better plan, in the order found."""
         return Result(
             instance=network.instance,
             method=self.method,
@@ -191,9 +177,9 @@ class Incumbent:
         """Return itself."""
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> bool:
+    def __exit__(self, error: type[BaseException] | None, *_: object) -> bool:
         """End the search at Ctrl-C, if there is a plan to return."""
-        if kind is not KeyboardInterrupt or self.solution is None:
+        if error is not KeyboardInterrupt or self.solution is None:
             return False
         self.stopped_by = "interrupt"
         return True
@@ -277,21 +263,11 @@ class Engine(Protocol):
 
 
 def run_engine(
-    engine: Engine, network: Network, context: RunContext, *, engine_started: float
+    make_engine: Callable[[], Engine], network: Network, context: RunContext
 ) -> Result:
-    """Run an engine until the stop rule ends it, and return the best plan found.
-
-    Parameters
-    ----------
-    engine
-        Search, not yet run.
-    network
-        Network that it searches on.
-    context
-        Context of the run.
-    engine_started
-        `time.perf_counter()` when the engine was constructed.
-    """
+    """Make an engine, run it until the stop rule ends it, and return its best plan."""
+    offset = context.seconds  # its history counts from here
+    engine = make_engine()
     rule, limit = context.stop, time_limit(context.stop)
     target = -1
     if isinstance(rule, Stop) and rule.target_cost is not None:
@@ -324,7 +300,6 @@ def run_engine(
         ended_by = "interrupt"
     if not engine.has_plan:
         raise context.no_plan(network, engine.iterations)
-    offset = engine_started - context.started
     return context.result(
         network,
         from_plan(network, *engine.best_plan()),

@@ -27,20 +27,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SplitOrders:
-    """Many orders, cut into routes.
+    """Many orders, cut into routes."""
 
-    Parameters
-    ----------
-    arcs
-        The orders one after the other, directions as chosen.
-    starts_route
-        Whether a route starts with each arc.
-    costs
-        Total cost of each order's plan; -1 where the fleet limit cannot be kept.
-    """
-
-    arcs: IntArray
-    starts_route: NDArray[np.bool_]
+    arcs: IntArray  # the orders one after the other, directions as chosen
+    starts_route: NDArray[np.bool_]  # whether a route starts with each arc
+    # Total cost of each order's plan; -1 where the fleet limit cannot be kept.
     costs: NDArray[np.int64]
 
 
@@ -57,14 +48,11 @@ def split_orders(
 
     Parameters
     ----------
-    networks
-        Networks of the orders.
-    network_of
-        Position of the network of each order.
-    arcs
-        The orders one after the other, without depot arcs.
-    order_starts
-        Position in `arcs` where each order starts, and the length of `arcs` at the end.
+    networks, network_of
+        Networks, and the position among them of the network of each order.
+    arcs, order_starts
+        The orders one after the other, without depot arcs; the position where each order
+        starts, and the length of `arcs` at the end.
     choose_directions
         Whether services may be turned round.
     threads
@@ -93,33 +81,23 @@ class GatheredOrders:
     Costs stand by position, the orders one after the other; between them may be positions
     that are never read. A first axis of length 1 holds the services as given; of length
     2, the services as given and turned round, and directions are chosen.
-
-    Parameters
-    ----------
-    service_cost, out, back
-        Cost of the service, of driving there from the depot, and back, each
-        (directions, positions).
-    drive
-        Cost of driving from the service before, by its direction and this one's,
-        (directions, directions, positions); not read where an order begins.
-    demand
-        Demand of each service, (positions,).
-    can_turn
-        Whether the service may be turned round, (positions,); None with one direction.
-    order_starts, order_lengths
-        Position where each order starts, and its services, (orders,).
-    capacity, route_cost, fleet_limit
-        Limits and fixed cost of each order, (orders,); a fleet limit of 0 is none.
     """
 
+    # Cost of the service, of driving there from the depot, and back, each (directions,
+    # positions).
     service_cost: IntArray
     out: IntArray
     back: IntArray
+    # Cost of driving from the service before, by its direction and this one's, (directions,
+    # directions, positions); not read where an order begins.
     drive: IntArray
-    demand: IntArray
+    demand: IntArray  # demand of each service, (positions,)
+    # Whether the service may be turned round, (positions,); None with one direction.
     can_turn: NDArray[np.bool_] | None
+    # Position where each order starts, and its services, (orders,).
     order_starts: NDArray[np.int64]
     order_lengths: IntArray
+    # Limits and fixed cost of each order, (orders,); a fleet limit of 0 is none.
     capacity: IntArray
     route_cost: IntArray
     fleet_limit: IntArray
@@ -127,33 +105,16 @@ class GatheredOrders:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SplitGathered:
-    """Gathered orders, cut into routes.
+    """Gathered orders, cut into routes."""
 
-    Parameters
-    ----------
-    turned
-        Whether the service at each position is turned round.
-    starts_route
-        Whether a route starts at each position.
-    costs
-        Total cost of each order's plan; -1 where the fleet limit cannot be kept.
-    """
-
-    turned: NDArray[np.bool_]
-    starts_route: NDArray[np.bool_]
+    turned: NDArray[np.bool_]  # whether the service at each position is turned round
+    starts_route: NDArray[np.bool_]  # whether a route starts at each position
+    # Total cost of each order's plan; -1 where the fleet limit cannot be kept.
     costs: NDArray[np.int64]
 
 
 def split_gathered(orders: GatheredOrders, *, threads: int = 1) -> SplitGathered:
-    """Cut many orders of services into routes, each at least cost, as `split_orders`.
-
-    Parameters
-    ----------
-    orders
-        Costs of the orders.
-    threads
-        Number of threads.
-    """
+    """Cut many orders of services into routes, each at least cost, as `split_orders`."""
     can_turn = np.zeros(0, np.bool_) if orders.can_turn is None else orders.can_turn
     try:
         turned, starts_route, costs = _core.split_gathered(

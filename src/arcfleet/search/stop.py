@@ -6,8 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from arcfleet._checks import check_whole_number
-from arcfleet.errors import OptionError
+from arcfleet._checks import check_number, check_whole_number
 
 #: Largest number of iterations; more than any search makes.
 ANY_NUMBER = 2**62
@@ -83,12 +82,8 @@ class Stop:
 
     def __post_init__(self) -> None:
         """Check every limit."""
-        if self.seconds is not None and not (
-            isinstance(self.seconds, int | float) and 0 <= self.seconds <= _MOST_SECONDS
-        ):
-            raise OptionError(
-                f"expected seconds between 0 and {_MOST_SECONDS}, got {self.seconds!r}"
-            )
+        if self.seconds is not None:
+            check_number("seconds", self.seconds, 0, _MOST_SECONDS)
         for field, least in (("iterations", 1), ("no_improvement", 1), ("target_cost", 0)):
             value = getattr(self, field)
             if value is not None:
@@ -142,17 +137,7 @@ def stopped_by(rule: StopRule, progress: Progress) -> StoppedBy | None:
 
 
 def iterations_left(rule: StopRule, progress: Progress, otherwise: int) -> int:
-    """Return how many iterations may pass until the rule must be asked again.
-
-    Parameters
-    ----------
-    rule
-        The stop rule.
-    progress
-        State of the search.
-    otherwise
-        Number for a rule that does not tell.
-    """
+    """Return how many iterations may pass until the rule is asked; else `otherwise`."""
     ask = getattr(rule, "iterations_left", None)
     return otherwise if ask is None else max(1, int(ask(progress)))
 

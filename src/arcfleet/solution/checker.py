@@ -152,10 +152,7 @@ class _Check:
         return _sum(costs)
 
     def _check_legs(
-        self,
-        legs: Sequence[_Leg | None],
-        distances: Mapping[_Leg, int],
-        where: str,
+        self, legs: Sequence[_Leg | None], distances: Mapping[_Leg, int], where: str
     ) -> int | None:
         """Check that every deadhead can be driven; return what they cost together."""
         for leg in legs:

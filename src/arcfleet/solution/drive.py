@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from arcfleet.errors import OptionError, SolutionError
+from arcfleet.instance.geodesy import is_on_earth
 from arcfleet.network import Network
 from arcfleet.solution.plan import with_street_paths
 
@@ -18,17 +19,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Leg:
-    """One link driven along, with its points in the driven direction.
+    """One link driven along, with its points in the driven direction."""
 
-    Parameters
-    ----------
-    step
-        Link, direction, and whether it is served.
-    points
-        Points from where the leg starts to where it ends, at least two.
-    """
-
-    step: Step
+    step: Step  # link, direction, and whether it is served
+    # Points from where the leg starts to where it ends, at least two.
     points: tuple[Coordinate, ...]
 
 
@@ -51,9 +45,7 @@ def on_globe(instance: Instance) -> bool:
     """Whether there are coordinates and all of them can be degrees."""
     lines = [instance.coordinates, *(link.geometry for link in instance.links)]
     return bool(instance.coordinates) and all(
-        abs(longitude) <= 180 and abs(latitude) <= 90
-        for line in lines
-        for longitude, latitude in line
+        is_on_earth(*point) for line in lines for point in line
     )
 
 
@@ -65,19 +57,7 @@ def with_all_paths(instance: Instance, solution: Solution) -> Solution:
 
 
 def route_legs(instance: Instance, solution: Solution) -> list[list[Leg]]:
-    """Follow every route along its street path; places and paths must be known.
-
-    Returns
-    -------
-    legs
-        Per route its legs in driving order: each starts where the one before ended, the
-        first and the last at the depot.
-
-    Raises
-    ------
-    SolutionError
-        If a path jumps, misses the depot or knows other links than the instance.
-    """
+    """Follow every route along its street path; places and paths must be known."""
     check_paths(instance, solution)
     places = dict(zip(instance.nodes, instance.coordinates, strict=True))
     return [
@@ -98,18 +78,26 @@ def joined(legs: Sequence[Leg], depot: Coordinate) -> list[Coordinate]:
 
 def check_paths(instance: Instance, solution: Solution) -> None:
     """Raise SolutionError where a path jumps, misses the depot or leaves the instance."""
+    check_links(instance, solution)
     for number, route in enumerate(solution.routes, start=1):
         _check_path(instance, route, number)
+
+
+def check_links(instance: Instance, solution: Solution) -> None:
+    """Raise SolutionError where a plan has links that the instance does not have."""
+    for number, route in enumerate(solution.routes, start=1):
+        links = [service.link for service in route.services]
+        for link in [*links, *(step.link for step in route.path)]:
+            if not 0 <= link < len(instance.links):
+                raise SolutionError(
+                    f"expected links from 0 to {len(instance.links) - 1}, "
+                    f"got link {link} on route {number}"
+                )
 
 
 def _check_path(instance: Instance, route: Route, number: int) -> None:
     here = instance.depot
     for step in route.path:
-        if not 0 <= step.link < len(instance.links):
-            raise SolutionError(
-                f"expected links from 0 to {len(instance.links) - 1}, "
-                f"got link {step.link} on route {number}"
-            )
         start, end = instance.links[step.link].ends(step.reverse)
         if start != here or (step.reverse and instance.links[step.link].one_way):
             raise SolutionError(

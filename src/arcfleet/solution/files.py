@@ -6,16 +6,15 @@ the plan and its costs.
 
 from __future__ import annotations
 
-import difflib
 import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from arcfleet._checks import nearest_name
 from arcfleet._files import read_text, write_text_atomically
 from arcfleet.errors import OptionError
-from arcfleet.network import Network
+from arcfleet.solution.drive import with_all_paths
 from arcfleet.solution.json_solution import format_json_solution, read_json_solution
-from arcfleet.solution.plan import with_street_paths
 from arcfleet.solution.text_solution import format_text_solution, read_text_solution
 
 if TYPE_CHECKING:
@@ -59,16 +58,15 @@ def write_solution(
     if file_format is None:
         file_format = "json" if Path(path).suffix.lower() == ".json" else "carplib"
     if file_format not in _FORMATS:
-        close = difflib.get_close_matches(str(file_format).lower(), _FORMATS, n=1)
-        hint = f"; did you mean {close[0]}?" if close else ""
+        near = nearest_name(file_format, _FORMATS)
+        hint = f"; did you mean {near}?" if near else ""
         raise OptionError(
             f"expected file_format carplib or json, got {file_format!r}{hint}"
         )
     if not 0 <= seconds < math.inf:
         raise OptionError(f"expected seconds of 0 or more, got {seconds!r}")
     if file_format == "json":
-        if any(not route.path for route in solution.routes):
-            solution = with_street_paths(Network(instance), solution)
+        solution = with_all_paths(instance, solution)
         text = format_json_solution(solution, instance, seconds)
     else:
         text = format_text_solution(path, solution, instance, seconds)

@@ -11,16 +11,9 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from arcfleet._files import check_writable, write_text_atomically
-from arcfleet.errors import OptionError
+from arcfleet._files import check_output, write_text_atomically
 from arcfleet.instance.geodesy import line_length
-from arcfleet.solution.drive import (
-    Leg,
-    check_located,
-    joined,
-    route_legs,
-    with_all_paths,
-)
+from arcfleet.solution.drive import Leg, check_located, joined, route_legs, with_all_paths
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -92,11 +85,7 @@ def write_geojson(
 
 def check_geojson(path: Path) -> None:
     """Raise what `write_geojson` would raise about its file, before the work for it."""
-    if path.suffix.lower() not in SUFFIXES:
-        raise OptionError(
-            f"expected a GeoJSON file ending in {' or '.join(SUFFIXES)}, got {path.name!r}"
-        )
-    check_writable(path)
+    check_output(path, SUFFIXES, "a GeoJSON file")
 
 
 def _route(

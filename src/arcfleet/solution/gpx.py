@@ -11,12 +11,7 @@ from typing import TYPE_CHECKING
 from arcfleet._files import check_writable, write_text_atomically
 from arcfleet.errors import FileError, FormatWarning, OptionError
 from arcfleet.instance.geodesy import line_length
-from arcfleet.solution.drive import (
-    check_located,
-    joined,
-    route_legs,
-    with_all_paths,
-)
+from arcfleet.solution.drive import check_located, joined, route_legs, with_all_paths
 
 if TYPE_CHECKING:
     from arcfleet.instance.instance import Coordinate, Instance

@@ -6,9 +6,10 @@ import warnings
 from typing import TYPE_CHECKING
 
 from arcfleet._files import quote
-from arcfleet.errors import FormatWarning, SolutionError
+from arcfleet.errors import FormatWarning
 from arcfleet.instance.formats.strict_json import JsonObject, dump, open_document
 from arcfleet.instance.instance import MAX_NODE
+from arcfleet.solution.drive import check_links
 from arcfleet.solution.solution import Route, Service, Solution, Step
 
 if TYPE_CHECKING:
@@ -62,14 +63,7 @@ def format_json_solution(solution: Solution, instance: Instance, seconds: float)
         "service_cost": solution.service_cost,
         "seconds": seconds,
     }
-    for route in solution.routes:
-        driven = [step.link for step in route.path]
-        for link in [service.link for service in route.services] + driven:
-            if not 0 <= link < len(instance.links):
-                raise SolutionError(
-                    f"expected links 0 to {len(instance.links) - 1} of instance "
-                    f"{instance.name!r}, got link {link}"
-                )
+    check_links(instance, solution)
     lines = [f"{dump(key)}: {dump(value)}" for key, value in members.items()]
     routes = ",\n  ".join(dump(_route_members(route)) for route in solution.routes)
     lines.append(f'"routes": [\n  {routes}\n ]' if routes else '"routes": []')

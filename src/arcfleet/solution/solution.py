@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from arcfleet._display import notebook_html
+
 
 @dataclass(frozen=True, slots=True)
 class Service:
@@ -99,10 +101,8 @@ class Solution:
         ]
         return "\n".join(lines)
 
-    def _repr_html_(self) -> str:
-        from arcfleet.report.notebook import solution_html
-
-        return solution_html(self)
+    def _repr_html_(self) -> str | None:
+        return notebook_html(self)
 
     @property
     def num_routes(self) -> int:

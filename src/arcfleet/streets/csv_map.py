@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from arcfleet._files import decode_text, quote, read_unpacked, whole_number
 from arcfleet.errors import FileError
+from arcfleet.instance.geodesy import is_on_earth
 from arcfleet.instance.instance import MAX_NODE
 from arcfleet.streets.osm_tags import check_rule, is_wanted
 from arcfleet.streets.street_map import OSM_ATTRIBUTION, Street, StreetMap
@@ -36,17 +37,10 @@ _END_TOLERANCE = 1e-4  # degrees; about 10 m
 
 
 def csv_pair(path: Path | str) -> tuple[Path, Path] | None:
-    """Return the files of junctions and streets that `path` stands for.
+    """Return the files of junctions and streets that `path` stands for; None if none do.
 
-    Parameters
-    ----------
-    path
-        Either file of the pair, or what their names share: `beijing_5ring` for
-        `beijing_5ring.nodes.csv.gz` and `beijing_5ring.edges.csv.gz`.
-
-    Returns
-    -------
-    The two files, or None where neither exists and the name is not that of one.
+    `path` is either file of the pair, or what their names share: `beijing_5ring` for
+    `beijing_5ring.nodes.csv.gz` and `beijing_5ring.edges.csv.gz`.
     """
     path = Path(path)
     named = _PART.search(path.name)
@@ -81,20 +75,7 @@ def read_csv_map(
     streets: StreetRule | None = None,
     attribution: str = OSM_ATTRIBUTION,
 ) -> StreetMap:
-    """Read a street map from a pair of CSV files.
-
-    Parameters
-    ----------
-    path
-        Either file, or what their names share.
-    name
-        Name of the map; by default what the file names share.
-    streets
-        Streets to keep, with the junctions at their ends: values of the column highway,
-        or a callable that is given highway, name and oneway as tags. By default all.
-    attribution
-        Attribution of the data.
-    """
+    """Read a street map from a pair of CSV files; `streets` of None reads all."""
     if streets is not None:
         check_rule(streets)
     pair = csv_pair(path)
@@ -152,12 +133,7 @@ def _rows(path: Path, columns: list[str]) -> Iterator[tuple[int, list[str]]]:
     try:
         header = next(reader, [])
         if header != columns:
-            raise FileError(
-                path,
-                f"expected the columns {','.join(columns)}, "
-                f"found {quote(','.join(header))}",
-                1,
-            )
+            raise _wrong(path, 1, f"the columns {','.join(columns)}", ",".join(header))
         for row in reader:
             if len(row) != width:
                 if not row:
@@ -174,16 +150,17 @@ def _rows(path: Path, columns: list[str]) -> Iterator[tuple[int, list[str]]]:
         ) from error
 
 
+def _wrong(path: Path, line: int, expected: str, found: str) -> FileError:
+    return FileError(path, f"expected {expected}, found {quote(found)}", line)
+
+
 def _read_junctions(path: Path) -> dict[int, Coordinate]:
     junctions: dict[int, Coordinate] = {}
     for line, (identity, longitude, latitude) in _rows(path, _NODE_COLUMNS):
         junction = whole_number(identity, 0, MAX_NODE)
         if junction is None:
-            raise FileError(
-                path,
-                f"expected a junction number from 0 to {MAX_NODE}, found {quote(identity)}",
-                line,
-            )
+            what = f"a junction number from 0 to {MAX_NODE}"
+            raise _wrong(path, line, what, identity)
         if junction in junctions:
             raise FileError(
                 path, f"expected every junction once, found {junction} again", line
@@ -198,7 +175,7 @@ def _read_streets(path: Path, junctions: Mapping[int, Coordinate]) -> tuple[Stre
         tail = _junction(path, line, u, junctions)
         head = _junction(path, line, v, junctions)
         if oneway not in ("0", "1"):
-            raise FileError(path, f"expected oneway 0 or 1, found {quote(oneway)}", line)
+            raise _wrong(path, line, "oneway 0 or 1", oneway)
         streets.append(
             Street(
                 tail=tail,
@@ -207,9 +184,7 @@ def _read_streets(path: Path, junctions: Mapping[int, Coordinate]) -> tuple[Stre
                 one_way=oneway == "1",
                 kind=kind,
                 name=name,
-                geometry=_line_of(path, line, geometry, junctions[tail], junctions[head])
-                if geometry
-                else (),
+                geometry=_line_of(path, line, geometry, junctions[tail], junctions[head]),
             )
         )
     return tuple(streets)
@@ -218,9 +193,7 @@ def _read_streets(path: Path, junctions: Mapping[int, Coordinate]) -> tuple[Stre
 def _junction(path: Path, line: int, text: str, junctions: Mapping[int, Coordinate]) -> int:
     junction = whole_number(text, 0, MAX_NODE)
     if junction is None or junction not in junctions:
-        raise FileError(
-            path, f"expected a junction of the nodes file, found {quote(text)}", line
-        )
+        raise _wrong(path, line, "a junction of the nodes file", text)
     return junction
 
 
@@ -230,22 +203,20 @@ def _metres(path: Path, line: int, text: str) -> float:
     except ValueError:
         metres = math.nan
     if not (math.isfinite(metres) and metres >= 0):
-        raise FileError(
-            path, f"expected a length of at least 0 m, found {quote(text)}", line
-        )
+        raise _wrong(path, line, "a length of at least 0 m", text)
     return metres
 
 
 def _line_of(
     path: Path, line: int, text: str, tail: Coordinate, head: Coordinate
 ) -> tuple[Coordinate, ...]:
+    if not text:
+        return ()
     points = []
     for part in text.split(";"):
         numbers = part.split()
         if len(numbers) != 2:
-            raise FileError(
-                path, f"expected points as `lon lat`, found {quote(part)}", line
-            )
+            raise _wrong(path, line, "points as `lon lat`", part)
         points.append(_coordinate(path, line, *numbers))
     if len(points) < 2:
         raise FileError(path, "expected at least 2 points, found 1", line)
@@ -267,7 +238,7 @@ def _coordinate(path: Path, line: int, longitude: str, latitude: str) -> Coordin
         point = (float(longitude), float(latitude))
     except ValueError:
         point = (math.nan, math.nan)
-    if not (-180 <= point[0] <= 180 and -90 <= point[1] <= 90):
+    if not is_on_earth(*point):
         raise FileError(
             path,
             "expected longitude and latitude in degrees, "

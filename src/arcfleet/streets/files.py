@@ -8,6 +8,7 @@ import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from arcfleet._files import reading
 from arcfleet.errors import FileError
 from arcfleet.streets.csv_map import csv_pair, read_csv_map
 from arcfleet.streets.geojson import read_geojson
@@ -97,30 +98,18 @@ def _osm_format(path: Path, head: bytes, packing: str) -> str | None:
 
 def _head(path: Path) -> tuple[bytes, str]:
     """Return the first bytes of a file, unpacked, and the suffix of how it was packed."""
-    try:
-        with path.open("rb") as stream:
-            head = stream.read(_HEAD_LENGTH)
-    except FileNotFoundError as error:
-        raise FileError(path, f"expected {_KNOWN}, found nothing of that name") from error
-    except IsADirectoryError as error:
-        raise FileError(path, f"expected {_KNOWN}, found a directory") from error
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise FileError(path, f"cannot be read ({reason})") from error
+    with reading(path, _KNOWN), path.open("rb") as stream:
+        head = stream.read(_HEAD_LENGTH)
     head = head.removeprefix(b"\xef\xbb\xbf")
     try:
         if head.startswith(b"\x1f\x8b"):
             return zlib.decompressobj(zlib.MAX_WBITS | 16).decompress(head), ".gz"
         if head.startswith(b"BZh"):
-            return _bzip2_head(path), ".bz2"
+            # bzip2 packs up to 900 kB at a time: the first bytes alone give nothing.
+            with bz2.open(path) as stream:
+                return stream.read(_HEAD_LENGTH), ".bz2"
     except (OSError, EOFError, zlib.error) as error:
         raise FileError(
             path, f"expected a packed file, found a broken one ({error}); fetch it again"
         ) from error
     return head, ""
-
-
-def _bzip2_head(path: Path) -> bytes:
-    # bzip2 packs up to 900 kB at a time: the first bytes alone give nothing.
-    with bz2.open(path) as stream:
-        return stream.read(_HEAD_LENGTH)

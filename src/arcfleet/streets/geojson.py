@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from arcfleet._files import decode_text, quote, read_unpacked
 from arcfleet.errors import FileError
+from arcfleet.instance.geodesy import is_on_earth
 from arcfleet.streets.osm_tags import (
     DRIVABLE_KINDS,
     StreetRule,
     check_rule,
-    driving_direction,
     is_wanted,
     joined_names,
     main_kind,
@@ -44,24 +44,21 @@ def read_geojson(
 
     Lines meet where they have a point in common. Their properties `name`, `highway` and
     `oneway` are read as on OpenStreetMap; points and polygons are passed over. Of several
-    values of `highway` the most important counts; several names are joined.
-
-    Parameters
-    ----------
-    path
-        The file, plain or packed by gzip or bzip2.
-    name
-        Name of the map.
-    streets
-        The values of `highway` to read, or a callable that says of a line's properties
-        whether it is a street. A line without `highway` is one unless a callable objects.
-    attribution
-        Attribution of the data; by default what the file has as `credit`,
-        `attribution` or `copyright`, else nothing.
+    values of `highway` the most important counts; several names are joined. A line without
+    `highway` is a street unless a callable objects.
     """
     check_rule(streets)
-    content = _parse(path)
-    _check_reference_system(path, content)
+    content = read_document(path)
+    if not isinstance(content, dict) or not isinstance(content.get("type"), str):
+        raise FileError(path, "expected GeoJSON, found JSON without a type")
+    # Older files may name another system; RFC 7946 has none but degrees.
+    system = content.get("crs")
+    if system is not None and not any(known in str(system) for known in _DEGREES):
+        raise FileError(
+            path,
+            f"expected longitude and latitude in degrees, found the system "
+            f"{quote(str(system))}; convert the file to EPSG:4326",
+        )
     if attribution is None:
         stated = [content.get(member) for member in _ATTRIBUTIONS]
         attribution = next((text for text in stated if text and isinstance(text, str)), "")
@@ -78,12 +75,7 @@ def read_geojson(
         if wanted:
             points = _points(path, where, line)
             ways.append(
-                Way(
-                    points=tuple(numbers.setdefault(p, len(numbers)) for p in points),
-                    direction=driving_direction(tags),
-                    kind=tags.get("highway", ""),
-                    name=tags.get("name", ""),
-                )
+                Way.of_tags((numbers.setdefault(p, len(numbers)) for p in points), tags)
             )
     if not ways:
         found = "lines, but none of a kind that is wanted" if has_lines else "no line"
@@ -97,24 +89,6 @@ def read_geojson(
             path, "expected at least one street, found only lines without extent"
         )
     return merge_chains(raw)
-
-
-def _parse(path: Path | str) -> dict[str, Any]:
-    content = read_document(path)
-    if not isinstance(content, dict) or not isinstance(content.get("type"), str):
-        raise FileError(path, "expected GeoJSON, found JSON without a type")
-    return content
-
-
-def _check_reference_system(path: Path | str, content: dict[str, Any]) -> None:
-    # Older files may name another system; RFC 7946 has none but degrees.
-    system = content.get("crs")
-    if system is not None and not any(known in str(system) for known in _DEGREES):
-        raise FileError(
-            path,
-            f"expected longitude and latitude in degrees, found the system "
-            f"{quote(str(system))}; convert the file to EPSG:4326",
-        )
 
 
 def _lines(
@@ -143,12 +117,12 @@ def _line_coordinates(path: Path | str, where: str, geometry: Any) -> Iterator[A
         return
     if not isinstance(geometry, dict):
         raise FileError(path, f"expected a geometry, found {quoted(geometry)} {where}")
-    kind = geometry.get("type")
-    if kind == "LineString":
+    form = geometry.get("type")
+    if form == "LineString":
         yield geometry.get("coordinates")
-    elif kind == "MultiLineString":
+    elif form == "MultiLineString":
         yield from _list(path, where, geometry.get("coordinates"))
-    elif kind == "GeometryCollection":
+    elif form == "GeometryCollection":
         for member in _list(path, where, geometry.get("geometries")):
             yield from _line_coordinates(path, where, member)
 
@@ -209,26 +183,12 @@ def read_document(path: Path | str) -> object:
 
 
 def point_of(path: Path | str, value: object, where: str = "") -> Coordinate:
-    """Return the longitude and latitude of a position, or raise FileError.
-
-    Parameters
-    ----------
-    path
-        The file, for the message.
-    value
-        The position; what follows its first two numbers, such as the height, is left out.
-    where
-        Place in the file, for the message.
-    """
+    """Return the longitude and latitude of a position, or raise FileError."""
     if isinstance(value, list) and len(value) >= 2:
         longitude, latitude = value[:2]
-        if (
-            # Not isinstance, for true is an int as well.
-            type(longitude) in (int, float)
-            and type(latitude) in (int, float)
-            and -180 <= longitude <= 180
-            and -90 <= latitude <= 90
-        ):
+        # Not isinstance, for true is an int as well.
+        are_numbers = all(type(number) in (int, float) for number in value[:2])
+        if are_numbers and is_on_earth(longitude, latitude):
             return float(longitude), float(latitude)
     place = f" {where}" if where else ""
     raise FileError(

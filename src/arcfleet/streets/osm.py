@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from arcfleet._checks import needs
 from arcfleet.errors import FileError, OptionError
-from arcfleet.streets.osm_tags import (
-    DRIVABLE_KINDS,
-    StreetRule,
-    check_rule,
-    driving_direction,
-    is_wanted,
-)
+from arcfleet.streets.osm_tags import DRIVABLE_KINDS, StreetRule, check_rule, is_wanted
 from arcfleet.streets.simplify import merge_chains
 from arcfleet.streets.street_map import OSM_ATTRIBUTION
 from arcfleet.streets.ways import Way, map_of_ways
@@ -36,28 +32,18 @@ def read_osm(
     streets: StreetRule = DRIVABLE_KINDS,
     attribution: str = OSM_ATTRIBUTION,
 ) -> StreetMap:
-    """Read the streets of an OpenStreetMap extract.
-
-    Parameters
-    ----------
-    path
-        The file.
-    file_format
-        "pbf", "osm", "osm.gz" or "osm.bz2".
-    name
-        Name of the map.
-    streets
-        The values of `highway` to read, or a callable that says of a way's tags whether it
-        is a street (see `is_wanted`). Barriers are not looked at.
-    attribution
-        Attribution of the data.
-    """
+    """Read the streets of an OpenStreetMap extract."""
     if file_format not in _FORMATS:
         raise OptionError(f"expected one of {', '.join(_FORMATS)}, got {file_format!r}")
     check_rule(streets)
     ways = _read_ways(path, file_format, streets)
     wanted = {point for way in ways for point in way.points}
-    places = _read_places(path, file_format, wanted)
+    # A pass of its own, so that the order of nodes and ways in the file does not matter.
+    places = {
+        node.id: (node.location.lon, node.location.lat)
+        for node in _objects(path, file_format, "nodes", None)
+        if node.id in wanted and node.location.valid()
+    }
     if not ways:
         raise FileError(
             path,
@@ -79,39 +65,16 @@ def _read_ways(path: Path | str, file_format: str, rule: StreetRule) -> list[Way
     for way in _objects(path, file_format, "ways", None if callable(rule) else "highway"):
         tags = {tag.k: tag.v for tag in way.tags}
         if is_wanted(tags, rule):
-            ways.append(
-                Way(
-                    points=tuple(node.ref for node in way.nodes),
-                    direction=driving_direction(tags),
-                    kind=tags.get("highway", ""),
-                    name=tags.get("name", ""),
-                )
-            )
+            ways.append(Way.of_tags((node.ref for node in way.nodes), tags))
     return ways
-
-
-def _read_places(
-    path: Path | str, file_format: str, wanted: set[int]
-) -> dict[int, Coordinate]:
-    # A pass of its own, so that the order of nodes and ways in the file does not matter.
-    return {
-        node.id: (node.location.lon, node.location.lat)
-        for node in _objects(path, file_format, "nodes", None)
-        if node.id in wanted and node.location.valid()
-    }
 
 
 def _objects(
     path: Path | str, file_format: str, what: str, key: str | None
 ) -> Iterator[Any]:
     """Yield the nodes or ways of a file, only those with the tag `key` if it is given."""
-    try:
+    with needs("osmium", "reading OpenStreetMap files", "maps"):
         import osmium
-    except ImportError as error:
-        raise OptionError(
-            "reading OpenStreetMap files needs osmium, which is not installed: "
-            "install arcfleet[maps]"
-        ) from error
     try:
         processor = osmium.FileProcessor(
             osmium.io.File(str(path), file_format),
@@ -122,10 +85,10 @@ def _objects(
         yield from processor
     except (RuntimeError, OSError) as error:
         said = " ".join(str(error).split())
-        kind = "PBF" if file_format == "pbf" else "XML"
+        form = "PBF" if file_format == "pbf" else "XML"
         raise FileError(
             path,
-            f"expected an OpenStreetMap extract ({kind}), "
+            f"expected an OpenStreetMap extract ({form}), "
             f"found a cut or broken one ({said}); fetch it again",
         ) from error
 
@@ -142,11 +105,6 @@ def _without_negative(
     negative = sorted(point for point in places if point < 0)
     numbers = {point: first + index for index, point in enumerate(negative)}
     return [
-        Way(
-            points=tuple(numbers.get(point, point) for point in way.points),
-            direction=way.direction,
-            kind=way.kind,
-            name=way.name,
-        )
+        replace(way, points=tuple(numbers.get(point, point) for point in way.points))
         for way in ways
     ], {numbers.get(point, point): place for point, place in places.items()}

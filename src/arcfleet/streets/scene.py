@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from arcfleet._checks import check_whole_number, nearest_name
+from arcfleet._checks import check_whole_number, name_hint, needs
 from arcfleet.errors import MapError, OptionError
-from arcfleet.instance.geodesy import earth_centred, metres_from
+from arcfleet.instance.geodesy import earth_centred, is_on_earth, metres_from
 from arcfleet.instance.instance import MAX_NUMBER, Coordinate, Instance, Link
-from arcfleet.streets.simplify import Dropped, largest_strong_part
+from arcfleet.streets.simplify import Dropped, keep_junctions, largest_strong_part
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -121,30 +121,17 @@ class SceneRules:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scene:
-    """An instance made from a street map, and what was left out or changed on the way.
+    """An instance made from a street map, and what was left out or changed on the way."""
 
-    Parameters
-    ----------
-    instance
-        The scene itself; its nodes have the numbers of the junctions.
-    street_map
-        The part of the map it is made of; all its streets are two-way where one-way rules
-        are ignored.
-    outside
-        Streets and junctions outside the area.
-    cut_off
-        Streets and junctions of the area outside its largest strongly connected part.
-    split_streets
-        Number of streets that were split because of their demand.
-    depot_metres
-        Distance of the depot from the place asked for; None if none was.
-    """
-
-    instance: Instance
+    instance: Instance  # the scene itself; its nodes have the numbers of the junctions
+    # The part of the map it is made of; all its streets are two-way where one-way rules are
+    # ignored.
     street_map: StreetMap
-    outside: Dropped
+    outside: Dropped  # streets and junctions outside the area
+    # Streets and junctions of the area outside its largest strongly connected part.
     cut_off: Dropped
-    split_streets: int
+    split_streets: int  # number of streets that were split because of their demand
+    # Distance of the depot from the place asked for; None if none was.
     depot_metres: float | None
 
     @property
@@ -178,9 +165,9 @@ def make_scene(
     known = [field.name for field in fields(SceneRules)]
     for name in options:
         if name not in known:
-            near = nearest_name(name, known)
-            hint = f"did you mean {near!r}?" if near else f"known are {', '.join(known)}"
-            raise OptionError(f"expected a rule of a scene, got {name!r}: {hint}")
+            raise OptionError(
+                f"expected a rule of a scene, got {name!r}: {name_hint(name, known)}"
+            )
     if rules is not None:
         rules = replace(rules, **options)
     elif "capacity" in options:
@@ -196,19 +183,6 @@ def cut_scene(street_map: StreetMap, rules: SceneRules) -> Scene:
     The same map and rules give the same scene. Streets keep their order, and junctions
     their numbers; where a street is split, new junctions get numbers beyond the largest of
     the map. Costs are metres, rounded and at least 1.
-
-    Parameters
-    ----------
-    street_map
-        The streets, of which the area may take a part.
-    rules
-        Rules of the scene.
-
-    Raises
-    ------
-    MapError
-        If the area holds no streets, the depot is far from it, a kind or name of street
-        to be served does not occur, or a street has too much demand.
     """
     inside, outside = _inside(street_map, rules)
     if not rules.one_way:
@@ -261,30 +235,14 @@ def cut_scene(street_map: StreetMap, rules: SceneRules) -> Scene:
 def _inside(street_map: StreetMap, rules: SceneRules) -> tuple[StreetMap, Dropped]:
     if rules.area is None:
         return street_map, Dropped(junctions=0, streets=0, metres=0.0)
-    held = rules.area.holds(list(street_map.junctions.values()))
-    junctions = {
-        junction: place
-        for (junction, place), inside in zip(
-            street_map.junctions.items(), held.tolist(), strict=True
-        )
-        if inside
-    }
-    if not junctions:
+    held = rules.area.holds(list(street_map.junctions.values())).tolist()
+    kept = {end for end, inside in zip(street_map.junctions, held, strict=True) if inside}
+    if not kept:
         raise MapError(
             f"expected junctions in {_place(street_map, rules)}, found none: "
             f"the map reaches {_extent(street_map)}"
         )
-    kept: list[Street] = []
-    left: list[Street] = []
-    for street in street_map.streets:
-        is_inside = street.tail in junctions and street.head in junctions
-        (kept if is_inside else left).append(street)
-    dropped = Dropped(
-        junctions=len(street_map.junctions) - len(junctions),
-        streets=len(left),
-        metres=math.fsum(street.metres for street in left),
-    )
-    return replace(street_map, junctions=junctions, streets=tuple(kept)), dropped
+    return keep_junctions(street_map, kept)
 
 
 def _demands(streets: tuple[Street, ...], rules: SceneRules) -> list[int]:
@@ -316,24 +274,9 @@ def _extent(street_map: StreetMap) -> str:
 def nearest_junction(
     street_map: StreetMap, place: Coordinate, *, within: float
 ) -> tuple[int, float]:
-    """Return the junction nearest to a place, and its distance in metres.
-
-    Parameters
-    ----------
-    street_map
-        A map with at least one junction.
-    place
-        Longitude and latitude in degrees.
-    within
-        The largest distance allowed, in metres.
-
-    Raises
-    ------
-    MapError
-        If the place is none on earth, or the nearest junction is farther away.
-    """
+    """Return the junction nearest to a place, at most `within` metres off, and how far."""
     longitude, latitude = place
-    if not (-180 <= longitude <= 180 and -90 <= latitude <= 90):
+    if not is_on_earth(longitude, latitude):
         raise MapError(
             "expected the depot as longitude,latitude in degrees, "
             f"got {longitude:g},{latitude:g}: check their order"
@@ -356,21 +299,10 @@ def most_central_junction(street_map: StreetMap) -> int:
 
     On more than `MOST_MEASURED` junctions the sum is over that many of them, spread evenly
     through their numbers. Among equals the least number is taken.
-
-    Parameters
-    ----------
-    street_map
-        A strongly connected map with at least one junction.
     """
-    try:
+    with needs("scipy", "finding the most central junction", "maps", " or name a depot"):
         from scipy.sparse import csr_array
         from scipy.sparse.csgraph import dijkstra
-    except ImportError as error:
-        raise OptionError(
-            "expected scipy to find the most central junction, found it is not installed: "
-            "install arcfleet[maps] or name a depot"
-        ) from error
-
     junctions = sorted(street_map.junctions)
     position = {junction: index for index, junction in enumerate(junctions)}
     shortest: dict[tuple[int, int], float] = {}
@@ -398,13 +330,7 @@ def most_central_junction(street_map: StreetMap) -> int:
 
 
 def served_streets(street_map: StreetMap, rules: SceneRules) -> list[bool]:
-    """Return for each street whether it is served.
-
-    Raises
-    ------
-    MapError
-        If a kind or name asked for does not occur, with those that do.
-    """
+    """Return for each street whether it is served; refuse kinds and names that are none."""
     if not rules.serve_kinds and not rules.serve_names:
         return [True] * len(street_map.streets)
     where = f"in the scene from map {street_map.name!r}"
@@ -445,17 +371,7 @@ def _suggestion(what: str, text: str, counts: Counter[str], spelled: dict[str, s
 
 
 class LinkMaker:
-    """Collects the links of a scene, and the junctions that cutting streets makes.
-
-    Parameters
-    ----------
-    street_map
-        Map of the streets.
-    rules
-        Rules of the scene: capacity, two-way and oversized streets.
-    first_new_junction
-        Number of the first junction that is made.
-    """
+    """Collects the links of a scene, and the junctions that cutting streets makes."""
 
     def __init__(
         self, street_map: StreetMap, rules: SceneRules, first_new_junction: int
@@ -469,40 +385,30 @@ class LinkMaker:
 
     def add(self, street: Street, demand: int | None) -> None:
         """Add the links of a street; a demand of None means that it is not served."""
-        cost = max(1, round(street.metres))
-        if demand is None:
-            self.links.append(
-                Link(
-                    tail=street.tail,
-                    head=street.head,
-                    cost=cost,
-                    one_way=street.one_way,
-                    name=street.name,
-                    geometry=street.geometry,
-                )
-            )
-            return
-        by_side = self._rules.both_sides and not street.one_way
-        # Each side of a street has half of its demand, rounded up.
-        load = -(-demand // 2) if by_side else demand
+        is_served = demand is not None
+        by_side = is_served and self._rules.both_sides and not street.one_way
+        load = demand or 0
+        if by_side:  # each side has half of the demand, rounded up
+            load = -(-load // 2)
         parts = self._parts(street, load)
         ends, lines = self._cut(street, parts)
-        for part, (part_cost, part_load) in enumerate(
-            zip(equal_shares(cost, parts), equal_shares(load, parts), strict=True)
-        ):
+        costs = equal_shares(max(1, round(street.metres)), parts)
+        for part, part_load in enumerate(equal_shares(load, parts)):
             there = Link(
                 tail=ends[part],
                 head=ends[part + 1],
-                cost=max(1, part_cost),
+                cost=max(1, costs[part]),
                 one_way=street.one_way or by_side,
-                required=True,
+                required=is_served,
                 demand=part_load,
                 name=street.name,
                 geometry=lines[part],
             )
             self.links.append(there)
             if by_side:
-                self.links.append(_reversed(there))
+                line = lines[part][::-1]
+                back = replace(there, tail=there.head, head=there.tail, geometry=line)
+                self.links.append(back)
 
     def _parts(self, street: Street, load: int) -> int:
         capacity = self._rules.capacity
@@ -540,19 +446,6 @@ class LinkMaker:
         return [street.tail, *between, street.head], lines
 
 
-def _reversed(link: Link) -> Link:
-    return Link(
-        tail=link.head,
-        head=link.tail,
-        cost=link.cost,
-        one_way=True,
-        required=True,
-        demand=link.demand,
-        name=link.name,
-        geometry=link.geometry[::-1],
-    )
-
-
 def _describe(street: Street) -> str:
     arrow = ">" if street.one_way else "-"
     name = " ".join(street.name.split())  # a message stays one line
@@ -566,20 +459,7 @@ def equal_shares(amount: int, parts: int) -> list[int]:
 
 
 def cut_line(points: Sequence[Coordinate], parts: int) -> list[tuple[Coordinate, ...]]:
-    """Cut a line into consecutive parts of equal length.
-
-    Parameters
-    ----------
-    points
-        Points from one end to the other, at least two.
-    parts
-        Number of parts, at least one.
-
-    Returns
-    -------
-    lines
-        Each begins where the one before ends; the outer ends are those of the line.
-    """
+    """Cut a line into consecutive parts of equal length."""
     degrees = np.array(points, dtype=np.float64)  # (points, 2)
     steps = np.linalg.norm(np.diff(earth_centred(points), axis=0), axis=1)
     along = np.concatenate(([0.0], np.cumsum(steps)))  # (points,)

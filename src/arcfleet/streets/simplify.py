@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from arcfleet._checks import needs
 from arcfleet.errors import MapError, OptionError
 from arcfleet.instance.geodesy import earth_centred, line_lengths
 
@@ -28,15 +29,8 @@ def merge_chains(
 
     Two streets become one where they meet at a junction that no third street touches, if
     both are two-way or both one-way in the same direction, and if kind and name are equal.
-    Geometry and length are kept. A ring without a crossing keeps one junction.
-
-    Parameters
-    ----------
-    street_map
-        The map; it is left as it is.
-    across_kinds, across_names
-        Whether to merge also where the kind or the name changes; the longest piece then
-        gives it.
+    Geometry and length are kept. A ring without a crossing keeps one junction. Across
+    kinds or names, the longest piece gives the kind or the name.
     """
     streets = street_map.streets
     incident: dict[int, list[int]] = {junction: [] for junction in street_map.junctions}
@@ -129,35 +123,19 @@ def _merge(street_map: StreetMap, steps: list[_Step]) -> Street:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dropped:
-    """What was cut off a map.
+    """What was cut off a map."""
 
-    Parameters
-    ----------
-    junctions, streets
-        Number of junctions and of streets.
-    metres
-        Total length of those streets.
-    """
-
+    # Number of junctions and of streets.
     junctions: int
     streets: int
-    metres: float
+    metres: float  # total length of those streets
 
 
 def largest_strong_part(street_map: StreetMap) -> tuple[StreetMap, Dropped]:
     """Keep the largest part in which every junction can be driven to from every other.
 
     The largest is the one of most junctions; of equal ones, that of the least junction
-    number.
-
-    Parameters
-    ----------
-    street_map
-        The map; it is left as it is.
-
-    Returns
-    -------
-    The part, with the streets between its junctions, and what was dropped.
+    number. Return it, with the streets between its junctions, and what was dropped.
     """
     if not street_map.streets:
         raise MapError(f"expected at least one street, found none in {street_map.name!r}")
@@ -168,12 +146,14 @@ def largest_strong_part(street_map: StreetMap) -> tuple[StreetMap, Dropped]:
             onward[street.head].append(street.tail)
     parts = list(_strong_parts(onward))
     most = max(len(part) for part in parts)
-    kept = set(min((part for part in parts if len(part) == most), key=min))
-    junctions = {
-        junction: place
-        for junction, place in street_map.junctions.items()
-        if junction in kept
-    }
+    return keep_junctions(
+        street_map, set(min((part for part in parts if len(part) == most), key=min))
+    )
+
+
+def keep_junctions(street_map: StreetMap, kept: set[int]) -> tuple[StreetMap, Dropped]:
+    """Keep some junctions and the streets between them; return also what was dropped."""
+    junctions = {end: place for end, place in street_map.junctions.items() if end in kept}
     streets: list[Street] = []
     dropped: list[Street] = []
     for street in street_map.streets:
@@ -194,13 +174,6 @@ def merge_close_junctions(street_map: StreetMap, metres: float) -> StreetMap:
     least of their numbers and their mean place. Streets end at the new place, and their
     length changes by as much as that moved their line. A street whose two ends became one
     is dropped if it was or is now no longer than `metres`; other such streets become loops.
-
-    Parameters
-    ----------
-    street_map
-        The map; it is left as it is.
-    metres
-        Junctions at most this far apart are merged; 0 merges those at the same place.
     """
     if not (math.isfinite(metres) and metres >= 0):
         raise OptionError(
@@ -299,14 +272,10 @@ def _close_groups(street_map: StreetMap, metres: float) -> list[list[int]]:
     """Return the groups of at least two junctions that short steps connect."""
     if len(street_map.junctions) < 2:
         return []
-    try:
+    with needs("scipy", "merging junctions", "maps"):
         from scipy.sparse import coo_array
         from scipy.sparse.csgraph import connected_components
         from scipy.spatial import cKDTree
-    except ImportError as error:
-        raise OptionError(
-            "merging junctions needs scipy, which is not installed: install arcfleet[maps]"
-        ) from error
     numbers = list(street_map.junctions)
     tree = cKDTree(earth_centred(list(street_map.junctions.values())))
     pairs = tree.query_pairs(metres, output_type="ndarray")  # (pairs, 2)

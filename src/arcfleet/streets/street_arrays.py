@@ -29,29 +29,17 @@ BANDS: dict[str, tuple[float, float]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreetArrays:
-    """Streets without loops and parallels; junctions are counted from 0.
+    """Streets without loops and parallels; junctions are counted from 0."""
 
-    Parameters
-    ----------
-    longitude, latitude
-        Position of each junction, in degrees.
-    source
-        Number of the map that each junction comes from.
-    tail, head
-        Junctions of each street.
-    cost
-        Length of each street in metres, rounded, at least 1.
-    one_way
-        Whether it may be driven from tail to head only.
-    """
-
+    # Position of each junction, in degrees.
     longitude: NDArray[np.float32]
     latitude: NDArray[np.float32]
-    source: NDArray[np.uint8]
+    source: NDArray[np.uint8]  # number of the map that each junction comes from
+    # Junctions of each street.
     tail: NDArray[np.int32]
     head: NDArray[np.int32]
-    cost: NDArray[np.int32]
-    one_way: NDArray[np.bool_]
+    cost: NDArray[np.int32]  # length of each street in metres, rounded, at least 1
+    one_way: NDArray[np.bool_]  # whether it may be driven from tail to head only
 
     @property
     def digest(self) -> str:
@@ -67,14 +55,9 @@ class StreetArrays:
 def to_arrays(street_map: StreetMap, *, mixed: bool) -> StreetArrays:
     """Flatten a map; loops and all but the shortest of parallel streets are dropped.
 
-    Parameters
-    ----------
-    street_map
-        The streets.
-    mixed
-        Whether one-way streets stay one-way. Between two junctions there is then the
-        shortest two-way street or, where there is none, the shortest one-way street of
-        each direction: no direction is lost.
+    Where `mixed`, one-way streets stay one-way. Between two junctions there is then the
+    shortest two-way street or, where there is none, the shortest one-way street of each
+    direction: no direction is lost.
     """
     position = {junction: index for index, junction in enumerate(street_map.junctions)}
     kept: dict[tuple[int, int, bool], Street] = {}

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from arcfleet.errors import MapError
+from arcfleet.instance.geodesy import is_on_earth
 from arcfleet.instance.instance import MAX_NODE, Coordinate
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ class StreetMap:
                     f"expected junction numbers from 0 to {MAX_NODE}, got {junction} "
                     f"in map {self.name!r}"
                 )
-            if not (-180 <= longitude <= 180 and -90 <= latitude <= 90):
+            if not is_on_earth(longitude, latitude):
                 raise MapError(
                     "expected longitude and latitude in degrees, "
                     f"got {longitude}, {latitude} at junction {junction} "

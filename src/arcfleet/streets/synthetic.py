@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from arcfleet.errors import OptionError
+from arcfleet._checks import check_number, check_whole_number
 from arcfleet.streets.street_map import Street, StreetMap
 
 if TYPE_CHECKING:
@@ -74,34 +74,18 @@ class SyntheticSettings:
     def __post_init__(self) -> None:
         """Check every setting."""
         for name in ("columns", "rows"):
-            value = getattr(self, name)
-            if not (isinstance(value, int) and 2 <= value <= _MOST_BLOCKS):
-                raise OptionError(
-                    f"expected {name} from 2 to {_MOST_BLOCKS}, got {value!r}"
-                )
-        bounds = {"block_metres": (1.0, 10_000.0), "unevenness": (0.0, 2.0)}
-        for name in ("jitter", "missing", "dead_ends", "bare", "one_way"):
-            bounds[name] = (0.0, 0.4 if name == "jitter" else 1.0)
-        for name, (least, most) in bounds.items():
-            value = getattr(self, name)
-            if not (isinstance(value, int | float) and least <= value <= most):
-                raise OptionError(f"expected {name} from {least} to {most}, got {value!r}")
+            check_whole_number(name, getattr(self, name), 2, _MOST_BLOCKS)
+        check_number("block_metres", self.block_metres, 1, 10_000)
+        check_number("unevenness", self.unevenness, 0, 2)
+        check_number("jitter", self.jitter, 0, 0.4)
+        for name in ("missing", "dead_ends", "bare", "one_way"):
+            check_number(name, getattr(self, name), 0, 1)
 
 
 def synthetic_streets(
     settings: SyntheticSettings | None = None, *, seed: int = 0, name: str = "synthetic"
 ) -> StreetMap:
-    """Sample a connected town; the same settings and seed give the same streets.
-
-    Parameters
-    ----------
-    settings
-        Settings of the town.
-    seed
-        Seed of the random number generator.
-    name
-        Name of the map.
-    """
+    """Sample a connected town; the same settings and seed give the same streets."""
     chosen = settings or SyntheticSettings()
     return _Town(chosen, np.random.default_rng(seed)).street_map(name)
 
@@ -343,12 +327,7 @@ def _nearest_gap(lines: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def meeting_pairs(lines: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the pairs of lines that meet elsewhere than at an end of both.
-
-    Returns
-    -------
-    Positions of shape (pairs, 2), the lesser first.
-    """
+    """Return the pairs of lines, (pairs, 2), that meet elsewhere than at an end of both."""
     pairs = _close_pairs(lines)
     one, other = lines[pairs[:, 0]], lines[pairs[:, 1]]
     meet = (_sides(one, other).prod(axis=0) <= 0) & (_sides(other, one).prod(axis=0) <= 0)
@@ -362,19 +341,7 @@ def meeting_pairs(lines: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def free_shares(lines: NDArray[np.int64], others: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return how far each line can be followed before it meets one of the others.
-
-    Parameters
-    ----------
-    lines
-        Followed from their first end, which may be an end of others.
-    others
-        Lines that meet each other at common ends only.
-
-    Returns
-    -------
-    Shares of the lines' lengths; 1 where a line meets none.
-    """
+    """Return the share of each line from its first end that meets none of the others."""
     pairs = meeting_pairs(np.concatenate([others, lines]))
     pairs = pairs[(pairs[:, 0] < len(others)) & (pairs[:, 1] >= len(others))]
     met, number = others[pairs[:, 0]], pairs[:, 1] - len(others)

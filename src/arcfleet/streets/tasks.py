@@ -7,12 +7,12 @@ streets and the depot are drawn uniformly. A piece with too few streets is drawn
 
 from __future__ import annotations
 
-import difflib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from arcfleet._checks import name_hint
 from arcfleet.errors import MapError, OptionError
 from arcfleet.instance.instance import Instance, Link
 
@@ -32,22 +32,13 @@ _MOST_DRAWS = 2_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskSet:
-    """One scale of the paper.
+    """One scale of the paper."""
 
-    Parameters
-    ----------
-    name
-        Name of the set, as given to `arcfleet dataset make`.
-    least_nodes, most_nodes
-        The number of nodes is drawn uniformly between these.
-    required
-        Number of required streets.
-    """
-
-    name: str
+    name: str  # name of the set, as given to `arcfleet dataset make`
+    # The number of nodes is drawn uniformly between these.
     least_nodes: int
     most_nodes: int
-    required: int
+    required: int  # number of required streets
 
 
 #: Every scale, by name.
@@ -66,41 +57,27 @@ def find_task_set(name: str) -> TaskSet:
     """Return the Task set of that name, or raise OptionError with the nearest one."""
     if name in TASK_SETS:
         return TASK_SETS[name]
-    near = difflib.get_close_matches(str(name).lower(), TASK_SETS, n=1)
-    hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(TASK_SETS)}"
-    raise OptionError(f"expected the name of a Task set, got {name!r}: {hint}")
+    raise OptionError(
+        f"expected the name of a Task set, got {name!r}: {name_hint(name, TASK_SETS)}"
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Piece:
-    """An instance as flat arrays; its nodes are counted from 0.
+    """An instance as flat arrays; its nodes are counted from 0."""
 
-    Parameters
-    ----------
-    longitude, latitude
-        Position of each node, in degrees.
-    tail, head, cost, one_way
-        Ends, cost and direction of each link; the cost is that of driving and serving.
-    demand
-        Demand of each link; 0 means that it is not required.
-    depot
-        A node.
-    capacity
-        Capacity of a vehicle.
-    source
-        Number of the map it was cut from.
-    """
-
+    # Position of each node, in degrees.
     longitude: NDArray[np.float32]
     latitude: NDArray[np.float32]
+    # Ends, cost and direction of each link; the cost is that of driving and serving.
     tail: NDArray[np.integer]
     head: NDArray[np.integer]
     cost: NDArray[np.integer]
     one_way: NDArray[np.bool_]
-    demand: NDArray[np.integer]
-    depot: int
+    demand: NDArray[np.integer]  # demand of each link; 0 means that it is not required
+    depot: int  # a node
     capacity: int = CAPACITY
-    source: int = 0
+    source: int = 0  # number of the map it was cut from
 
     def instance(self, name: str, attribution: str = "") -> Instance:
         """Make an Instance of it."""
@@ -133,20 +110,9 @@ class Piece:
 class PieceCutter:
     """Cuts pieces of one scale out of streets.
 
-    Parameters
-    ----------
-    streets
-        Streets to cut from. One-way streets among them make mixed instances: required
-        streets and the depot then lie in the part of the piece that can be reached from the
-        junction it was grown from and leads back there; a piece where this part has too
-        few streets is drawn again.
-    task_set
-        The scale.
-
-    Raises
-    ------
-    MapError
-        If no connected part of the streets has enough junctions.
+    One-way streets make mixed instances: required streets and the depot then lie in the
+    part of the piece that can be reached from the junction it was grown from and leads
+    back there; a piece where this part has too few streets is drawn again.
     """
 
     def __init__(self, streets: StreetArrays, task_set: TaskSet) -> None:
@@ -170,13 +136,7 @@ class PieceCutter:
             )
 
     def cut(self, generator: np.random.Generator) -> Piece:
-        """Sample one piece.
-
-        Raises
-        ------
-        MapError
-            If none of many pieces drawn has enough streets.
-        """
+        """Sample one piece; raise MapError if none of many has enough streets."""
         for _ in range(_MOST_DRAWS):
             piece = self._draw(generator)
             if piece is not None:

@@ -8,49 +8,43 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from arcfleet.instance.geodesy import line_lengths
+from arcfleet.streets.osm_tags import Tags, driving_direction
 from arcfleet.streets.street_map import Street, StreetMap
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from arcfleet.instance.instance import Coordinate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Way:
-    """A line as a map file has it; it may run across many junctions.
+    """A line as a map file has it; it may run across many junctions."""
 
-    Parameters
-    ----------
-    points
-        Numbers of its points. One that has no place, because the extract was cut there,
-        ends the line and the next begins another.
-    direction
-        1 for one-way along the line, -1 for one-way against it, 0 for both ways.
-    kind, name
-        Kind and name of the street, as in `Street`.
-    """
-
+    # Numbers of its points. One that has no place, because the extract was cut there, ends
+    # the line and the next begins another.
     points: tuple[int, ...]
+    # 1 for one-way along the line, -1 for one-way against it, 0 for both ways.
     direction: int = 0
+    # Class and name of the street, as in `Street`.
     kind: str = ""
     name: str = ""
+
+    @classmethod
+    def of_tags(cls, points: Iterable[int], tags: Tags) -> Way:
+        """Return the way along some points that OpenStreetMap's tags describe."""
+        return cls(
+            points=tuple(points),
+            direction=driving_direction(tags),
+            kind=tags.get("highway", ""),
+            name=tags.get("name", ""),
+        )
 
 
 def map_of_ways(
     ways: Sequence[Way], places: Mapping[int, Coordinate], *, name: str, attribution: str
 ) -> StreetMap:
-    """Cut ways at the points they share and at their ends.
-
-    Parameters
-    ----------
-    ways
-        The lines; a point on two of them, or twice on one, is a junction.
-    places
-        (longitude, latitude) in degrees by point number.
-    name, attribution
-        Name and attribution of the map.
-    """
+    """Cut ways at their ends and at each point that is on two of them, or twice on one."""
     runs = [(way, run) for way in ways for run in _placed_runs(way, places)]
     uses = Counter(chain.from_iterable(run for _, run in runs))
     # An end is always a junction, so each counts once more.

@@ -58,11 +58,8 @@ def read_json(path: Path | str, text: str) -> Instance:
 
 def format_json(path: Path | str, instance: Instance) -> str:
     """Return the JSON text, one link a line."""
-    members: dict[str, object] = {
-        "format": FORMAT,
-        "version": VERSION,
-        "name": instance.name,
-    }
+    members: dict[str, object] = {"format": FORMAT, "version": VERSION}
+    members["name"] = instance.name
     if instance.comment:
         members["comment"] = instance.comment
     # Older files state it in their comment, so that is its default.
@@ -110,12 +107,9 @@ def _link_members(link: Link) -> dict[str, object]:
     members: dict[str, object] = {"tail": link.tail, "head": link.head, "cost": link.cost}
     if link.reverse_cost not in (None, link.cost):
         members["reverse_cost"] = link.reverse_cost
-    if link.one_way:
-        members["one_way"] = True
-    if link.required:
-        members["required"] = True
-    if link.demand:
-        members["demand"] = link.demand
+    for key in ("one_way", "required", "demand"):
+        if getattr(link, key):
+            members[key] = getattr(link, key)
     if link.required and (
         link.service_cost != link.cost or link.reverse_service_cost != link.reverse_cost
     ):
@@ -123,10 +117,9 @@ def _link_members(link: Link) -> dict[str, object]:
         # Where service_cost is given, it is also the default of the other direction.
         if link.reverse_service_cost not in (None, link.service_cost):
             members["reverse_service_cost"] = link.reverse_service_cost
-    if link.name:
-        members["name"] = link.name
-    if link.geometry:
-        members["geometry"] = link.geometry
+    for key in ("name", "geometry"):
+        if getattr(link, key):
+            members[key] = getattr(link, key)
     return members
 
 

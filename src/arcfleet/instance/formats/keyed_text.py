@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import warnings
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from arcfleet._files import quote, split_lines, whole_number
@@ -36,25 +37,22 @@ _RULE = re.compile(r"-{2,}")
 _UNWRITABLE = re.compile("[\r\n\0\ud800-\udfff]+")
 
 
+#: Fields of a dialect that are keys of the header.
+_SINGLE_KEYS = (
+    *("name", "nodes", "capacity", "depot", "vehicles", "comment", "upper_bound"),
+    *("cost_kind", "total_cost", "route_cost"),
+)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """One list of links.
+    """One list of links."""
 
-    Parameters
-    ----------
-    count_key
-        Header key that states how many links the list has.
-    list_key
-        Key that starts the list.
-    fields
-        The word before each number of a link line, with the `Link` field it stands for.
-    required, one_way
-        Whether the links of the list are required, and whether one-way.
-    """
-
-    count_key: str
-    list_key: str
+    count_key: str  # header key that states how many links the list has
+    list_key: str  # key that starts the list
+    # The word before each number of a link line, with the `Link` field it stands for.
     fields: tuple[tuple[str, str], ...]
+    # Whether the links of the list are required, and whether one-way.
     required: bool
     one_way: bool = False
 
@@ -66,84 +64,56 @@ class Section:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dialect:
-    """The keys of one keyed text format; None where it has no such key.
-
-    Parameters
-    ----------
-    file_format
-        Name of the format.
-    suffixes
-        Suffixes of files that are written in it.
-    is_written
-        Whether instances are written in it, too.
-    title
-        Name in messages.
-    name, nodes, capacity, depot
-        Keys every file must have.
-    vehicles, comment, upper_bound
-        Keys a file may have.
-    cost_kind, total_cost
-        Keys a file may have: how costs are given, and the sum of the required ones.
-    route_cost
-        Key of the fixed cost of a route; every file must have it.
-    sections
-        Lists of links, in the order in which the links are numbered.
-    first_node
-        The lowest node number where the data does not show it.
-    """
+    """The keys of one keyed text format; None where it has no such key."""
 
     file_format: str
-    suffixes: tuple[str, ...] = ()
-    is_written: bool = True
-    title: str
+    suffixes: tuple[str, ...] = ()  # suffixes of files that are written in it
+    is_written: bool = True  # whether instances are written in it, too
+    title: str  # name in messages
+    # Keys every file must have.
     name: str
     nodes: str
     capacity: str
     depot: str
+    # Keys a file may have.
     vehicles: str
     comment: str | None = None
     upper_bound: str | None = None
+    # Keys a file may have: how costs are given, and the sum of the required ones.
     cost_kind: str | None = None
     total_cost: str | None = None
+    # Key of the fixed cost of a route; every file must have it.
     route_cost: str | None = None
+    # Lists of links, in the order in which the links are numbered.
     sections: tuple[Section, ...]
-    first_node: int
+    first_node: int  # the lowest node number where the data does not show it
 
     @property
     def keys(self) -> frozenset[str]:
         """All keys."""
-        single = (
-            self.name,
-            self.nodes,
-            self.capacity,
-            self.depot,
-            self.vehicles,
-            self.comment,
-            self.upper_bound,
-            self.cost_kind,
-            self.total_cost,
-            self.route_cost,
-        )
+        single = (getattr(self, name) for name in _SINGLE_KEYS)
         counts = (section.count_key for section in self.sections)
         lists = (section.list_key for section in self.sections)
         return frozenset(key for key in (*single, *counts, *lists) if key is not None)
 
 
-#: The one kind of costs there is: listed link by link.
+#: The one way of giving costs: link by link.
 EXPLICIT_COSTS = "EXPLICITOS"
 
 
 def keyed_formats(*dialects: Dialect) -> list[Format]:
     """Return the formats of dialects, whose keys together tell which one a file is in."""
 
-    def read(path: Path | str, text: str) -> Instance:
-        return read_keyed_text(path, text, dialects)
-
-    def writer(
-        dialect: Dialect, others: tuple[Dialect, ...]
-    ) -> Callable[[Path | str, Instance], str]:
+    def writer(dialect: Dialect) -> Callable[[Path | str, Instance], str]:
         def write(path: Path | str, instance: Instance) -> str:
-            require_no_obstacle(instance, dialect, others)
+            obstacle = first_obstacle(instance, dialect)
+            if obstacle is not None:
+                others = written[written.index(dialect) + 1 :]
+                able = [x.title for x in others if first_obstacle(instance, x) is None]
+                raise InstanceError(
+                    f"expected an instance that {dialect.title} can hold, got {obstacle} "
+                    f"in instance {instance.name!r}; write {(*able, 'JSON')[0]} instead"
+                )
             return format_keyed_text(path, instance, dialect)
 
         return write
@@ -157,10 +127,8 @@ def keyed_formats(*dialects: Dialect) -> list[Format]:
             recognise=lambda text: any(
                 key_line.fullmatch(line.strip()) for line in split_lines(text)
             ),
-            read=read,
-            write=writer(dialect, tuple(written[written.index(dialect) + 1 :]))
-            if dialect.is_written
-            else None,
+            read=lambda path, text: read_keyed_text(path, text, dialects),
+            write=writer(dialect) if dialect.is_written else None,
         )
         for dialect in dialects
     ]
@@ -172,12 +140,11 @@ def read_keyed_text(path: Path | str, text: str, dialects: Sequence[Dialect]) ->
     dialect = _recognise(path, records, dialects)
     content = _collect(path, records, dialect)
     links = tuple(
-        link.link
-        for section in dialect.sections
-        for link in content.links[section.list_key]
+        link for section in dialect.sections for _, link in content.links[section.list_key]
     )
     _check_counts(content)
     _check_costs(content, links)
+    comment = content.optional_text(dialect.comment)
     try:
         return Instance(
             name=content.line(dialect.name).value,
@@ -192,30 +159,22 @@ def read_keyed_text(path: Path | str, text: str, dialects: Sequence[Dialect]) ->
             ),
             stated_vehicles=content.optional_number(dialect.vehicles),
             upper_bound=content.optional_number(dialect.upper_bound),
-            comment=content.optional_text(dialect.comment),
-            attribution=stated_attribution(content.optional_text(dialect.comment), False),
+            comment=comment,
+            attribution=stated_attribution(comment, has_coordinates=False),
         )
     except InstanceError as error:
         raise FileError(path, str(error)) from error
 
 
 @dataclass(frozen=True, slots=True)
-class _PlacedLink:
-    """A link with the line it came from."""
-
-    source: LinkLine
-    link: Link
-
-
-@dataclass(frozen=True, slots=True)
 class _Content:
-    """What a file says: each key once, and the links of each list."""
+    """The content of a file: each key once, and the links of each list with their lines."""
 
     path: Path | str
     dialect: Dialect
     last_line: int
     keys: dict[str, KeyLine] = field(default_factory=dict)
-    links: dict[str, list[_PlacedLink]] = field(default_factory=dict)
+    links: dict[str, list[tuple[LinkLine, Link]]] = field(default_factory=dict)
 
     def line(self, key: str) -> KeyLine:
         """Return the line of a key that every file must have."""
@@ -233,23 +192,24 @@ class _Content:
         line = self.line(key)
         value = whole_number(line.value, least, most)
         if value is None:
-            raise FileError(
-                self.path,
-                f"expected {key} to be a whole number from {least} to {most}, "
-                f"found {quote(line.text)}",
-                line.number,
-            )
+            what = f"{key} to be a whole number from {least} to {most}"
+            raise _unexpected(self.path, what, line)
         return value
 
     def optional_number(self, key: str | None) -> int | None:
         """Return the number of a key that a file may have."""
         return (
-            self.number(key, 0, MAX_NODE) if key is not None and key in self.keys else None
+            None if key is None or key not in self.keys else self.number(key, 0, MAX_NODE)
         )
 
     def optional_text(self, key: str | None) -> str:
         """Return the text of a key that a file may have."""
-        return self.keys[key].value if key is not None and key in self.keys else ""
+        return "" if key is None or key not in self.keys else self.keys[key].value
+
+
+def _unexpected(path: Path | str, expected: str, line: KeyLine | LinkLine) -> FileError:
+    found = quote(line.text)
+    return FileError(path, f"expected {expected}, found {found}", line.number)
 
 
 def _recognise(
@@ -264,13 +224,9 @@ def _recognise(
         any_key = True
         remaining = [dialect for dialect in candidates if record.key in dialect.keys]
         if not remaining:
-            so_far = " or ".join(dialect.title for dialect in candidates)
-            raise FileError(
-                path,
-                f"expected a key of {so_far} like the lines before, "
-                f"found {quote(record.text)}, which is of another format",
-                record.number,
-            )
+            titles = " or ".join(dialect.title for dialect in candidates)
+            what = f"a key of {titles} like the lines before"
+            raise _unexpected(path, what, record)
         candidates = remaining
     titles = " or ".join(dialect.title for dialect in candidates)
     if not any_key:
@@ -302,21 +258,13 @@ def _collect(
             content.keys[record.key] = record
             section = sections.get(record.key)
             if section is not None and record.value:
-                raise FileError(
-                    path,
-                    f"expected nothing after {record.key}, found {quote(record.text)}",
-                    record.number,
-                )
+                raise _unexpected(path, f"nothing after {record.key}", record)
         elif section is None:
-            raise FileError(
-                path,
-                f"expected links only in a list such as {dialect.sections[0].list_key}, "
-                f"found {quote(record.text)}",
-                record.number,
-            )
+            what = f"links only in a list such as {dialect.sections[0].list_key}"
+            raise _unexpected(path, what, record)
         else:
             link = _link(path, record, section)
-            content.links[section.list_key].append(_PlacedLink(record, link))
+            content.links[section.list_key].append((record, link))
     return content
 
 
@@ -326,12 +274,8 @@ def _link(path: Path | str, record: LinkLine, section: Section) -> Link:
     names = tuple(name.lower() for name in record.rest[::2])
     numbers = record.rest[1::2]
     if names != tuple(word for word, _ in section.fields) or len(numbers) != len(names):
-        raise FileError(
-            path,
-            f"expected a line like {section.example!r} in {section.list_key}, "
-            f"found {quote(record.text)}",
-            record.number,
-        )
+        what = f"a line like {section.example!r} in {section.list_key}"
+        raise _unexpected(path, what, record)
     fields = [name for _, name in section.fields]
     for name, text in zip(
         ("tail", "head", *fields), (record.tail, record.head, *numbers), strict=True
@@ -365,28 +309,19 @@ def _check_counts(content: _Content) -> None:
         stated = content.number(section.count_key, 0, MAX_NUMBER)
         found = len(content.links[section.list_key])
         if stated != found:
-            raise FileError(
-                content.path,
-                f"expected {section.count_key} to be the number of links in "
-                f"{section.list_key}, {found}, "
-                f"found {quote(content.line(section.count_key).text)}",
-                content.line(section.count_key).number,
-            )
+            line = content.line(section.count_key)
+            what = f"{line.key} to be the number of links in {section.list_key}, {found}"
+            raise _unexpected(content.path, what, line)
 
 
 def _check_costs(content: _Content, links: tuple[Link, ...]) -> None:
-    """Check the kind of the costs; warn of a wrong sum, which is common."""
-    kind = content.keys.get(content.dialect.cost_kind or "")
-    if kind is not None and kind.value.upper() != EXPLICIT_COSTS:
-        raise FileError(
-            content.path,
-            f"expected {kind.key} : {EXPLICIT_COSTS}, found {quote(kind.text)}",
-            kind.number,
-        )
-    stated = content.optional_number(content.dialect.total_cost)
+    """Check how costs are given; warn of a wrong sum, which is common."""
+    given = content.keys.get(content.dialect.cost_kind or "")
+    if given is not None and given.value.upper() != EXPLICIT_COSTS:
+        raise _unexpected(content.path, f"{given.key} : {EXPLICIT_COSTS}", given)
+    line = content.keys.get(content.dialect.total_cost or "")
     total = sum(link.cost for link in links if link.required)
-    if content.dialect.total_cost is not None and stated not in (None, total):
-        line = content.line(content.dialect.total_cost)
+    if line is not None and content.number(line.key, 0, MAX_NODE) != total:
         warnings.warn(
             f"{content.path}:{line.number}: expected {line.key} to be {total}, the sum of "
             f"the required costs, found {quote(line.text)}; the sum is not used",
@@ -400,9 +335,8 @@ def _nodes(content: _Content) -> tuple[int, ...]:
     count = content.number(content.dialect.nodes, 1, MAX_NUMBER)
     depot = content.line(content.dialect.depot)
     mentions = [(depot.number, depot.text, content.number(depot.key, 0, MAX_NUMBER))]
-    for placed in (placed for links in content.links.values() for placed in links):
-        for node in (placed.link.tail, placed.link.head):
-            mentions.append((placed.source.number, placed.source.text, node))
+    for line, link in chain.from_iterable(content.links.values()):
+        mentions += [(line.number, line.text, node) for node in (link.tail, link.head)]
     mentions.sort()
     ends: dict[int, int] = {}
     for number, text, node in mentions:
@@ -424,57 +358,29 @@ def _nodes(content: _Content) -> tuple[int, ...]:
                 number,
             )
     if count > _UNTOUCHED_NODES + len(mentions):
-        line = content.line(content.dialect.nodes)
-        raise FileError(
-            content.path,
-            f"expected a number of nodes that fits {len(mentions) // 2} links, "
-            f"found {quote(line.text)}",
-            line.number,
-        )
+        what = f"a number of nodes that fits {len(mentions) // 2} links"
+        raise _unexpected(content.path, what, content.line(content.dialect.nodes))
     first = 0 if 0 in ends else 1 if count in ends else content.dialect.first_node
     return tuple(range(first, first + count))
 
 
 @dataclass(frozen=True, slots=True)
 class KeyLine:
-    """A key with what follows it; the value is empty for the head of a list.
+    """A key with what follows it; the value is empty for the head of a list."""
 
-    Parameters
-    ----------
-    number
-        Line number, from 1.
-    text
-        The line as it stands in the file.
-    key
-        The key in capitals, with underscores.
-    value
-        The rest of the line without surrounding space.
-    """
-
-    number: int
-    text: str
-    key: str
-    value: str
+    number: int  # line number, from 1
+    text: str  # the line as it stands in the file
+    key: str  # the key in capitals, with underscores
+    value: str  # the rest of the line without surrounding space
 
 
 @dataclass(frozen=True, slots=True)
 class LinkLine:
-    """A link: two nodes in brackets, then words and numbers in turn.
+    """A link: two nodes in brackets, then words and numbers in turn."""
 
-    Parameters
-    ----------
-    number
-        Line number, from 1.
-    text
-        The line as it stands in the file.
-    tail, head
-        Nodes in the brackets.
-    rest
-        The words and numbers.
-    """
-
-    number: int
-    text: str
+    number: int  # line number, from 1
+    text: str  # the line as it stands in the file
+    # Nodes in the brackets.
     tail: str
     head: str
     rest: tuple[str, ...]
@@ -552,9 +458,10 @@ def format_keyed_text(path: Path | str, instance: Instance, dialect: Dialect) ->
 
     The dialect must be able to hold the instance, see `first_obstacle`.
     """
-    lists = {
-        section.list_key: _links(instance, section, dialect) for section in dialect.sections
-    }
+    lists: dict[str, list[Link]] = {section.list_key: [] for section in dialect.sections}
+    for link in instance.links:
+        if section := _section(link, dialect):
+            lists[section.list_key].append(link)
     written = [link for links in lists.values() for link in links]
     changes = _lost(instance, dialect)
     if written != list(instance.links):
@@ -571,22 +478,11 @@ def format_keyed_text(path: Path | str, instance: Instance, dialect: Dialect) ->
     ]
     for section in dialect.sections:
         lines.append(f"{section.list_key} :")
-        lines.extend(_link_line(link, section) for link in lists[section.list_key])
+        for link in lists[section.list_key]:
+            numbers = (f"{word} {getattr(link, name)}" for word, name in section.fields)
+            lines.append(f"( {link.tail}, {link.head}) {' '.join(numbers)}")
     lines.append(f"{dialect.depot} : {instance.depot}")
     return "\n".join(lines) + "\n"
-
-
-def require_no_obstacle(
-    instance: Instance, dialect: Dialect, others: tuple[Dialect, ...]
-) -> None:
-    """Raise InstanceError with the obstacle and the format to write instead."""
-    obstacle = first_obstacle(instance, dialect)
-    if obstacle is not None:
-        able = [other.title for other in others if first_obstacle(instance, other) is None]
-        raise InstanceError(
-            f"expected an instance that {dialect.title} can hold, got {obstacle} "
-            f"in instance {instance.name!r}; write {(*able, 'JSON')[0]} instead"
-        )
 
 
 def _node_obstacle(instance: Instance, dialect: Dialect) -> str | None:
@@ -609,10 +505,6 @@ def _section(link: Link, dialect: Dialect) -> Section | None:
         if (section.required, section.one_way) == (link.required, link.one_way):
             return section
     return None
-
-
-def _links(instance: Instance, section: Section, dialect: Dialect) -> list[Link]:
-    return [link for link in instance.links if _section(link, dialect) is section]
 
 
 def _one_line(text: str) -> str:
@@ -657,8 +549,3 @@ def _header(
         yield dialect.total_cost, sum(link.cost for link in instance.links if link.required)
     if dialect.route_cost is not None:
         yield dialect.route_cost, instance.route_cost
-
-
-def _link_line(link: Link, section: Section) -> str:
-    numbers = " ".join(f"{word} {getattr(link, name)}" for word, name in section.fields)
-    return f"( {link.tail}, {link.head}) {numbers}"

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import sys
 from typing import TYPE_CHECKING, NoReturn
 
+from arcfleet._checks import nearest_name
 from arcfleet._files import quote
 from arcfleet.errors import FileError
 
@@ -69,19 +69,7 @@ def open_document(
 
 
 class JsonObject:
-    """An object of a document that knows its place in it.
-
-    Parameters
-    ----------
-    path
-        Path of the file.
-    where
-        Place in the document, as in `links[3]`; empty for the document itself.
-    value
-        Value at that place.
-    keys
-        The keys it may have; None for any.
-    """
+    """An object of a document that knows its place in it, as `links[3]`, and its keys."""
 
     def __init__(
         self, path: Path | str, where: str, value: object, keys: frozenset[str] | None
@@ -97,8 +85,8 @@ class JsonObject:
         self._members: dict[str, object] = value
         for key in value:
             if keys is not None and key not in keys:
-                close = difflib.get_close_matches(key, keys, n=1)
-                hint = f"; did you mean {close[0]}?" if close else ""
+                near = nearest_name(key, keys)
+                hint = f"; did you mean {near}?" if near else ""
                 raise FileError(
                     path, f"expected only known keys, found {self.place(key)}{hint}"
                 )
@@ -120,14 +108,7 @@ class JsonObject:
 
     def integer(self, key: str, least: int, most: int) -> int:
         """Return an integer."""
-        value = self._value(key)
-        if (
-            isinstance(value, bool)
-            or not isinstance(value, int)
-            or not least <= value <= most
-        ):
-            self.refuse(self.place(key), f"an integer from {least} to {most}", value)
-        return value
+        return self._integer(self.place(key), self._value(key), least, most)
 
     def optional_integer(self, key: str, least: int, most: int) -> int | None:
         """Return an integer, or None if the key is absent."""
@@ -159,14 +140,8 @@ class JsonObject:
 
     def integers(self, key: str, least: int, most: int) -> tuple[int, ...]:
         """Return an array of integers."""
-        return tuple(
-            item
-            if isinstance(item, int)
-            and not isinstance(item, bool)
-            and least <= item <= most
-            else self.refuse(place, f"an integer from {least} to {most}", item)
-            for place, item in self.items(key)
-        )
+        items = self.items(key)
+        return tuple(self._integer(place, item, least, most) for place, item in items)
 
     def points(self, key: str) -> tuple[tuple[float, float], ...]:
         """Return an array of number pairs, empty if the key is absent."""
@@ -189,6 +164,12 @@ class JsonObject:
         if key not in self._members:
             raise FileError(self.path, f"expected {self.place(key)}, found no such key")
         return self._members[key]
+
+    def _integer(self, place: str, value: object, least: int, most: int) -> int:
+        is_integer = isinstance(value, int) and not isinstance(value, bool)
+        if not (is_integer and least <= value <= most):  # type: ignore[operator]
+            self.refuse(place, f"an integer from {least} to {most}", value)
+        return value  # type: ignore[return-value]
 
     def _point(self, place: str, value: object) -> tuple[float, float]:
         if not isinstance(value, list) or len(value) != 2:
