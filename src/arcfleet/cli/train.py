@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from argparse import SUPPRESS
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -48,6 +49,8 @@ def _phase(name: str) -> tuple[Any, Callable[..., Trained]]:
 
 def _phase_options(name: str, parser: ArgumentParser) -> None:
     config, _ = _phase(name)
+    from arcfleet.neural.train.config import REMOVED, RENAMED
+
     is_first = name == "pretrain"
     needs = "with their labels beside them" if is_first else "labels are not needed"
     text = f"data sets to train on{',' if is_first else ';'} {needs}"
@@ -66,6 +69,10 @@ def _phase_options(name: str, parser: ArgumentParser) -> None:
     skip = () if is_first else ("model",)
     headings = [x for x in ("run", "settings", "optimiser", "model") if x not in skip]
     add_config(parser, config, headings=headings, skip=skip, toml=True)
+    hidden: dict[str, Any] = {"help": SUPPRESS, "default": SUPPRESS, "nargs": "*"}
+    for former in (*RENAMED, *REMOVED):  # the error of each names what to use instead
+        flag = f"--{former.replace('_', '-')}"
+        parser.add_argument(flag, dest=f"former.{former}", **hidden)
 
 
 def _recipe_options(parser: ArgumentParser) -> None:
@@ -92,6 +99,9 @@ def _train(name: str, options: Namespace) -> int:
     given = given_options(options, config)
     for part in ("run", "optimiser"):  # their settings have names of their own
         given |= given.pop(part, {})
+    for option_name, value in vars(options).items():
+        if option_name.startswith("former."):
+            given[option_name.removeprefix("former.")] = value
     settings = resolve_config(
         config,
         given,
