@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from argparse import SUPPRESS, Action
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -40,6 +41,7 @@ def _pretrain_options(parser: ArgumentParser) -> None:
 
     _add_files(parser, "data sets to train on, with their labels beside them")
     add_config(parser, PretrainConfig, headings=_HEADINGS, toml=True)
+    _add_former(parser)
 
 
 def _pretrain(options: Namespace) -> int:
@@ -56,6 +58,7 @@ def _finetune_options(parser: ArgumentParser) -> None:
     _add_files(parser, "data sets to train on; labels are not needed", init=True)
     # The sizes are those of the initial model.
     add_config(parser, FinetuneConfig, headings=_HEADINGS[:3], skip=["model"], toml=True)
+    _add_former(parser)
 
 
 def _finetune(options: Namespace) -> int:
@@ -94,6 +97,25 @@ def _add_files(parser: ArgumentParser, data: str, *, init: bool = False) -> None
     text = "number of CPU threads of torch and Split"
     option(parser, "--threads", text, positive_number, "N", default=1)
     add_shared(parser, "device", "quiet", "json")
+
+
+class _Former(Action):
+    """An option of an earlier version: one sentence says what to do instead."""
+
+    def __call__(self, *_: object) -> None:
+        """Raise OptionError."""
+        from arcfleet.neural.train.config import require_known
+
+        require_known([self.dest], self.const)
+
+
+def _add_former(parser: ArgumentParser) -> None:
+    from arcfleet.neural.train.config import REMOVED, RENAMED
+
+    known = [action.dest.rpartition(".")[2] for action in parser._actions]  # noqa: SLF001
+    hidden: Any = {"const": known, "default": SUPPRESS, "help": SUPPRESS, "nargs": "*"}
+    for name in (*(old for old, now in RENAMED.items() if now in known), *REMOVED):
+        parser.add_argument(f"--{name.replace('_', '-')}", action=_Former, **hidden)
 
 
 def _train(options: Namespace, config: Any, train: Callable[..., Trained]) -> int:
