@@ -72,7 +72,7 @@ def header_end(data: bytes) -> int:
 
 
 def refusal(folder: Path, data: bytes) -> str:
-    """Give the message with which the bytes are refused; anything else fails."""
+    """Return the message with which the bytes are refused; anything else fails."""
     path = folder / "damaged.safetensors"
     path.write_bytes(data)
     with pytest.raises(FileError) as caught:

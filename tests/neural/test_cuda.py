@@ -41,7 +41,7 @@ DECODINGS = ["greedy", "beam", "sample", "distinct"]
 STOPS = {
     "daam": Stop(iterations=1),
     "daam-greedy": Stop(iterations=1),
-    "daam-sample": Stop(iterations=30),  # more than are drawn whole
+    "daam-sample": Stop(iterations=30),  # more than are sampled whole
 }
 
 
@@ -110,7 +110,7 @@ def test_recorded_steps_equal_eager_ones(kind: str, capacity_mask: bool) -> None
 
 @pytest.mark.parametrize("kind", DECODINGS)
 def test_ever_fewer_arcs_change_nothing(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each narrower view is recorded anew."""
+    """Each narrower view is recorded again."""
     monkeypatch.setattr(decoding, "_LEAST_ON_GPU", 0)
     model = make_model("cpu").double().to("cuda")
     batch = random_batch([60, 45], mixed=True, seed=8).to("cuda")

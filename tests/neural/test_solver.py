@@ -204,7 +204,7 @@ def test_the_temperature_holds_with_and_without_windows(
             default = partial(all_at, temperature)
             monkeypatch.setattr(decoding_run, "default_temperature", default)
             solve(village, "daam-sample", stop=Stop(iterations=4), model=model)
-            # Near 0 every draw is the likeliest arc, and so the greedy plan.
+            # Near 0 every sample takes the most probable arc, and so the greedy plan.
             assert len(costs) == 4
             assert (len(set(costs)) > 1) == different
 
@@ -383,17 +383,17 @@ limits = st.none() | st.integers(1, 12)
     costs=st.lists(st.integers(-1, 30), max_size=30),
     rounds=st.lists(st.integers(1, 7), min_size=30, max_size=30),
     iterations=limits,
-    stale=limits,
+    no_improvement=limits,
     target=limits,
 )
 def test_offers_are_counted_until_a_limit_is_met(
     costs: list[int],
     rounds: list[int],
     iterations: int | None,
-    stale: int | None,
+    no_improvement: int | None,
     target: int | None,
 ) -> None:
-    stop = Stop(iterations=iterations, no_improvement=stale, target_cost=target)
+    stop = Stop(iterations=iterations, no_improvement=no_improvement, target_cost=target)
     attempt = Attempt(NETWORK, RunContext(method="daam-sample", stop=stop))
     taken: list[int] = []
     left = list(costs)
@@ -423,7 +423,7 @@ def test_offers_are_counted_until_a_limit_is_met(
             stopped_by = "target_cost"
         elif iterations is not None and done >= iterations:
             stopped_by = "iterations"
-        elif stale is not None and since >= stale:
+        elif no_improvement is not None and since >= no_improvement:
             stopped_by = "no_improvement"
         if stopped_by is not None:
             break

@@ -29,7 +29,7 @@ pytestmark = pytest.mark.filterwarnings(
 @pytest.mark.parametrize("method", DAAM_METHODS)
 def test_a_start_is_refused(method: str, small: Instance, model: Path) -> None:
     plan = solve(small, "ps").solution
-    with pytest.raises(OptionError, match="goes on from a plan"):
+    with pytest.raises(OptionError, match="warm-starts from a plan"):
         solve(small, method, start=plan, model=model)
 
 
@@ -51,8 +51,8 @@ def test_the_shipped_models_solve_the_shipped_example(method: str) -> None:
     model_type = "daam" if method.startswith("daam") else method
     weights = shipped_model(model_type)
     assert weights is not None
-    room = "neural" if model_type == "daam" else "paper"
-    assert weights.is_relative_to(Path(arcfleet.__file__).parent / room)
+    folder = "neural" if model_type == "daam" else "paper"
+    assert weights.is_relative_to(Path(arcfleet.__file__).parent / folder)
     denver = read("example:denver")
     result = solve(denver, method, device="cpu")
     require_sound(denver, result)

@@ -1,13 +1,12 @@
 """S2V-DQN and VRP-DL as methods: solve, many, compare, bench, tables, the command line."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+import torch
 
 from arcfleet import Stop, check, read, solve, solve_many
 from arcfleet.cli.main import main
@@ -33,9 +32,6 @@ from arcfleet.solution.plan import from_plan
 from tests.helpers import MIXED, SMALL, VILLAGE, make_instance, solved, street, unpackable
 from tests.neural.labelled_towns import labelled_file
 from tests.tiny_model import tiny_model_file
-
-if TYPE_CHECKING:
-    import torch
 
 BASELINES = ("s2v-dqn", "vrp-dl")
 
@@ -78,7 +74,7 @@ def test_one_plan_whatever_the_stop_rule(
     assert solve(village, method, stop=target, model=models[method]).stopped_by == (
         "target_cost"
     )
-    with pytest.raises(OptionError, match="goes on from a plan"):
+    with pytest.raises(OptionError, match="warm-starts from a plan"):
         solve(village, method, start=first.solution, model=models[method])
 
 

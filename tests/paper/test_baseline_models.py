@@ -1,32 +1,23 @@
 """S2V-DQN and VRP-DL as policies: against their formulas, and under every decoding."""
 
-from __future__ import annotations
-
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.nn import functional
 
 from arcfleet.errors import OptionError
 from arcfleet.neural import env as process
-from arcfleet.neural.decoding import beam, greedy, sample
+from arcfleet.neural.batch import ArcBatch
+from arcfleet.neural.decoding import Advance, beam, greedy, sample
+from arcfleet.neural.env import State
 from arcfleet.neural.plans import as_decoded
 from arcfleet.paper.baselines.s2v_dqn import S2vDqn, S2vDqnConfig
 from arcfleet.paper.baselines.vrp_dl import VrpDl, VrpDlConfig
 from arcfleet.paper.model import table_1_features
 from tests.neural.batches import MDS, join, random_batch, random_rollout
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from torch import Tensor
-
-    from arcfleet.neural.batch import ArcBatch
-    from arcfleet.neural.decoding import Advance
-    from arcfleet.neural.env import State
 
 Baseline = S2vDqn | VrpDl
 

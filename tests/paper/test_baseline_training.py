@@ -1,9 +1,8 @@
 """Training of S2V-DQN and VRP-DL: what they learn from, and that they learn."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -11,14 +10,17 @@ import torch
 from arcfleet.errors import OptionError
 from arcfleet.neural import env as process
 from arcfleet.neural.checkpoint import find_model_type, load_model
-from arcfleet.neural.decoding import greedy
+from arcfleet.neural.decoding import Policy, greedy
 from arcfleet.neural.train.config import changed, config_from
 from arcfleet.neural.train.data import open_instances
+from arcfleet.neural.train.loop import Trained
 from arcfleet.paper.baselines.s2v_dqn import S2vDqn, S2vDqnConfig
 from arcfleet.paper.baselines.train import (
     TRAININGS,
     EpsilonGreedy,
     Replay,
+    S2vDqnTraining,
+    VrpDlTraining,
     n_step_returns,
     train_baseline,
 )
@@ -28,14 +30,7 @@ from tests.neural.labelled_towns import labelled_file
 from tests.neural.nearest_policy import Nearest
 from tests.neural.train.quick import assert_same, metrics, stop_at
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from arcfleet.neural.decoding import Policy
-    from arcfleet.neural.train.loop import Trained
-    from arcfleet.paper.baselines.train import S2vDqnTraining, VrpDlTraining
-
-    Training = S2vDqnTraining | VrpDlTraining
+Training = S2vDqnTraining | VrpDlTraining
 
 ARCS = 41  # of a Task20 instance of two-way streets
 _ONCE = {"steps": 4, "validations": 2, "log_steps": 1}

@@ -1,19 +1,17 @@
 """The published model against its literal twin, and what must not change its logits."""
 
-from __future__ import annotations
-
 import copy
 from dataclasses import replace
 from itertools import product
-from typing import TYPE_CHECKING
 
 import pytest
 import torch
 from torch.nn import functional
 
 from arcfleet.errors import OptionError
+from arcfleet.neural.batch import ArcBatch
 from arcfleet.neural.decoding import greedy
-from arcfleet.neural.env import action_mask, reset
+from arcfleet.neural.env import State, action_mask, reset
 from arcfleet.paper.model import (
     INPUTS,
     NORMS,
@@ -25,10 +23,6 @@ from arcfleet.paper.model import (
 from tests.neural.batches import MDS, join, random_batch
 from tests.neural.test_daam import exact, logits_of, midway
 from tests.paper.literal_model import literal_logits
-
-if TYPE_CHECKING:
-    from arcfleet.neural.batch import ArcBatch
-    from arcfleet.neural.env import State
 
 SMALL = PublishedDaamConfig(width=8, layers=2, heads=2, feed_forward=12, mds_dimensions=MDS)
 VARIANTS = list(product(NORMS, INPUTS))
@@ -116,7 +110,7 @@ def test_gradients_flow_to_every_parameter(
     torch.manual_seed(0)
     model = PublishedDaam(replace(SMALL, norm=norm, inputs=inputs)).train()
     batch = random_batch([5, 5], padding=padding)
-    logits = logits_of(model, batch, midway(batch, copies=3))
+    logits = logits_of(model, batch, midway(batch, samples=3))
     logits.log_softmax(-1)[..., 1:].exp().square().sum().backward()  # type: ignore[no-untyped-call]
     for name, parameter in model.named_parameters():
         gradient = parameter.grad

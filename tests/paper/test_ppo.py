@@ -1,10 +1,9 @@
 """PPO with a self-critical baseline: its loss, its test of the baseline, its runs."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -34,9 +33,6 @@ from tests.neural.train.quick import (
     stop_at,
     tune,
 )
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 QUICK = PpoConfig(
     model=TUNING.model,

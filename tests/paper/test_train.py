@@ -1,8 +1,7 @@
 """`arcfleet paper train`: the paper's recipe and its baselines, at tiny sizes."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,16 +11,12 @@ from arcfleet.datasets.store import read_records
 from arcfleet.errors import OptionError
 from arcfleet.neural.checkpoint import load_model, read_model_info
 from arcfleet.neural.train.config import RENAMED, settings_of
+from arcfleet.neural.train.loop import TrainingProgress
 from arcfleet.neural.train.recipe import STAGES, RecipeConfig, load_recipe
 from arcfleet.paper.baselines.train import ON_CPU, S2vDqnTraining, VrpDlTraining
 from arcfleet.paper.model import PublishedDaamConfig
 from arcfleet.paper.train import PAPER_PHASES, RECIPES, Config, PaperModel, run
 from tests.neural.train.quick import assert_same
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from arcfleet.neural.train.loop import TrainingProgress
 
 SCALES = (20, 30, 40, 50, 60, 80, 100)
 

@@ -7,21 +7,17 @@ of learned methods, and of tables made with them, are exact on one machine; on a
 rounding of floats may flip a choice between two near-equal streets.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import json
 import math
 import tempfile
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import arcfleet.paper  # noqa: F401  (enters the models and methods of the paper)
 from arcfleet import METHODS, Stop, check, read, solve
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
 
 HERE = Path(__file__).parent
 INSTANCES = HERE / "instances"

@@ -18,7 +18,7 @@ from torch.nn import functional
 
 from arcfleet.errors import UnsolvableError
 from arcfleet.network import distances_around, node_distances
-from arcfleet.neural.env import State
+from arcfleet.neural.env import State, visible_arcs
 from arcfleet.neural.geometry import (
     FAR,
     MOST_LANDMARKS,
@@ -200,13 +200,6 @@ def batch_from_arrays(
         Number of MDS coordinates of a node.
     chunk
         Instances prepared at a time, which bounds the memory; default by device.
-
-    Raises
-    ------
-    InstanceError
-        If a shortest path is too long.
-    UnsolvableError
-        If there is no way between two arcs.
     """
     if chunk is None:
         chunk = CPU_CHUNK if torch.device(device).type == "cpu" else GPU_CHUNK
@@ -250,11 +243,6 @@ def batch_from_networks(
         Number of MDS coordinates of a node.
     threads
         Threads of the C++ core for the driving costs between nodes.
-
-    Raises
-    ------
-    UnsolvableError
-        If there is no way between two arcs.
     """
     instances = [network.instance for network in networks]
     terminals = max((len(network.terminal_nodes) for network in networks), default=1)
@@ -556,9 +544,7 @@ class Shrunk(NamedTuple):
 
 def present_arcs(state: State) -> Tensor:
     """Return the arcs that some plan of an instance may still see, (batch, arcs)."""
-    number = torch.arange(state.unserved.shape[-1], device=state.unserved.device)
-    present = state.unserved | (number == state.previous[..., None]) | (number == 0)
-    return present.any(1)
+    return visible_arcs(state).any(1)
 
 
 def round_length(length: int) -> int:

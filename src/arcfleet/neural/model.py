@@ -27,12 +27,12 @@ from torch.nn import functional
 
 from arcfleet.errors import OptionError
 from arcfleet.neural.batch import NUM_PLAIN, ArcBatch
-from arcfleet.neural.env import State, StepNumbers
+from arcfleet.neural.env import State, StepNumbers, visible_arcs
 from arcfleet.neural.kernels.attention import attention
 from arcfleet.neural.kernels.layer import rest_of_layer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 
 # ---------------------------------------------------------------------------- config
@@ -182,6 +182,16 @@ class Model(nn.Module, ABC):
 AnyModel = TypeVar("AnyModel", bound=Model)
 
 
+def through_layers(layers: Iterable[Any], hidden: Tensor, visible: Tensor | None) -> Tensor:
+    """Pass embeddings (batch, samples, arcs, width) through the layers of an encoder."""
+    if visible is not None:
+        visible = visible.expand(hidden.shape[:3]).flatten(0, 1)  # (rows, arcs)
+    flat = hidden.flatten(0, 1)  # (rows, arcs, width)
+    for layer in layers:
+        flat = layer(flat, visible)
+    return flat.view(hidden.shape)
+
+
 class AttentionModel(Model):
     """A model whose step embeds the arcs, runs encoder layers over them, and points.
 
@@ -225,12 +235,7 @@ class AttentionModel(Model):
         """Compute the embeddings of the arcs, (batch, samples, arcs, width)."""
         visible = self.visible(prepared, state)
         hidden = self.embed(prepared, state, visible)  # (batch, samples, arcs, width)
-        if visible is not None:
-            visible = visible.expand(hidden.shape[:3]).flatten(0, 1)  # (rows, arcs)
-        flat = hidden.flatten(0, 1)  # (rows, arcs, width)
-        for layer in self.encoder:
-            flat = layer(flat, visible)
-        return flat.view(hidden.shape)
+        return through_layers(self.encoder, hidden, visible)
 
     def begin(
         self, batch: ArcBatch, state: State, padded: bool
@@ -371,8 +376,7 @@ class Daam(AttentionModel):
 
     def visible(self, prepared: Prepared, state: State) -> Tensor:
         """Return the arcs that others attend to: unserved, the previous one, the depot."""
-        arc = torch.arange(state.unserved.shape[-1], device=state.unserved.device)
-        return state.unserved | (arc == state.previous[..., None]) | (arc == 0)
+        return visible_arcs(state)
 
     def embed(self, prepared: Prepared, state: State, visible: Tensor | None) -> Tensor:
         """Compute what the encoder starts from, (batch, samples, arcs, width)."""

@@ -20,8 +20,7 @@ from arcfleet.neural.model import DaamConfig
 from arcfleet.neural.train.config import (
     OptimiserConfig,
     RunConfig,
-    check_settings,
-    require_end,
+    check_training,
     setting,
 )
 from arcfleet.neural.train.finetune import PolicyGradientTrainer, batch_sizes, scaled
@@ -109,8 +108,7 @@ class PpoConfig:
 
     def __post_init__(self) -> None:
         """Check every setting."""
-        check_settings(self)
-        require_end(self)
+        check_training(self)
 
 
 def ppo(

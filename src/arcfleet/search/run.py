@@ -97,7 +97,7 @@ class RunContext:
         """Raise OptionError if there is a plan to warm-start from, which is of no use."""
         if self.start is not None:
             raise OptionError(
-                f"expected a method that goes on from a plan, got {self.method!r}: "
+                f"expected a method that warm-starts from a plan, got {self.method!r}: "
                 "use 'ruin-recreate' or give no start"
             )
 

@@ -1,16 +1,11 @@
-from __future__ import annotations
-
 import shutil
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from arcfleet.neural.train.config import changed
 from tests.neural.labelled_towns import joined_file, labelled_file
 from tests.neural.train.quick import QUICK, TINY, TINY_PUBLISHED, run
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.fixture(scope="session")

@@ -1,7 +1,5 @@
 """One of several processes that train together: runs the jobs of a JSON file in order."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

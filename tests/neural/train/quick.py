@@ -1,10 +1,10 @@
 """Runs of training that take milliseconds a step."""
 
-from __future__ import annotations
-
 import os
 import signal
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors.torch import load_file
@@ -17,15 +17,10 @@ from arcfleet.neural.plans import split_plans
 from arcfleet.neural.train.config import FinetuneConfig, PretrainConfig, config_from
 from arcfleet.neural.train.data import open_instances
 from arcfleet.neural.train.finetune import finetune
+from arcfleet.neural.train.loop import Trained, TrainingProgress
 from arcfleet.neural.train.pretrain import pretrain
 from arcfleet.neural.train.run import METRICS
 from arcfleet.paper.model import PublishedDaamConfig
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from arcfleet.neural.train.loop import Trained, TrainingProgress
 
 TINY = DaamConfig(width=16, layers=1, heads=2, feed_forward=16, mds_dimensions=4)
 #: Keeps served arcs in sight; without graph attention it learns in a few steps.

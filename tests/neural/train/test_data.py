@@ -1,6 +1,4 @@
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,7 +12,7 @@ from arcfleet.instance import Instance, Link
 from arcfleet.network import Network
 from arcfleet.neural.batch import Bucket, batch_from_networks, buckets
 from arcfleet.neural.env import State, action_mask, reset, step
-from arcfleet.neural.train.config import LABEL_ORDERS
+from arcfleet.neural.train.config import LABEL_ORDERS, LabelOrder
 from arcfleet.neural.train.data import (
     LabelledSet,
     backwards,
@@ -35,11 +33,6 @@ from arcfleet.neural.train.steps import (
 )
 from arcfleet.solution.plan import from_plan
 from tests.neural.labelled_towns import labelled_file
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from arcfleet.neural.train.config import LabelOrder
 
 
 @pytest.fixture(scope="module", params=[0.0, 0.4], ids=["two-way", "mixed"])

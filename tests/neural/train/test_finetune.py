@@ -1,7 +1,6 @@
-from __future__ import annotations
-
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -27,9 +26,6 @@ from tests.neural.train.quick import (
     stop_at,
     tune,
 )
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 #: Large steps, in which a weak model soon gets better.
 LEARNING = changed(

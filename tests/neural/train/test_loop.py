@@ -1,14 +1,13 @@
 """The loop: stopped, killed, resumed and lengthened runs, and runs that find no memory."""
 
-from __future__ import annotations
-
 import json
 import math
 import os
 import signal
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import torch
@@ -22,7 +21,7 @@ from arcfleet.neural.train import loop as training_loop
 from arcfleet.neural.train import pretrain as pretrain_module
 from arcfleet.neural.train import run as run_module
 from arcfleet.neural.train.config import changed
-from arcfleet.neural.train.loop import Learner
+from arcfleet.neural.train.loop import Learner, TrainingProgress
 from arcfleet.neural.train.pretrain import PretrainTrainer
 from arcfleet.neural.train.run import RunFolder
 from arcfleet.neural.train.steps import imitation_loss
@@ -35,11 +34,6 @@ from tests.neural.train.quick import (
     run,
     stop_at,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from arcfleet.neural.train.loop import TrainingProgress
 
 # A checkpoint after every step, and validations at steps that have one.
 KILLED = changed(QUICK, steps=3, log_steps=1, validations=1, checkpoint_minutes=0.0)

@@ -1,8 +1,7 @@
-from __future__ import annotations
-
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -16,14 +15,9 @@ from arcfleet.neural.plans import as_decoded
 from arcfleet.neural.train import pretrain as pretrain_module
 from arcfleet.neural.train.config import changed
 from arcfleet.neural.train.data import open_labelled
-from arcfleet.neural.train.loop import validate
+from arcfleet.neural.train.loop import TrainingProgress, validate
+from arcfleet.neural.train.steps import LearningForm, Minibatch
 from tests.neural.train.quick import QUICK, TINY, TINY_PUBLISHED, metrics, run
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from arcfleet.neural.train.loop import TrainingProgress
-    from arcfleet.neural.train.steps import LearningForm, Minibatch
 
 
 def test_a_run_leaves_a_model_with_its_history(folder: Path, tmp_path: Path) -> None:

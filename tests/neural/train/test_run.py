@@ -1,10 +1,9 @@
 """The folder of a run, and where its settings come from."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -21,9 +20,6 @@ from arcfleet.neural.train.run import (
     resolve_config,
 )
 from tests.neural.train.quick import QUICK, TINY, TINY_PUBLISHED, metrics, run
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 IDENTITY: dict[str, object] = {"config": {}}
 

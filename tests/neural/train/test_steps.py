@@ -1,10 +1,7 @@
-from __future__ import annotations
-
 import itertools
 import math
 from itertools import combinations, product
 from statistics import mean
-from typing import TYPE_CHECKING
 
 import pytest
 import torch
@@ -12,8 +9,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from arcfleet.errors import OptionError
+from arcfleet.instance.instance import Instance
 from arcfleet.network import Network
-from arcfleet.neural.batch import Bucket
+from arcfleet.neural.batch import ArcBatch, Bucket
 from arcfleet.neural.decoding import greedy, sample
 from arcfleet.neural.env import State, finished, remaining_capacity, reset, step
 from arcfleet.neural.train.steps import (
@@ -28,10 +26,6 @@ from arcfleet.neural.train.steps import (
 )
 from tests.neural.batches import network_batch, ring, toy_model
 from tests.strategies import connected_instances
-
-if TYPE_CHECKING:
-    from arcfleet.instance.instance import Instance
-    from arcfleet.neural.batch import ArcBatch
 
 BATCHES = st.lists(connected_instances(max_extra_links=4), min_size=1, max_size=3)
 

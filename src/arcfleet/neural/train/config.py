@@ -7,11 +7,11 @@ files hold them as one flat table, with the sizes of the model in a table `model
 
 from __future__ import annotations
 
-import difflib
 import math
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
+from arcfleet._checks import nearest_name
 from arcfleet.errors import OptionError
 from arcfleet.neural.checkpoint import find_model_type, sizes_of
 from arcfleet.neural.device import PRECISIONS, Precision
@@ -19,7 +19,6 @@ from arcfleet.neural.model import DaamConfig
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-    from dataclasses import Field
 
 LabelOrder = Literal["farthest", "as-labelled"]
 
@@ -46,45 +45,41 @@ REMOVED = {
 
 
 def setting(default: Any, least: float | None = None, most: float | None = None) -> Any:
-    """Return a field of a config whose value `check_settings` can check."""
+    """Return a field of a config that `check_settings` checks; a flag without limits."""
     return field(default=default, metadata={"least": least, "most": most})
 
 
-def one_of(choices: tuple[str, ...]) -> dict[str, Any]:
-    """Return the metadata of a field whose value is one of some words."""
-    return {"least": None, "most": None, "choices": choices}
-
-
 def check_settings(config: Any) -> None:
-    """Raise OptionError unless every field made by `setting` has a value in its range."""
+    """Raise OptionError unless every `setting` has a value in its range."""
     for each in fields(config):
-        if "least" in each.metadata:
-            _check_setting(each, getattr(config, each.name))
+        value = getattr(config, each.name)
+        if each.metadata and not (value is None and each.default is None):
+            fits, expected = _compared(value, **each.metadata)
+            if not fits:
+                raise OptionError(
+                    f"expected {each.name} to be {expected}, got {value!r:.40}"
+                )
 
 
-def _check_setting(each: Field[Any], value: Any) -> None:
-    least, most = each.metadata["least"], each.metadata["most"]
-    choices = each.metadata.get("choices")
-    if value is None and each.default is None:
-        return
-    if choices is not None:
-        if value not in choices:
-            raise OptionError(
-                f"expected {each.name} to be one of {', '.join(choices)}, got {value!r:.40}"
-            )
-    elif least is None:
-        if type(value) is not bool:
-            raise OptionError(
-                f"expected {each.name} to be true or false, got {value!r:.40}"
-            )
-    else:
-        whole = type(least) is int
-        fits = type(value) is int or (not whole and type(value) is float)
-        if not (fits and least <= value <= most):
-            raise OptionError(
-                f"expected {each.name} to be {'a whole number' if whole else 'a number'} "
-                f"from {least:g} to {most:g}, got {value!r:.40}"
-            )
+def _compared(
+    value: Any, least: Any = None, most: Any = None, choices: tuple[str, ...] = ()
+) -> tuple[bool, str]:
+    """Return whether a value is in its range, and the range in words."""
+    if choices:
+        return value in choices, f"one of {', '.join(choices)}"
+    if least is None:
+        return type(value) is bool, "true or false"
+    whole = type(least) is int
+    fits = type(value) is int or (not whole and type(value) is float)
+    kind = "a whole number" if whole else "a number"
+    return fits and least <= value <= most, f"{kind} from {least:g} to {most:g}"
+
+
+def check_training(config: TrainingConfig) -> None:
+    """Raise OptionError unless every setting is in its range and the run has an end."""
+    check_settings(config)
+    if config.run.steps is None and config.run.minutes is None:
+        raise OptionError("expected steps or minutes to end after, got neither")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,7 +120,7 @@ class RunConfig:
     validation_instances: int = setting(500, 1, 10**7)
     checkpoint_minutes: float = setting(3.0, 0.0, 10**6)
     log_steps: int = setting(50, 1, 10**9)
-    precision: Precision = field(default="auto", metadata=one_of(PRECISIONS))
+    precision: Precision = field(default="auto", metadata={"choices": PRECISIONS})
     compile: bool = setting(False)
 
     def __post_init__(self) -> None:
@@ -243,7 +238,7 @@ class PretrainConfig:
     model: DaamConfig = field(default_factory=DaamConfig)
     run: RunConfig = field(default_factory=RunConfig)
     optimiser: OptimiserConfig = field(default_factory=OptimiserConfig)
-    label_order: LabelOrder = field(default="farthest", metadata=one_of(LABEL_ORDERS))
+    label_order: LabelOrder = field(default="farthest", metadata={"choices": LABEL_ORDERS})
     giant_tour_fraction: float = setting(0.4, 0.0, 1)
     flip_axes: bool = setting(True)
     decision_steps: int = setting(8, 1, 10**4)
@@ -251,8 +246,7 @@ class PretrainConfig:
 
     def __post_init__(self) -> None:
         """Check every setting."""
-        check_settings(self)
-        require_end(self)
+        check_training(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -310,8 +304,7 @@ class FinetuneConfig:
 
     def __post_init__(self) -> None:
         """Check every setting."""
-        check_settings(self)
-        require_end(self)
+        check_training(self)
         if self.best_of_k > 1 and self.best_of_k >= self.samples:
             raise OptionError(
                 f"expected best_of_k to be below samples ({self.samples}), got "
@@ -319,20 +312,11 @@ class FinetuneConfig:
             )
 
 
-def require_end(config: TrainingConfig) -> None:
-    """Raise OptionError unless a run has an end."""
-    if config.run.steps is None and config.run.minutes is None:
-        raise OptionError("expected steps or minutes to end after, got neither")
-
-
 def settings_of(config: TrainingConfig) -> dict[str, Any]:
     """Return all settings by name as JSON can hold them; the model's sizes in `model`."""
     found: dict[str, Any] = {}
     for name, value in asdict(config).items():  # type: ignore[call-overload]
-        if isinstance(value, dict) and name != "model":
-            found |= value
-        else:
-            found[name] = value
+        found |= value if name in ("run", "optimiser") else {name: value}
     found["model"] = sizes_of(config.model)
     return {**found, "weights": list(config.run.weights)}
 
@@ -355,32 +339,19 @@ def config_from(kind: type[AnyConfig], settings: Mapping[str, Any]) -> AnyConfig
         If a name is unknown or a value wrong.
     """
     members: Any = fields(kind)  # type: ignore[arg-type]
-    parts: dict[str, Any] = {
-        each.name: each.default_factory()
-        for each in members
-        if "least" not in each.metadata
-    }
+    own = [each.name for each in members if each.metadata]
+    parts = {each.name: each.default_factory() for each in members if each.name not in own}
+    model = type(parts.pop("model"))
     given: dict[str, Any] = {}
     for name, value in settings.items():
-        if name in parts and name != "model" and isinstance(value, dict):
-            given |= value
-        else:
-            given[name] = value
-    parts["model"] = sizes_from(type(parts["model"]), given.pop("model", {}))
-    own = [each.name for each in members if "least" in each.metadata]
-    inner = {
-        each.name: name
-        for name, part in parts.items()
-        if name != "model"
-        for each in fields(part)
-    }
-    require_known(given, [*inner, *own])
-    for name, value in given.items():
-        if name in inner:
-            parts[inner[name]] = replace(parts[inner[name]], **{name: value})
-        else:
-            parts[name] = value
-    return kind(**parts)
+        given |= value if name in parts and isinstance(value, dict) else {name: value}
+    sizes = sizes_from(model, given.pop("model", {}))
+    part_of = {each.name: name for name, part in parts.items() for each in fields(part)}
+    require_known(given, [*part_of, *own])
+    for name in [name for name in given if name in part_of]:
+        part = part_of[name]
+        parts[part] = replace(parts[part], **{name: given.pop(name)})
+    return kind(**{"model": sizes, **parts, **given})
 
 
 def changed(config: AnyConfig, **settings: Any) -> AnyConfig:
@@ -422,6 +393,6 @@ def require_known(given: Iterable[str], known: list[str], prefix: str = "") -> N
             raise OptionError(
                 f"expected a known setting, got {name}, which is gone: {REMOVED[name]}"
             )
-        near = difflib.get_close_matches(name, known, n=1)
-        hint = f"did you mean {prefix}{near[0]}?" if near else "see the documentation"
+        near = nearest_name(name, known)
+        hint = f"did you mean {prefix}{near}?" if near else "see the documentation"
         raise OptionError(f"expected a known setting, got {prefix}{name}: {hint}")

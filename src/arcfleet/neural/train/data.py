@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -29,14 +29,10 @@ if TYPE_CHECKING:
 class InstanceSet:
     """Instances of one scale."""
 
-    # Name of the file, without its ending.
-    name: str
-    # All instances, on one device.
-    batch: ArcBatch
-    # True if no arc is padding.
-    full: bool
-    # File, checksum and number of instances, for the records of a run.
-    facts: dict[str, object]
+    name: str  # of the file, without its ending
+    batch: ArcBatch  # all instances, on one device
+    full: bool  # no arc is padding
+    facts: dict[str, object]  # file, checksum and number of instances, for the records
 
     def __len__(self) -> int:
         """Return the number of instances."""
@@ -47,33 +43,15 @@ class InstanceSet:
 class LabelledSet(InstanceSet):
     """Instances of one scale with their plans."""
 
-    # Labelled plans of all instances, on their device.
     plans: LabelledPlans
 
 
 def open_instances(
     path: Path | str, device: torch.device | str, *, mds_dimensions: int = 8
 ) -> InstanceSet:
-    """Load a data set and prepare it for the model; labels are not read.
-
-    Raises
-    ------
-    FileError
-        If the file cannot be read, or is empty.
-    """
-    path = Path(path)
-    dataset = Dataset.open(path)
-    batch = _prepared(dataset, len(dataset), device, mds_dimensions)
-    return InstanceSet(
-        name=path.name.removesuffix(".npz"),
-        batch=batch,
-        full=batch.is_full,
-        facts={
-            "file": path.name,
-            "sha256": dataset.checksum,
-            "instances": len(dataset),
-        },
-    )
+    """Load a data set and prepare it for the model; labels are not read."""
+    dataset = Dataset.open(Path(path))
+    return InstanceSet(**_prepared(dataset, len(dataset), device, mds_dimensions))
 
 
 def open_labelled(
@@ -83,13 +61,7 @@ def open_labelled(
     mds_dimensions: int = 8,
     most: int | None = None,
 ) -> LabelledSet:
-    """Load a data set and the labels beside it, and prepare them for the model.
-
-    Raises
-    ------
-    FileError
-        If a file cannot be read or the labels do not fit.
-    """
+    """Load a data set and the labels beside it, `most` of them, and prepare them."""
     path = Path(path)
     dataset = Dataset.open(path)
     beside = labels_path(path)
@@ -101,19 +73,10 @@ def open_labelled(
         )
     labels = open_labels(beside, dataset)
     count = len(dataset) if most is None else min(most, len(dataset))
-    batch = _prepared(dataset, count, device, mds_dimensions)
-    return LabelledSet(
-        name=path.name.removesuffix(".npz"),
-        batch=batch,
-        plans=plans_from_labels(labels, np.arange(count), batch),
-        full=batch.is_full,
-        facts={
-            "file": path.name,
-            "sha256": dataset.checksum,
-            "labels_sha256": labels.checksum,
-            "instances": count,
-        },
-    )
+    prepared = _prepared(dataset, count, device, mds_dimensions)
+    prepared["facts"]["labels_sha256"] = labels.checksum
+    plans = plans_from_labels(labels, np.arange(count), prepared["batch"])
+    return LabelledSet(plans=plans, **prepared)
 
 
 def require_distinct(paths: Sequence[Path | str], what: str) -> None:
@@ -121,11 +84,10 @@ def require_distinct(paths: Sequence[Path | str], what: str) -> None:
     if not paths:
         raise OptionError(f"expected at least one data set {what}, got none")
     resolved = [Path(path).resolve() for path in paths]
-    for path in resolved:
+    names = [path.name for path in resolved]
+    for path, name in zip(resolved, names, strict=True):
         if resolved.count(path) > 1:
             raise OptionError(f"expected each data set {what} once, got {path} twice")
-    names = [path.name for path in resolved]
-    for name in names:
         if names.count(name) > 1:  # figures are told apart by the names
             raise OptionError(
                 f"expected data sets {what} with different names, got {name} from two "
@@ -135,12 +97,17 @@ def require_distinct(paths: Sequence[Path | str], what: str) -> None:
 
 def _prepared(
     dataset: Dataset, count: int, device: torch.device | str, mds_dimensions: int
-) -> ArcBatch:
+) -> dict[str, Any]:
+    """Return the members of an `InstanceSet` of the first instances of a data set."""
     if count == 0:
         raise FileError(dataset.path, "expected instances to learn from, found none")
-    return batch_from_arrays(
+    batch = batch_from_arrays(
         dataset.padded(np.arange(count)), device=device, mds_dimensions=mds_dimensions
     )
+    file = Path(dataset.path).name
+    facts = {"file": file, "sha256": dataset.checksum, "instances": count}
+    name = file.removesuffix(".npz")
+    return {"name": name, "batch": batch, "full": batch.is_full, "facts": facts}
 
 
 #: Plans checked at once: their costs are gathered from matrices of this many instances.
@@ -151,14 +118,10 @@ _CHUNK = 2048
 class LabelledPlans:
     """One plan for each instance, padded."""
 
-    # Services of each route, (instances, routes, longest route), 0 after its end.
-    arcs: Tensor
-    # True for routes that cost the same driven backwards, (instances, routes).
-    reversible: Tensor
-    # Total cost of each plan, (instances,).
-    cost: Tensor
-    # Largest number of decision steps of a plan: services and returns to the depot.
-    most_steps: int
+    arcs: Tensor  # services of each route, (instances, routes, longest), 0 after its end
+    reversible: Tensor  # routes that cost the same driven backwards, (instances, routes)
+    cost: Tensor  # total cost of each plan, (instances,)
+    most_steps: int  # largest number of services and returns to the depot of a plan
 
     def __len__(self) -> int:
         """Return the number of plans."""
@@ -166,24 +129,14 @@ class LabelledPlans:
 
     def select(self, rows: Tensor) -> LabelledPlans:
         """Return some of the plans, in the order of `rows`."""
-        return LabelledPlans(
-            arcs=self.arcs[rows],
-            reversible=self.reversible[rows],
-            cost=self.cost[rows],
-            most_steps=self.most_steps,
-        )
+        arcs, reversible, cost = self.arcs[rows], self.reversible[rows], self.cost[rows]
+        return replace(self, arcs=arcs, reversible=reversible, cost=cost)
 
 
 def plans_from_labels(
     labels: Labels, indices: NDArray[np.int64], batch: ArcBatch
 ) -> LabelledPlans:
-    """Copy labelled plans to the device of `batch`, and verify them.
-
-    Raises
-    ------
-    FileError
-        If a label is no plan of its instance, or of another cost than it states.
-    """
+    """Copy labelled plans to the device of `batch`; raise FileError where one is none."""
     padded = _padded_arcs(labels)[indices]  # (instances, routes, longest)
     lengths = (padded > 0).sum(2)
     used = max(1, int((lengths > 0).sum(1).max(initial=0)))

@@ -9,7 +9,7 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple
 
@@ -48,48 +48,34 @@ if TYPE_CHECKING:
 class Gaps(NamedTuple):
     """Mean gaps of total cost to the labels, in percent."""
 
-    # Gap of greedy rollouts.
-    greedy: float
-    # Gap after Split with choice of directions.
-    optimised: float
+    greedy: float  # of greedy rollouts
+    optimised: float  # after Split with choice of directions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingProgress:
     """Progress of a run."""
 
-    # Current activity, such as "training" or "validating task20".
-    activity: str
-    # Fraction completed.
-    fraction: float = 0.0
-    # Number of steps made.
+    activity: str  # such as "training" or "validating task20"
+    fraction: float = 0.0  # of the run that is completed
     step: int = 0
-    # Time of the run so far.
     seconds: float = 0.0
-    # Mean loss of the last steps; None where no line of metrics was written.
+    # Means over the last steps; None where no line of metrics was written.
     loss: float | None = None
-    # Throughput of the last steps; None as `loss`.
     states_per_second: float | None = None
-    # Gaps by validation set; empty before the first validation.
-    gaps: dict[str, Gaps]
-    # Seconds of the runs after this one; None if unknown.
-    later: float | None = 0.0
+    gaps: dict[str, Gaps]  # by validation set; empty before the first validation
+    later: float | None = 0.0  # seconds of the runs after this one; None if unknown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trained:
     """Outcome of a run."""
 
-    # Model file with the EMA of the weights.
-    model_file: Path
-    # True if the run came to its end; else it was stopped and can be resumed.
-    finished: bool
-    # Number of steps made.
+    model_file: Path  # with the EMA of the weights
+    finished: bool  # else it was stopped and can be resumed
     steps: int
-    # Time that they took.
     seconds: float
-    # Gaps of the last validation, by validation set.
-    gaps: dict[str, Gaps]
+    gaps: dict[str, Gaps]  # of the last validation, by validation set
 
     @property
     def interrupted(self) -> bool:
@@ -99,11 +85,10 @@ class Trained:
     def facts(self) -> dict[str, Any]:
         """Return the outcome as JSON can hold it."""
         return {
+            **asdict(self),
             "model_file": str(self.model_file),
-            "finished": self.finished,
-            "steps": self.steps,
             "seconds": round(self.seconds, 3),
-            "gaps": {name: gaps._asdict() for name, gaps in self.gaps.items()},
+            "gaps": as_dicts(self.gaps),
         }
 
     def gap_lines(self) -> list[str]:
@@ -120,6 +105,11 @@ class Trained:
             return f"stopped after {self.steps} steps; --resume goes on from there"
         minutes = f"{self.steps} steps in {self.seconds / 60:.1f} minutes"
         return "\n".join([*self.gap_lines(), f"{self.model_file}: {minutes}"])
+
+
+def as_dicts(gaps: Mapping[str, Gaps]) -> dict[str, dict[str, float]]:
+    """Return gaps as JSON can hold them."""
+    return {name: each._asdict() for name, each in gaps.items()}
 
 
 class Metrics:
@@ -146,19 +136,15 @@ class Metrics:
 
 @torch.no_grad()
 def validate(model: Policy, labelled: LabelledSet, *, threads: int = 1) -> Gaps:
-    """Compare greedy rollouts of all instances with their labels.
-
-    The two strategies share one rollout.
-    """
-    run = DecodingRun(model, labelled.batch, threads=threads)
+    """Compare greedy rollouts, as decoded and after Split, with the labels."""
+    run = DecodingRun(model, labelled.batch, threads=threads)  # the two share a rollout
     label = labelled.plans.cost.double().cpu()
-    decoded = STRATEGIES["as-decoded"].decode(run)
-    optimised = STRATEGIES["greedy"].decode(run)
-    costs = (torch.as_tensor(plans.costs).double().cpu() for plans in (decoded, optimised))
-    # A label that costs 0 counts as 1, so that the mean stays a number.
-    unit = label.clamp(min=1)
-    # (instances, 1): greedy has one sample
-    return Gaps(*(100 * ((cost[:, 0] - label) / unit).mean().item() for cost in costs))
+    unit = label.clamp(min=1)  # of a label that costs 0, so that the mean stays a number
+    gaps = []
+    for strategy in ("as-decoded", "greedy"):
+        cost = torch.as_tensor(STRATEGIES[strategy].decode(run).costs).double().cpu()
+        gaps.append(100 * ((cost[:, 0] - label) / unit).mean().item())
+    return Gaps(*gaps)
 
 
 class Learner:
@@ -188,13 +174,11 @@ class Learner:
         self._world = world
         self._config = config
         weights = list(model.parameters())
-        # Norms and biases are no matrices; decay would only pull them off their place.
-        groups: list[dict[str, Any]] = [
-            {"params": [w for w in weights if w.dim() > 1]},
-            {"params": [w for w in weights if w.dim() <= 1], "weight_decay": 0.0},
-        ]
+        matrices: dict[str, Any] = {"params": [w for w in weights if w.dim() > 1]}
+        # Decay would only pull norms and biases off their place.
+        others = {"params": [w for w in weights if w.dim() <= 1], "weight_decay": 0.0}
         self._optimiser = torch.optim.AdamW(
-            groups,
+            [matrices, others],
             betas=(config.beta1, config.beta2),
             weight_decay=config.weight_decay,
             fused=weights[0].is_cuda,
@@ -205,15 +189,15 @@ class Learner:
         loss.backward()  # type: ignore[no-untyped-call]
         if self.working is self.master:
             return
-        pairs = zip(self.master.parameters(), self.working.parameters(), strict=True)
         masters, gradients = [], []
-        for master, working in pairs:
-            if working.grad is None:
-                continue
-            if master.grad is None:
-                master.grad = torch.zeros_like(master)
-            masters.append(master.grad)
-            gradients.append(working.grad.float())
+        for master, working in zip(
+            self.master.parameters(), self.working.parameters(), strict=True
+        ):
+            if working.grad is not None:
+                if master.grad is None:
+                    master.grad = torch.zeros_like(master)
+                masters.append(master.grad)
+                gradients.append(working.grad.float())
         # One call for all tensors: a call for each would keep the host busy.
         torch._foreach_add_(masters, gradients)
         self.working.zero_grad()
@@ -236,12 +220,12 @@ class Learner:
     def _copy_weights(self) -> None:
         """Update the working copy and the EMA."""
         if self.working is not self.master:
-            torch._foreach_copy_(
-                list(self.working.parameters()), list(self.master.parameters())
-            )
+            with_masters = list(self.working.parameters()), list(self.master.parameters())
+            torch._foreach_copy_(*with_masters)
             # Buffers are statistics of what the working copy saw.
-            buffers = zip(self.master.buffers(), self.working.buffers(), strict=True)
-            for kept, seen in buffers:
+            for kept, seen in zip(
+                self.master.buffers(), self.working.buffers(), strict=True
+            ):
                 kept.copy_(seen)
         # Early on a long average would remember the random start.
         decay = min(self._config.ema_decay, self.updates / (self.updates + 10))
@@ -276,8 +260,11 @@ class Learner:
 
 def below(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
     """Return the tensors whose names begin with a prefix, without it."""
-    chosen = {name: t for name, t in tensors.items() if name.startswith(prefix)}
-    return {name.removeprefix(prefix): tensor for name, tensor in chosen.items()}
+    return {
+        name.removeprefix(prefix): tensor
+        for name, tensor in tensors.items()
+        if name.startswith(prefix)
+    }
 
 
 @contextmanager
@@ -332,15 +319,11 @@ class Trainer(ABC, Generic[AnyConfig]):
         self.device = next(model.parameters()).device
         self.world = World.from_environment()
         self._callback = report if self.world.is_main else None
-        self.learner = Learner(
-            model,
-            config.optimiser,
-            working_type(config.run.precision, self.device),
-            self.world,
-        )
+        dtype = working_type(config.run.precision, self.device)
+        self.learner = Learner(model, config.optimiser, dtype, self.world)
         # Which data set comes next is decided on the host, so that it never waits.
-        self._host = generator_on(torch.device("cpu"), config.run.seed)
-        self.generator = generator_on(self.device, config.run.seed + 1)
+        self._host = torch.Generator().manual_seed(config.run.seed)
+        self.generator = torch.Generator(self.device).manual_seed(config.run.seed + 1)
         weights = config.run.weights or (1.0,) * len(data)
         self._weights = torch.tensor(weights, dtype=torch.float64)
         hidden = getattr(model, "hides_served", False)
@@ -404,14 +387,14 @@ class Trainer(ABC, Generic[AnyConfig]):
 
     def run(self, *, resume: bool, stop: Callable[[], bool] | None = None) -> Trained:
         """Train from the start or from the last checkpoint, then close the folder."""
-        self.world.require_same(self._comparable(), "settings and data")
+        # What rank 0 has read in the folder is not known to the others.
+        identity = {**self.folder.identity, "earlier_ends": None}
+        self.world.require_same(identity, "settings and data")
         try:
             saved = self.folder.load() if resume else None
             if saved is not None:
-                remedy = "to resume: use another device"
-                with expected_to_fit(
-                    partial(self._too_large, "the model and its data", remedy)
-                ):
+                what, remedy = "the model and its data", "to resume: use another device"
+                with expected_to_fit(partial(self._too_large, what, remedy)):
                     self._restore(*saved)
             self.world.require_same([self.step, self.learner.updates], "checkpoint")
             self._take_new_end()
@@ -503,11 +486,6 @@ class Trainer(ABC, Generic[AnyConfig]):
                 f"device, found another ({error})",
             ) from error
 
-    def _comparable(self) -> dict[str, Any]:
-        # What rank 0 has read in the folder is not known to the others.
-        facts = self.folder.identity
-        return {name: facts[name] for name in facts if name != "earlier_ends"}
-
     # --- Metrics, validation, checkpoints ---
 
     def _means(self) -> tuple[dict[str, float], int]:
@@ -526,7 +504,7 @@ class Trainer(ABC, Generic[AnyConfig]):
             means["gpu_bytes"] = torch.cuda.max_memory_allocated(self.device)
         self.log(means)
         self.metrics = Metrics(seconds)
-        self._report("training", fraction, loss, speed)
+        self._report("training", fraction, loss=loss, states_per_second=speed)
 
     def log(self, values: dict[str, float], step: int | None = None) -> None:
         """Write a line of metrics."""
@@ -549,15 +527,12 @@ class Trainer(ABC, Generic[AnyConfig]):
         for labelled in self.validation:
             fraction = self.config.run.fraction(self.step, self.seconds)
             self._report(f"validating {labelled.name}", fraction)
-            remedy = (
-                f"for {len(labelled)} instances: start a run with fewer "
-                "validation_instances in another folder"
-            )
             what = f"the plans of {labelled.name}"
+            remedy = f"for {len(labelled)} instances: start a run with fewer "
+            remedy += "validation_instances in another folder"
             with expected_to_fit(partial(self._too_large, what, remedy)):
                 self.gaps[labelled.name] = validate(model, labelled, threads=self.threads)
-        gaps = {name: gap._asdict() for name, gap in self.gaps.items()}
-        self.folder.log(self.step, round(self.seconds, 3), gaps=gaps)
+        self.folder.log(self.step, round(self.seconds, 3), gaps=as_dicts(self.gaps))
         self.metrics.started += self.seconds - before  # no time of training
 
     def _checkpoint(self, *, finished: bool) -> None:
@@ -579,29 +554,20 @@ class Trainer(ABC, Generic[AnyConfig]):
         device = str(self.device)
         if self.device.type == "cuda":
             device = torch.cuda.get_device_name(self.device)
-        save_model(
-            self.learner.ema,
-            self.folder.model_file,
-            {
-                **self.folder.identity,
-                "steps": self.step,
-                "minutes": round(self.seconds / 60, 2),
-                "device": device,
-                "torch": torch.__version__,
-                "finished": finished,
-                "gaps": {name: gap._asdict() for name, gap in self.gaps.items()},
-            },
-        )
+        made = {
+            "steps": self.step,
+            "minutes": round(self.seconds / 60, 2),
+            "device": device,
+            "torch": torch.__version__,
+            "finished": finished,
+            "gaps": as_dicts(self.gaps),
+        }
+        model_facts = {**self.folder.identity, **made}
+        save_model(self.learner.ema, self.folder.model_file, model_facts)
         # Last, since a run whose checkpoint says that it has ended writes no model again.
         self.folder.save(tensors, facts)
 
-    def _report(
-        self,
-        activity: str,
-        fraction: float,
-        loss: float | None = None,
-        states_per_second: float | None = None,
-    ) -> None:
+    def _report(self, activity: str, fraction: float, **means: float | None) -> None:
         if self._callback is not None:
             self._callback(
                 TrainingProgress(
@@ -609,9 +575,8 @@ class Trainer(ABC, Generic[AnyConfig]):
                     fraction=fraction,
                     step=self.step,
                     seconds=self.seconds,
-                    loss=loss,
-                    states_per_second=states_per_second,
                     gaps=dict(self.gaps),
+                    **means,
                 )
             )
 
@@ -632,10 +597,3 @@ class Trainer(ABC, Generic[AnyConfig]):
         if self.folder.model_file.exists():
             text += f"; the model of the last checkpoint is {self.folder.model_file}"
         return text
-
-
-def generator_on(device: torch.device, seed: int) -> torch.Generator:
-    """Return a random number generator on a device."""
-    generator = torch.Generator(device=device)
-    generator.manual_seed(seed)
-    return generator

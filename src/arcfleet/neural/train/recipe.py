@@ -33,12 +33,12 @@ from __future__ import annotations
 import json
 import re
 import time
-import tomllib
+from contextlib import closing
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from arcfleet._files import write_bytes_atomically
+from arcfleet._files import read_toml, reading, write_bytes_atomically
 from arcfleet.datasets import Dataset, label_dataset, make_dataset
 from arcfleet.datasets.labels import MADE_BY, labels_path
 from arcfleet.datasets.store import LineFormat, Store, read_records
@@ -53,7 +53,7 @@ from arcfleet.neural.train.config import (
 )
 from arcfleet.neural.train.distributed import World, init_process_group
 from arcfleet.neural.train.finetune import RlooTrainer
-from arcfleet.neural.train.loop import TrainingProgress
+from arcfleet.neural.train.loop import TrainingProgress, as_dicts
 from arcfleet.neural.train.pretrain import PretrainTrainer
 from arcfleet.neural.train.run import (
     CPU_TOKENS,
@@ -153,13 +153,9 @@ class Recipe:
 
 def load_recipe(path: Path, folder: Path | None = None, **options: Any) -> Recipe:
     """Load a recipe from a TOML file, its data sets in `folder` or beside it."""
+    content = read_toml(path)
     try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
         return recipe_from(content, path.parent if folder is None else folder, **options)
-    except OSError as error:
-        raise FileError(path, f"cannot be read ({error.strerror})") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise FileError(path, f"expected a TOML file, found: {error}") from None
     except OptionError as error:
         raise FileError(path, str(error)) from None
 
@@ -172,13 +168,7 @@ def recipe_from(
     on_cpu: bool = False,
     quick: bool = False,
 ) -> Recipe:
-    """Make a recipe of what a TOML file holds; data sets and `init` are in `folder`.
-
-    Raises
-    ------
-    OptionError
-        If a name is unknown, a value wrong, or a stage has no data.
-    """
+    """Make a recipe of what a TOML file holds; data sets and `init` are in `folder`."""
     require_known(content, ["init", "model", "settings", "data", "stage", *phases])
     names = ("settings", "data", *phases)
     tables = {name: _checked(content.get(name, {}), dict, name) for name in names}
@@ -188,19 +178,18 @@ def recipe_from(
         name: _files(name, _checked(table, dict, f"data.{name}"), folder, quick)
         for name, table in tables["data"].items()
     }
+    listed = _checked(content.get("stage", []), list, "stage")
     stages = []
-    for number, stage in enumerate(
-        _checked(content.get("stage", []), list, "stage"), start=1
-    ):
+    for number, stage in enumerate(listed, start=1):
         name, phase = _heading(stage, number, phases)
         own = {key: value for key, value in stage.items() if key not in _STAGE}
         defaults = phase.on_cpu if on_cpu else {}
-        settings = {**defaults, **tables["settings"], **tables[stage["phase"]]}
         try:
             if "model" in own:
                 raise OptionError("expected the sizes of the model in [model], got some")
             data, weights = _training_data(stage, groups, folder, quick)
-            settings = {"weights": weights, **settings, **own}
+            settings = {"weights": weights, **defaults, **tables["settings"]}
+            settings |= {**tables[stage["phase"]], **own}
             settings["model"] = content.get("model", {})
             config = config_from(phase.config, settings)
             made = Stage(
@@ -228,7 +217,7 @@ def recipe_from(
 def _checked(value: Any, kind: type, where: str) -> Any:
     """Return a value of a TOML file; raise OptionError unless it is of the kind."""
     if not isinstance(value, kind):
-        words: dict[type, str] = {
+        words: dict[Any, str] = {
             dict: "a table",
             list: "a list",
             str: "the name of a model file",
@@ -271,10 +260,9 @@ def _files(
                 make |= {"count": 5, "maps": [], "seed": 0, "mixed": False}
             label = None
             if labels:
-                many = _by_scale(
-                    labels.get("iterations"), tasks, f"{where}.labels.iterations"
-                )
-                label = {"seed": seed, **labels, "iterations": 2 if quick else many}
+                given, named = labels.get("iterations"), f"{where}.labels.iterations"
+                iterations = 2 if quick else _by_scale(given, tasks, named)
+                label = {"seed": seed, **labels, "iterations": iterations}
             file = table.get("file", f"{name}-{{tasks}}-{{seed}}")
             path = folder / f"{file.format(tasks=tasks, seed=seed)}.npz"
             found.append(
@@ -528,30 +516,16 @@ def run_recipe(
     then comes to the same weights, bit by bit, as if it had not been stopped. Stages that
     have not begun may have other settings then, or be new; the one under way may have
     another end.
-
-    Raises
-    ------
-    OptionError, FileError
-        If an argument is wrong, or a file cannot be read or written.
-    ArcfleetError
-        If the loss is not a number any more.
     """
     started = time.perf_counter()
     require_files(recipe)
     init_process_group(config.device)
     world = World.from_environment()
-    record = None
-    try:
+    with closing(_Record(config.out, recipe, config.resume, world.is_main)) as record:
         if world.is_main:
-            record = _Record(config.out, recipe, resume=config.resume, writes=True)
             make_data(recipe, config.maps, config.workers, progress)
         world.barrier()
-        if record is None:
-            record = _Record(config.out, recipe, resume=config.resume, writes=False)
         return _run_stages(recipe, config, record, progress, started)
-    finally:
-        if record is not None:
-            record.close()
 
 
 def _run_stages(
@@ -562,28 +536,20 @@ def _run_stages(
     started: float,
 ) -> RecipeOutcome:
     world = World.from_environment()
-    model, last = recipe.init, None
-    stages, minutes = recipe.stages, config.minutes
+    model, last, stopped_in = recipe.init, None, None
+    done = record.num_finished()
 
     def over() -> bool:
+        minutes = config.minutes
         return minutes is not None and time.perf_counter() - started >= 60 * minutes
 
-    def outcome(stopped_in: Stage | None) -> RecipeOutcome:
-        # Asked of all processes, whose clocks are not quite the same.
-        over_time = stopped_in is not None and any(world.all_reduce_max(over()))
-        return RecipeOutcome(
-            stages=len(stages),
-            model_file=record.model_file,
-            stopped_in=stopped_in,
-            over_time=over_time,
-            last=last,
-        )
-
-    for number, stage in enumerate(stages):
+    for number, stage in enumerate(recipe.stages):
         folder = config.out / stage.folder
-        if number >= record.finished:
+        if number >= done:
+            stopped_in = stage
+            # Asked of all processes, whose clocks are not quite the same.
             if any(world.all_reduce_max(over())):
-                return outcome(stage)
+                break
             last = run_training(
                 stage.phase.trainer,
                 folder,
@@ -597,12 +563,19 @@ def _run_stages(
                 stop=over,
             )
             if not last.finished:
-                return outcome(stage)
+                break
+            stopped_in = None
             record.finish(number, last)
         model = folder / "model.safetensors"
-        if number + 1 == record.finished:  # earlier stages are superseded
+        if number + 1 >= done:  # earlier stages are superseded
             record.keep_model(model)
-    return outcome(None)
+    return RecipeOutcome(
+        stages=len(recipe.stages),
+        model_file=record.model_file,
+        stopped_in=stopped_in,
+        over_time=stopped_in is not None and any(world.all_reduce_max(over())),
+        last=last,
+    )
 
 
 def _with_stage(progress: Report | None, recipe: Recipe, number: int) -> Report | None:
@@ -635,13 +608,12 @@ STAGES = LineFormat("arcfleet-recipe-1", FinishedStage, "a stage of a recipe")
 class _Record:
     """The folder of a recipe: `recipe.jsonl` and `model.safetensors`."""
 
-    def __init__(self, path: Path, recipe: Recipe, *, resume: bool, writes: bool) -> None:
+    def __init__(self, path: Path, recipe: Recipe, resume: bool, writes: bool) -> None:
         self.model_file = path / "model.safetensors"
+        self._file = file = path / "recipe.jsonl"
         self._store: Store[FinishedStage] | None = None
         self._stages = [stage.facts() for stage in recipe.stages]
-        file = path / "recipe.jsonl"
         if not writes:
-            self.finished = len(read_records(file, STAGES))
             return
         if resume and not file.exists():
             raise FileError(
@@ -659,9 +631,8 @@ class _Record:
         make_folder(path)
         init = None if recipe.init is None else checksum(recipe.init)
         self._store = Store(file, STAGES, {"init": init})
-        self.finished = len(self._store.records)
         try:
-            self._compare(file, self._store.records)
+            self._compare(self._store.records)
         except FileError:
             self.close()
             raise
@@ -671,16 +642,20 @@ class _Record:
         if self._store is not None:
             self._store.close()
 
+    def num_finished(self) -> int:
+        """Count the stages that are finished."""
+        store = self._store
+        return len(read_records(self._file, STAGES) if store is None else store.records)
+
     def finish(self, number: int, result: Trained) -> None:
         """Note that a stage is finished."""
-        self.finished = number + 1
         if self._store is not None:
             self._store.add(
                 FinishedStage(
                     stage=json.dumps(self._stages[number]),
                     steps=result.steps,
                     minutes=round(result.seconds / 60, 2),
-                    gaps={name: gap._asdict() for name, gap in result.gaps.items()},
+                    gaps=as_dicts(result.gaps),
                 )
             )
 
@@ -688,22 +663,16 @@ class _Record:
         """Copy the model of a finished stage to the recipe's place."""
         if self._store is None:
             return
-        try:
+        with reading(model, "the model of a finished stage"):
             data = model.read_bytes()
-        except OSError as error:
-            raise FileError(
-                model,
-                f"expected the model of a finished stage, cannot read it "
-                f"({error.strerror}): start the recipe again in another folder",
-            ) from error
         if not self.model_file.exists() or self.model_file.read_bytes() != data:
             write_bytes_atomically(self.model_file, data)
 
-    def _compare(self, file: Path, done: list[FinishedStage]) -> None:
+    def _compare(self, done: list[FinishedStage]) -> None:
         """Raise FileError unless the finished stages are those that are wanted."""
         if len(done) > len(self._stages):
             raise FileError(
-                file,
+                self._file,
                 f"expected at least the {len(done)} finished stages in the config, got "
                 f"{len(self._stages)}: give them, or start again in another folder",
             )
@@ -711,7 +680,7 @@ class _Record:
             name = difference(json.loads(record.stage), json.loads(json.dumps(wanted)))
             if name is not None:
                 raise FileError(
-                    file,
+                    self._file,
                     f"expected {wanted['folder']}, which is finished, with the same {name} "
                     "as before, got another: put it back, or start again in another folder",
                 )

@@ -14,7 +14,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
 
-from arcfleet._files import write_bytes_atomically, write_text_atomically
+from arcfleet._files import read_bytes, write_bytes_atomically, write_text_atomically
 from arcfleet.datasets.store import LineFormat, Store
 from arcfleet.errors import FileError, FormatWarning, OptionError
 from arcfleet.neural.checkpoint import load_model, model_class_for, sizes_of
@@ -198,13 +198,7 @@ def require_runnable(
 
 
 def initial_model(config: TrainingConfig, init: Path | str | None) -> Any:
-    """Return the initial model: that of a file, else one with random weights.
-
-    Raises
-    ------
-    OptionError
-        If the model of the file has other sizes than the config.
-    """
+    """Return the initial model: that of a file, else one with random weights."""
     if init is not None:
         model, _ = load_model(init)
         if model.config != config.model:
@@ -230,24 +224,11 @@ def resolve_config(
     device: str = "auto",
     on_cpu: Mapping[str, Any] | None = None,
 ) -> AnyConfig:
-    """Merge the settings of a run from all their sources.
+    """Merge the settings of a run from all their sources, and make its config.
 
-    Parameters
-    ----------
-    kind
-        Class of the config.
-    given
-        Settings by name, such as those of command-line options. They take precedence.
-    file
-        Settings by name of a file, which come next.
-    out
-        Folder of the run to resume, whose settings come next; None for a new run.
-    init
-        Model file, whose sizes come after those.
-    device
-        Name of the device.
-    on_cpu
-        Defaults on a CPU; by default fewer `tokens`.
+    The options `given` take precedence over those of a `file`, then come those of the run
+    in `out` that is resumed, the sizes of the model `init`, and the defaults `on_cpu`,
+    which are fewer `tokens` unless given.
     """
     sources: list[Mapping[str, Any]] = []
     if choose_device(device).type == "cpu":
@@ -274,13 +255,8 @@ class RunFolder:
 
     It holds `config.json`, `metrics.jsonl`, `checkpoint.safetensors`, `model.safetensors`,
     and `tensorboard` where that is installed. Of several processes only rank 0 reads and
-    writes it.
-
-    Raises
-    ------
-    FileError
-        If there is a run that is not to be resumed, or none or another one that is, or
-        anything else that a run would write over.
+    writes it. Nothing is written over: FileError is raised where there is a run that is not
+    to be resumed, or none or another one that is, or anything else.
     """
 
     def __init__(
@@ -340,18 +316,14 @@ class RunFolder:
         if not self._checkpoint.exists():
             self._rewind(0)
             return None
+        data = read_bytes(self._checkpoint)
         try:
-            data = self._checkpoint.read_bytes()
             size = int.from_bytes(data[:8], "little")
             header = json.loads(json.loads(data[8 : 8 + size])["__metadata__"][_ENTRY])
             if (header["format"], header["version"]) != (FORMAT, VERSION):
                 raise ValueError(f"{header['format']} {header['version']}")
             facts: dict[str, Any] = header["facts"]
             tensors: dict[str, Tensor] = load_tensors(data)
-        except OSError as error:
-            raise FileError(
-                self._checkpoint, f"cannot be read ({error.strerror})"
-            ) from error
         except (SafetensorError, ValueError, KeyError, TypeError, RecursionError) as error:
             raise FileError(
                 self._checkpoint,
@@ -392,21 +364,20 @@ class RunFolder:
             self._board.close()
 
     def _compare(self) -> None:
-        found = _read_config(self.path)
+        """Raise FileError unless the run in the folder is this one, but for its end."""
+        found = _read_identity(self.path)
         ends = found.pop("earlier_ends", [])
-        name = difference(_without_end(found), _without_end(self.identity))
+        (before, old_end), (now, end) = map(_without_end, (found, self.identity))
+        name = difference(before, now)
         if name is not None:
             raise FileError(
                 self._config,
                 f"expected the run to be resumed with the same {name}, got another: give "
                 "what it was started with, or start a new run in another folder",
             )
-        before, now = (
-            {k: x["config"].get(k) for k in _END} for x in (found, self.identity)
-        )
-        self.has_new_end = before != now
+        self.has_new_end = old_end != end
         if self.has_new_end:
-            ends = [*ends, before]
+            ends = [*ends, old_end]
         if ends:  # the learning rate followed them, so they belong to the run's history
             self.identity["earlier_ends"] = ends
 
@@ -434,31 +405,28 @@ def require_unoccupied(folder: Path, *, but: str = "") -> None:
 
 def saved_settings(path: Path | str) -> dict[str, Any]:
     """Return the settings with which the run in a folder was started."""
-    config = _read_config(Path(path))["config"]
-    if not isinstance(config, dict):
-        raise FileError(path, "expected a run with its settings, found none")
+    config: dict[str, Any] = _read_identity(Path(path))["config"]
     return config
 
 
-def _read_config(folder: Path) -> dict[str, Any]:
+def _read_identity(folder: Path) -> dict[str, Any]:
+    """Read the `config.json` of a run."""
     path = folder / "config.json"
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
+    if not path.exists():
         raise FileError(
             folder, "expected a run to resume, found none: start it without --resume"
-        ) from None
-    except OSError as error:
-        raise FileError(path, f"cannot be read ({error.strerror})") from error
-    except ValueError:
-        found = None
-    if not isinstance(found, dict) or "config" not in found:
-        raise FileError(
-            path,
-            "expected the settings of a run, found something else: start the run again in "
-            "another folder",
         )
-    return found
+    try:
+        found = json.loads(read_bytes(path))
+        if isinstance(found["config"], dict):
+            return dict(found)
+    except (ValueError, KeyError, TypeError, RecursionError):
+        pass
+    raise FileError(
+        path,
+        "expected the settings of a run, found something else: start the run again in "
+        "another folder",
+    )
 
 
 def _tensorboard(path: Path, step: object) -> Any:
@@ -470,9 +438,11 @@ def _tensorboard(path: Path, step: object) -> Any:
     return SummaryWriter(str(path), purge_step=step)
 
 
-def _without_end(identity: Mapping[str, Any]) -> dict[str, Any]:
-    config = {k: v for k, v in identity["config"].items() if k not in _END}
-    return {**identity, "config": config}
+def _without_end(identity: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return what identifies a run, and its end, which may change."""
+    config = dict(identity["config"])
+    end = {name: config.pop(name, None) for name in _END}
+    return {**identity, "config": config}, end
 
 
 def difference(found: object, expected: object, name: str = "settings") -> str | None:

@@ -10,6 +10,7 @@ from torch.nn import functional
 
 from arcfleet.neural.batch import as_instances, flip_axes, shrink
 from arcfleet.neural.env import State, action_mask
+from arcfleet.neural.model import through_layers
 from arcfleet.neural.train.data import back_inverse, backwards, of_arcs
 
 if TYPE_CHECKING:
@@ -32,17 +33,11 @@ _GRAPHS = 16
 class LearningForm:
     """A DaAM in training: compiled in parts, whose graphs the layers share.
 
-    Parameters
-    ----------
-    model
-        Model in the dtype of training.
-    data_sets
-        Number of data sets if the model is to be compiled; None for no compilation.
+    With a number of data sets the model is compiled, for so many shapes.
     """
 
     def __init__(self, model: Any, data_sets: int | None = None) -> None:
-        self._begin, self._point = model.begin, model.point
-        self._layers: list[Callable[..., Tensor]] = list(model.encoder)
+        self._begin, self._point, self._layers = model.begin, model.point, model.encoder
         if data_sets is not None:
             allow_graphs(_GRAPHS * data_sets)
             self._begin = torch.compile(model.begin, dynamic=False)
@@ -54,14 +49,9 @@ class LearningForm:
     ) -> Tensor:
         """Compute the logits of all arcs, (batch, samples, arcs), -inf where masked."""
         mask = action_mask(batch, state, capacity_mask=capacity_mask)
-        prepared, embedding, present = self._begin(batch, state, padded)
-        real = None
-        if present is not None:
-            real = present.expand(embedding.shape[:3]).flatten(0, 1)  # (rows, arcs)
-        flat = embedding.flatten(0, 1)  # (rows, arcs, width)
-        for layer in self._layers:
-            flat = layer(flat, real)
-        logits: Tensor = self._point(flat.view(embedding.shape), prepared, state, mask)
+        prepared, embedding, visible = self._begin(batch, state, padded)
+        hidden = through_layers(self._layers, embedding, visible)
+        logits: Tensor = self._point(hidden, prepared, state, mask)
         return logits
 
 
@@ -73,11 +63,7 @@ def compiled_by_scale(function: Function, shapes: int) -> Function:
 
 
 def allow_graphs(count: int) -> None:
-    """Let torch.compile make so many graphs of one function.
-
-    Dynamic shapes would make a graph slower, and the fallback after some graphs would be
-    silent.
-    """
+    """Let torch.compile make so many graphs of one function; its fallback is silent."""
     from torch._dynamo import config as compiler
 
     compiler.recompile_limit = max(compiler.recompile_limit, count)
@@ -86,26 +72,19 @@ def allow_graphs(count: int) -> None:
 class Sequences(NamedTuple):
     """Plans as sequences of decisions, each route ending with arc 0."""
 
-    # Decisions, (batch, most steps), 0 after the last.
-    arcs: Tensor
-    # Remaining capacity before each decision, (batch, most steps).
-    remaining: Tensor
-    # Number of decisions, (batch,).
-    steps: Tensor
+    arcs: Tensor  # decisions, (batch, most steps), 0 after the last
+    remaining: Tensor  # capacity before each decision, (batch, most steps)
+    steps: Tensor  # number of decisions, (batch,)
 
 
 class Minibatch(NamedTuple):
     """States and the choices to imitate."""
 
-    # Instances, one for each state where served arcs are left out.
-    batch: ArcBatch
-    # As `states_at` returns them.
-    state: State
+    batch: ArcBatch  # one instance for each state where served arcs are left out
+    state: State  # as `states_at` returns them
     choice: Tensor
-    # Weight of each choice, 1 in the mean, of the shape of `choice`.
-    weight: Tensor
-    # False for giant tours, as `action_mask` takes it.
-    capacity_mask: bool = True
+    weight: Tensor  # of each choice, 1 in the mean, of the shape of `choice`
+    capacity_mask: bool = True  # False for giant tours
 
     def shard(self, world: World) -> Minibatch:
         """Return the part of one process."""
@@ -125,7 +104,12 @@ def sequences(
     """Lay out labelled plans as sequences of decisions."""
     arcs = plans.arcs.long()  # (batch, routes, longest)
     if label_order == "farthest":
-        arcs = _farthest_first(batch, _reversed_at_random(batch, arcs, plans, generator))
+        drawn = torch.rand(
+            arcs.shape[:2], dtype=torch.float64, device=arcs.device, generator=generator
+        )
+        reverse = plans.reversible & (drawn < 0.5)  # (batch, routes)
+        arcs = torch.where(reverse[..., None], backwards(batch, arcs), arcs)
+        arcs = _farthest_first(batch, arcs)
     length = (arcs > 0).sum(2)  # (batch, routes)
     taken = length + (length > 0)  # with the return
     first = taken.cumsum(1) - taken
@@ -136,16 +120,6 @@ def sequences(
     flat = _into_slots(arcs.flatten(1), slot.flatten(1), plans.most_steps)
     remaining = remaining_of_routes(batch, flat[:, None])[:, 0]
     return Sequences(arcs=flat, remaining=remaining, steps=taken.sum(1))
-
-
-def _reversed_at_random(
-    batch: ArcBatch, arcs: Tensor, plans: LabelledPlans, generator: Generator
-) -> Tensor:
-    drawn = torch.rand(
-        arcs.shape[:2], dtype=torch.float64, device=arcs.device, generator=generator
-    )
-    reverse = plans.reversible & (drawn < 0.5)  # (batch, routes)
-    return torch.where(reverse[..., None], backwards(batch, arcs), arcs)
 
 
 def _farthest_first(batch: ArcBatch, arcs: Tensor) -> Tensor:
@@ -256,27 +230,11 @@ def num_choices(arcs: Tensor) -> Tensor:
 def draw_choices(
     arcs: Tensor, decision_steps: int, generator: Generator, bucket: Bucket | None = None
 ) -> tuple[Tensor, Tensor]:
-    """Sample decision steps of rollouts.
+    """Sample decision steps of rollouts, (batch, samples, steps), in a length bucket.
 
-    Parameters
-    ----------
-    arcs
-        As those of `num_choices`.
-    decision_steps
-        Decision steps of each rollout.
-    generator
-        Random number generator on the device of the rollouts.
-    bucket
-        Length bucket of the states; None for any.
-
-    Returns
-    -------
-    drawn
-        Decision steps, (batch, samples, decision steps). Their mean, times `count`, is in
-        expectation the sum over all decisions of the bucket.
-    count
-        Number of decisions in the bucket, (batch, samples). A rollout that has none is
-        sampled all the same, and must not count.
+    Also returned is the number of decisions in the bucket, (batch, samples). The mean over
+    the sampled steps, times that, is in expectation the sum over all decisions of the
+    bucket. A rollout that has none is sampled all the same, and must not count.
     """
     count = num_choices(arcs)
     first = torch.zeros_like(count)
@@ -289,26 +247,12 @@ def draw_choices(
 def states_at(
     batch: ArcBatch, arcs: Tensor, decision_steps: Tensor, remaining: Tensor | None = None
 ) -> tuple[State, Tensor]:
-    """Return the states of plans at some decision steps, and their choices.
+    """Return the states of plans at some decision steps, and the chosen arcs.
 
-    Parameters
-    ----------
-    batch
-        Instances.
-    arcs
-        Plans from the empty one on, (batch, samples, steps).
-    decision_steps
-        Number of decisions made before, (batch, samples, decision steps).
-    remaining
-        Remaining capacity before each decision, (batch, samples, steps); None for plans
-        built under the capacity.
-
-    Returns
-    -------
-    state
-        States, (batch, samples * decision steps, ...).
-    choice
-        Chosen arcs, (batch, samples * decision steps).
+    Plans are (batch, samples, steps) arcs from the empty plan on, `decision_steps` (batch,
+    samples, decision steps); what is returned is (batch, samples * decision steps, ...).
+    `remaining`, (batch, samples, steps), is the capacity before each decision; None for
+    plans built under the capacity.
     """
     size, samples, steps = arcs.shape
     time = torch.arange(steps, device=arcs.device).expand_as(arcs)

@@ -18,8 +18,7 @@ from arcfleet.neural.train.config import (
     AnyConfig,
     OptimiserConfig,
     RunConfig,
-    check_settings,
-    require_end,
+    check_training,
     setting,
 )
 from arcfleet.neural.train.loop import Trainer, below
@@ -61,8 +60,7 @@ def _optimiser() -> OptimiserConfig:
 
 
 def _check(config: S2vDqnTraining | VrpDlTraining) -> None:
-    check_settings(config)
-    require_end(config)
+    check_training(config)
     if config.run.precision != "float32":
         raise OptionError(
             f"expected precision float32 for a baseline, got {config.run.precision}"
