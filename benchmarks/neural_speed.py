@@ -1,7 +1,7 @@
 """Instances that DaAM decodes per second, with random weights or a model's, and the floor.
 
 The floor is the multiply-adds of the model over the rate of a large matrix product on the
-same device. Shares are of a greedy decoding with the path optimiser, each part timed alone.
+same device. Shares are of a greedy decoding with Split, each part timed alone.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def seconds(call: Callable[[], object], device: torch.device, rounds: int) -> fl
 
 
 def shares(policy: FastPolicy, batch: ArcBatch, steps: int, threads: int) -> list[float]:
-    """Time the parts of a greedy decoding: encoder, pointer, state and path optimiser.
+    """Time the parts of a greedy decoding: encoder, pointer, state and Split.
 
     On a GPU each part is recorded and replayed, as `greedy` runs them.
     """

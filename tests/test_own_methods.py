@@ -221,11 +221,11 @@ def test_settings_change_the_search(
     [
         ("maens", {"populaton": 4}, "'maens', got 'populaton': did you mean 'population'"),
         ("maens", {"population": 0}, "population to be a whole number from 1"),
-        ("maens", RuinRecreateSettings(), "or a MaensSettings, got a RuinRecreateSettings"),
-        ("maens", 7, "as a dict or a MaensSettings, got a int"),
+        ("maens", RuinRecreateSettings(), "or a MaensSettings, got RuinRecreateSettings"),
+        ("maens", 7, "as a dict or a MaensSettings, got 7"),
         ("ruin-recreate", {"blink_rate": 2}, "blink_rate between 0 and 0.9, got 2"),
         ("ruin-recreate", {"split_rate": True}, "split_rate between 0 and 1, got True"),
-        ("ps", {"choice": "rules"}, "expected choice to be one of rules, random_rule"),
+        ("ps", {"choice": "rule"}, "expected choice to be one of rules, random_rule"),
         ("ps", {"alpha": -1}, r"expected alpha between 0 and 1e\+06, got -1"),
         ("daam", {"alpha": -1}, "no settings for method 'daam', which has none"),
     ],
@@ -247,6 +247,10 @@ def test_settings_of_the_command_line_are_typed(own: str) -> None:
     }
     (trigger,) = parse_params("ps", ["trigger=nearby"]).values()
     assert trigger == type(METHODS["ps-efficiency"].settings.trigger).nearby
+    scanning = find_method("ps")
+    assert chosen_settings(scanning, {"trigger": "nearby"}) == chosen_settings(
+        scanning, {"trigger": trigger}
+    )
     given = ["turn=false", "first=sorted", "repeats=none", "weight=2"]
     assert chosen_settings(METHODS[own], parse_params(own, given)) == OrderSettings(
         turn=False, first="sorted", repeats=None, weight=2.0

@@ -347,7 +347,7 @@ def chosen_settings(method: Method, params: object) -> Any:
             wanted = f" or a {type(method.settings).__name__}" if method.settings else ""
             raise OptionError(
                 f"expected params of method {method.name!r} as a dict{wanted}, "
-                f"got a {type(params).__name__}"
+                f"got {params!r:.40}"
             )
         return params
     for name in params:

@@ -118,13 +118,16 @@ def _parameters(options: Namespace, method: Method) -> int:
     """Print the parameters of a method."""
     from arcfleet.report.tables import table
 
-    defaults = {} if method.settings is None else asdict(method.settings)
+    settings = {} if method.settings is None else asdict(method.settings)
+    defaults = {name: getattr(value, "name", value) for name, value in settings.items()}
     facts = {"name": method.name, "summary": method.summary, "parameters": defaults}
     text = f"{method.name}: {method.summary}"
     if defaults:
         texts = descriptions(type(method.settings))
         rows = [(name, value, texts.get(name, "")) for name, value in defaults.items()]
         text += "\n\n" + table(rows, ("parameter", "default", "description"))
+    else:
+        text += "\n\nIt has no parameters."
     print_either(options, facts, text)
     return 0
 

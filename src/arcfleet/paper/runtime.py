@@ -105,7 +105,7 @@ def runtime_report(series: Sequence[Series]) -> Report:
             "One instance at a time: models decode batches of one, searches have a thread. "
             "Many at once: models decode batches, searches run in "
             f"{'one process' if parallel == 1 else f'{parallel} processes'} of one thread. "
-            "Preparation and path optimiser count, reading files and loading models do "
+            "Preparation and Split count, reading files and loading models do "
             f"not. {devices}{provenance(measured)}"
         ),
         details=checksums(measured),

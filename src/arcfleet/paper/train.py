@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 PaperModel = Literal["daam", "s2v-dqn", "vrp-dl"]
 
-#: Kinds of training of the paper's recipes.
+#: Phases of the paper's recipes.
 PAPER_PHASES: dict[str, Phase] = {
     **PHASES,
     "ppo": Phase(PpoConfig, PpoTrainer),

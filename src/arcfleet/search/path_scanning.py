@@ -43,17 +43,18 @@ class PathScanningSettings:
     alpha: float = 0.0
 
     def __post_init__(self) -> None:
-        """Check every setting."""
+        """Check every setting; rules may be given by their names."""
         for name, enum in (
             ("choice", _core.Choice),
             ("trigger", _core.Trigger),
             ("filter", _core.Filter),
         ):
-            if not isinstance(getattr(self, name), enum):
+            given = getattr(self, name)
+            if isinstance(given, str) and given in enum.__members__:
+                object.__setattr__(self, name, enum[given])
+            elif not isinstance(given, enum):
                 known = ", ".join(enum.__members__)
-                raise OptionError(
-                    f"expected {name} to be one of {known}, got {getattr(self, name)!r}"
-                )
+                raise OptionError(f"expected {name} to be one of {known}, got {given!r}")
         check_number("alpha", self.alpha, 0, 1e6)
 
 

@@ -36,13 +36,17 @@ class RuinRecreateSettings:
         Mean number of tasks that one iteration removes.
     longest_string
         Largest number of tasks in a row that are removed from one route.
-    split_rate, split_growth
-        Share of strings that keep some tasks in their middle, and the probability that
-        these become one more, again and again.
+    split_rate
+        Share of strings that keep some tasks in their middle.
+    split_growth
+        Probability that one more task is kept there, asked again after each.
     blink_rate
         Share of positions that are overlooked when a task is inserted.
-    first_temperature, last_temperature
-        Temperatures, in mean distances from a street's end to the three nearest others.
+    first_temperature
+        Temperature at the start of an annealing cycle, in mean distances from a street's
+        end to the three nearest others.
+    last_temperature
+        Temperature at the end of an annealing cycle, in the same unit.
     most_excess
         Load above capacity allowed to a route during the search, as a share of the
         capacity.

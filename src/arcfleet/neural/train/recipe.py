@@ -414,9 +414,9 @@ class RecipeConfig:
     out
         Folder of the recipe, with the folder of a run for every stage.
     config
-        TOML file of the recipe; by default that of the shipped model.
+        TOML file of the recipe; by default the one that comes with arcfleet.
     folder
-        Folder of the data sets; by default that of `config`, else `data` in `out`.
+        Folder of the data sets; by default that of the TOML file, else a folder in `out`.
     maps
         Folder of the street maps.
     device

@@ -28,9 +28,9 @@ def num_static(mds_dimensions: int) -> int:
 
 def changing_features(incoming: Tensor, state: State) -> Tensor:
     """Compute the changing features of each arc, (batch, samples, arcs, 2)."""
-    arcs, copies = incoming.shape[-1], state.previous.shape[1]
+    arcs, samples = incoming.shape[-1], state.previous.shape[1]
     column = state.previous[:, :, None, None].expand(-1, -1, arcs, 1)
-    way = incoming.expand(-1, copies, -1, -1).gather(3, column)
+    way = incoming.expand(-1, samples, -1, -1).gather(3, column)
     return torch.cat([way, state.unserved[..., None].to(way)], dim=-1)
 
 
