@@ -33,8 +33,8 @@ class Splitter {
   public:
     // Cuts `arcs` into routes at least cost and returns it; sets starts_route[i] to 1
     // where a route starts at arcs[i], else to 0. With `choose_directions` arcs may be
-    // replaced by their inverses. The fleet limit of the network is kept; -1 is returned,
-    // with nothing changed, where the order cannot be cut within it. Throws
+    // replaced by their inverses. The fleet limit of the network is kept; -1 is
+    // returned, with nothing changed, where the order cannot be cut within it. Throws
     // std::invalid_argument where an arc is unknown or above the capacity.
     int64_t split(const Network &network, std::span<int32_t> arcs,
                   std::span<uint8_t> starts_route, bool choose_directions);
