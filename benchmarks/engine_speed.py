@@ -100,12 +100,14 @@ class Worker:
     """A process that runs one build."""
 
     def __init__(self, path: Path, name: str, instance: str) -> None:
-        command = [sys.executable, "-m", "benchmarks.engine_speed", "--worker", str(path)]
+        # As a file: the package `benchmarks` would load the installed extension first.
+        paths = [str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
         self.process = subprocess.Popen(
-            [*command, name, instance],
+            [sys.executable, __file__, "--worker", str(path), name, instance],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
+            env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths))},
         )
         if self.read() != "ready":
             raise SystemExit(f"expected a build that runs {name}, got {path}")

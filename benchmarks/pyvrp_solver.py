@@ -66,13 +66,7 @@ class NodeRouting:
 
 
 def to_node_routing(network: Network) -> NodeRouting:
-    """Return the node-routing problem of an instance.
-
-    Raises
-    ------
-    InstanceError
-        If there is no way from one service to another.
-    """
+    """Return the node-routing problem of an instance."""
     instance = network.instance
     ends, starts = network.arc_end, network.arc_start
     deadheads = network.distances[np.ix_(ends, starts)]  # (arcs, arcs), the depot first
@@ -118,24 +112,6 @@ def solve_by_pyvrp(instance: Instance, *, stop: Stop, seed: int) -> Result:
     """Solve an instance by PyVRP with its own settings, on one thread.
 
     The clock runs as in `arcfleet.solve`: shortest ways and the conversion count.
-
-    Parameters
-    ----------
-    instance
-        What is to be solved.
-    stop
-        Seconds, and perhaps a target; other limits are not looked at.
-    seed
-        Of all random choices.
-
-    Raises
-    ------
-    InstanceError
-        If the instance cannot be said in PyVRP's numbers.
-    OptionError
-        If the stop rule has no time limit or counts iterations, or PyVRP is not installed.
-    UnsolvableError
-        If no plan can exist, or none was found.
     """
     seconds = stop.seconds
     if seconds is None or (stop.iterations, stop.no_improvement) != (None, None):

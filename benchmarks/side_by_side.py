@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from arcfleet import check, read, solve
 from arcfleet.bench.machine import commit, machine
-from arcfleet.bench.run import Run, latest, open_runs, record_of, run_of, runs_left
+from arcfleet.bench.run import Run, latest, open_runs, record_of, runs_left
 from arcfleet.bench.suite import read_suite
 from arcfleet.cli.options import positive_number, seconds
 from arcfleet.errors import ArcfleetError, SolutionError
@@ -45,21 +45,7 @@ def plan_pairs(
     *,
     stop_at_reference: bool,
 ) -> list[Run]:
-    """List both solvers' runs in pairs, each first in every other pair.
-
-    Parameters
-    ----------
-    sources
-        Instances.
-    time_limits
-        Time limits of a run in seconds; the short ones come first.
-    seeds
-        Number of seeds, from 0.
-    other
-        Name of the solver beside ours, with its version.
-    stop_at_reference
-        Whether a reference that is proven optimal ends a run.
-    """
+    """List both solvers' runs in pairs, each first in every other pair."""
     pairs = [
         (source, seed, limit)
         for limit in sorted({float(limit) for limit in time_limits})
@@ -67,27 +53,14 @@ def plan_pairs(
         for seed in range(seeds)
     ]
     return [
-        run_of(source, method, seed, limit, stop_at_reference=stop_at_reference)
+        Run.of(source, method, seed, limit, stop_at_reference)
         for number, (source, seed, limit) in enumerate(pairs)
         for method in ((OURS, other) if number % 2 == 0 else (other, OURS))
     ]
 
 
 def make_run(run: Run, here: tuple[str, str]) -> Record:
-    """Solve and verify; whatever a user can mend becomes a record with an error.
-
-    Parameters
-    ----------
-    run
-        Run to make.
-    here
-        Machine and commit.
-
-    Raises
-    ------
-    KeyboardInterrupt
-        If Ctrl-C cut the search short: such a run is not recorded.
-    """
+    """Solve and verify; whatever a user can mend becomes a record with an error."""
     try:
         result = _solve(run)
     except ArcfleetError as error:

@@ -63,15 +63,7 @@ def read_reference_runs() -> list[ReferenceRun]:
 def side_by_side_report(
     records: Sequence[Record], reference_runs: Iterable[ReferenceRun]
 ) -> Report:
-    """Return both tables with where they come from.
-
-    Parameters
-    ----------
-    records
-        Runs with valid plans.
-    reference_runs
-        Those of other programs; instances that have no records are left out.
-    """
+    """Return both tables with where they come from."""
     sets = list(dict.fromkeys(record.set_name for record in records))
     rows = sorted(_rows(records), key=lambda row: sets.index(row.set_name))
     measured = Section(

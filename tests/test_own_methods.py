@@ -26,7 +26,7 @@ from arcfleet import (
     solve_many,
 )
 from arcfleet.bench.compare import compare
-from arcfleet.bench.run import open_runs, run_benchmark, run_of
+from arcfleet.bench.run import Run, open_runs, run_benchmark
 from arcfleet.bench.suite import SuiteInstance
 from arcfleet.methods import chosen_settings, find_method, parse_params
 from arcfleet.network import Network
@@ -318,7 +318,7 @@ def test_a_suite_is_run_by_a_registered_method(own: str, tmp_path: Path) -> None
     source = SuiteInstance(
         set_name="own", name="village", path=VILLAGE, reference=None, proven=False
     )
-    runs = [run_of(source, own, seed, 0.05, stop_at_reference=False) for seed in range(3)]
+    runs = [Run.of(source, own, seed, 0.05, False) for seed in range(3)]
     with open_runs(tmp_path / "runs.jsonl") as store:
         run_benchmark(runs, store, workers=2)
         assert [record.error for record in store.records] == [None] * 3

@@ -135,10 +135,17 @@ def test_values_print_what_matters() -> None:
     assert len(str(plan).splitlines()) == 1 + plan.num_routes
 
 
+def shown(value: arcfleet.Instance | arcfleet.Solution | arcfleet.Result) -> str:
+    """Return what a notebook shows."""
+    page = value._repr_html_()
+    assert page is not None
+    return page
+
+
 def test_a_notebook_shows_summary_and_map() -> None:
     instance = arcfleet.read("example:denver")
     result = solved(instance, "ps")
-    page = result._repr_html_()
+    page = shown(result)
     assert len(page) < 300_000
     text = Page(page).text
     assert str(result.cost) in text
@@ -147,9 +154,9 @@ def test_a_notebook_shows_summary_and_map() -> None:
     namespace = "{http://www.w3.org/2000/svg}"
     routes = svg_of(page).findall(f"{namespace}g")
     assert len(routes) == result.solution.num_routes
-    streets = svg_of(instance._repr_html_())
+    streets = svg_of(shown(instance))
     assert len(streets.findall(f"{namespace}path")) == 1  # all of them are required
-    assert Page(result.solution._repr_html_()).text[4:7] != []
+    assert Page(shown(result.solution)).text[4:7] != []
 
 
 @given(plan=located_plans())
@@ -158,19 +165,19 @@ def test_a_notebook_shows_any_plan(
 ) -> None:
     instance, solution = plan
     result = replace(solved(instance, "ps"), solution=solution)
-    Page(result._repr_html_())
-    svg_of(result._repr_html_())
+    Page(shown(result))
+    svg_of(shown(result))
 
 
 @given(instance=instances())
 def test_a_notebook_shows_any_instance(instance: arcfleet.Instance) -> None:
-    page = instance._repr_html_()
+    page = shown(instance)
     Page(page)
     if "<svg" in page:
         svg_of(page)
 
 
 def test_what_is_too_large_to_draw_is_shown_as_a_table() -> None:
-    page = make_instance(*(street(i, i + 1) for i in range(499)), name="<b>")._repr_html_()
+    page = shown(make_instance(*(street(i, i + 1) for i in range(499)), name="<b>"))
     assert "<svg" not in page
     assert "<b>" in Page(page).text

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import difflib
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from arcfleet.errors import OptionError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
 
 def check_whole_number(name: str, value: object, least: int, most: int) -> None:
@@ -36,6 +37,18 @@ def name_hint(name: object, known: Iterable[str]) -> str:
     """Return the end of a message on an unknown name: the nearest known one, or all."""
     near = nearest_name(name, known)
     return f"did you mean {near!r}?" if near else f"known are {', '.join(known)}"
+
+
+@contextmanager
+def needs(package: str, purpose: str, extra: str, otherwise: str = "") -> Iterator[None]:
+    """Turn a failed import of an optional package into an OptionError."""
+    try:
+        yield
+    except ImportError as error:
+        raise OptionError(
+            f"{purpose} needs {package}, which is not installed: "
+            f"install arcfleet[{extra}]{otherwise}"
+        ) from error
 
 
 def one_line(text: str) -> str:

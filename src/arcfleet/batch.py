@@ -144,19 +144,16 @@ def solve_many(
 
     def finish(position: int, outcome: Result | TaskFailure) -> None:
         if isinstance(outcome, TaskFailure):
-            keep(position, Failure(instance=names[position], message=outcome.message))
+            outcomes[position] = Failure(instance=names[position], message=outcome.message)
         else:
-            keep(position, outcome)
-
-    def keep(position: int, outcome: Result | Failure) -> None:
-        outcomes[position] = outcome
+            outcomes[position] = outcome
         if progress is not None:
             progress(
                 BatchProgress(
                     finished=len(outcomes),
                     total=len(given),
                     position=position,
-                    outcome=outcome,
+                    outcome=outcomes[position],
                 )
             )
 
@@ -167,7 +164,7 @@ def solve_many(
             try:
                 instance = as_instance(source)
             except ArcfleetError as error:
-                keep(position, Failure(instance=names[position], message=str(error)))
+                finish(position, TaskFailure(message=str(error)))
                 continue
             yield position, instance
 
@@ -197,12 +194,11 @@ def solve_many(
             workers=workers,
             finished=finish,
         )
-    for position in range(len(given)):
-        if position not in outcomes:
-            outcomes[position] = Failure(
-                instance=names[position], message="interrupted before it was begun"
-            )
-    return [outcomes[position] for position in range(len(given))]
+    late = "interrupted before it was begun"
+    return [
+        outcomes.get(position) or Failure(instance=name, message=late)
+        for position, name in enumerate(names)
+    ]
 
 
 @dataclass(frozen=True, slots=True)

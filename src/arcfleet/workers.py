@@ -50,19 +50,9 @@ def run_tasks(
     The first Ctrl-C ends the running tasks as it would end a `solve`, reports them and
     starts no others; the second gives up. With several workers, `function` and the tasks
     must be picklable, and a script must guard its calls by `if __name__ == "__main__"`,
-    because the processes are spawned.
-
-    Parameters
-    ----------
-    function
-        Takes a task and a progress callback that it must hand to `solve`. What it raises
-        is reported and ends only its task.
-    tasks
-        Tasks, taken one by one as workers become free.
-    workers
-        Number of processes; 1 works in this one.
-    finished
-        Callback, called with the position of a task and its outcome.
+    because the processes are spawned. `function` must hand its progress callback to
+    `solve`; what it raises is reported and ends only its task. Tasks are taken one by one
+    as workers become free; one worker is this process.
     """
     stop = multiprocessing.RawValue(ctypes.c_bool, False)
     queue = enumerate(tasks)

@@ -69,6 +69,6 @@ def test_curves_are_means_of_steps() -> None:
         [record("a", 0, (0.1, 120), (1.0, 100)), record("b", 0, (0.2, 110), seconds=0.5)]
     )["s"]
     assert curve.label == "m, 2 s"
-    assert (curve.seconds[0], curve.seconds[-1]) == pytest.approx((0.2, 2.0))
-    for seconds, gap in zip(curve.seconds, curve.gap_percent, strict=True):
+    assert (curve.x[0], curve.x[-1]) == pytest.approx((0.2, 2.0))
+    for seconds, gap in zip(curve.x, curve.y, strict=True):
         assert gap == pytest.approx(15.0 if seconds < 1.0 else 5.0)

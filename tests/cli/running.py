@@ -8,13 +8,12 @@ import select
 import signal
 import subprocess
 import sys
-from pathlib import Path
 
 from arcfleet.cli.main import main
+from tests.helpers import ROOT as ROOT
+from tests.helpers import SMALL as SMALL
+from tests.helpers import VILLAGE as VILLAGE
 
-ROOT = Path(__file__).parents[2]
-VILLAGE = ROOT / "examples" / "village.json"
-SMALL = ROOT / "tests" / "data" / "small.dat"
 ARCFLEET = [sys.executable, "-m", "arcfleet.cli.main"]
 
 Ran = subprocess.CompletedProcess[str]

@@ -63,8 +63,14 @@ def test_compare(model: Path) -> None:
         (("solve", SMALL, "--model", "x"), "expected model for a learned method only"),
         (("solve", SMALL, "--device", "cpu"), "expected device for a learned method only"),
         (("solve", SMALL, "--method", "daam", "--model", SMALL), "found another kind"),
-        (("compare", SMALL, "--methods", "ps", "--model", "x"), "expected --model for"),
-        (("compare", SMALL, "--methods", "ps", "--device", "cpu"), "expected --device for"),
+        (
+            ("compare", SMALL, "--methods", "ps", "--model", "x"),
+            "expected model for",
+        ),
+        (
+            ("compare", SMALL, "--methods", "ps", "--device", "cpu"),
+            "expected device for",
+        ),
         (("compare", SMALL, "--model", "x"), "x: cannot be read"),
     ],
 )

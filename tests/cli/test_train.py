@@ -14,6 +14,7 @@ from arcfleet.neural import checkpoint
 from arcfleet.neural.checkpoint import load_model
 from tests.cli.running import arcfleet, one_sentence, succeeded
 from tests.neural.labelled_towns import labelled_file
+from tests.tiny_model import tiny_model_file
 
 SIZES = ("--width", 16, "--layers", 1, "--heads", 2, "--feed-forward", 16)
 QUICK = (*SIZES, "--tokens", 400, "--decision-steps", 2, "--log-steps", 2)
@@ -204,3 +205,13 @@ def test_a_recipe(tmp_path: Path) -> None:
     assert "expected minutes above 0" in line
     file.write_text("[[stage]]\n")
     assert f"{file}: expected stage 1" in one_sentence(arcfleet(*command))
+
+
+@pytest.mark.parametrize(
+    ("former", "now"),
+    [("--copies", "samples"), ("--objective", "RLOO"), ("--best-of", "best_of_k")],
+)
+def test_former_options_name_the_new_ones(former: str, now: str, tmp_path: Path) -> None:
+    model = tiny_model_file(tmp_path)
+    files = ("--data", "a.npz", "--init", model, "--out", tmp_path / "run")
+    assert now in one_sentence(arcfleet("train", "finetune", *files, former, "3"))

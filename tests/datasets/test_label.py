@@ -17,6 +17,7 @@ from arcfleet.network import Network
 from arcfleet.search.result import Result
 from arcfleet.search.ruin_recreate import ruin_recreate
 from arcfleet.workers import child_seed
+from tests.datasets.stopping import stop_at
 from tests.towns import town, write_csv_map
 
 
@@ -91,12 +92,8 @@ def test_a_log_cut_anywhere_is_continued(
     file = tmp_path / "a.npz"
     log = tmp_path / "a.npz.log"
 
-    def stop_late(done: int, total: int) -> None:
-        if done == 32:
-            raise KeyboardInterrupt
-
     with pytest.raises(KeyboardInterrupt):
-        label_dataset(dataset, file, iterations=2, progress=stop_late)
+        label_dataset(dataset, file, iterations=2, progress=stop_at(32))
     data = log.read_bytes()
     ends = {number + 1 for number, byte in enumerate(data) if byte == ord("\n")}
     first_record = min(ends)
@@ -110,25 +107,6 @@ def test_a_log_cut_anywhere_is_continued(
         assert bool(warned) == (end > first_record and end not in ends)
         assert file.read_bytes() == whole.read_bytes()
         assert not log.exists()
-
-
-def test_a_damaged_record_is_made_again(dataset: Dataset, tmp_path: Path) -> None:
-    whole, file = tmp_path / "whole.npz", tmp_path / "a.npz"
-    label_dataset(dataset, whole, iterations=2)
-
-    def stop_late(done: int, total: int) -> None:
-        if done == 32:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        label_dataset(dataset, file, iterations=2, progress=stop_late)
-    log = tmp_path / "a.npz.log"
-    data = bytearray(log.read_bytes())
-    data[len(data) // 2] ^= 1
-    log.write_bytes(data)
-    with pytest.warns(FormatWarning, match="cut off or damaged"):
-        label_dataset(dataset, file, iterations=2)
-    assert file.read_bytes() == whole.read_bytes()
 
 
 def test_ctrl_c_records_no_unfinished_search(dataset: Dataset, tmp_path: Path) -> None:
@@ -176,12 +154,8 @@ def test_logs_of_others_are_left_alone(dataset: Dataset, tmp_path: Path) -> None
     assert log.read_text() == "my notes\n"
     log.unlink()
 
-    def stop(done: int, total: int) -> None:
-        if done:
-            raise KeyboardInterrupt
-
     with pytest.raises(KeyboardInterrupt):
-        label_dataset(dataset, file, iterations=2, progress=stop)
+        label_dataset(dataset, file, iterations=2, progress=stop_at(1))
     with pytest.raises(FileError, match="with the same iterations and seed, found another"):
         label_dataset(dataset, file, iterations=3, seed=1)
 

@@ -1,16 +1,24 @@
 import signal
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from arcfleet.datasets import make
 from arcfleet.datasets.dataset import Dataset
 from arcfleet.datasets.make import make_dataset
-from arcfleet.errors import FileError, FormatWarning, MapError, OptionError
+from arcfleet.errors import (
+    ArcfleetError,
+    FileError,
+    FormatWarning,
+    MapError,
+    OptionError,
+)
 from arcfleet.instance.diagnose import diagnose
 from arcfleet.streets import StreetMap, tasks
 from arcfleet.streets.street_arrays import Split
+from tests.datasets.stopping import stop_at
 from tests.shared_data import maps_dir
 from tests.towns import town, write_csv_map
 
@@ -148,25 +156,14 @@ def test_a_broken_run_is_continued(
 ) -> None:
     whole, broken = tmp_path / "whole.npz", tmp_path / "broken.npz"
     make_dataset(whole, "task20", count=70, maps=[streets])
-    seen: list[int] = []
-
-    def stop_later(done: int, total: int) -> None:
-        seen.append(done)
-        if done >= 40:
-            raise KeyboardInterrupt
-
     with pytest.raises(KeyboardInterrupt):
-        make_dataset(broken, "task20", count=70, maps=[streets], progress=stop_later)
+        make_dataset(broken, "task20", count=70, maps=[streets], progress=stop_at(40))
     assert not broken.exists()
     again: list[int] = []
     make_dataset(
-        broken,
-        "task20",
-        count=70,
-        maps=[streets],
-        progress=lambda done, total: again.append(done),
+        broken, "task20", count=70, maps=[streets], progress=lambda n, _: again.append(n)
     )
-    assert (seen, again) == ([0, 20, 40], [40, 60, 70])
+    assert again == [40, 60, 70]
     assert broken.read_bytes() == whole.read_bytes()
     assert sorted(tmp_path.iterdir()) == [broken, whole]
 
@@ -192,12 +189,8 @@ def test_other_arguments_do_not_mix(
 ) -> None:
     file = tmp_path / "a.npz"
 
-    def stop_later(done: int, total: int) -> None:
-        if done:
-            raise KeyboardInterrupt
-
     with pytest.raises(KeyboardInterrupt):
-        make_dataset(file, "task20", count=60, maps=[streets], progress=stop_later)
+        make_dataset(file, "task20", count=60, maps=[streets], progress=stop_at(1))
     with pytest.raises(FileError, match="with the same seed, found another run"):
         make_dataset(file, "task20", count=60, seed=1, maps=[streets])
     kept = (tmp_path / "a.npz.log").read_bytes()
@@ -213,12 +206,8 @@ def test_other_arguments_do_not_mix(
 
 
 def keep_two_chunks(file: Path, streets: Path) -> Path:
-    def stop_later(done: int, total: int) -> None:
-        if done == 40:
-            raise KeyboardInterrupt
-
     with pytest.raises(KeyboardInterrupt):
-        make_dataset(file, "task20", count=60, maps=[streets], progress=stop_later)
+        make_dataset(file, "task20", count=60, maps=[streets], progress=stop_at(40))
     return file.with_name(f"{file.name}.log")
 
 
@@ -236,11 +225,7 @@ def test_a_damaged_chunk_is_made_again(
     done: list[int] = []
     with pytest.warns(FormatWarning, match=r"a\.npz\.log:3: dropped a line"):
         make_dataset(
-            file,
-            "task20",
-            count=60,
-            maps=[streets],
-            progress=lambda number, total: done.append(number),
+            file, "task20", count=60, maps=[streets], progress=lambda n, _: done.append(n)
         )
     assert done == [20, 40, 60]
     assert file.read_bytes() == whole.read_bytes()
@@ -292,22 +277,16 @@ def test_merging_nothing_and_merging_what_lies_together(tmp_path: Path) -> None:
             make_dataset(file, "task20", count=2, merge_metres=wrong)  # type: ignore[arg-type]
 
 
-def test_arguments_are_checked_before_any_work(streets: Path, tmp_path: Path) -> None:
-    file = tmp_path / "a.npz"
-    with pytest.raises(OptionError, match="count to be a whole number from 1"):
-        make_dataset(file, "task20", count=0)
-    with pytest.raises(OptionError, match="expected a split among"):
-        make_dataset(file, "task20", count=1, split="all")  # type: ignore[arg-type]
-    with pytest.raises(FileError, match="expected an existing directory"):
-        make_dataset(tmp_path / "no" / "a.npz", "task20", count=1)
-    tiny = write_csv_map(town(0, blocks=5), tmp_path / "tiny")
-    with pytest.raises(MapError, match="use a larger map or a smaller Task set"):
-        make_dataset(file, "task100", count=1, maps=[tiny])
-    assert not file.exists()
-    assert not (tmp_path / "a.npz.log").exists()
-
-
-def test_a_name_that_does_not_say_npz_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(OptionError, match=r"ending in \.npz, got 'x\.foo'"):
-        make_dataset(tmp_path / "x.foo", "task20", count=2)
+def test_arguments_are_checked_before_any_work(tmp_path: Path) -> None:
+    tiny = write_csv_map(town(0, blocks=5), tmp_path.parent / "tiny")
+    wrong: list[tuple[type[ArcfleetError], str, str, dict[str, Any]]] = [
+        (OptionError, "count to be a whole number from 1", "a.npz", {"count": 0}),
+        (OptionError, "expected a split among", "a.npz", {"split": "all"}),
+        (OptionError, r"ending in \.npz, got 'x\.foo'", "x.foo", {}),
+        (FileError, "expected an existing directory", "no/a.npz", {}),
+        (MapError, "use a larger map or a smaller Task set", "a.npz", {"maps": [tiny]}),
+    ]
+    for error, message, name, options in wrong:
+        with pytest.raises(error, match=message):
+            make_dataset(tmp_path / name, "task100", **({"count": 1} | options))
     assert list(tmp_path.iterdir()) == []

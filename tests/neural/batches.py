@@ -1,18 +1,21 @@
 """Small batches for tests of the model, made without the code that makes the real ones."""
 
 from collections.abc import Sequence
+from dataclasses import fields, replace
 
 import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional
 
+from arcfleet import check
 from arcfleet.instance.instance import Instance, Link
 from arcfleet.network import Network
 from arcfleet.neural import env as process
 from arcfleet.neural.batch import ArcBatch
 from arcfleet.neural.env import State
 from arcfleet.neural.model import Daam
+from arcfleet.neural.plans import NO_PLAN, Plans, flat_plan
 from arcfleet.solution import Solution
 from arcfleet.solution.plan import from_plan
 from tests.tiny_model import tiny_config
@@ -41,14 +44,12 @@ def network_batch(networks: Sequence[Network], padding: int = 0) -> ArcBatch:
         # By the size alone, so that a network is the same in every batch.
         rng = np.random.default_rng(network.num_arcs)
         place = rng.normal(size=(len(network.distances), MDS))
+        names = ("arc_start", "arc_end", "arc_service_cost", "arc_demand")
         made.append(
             _instance(
                 torch.from_numpy(place).float(),
-                distance=torch.as_tensor(np.array(network.distances)),
-                start=torch.as_tensor(np.array(network.arc_start)),
-                end=torch.as_tensor(np.array(network.arc_end)),
-                service_cost=torch.as_tensor(np.array(network.arc_service_cost)),
-                demand=torch.as_tensor(np.array(network.arc_demand)),
+                torch.as_tensor(np.array(network.distances)),
+                *(torch.as_tensor(np.array(getattr(network, name))) for name in names),
                 inverse=torch.as_tensor(np.where(inverse < 0, own, inverse)),
                 capacity=network.instance.capacity,
                 route_cost=network.instance.route_cost,
@@ -63,34 +64,23 @@ def join(batches: Sequence[ArcBatch], padding: int = 0) -> ArcBatch:
     arcs = max(batch.num_arcs for batch in batches) + padding
     places = max(batch.distance.shape[1] for batch in batches)
 
-    def wide(tensor: Tensor) -> Tensor:
-        return functional.pad(tensor, (0, arcs - tensor.shape[1]))
+    def widened(batch: ArcBatch) -> ArcBatch:
+        more, far = arcs - batch.num_arcs, places - batch.distance.shape[1]
+        columns = {
+            name: functional.pad(getattr(batch, name), (0, more))
+            for name in ("start", "end", "service_cost", "demand", "real")
+        }
+        return replace(
+            batch,
+            features=functional.pad(batch.features, (0, 0, 0, more)),
+            distance=functional.pad(batch.distance, (0, far, 0, far)),
+            inverse=torch.cat([batch.inverse, torch.arange(arcs - more, arcs)[None]], 1),
+            **columns,
+        )
 
-    inverses = []
-    for batch in batches:
-        inverse = torch.arange(arcs)
-        inverse[: batch.num_arcs] = batch.inverse[0]
-        inverses.append(inverse[None])
-    features = [functional.pad(b.features, (0, 0, 0, arcs - b.num_arcs)) for b in batches]
-    spare = [places - batch.distance.shape[1] for batch in batches]
-    distances = [
-        functional.pad(batch.distance, (0, more, 0, more))
-        for batch, more in zip(batches, spare, strict=True)
-    ]
-    return ArcBatch(
-        features=torch.cat(features),
-        distance=torch.cat(distances),
-        start=torch.cat([wide(batch.start) for batch in batches]),
-        end=torch.cat([wide(batch.end) for batch in batches]),
-        service_cost=torch.cat([wide(batch.service_cost) for batch in batches]),
-        demand=torch.cat([wide(batch.demand) for batch in batches]),
-        inverse=torch.cat(inverses),
-        real=torch.cat([wide(batch.real) for batch in batches]),
-        capacity=torch.cat([batch.capacity for batch in batches]),
-        route_cost=torch.cat([batch.route_cost for batch in batches]),
-        fleet_limit=torch.cat([batch.fleet_limit for batch in batches]),
-        scale=torch.cat([batch.scale for batch in batches]),
-    )
+    wide = [widened(batch) for batch in batches]
+    names = [field.name for field in fields(ArcBatch)]
+    return ArcBatch(**{x: torch.cat([getattr(batch, x) for batch in wide]) for x in names})
 
 
 def random_rollout(
@@ -128,6 +118,17 @@ def solution_of(network: Network, arcs: Sequence[int]) -> Solution:
     return from_plan(
         network, np.array(services, dtype=np.int32), np.array(route_starts, dtype=np.int32)
     )
+
+
+def verify(networks: Sequence[Network], plans: Plans) -> None:
+    """Require that every sample that is a plan is valid and costs what it says."""
+    for row, network in enumerate(networks):
+        for number, cost in enumerate(plans.costs[row].tolist()):
+            if cost != NO_PLAN:
+                one = plans.at((slice(row, row + 1), slice(number, number + 1)))
+                solution = from_plan(network, *flat_plan(one, 0))
+                assert solution.cost == cost
+                assert check(network.instance, solution).faults == ()
 
 
 def toy_model(seed: int = 1) -> Daam:
@@ -188,39 +189,32 @@ def _random_instance(rng: np.random.Generator, tasks: int, mixed: bool) -> ArcBa
         inverse.extend([first + 1, first] if two_way else [first])
     distance = torch.from_numpy(rng.integers(1, 100, (places, places), dtype=np.int32))
     distance.fill_diagonal_(0)
+    columns = (torch.tensor(x, dtype=torch.int32) for x in (start, end, cost, demand))
     return _instance(
         torch.from_numpy(rng.standard_normal((places, MDS), dtype=np.float32)),
-        distance=distance,
-        start=torch.tensor(start, dtype=torch.int32),
-        end=torch.tensor(end, dtype=torch.int32),
-        service_cost=torch.tensor(cost, dtype=torch.int32),
-        demand=torch.tensor(demand, dtype=torch.int32),
+        distance,
+        *columns,
         inverse=torch.tensor(inverse),
         capacity=capacity,
-        route_cost=0,
-        fleet_limit=0,
     )
 
 
 def _instance(
     place: Tensor,
-    *,
     distance: Tensor,
     start: Tensor,
     end: Tensor,
     service_cost: Tensor,
     demand: Tensor,
+    *,
     inverse: Tensor,
-    capacity: int,
-    route_cost: int,
-    fleet_limit: int,
+    **rules: int,
 ) -> ArcBatch:
     costs = distance[end.long()][:, start.long()].float()  # (arcs, arcs)
     scale = costs.mean().clamp(min=1)
-    plain = torch.stack(
-        [(torch.arange(len(start)) == 0).float(), service_cost / scale, demand / capacity],
-        dim=-1,
-    )
+    is_depot = (torch.arange(len(start)) == 0).float()
+    load = demand / rules["capacity"]
+    plain = torch.stack([is_depot, service_cost / scale, load], dim=-1)
     features = torch.cat([plain, place[start.long()], place[end.long()]], dim=-1)
     return ArcBatch(
         features=features[None],
@@ -231,8 +225,9 @@ def _instance(
         demand=demand[None],
         inverse=inverse[None].long(),
         real=torch.ones(1, len(start), dtype=torch.bool),
-        capacity=torch.tensor([capacity], dtype=torch.int32),
-        route_cost=torch.tensor([route_cost], dtype=torch.int32),
-        fleet_limit=torch.tensor([fleet_limit], dtype=torch.int32),
         scale=scale[None],
+        **{
+            name: torch.tensor([rules.get(name, 0)], dtype=torch.int32)
+            for name in ("capacity", "route_cost", "fleet_limit")
+        },
     )

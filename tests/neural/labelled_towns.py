@@ -17,7 +17,7 @@ def labelled_file(
     seed: int = 0,
     iterations: int = 300,
 ) -> Path:
-    """Make a data set with its labels in `folder`, and give its path."""
+    """Make a data set with its labels in `folder`, and return its path."""
     folder.mkdir(exist_ok=True)
     streets = write_csv_map(town(3, one_way=one_way), folder / f"{name}-town")
     path = folder / f"{name}.npz"

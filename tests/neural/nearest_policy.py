@@ -17,5 +17,5 @@ class Nearest:
 
     def __call__(self, prepared: Tensor, state: State, allowed: Tensor) -> Tensor:
         columns = state.previous[:, None].expand(-1, prepared.shape[1], -1)
-        ways = prepared.gather(2, columns).mT  # (batch, copies, arcs)
+        ways = prepared.gather(2, columns).mT  # (batch, samples, arcs)
         return (-ways).masked_fill(~allowed, -torch.inf)

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from arcfleet.datasets import Dataset, make_dataset
 from arcfleet.errors import UnsolvableError
-from arcfleet.instance import Instance, Link
+from arcfleet.instance import Instance
 from arcfleet.network import Network, node_distances
 from arcfleet.neural import batch as module
 from arcfleet.neural.batch import (
@@ -34,6 +34,7 @@ from arcfleet.neural.env import State, action_mask
 from arcfleet.neural.geometry import MOST_LANDMARKS, classical_mds, landmark_nodes
 from arcfleet.streets.files import read_map
 from arcfleet.streets.scene import SceneRules, cut_scene
+from tests.helpers import make_instance, street
 from tests.neural.batches import random_batch, random_rollout
 from tests.neural.test_daam import SMALL, exact, make_model
 from tests.shared_data import maps_dir
@@ -227,8 +228,7 @@ def test_units_do_not_matter(instance: Instance) -> None:
 
 
 def loops_at_the_depot(*costs: int) -> Instance:
-    links = [Link(tail=1, head=1, cost=c, required=True, demand=1) for c in costs]
-    return Instance(name="loops", nodes=(1,), links=tuple(links), depot=1, capacity=2)
+    return make_instance(*(street(1, 1, cost, 1) for cost in costs), capacity=2)
 
 
 def test_units_do_not_matter_where_all_driving_is_free() -> None:
@@ -244,12 +244,8 @@ def test_units_do_not_matter_where_all_driving_is_free() -> None:
 
 def test_units_do_not_matter_for_a_set(dataset: Dataset) -> None:
     padded = dataset.padded(range(6))
-    larger = replace(
-        padded,
-        cost=10 * padded.cost,
-        demand=7 * padded.demand,
-        capacity=7 * padded.capacity,
-    )
+    loads: Any = {"demand": 7 * padded.demand, "capacity": 7 * padded.capacity}
+    larger = replace(padded, cost=10 * padded.cost, **loads)
     one, other = (batch_from_arrays(p, device="cpu") for p in (padded, larger))
     assert torch.allclose(one.features, other.features, atol=1e-5)
     assert torch.allclose(other.scale, 10 * one.scale)
@@ -281,7 +277,7 @@ def test_arc_ends_at_one_node_share_its_coordinates(dataset: Dataset) -> None:
 
 
 def flips(before: Tensor, after: Tensor) -> Tensor:
-    """Give the sign of each axis, (batch, axes)."""
+    """Return the sign of each axis, (batch, axes)."""
     return torch.where(
         (before == after).all(1), 1, torch.where((before == -after).all(1), -1, 0)
     )
@@ -316,11 +312,8 @@ def test_no_instances_make_an_empty_batch(dataset: Dataset) -> None:
 
 
 def test_an_instance_without_a_way_is_refused(dataset: Dataset) -> None:
-    links = (
-        Link(tail=0, head=1, cost=1, one_way=True, required=True, demand=1),
-        Link(tail=0, head=2, cost=1, required=True, demand=1),
-    )
-    trap = Instance(name="trap", nodes=(0, 1, 2), links=links, depot=0, capacity=2)
+    links = street(1, 2, demand=1, one_way=True), street(1, 3, demand=1)
+    trap = make_instance(*links, name="trap")
     with pytest.raises(UnsolvableError, match="instance 'trap'"):
         from_instances([trap])
     padded = dataset.padded(range(2))
@@ -356,9 +349,9 @@ def test_gives_the_same_logits(tasks: list[int], mixed: bool, seed: int) -> None
     states, chosen = random_rollout(
         batch, capacity_mask=True, generator=generator, samples=2
     )
-    for moment, state in enumerate(states[:-1]):
+    for number, state in enumerate(states[:-1]):
         length = batch.num_arcs + 1
-        choice = chosen[..., moment]
+        choice = chosen[..., number]
         alone, rows = as_instances(state)
         shrunk = shrink(batch, alone, length, rows)
         small, small_state = shrunk.batch, shrunk.state

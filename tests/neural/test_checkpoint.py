@@ -72,7 +72,7 @@ def header_end(data: bytes) -> int:
 
 
 def refusal(folder: Path, data: bytes) -> str:
-    """Give the message with which the bytes are refused; anything else fails."""
+    """Return the message with which the bytes are refused; anything else fails."""
     path = folder / "damaged.safetensors"
     path.write_bytes(data)
     with pytest.raises(FileError) as caught:
@@ -115,11 +115,8 @@ def test_what_was_saved_comes_back(tmp_path: Path, config: Any) -> None:
     assert facts == FACTS
     assert loaded.config == config
     assert not loaded.training
-    expected = model.state_dict()
-    assert loaded.state_dict().keys() == expected.keys()
-    for name, tensor in loaded.state_dict().items():
-        assert torch.equal(tensor, expected[name])
-        assert tensor.device.type == "cpu"
+    require_same_weights(loaded, model)
+    assert all(tensor.is_cpu for tensor in loaded.state_dict().values())
     assert all(p.requires_grad for p in loaded.parameters())
 
 
@@ -255,26 +252,21 @@ def test_other_sizes_are_refused(
 def test_other_weights_are_refused(folder: Path) -> None:
     weights = tiny_model().state_dict()
     missing = {name: tensor for name, tensor in weights.items() if name != "key.weight"}
-    assert "expected weights 'key.weight', found none" in refusal(
-        folder, forged({}, missing)
-    )
-    assert "found 'more'" in refusal(folder, forged({}, weights | {"more": torch.ones(2)}))
-    assert "(16, 16) in torch.float32, found (8, 32)" in refusal(
-        folder, forged({}, weights | {"key.weight": torch.ones(8, 32)})
-    )
-    assert "found (16, 16) in torch.int32" in refusal(
-        folder, forged({}, weights | {"key.weight": torch.ones(16, 16, dtype=torch.int32)})
-    )
+    for tensors, message in (
+        (missing, "expected weights 'key.weight', found none"),
+        (weights | {"more": torch.ones(2)}, "found 'more'"),
+        (weights | {"key.weight": torch.ones(8, 32)}, "in torch.float32, found (8, 32)"),
+        (weights | {"key.weight": torch.ones(16, 16).int()}, "(16, 16) in torch.int32"),
+    ):
+        assert message in refusal(folder, forged({}, tensors))
 
 
 def test_foreign_files_are_refused(folder: Path, tmp_path: Path) -> None:
-    foreign = save_tensors({"weight": torch.ones(3)}, {"format": "pt"})
-    assert "safetensors of another kind" in refusal(folder, foreign)
-    assert "safetensors of another kind" in refusal(
-        folder, save_tensors({"weight": torch.ones(3)})
-    )
-    assert "another kind of file" in refusal(folder, b"PK\x03\x04" + bytes(100))
-    assert "another kind of file" in refusal(folder, b'{"format": "arcfleet-instance"}')
+    weights = {"weight": torch.ones(3)}
+    for foreign in (save_tensors(weights), save_tensors(weights, {"format": "pt"})):
+        assert "safetensors of another kind" in refusal(folder, foreign)
+    for foreign in (b"PK\x03\x04" + bytes(100), b'{"format": "arcfleet-instance"}'):
+        assert "another kind of file" in refusal(folder, foreign)
     with pytest.raises(FileError, match=r"none\.safetensors: cannot be read \(No such"):
         load_model(tmp_path / "none.safetensors")
     with pytest.raises(FileError, match="found a directory"):

@@ -1,5 +1,6 @@
 """What only a GPU can show: recordings, the Triton kernels, whole solvers, several GPUs."""
 
+import importlib
 from pathlib import Path
 from typing import Any
 
@@ -29,25 +30,27 @@ from arcfleet.neural.model import AttentionModel, Daam, DaamConfig, EncoderLayer
 from arcfleet.neural.train.config import config_from
 from arcfleet.neural.train.steps import LearningForm
 from arcfleet.paper.baselines.train import TRAININGS, train_baseline
+from tests.helpers import MIXED, SMALL
 from tests.neural.batches import MDS, random_batch
 from tests.neural.labelled_towns import labelled_file
 from tests.neural.test_decoding import LooksAtAll
-from tests.tiny_model import tiny_model_file
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA GPU")
 
-ROOT = Path(__file__).parents[2]
 DECODINGS = ["greedy", "beam", "sample", "distinct"]
 STOPS = {
     "daam": Stop(iterations=1),
     "daam-greedy": Stop(iterations=1),
-    "daam-sample": Stop(iterations=30),  # more than are drawn whole
+    "daam-sample": Stop(iterations=30),  # more than are sampled whole
 }
 
 
-@pytest.fixture(scope="module")
-def model_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tiny_model_file(tmp_path_factory.mktemp("model"))
+def kernels(name: str, device: str = "cuda") -> Any:
+    """The module of a Triton kernel; the test is skipped where it cannot run."""
+    pytest.importorskip("triton", reason="this torch brings no Triton")
+    if not has_bfloat16(torch.device(device)):
+        pytest.skip("needs a GPU of compute capability 8.0 or more")
+    return importlib.import_module(f"arcfleet.neural.kernels.{name}")
 
 
 def make_model(device: str, feed_forward: int = 32) -> Daam:
@@ -107,7 +110,7 @@ def test_recorded_steps_equal_eager_ones(kind: str, capacity_mask: bool) -> None
 
 @pytest.mark.parametrize("kind", DECODINGS)
 def test_ever_fewer_arcs_change_nothing(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each narrower view is recorded anew."""
+    """Each narrower view is recorded again."""
     monkeypatch.setattr(decoding, "_LEAST_ON_GPU", 0)
     model = make_model("cpu").double().to("cuda")
     batch = random_batch([60, 45], mixed=True, seed=8).to("cuda")
@@ -164,16 +167,12 @@ def test_the_gpu_decodes_as_the_cpu(kind: str) -> None:
 def assert_kernel_equals_general(
     device: str, arcs: int, heads: int, dim: int, masked: bool
 ) -> None:
-    pytest.importorskip("triton", reason="this torch brings no Triton")
-    from arcfleet.neural.kernels import attention as short
-
+    short = kernels("attention", device)
     generator = torch.Generator().manual_seed(arcs)
     rows = 3
     shape = (rows, arcs, 3 * heads * dim)
     joined = torch.randn(shape, generator=generator).to(device, torch.bfloat16)
     joined.requires_grad_()
-    if not has_bfloat16(joined.device):
-        pytest.skip("needs a GPU of compute capability 8.0 or more")
     assert short.fits(joined, heads)
     real = None
     if masked:
@@ -218,9 +217,7 @@ def test_a_layer_in_one_pass_equals_the_layer(
 def assert_layer_equals_exact(
     device: str, rows: int, arcs: int, width: int, spread: int
 ) -> None:
-    pytest.importorskip("triton", reason="this torch brings no Triton")
-    from arcfleet.neural.kernels import layer as layer_kernels
-
+    layer_kernels = kernels("layer", device)
     torch.manual_seed(arcs)
     layer = EncoderLayer(width, 4, spread)
     for name in ("attention_norm", "feed_forward_norm"):
@@ -229,8 +226,6 @@ def assert_layer_equals_exact(
     exact = EncoderLayer(width, 4, spread).to(device)
     exact.load_state_dict(layer.state_dict())
     hidden = torch.randn(rows, arcs, width, device=device, dtype=torch.bfloat16)
-    if not has_bfloat16(hidden.device):
-        pytest.skip("needs a GPU of compute capability 8.0 or more")
     assert layer_kernels.fits(hidden, spread)
     real = torch.rand(rows, arcs, device=device) < 0.6
     real[:, 0] = True
@@ -277,30 +272,20 @@ def test_the_gpu_learns_as_the_cpu() -> None:
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning")
 @pytest.mark.parametrize("compiled", [False, True])
 def test_kernels_learn_as_torch_does(compiled: bool) -> None:
-    pytest.importorskip("triton", reason="this torch brings no Triton")
-    from arcfleet.neural.kernels import layer as layer_kernels
-
+    hidden = torch.zeros(1, 1, 32, device="cuda", dtype=torch.bfloat16)
+    assert kernels("layer").fits(hidden, 64)
     batch = random_batch([7, 5, 6])
     model = make_model("cuda", feed_forward=64)
     wanted = gradient(model, batch)
-    if not has_bfloat16(next(model.parameters()).device):
-        pytest.skip("needs a GPU of compute capability 8.0 or more")
-    hidden = torch.zeros(1, 1, 32, device="cuda", dtype=torch.bfloat16)
-    assert layer_kernels.fits(hidden, 64)
     found = gradient(model.bfloat16(), batch, compiled=compiled)
     assert (found - wanted).norm() < 0.15 * wanted.norm()
 
 
 @pytest.mark.parametrize("kind", DECODINGS)
 def test_layers_in_one_pass_are_recorded(kind: str) -> None:
-    pytest.importorskip("triton", reason="this torch brings no Triton")
-    from arcfleet.neural.kernels import layer as layer_kernels
-
-    model = decoding_model(make_model("cuda", feed_forward=64))
-    if not has_bfloat16(next(model.parameters()).device):
-        pytest.skip("needs a GPU of compute capability 8.0 or more")
     hidden = torch.zeros(1, 1, 32, device="cuda", dtype=torch.bfloat16)
-    assert layer_kernels.fits(hidden, 64)
+    assert kernels("layer").fits(hidden, 64)
+    model = decoding_model(make_model("cuda", feed_forward=64))
     assert_recorded_equals_eager("cuda", kind, capacity_mask=True, model=model)
 
 
@@ -321,46 +306,39 @@ def require_sound(instance: Instance, result: Result) -> None:
 
 @pytest.mark.parametrize("method", DAAM_METHODS)
 def test_learned_methods_make_sound_plans(
-    method: str, village: Instance, model_file: Path
+    method: str, village: Instance, model: Path
 ) -> None:
-    for name in ("small.dat", "small_mixed.txt"):
-        instance = read(ROOT / "tests" / "data" / name)
-        stop = STOPS[method]
-        require_sound(
-            instance, solve(instance, method, stop=stop, model=model_file, device="cuda")
-        )
-    options: dict[str, Any] = {"stop": STOPS[method], "model": model_file, "seed": 2}
-    first = solve(village, method, device="cuda", **options)
+    options: dict[str, Any] = {"stop": STOPS[method], "model": model, "device": "cuda"}
+    for instance in (read(SMALL), read(MIXED)):
+        require_sound(instance, solve(instance, method, **options))
+    first = solve(village, method, seed=2, **options)
     require_sound(village, first)
-    assert solve(village, method, device="cuda", **options).solution == first.solution
+    assert solve(village, method, seed=2, **options).solution == first.solution
 
 
 @pytest.mark.parametrize("method", ["daam", "daam-sample"])
 def test_windows_make_sound_plans(
-    method: str, village: Instance, model_file: Path, monkeypatch: pytest.MonkeyPatch
+    method: str, village: Instance, model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(windows, "MOST_TASKS_AT_ONCE", 10)
     stop = Stop(iterations=3)
-    result = solve(village, method, stop=stop, model=model_file, device="cuda")
+    result = solve(village, method, stop=stop, model=model, device="cuda")
     require_sound(village, result)
 
 
 @pytest.mark.parametrize("method", DAAM_METHODS)
 def test_many_instances_get_sound_plans(
-    method: str, village: Instance, model_file: Path
+    method: str, village: Instance, model: Path
 ) -> None:
-    small = [read(ROOT / "tests" / "data" / name) for name in ("small.dat",) * 3]
-    instances = [village, *small]
-    outcomes = solve_many(
-        instances, method, stop=STOPS[method], model=model_file, device="cuda"
-    )
+    instances = [village, *[read(SMALL)] * 3]
+    outcomes = solve_many(instances, method, stop=STOPS[method], model=model, device="cuda")
     for instance, outcome in zip(instances, outcomes, strict=True):
         assert isinstance(outcome, Result), outcome
         require_sound(instance, outcome)
 
 
 @pytest.mark.skipif(torch.cuda.device_count() < 2, reason="needs a second CUDA GPU")
-def test_the_second_gpu_works_alone(village: Instance, model_file: Path) -> None:
+def test_the_second_gpu_works_alone(village: Instance, model: Path) -> None:
     for device in ("cuda:0", "cuda:1"):  # in one process, one after the other
         for kind in DECODINGS:
             assert_recorded_equals_eager(device, kind, capacity_mask=True)
@@ -368,6 +346,6 @@ def test_the_second_gpu_works_alone(village: Instance, model_file: Path) -> None
         assert_layer_equals_exact(device, 3, 7, 128, 512)
         for method in DAAM_METHODS:
             stop = STOPS[method]
-            result = solve(village, method, stop=stop, model=model_file, device=device)
+            result = solve(village, method, stop=stop, model=model, device=device)
             require_sound(village, result)
     assert torch.cuda.current_device() == 0

@@ -1,4 +1,4 @@
-"""The shipped model against its literal twin, and what must not change its logits."""
+"""The shipped model against its literal definition, and what must not change its logits."""
 
 import math
 from dataclasses import replace
@@ -34,11 +34,11 @@ def make_model(config: DaamConfig = SMALL, seed: int = 1) -> Daam:
     return model
 
 
-def midway(batch: ArcBatch, copies: int = 2, steps: int = 2, seed: int = 3) -> State:
-    """Random plans after some steps, each copy another one."""
+def midway(batch: ArcBatch, samples: int = 2, steps: int = 2, seed: int = 3) -> State:
+    """Random plans after some steps, each sample another one."""
     generator = torch.Generator().manual_seed(seed)
     states, _ = random_rollout(
-        batch, capacity_mask=True, generator=generator, samples=copies
+        batch, capacity_mask=True, generator=generator, samples=samples
     )
     return states[min(steps, len(states) - 1)]
 
@@ -162,7 +162,7 @@ def test_gradients_flow_to_every_parameter(padding: int) -> None:
     torch.manual_seed(0)
     model = Daam(SMALL).train()
     batch = random_batch([5, 5], padding=padding)
-    logits = logits_of(model, batch, midway(batch, copies=3))
+    logits = logits_of(model, batch, midway(batch, samples=3))
     logits.log_softmax(-1)[..., 1:].exp().square().sum().backward()  # type: ignore[no-untyped-call]
     for name, parameter in model.named_parameters():
         gradient = parameter.grad

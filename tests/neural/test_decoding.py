@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -24,7 +25,6 @@ from arcfleet.neural.decoding import (
     Policy,
     Rollout,
     View,
-    Wrap,
     beam,
     decoding_model,
     default_chunk,
@@ -35,9 +35,8 @@ from arcfleet.neural.decoding import (
 from arcfleet.neural.env import State, action_mask, finished, reset, step
 from arcfleet.neural.model import Daam, DaamConfig, Prepared
 from arcfleet.neural.plans import as_decoded
-from tests.neural.batches import MDS, network_batch, random_batch, ring, toy_model
+from tests.neural.batches import MDS, network_batch, random_batch, ring, toy_model, verify
 from tests.neural.test_daam import SMALL, exact, make_model
-from tests.neural.verify import verify
 from tests.strategies import connected_instances
 
 Sequence = tuple[int, ...]
@@ -74,6 +73,13 @@ def sequences(rollout: Rollout, row: int = 0) -> list[Sequence]:
         assert not any(arcs[last + 1 :])
         plans.append((*arcs[: last + 1], 0))
     return plans
+
+
+def draw(
+    policy: Policy, batch: ArcBatch, samples: int, seed: int = 1, **options: Any
+) -> Rollout:
+    generator = torch.Generator().manual_seed(seed)
+    return sample(policy, batch, samples, generator=generator, **options)
 
 
 def networks_of(*sizes: int) -> list[Network]:
@@ -174,13 +180,7 @@ def test_samples_come_as_often_as_the_policy_says(temperature: float) -> None:
 
     expected = all_plans(Tempered(model, temperature), batch, capacity_mask=True)
     count = 8_000
-    rollout = sample(
-        model,
-        batch,
-        count,
-        generator=torch.Generator().manual_seed(1),
-        temperature=temperature,
-    )
+    rollout = draw(model, batch, count, temperature=temperature)
     found: dict[Sequence, int] = {}
     plans = sequences(rollout)
     for plan in plans:
@@ -201,13 +201,8 @@ def test_distinct_starts_are_drawn_without_replacement() -> None:
     first = reset(batch)
     chance = model(model.prepare(batch), first, action_mask(batch, first))[:, 0].softmax(-1)
     draws = 600
-    drawn = sample(
-        model,
-        batch.select(torch.arange(2).repeat(draws)),
-        4,
-        generator=torch.Generator().manual_seed(1),
-        distinct_starts=True,
-    )
+    many = batch.select(torch.arange(2).repeat(draws))
+    drawn = draw(model, many, 4, distinct_starts=True)
     starts = drawn.arcs[:, :, 0]
     assert all(len(set(row)) == 4 for row in starts.tolist())
     times, second = (
@@ -226,8 +221,7 @@ def test_distinct_starts_are_drawn_without_replacement() -> None:
 def test_where_starts_are_too_few_some_are_drawn_twice() -> None:
     networks = [Network(ring([2])), *networks_of(4)]
     batch = network_batch(networks)
-    generator = torch.Generator().manual_seed(1)
-    drawn = sample(toy_model(3), batch, 11, generator=generator, distinct_starts=True)
+    drawn = draw(toy_model(3), batch, 11, distinct_starts=True)
     starts = drawn.arcs[:, :, 0].tolist()
     assert len(set(starts[0])) == int((batch.demand[0] > 0).sum())
     assert len(set(starts[1])) == 8
@@ -237,53 +231,29 @@ def test_where_starts_are_too_few_some_are_drawn_twice() -> None:
 def test_distinct_starts_want_empty_plans() -> None:
     batch = network_batch(networks_of(3))
     with pytest.raises(OptionError, match="expected empty plans for distinct starts"):
-        sample(
-            toy_model(),
-            batch,
-            1,
-            generator=torch.Generator(),
-            initial=reset(batch),
-            distinct_starts=True,
-        )
+        draw(toy_model(), batch, 1, initial=reset(batch), distinct_starts=True)
 
 
 def test_a_seed_gives_the_same_plans_and_another_gives_others() -> None:
     batch = network_batch(networks_of(5, 8))
     model = toy_model()
 
-    def draw(seed: int) -> torch.Tensor:
-        return sample(model, batch, 4, generator=torch.Generator().manual_seed(seed)).arcs
-
-    assert torch.equal(draw(7), draw(7))
-    other = draw(8)
-    assert other.shape != draw(7).shape or not torch.equal(other, draw(7))
-    assert len({tuple(plan) for plan in draw(7)[1].tolist()}) > 1
+    one, same, other = (draw(model, batch, 4, seed).arcs for seed in (7, 7, 8))
+    assert torch.equal(one, same)
+    assert other.shape != one.shape or not torch.equal(other, one)
+    assert len({tuple(plan) for plan in one[1].tolist()}) > 1
 
 
 def decoded(
     policy: Policy, batch: ArcBatch, capacity_mask: bool, chunk: int | None
 ) -> list[Rollout]:
+    options: dict[str, Any] = {"capacity_mask": capacity_mask, "chunk": chunk}
+    heat = 0.5 + batch.num_tasks / 5
     return [
-        greedy(policy, batch, capacity_mask=capacity_mask, chunk=chunk),
-        sample(
-            policy,
-            batch,
-            3,
-            generator=torch.Generator().manual_seed(5),
-            temperature=0.5 + batch.num_tasks / 5,
-            capacity_mask=capacity_mask,
-            chunk=chunk,
-        ),
-        beam(policy, batch, 3, capacity_mask=capacity_mask, chunk=chunk),
-        sample(
-            policy,
-            batch,
-            3,
-            generator=torch.Generator().manual_seed(5),
-            capacity_mask=capacity_mask,
-            chunk=chunk,
-            distinct_starts=True,
-        ),
+        greedy(policy, batch, **options),
+        draw(policy, batch, 3, 5, temperature=heat, **options),
+        beam(policy, batch, 3, **options),
+        draw(policy, batch, 3, 5, distinct_starts=True, **options),
     ]
 
 
@@ -321,19 +291,13 @@ def test_padding_does_not_change_distinct_starts(samples: int) -> None:
     networks = networks_of(3, 8, 5)
     model, seeds = toy_model(), torch.tensor([3, 14, 15])
 
-    def draw(networks: list[Network], seeds: torch.Tensor) -> Rollout:
-        return sample(
-            model,
-            network_batch(networks),
-            samples,
-            generator=torch.Generator(),
-            seeds=seeds,
-            distinct_starts=True,
-        )
+    def by_seeds(networks: list[Network], seeds: torch.Tensor) -> Rollout:
+        batch = network_batch(networks)
+        return sample(model, batch, samples, seeds=seeds, distinct_starts=True)
 
-    together = draw(networks, seeds)
+    together = by_seeds(networks, seeds)
     for row, network in enumerate(networks):
-        alone = draw([network], seeds[row : row + 1])
+        alone = by_seeds([network], seeds[row : row + 1])
         assert sequences(alone) == sequences(together, row)
 
 
@@ -377,13 +341,9 @@ def test_a_step_is_one_graph_of_tensors() -> None:
         compiled: Advance = torch.compile(advance, backend="eager", fullgraph=True)
         return compiled
 
-    def draw(wrap: Wrap | None) -> Rollout:
-        generator = torch.Generator().manual_seed(1)
-        return sample(model, batch, 2, generator=generator, wrap=wrap)
-
     for one, other in (
         (greedy(model, batch), greedy(model, batch, wrap=wrap)),
-        (draw(None), draw(wrap)),
+        (draw(model, batch, 2), draw(model, batch, 2, wrap=wrap)),
         (beam(model, batch, 2), beam(model, batch, 2, wrap=wrap)),
     ):
         assert torch.equal(one.arcs, other.arcs)
@@ -400,19 +360,19 @@ def test_nothing_to_serve_is_a_plan_without_steps() -> None:
 
 
 def test_wrong_numbers_are_refused() -> None:
-    batch = network_batch(networks_of(3))
-    model = toy_model()
-    generator = torch.Generator()
-    with pytest.raises(OptionError, match="width"):
-        beam(model, batch, 0)
-    with pytest.raises(OptionError, match="samples"):
-        sample(model, batch, 0, generator=generator)
-    with pytest.raises(OptionError, match="temperature"):
-        sample(model, batch, 1, generator=generator, temperature=0)
-    with pytest.raises(OptionError, match="chunk"):
-        greedy(model, batch, chunk=0)
-    with pytest.raises(OptionError, match="instance"):
-        greedy(model, batch.select(torch.zeros(0, dtype=torch.int64)))
+    batch, model = network_batch(networks_of(3)), toy_model()
+    none = batch.select(torch.zeros(0, dtype=torch.int64))
+    wrong: dict[str, Callable[[], Rollout]] = {
+        "width": lambda: beam(model, batch, 0),
+        "samples": lambda: draw(model, batch, 0),
+        "temperature": lambda: draw(model, batch, 1, temperature=0),
+        "a generator or seeds": lambda: sample(model, batch, 1),
+        "chunk": lambda: greedy(model, batch, chunk=0),
+        "instance": lambda: greedy(model, none),
+    }
+    for message, call in wrong.items():
+        with pytest.raises(OptionError, match=message):
+            call()
 
 
 def test_noise_is_gumbel_and_independent() -> None:
@@ -485,23 +445,17 @@ class LooksAtAll:
 
 
 def _sampled(policy: Policy, batch: ArcBatch) -> Rollout:
-    generator = torch.Generator().manual_seed(5)
     heat = torch.linspace(0.5, 2.0, len(batch))
-    return sample(policy, batch, 3, generator=generator, temperature=heat)
-
-
-def _sampled_from_distinct_starts(policy: Policy, batch: ArcBatch) -> Rollout:
-    generator = torch.Generator().manual_seed(5)
-    return sample(policy, batch, 3, generator=generator, distinct_starts=True)
+    return draw(policy, batch, 3, 5, temperature=heat)
 
 
 DECODINGS: dict[str, Decode] = {
-    "greedy": lambda policy, batch: greedy(policy, batch),
-    "unbound": lambda policy, batch: greedy(policy, batch, capacity_mask=False),
+    "greedy": greedy,
+    "giant tour": partial(greedy, capacity_mask=False),
     "sample": _sampled,
-    "distinct starts": _sampled_from_distinct_starts,
-    "beam": lambda policy, batch: beam(policy, batch, 3),
-    "beam, unbound": lambda policy, batch: beam(policy, batch, 2, capacity_mask=False),
+    "distinct starts": partial(draw, samples=3, seed=5, distinct_starts=True),
+    "beam": partial(beam, width=3),
+    "beam, giant tours": partial(beam, width=2, capacity_mask=False),
 }
 
 

@@ -26,8 +26,7 @@ from arcfleet.neural.decoding_run import (
 )
 from arcfleet.neural.model import Daam
 from arcfleet.neural.plans import NO_PLAN, Plans, as_decoded, merge, split_plans
-from tests.neural.batches import MDS, network_batch, ring, toy_model
-from tests.neural.verify import verify
+from tests.neural.batches import MDS, network_batch, ring, toy_model, verify
 from tests.strategies import connected_instances
 
 
@@ -51,14 +50,8 @@ def test_every_draw_is_a_plan(
 ) -> None:
     networks = [Network(instance) for instance in instances]
     batch = network_batch(networks)
-    plans = draw_plans(
-        toy_model(1),
-        batch,
-        samples,
-        seeds_of(len(batch)),
-        num_augmentations=count,
-        giant_tour_share=giant_tour_share,
-    )
+    options = {"num_augmentations": count, "giant_tour_share": giant_tour_share}
+    plans = draw_plans(toy_model(1), batch, samples, seeds_of(len(batch)), **options)
     assert plans.costs.shape == (len(batch), samples)
     assert (plans.costs != NO_PLAN).all()
     verify(networks, plans)
@@ -70,15 +63,7 @@ def test_one_augmentation_with_the_mask_is_sampling_from_distinct_starts() -> No
     plans = draw_plans(
         model, batch, 6, seeds, temperature=0.7, num_augmentations=1, giant_tour_share=0
     )
-    rollout = sample(
-        model,
-        batch,
-        6,
-        generator=torch.Generator(),
-        temperature=0.7,
-        seeds=seeds,
-        distinct_starts=True,
-    )
+    rollout = sample(model, batch, 6, temperature=0.7, seeds=seeds, distinct_starts=True)
     same = split_plans(batch, rollout, choose_directions=True)
     assert np.array_equal(plans.costs, same.costs)
 
@@ -93,19 +78,10 @@ def test_the_best_of_four_augmentations(instances: list[Instance]) -> None:
     plain = torch.ones(len(batch), batch.num_axes)
     odd = plain.clone()
     odd[:, 1::2] = -1
-    four = [
-        split_plans(
-            batch,
-            greedy(model, with_signs(batch, signs), capacity_mask=capacity_mask),
-            choose_directions=True,
-        ).costs
-        for signs, capacity_mask in (
-            (plain, True),
-            (-plain, True),
-            (odd, False),
-            (-odd, False),
-        )
-    ]
+    four = []
+    for signs, mask in ((plain, True), (-plain, True), (odd, False), (-odd, False)):
+        rollout = greedy(model, with_signs(batch, signs), capacity_mask=mask)
+        four.append(split_plans(batch, rollout, choose_directions=True).costs)
     assert found.costs.tolist() == np.hstack(four).min(1, keepdims=True).tolist()
 
 
@@ -151,14 +127,8 @@ def test_how_many_are_giant_tours_and_of_how_many_augmentations(
         (40, [(True, 8, 4), (False, 5, 2)]),
     ):
         asked.clear()
-        plans = draw_plans(
-            toy_model(3),
-            batch,
-            samples,
-            seeds_of(1),
-            num_augmentations=8,
-            giant_tour_share=0.25,
-        )
+        options = {"num_augmentations": 8, "giant_tour_share": 0.25}
+        plans = draw_plans(toy_model(3), batch, samples, seeds_of(1), **options)
         assert plans.costs.shape == (1, samples)
         assert asked == expected
     asked.clear()
@@ -183,19 +153,11 @@ def test_small_instances_are_drawn_with_more_heat() -> None:
 def test_an_instance_draws_the_same_alone_and_beside_others() -> None:
     networks = [Network(ring([2] * 9)), Network(ring([2] * 5)), Network(ring([2] * 7))]
     model, seeds = toy_model(4), seeds_of(3)
-    together = draw_plans(
-        model, network_batch(networks), 8, seeds, num_augmentations=3, giant_tour_share=0.5
-    )
+    options = {"num_augmentations": 3, "giant_tour_share": 0.5}
+    together = draw_plans(model, network_batch(networks), 8, seeds, **options)
     for row, network in enumerate(networks):
         one = seeds[row : row + 1]
-        alone = draw_plans(
-            model,
-            network_batch([network]),
-            8,
-            one,
-            num_augmentations=3,
-            giant_tour_share=0.5,
-        )
+        alone = draw_plans(model, network_batch([network]), 8, one, **options)
         assert np.array_equal(alone.costs[0], together.costs[row])
 
 
@@ -225,6 +187,12 @@ def decoded(batch: ArcBatch, seed: int = 1) -> Plans:
 
 def repaired(*arguments: Any, **options: Any) -> Plans:
     return merge(*destroy_and_repair(*arguments, **options))
+
+
+def routes_of(plans: Plans) -> tuple[torch.Tensor, torch.Tensor]:
+    """Arcs and starts of routes of one plan of each instance."""
+    arcs, starts = plans.arcs[:, 0], plans.starts_route[:, 0]
+    return torch.as_tensor(arcs).long(), torch.as_tensor(starts)
 
 
 def in_order(batch: ArcBatch) -> Plans:
@@ -259,14 +227,8 @@ def test_repaired_plans_are_valid_and_never_cost_more(
     # Whose they are does not matter: each alone gets the same.
     for row in range(len(batch)):
         one = [row]
-        alone = repaired(
-            toy_model(2),
-            batch.select(torch.tensor(one)),
-            before.at(one),
-            samples,
-            seeds[one],
-            **options,
-        )
+        single = batch.select(torch.tensor(one)), before.at(one)
+        alone = repaired(toy_model(2), *single, samples, seeds[one], **options)
         assert alone.costs.tolist() == after.costs[one].tolist()
 
 
@@ -283,13 +245,7 @@ def test_groups_get_better_side_by_side() -> None:
     verify(networks, after)
     assert after.costs[0, -1] < before.costs[0, 0]
     # More than one group has changed: no single one explains all services that moved.
-    groups = group_routes(
-        batch,
-        torch.as_tensor(before.arcs[:, 0]).long(),
-        torch.as_tensor(before.starts_route[:, 0]),
-        seeds_of(1),
-        6,
-    )
+    groups = group_routes(batch, *routes_of(before), seeds_of(1), 6)
     assert len(groups.rows) == 2
     for member in groups.member:
         old = before.arcs[0, 0][member.numpy()]
@@ -364,16 +320,10 @@ def test_parts_are_seen_in_the_unit_of_the_instance_or_in_their_own(
     asked: list[Asked],
 ) -> None:
     batch = network_batch([Network(ring([2] * 9)), Network(ring([2] * 6))])
+    before = decoded(batch)
     for own_unit in (False, True):
-        repaired(
-            toy_model(1),
-            batch,
-            decoded(batch),
-            2,
-            seeds_of(2),
-            group_tasks=4,
-            own_unit=own_unit,
-        )
+        options = {"group_tasks": 4, "own_unit": own_unit}
+        repaired(toy_model(1), batch, before, 2, seeds_of(2), **options)
     theirs, own = (each.parts for each in asked)
     assert set(theirs.scale.tolist()) == set(batch.scale.tolist())
     for row in range(len(own)):
@@ -410,8 +360,7 @@ def test_every_route_is_in_one_group(
 ) -> None:
     batch = network_batch([Network(instance) for instance in instances])
     plans = decoded(batch)
-    arcs = torch.as_tensor(plans.arcs[:, 0]).long()
-    starts = torch.as_tensor(plans.starts_route[:, 0])
+    arcs, starts = routes_of(plans)
     groups = group_routes(batch, arcs, starts, seeds_of(len(batch), seed), most)
     times = torch.zeros(arcs.shape, dtype=torch.int64)
     times.index_add_(0, groups.rows, groups.member.long())

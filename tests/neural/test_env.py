@@ -7,9 +7,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from arcfleet import Instance, Link, check
+from arcfleet import Instance, check
 from arcfleet.network import Network
 from arcfleet.neural import env as process
+from tests.helpers import make_instance, street
 from tests.neural.batches import network_batch, random_batch, random_rollout, solution_of
 from tests.strategies import connected_instances
 
@@ -37,21 +38,21 @@ def test_random_plans_are_legal_at_every_step_and_the_checker_takes_them(
         )
     deadheads = batch.deadheads(arcs)
     for b, network in enumerate(networks):
-        for copy in range(2):
-            plan = arcs[b, copy].tolist()
+        for place in range(2):
+            plan = arcs[b, place].tolist()
             tasks = network.arc_task[[arc for arc in plan if arc]].tolist()
             assert sorted(tasks) == list(range(network.num_tasks))
             solution = solution_of(network, plan)
-            assert deadheads[b, copy] == solution.deadhead
+            assert deadheads[b, place] == solution.deadhead
             if capacity_mask:
                 report = check(network.instance, solution)
                 assert report.ok, report.faults
-                assert report.deadhead == deadheads[b, copy]
+                assert report.deadhead == deadheads[b, place]
             else:
                 assert 0 not in plan[: network.num_tasks]
                 remaining = capacity = network.instance.capacity
                 for number, arc in enumerate(plan):
-                    assert states[number].remaining[b, copy] == remaining
+                    assert states[number].remaining[b, place] == remaining
                     demand = int(network.arc_demand[arc])
                     if arc == 0 or demand > remaining:
                         remaining = capacity
@@ -67,7 +68,7 @@ def _assert_legal(
 ) -> None:
     """Compare the mask with what may follow the arcs chosen so far, worked out anew."""
     for b, network in enumerate(networks):
-        for copy, plan in enumerate(before[b]):
+        for place, plan in enumerate(before[b]):
             served = {int(network.arc_task[arc]) for arc in plan if arc}
             remaining = network.instance.capacity
             for arc in plan:
@@ -85,7 +86,7 @@ def _assert_legal(
             if done or (capacity_mask and last != 0):
                 expected.add(0)
             assert expected
-            assert set(allowed[b, copy].nonzero().flatten().tolist()) == expected
+            assert set(allowed[b, place].nonzero().flatten().tolist()) == expected
 
 
 @pytest.mark.parametrize("capacity_mask", [True, False])
@@ -143,8 +144,7 @@ def test_one_step_is_counted_from_the_depot() -> None:
 
 def test_the_largest_capacity_does_not_overflow() -> None:
     most = 2**31 - 1
-    link = Link(tail=0, head=1, cost=1, required=True, demand=most)
-    town = Instance(name="full", nodes=(0, 1), links=(link,), depot=0, capacity=most)
+    town = make_instance(street(1, 2, demand=most), capacity=most)
     batch = network_batch([Network(town)])
     state = process.reset(batch)
     assert process.action_mask(batch, state)[0, 0].tolist() == [False, True, True]

@@ -29,6 +29,7 @@ from arcfleet.streets.files import read_map
 from arcfleet.streets.scene import SceneRules, cut_scene
 from arcfleet.streets.street_arrays import StreetArrays, to_arrays
 from arcfleet.streets.tasks import TASK_SETS, PieceCutter
+from tests.helpers import make_instance, street
 from tests.shared_data import maps_dir
 from tests.strategies import connected_instances, instances
 from tests.towns import town
@@ -100,17 +101,14 @@ def test_chunks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("second", [1, 2**31 - 1, MOST_DISTANCE])
 def test_a_path_beyond_the_limit_is_refused(second: int) -> None:
-    costs = [MOST_DISTANCE, second]
-    chain = [Link(tail=i, head=i + 1, cost=c) for i, c in enumerate(costs)]
-    good = Instance(name="", nodes=(0,), links=(), depot=0, capacity=1)
-    long = Instance(name="", nodes=(0, 1, 2), links=tuple(chain), depot=0, capacity=1)
+    good = make_instance(depot=0)
+    long = make_instance(street(0, 1, MOST_DISTANCE), street(1, 2, second), depot=0)
     with pytest.raises(InstanceError, match="instance 1 of the batch"):
         padded_distances([good, long], 3, 2)
 
 
 def test_a_long_link_that_nobody_needs_does_no_harm() -> None:
-    links = (Link(tail=0, head=1, cost=2**31 - 1), Link(tail=0, head=1, cost=3))
-    instance = Instance(name="", nodes=(0, 1), links=links, depot=0, capacity=1)
+    instance = make_instance(street(0, 1, 2**31 - 1), street(0, 1, 3), depot=0)
     assert padded_distances([instance], 2, 2).tolist() == [[[0, 3], [3, 0]]]
 
 
@@ -132,7 +130,7 @@ def node_matrix(instance: Instance) -> Tensor:
 
 
 def place(distance: Tensor, dimensions: int = 8) -> Tensor:
-    """Give the coordinates of one instance."""
+    """Return the coordinates of one instance."""
     return classical_mds(distance[None], torch.tensor([len(distance)]), dimensions)[0]
 
 
@@ -283,9 +281,8 @@ def test_the_iteration_bears_matrices_of_low_rank(rank: int) -> None:
 
 
 def test_the_iteration_finds_the_largest_not_the_largest_in_size() -> None:
-    turn = torch.linalg.qr(torch.randn((4, 50, 50), generator=torch.Generator()).double())[
-        0
-    ]
+    noise = torch.randn((4, 50, 50), generator=torch.Generator()).double()
+    turn = torch.linalg.qr(noise).Q
     values = torch.linspace(1, -6, 50, dtype=torch.float64)
     found = iterate_eigenpairs(turn * values @ turn.mT, 4)
     assert torch.allclose(found.values, values[:4].expand(4, -1), atol=1e-3)
@@ -306,9 +303,8 @@ def test_landmarks_that_are_all_nodes_give_classical_mds(one_way: float) -> None
 
 
 def test_landmarks_come_close_to_all_nodes_of_a_real_map() -> None:
-    instance = cut_scene(
-        read_map(maps_dir() / "monaco"), SceneRules(capacity=9, demand=1)
-    ).instance
+    rules = SceneRules(capacity=9, demand=1)
+    instance = cut_scene(read_map(maps_dir() / "monaco"), rules).instance
     landmarks = landmark_nodes(len(instance.nodes))
     assert len(landmarks) < len(instance.nodes)
     nodes = landmarks.numpy().astype(np.int32)

@@ -25,8 +25,7 @@ from arcfleet.neural.plans import (
 from arcfleet.paper.strategies import paper_beams
 from arcfleet.search.split import optimise_path
 from arcfleet.solution.plan import from_plan
-from tests.neural.batches import network_batch, ring, toy_model
-from tests.neural.verify import verify
+from tests.neural.batches import network_batch, ring, toy_model, verify
 from tests.strategies import connected_instances
 
 
@@ -56,8 +55,8 @@ def test_plans_of_samples_are_legal_and_optimised_ones_cheaper(
         if legal[row].any():
             solution = from_plan(network, *flat_plan(plain, row))
             better = optimise_path(network, solution, choose_directions=choose)
-            copy = np.where(legal[row], plain.costs[row], np.iinfo(np.int64).max).argmin()
-            assert optimised.costs[row, copy] == better.cost
+            place = np.where(legal[row], plain.costs[row], np.iinfo(np.int64).max).argmin()
+            assert optimised.costs[row, place] == better.cost
 
 
 @settings(max_examples=30)
@@ -80,10 +79,10 @@ def test_the_recipe_is_never_worse_than_its_parts(choose: bool) -> None:
     networks = [Network(ring([1 + (i * k) % 4 for i in range(k + 3)])) for k in range(1, 9)]
     batch = network_batch(networks)
     model = toy_model()
-    recipe = paper_beams(model, batch, choose_directions=choose)
+    beams = paper_beams(model, batch, choose_directions=choose)
     flipped = with_signs(batch, -torch.ones(len(batch), batch.num_axes))
-    verify(networks, recipe)
-    assert recipe.costs.shape == (len(networks), 1)
+    verify(networks, beams)
+    assert beams.costs.shape == (len(networks), 1)
     parts = [
         split_plans(
             batch,
@@ -94,9 +93,9 @@ def test_the_recipe_is_never_worse_than_its_parts(choose: bool) -> None:
     ]
     decoded = as_decoded(batch, beam(model, batch, 2))
     for plans in (*parts, decoded):
-        assert (recipe.costs <= plans.costs).all()
+        assert (beams.costs <= plans.costs).all()
     cheapest = np.minimum(parts[0].costs.min(1), parts[1].costs.min(1))
-    assert recipe.costs[:, 0].tolist() == cheapest.tolist()
+    assert beams.costs[:, 0].tolist() == cheapest.tolist()
 
 
 def test_directions_are_turned_where_it_pays() -> None:
@@ -185,9 +184,9 @@ def test_best_so_far(costs: list[list[int]]) -> None:
     arcs = np.tile(np.arange(4, dtype=np.int32)[:, None], (len(costs), 1, 2))
     found = best_so_far(Plans(arcs, arcs > 1, numbers))
     for row, given_costs in enumerate(costs):
-        for copy in range(4):
-            until = [x if x != NO_PLAN else 99 for x in given_costs[: copy + 1]]
+        for place in range(4):
+            until = [x if x != NO_PLAN else 99 for x in given_costs[: place + 1]]
             first = until.index(min(until))
-            assert found.costs[row, copy] == given_costs[first]
-            assert found.arcs[row, copy].tolist() == [first, first]
-            assert found.starts_route[row, copy].tolist() == [first > 1] * 2
+            assert found.costs[row, place] == given_costs[first]
+            assert found.arcs[row, place].tolist() == [first, first]
+            assert found.starts_route[row, place].tolist() == [first > 1] * 2

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from arcfleet import Instance, Link, Stop, check, read, solve, solve_many
+from arcfleet import Instance, Stop, check, read, solve, solve_many
 from arcfleet.errors import UnsolvableError, WithoutLearnedPlanWarning
 from arcfleet.methods import DAAM_METHODS
 from arcfleet.network import Network
@@ -31,6 +31,7 @@ from arcfleet.neural.windows import windowed_rollout
 from arcfleet.search import Progress, Result
 from arcfleet.search.run import RunContext
 from arcfleet.solution.plan import IntArray
+from tests.helpers import SMALL, make_instance, street, unpackable
 
 # Whether a short limit leaves time for a learned plan is the machine's business; the tests
 # of the warning ask for it.
@@ -39,17 +40,11 @@ pytestmark = pytest.mark.filterwarnings(
 )
 
 SHORT_TIME = "the time limit was too short"
-VILLAGE = Path(__file__).parents[2] / "examples" / "village.json"
 SHORT = {
     "daam": Stop(iterations=3),
     "daam-greedy": Stop(iterations=3),
     "daam-sample": Stop(iterations=9),
 }
-
-
-@pytest.fixture(scope="module")
-def village() -> Instance:
-    return read(VILLAGE)
 
 
 def require_sound(instance: Instance, result: Result) -> None:
@@ -209,7 +204,7 @@ def test_the_temperature_holds_with_and_without_windows(
             default = partial(all_at, temperature)
             monkeypatch.setattr(decoding_run, "default_temperature", default)
             solve(village, "daam-sample", stop=Stop(iterations=4), model=model)
-            # Near 0 every draw is the likeliest arc, and so the greedy plan.
+            # Near 0 every sample takes the most probable arc, and so the greedy plan.
             assert len(costs) == 4
             assert (len(set(costs)) > 1) == different
 
@@ -358,31 +353,13 @@ def test_interrupt_before_there_is_a_plan(
 
 @pytest.mark.parametrize("method", DAAM_METHODS)
 def test_nothing_required_means_no_routes(method: str, model: Path) -> None:
-    instance = Instance(
-        name="idle",
-        nodes=(1, 2),
-        links=(Link(tail=1, head=2, cost=3),),
-        depot=1,
-        capacity=1,
-    )
-    result = solve(instance, method, model=model)
+    result = solve(make_instance(street(1, 2, 3)), method, model=model)
     assert (result.cost, result.solution.num_routes, result.iterations) == (0, 0, 1)
 
 
 @pytest.mark.parametrize("method", DAAM_METHODS)
 def test_no_plan_within_the_fleet_is_one_sentence(method: str, model: Path) -> None:
-    # Demands 4 4 4 4 4 pack two to a vehicle of 10: 3 are needed, though 2 hold the sum.
-    links = tuple(
-        Link(tail=1, head=node, cost=1, required=True, demand=4) for node in range(2, 7)
-    )
-    instance = Instance(
-        name="unpackable",
-        nodes=tuple(range(1, 7)),
-        links=links,
-        depot=1,
-        capacity=10,
-        fleet_limit=2,
-    )
+    instance = unpackable()
     # More time is of use to those that make more plans.
     remedy = "it makes no more, so try another method, such as ruin-recreate, or raise"
     if method == "daam-sample":
@@ -398,7 +375,7 @@ def test_no_plan_within_the_fleet_is_one_sentence(method: str, model: Path) -> N
     require_sound(enough, solve(enough, method, stop=Stop(iterations=20), model=model))
 
 
-NETWORK = Network(read(Path(__file__).parents[1] / "data" / "small.dat"))
+NETWORK = Network(read(SMALL))
 limits = st.none() | st.integers(1, 12)
 
 
@@ -406,17 +383,17 @@ limits = st.none() | st.integers(1, 12)
     costs=st.lists(st.integers(-1, 30), max_size=30),
     rounds=st.lists(st.integers(1, 7), min_size=30, max_size=30),
     iterations=limits,
-    stale=limits,
+    no_improvement=limits,
     target=limits,
 )
 def test_offers_are_counted_until_a_limit_is_met(
     costs: list[int],
     rounds: list[int],
     iterations: int | None,
-    stale: int | None,
+    no_improvement: int | None,
     target: int | None,
 ) -> None:
-    stop = Stop(iterations=iterations, no_improvement=stale, target_cost=target)
+    stop = Stop(iterations=iterations, no_improvement=no_improvement, target_cost=target)
     attempt = Attempt(NETWORK, RunContext(method="daam-sample", stop=stop))
     taken: list[int] = []
     left = list(costs)
@@ -446,7 +423,7 @@ def test_offers_are_counted_until_a_limit_is_met(
             stopped_by = "target_cost"
         elif iterations is not None and done >= iterations:
             stopped_by = "iterations"
-        elif stale is not None and since >= stale:
+        elif no_improvement is not None and since >= no_improvement:
             stopped_by = "no_improvement"
         if stopped_by is not None:
             break

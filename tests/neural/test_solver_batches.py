@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import torch
 
-from arcfleet import Failure, Instance, Link, Result, Stop, check, read, solve, solve_many
+from arcfleet import Failure, Instance, Result, Stop, check, read, solve, solve_many
 from arcfleet.batch import BatchProgress
 from arcfleet.errors import FileError, OptionError
 from arcfleet.methods import DAAM_METHODS
@@ -21,7 +21,7 @@ from arcfleet.neural import solver, windows
 from arcfleet.neural.decoding_run import DecodingRun
 from arcfleet.neural.solver import start_run
 from arcfleet.workers import child_seed
-from tests.tiny_model import tiny_model_file
+from tests.helpers import MIXED, SMALL, VILLAGE, make_instance, star, street
 
 # Whether a short limit leaves time for a learned plan is the machine's business; the tests
 # of the warning ask for it.
@@ -29,30 +29,13 @@ pytestmark = pytest.mark.filterwarnings(
     "default::arcfleet.errors.WithoutLearnedPlanWarning"
 )
 
-ROOT = Path(__file__).parents[2]
-VILLAGE = ROOT / "examples" / "village.json"
-SMALL = ROOT / "tests" / "data" / "small.dat"
-MIXED = ROOT / "tests" / "data" / "small_mixed.txt"
-IDLE = Instance(
-    name="idle", nodes=(1, 2), links=(Link(tail=1, head=2, cost=3),), depot=1, capacity=1
-)
-TRAP = Instance(
-    name="trap",
-    nodes=(1, 2),
-    links=(Link(tail=1, head=2, cost=1, demand=1, one_way=True, required=True),),
-    capacity=5,
-    depot=1,
-)
+IDLE = make_instance(street(1, 2, 3), name="idle")
+TRAP = make_instance(street(1, 2, 1, 1, one_way=True), name="trap")
 STOPS = {
     "daam": Stop(iterations=1),
     "daam-greedy": Stop(iterations=1),
     "daam-sample": Stop(iterations=7),
 }
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tiny_model_file(tmp_path_factory.mktemp("model"))
 
 
 @pytest.mark.parametrize("method", DAAM_METHODS)
@@ -95,11 +78,8 @@ def test_batches_hold_instances_of_similar_size() -> None:
     idle = Network(IDLE)
     networks = [village, small, idle, village, small, village]
     batches = list(solver._batches(list(enumerate(networks))))  # noqa: SLF001
-    assert [[number for number, _ in batch] for batch in batches] == [
-        [2],
-        [1, 4],
-        [0, 3, 5],
-    ]
+    numbers = [[number for number, _ in batch] for batch in batches]
+    assert numbers == [[2], [1, 4], [0, 3, 5]]
 
 
 def test_large_instances_stand_alone_and_do_not_wait(
@@ -133,12 +113,7 @@ def test_instances_held_at_a_time_are_bounded(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_no_plan_within_the_fleet_is_a_failure(model: Path) -> None:
-    links = tuple(
-        Link(tail=1, head=node, cost=1, required=True, demand=4) for node in range(2, 7)
-    )
-    tight = Instance(
-        name="tight", nodes=tuple(range(1, 7)), links=links, depot=1, capacity=10
-    )
+    tight = star(4, 4, 4, 4, 4)
     for method in DAAM_METHODS:
         outcomes = solve_many(
             [replace(tight, fleet_limit=2), tight, replace(tight, fleet_limit=3)],
@@ -156,11 +131,8 @@ def test_targets_end_the_work_on_single_instances(model: Path) -> None:
     given = [read(SMALL), read(VILLAGE), replace(read(VILLAGE), name="other")]
     stop = Stop(iterations=12, target_cost=1000)
     outcomes = solve_many(given, "daam-sample", stop=stop, model=model)
-    assert [x.stopped_by for x in outcomes if isinstance(x, Result)] == [
-        "target_cost",
-        "iterations",
-        "iterations",
-    ]
+    reasons = [x.stopped_by for x in outcomes if isinstance(x, Result)]
+    assert reasons == ["target_cost", "iterations", "iterations"]
 
 
 def test_seconds_are_those_of_the_batch(model: Path) -> None:

@@ -16,7 +16,8 @@ from arcfleet.methods import DAAM_METHODS, METHODS, has_model, load_for_method
 from arcfleet.network import Network
 from arcfleet.neural import solver
 from arcfleet.neural.checkpoint import MODEL_TYPES, shipped_model
-from tests.neural.test_solver import VILLAGE, require_sound
+from tests.helpers import SMALL, VILLAGE
+from tests.neural.test_solver import require_sound
 from tests.tiny_model import tiny_model_file
 
 # As in test_solver.py: the machine decides whether a short limit leaves time for a plan.
@@ -24,13 +25,11 @@ pytestmark = pytest.mark.filterwarnings(
     "default::arcfleet.errors.WithoutLearnedPlanWarning"
 )
 
-SMALL = Path(__file__).parents[1] / "data" / "small.dat"
-
 
 @pytest.mark.parametrize("method", DAAM_METHODS)
 def test_a_start_is_refused(method: str, small: Instance, model: Path) -> None:
     plan = solve(small, "ps").solution
-    with pytest.raises(OptionError, match="goes on from a plan"):
+    with pytest.raises(OptionError, match="warm-starts from a plan"):
         solve(small, method, start=plan, model=model)
 
 
@@ -52,8 +51,8 @@ def test_the_shipped_models_solve_the_shipped_example(method: str) -> None:
     model_type = "daam" if method.startswith("daam") else method
     weights = shipped_model(model_type)
     assert weights is not None
-    room = "neural" if model_type == "daam" else "paper"
-    assert weights.is_relative_to(Path(arcfleet.__file__).parent / room)
+    folder = "neural" if model_type == "daam" else "paper"
+    assert weights.is_relative_to(Path(arcfleet.__file__).parent / folder)
     denver = read("example:denver")
     result = solve(denver, method, device="cpu")
     require_sound(denver, result)

@@ -42,9 +42,8 @@ from arcfleet.neural.strategies import (
 )
 from arcfleet.paper.strategies import BEAMS, paper_beams
 from arcfleet.solution.plan import from_plan
-from tests.neural.batches import network_batch, ring, toy_model
+from tests.neural.batches import network_batch, ring, toy_model, verify
 from tests.neural.labelled_towns import labelled_file
-from tests.neural.verify import verify
 from tests.tiny_model import tiny_model_file
 
 COUNT = 7
@@ -84,16 +83,9 @@ def test_plans_are_valid_and_cost_what_is_said(
     loaded: LoadedModel, dataset: Dataset, strategy: str
 ) -> None:
     reported: list[int] = []
-    decoded = decode_dataset(
-        loaded,
-        dataset,
-        COUNT,
-        strategy,
-        samples=20,
-        keep=range(COUNT),
-        batch_size=3,
-        progress=reported.append,
-    )
+    options: dict[str, Any] = {"batch_size": 3, "progress": reported.append}
+    options |= {"samples": 20, "keep": range(COUNT)}
+    decoded = decode_dataset(loaded, dataset, COUNT, strategy, **options)
     assert reported == [3, 6, 7]
     assert decoded.costs.dtype == np.int64
     assert sorted(decoded.plans) == list(range(COUNT))
@@ -161,16 +153,8 @@ def test_samples_depend_on_seed_and_temperature_but_not_on_batches(
 def test_a_part_is_decoded_as_in_the_whole(loaded: LoadedModel, dataset: Dataset) -> None:
     whole = decode_dataset(loaded, dataset, COUNT, BEAMS.name, keep=[4])
     reported: list[int] = []
-    part = decode_dataset(
-        loaded,
-        dataset,
-        3,
-        BEAMS.name,
-        first=3,
-        keep=[4],
-        batch_size=2,
-        progress=reported.append,
-    )
+    options: dict[str, Any] = {"batch_size": 2, "progress": reported.append}
+    part = decode_dataset(loaded, dataset, 3, BEAMS.name, first=3, keep=[4], **options)
     assert part.costs.tolist() == whole.costs[3:6].tolist()
     assert part.plans[4][0].tolist() == whole.plans[4][0].tolist()
     assert reported == [2, 3]
@@ -188,16 +172,15 @@ def test_batches_too_large_for_the_memory(
 
 
 def test_wrong_arguments(loaded: LoadedModel, dataset: Dataset) -> None:
-    with pytest.raises(OptionError, match="got 'magic'"):
-        decode_dataset(loaded, dataset, 1, "magic")
-    with pytest.raises(OptionError, match="did you mean 'augmented'"):
-        decode_dataset(loaded, dataset, 1, "augment")
-    with pytest.raises(OptionError, match="from 1 to the 7 instances"):
-        decode_dataset(loaded, dataset, COUNT + 1, "greedy")
-    with pytest.raises(OptionError, match="got 2 from number 6 on"):
-        decode_dataset(loaded, dataset, 2, "greedy", first=COUNT - 1)
-    with pytest.raises(OptionError, match="at least 1 instance"):
-        decode_dataset(loaded, dataset, 1, "greedy", batch_size=0)
+    for count, strategy, options, message in (
+        (1, "magic", {}, "got 'magic'"),
+        (1, "augment", {}, "did you mean 'augmented'"),
+        (COUNT + 1, "greedy", {}, "from 1 to the 7 instances"),
+        (2, "greedy", {"first": COUNT - 1}, "got 2 from number 6 on"),
+        (1, "greedy", {"batch_size": 0}, "at least 1 instance"),
+    ):
+        with pytest.raises(OptionError, match=message):
+            decode_dataset(loaded, dataset, count, strategy, **options)  # type: ignore[arg-type]
     assert device_name(loaded.device) == device_name("cpu") == "cpu"
 
 

@@ -94,22 +94,22 @@ def test_a_window_of_all_tasks_shows_the_instance_itself() -> None:
     window = look(batch, state, 6)
     allowed = process.action_mask(batch, state)
     local = process.action_mask(window.batch, window.state)
-    for copy in range(2):
-        arcs = window.arcs[copy]
-        seen = arcs[local[copy, 0]].sort().values
-        assert torch.equal(seen, allowed[0, copy].nonzero().flatten())
-        real = window.batch.real[copy].nonzero().flatten()
-        assert arcs[window.state.previous[copy, 0]] == state.previous[0, copy]
+    for place in range(2):
+        arcs = window.arcs[place]
+        seen = arcs[local[place, 0]].sort().values
+        assert torch.equal(seen, allowed[0, place].nonzero().flatten())
+        real = window.batch.real[place].nonzero().flatten()
+        assert arcs[window.state.previous[place, 0]] == state.previous[0, place]
         inverses = batch.inverse[0, arcs[real]]
-        unserved = window.state.unserved[copy, 0, real]
-        found = arcs[window.batch.inverse[copy, real]]
+        unserved = window.state.unserved[place, 0, real]
+        found = arcs[window.batch.inverse[place, real]]
         assert torch.equal(found[unserved], inverses[unserved])
-        incoming, whole = window.batch.incoming()[copy], batch.incoming()[0]
+        incoming, whole = window.batch.incoming()[place], batch.incoming()[0]
         torch.testing.assert_close(
             incoming[real][:, real], whole[arcs[real]][:, arcs[real]]
         )
         assert torch.equal(
-            window.batch.features[copy, real, :NUM_PLAIN],
+            window.batch.features[place, real, :NUM_PLAIN],
             batch.features[0, arcs[real], :NUM_PLAIN],
         )
 

@@ -74,7 +74,7 @@ def test_one_plan_whatever_the_stop_rule(
     assert solve(village, method, stop=target, model=models[method]).stopped_by == (
         "target_cost"
     )
-    with pytest.raises(OptionError, match="goes on from a plan"):
+    with pytest.raises(OptionError, match="warm-starts from a plan"):
         solve(village, method, start=first.solution, model=models[method])
 
 

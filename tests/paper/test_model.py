@@ -110,7 +110,7 @@ def test_gradients_flow_to_every_parameter(
     torch.manual_seed(0)
     model = PublishedDaam(replace(SMALL, norm=norm, inputs=inputs)).train()
     batch = random_batch([5, 5], padding=padding)
-    logits = logits_of(model, batch, midway(batch, copies=3))
+    logits = logits_of(model, batch, midway(batch, samples=3))
     logits.log_softmax(-1)[..., 1:].exp().square().sum().backward()  # type: ignore[no-untyped-call]
     for name, parameter in model.named_parameters():
         gradient = parameter.grad

@@ -1,5 +1,7 @@
 import csv
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -8,7 +10,7 @@ from arcfleet.paper.gaps import columns_of, gaps_to
 from arcfleet.paper.report import seconds_text, write_report
 from arcfleet.paper.reports import report_of
 from arcfleet.paper.rows import OLD_NAMES
-from arcfleet.paper.series import read_series
+from arcfleet.paper.series import Costs, read_series
 from tests.paper.some_series import line, series
 
 # Labels of two instances, MAENS on three, path scanning on four.
@@ -20,6 +22,7 @@ MEASURED = (
     line("daam-po", [105, 105, 106, 107], model="m", seconds=0.4),
     line("daam-po", [105, 105], model="m", device="H200", alone=True, seconds=0.02),
 )
+OTHER_SEED = (MEASURED[0], line("ps", [1], seed=1))
 
 
 def test_references_and_paired_gaps() -> None:
@@ -48,25 +51,32 @@ def test_best_known_without_labels() -> None:
     assert table.paper_reference == {0: 8}
 
 
-def test_what_does_not_belong_together_is_refused() -> None:
-    with pytest.raises(OptionError, match="one model and one setting of the row 'ps'"):
-        columns_of(series(MEASURED[0], line("ps", [1], seed=1)))
-    with pytest.raises(OptionError, match="one model and one setting of the row 'ps'"):
-        report_of("runtime", series(MEASURED[0], line("ps", [1], seed=1)))
-    with pytest.raises(OptionError, match="one model and one setting of the row 'daam-po'"):
-        report_of("runtime", series(*MEASURED, line("daam-po", [1], model="n", alone=True)))
-    with pytest.raises(OptionError, match="one set of labels"):
-        columns_of(series(*MEASURED, line("labels", [1], model="others")))
-    with pytest.raises(OptionError, match="found none: run them first"):
-        report_of("table", series(line("labels", [1], model="l")))
-    with pytest.raises(OptionError, match="found none: run them first"):
-        report_of("runtime", [])
-    with pytest.raises(OptionError, match="--scale for pareto only"):
-        report_of("table", series(*MEASURED), scale="task20")
-    with pytest.raises(OptionError, match="--seen for generalise only"):
-        report_of("table", series(*MEASURED), seen=("town",))
-    with pytest.raises(OptionError, match="one test set of scale 'task90', found 0"):
-        report_of("pareto", series(*MEASURED), scale="task90")
+@pytest.mark.parametrize(
+    ("message", "name", "measured", "options"),
+    [
+        ("one model and one setting of the row 'ps'", "table", OTHER_SEED, {}),
+        ("one model and one setting of the row 'ps'", "runtime", OTHER_SEED, {}),
+        (
+            *("one model and one setting of the row 'daam-po'", "runtime"),
+            *((*MEASURED, line("daam-po", [1], model="n", alone=True)), {}),
+        ),
+        (
+            *("one set of labels", "table"),
+            *((*MEASURED, line("labels", [1], model="others")), {}),
+        ),
+        ("found none: run them first", "table", [line("labels", [1], model="l")], {}),
+        ("found none: run them first", "runtime", [], {}),
+        ("--scale for pareto only", "table", MEASURED, {"scale": "task20"}),
+        ("--seen for generalise only", "table", MEASURED, {"seen": ("town",)}),
+        ("scale 'task90', found 0", "pareto", MEASURED, {"scale": "task90"}),
+        ("expected labels of Task20", "generalise", MEASURED[:1], {}),
+    ],
+)
+def test_what_does_not_belong_together_is_refused(
+    message: str, name: str, measured: Sequence[Costs], options: dict[str, Any]
+) -> None:
+    with pytest.raises(OptionError, match=message):
+        report_of(name, series(*measured), **options)
 
 
 def test_the_table_as_files(tmp_path: Path) -> None:
@@ -157,8 +167,6 @@ def test_scales_and_cities() -> None:
         report_of("generalise", series(*measured), seen=("rome", "paris"))
     assert section.rows[0][1] == "15.00 ± 63.53 (n=2)"
     assert section.rows[0][2] is None
-    with pytest.raises(OptionError, match="expected labels of Task20"):
-        report_of("generalise", series(MEASURED[0]))
 
 
 def test_a_set_of_several_cities_is_seen_by_its_maps() -> None:

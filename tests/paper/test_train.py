@@ -13,7 +13,7 @@ from arcfleet.neural.checkpoint import load_model, read_model_info
 from arcfleet.neural.train.config import RENAMED, settings_of
 from arcfleet.neural.train.loop import TrainingProgress
 from arcfleet.neural.train.recipe import STAGES, RecipeConfig, load_recipe
-from arcfleet.paper.baselines.train import S2vDqnTraining, VrpDlTraining
+from arcfleet.paper.baselines.train import ON_CPU, S2vDqnTraining, VrpDlTraining
 from arcfleet.paper.model import PublishedDaamConfig
 from arcfleet.paper.train import PAPER_PHASES, RECIPES, Config, PaperModel, run
 from tests.neural.train.quick import assert_same
@@ -103,6 +103,11 @@ def test_baselines_by_their_recipes(tmp_path: Path, model: PaperModel) -> None:
     assert [x.path.name for x in stage.validation] == [
         each["file"] for each in recorded["validation"]
     ]
+    # A CPU gets steps of its own size, unless the recipe states it, as that of vrp-dl does.
+    (small,) = load_recipe(RECIPES[model], phases=PAPER_PHASES, on_cpu=True).stages
+    changed = settings_of(small.config)
+    differing = {name: changed[name] for name in changed if changed[name] != settings[name]}
+    assert differing == ({} if model == "vrp-dl" else ON_CPU[model])
 
 
 def test_wrong_model(tmp_path: Path) -> None:

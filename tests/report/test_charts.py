@@ -7,7 +7,6 @@ from matplotlib.image import imread
 
 from arcfleet.errors import OptionError, SolutionError
 from arcfleet.report.charts import (
-    Curve,
     Line,
     Panel,
     Point,
@@ -38,7 +37,7 @@ POINTS = [
     Point("b", 1e-2, -0.5, 0.0, False, True),
     Point("c", 1.0, 3.0, 0.0, False, False),
 ]
-CURVES = {"gdb": [Curve(label="ps", seconds=(0.1, 1.0), gap_percent=(3.0, 2.0))]}
+CURVES = {"gdb": [Line(label="ps", x=(0.1, 1.0), y=(3.0, 2.0))]}
 DRAWINGS: list[Callable[[Path], None]] = [
     lambda path: draw_panels(PANELS, path, "a caption with 5 % and $ signs"),
     lambda path: draw_pareto(POINTS, path, title="Task20", caption="a caption"),

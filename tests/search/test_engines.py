@@ -64,5 +64,5 @@ def test_a_faulty_start_is_refused(
     short = replace(rough_plan, routes=rough_plan.routes[1:])
     with pytest.raises(SolutionError, match="without faults"):
         solve(village, method, start=short, stop=Stop(iterations=1))
-    with pytest.raises(OptionError, match="goes on from a plan"):
+    with pytest.raises(OptionError, match="warm-starts from a plan"):
         solve(village, "ps", start=rough_plan)

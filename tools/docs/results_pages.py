@@ -69,7 +69,7 @@ def report(name: str, folders: Iterable[Path], figures: Path | None = None) -> R
     if figures:
         figures.mkdir(parents=True, exist_ok=True)
         for figure, draw in made.figures.items():
-            draw(figures / f"{figure}.svg", "")
+            draw(figures / f"{figure}.svg", caption="")
     return made
 
 

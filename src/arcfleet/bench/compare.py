@@ -24,21 +24,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """The verified result of one method, or why there is none.
-
-    Parameters
-    ----------
-    method
-        Name of the method.
-    result
-        Result of the method; None if it found no plan.
-    failure
-        Why there is no plan, or the faults of the plan; None for a feasible plan.
-    """
+    """The verified result of one method, or why there is none."""
 
     method: str
-    result: Result | None = None
-    failure: str | None = None
+    result: Result | None = None  # None if it found no plan
+    failure: str | None = None  # why there is no plan, or the faults of the plan
 
     @property
     def ok(self) -> bool:
@@ -80,28 +70,11 @@ def compare(
     models: Mapping[str, LoadedModel] | None = None,
     watch: Callable[[Stop], AbstractContextManager[ProgressCallback | None]] | None = None,
 ) -> Iterator[Entry]:
-    """Solve an instance by one method after the other.
+    """Solve an instance by one method after the other, each within the time limit.
 
-    Ctrl-C ends the method that runs, whose best plan so far still counts, and then the
-    comparison.
-
-    Parameters
-    ----------
-    instance
-        Instance to solve.
-    methods
-        Methods to compare.
-    seconds
-        Time limit of each method. Path scanning builds its usual number of plans, in at
-        most that time.
-    seed
-        Seed of the random number generator.
-    threads
-        Number of threads of each method.
-    models
-        Models of learned methods, by their kinds.
-    watch
-        Returns a context with the progress callback of one method, of its stop rule.
+    Path scanning builds its usual number of plans, in at most that time. `watch` returns a
+    context with the progress callback of one method, of its stop rule. Ctrl-C ends the
+    method that runs, whose best plan so far still counts, and then the comparison.
     """
     for method in methods:
         stop = Stop(seconds=seconds)

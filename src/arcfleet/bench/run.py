@@ -108,32 +108,20 @@ def gap_percent(cost: int, reference: int | None) -> float | None:
     return 100 * (cost / reference - 1) if reference else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Run:
     """A run to be made."""
 
     key: RunKey
     source: SuiteInstance
 
-
-def run_of(
-    source: SuiteInstance,
-    method: str,
-    seed: int,
-    time_limit: float,
-    *,
-    stop_at_reference: bool,
-) -> Run:
-    """Describe one run of a method on an instance of a suite."""
-    key = RunKey(
-        set_name=source.set_name,
-        instance=source.name,
-        method=method,
-        seed=seed,
-        time_limit=time_limit,
-        stop_at_reference=stop_at_reference,
-    )
-    return Run(key=key, source=source)
+    @classmethod
+    def of(
+        cls, source: SuiteInstance, method: str, seed: int, limit: float, at_reference: bool
+    ) -> Run:
+        """Return a run of a method on an instance of a suite."""
+        names = (source.set_name, source.name)
+        return cls(RunKey(*names, method, seed, limit, at_reference), source)
 
 
 def plan_runs(
@@ -147,7 +135,7 @@ def plan_runs(
     """List every combination once, the short time limits first."""
     names = dict.fromkeys(find_method(name).name for name in methods)
     return [
-        run_of(source, method, seed, time_limit, stop_at_reference=stop_at_reference)
+        Run.of(source, method, seed, time_limit, stop_at_reference)
         for time_limit in sorted({float(limit) for limit in time_limits})
         for source in suite.instances
         for method in names

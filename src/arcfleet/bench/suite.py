@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import csv
-import difflib
 import re
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
+from arcfleet._checks import nearest_name
 from arcfleet._files import read_text, read_toml
 from arcfleet.bench.machine import checkout, shared_folder
 from arcfleet.errors import FileError, OptionError
@@ -71,13 +72,12 @@ def read_suite(name_or_path: str) -> Suite:
                     proven=proven,
                 )
             )
-    seen: set[tuple[str, str]] = set()
-    for x in instances:
-        if (x.set_name, x.name) in seen:
+    counts = Counter((x.set_name, x.name) for x in instances)
+    for (_, name), count in counts.items():
+        if count > 1:
             raise FileError(
-                path, f"expected each instance once per set, got {x.name!r} twice"
+                path, f"expected each instance once per set, got {name!r} twice"
             )
-        seen.add((x.set_name, x.name))
     summary = str(content.get("summary", ""))
     return Suite(name=path.stem, summary=summary, instances=tuple(instances))
 
@@ -96,8 +96,8 @@ def _find(name_or_path: str) -> Path:
         file.stem: file for file in sorted((root / "benchmarks/suites").glob("*.toml"))
     }
     if name_or_path not in known:
-        near = difflib.get_close_matches(name_or_path, known, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(known)}"
+        near = nearest_name(name_or_path, known)
+        hint = f"did you mean {near!r}?" if near else f"known are {', '.join(known)}"
         raise OptionError(
             f"expected the name of a suite or the path of a .toml file, "
             f"got {name_or_path!r}: {hint}"
@@ -170,8 +170,8 @@ def _by_number(file: Path) -> list[tuple[int, str]]:
 def _check_keys(path: Path, content: dict[str, object], known: set[str]) -> None:
     for key in content:
         if key not in known:
-            near = difflib.get_close_matches(key, known, n=1)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
+            near = nearest_name(key, known)
+            hint = f"; did you mean {near!r}?" if near else ""
             raise FileError(
                 path, f"expected keys {', '.join(sorted(known))}, got {key!r}{hint}"
             )

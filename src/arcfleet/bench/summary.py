@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from arcfleet.bench.run import gap_percent
-from arcfleet.report.charts import Curve
+from arcfleet.report.charts import Line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -65,13 +65,13 @@ def seconds_to_reference(record: Record) -> float | None:
     return next((s for s, cost in record.history if cost <= record.reference), None)
 
 
-def anytime_curves(records: Iterable[Record]) -> dict[str, list[Curve]]:
+def anytime_curves(records: Iterable[Record]) -> dict[str, list[Line]]:
     """Return, per set, the mean gap against the seconds of each method and time limit.
 
     A curve begins when every run of its group has a plan, and a run that ended keeps its
     last gap. Runs without a reference are left out.
     """
-    curves: dict[str, list[Curve]] = defaultdict(list)
+    curves: dict[str, list[Line]] = defaultdict(list)
     known = [r for r in records if r.reference and r.history]
     for (set_name, method, time_limit), group in _groups(known).items():
         first = max(r.history[0][0] for r in group)
@@ -83,10 +83,10 @@ def anytime_curves(records: Iterable[Record]) -> dict[str, list[Curve]]:
             by_instance[record.instance].append(_gaps_at(record, times))
         mean = np.mean([np.mean(gaps, axis=0) for gaps in by_instance.values()], axis=0)
         curves[set_name].append(
-            Curve(
+            Line(
                 label=f"{method}, {time_limit:g} s",
-                seconds=tuple(times.tolist()),
-                gap_percent=tuple(mean.tolist()),
+                x=tuple(times.tolist()),
+                y=tuple(mean.tolist()),
             )
         )
     return dict(curves)

@@ -14,7 +14,7 @@ from arcfleet.cli.options import (
     positive_number,
     seconds,
 )
-from arcfleet.cli.output import check_plot, note, print_json, print_result
+from arcfleet.cli.output import check_plot, note, print_either
 from arcfleet.cli.progress import count_progress
 from arcfleet.errors import OptionError
 
@@ -98,11 +98,9 @@ def _run(options: Namespace) -> int:
         from arcfleet.report.charts import plot_anytime
 
         plot_anytime(anytime_curves(valid), picture)
-    if options.json:
-        print_json({"suite": suite.name, "rows": [asdict(row) for row in rows]})
-    else:
-        title = f"suite {suite.name}" + (f": {suite.summary}" if suite.summary else "")
-        print_result(_text(title, valid, rows))
+    facts = {"suite": suite.name, "rows": [asdict(row) for row in rows]}
+    title = f"suite {suite.name}" + (f": {suite.summary}" if suite.summary else "")
+    print_either(options, facts, _text(title, valid, rows))
     return _report_missing(records, len(runs), options.out)
 
 

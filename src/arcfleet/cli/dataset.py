@@ -8,8 +8,15 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from arcfleet.cli.options import Command, add_shared, number_up_to, option, positive_number
-from arcfleet.cli.output import add_plot, check_plot, print_json, print_result
+from arcfleet.cli.options import (
+    Command,
+    add_shared,
+    file_argument,
+    number_up_to,
+    option,
+    positive_number,
+)
+from arcfleet.cli.output import add_plot, check_plot, print_either
 from arcfleet.cli.progress import count_progress
 from arcfleet.errors import ArcfleetError
 
@@ -18,8 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from arcfleet.datasets.dataset import Dataset
-    from arcfleet.datasets.statistics import DatasetStatistics
-    from arcfleet.report.dataset_plot import DatasetFigures
 
 #: Number of maps to name in a line about a data set.
 _MOST_NAMES = 12
@@ -27,6 +32,7 @@ _MOST_NAMES = 12
 
 def _make_options(parser: ArgumentParser) -> None:
     from arcfleet.datasets.make import MERGE_METRES
+    from arcfleet.streets.street_arrays import BANDS
     from arcfleet.streets.tasks import TASK_SETS
 
     first, second, *_, last = TASK_SETS
@@ -35,13 +41,8 @@ def _make_options(parser: ArgumentParser) -> None:
     option(parser, "--count", "number of instances", positive_number, "N", required=True)
     text = "data set to write (.npz)"
     parser.add_argument("-o", "--out", type=Path, required=True, metavar="FILE", help=text)
-    option(
-        parser,
-        "--split",
-        "part of the streets to cut from; no two splits share a junction",
-        choices=["train", "validation", "test"],
-        default="train",
-    )
+    text = "part of the streets to cut from; no two splits share a junction"
+    option(parser, "--split", text, choices=list(BANDS), default="train")
     text = "street maps that do not overlap (default: synthetic streets)"
     option(parser, "--maps", text, Path, "MAP", nargs="+", default=[])
     text = "merge junctions of MAP at most this far apart first, none for no merging"
@@ -53,25 +54,18 @@ def _make_options(parser: ArgumentParser) -> None:
 def _label_options(parser: ArgumentParser) -> None:
     from arcfleet.datasets.labels import LABEL_METHODS
 
-    parser.add_argument("dataset", type=Path, metavar="FILE", help="data set (.npz)")
+    file_argument(parser, "dataset", "data set (.npz)")
     text = "iterations of the method for each instance"
     option(parser, "--iterations", text, positive_number, "N", required=True)
-    option(
-        parser,
-        "--method",
-        "method to solve with",
-        choices=LABEL_METHODS,
-        default=LABEL_METHODS[0],
-    )
+    text, usual = "method to solve with", LABEL_METHODS[0]
+    option(parser, "--method", text, choices=LABEL_METHODS, default=usual)
     text = "labels to write (default: FILE with .npz replaced by .labels.npz)"
     parser.add_argument("-o", "--out", type=Path, metavar="LABELS", help=text)
     add_shared(parser, "seed", "workers", "quiet", "json")
 
 
 def _info_options(parser: ArgumentParser) -> None:
-    parser.add_argument(
-        "datasets", type=Path, nargs="+", metavar="FILE", help="data sets (.npz)"
-    )
+    file_argument(parser, "datasets", "data sets (.npz)", nargs="+")
     add_plot(parser)
     add_shared(parser, "json")
 
@@ -111,11 +105,9 @@ def _make(options: Namespace) -> int:
             workers=options.workers,
             progress=bar,
         )
-    if options.json:
-        facts = {"file": str(options.out), "name": dataset.name, "instances": len(dataset)}
-        print_json(facts)
-    else:
-        print_result(f"{options.out}: {len(dataset)} instances of {dataset.name}")
+    facts = {"file": str(options.out), "name": dataset.name, "instances": len(dataset)}
+    text = f"{options.out}: {len(dataset)} instances of {dataset.name}"
+    print_either(options, facts, text)
     return 0
 
 
@@ -135,17 +127,15 @@ def _label(options: Namespace) -> int:
             progress=bar,
         )
     mean = float(labels.cost.mean())
-    if options.json:
-        facts = {"file": str(labels.path), "labels": len(labels), "mean_cost": mean}
-        print_json(facts)
-    else:
-        print_result(f"{labels.path}: {len(labels)} labels, mean cost {mean:.1f}")
+    facts = {"file": str(labels.path), "labels": len(labels), "mean_cost": mean}
+    text = f"{labels.path}: {len(labels)} labels, mean cost {mean:.1f}"
+    print_either(options, facts, text)
     return 0
 
 
 def _info(options: Namespace) -> int:
     from arcfleet.datasets.dataset import Dataset
-    from arcfleet.datasets.statistics import statistics_rows, summarise
+    from arcfleet.datasets.statistics import figures_of, statistics_rows, summarise
     from arcfleet.report.tables import table
 
     check_plot(options.plot)
@@ -155,30 +145,19 @@ def _info(options: Namespace) -> int:
     if options.plot is not None:
         from arcfleet.report.dataset_plot import plot_datasets
 
-        plot_datasets(
-            [_figures(*each) for each in zip(datasets, facts, labels, strict=True)],
-            options.plot,
-        )
-    if options.json:
-        print_json(
-            {
-                "datasets": [
-                    {"file": str(path), **asdict(fact), "header": dataset.facts}
-                    for path, fact, dataset in zip(
-                        options.datasets, facts, datasets, strict=True
-                    )
-                ]
-            }
-        )
-        return 0
+        pairs = zip(datasets, labels, strict=True)
+        plot_datasets([figures_of(*pair) for pair in pairs], options.plot)
     made_with = [
         [name, *(str(dataset.facts.get(name, "")) for dataset in datasets)]
         for name in ("split", "seed")
     ]
-    print_result(table([*made_with, *statistics_rows(facts)], ["", *labels]))
-    for label, dataset in zip(labels, datasets, strict=True):
+    found, lines = [], [table([*made_with, *statistics_rows(facts)], ["", *labels])]
+    for number, (label, dataset) in enumerate(zip(labels, datasets, strict=True)):
+        file, known = str(options.datasets[number]), asdict(facts[number])
+        found.append({"file": file, **known, "header": dataset.facts})
         credit = f" ({dataset.credit})" if dataset.credit else ""
-        print_result(f"{label}: streets of {_map_names(dataset)}{credit}")
+        lines.append(f"{label}: streets of {_map_names(dataset)}{credit}")
+    print_either(options, {"datasets": found}, "\n".join(lines))
     return 0
 
 
@@ -186,29 +165,6 @@ def _map_names(dataset: Dataset) -> str:
     names = dataset.facts.get("maps") or ["unknown maps"]
     more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
     return ", ".join(map(str, names[:_MOST_NAMES])) + more
-
-
-def _figures(dataset: Dataset, facts: DatasetStatistics, label: str) -> DatasetFigures:
-    import numpy as np
-
-    from arcfleet.datasets.statistics import least_routes
-    from arcfleet.report.dataset_plot import DatasetFigures
-
-    piece = dataset.piece(0)
-    return DatasetFigures(
-        label=label,
-        degrees=facts.degrees,
-        lengths=dataset.arrays["cost"],
-        nodes=dataset.arrays["num_nodes"],
-        links=dataset.arrays["num_links"],
-        demands=dataset.arrays["demand"][dataset.arrays["demand"] > 0],
-        routes=least_routes(dataset),
-        places=np.column_stack([piece.longitude, piece.latitude]).astype(np.float64),
-        ends=np.column_stack([piece.tail, piece.head]).astype(np.int64),
-        required=piece.demand > 0,
-        depot=piece.depot,
-        attribution=dataset.credit,
-    )
 
 
 DATASET = Command(

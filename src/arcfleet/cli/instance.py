@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from arcfleet.cli.options import Command, add_shared, descriptions
-from arcfleet.cli.output import add_plot, check_plot, print_facts, print_json, print_result
+from arcfleet.cli.options import Command, add_shared, descriptions, file_argument
+from arcfleet.cli.output import (
+    add_plot,
+    check_plot,
+    print_either,
+    print_facts,
+    print_json,
+    print_result,
+)
 from arcfleet.cli.solve import INSTANCE_HELP
 
 if TYPE_CHECKING:
@@ -17,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def _info_options(parser: ArgumentParser) -> None:
-    parser.add_argument("instance", type=Path, metavar="FILE", help=INSTANCE_HELP)
+    file_argument(parser, "instance", INSTANCE_HELP)
     add_plot(parser)
     add_shared(parser, "json")
 
@@ -62,8 +68,8 @@ def _convert_options(parser: ArgumentParser) -> None:
 
     written = {name: each for name, each in FORMATS.items() if each.write is not None}
     suffixes = ", ".join(suffix for each in written.values() for suffix in each.suffixes)
-    parser.add_argument("input", type=Path, metavar="INPUT", help=INSTANCE_HELP)
-    parser.add_argument("output", type=Path, metavar="OUTPUT", help="file to write")
+    file_argument(parser, "input", INSTANCE_HELP, "INPUT")
+    file_argument(parser, "output", "file to write", "OUTPUT")
     parser.add_argument(
         "--format",
         choices=list(written),
@@ -97,43 +103,35 @@ def _methods(options: Namespace) -> int:
     from arcfleet.report.tables import table
 
     if options.method is not None:
-        return _parameters(find_method(options.method), as_json=options.json)
-    if options.json:
-        methods = [{"name": m.name, "summary": m.summary} for m in METHODS.values()]
-        print_json({"default": DEFAULT_METHOD, "methods": methods})
-        return 0
+        return _parameters(options, find_method(options.method))
+    methods = [{"name": m.name, "summary": m.summary} for m in METHODS.values()]
     rows = [
         (method.name, method.summary + (" [default]" if name == DEFAULT_METHOD else ""))
         for name, method in METHODS.items()
     ]
-    print_result(table(rows, ("method", "description")))
+    text = table(rows, ("method", "description"))
+    print_either(options, {"default": DEFAULT_METHOD, "methods": methods}, text)
     return 0
 
 
-def _parameters(method: Method, *, as_json: bool) -> int:
+def _parameters(options: Namespace, method: Method) -> int:
+    """Print the parameters of a method."""
     from arcfleet.report.tables import table
 
     defaults = {} if method.settings is None else asdict(method.settings)
-    if as_json:
-        facts = {"name": method.name, "summary": method.summary, "parameters": defaults}
-        print_json(facts)
-        return 0
-    print_result(f"{method.name}: {method.summary}")
+    facts = {"name": method.name, "summary": method.summary, "parameters": defaults}
+    text = f"{method.name}: {method.summary}"
     if defaults:
         texts = descriptions(type(method.settings))
         rows = [(name, value, texts.get(name, "")) for name, value in defaults.items()]
-        print_result("\n" + table(rows, ("parameter", "default", "description")))
+        text += "\n\n" + table(rows, ("parameter", "default", "description"))
+    print_either(options, facts, text)
     return 0
 
 
 def _model_options(parser: ArgumentParser) -> None:
-    parser.add_argument(
-        "model",
-        type=Path,
-        metavar="FILE",
-        nargs="?",
-        help="model file (default: the model that comes with arcfleet)",
-    )
+    text = "model file (default: the model that comes with arcfleet)"
+    file_argument(parser, "model", text, nargs="?")
     add_shared(parser, "json")
 
 

@@ -404,6 +404,13 @@ _PARSERS: dict[Any, tuple[Callable[[str], Any], str]] = {
 # --- Options of a command -----------------------------------------------------------------
 
 
+def file_argument(
+    parser: Any, name: str, text: str, metavar: str = "FILE", **more: Any
+) -> None:
+    """Add a positional argument that is a file."""
+    parser.add_argument(name, type=Path, metavar=metavar, help=text, **more)
+
+
 def option(
     parser: Any,
     name: str,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ from arcfleet.errors import FileError, OptionError
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
+    from collections.abc import Callable
 
     from arcfleet.instance import Instance
     from arcfleet.solution import Solution
@@ -43,6 +45,14 @@ def print_result(text: str) -> None:
 def print_json(facts: object) -> None:
     """Print one JSON object on one line."""
     print_result(json.dumps(facts, ensure_ascii=False))
+
+
+def print_either(options: Namespace, facts: object, text: str) -> None:
+    """Print facts as one JSON object where --json was given, else the text."""
+    if options.json:
+        print_json(facts)
+    else:
+        print_result(text)
 
 
 def print_facts(facts: dict[str, object]) -> None:
@@ -166,24 +176,20 @@ def write_plan_files(
     if not views:
         return {}
     from arcfleet.report.colours import route_colours
+    from arcfleet.report.html_map import write_html
+    from arcfleet.report.plot import plot
     from arcfleet.solution.drive import with_all_paths
+    from arcfleet.solution.geojson import write_geojson
+    from arcfleet.solution.gpx import write_gpx
 
+    colours = route_colours(solution.num_routes)
+    writers: dict[str, Callable[..., None]] = {
+        "plot": plot,
+        "html": write_html,
+        "geojson": partial(write_geojson, colours=colours),
+        "gpx": write_gpx,
+    }
     solution = with_all_paths(instance, solution)
     for name, path in views.items():
-        if name == "plot":
-            from arcfleet.report.plot import plot
-
-            plot(instance, solution, path)
-        elif name == "html":
-            from arcfleet.report.html_map import write_html
-
-            write_html(instance, solution, path)
-        elif name == "geojson":
-            from arcfleet.solution.geojson import write_geojson
-
-            write_geojson(instance, solution, path, route_colours(solution.num_routes))
-        else:
-            from arcfleet.solution.gpx import write_gpx
-
-            write_gpx(instance, solution, path)
+        writers[name](instance, solution, path)
     return views

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from arcfleet.cli import HAS_PAPER
 from arcfleet.cli.options import Command, add_config, add_shared, config_from
-from arcfleet.cli.output import note, print_json, print_result
+from arcfleet.cli.output import note, print_either
 from arcfleet.cli.progress import count_progress, training_lines
 from arcfleet.cli.train import print_outcome, require_training, training
 
@@ -34,10 +34,7 @@ def _run(module: str, options: Namespace) -> int:
             note=lambda line: None if options.quiet else note(line),
         )
         outcome = command.run(config, watch)
-    if options.json:
-        print_json(outcome.facts())
-    else:
-        print_result(outcome.text())
+    print_either(options, outcome.facts(), outcome.text())
     return 0
 
 
@@ -46,7 +43,7 @@ def _train(module: str, options: Namespace) -> int:
     config = config_from(options, command.Config)
     with training(config.recipe.threads, hidden=options.quiet) as progress:
         outcome = command.run(config, progress)
-    return print_outcome(outcome, as_json=options.json)
+    return print_outcome(options, outcome)
 
 
 def _commands() -> tuple[Command, ...]:

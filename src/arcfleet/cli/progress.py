@@ -181,7 +181,11 @@ def describe(progress: TrainingProgress, last: TrainingProgress | None) -> str:
     if progress.step:
         parts.append(f"step {progress.step}")
     if progress.fraction > 0:
-        parts.append(_training_time_left(progress))
+        left = progress.seconds * (1 - progress.fraction) / progress.fraction
+        of_phase = "" if progress.later == 0 else " of this phase"
+        parts.append(f"{_clock(left)} left{of_phase}")
+        if progress.later:
+            parts.append(f"{_clock(left + progress.later)} of all")
     if last is not None:
         parts.append(f"loss {last.loss:.3f}")
         parts.append(f"{last.states_per_second:.0f} states/s")
@@ -190,15 +194,6 @@ def describe(progress: TrainingProgress, last: TrainingProgress | None) -> str:
         for name, gaps in progress.gaps.items()
     ]
     return ", ".join(parts)
-
-
-def _training_time_left(progress: TrainingProgress) -> str:
-    left = progress.seconds * (1 - progress.fraction) / progress.fraction
-    if progress.later is None:
-        return f"{_clock(left)} left of this phase"
-    if progress.later:
-        return f"{_clock(left)} left of this phase, {_clock(left + progress.later)} of all"
-    return f"{_clock(left)} left"
 
 
 def _left(seconds: float, share: float) -> str:

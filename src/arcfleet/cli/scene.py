@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from argparse import ArgumentTypeError
-from dataclasses import fields
+from dataclasses import asdict, fields
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from arcfleet.cli.options import (
     Command,
     add_shared,
     coordinates,
+    file_argument,
     names,
     number_up_to,
     option,
     positive_number,
     whole_number,
 )
-from arcfleet.cli.output import print_json, print_result
+from arcfleet.cli.output import print_either
 from arcfleet.errors import OptionError
 
 if TYPE_CHECKING:
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 
     from arcfleet.streets.area import Area
     from arcfleet.streets.scene import Demand, Scene
-    from arcfleet.streets.simplify import Dropped
     from arcfleet.streets.street_map import StreetMap
 
 
@@ -34,20 +34,13 @@ def _options(parser: ArgumentParser) -> None:
 
     usual = {field.name: field.default for field in fields(SceneRules)}
     place = coordinates(2, "LON,LAT")
-    parser.add_argument(
-        "map",
-        type=Path,
-        metavar="MAP",
-        help="OpenStreetMap extract (.osm.pbf, .osm), GeoJSON file of lines, or another "
-        "street map that arcfleet reads",
+    text = (
+        "OpenStreetMap extract (.osm.pbf, .osm), GeoJSON file of lines, or another street "
+        "map that arcfleet reads"
     )
-    parser.add_argument(
-        *("-o", "--out"),
-        type=Path,
-        required=True,
-        metavar="FILE",
-        help="instance to write; .json keeps names and geometry",
-    )
+    file_argument(parser, "map", text, "MAP")
+    text = "instance to write; .json keeps names and geometry"
+    parser.add_argument("-o", "--out", type=Path, required=True, metavar="FILE", help=text)
     text = "capacity of a vehicle, in the unit of the demand"
     option(parser, "--capacity", text, positive_number, "N", required=True)
     text = "depot, at the nearest junction (default: the most central junction)"
@@ -67,30 +60,22 @@ def _options(parser: ArgumentParser) -> None:
     option(one, "--around", "streets in a circle", circle, "LON,LAT,METRES")
 
     streets = parser.add_argument_group("streets")
-    for name, text in (
-        (
-            "--streets",
-            "read only streets of these kinds; repeatable (default: those open to cars; "
-            "of CSV files, all)",
-        ),
-        (
-            "--serve-kind",
-            "serve streets of these kinds, as in residential; repeatable (default: all)",
-        ),
-    ):
-        option(streets, name, text, str, "KIND[,KIND]", action="append", default=[])
+    repeatable: dict[str, Any] = {"action": "append", "default": []}
+    text = (
+        "read only streets of these kinds; repeatable (default: those open to cars; of CSV "
+        "files, all)"
+    )
+    option(streets, "--streets", text, str, "KIND[,KIND]", **repeatable)
+    text = "serve streets of these kinds, as in residential; repeatable (default: all)"
+    option(streets, "--serve-kind", text, str, "KIND[,KIND]", **repeatable)
     text = "serve streets of this name as well; repeatable"
-    option(streets, "--serve-name", text, str, "NAME", action="append", default=[])
+    option(streets, "--serve-name", text, str, "NAME", **repeatable)
     option(streets, "--ignore-one-way", "make every street two-way")
     text = "serve each side of a two-way street on its own, with half the demand"
     option(streets, "--both-sides", text)
-    option(
-        streets,
-        "--oversized",
-        "how to treat streets with more demand than the capacity",
-        choices=["split", "refuse"],
-        default=usual["oversized"],
-    )
+    text = "how to treat streets with more demand than the capacity"
+    default = usual["oversized"]
+    option(streets, "--oversized", text, choices=["split", "refuse"], default=default)
     text = "merge junctions at most this far apart first"
     option(streets, "--merge", text, number_up_to(1e9, "metres"), "METRES")
 
@@ -130,10 +115,8 @@ def _run(options: Namespace) -> int:
         "junctions": len(street_map.junctions) - len(merged.junctions),
         "streets": len(street_map.streets) - len(merged.streets),
     }
-    if options.json:
-        print_json(_facts(scene) | {"merged_away": merged_away})
-    else:
-        print_result(_summary(scene, merged_away))
+    facts = _facts(scene) | {"merged_away": merged_away}
+    print_either(options, facts, _summary(scene, merged_away))
     return 0
 
 
@@ -200,18 +183,10 @@ def _facts(scene: Scene) -> dict[str, object]:
             None if scene.depot_metres is None else round(scene.depot_metres, 1)
         ),
         "split_streets": scene.split_streets,
-        "outside": _dropped_facts(scene.outside),
-        "cut_off": _dropped_facts(scene.cut_off),
+        "outside": asdict(scene.outside) | {"metres": round(scene.outside.metres)},
+        "cut_off": asdict(scene.cut_off) | {"metres": round(scene.cut_off.metres)},
         "comment": instance.comment,
         "attribution": instance.attribution,
-    }
-
-
-def _dropped_facts(dropped: Dropped) -> dict[str, int]:
-    return {
-        "junctions": dropped.junctions,
-        "streets": dropped.streets,
-        "metres": round(dropped.metres),
     }
 
 

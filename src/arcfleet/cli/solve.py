@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from arcfleet.cli.options import (
     Command,
     add_shared,
+    file_argument,
     names,
     option,
     positive_number,
@@ -24,8 +25,7 @@ from arcfleet.cli.output import (
     check_drawable_instance,
     check_plan_files,
     note,
-    print_json,
-    print_result,
+    print_either,
     write_plan_files,
 )
 from arcfleet.cli.progress import search_progress
@@ -49,9 +49,7 @@ INSTANCE_HELP = (
 
 
 def _solve_options(parser: ArgumentParser) -> None:
-    parser.add_argument(
-        "instance", type=Path, metavar="FILE", nargs="?", help=INSTANCE_HELP
-    )
+    file_argument(parser, "instance", INSTANCE_HELP, nargs="?")
     text = "method, see `arcfleet methods`"
     option(parser, "--method", text, str, "NAME", default="auto")
     text = "set a parameter of the method, see `arcfleet methods NAME`; repeatable"
@@ -110,10 +108,7 @@ def _solve(options: Namespace) -> int:
         write_plan_files(options, instance, result.solution, seconds=result.seconds)
     finally:
         # Printed even where a file could not be written: the plan is not lost.
-        if options.json:
-            print_json(result.facts())
-        else:
-            print_result(result.summary())
+        print_either(options, result.facts(), result.summary())
     return 0
 
 
@@ -136,7 +131,7 @@ def _stop(options: Namespace, method: Method) -> Stop:
 
 
 def _compare_options(parser: ArgumentParser) -> None:
-    parser.add_argument("instance", type=Path, metavar="FILE", help=INSTANCE_HELP)
+    file_argument(parser, "instance", INSTANCE_HELP)
     text = "methods to compare (default: all whose model is available)"
     option(parser, "--methods", text, str, "NAME[,NAME]")
     option(parser, "--time", "seconds for each method", seconds, "S", default=5.0)
@@ -180,16 +175,12 @@ def _compare(options: Namespace) -> int:
             write_plan_files(options, instance, best.solution, seconds=best.seconds)
     finally:
         # Printed even where a file could not be written: the comparison is not lost.
-        if options.json:
-            print_json(
-                {
-                    "instance": instance.name,
-                    "best": None if best is None else best.method,
-                    "methods": [entry.facts(best) for entry in entries],
-                }
-            )
-        else:
-            print_result(_table(entries, best))
+        facts = {
+            "instance": instance.name,
+            "best": None if best is None else best.method,
+            "methods": [entry.facts(best) for entry in entries],
+        }
+        print_either(options, facts, _table(entries, best))
     return 0 if all(entry.ok for entry in entries) else 1
 
 
@@ -233,8 +224,8 @@ def _table(entries: Sequence[Entry], best: Result | None) -> str:
 
 
 def _show_options(parser: ArgumentParser) -> None:
-    parser.add_argument("instance", type=Path, metavar="INSTANCE", help=INSTANCE_HELP)
-    parser.add_argument("solution", type=Path, metavar="PLAN", help="plan of the instance")
+    file_argument(parser, "instance", INSTANCE_HELP, "INSTANCE")
+    file_argument(parser, "solution", "plan of the instance", "PLAN")
     add_shared(parser, "json")
     add_plan_files(parser, out=False)
 
@@ -262,17 +253,16 @@ def _show(options: Namespace) -> int:
         services = tuple(replace(route, path=()) for route in solution.routes)
         solution = replace(solution, routes=services)
     files = write_plan_files(options, instance, solution)
-    if options.json:
-        print_json(
-            {
-                "instance": instance.name,
-                "faults": list(faults),
-                "files": {view: str(path) for view, path in files.items()},
-            }
-        )
-        return 0
-    for view, path in files.items():
-        print_result(f"{view:<8} {path}{'' if path.is_dir() else f'  {_size(path)}'}")
+    facts = {
+        "instance": instance.name,
+        "faults": list(faults),
+        "files": {view: str(path) for view, path in files.items()},
+    }
+    lines = (
+        f"{view:<8} {path}{'' if path.is_dir() else f'  {_size(path)}'}"
+        for view, path in files.items()
+    )
+    print_either(options, facts, "\n".join(lines))
     return 0
 
 
@@ -285,8 +275,8 @@ def _size(path: Path) -> str:
 
 
 def _check_options(parser: ArgumentParser) -> None:
-    parser.add_argument("instance", type=Path, metavar="INSTANCE", help=INSTANCE_HELP)
-    parser.add_argument("solution", type=Path, metavar="PLAN", help="plan of the instance")
+    file_argument(parser, "instance", INSTANCE_HELP, "INSTANCE")
+    file_argument(parser, "solution", "plan of the instance", "PLAN")
     add_shared(parser, "json")
 
 
@@ -298,20 +288,15 @@ def _check(options: Namespace) -> int:
     instance = read(options.instance)
     solution = read_solution(options.solution, instance)
     report = check(instance, solution)
-    if options.json:
-        print_json(
-            {
-                "ok": report.ok,
-                "cost": report.cost,
-                "deadhead": report.deadhead,
-                "num_routes": solution.num_routes,
-                "faults": list(report.faults),
-            }
-        )
-    elif report.ok:
-        print_result(f"ok: cost {report.cost}, {solution.num_routes} routes")
-    else:
-        print_result("\n".join(report.faults))
+    facts = {
+        "ok": report.ok,
+        "cost": report.cost,
+        "deadhead": report.deadhead,
+        "num_routes": solution.num_routes,
+        "faults": list(report.faults),
+    }
+    text = f"ok: cost {report.cost}, {solution.num_routes} routes"
+    print_either(options, facts, text if report.ok else "\n".join(report.faults))
     return 0 if report.ok else 1
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from argparse import SUPPRESS, Action
+from argparse import SUPPRESS
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ from arcfleet.cli.options import (
     option,
     positive_number,
 )
-from arcfleet.cli.output import print_json, print_result
+from arcfleet.cli.output import print_either
 from arcfleet.cli.progress import training_progress
 from arcfleet.errors import ArcfleetError
 
@@ -32,40 +33,46 @@ _RESUME = """
 A run that was stopped by Ctrl-C, SIGTERM or a kill resumes with the same command and
 --resume. So does a finished run with larger --minutes or --steps.
 """
-_HEADINGS = ("run", "settings", "optimiser", "model")
 
 
-def _pretrain_options(parser: ArgumentParser) -> None:
+def _phase(name: str) -> tuple[Any, Callable[..., Trained]]:
+    """Return the config and the function of a phase of training."""
     require_training()
-    from arcfleet.neural.train.config import PretrainConfig
-
-    _add_files(parser, "data sets to train on, with their labels beside them")
-    add_config(parser, PretrainConfig, headings=_HEADINGS, toml=True)
-    _add_former(parser)
-
-
-def _pretrain(options: Namespace) -> int:
-    from arcfleet.neural.train.config import PretrainConfig
+    from arcfleet.neural.train.config import FinetuneConfig, PretrainConfig
+    from arcfleet.neural.train.finetune import finetune
     from arcfleet.neural.train.pretrain import pretrain
 
-    return _train(options, PretrainConfig, pretrain)
+    if name == "pretrain":
+        return PretrainConfig, pretrain
+    return FinetuneConfig, finetune
 
 
-def _finetune_options(parser: ArgumentParser) -> None:
-    require_training()
-    from arcfleet.neural.train.config import FinetuneConfig
+def _phase_options(name: str, parser: ArgumentParser) -> None:
+    config, _ = _phase(name)
+    from arcfleet.neural.train.config import REMOVED, RENAMED
 
-    _add_files(parser, "data sets to train on; labels are not needed", init=True)
-    # The sizes are those of the initial model.
-    add_config(parser, FinetuneConfig, headings=_HEADINGS[:3], skip=["model"], toml=True)
-    _add_former(parser)
-
-
-def _finetune(options: Namespace) -> int:
-    from arcfleet.neural.train.config import FinetuneConfig
-    from arcfleet.neural.train.finetune import finetune
-
-    return _train(options, FinetuneConfig, finetune)
+    is_first = name == "pretrain"
+    needs = "with their labels beside them" if is_first else "labels are not needed"
+    text = f"data sets to train on{',' if is_first else ';'} {needs}"
+    option(parser, "--data", text, Path, "FILE", nargs="+", required=True)
+    text = "data sets to validate on, with their labels beside them"
+    option(parser, "--validation", text, Path, "FILE", nargs="+", default=[])
+    option(parser, "--init", "initial model", Path, "MODEL", required=not is_first)
+    option(parser, "--out", "folder of the run", Path, "FOLDER", required=True)
+    option(parser, "--resume", "resume the run in FOLDER")
+    text = "TOML file of settings; options take precedence"
+    option(parser, "--config", text, Path, "FILE")
+    text = "number of CPU threads of torch and Split"
+    option(parser, "--threads", text, positive_number, "N", default=1)
+    add_shared(parser, "device", "quiet", "json")
+    # The sizes of a fine-tuned model are those of the initial one.
+    skip = () if is_first else ("model",)
+    headings = [x for x in ("run", "settings", "optimiser", "model") if x not in skip]
+    add_config(parser, config, headings=headings, skip=skip, toml=True)
+    hidden: dict[str, Any] = {"help": SUPPRESS, "default": SUPPRESS, "nargs": "*"}
+    for former in (*RENAMED, *REMOVED):  # the error of each names what to use instead
+        flag = f"--{former.replace('_', '-')}"
+        parser.add_argument(flag, dest=f"former.{former}", **hidden)
 
 
 def _recipe_options(parser: ArgumentParser) -> None:
@@ -82,48 +89,19 @@ def _recipe(options: Namespace) -> int:
     config = config_from(options, RecipeConfig)
     with training(config.threads, hidden=options.quiet) as progress:
         outcome = train_recipe(config, progress=progress)
-    return print_outcome(outcome, as_json=options.json)
+    return print_outcome(options, outcome)
 
 
-def _add_files(parser: ArgumentParser, data: str, *, init: bool = False) -> None:
-    option(parser, "--data", data, Path, "FILE", nargs="+", required=True)
-    text = "data sets to validate on, with their labels beside them"
-    option(parser, "--validation", text, Path, "FILE", nargs="+", default=[])
-    option(parser, "--init", "initial model", Path, "MODEL", required=init)
-    option(parser, "--out", "folder of the run", Path, "FOLDER", required=True)
-    option(parser, "--resume", "resume the run in FOLDER")
-    text = "TOML file of settings; options take precedence"
-    option(parser, "--config", text, Path, "FILE")
-    text = "number of CPU threads of torch and Split"
-    option(parser, "--threads", text, positive_number, "N", default=1)
-    add_shared(parser, "device", "quiet", "json")
-
-
-class _Former(Action):
-    """An option of an earlier version: one sentence says what to do instead."""
-
-    def __call__(self, *_: object) -> None:
-        """Raise OptionError."""
-        from arcfleet.neural.train.config import require_known
-
-        require_known([self.dest], self.const)
-
-
-def _add_former(parser: ArgumentParser) -> None:
-    from arcfleet.neural.train.config import REMOVED, RENAMED
-
-    known = [action.dest.rpartition(".")[2] for action in parser._actions]  # noqa: SLF001
-    hidden: Any = {"const": known, "default": SUPPRESS, "help": SUPPRESS, "nargs": "*"}
-    for name in (*(old for old, now in RENAMED.items() if now in known), *REMOVED):
-        parser.add_argument(f"--{name.replace('_', '-')}", action=_Former, **hidden)
-
-
-def _train(options: Namespace, config: Any, train: Callable[..., Trained]) -> int:
+def _train(name: str, options: Namespace) -> int:
     from arcfleet.neural.train.run import resolve_config
 
+    config, train = _phase(name)
     given = given_options(options, config)
     for part in ("run", "optimiser"):  # their settings have names of their own
         given |= given.pop(part, {})
+    for option_name, value in vars(options).items():
+        if option_name.startswith("former."):
+            given[option_name.removeprefix("former.")] = value
     settings = resolve_config(
         config,
         given,
@@ -144,7 +122,7 @@ def _train(options: Namespace, config: Any, train: Callable[..., Trained]) -> in
             threads=options.threads,
             progress=progress,
         )
-    return print_outcome(result, as_json=options.json)
+    return print_outcome(options, result)
 
 
 def require_training() -> None:
@@ -173,24 +151,15 @@ def training(
     destroy_process_group()
 
 
-def print_outcome(outcome: Trained | RecipeOutcome, *, as_json: bool) -> int:
-    """Print the outcome of training, of several processes rank 0 only.
-
-    Raises
-    ------
-    ArcfleetError
-        If a signal stopped it.
-    """
+def print_outcome(options: Namespace, outcome: Trained | RecipeOutcome) -> int:
+    """Print the outcome of training, rank 0 only; raise ArcfleetError after a signal."""
     from arcfleet.neural.train.distributed import World
 
     if not World.from_environment().is_main:
         return int(outcome.interrupted)
     if outcome.interrupted:
         raise ArcfleetError(outcome.text())
-    if as_json:
-        print_json(outcome.facts())
-    else:
-        print_result(outcome.text())
+    print_either(options, outcome.facts(), outcome.text())
     return 0
 
 
@@ -208,8 +177,8 @@ example:
         Command(
             name="pretrain",
             summary="train a model on labelled plans (supervised pre-training)",
-            options=_pretrain_options,
-            run=_pretrain,
+            options=partial(_phase_options, "pretrain"),
+            run=partial(_train, "pretrain"),
             epilog=f"""\
 examples:
   arcfleet train pretrain --data task20-train.npz task50-train.npz \\
@@ -221,8 +190,8 @@ examples:
         Command(
             name="finetune",
             summary="train a model on its own plans (REINFORCE, leave-one-out baseline)",
-            options=_finetune_options,
-            run=_finetune,
+            options=partial(_phase_options, "finetune"),
+            run=partial(_train, "finetune"),
             epilog=f"""\
 example:
   arcfleet train finetune --init runs/first/model.safetensors --data task50-train.npz \\

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from arcfleet.report.dataset_plot import DatasetFigures
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -55,7 +57,7 @@ class DatasetStatistics:
 def summarise(dataset: Dataset) -> DatasetStatistics:
     """Compute the statistics of a data set."""
     arrays = dataset.arrays
-    degrees = node_degrees(dataset)
+    degrees = _node_degrees(dataset)
     shares = np.bincount(np.minimum(degrees, MOST_DEGREE), minlength=MOST_DEGREE + 1)
     required = arrays["demand"] > 0
     cost = arrays["cost"]
@@ -65,8 +67,10 @@ def summarise(dataset: Dataset) -> DatasetStatistics:
         instances=len(dataset),
         nodes=_spread(arrays["num_nodes"]),
         links=_spread(arrays["num_links"]),
-        required=_spread(np.add.reduceat(required.astype(np.int64), _firsts(dataset))),
-        routes=_spread(least_routes(dataset)),
+        required=_spread(
+            np.add.reduceat(required.astype(np.int64), dataset.link_starts[:-1])
+        ),
+        routes=_spread(_least_routes(dataset)),
         one_way=float(arrays["one_way"].mean()),
         degrees=tuple((shares / len(degrees)).tolist()),
         mean_degree=float(degrees.mean()),
@@ -76,7 +80,26 @@ def summarise(dataset: Dataset) -> DatasetStatistics:
     )
 
 
-def node_degrees(dataset: Dataset) -> NDArray[np.int64]:
+def figures_of(dataset: Dataset, label: str) -> DatasetFigures:
+    """Return what is drawn of a data set."""
+    arrays, piece = dataset.arrays, dataset.piece(0)
+    return DatasetFigures(
+        label=label,
+        degrees=summarise(dataset).degrees,
+        lengths=arrays["cost"],
+        nodes=arrays["num_nodes"],
+        links=arrays["num_links"],
+        routes=_least_routes(dataset),
+        demands=arrays["demand"][arrays["demand"] > 0],
+        places=np.column_stack([piece.longitude, piece.latitude]).astype(np.float64),
+        ends=np.column_stack([piece.tail, piece.head]).astype(np.int64),
+        required=piece.demand > 0,
+        depot=piece.depot,
+        attribution=dataset.credit,
+    )
+
+
+def _node_degrees(dataset: Dataset) -> NDArray[np.int64]:
     """Return the number of links at every node, instance after instance."""
     arrays = dataset.arrays
     shift = np.repeat(dataset.node_starts[:-1], arrays["num_links"])
@@ -84,11 +107,14 @@ def node_degrees(dataset: Dataset) -> NDArray[np.int64]:
     return np.bincount(ends, minlength=int(dataset.node_starts[-1])).astype(np.int64)
 
 
-def least_routes(dataset: Dataset) -> NDArray[np.int64]:
+def _least_routes(dataset: Dataset) -> NDArray[np.int64]:
     """Return the least number of routes that the total demand of each instance needs."""
-    demand = dataset.arrays["demand"].astype(np.int64)
-    total: NDArray[np.int64] = np.add.reduceat(demand, _firsts(dataset))
-    return -(-total // dataset.capacity)
+    return -(-_sums(dataset, dataset.arrays["demand"]) // dataset.capacity)
+
+
+def _sums(dataset: Dataset, values: NDArray[Any]) -> NDArray[np.int64]:
+    """Return the sum of an array of links over each instance."""
+    return np.add.reduceat(values.astype(np.int64), dataset.link_starts[:-1])
 
 
 def statistics_rows(all_facts: Sequence[DatasetStatistics]) -> list[list[str]]:
@@ -110,10 +136,6 @@ def statistics_rows(all_facts: Sequence[DatasetStatistics]) -> list[list[str]]:
     for number, percent in enumerate(LENGTH_PERCENTILES):
         names[f"length, {percent} %"] = [str(s.lengths[number]) for s in all_facts]
     return [[name, *cells] for name, cells in names.items()]
-
-
-def _firsts(dataset: Dataset) -> NDArray[np.int64]:
-    return dataset.link_starts[:-1]
 
 
 def _spread(values: NDArray[np.integer]) -> Spread:

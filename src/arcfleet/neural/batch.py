@@ -18,7 +18,7 @@ from torch.nn import functional
 
 from arcfleet.errors import UnsolvableError
 from arcfleet.network import distances_around, node_distances
-from arcfleet.neural.env import State
+from arcfleet.neural.env import State, visible_arcs
 from arcfleet.neural.geometry import (
     FAR,
     MOST_LANDMARKS,
@@ -200,13 +200,6 @@ def batch_from_arrays(
         Number of MDS coordinates of a node.
     chunk
         Instances prepared at a time, which bounds the memory; default by device.
-
-    Raises
-    ------
-    InstanceError
-        If a shortest path is too long.
-    UnsolvableError
-        If there is no way between two arcs.
     """
     if chunk is None:
         chunk = CPU_CHUNK if torch.device(device).type == "cpu" else GPU_CHUNK
@@ -250,11 +243,6 @@ def batch_from_networks(
         Number of MDS coordinates of a node.
     threads
         Threads of the C++ core for the driving costs between nodes.
-
-    Raises
-    ------
-    UnsolvableError
-        If there is no way between two arcs.
     """
     instances = [network.instance for network in networks]
     terminals = max((len(network.terminal_nodes) for network in networks), default=1)
@@ -556,9 +544,7 @@ class Shrunk(NamedTuple):
 
 def present_arcs(state: State) -> Tensor:
     """Return the arcs that some plan of an instance may still see, (batch, arcs)."""
-    number = torch.arange(state.unserved.shape[-1], device=state.unserved.device)
-    present = state.unserved | (number == state.previous[..., None]) | (number == 0)
-    return present.any(1)
+    return visible_arcs(state).any(1)
 
 
 def round_length(length: int) -> int:
@@ -595,31 +581,10 @@ def shrink(
     real = place < present.sum(1, keepdim=True)  # (rows, length)
     row = torch.arange(len(batch), device=device) if rows is None else rows
 
-    def of_kept(values: Tensor) -> Tensor:
-        return values[row[:, None], kept]
-
-    # One index into all distances: three side by side take a GPU many times as long.
-    places = batch.distance.shape[1]
-    ends, starts = of_kept(batch.end).long(), of_kept(batch.start).long()
-    ends = (row[:, None] * places + ends) * places
-    ways = batch.distance.flatten()[ends[:, :, None] + starts[:, None]]
-    numbers = place.expand_as(kept).to(batch.start.dtype)
     # The other direction of a previous arc is gone.
-    inverses = slot.gather(1, of_kept(batch.inverse))
-    small = ArcBatch(
-        features=of_kept(batch.features),
-        distance=ways,
-        start=numbers,
-        end=numbers,
-        service_cost=of_kept(batch.service_cost),
-        demand=of_kept(batch.demand),
-        inverse=torch.where(real & (inverses < length), inverses, place),
-        real=real,
-        capacity=batch.capacity[row],
-        route_cost=batch.route_cost[row],
-        fleet_limit=batch.fleet_limit[row],
-        scale=batch.scale[row],
-    )
+    inverses = slot.gather(1, batch.inverse[row[:, None], kept])
+    inverses = torch.where(real & (inverses < length), inverses, place)
+    small = some_arcs(batch, row, kept, real, inverses)
     columns = kept[:, None].expand(-1, state.unserved.shape[1], -1)
     state = State(
         unserved=state.unserved.gather(2, columns) & real[:, None],
@@ -627,6 +592,40 @@ def shrink(
         remaining=state.remaining,
     )
     return Shrunk(small, state, kept, slot)
+
+
+def some_arcs(
+    batch: ArcBatch, rows: Tensor, arcs: Tensor, real: Tensor, inverse: Tensor
+) -> ArcBatch:
+    """Return instances of some arcs, (rows, length), each; the places are the arcs.
+
+    `rows` are the instances that the arcs are of, (rows,); padding, which is not `real`, is
+    a copy of the depot.
+    """
+
+    def of_arcs(values: Tensor) -> Tensor:
+        return values[rows[:, None], arcs]
+
+    # One index into all distances: three side by side take a GPU many times as long.
+    places = batch.distance.shape[1]
+    ends, starts = of_arcs(batch.end).long(), of_arcs(batch.start).long()
+    ends = (rows[:, None] * places + ends) * places
+    number = torch.arange(arcs.shape[1], device=arcs.device)
+    number = number.expand_as(arcs).to(batch.start.dtype)
+    return ArcBatch(
+        features=of_arcs(batch.features),
+        distance=batch.distance.flatten()[ends[:, :, None] + starts[:, None]],
+        start=number,
+        end=number,
+        service_cost=of_arcs(batch.service_cost),
+        demand=of_arcs(batch.demand),
+        inverse=inverse,
+        real=real,
+        capacity=batch.capacity[rows],
+        route_cost=batch.route_cost[rows],
+        fleet_limit=batch.fleet_limit[rows],
+        scale=batch.scale[rows],
+    )
 
 
 def as_instances(state: State) -> tuple[State, Tensor]:

@@ -220,7 +220,7 @@ def save_model(
         if not bool(tensor.isfinite().all()):
             raise OptionError(
                 f"expected finite weights in {dtype}, got others in {name!r} of the "
-                "model: train it anew from an earlier one, or store float32"
+                "model: train again from an earlier one, or store float32"
             )
     header = {
         "format": FORMAT,

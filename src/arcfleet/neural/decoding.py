@@ -236,7 +236,7 @@ def sample(
     batch: ArcBatch,
     samples: int,
     *,
-    generator: torch.Generator,
+    generator: torch.Generator | None = None,
     temperature: float | Tensor = 1.0,
     capacity_mask: bool = True,
     chunk: int | None = None,
@@ -263,7 +263,7 @@ def sample(
     temperature
         Divisor of the logits: one number, or one for each instance, (batch,).
     seeds
-        Seeds of the instances, as from `draw_seeds`; the generator is then not used.
+        Seeds of the instances, as from `draw_seeds`, in place of a generator.
     distinct_starts
         Whether the first arcs of an instance's samples are sampled without replacement, as
         long as there are others. The log-probabilities count them as if sampled alone.
@@ -286,6 +286,8 @@ def sample(
     if initial is not None and distinct_starts:
         raise OptionError("expected empty plans for distinct starts, got partial plans")
     if seeds is None:
+        if generator is None:
+            raise OptionError("expected a generator or seeds to sample by, got neither")
         seeds = draw_seeds(len(batch), generator)
     heat = heat.expand(len(batch))
     chooser = _Sampling(seeds.to(device), heat, samples, batch.num_arcs, distinct_starts)
@@ -658,7 +660,7 @@ class FastPolicy:
         self.model = model
         self.prepare = model.prepare
         self.step_numbers = model.step_numbers
-        # A view with fewer arcs would have to be compiled anew.
+        # A view with fewer arcs would have to be compiled again.
         self.hides_served = model.hides_served and not compiled
         self._call: Callable[..., Tensor] = model
         self.encode, self.point = model.encode, model.point

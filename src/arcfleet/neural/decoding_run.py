@@ -304,7 +304,7 @@ def augmented_greedy(
 
     It takes as many steps of as many plans as the paper's two beams of two, whose plans are
     nearly always the same. Split also chooses directions. `on_step` counts the steps of
-    giant tours anew.
+    giant tours from 0.
     """
     size, device = len(batch), batch.real.device
     pairs = batch.select(torch.arange(size, device=device).repeat_interleave(2))
@@ -346,7 +346,7 @@ def sample_plans(
     Parameters
     ----------
     policy, batch, samples, on_step, wrap
-        As in `decoding.sample`; steps of giant tours are counted anew.
+        As in `decoding.sample`; steps of giant tours count from 0.
     seeds
         Seeds of the instances, as from `draw_seeds`.
     temperature
@@ -378,7 +378,6 @@ def sample_plans(
             policy,
             augmentations(batch, here, used),
             each,
-            generator=torch.Generator(),
             temperature=heat.repeat_interleave(used),
             capacity_mask=capacity_mask,
             on_step=on_step,
@@ -532,7 +531,7 @@ def destroy_and_repair(
     on_step: OnStep | None = None,
     wrap: Wrap | None = None,
 ) -> Iterator[Plans]:
-    """Sample the routes of plans anew; yield the plans after every sample.
+    """Destroy and repair the routes of plans; yield the plans after every sample.
 
     They come in the two parts of `sample_plans`. No plan costs more than the one before it.
     Plans that break the fleet limit are sampled whole; others never get more routes where

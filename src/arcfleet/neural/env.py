@@ -97,3 +97,9 @@ def remaining_capacity(batch: ArcBatch, arcs: Tensor) -> Tensor:
 def finished(state: State) -> Tensor:
     """Return which plans are complete and back at the depot, (batch, samples)."""
     return (state.previous == 0) & ~state.unserved.any(-1)
+
+
+def visible_arcs(state: State) -> Tensor:
+    """Return the unserved arcs, the previous one and the depot, (batch, samples, arcs)."""
+    arc = torch.arange(state.unserved.shape[-1], device=state.unserved.device)
+    return state.unserved | (arc == state.previous[..., None]) | (arc == 0)

@@ -27,7 +27,7 @@ from torch.nn import functional
 
 from arcfleet.errors import OptionError
 from arcfleet.neural.batch import NUM_PLAIN, ArcBatch
-from arcfleet.neural.env import State, StepNumbers
+from arcfleet.neural.env import State, StepNumbers, visible_arcs
 from arcfleet.neural.kernels.attention import attention
 from arcfleet.neural.kernels.layer import rest_of_layer
 
@@ -376,8 +376,7 @@ class Daam(AttentionModel):
 
     def visible(self, prepared: Prepared, state: State) -> Tensor:
         """Return the arcs that others attend to: unserved, the previous one, the depot."""
-        arc = torch.arange(state.unserved.shape[-1], device=state.unserved.device)
-        return state.unserved | (arc == state.previous[..., None]) | (arc == 0)
+        return visible_arcs(state)
 
     def embed(self, prepared: Prepared, state: State, visible: Tensor | None) -> Tensor:
         """Compute what the encoder starts from, (batch, samples, arcs, width)."""

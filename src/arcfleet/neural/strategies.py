@@ -111,7 +111,7 @@ _MOST_ROUNDS = 16
 
 
 def round_size(samples: int) -> int:
-    """Return how often routes are repaired before they are grouped anew."""
+    """Return how often routes are repaired before they are grouped again."""
     return max(_LEAST_ROUND, samples // _MOST_ROUNDS)
 
 

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from arcfleet.errors import OptionError
 from arcfleet.neural import env
-from arcfleet.neural.batch import NUM_PLAIN, ArcBatch, mean_service_cost
+from arcfleet.neural.batch import NUM_PLAIN, ArcBatch, mean_service_cost, some_arcs
 from arcfleet.neural.decoding import initial_memory, recall
 from arcfleet.neural.env import State
 from arcfleet.neural.plans import NO_PLAN, Plans
@@ -136,20 +136,9 @@ def look(batch: ArcBatch, state: State, tasks: int) -> Window:
     here = torch.arange(size, device=arcs.device).expand(samples, -1)
     other = torch.where(here < 2, here, here ^ 1)  # pairs begin at an even number
     inverse = torch.where(real & real.gather(1, other), other, here)
-    window = ArcBatch(
-        features=centred(batch.features[0, arcs], real) * real[..., None],
-        distance=_costs(batch, arcs),
-        start=here,
-        end=here,
-        service_cost=batch.service_cost[0, arcs] * real,
-        demand=batch.demand[0, arcs] * real,
-        inverse=inverse,
-        real=real,
-        capacity=batch.capacity.expand(samples),
-        route_cost=batch.route_cost.expand(samples),
-        fleet_limit=batch.fleet_limit.expand(samples),
-        scale=batch.scale.expand(samples),
-    )
+    window = some_arcs(batch, torch.zeros_like(previous), arcs, real, inverse)
+    features = centred(window.features, real) * real[..., None]
+    window = replace(window, features=features)
     local = State(
         unserved=(real & (here >= 2))[:, None],
         previous=away.long(),
@@ -175,7 +164,9 @@ def window_scale(batch: ArcBatch, tasks: int) -> Tensor:
     arcs = torch.cat([first, batch.inverse[0, first]], dim=1)  # (samples, 2 tasks)
     weight = torch.cat([found, found], dim=1).float()
     weight = weight[:, :, None] * weight[:, None, :]
-    mean = (_costs(batch, arcs) * weight).sum() / weight.sum()
+    ends, starts = batch.end[0, arcs].long(), batch.start[0, arcs].long()
+    costs = batch.distance[0, ends[:, :, None], starts[:, None, :]]
+    mean = (costs * weight).sum() / weight.sum()
     serving = mean_service_cost(batch.service_cost, batch.real).to(mean)
     return torch.where(mean > 0, mean, serving)
 
@@ -200,12 +191,6 @@ def _nearest(
     drive = drive.masked_fill(~(unserved & once), math.inf)
     nearest = drive.topk(tasks, largest=False)  # (rows, tasks)
     return nearest.indices, nearest.values < math.inf
-
-
-def _costs(batch: ArcBatch, arcs: Tensor) -> Tensor:
-    """Return the driving costs between (rows, arcs), (rows, arcs, arcs)."""
-    ends, starts = batch.end[0, arcs].long(), batch.start[0, arcs].long()
-    return batch.distance[0, ends[:, :, None], starts[:, None, :]]
 
 
 def centred(features: Tensor, real: Tensor) -> Tensor:

@@ -153,10 +153,12 @@ def _settings(config: Config, stage: str) -> Settings:
     """Return settings of a stage of training: those of its file, and how long it lasts."""
     path: Path | None = getattr(config, f"{stage}_config")
     minutes: float | None = getattr(config, f"{stage}_minutes")
-    settings: Settings = {} if path is None else read_toml(path)
-    sizes = settings.get("model", {})
-    if not isinstance(sizes, dict):
-        raise OptionError(f"expected model to be a table of sizes, got {sizes!r}")
+    settings: Settings = {}
+    if path is not None:
+        settings = read_toml(path)
+        sizes = settings.get("model", {})
+        if not isinstance(sizes, dict):
+            raise FileError(path, f"expected model to be a table of sizes, got {sizes!r}")
     if minutes is not None:
         settings["minutes"] = minutes
     settings.setdefault("seed", config.measure.seed)

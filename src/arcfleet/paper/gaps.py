@@ -166,10 +166,17 @@ def columns_of(series: Iterable[Series]) -> list[Column]:
     columns = [column for column in columns if column.rows]
     if not columns:
         raise OptionError("expected measured rows to report, found none: run them first")
-    scales = [column.scale for column in columns]
-    if len(set(scales)) == len(scales):  # the scale alone tells them apart
-        columns = [replace(c, name=c.scale.replace("task", "Task")) for c in columns]
+    names = headings([(column.name, column.scale) for column in columns])
+    columns = [replace(x, name=name) for x, name in zip(columns, names, strict=True)]
     return sorted(columns, key=lambda column: (scale_number(column.scale), column.name))
+
+
+def headings(sets: Sequence[tuple[str, str]]) -> list[str]:
+    """Return headings of test sets: their scales where these differ, else their names."""
+    scales = [scale for _, scale in sets]
+    if len(set(scales)) < len(scales):
+        return [name for name, _ in sets]
+    return [scale.replace("task", "Task") for scale in scales]
 
 
 def require_one_setting(series: Iterable[Series]) -> None:

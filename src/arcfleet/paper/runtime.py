@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from arcfleet.errors import OptionError
-from arcfleet.paper.gaps import require_one_setting, row_order, scale_number
+from arcfleet.paper.gaps import headings, require_one_setting, row_order, scale_number
 from arcfleet.paper.measure import RowsConfig, measure_rows
 from arcfleet.paper.report import (
     Report,
@@ -21,12 +21,10 @@ from arcfleet.paper.rows import LABELS
 from arcfleet.report.charts import Line, Panel, draw_panels
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from arcfleet.paper.commands import Watch
     from arcfleet.paper.series import Series
-
-_Named = dict[tuple[str, str, str], "Series"]  # by set, row and device
 
 #: Inputs and settings.
 Config = RowsConfig
@@ -48,23 +46,12 @@ def runtime_report(series: Sequence[Series]) -> Report:
     if not measured:
         raise OptionError("expected measured rows to report, found none: run them first")
     require_one_setting(measured)
-    sets = sorted(
-        {x.of.set_name: scale_number(x.of.scale) for x in measured}.items(),
-        key=lambda item: (item[1], item[0]),
-    )
-    names = [name for name, _ in sets]
     scales = {x.of.set_name: x.of.scale for x in measured}
-    columns = names
-    if len(set(scales.values())) == len(names):  # the scale alone tells them apart
-        columns = [scales[name].replace("task", "Task") for name in names]
-    alone: _Named = {}
-    together: _Named = {}
-    for x in measured:
-        place = (x.of.set_name, x.row, x.of.device)
-        if x.of.alone or x.of.source_sha256 is None:
-            alone[place] = x
-        if not x.of.alone:
-            together[place] = x
+    names = sorted(scales, key=lambda name: (scale_number(scales[name]), name))
+    columns = headings([(name, scales[name]) for name in names])
+    found = {(x.of.set_name, x.row, x.of.device, x.of.alone): x for x in measured}
+    searches = [x for x in measured if x.of.source_sha256 is None]
+    found |= {(x.of.set_name, x.row, x.of.device, True): x for x in searches}
     rows = sorted(
         {(x.row, x.of.device): _label(x) for x in measured}.items(),
         key=lambda item: (row_order(item[0][0]), item[0][1]),
@@ -72,30 +59,27 @@ def runtime_report(series: Sequence[Series]) -> Report:
     gpus = list(dict.fromkeys(x.of.device for x in measured if x.of.device != "cpu"))
     several = len(gpus) > 1  # else a dashed line says enough
     found_label = {x.row: x.label for x in measured}
-    titles = (
-        "One instance at a time: seconds until its plan is there",
-        "Many instances at once: seconds per instance",
-    )
-    kinds: tuple[tuple[_Named, Callable[[Series], float]], ...] = (
-        (alone, lambda x: x.seconds),
-        (together, lambda x: x.seconds_at_once),
-    )
     sections, panels = [], []
-    for title, (found, seconds) in zip(titles, kinds, strict=True):
+    for title, is_alone in (
+        ("One instance at a time: seconds until its plan is there", True),
+        ("Many instances at once: seconds per instance", False),
+    ):
         cells, lines = [], []
         for (row, device), label in rows:
-            times = [found.get((name, row, device)) for name in names]
-            if not any(times):
+            every = [found.get((name, row, device, is_alone)) for name in names]
+            if not any(every):
                 continue
-            cells.append(
-                [label, *(None if x is None else seconds_text(seconds(x)) for x in times)]
-            )
-            known = [(place, x) for place, x in enumerate(times) if x is not None]
+            times = [
+                None if x is None else x.seconds if is_alone else x.seconds_at_once
+                for x in every
+            ]
+            cells.append([label, *(None if x is None else seconds_text(x) for x in times)])
+            known = [(float(place), x) for place, x in enumerate(times) if x is not None]
             lines.append(
                 Line(
                     label=label if several else found_label[row],
-                    x=tuple(float(place) for place, _ in known),
-                    y=tuple(seconds(x) for _, x in known),
+                    x=tuple(place for place, _ in known),
+                    y=tuple(x for _, x in known),
                     dashed=device != "cpu",
                 )
             )
@@ -112,6 +96,7 @@ def runtime_report(series: Sequence[Series]) -> Report:
                 )
             )
 
+    devices = f"Solid lines: CPU; dashed: {' or '.join(gpus)}. " if gpus else ""
     parallel = max(x.parallel for x in measured)
     return Report(
         name="runtime",
@@ -121,16 +106,12 @@ def runtime_report(series: Sequence[Series]) -> Report:
             "Many at once: models decode batches, searches run in "
             f"{'one process' if parallel == 1 else f'{parallel} processes'} of one thread. "
             "Preparation and path optimiser count, reading files and loading models do "
-            f"not. {_lines(gpus)}{provenance(measured)}"
+            f"not. {devices}{provenance(measured)}"
         ),
         details=checksums(measured),
         records=tuple(record_of(x) for x in measured),
         figures={"runtime": partial(draw_panels, panels)},
     )
-
-
-def _lines(gpus: Sequence[str]) -> str:
-    return f"Solid lines: CPU; dashed: {' or '.join(gpus)}. " if gpus else ""
 
 
 def _label(series: Series) -> str:

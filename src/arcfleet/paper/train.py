@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 from arcfleet.errors import OptionError
 from arcfleet.neural.train.recipe import PHASES, Phase, RecipeConfig, train_recipe
 from arcfleet.paper.baselines.train import (
+    ON_CPU,
     ActorCriticTrainer,
     QLearningTrainer,
     S2vDqnTraining,
@@ -32,8 +33,8 @@ PaperModel = Literal["daam", "s2v-dqn", "vrp-dl"]
 PAPER_PHASES: dict[str, Phase] = {
     **PHASES,
     "ppo": Phase(PpoConfig, PpoTrainer),
-    "s2v-dqn": Phase(S2vDqnTraining, QLearningTrainer),
-    "vrp-dl": Phase(VrpDlTraining, ActorCriticTrainer),
+    "s2v-dqn": Phase(S2vDqnTraining, QLearningTrainer, ON_CPU["s2v-dqn"]),
+    "vrp-dl": Phase(VrpDlTraining, ActorCriticTrainer, ON_CPU["vrp-dl"]),
 }
 
 _HERE = Path(__file__).parent

@@ -24,11 +24,9 @@ if TYPE_CHECKING:
 PAGE_INCHES = 7.2
 _PANEL_HEIGHT = 3.2
 _PARETO_HEIGHT = 3.75
-_CURVE_INCHES = (5.6, 3.6)
 _ROW_INCHES = 0.36
 _LEAST_HEIGHT = 2.3  # inches: space for the words beside the colours
 _DOTS_PER_INCH = 200
-_CURVE_DOTS_PER_INCH = 130
 _LETTERS_PER_INCH = 20
 _LEGEND_COLUMNS = 3
 _MOST_COLUMNS = 3
@@ -69,6 +67,7 @@ class Panel:
     ticks: tuple[str, ...] = ()
     log_y: bool = False
     of_gaps: bool = False  # whether the y axis is even up to 1 % and logarithmic above
+    over_time: bool = False  # whether x is logarithmic and lines are steps from 0 up
 
 
 def draw_panels(
@@ -157,10 +156,14 @@ def _draw_panel(
             elinewidth=0.9,
             capsize=1.5,
             linestyle="--" if line.dashed else "-",
+            drawstyle="steps-post" if panel.over_time else "default",
             label=line.label,
         )
     if panel.log_y:
         axes.set_yscale("log")
+    if panel.over_time:
+        axes.set_xscale("log")
+        axes.set_ylim(bottom=min([0.0, *(y for line in panel.lines for y in line.y)]))
     if panel.of_gaps:
         reach = [
             y + sign * width
@@ -191,50 +194,19 @@ def _finish(axes: Axes, title: str, x_label: str, y_label: str) -> None:
     axes.spines[["top", "right"]].set_visible(False)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Curve:
-    """Mean gap against time."""
-
-    label: str
-    seconds: tuple[float, ...]  # times, rising, above 0
-    gap_percent: tuple[float, ...]  # mean gap at each of these times
-
-
-def plot_anytime(curves: Mapping[str, Sequence[Curve]], path: Path) -> None:
-    """Draw one panel per set, with a logarithmic time axis, into a picture file."""
-    columns = max(1, min(len(curves), _MOST_COLUMNS))
-    rows = max(1, math.ceil(len(curves) / columns))
-    width, height = _CURVE_INCHES
-    size = (width * columns, height * rows)
-    figure = new_figure(path, figsize=size, layout="constrained")
-    labels = dict.fromkeys(curve.label for panel in curves.values() for curve in panel)
-    colours = dict(zip(labels, route_colours(len(labels)), strict=True))
-    for number, (set_name, panel) in enumerate(curves.items(), start=1):
-        _draw_curves(figure.add_subplot(rows, columns, number), set_name, panel, colours)
-    save_picture(figure, path, dots_per_inch=_CURVE_DOTS_PER_INCH)
-
-
-def _draw_curves(
-    axes: Axes, set_name: str, panel: Sequence[Curve], colours: Mapping[str, str]
-) -> None:
-    for curve in panel:
-        axes.plot(
-            curve.seconds,
-            curve.gap_percent,
-            color=colours[curve.label],
-            linewidth=1.6,
-            drawstyle="steps-post",
-            label=curve.label,
+def plot_anytime(curves: Mapping[str, Sequence[Line]], path: Path) -> None:
+    """Draw the mean gaps against seconds, one panel per set, into a picture file."""
+    panels = [
+        Panel(
+            title=name,
+            x_label="seconds",
+            y_label="mean gap to the reference, %",
+            lines=tuple(lines),
+            over_time=True,
         )
-    axes.set_xscale("log")
-    axes.set_title(set_name, loc="left", fontsize=11)
-    axes.set_xlabel("seconds")
-    axes.set_ylabel("mean gap to the reference, %")
-    lowest = min((min(curve.gap_percent) for curve in panel), default=0.0)
-    axes.set_ylim(bottom=min(0.0, lowest))
-    axes.grid(visible=True, which="major", color=_GRID, linewidth=0.8)
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(frameon=False, fontsize=9)
+        for name, lines in curves.items()
+    ]
+    draw_panels(panels, path, columns=_MOST_COLUMNS)
 
 
 class Point(NamedTuple):

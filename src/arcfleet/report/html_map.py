@@ -106,7 +106,6 @@ def _facts(instance: Instance, solution: Solution) -> dict[str, object]:
         grid = np.rint((shape - corner) * (1, -1) * _GRID / extent)
         return np.asarray(grid, dtype=np.int64)
 
-    located = on_globe(instance)
     names: dict[str, int] = {}
     links = []
     for link, shape in zip(instance.links, shapes, strict=True):
@@ -115,7 +114,15 @@ def _facts(instance: Instance, solution: Solution) -> dict[str, object]:
         line[1:] = np.diff(line, axis=0)  # steps are shorter to write than places
         flags = link.one_way + 2 * link.required
         links.append([number, flags, link.demand, *line.ravel().tolist()])
-    lengths = _route_metres(instance, solution) if located else None
+    lengths, metres_per_unit = None, None
+    if on_globe(instance):
+        depot = instance.coordinates[instance.nodes.index(instance.depot)]
+        legs_of_routes = route_legs(instance, solution)
+        lengths = [line_length(joined(legs, depot)) for legs in legs_of_routes]
+        latitudes = [latitude for _, latitude in instance.coordinates]
+        middle = (min(latitudes) + max(latitudes)) / 2
+        degree = line_length([(0.0, middle - 0.005), (0.0, middle + 0.005)]) * 100
+        metres_per_unit = degree * extent / _GRID
     colours = route_colours(solution.num_routes)
     return {
         "name": instance.name,
@@ -123,7 +130,7 @@ def _facts(instance: Instance, solution: Solution) -> dict[str, object]:
         "capacity": instance.capacity,
         "cost": solution.cost,
         "deadhead": solution.deadhead,
-        "metresPerUnit": _metres_per_degree(instance) * extent / _GRID if located else None,
+        "metresPerUnit": metres_per_unit,
         "depot": on_grid(places[[instance.nodes.index(instance.depot)]])[0].tolist(),
         "depotColour": DEPOT,
         "names": list(names),
@@ -151,14 +158,3 @@ def _name(link: Link) -> str:
     # Small numbers are those of a file; the ids of street data tell people nothing.
     known = max(link.tail, link.head) <= _LARGEST_SHOWN_NODE
     return f"street {link.tail}-{link.head}" if known else "unnamed street"
-
-
-def _route_metres(instance: Instance, solution: Solution) -> list[float]:
-    depot = instance.coordinates[instance.nodes.index(instance.depot)]
-    return [line_length(joined(legs, depot)) for legs in route_legs(instance, solution)]
-
-
-def _metres_per_degree(instance: Instance) -> float:
-    latitudes = [latitude for _, latitude in instance.coordinates]
-    middle = (min(latitudes) + max(latitudes)) / 2
-    return line_length([(0.0, middle - 0.005), (0.0, middle + 0.005)]) * 100

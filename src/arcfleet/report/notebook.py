@@ -51,12 +51,13 @@ def result_html(result: Result) -> str:
 
 
 def _page(instance: Instance, lines: Sequence[str], solution: Solution | None) -> str:
-    facts = _table((line[:_NAME].strip(), line[_NAME:]) for line in lines)
+    rows = ((line[:_NAME].strip(), line[_NAME:]) for line in lines)
+    facts = "".join(_row("td", *map(html.escape, row)) for row in rows)
     routes = "" if solution is None else solution_html(solution)
     notice = html.escape(instance.attribution)
     return (
         '<div style="display:flex;flex-wrap:wrap;gap:16px;align-items:flex-start">'
-        f"<div>{facts}{routes}</div>"
+        f"<div><table>{facts}</table>{routes}</div>"
         f"<div>{_picture(instance, solution)}<div><small>{notice}</small></div></div></div>"
     )
 
@@ -65,29 +66,21 @@ def _page(instance: Instance, lines: Sequence[str], solution: Solution | None) -
 def solution_html(solution: Solution) -> str:
     """Return a plan as HTML: a row per route, in the colours of the picture."""
     colours = route_colours(solution.num_routes)
-    rows = [
-        f'<tr><td style="{_CELL};color:{colour}">&#9632; {number}</td>'
-        f'<td style="{_CELL}">{len(route.services)}</td>'
-        f'<td style="{_CELL}">{route.load}</td><td style="{_CELL}">{route.cost}</td></tr>'
-        for number, (route, colour) in enumerate(
-            zip(solution.routes, colours, strict=True), start=1
-        )
-    ]
+    rows = []
+    for number, route in enumerate(solution.routes, start=1):
+        mark = f'<span style="color:{colours[number - 1]}">&#9632; {number}</span>'
+        rows.append(_row("td", mark, len(route.services), route.load, route.cost))
     more = len(rows) - _MOST_ROUTES
     if more > 0:
         rows[_MOST_ROUTES:] = [f'<tr><td colspan="4">and {more} more</td></tr>']
-    head = "".join(
-        f'<th style="{_CELL}">{name}</th>' for name in ("route", "services", "load", "cost")
-    )
-    return f"<table><tr>{head}</tr>{''.join(rows)}</table>"
+    head = _row("th", "route", "services", "load", "cost")
+    return f"<table>{head}{''.join(rows)}</table>"
 
 
-def _table(rows: Iterable[Sequence[str]]) -> str:
-    cells = (
-        "".join(f'<td style="{_CELL}">{html.escape(cell)}</td>' for cell in row)
-        for row in rows
-    )
-    return f"<table>{''.join(f'<tr>{row}</tr>' for row in cells)}</table>"
+def _row(tag: str, *cells: object) -> str:
+    """Return a row of a table; the cells are HTML already."""
+    inner = "".join(f'<{tag} style="{_CELL}">{cell}</{tag}>' for cell in cells)
+    return f"<tr>{inner}</tr>"
 
 
 def _picture(instance: Instance, solution: Solution | None) -> str:

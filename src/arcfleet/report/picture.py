@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from typing import TYPE_CHECKING, Any
 
+from arcfleet._checks import needs
 from arcfleet._files import check_writable, write_bytes_atomically
 from arcfleet.errors import OptionError
 
@@ -27,12 +28,8 @@ def check_plottable(path: Path) -> None:
         raise OptionError(
             f"expected a picture file ending in {', '.join(SUFFIXES)}, got {path.name!r}"
         )
-    try:
+    with needs("matplotlib", "plotting", "plot"):
         import matplotlib.figure  # noqa: F401
-    except ImportError as error:
-        raise OptionError(
-            "plotting needs matplotlib, which is not installed: install arcfleet[plot]"
-        ) from error
     check_writable(path)
 
 

@@ -18,7 +18,6 @@ from arcfleet.solution.drive import check_links
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from arcfleet.instance.instance import Instance
@@ -45,6 +44,8 @@ _SPACE = 0.06
 _LONGER_SIDE = 8.0  # inches
 _SHORTER_SIDE = 3.5
 _POINTS_PER_INCH = 72.0
+#: Left, bottom, width and height, as shares of a figure.
+_Box = tuple[float, float, float, float]
 
 
 def plot(
@@ -80,22 +81,32 @@ def plot(
     figure = new_figure(path)
     if solution is not None:
         check_links(instance, solution)
-    picture = _Picture(instance, whole_axes(figure, instance))
-    picture.draw(solution, title or _title(instance, solution))
+    _Picture(instance, figure).draw(solution, title or _title(instance, solution))
     save_picture(figure, path, dots_per_inch=_DOTS_PER_INCH)
 
 
 class _Picture:
     """One drawing: the axes and the lines of the links on it."""
 
-    def __init__(self, instance: Instance, axes: Axes, *, small: bool = False) -> None:
+    def __init__(self, instance: Instance, figure: Figure, box: _Box | None = None) -> None:
         self.instance = instance
-        self.axes = axes
         self.places = layout(instance)
         self.position = {node: i for i, node in enumerate(instance.nodes)}
         self.shapes = link_shapes(instance, self.places)
-        self.thickness = _SMALL if small else 1.0
-        self.point, self.inches = fit(axes, np.vstack([self.places, *self.shapes]))
+        self.thickness = 1.0 if box is None else _SMALL
+        sides, centre = _extent(np.vstack([self.places, *self.shapes]))
+        if box is None:  # the picture fills the figure, which takes its shape
+            figure.set_size_inches(*(_LONGER_SIDE * sides / sides.max()))
+        self.axes = figure.add_axes(box or (0, 0, 1, 1))
+        inches = np.array((box or (0, 0, 1, 1))[2:]) * figure.get_size_inches()
+        # The side that is too long for the axes says how much an inch holds.
+        sides = inches * (sides / inches).max()
+        self.axes.set_xlim(*(centre[0] + sides[0] * np.array([-0.5, 0.5])))
+        self.axes.set_ylim(*(centre[1] + sides[1] * np.array([-0.5, 0.5])))
+        self.axes.set_axis_off()
+        self.inches = float(inches[0])
+        #: Length of a typographic point in units of the axes.
+        self.point = float(sides[0] / inches[0] / _POINTS_PER_INCH)
 
     def draw(self, solution: Solution | None, title: str) -> None:
         self._draw_streets(darker_required=solution is None)
@@ -331,40 +342,14 @@ def draw_scenes(scenes: Sequence[ScenePlans], path: Path, caption: str = "") -> 
         for column, (title, plan) in enumerate(scene.plans):
             left = (_LEFT + column * side + _SPACE / 2) / PAGE_INCHES
             size = ((side - _SPACE) / PAGE_INCHES, (side - _SPACE) / height)
-            axes = figure.add_axes((left, bottom / height, *size))
             check_links(scene.instance, plan)
-            _Picture(scene.instance, axes, small=True).draw_small(plan, title)
+            box = (left, bottom / height, *size)
+            _Picture(scene.instance, figure, box).draw_small(plan, title)
     attributions = dict.fromkeys(
         line for scene in scenes for line in scene.instance.attribution.splitlines()
     )
     add_caption(figure, " ".join([caption, *attributions]).strip())
     save_picture(figure, path, dots_per_inch=_PAGE_DOTS_PER_INCH)
-
-
-def whole_axes(figure: Figure, instance: Instance) -> Axes:
-    """Axes in the shape of the instance, which fill the figure."""
-    places = layout(instance)
-    sides, _ = _extent(np.vstack([places, *link_shapes(instance, places)]))
-    figure.set_size_inches(*(_LONGER_SIDE * sides / sides.max()))
-    return figure.add_axes((0, 0, 1, 1))
-
-
-def fit(axes: Axes, points: Places) -> tuple[float, float]:
-    """Set the limits of axes to show all points to scale.
-
-    Return the length of a typographic point in their units, and their width in inches.
-    """
-    figure = axes.get_figure(root=True)
-    assert figure is not None
-    box = axes.get_position()
-    inches = np.array([box.width, box.height]) * figure.get_size_inches()
-    sides, centre = _extent(points)
-    # The side that is too long for the axes says how much an inch holds.
-    sides = inches * (sides / inches).max()
-    axes.set_xlim(*(centre[0] + sides[0] * np.array([-0.5, 0.5])))
-    axes.set_ylim(*(centre[1] + sides[1] * np.array([-0.5, 0.5])))
-    axes.set_axis_off()
-    return float(sides[0] / inches[0] / _POINTS_PER_INCH), float(inches[0])
 
 
 def _extent(points: Places) -> tuple[Places, Places]:

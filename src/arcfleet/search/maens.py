@@ -1,8 +1,9 @@
 """MAENS: a population of plans, crossover, and local search with large steps.
 
 The memetic algorithm with extended neighbourhood search of Tang, Mei and Yao (2009), with
-the slips of the published program corrected; docs/maens.md lists them. One iteration is
-one offspring. The paper's 500 generations of 180 offspring are 90,000 iterations.
+the slips of the published program corrected; docs/explanation/maens.md lists them. One
+iteration is one offspring. The paper's 500 generations of 180 offspring are 90,000
+iterations.
 
 The work is done by one thread. The same seed and number of iterations give the same plan.
 """

@@ -97,7 +97,7 @@ class RunContext:
         """Raise OptionError if there is a plan to warm-start from, which is of no use."""
         if self.start is not None:
             raise OptionError(
-                f"expected a method that goes on from a plan, got {self.method!r}: "
+                f"expected a method that warm-starts from a plan, got {self.method!r}: "
                 "use 'ruin-recreate' or give no start"
             )
 
@@ -177,9 +177,9 @@ class Incumbent:
         """Return itself."""
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> bool:
+    def __exit__(self, error: type[BaseException] | None, *_: object) -> bool:
         """End the search at Ctrl-C, if there is a plan to return."""
-        if kind is not KeyboardInterrupt or self.solution is None:
+        if error is not KeyboardInterrupt or self.solution is None:
             return False
         self.stopped_by = "interrupt"
         return True

@@ -52,7 +52,9 @@ def format_text_solution(
                     f"got link {service.link} in route {number}"
                 )
             link = instance.links[service.link]
-            if service.reverse and link.tail == link.head and not _same_both_ways(link):
+            there = (link.cost, link.service_cost)
+            back = (link.reverse_cost, link.reverse_service_cost)
+            if service.reverse and link.tail == link.head and there != back:
                 warnings.warn(
                     f"{path}: the text form cannot tell that loop {link.tail}-{link.head} "
                     f"is served in reverse in route {number}; write JSON to keep it",
@@ -179,7 +181,3 @@ def _service_cost(link: Link, service: Service) -> int:
     # refuses the direction.
     cost = link.step_cost(service.reverse, serves=True)
     return (link.service_cost if cost is None else cost) or 0
-
-
-def _same_both_ways(link: Link) -> bool:
-    return (link.cost, link.service_cost) == (link.reverse_cost, link.reverse_service_cost)

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
+from arcfleet._checks import needs
 from arcfleet._files import quote
-from arcfleet.errors import FileError, MapError, OptionError
+from arcfleet.errors import FileError, MapError
 from arcfleet.instance.geodesy import is_on_earth, metres_from
 from arcfleet.streets.geojson import point_of, quoted, read_document
 
@@ -20,9 +21,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from arcfleet.instance.instance import Coordinate
-
-#: The outer border, then the holes.
-Rings = list[list["Coordinate"]]
 
 
 class Area(Protocol):
@@ -127,17 +125,14 @@ class Polygons:
     """
 
     def __init__(self, path: Path | str) -> None:
-        try:
+        with needs("shapely", "an area of polygons", "maps", ", or use a box or a circle"):
             import shapely
-        except ImportError as error:
-            raise OptionError(
-                "expected shapely for polygons, found it is not installed: "
-                "install arcfleet[maps], or use a box or a circle"
-            ) from error
         self._path = path
         shapes = []
-        for rings in read_polygons(path):
-            shape = shapely.Polygon(rings[0], rings[1:])
+        for polygon in _polygons_of(path, read_document(path)):
+            rings = _array(path, polygon, "the rings of a polygon")
+            border, *holes = (_ring(path, ring) for ring in rings)
+            shape = shapely.Polygon(border, holes)
             if not shape.is_valid:
                 raise FileError(
                     path,
@@ -173,31 +168,24 @@ def _check_place(longitude: float, latitude: float, what: str) -> None:
         )
 
 
-def read_polygons(path: Path | str) -> list[Rings]:
-    """Read a Polygon or MultiPolygon, or features that hold nothing else."""
-    return [
-        [_ring(path, ring) for ring in _array(path, polygon, "the rings of a polygon")]
-        for polygon in _polygons_of(path, read_document(path))
-    ]
-
-
 def _polygons_of(path: Path | str, document: object) -> Iterator[object]:
+    """Yield a Polygon or those of a MultiPolygon, or of features that hold nothing else."""
     members = document if isinstance(document, dict) else {}
-    kind = members.get("type")
-    if kind == "Polygon":
+    found = members.get("type")
+    if found == "Polygon":
         yield members.get("coordinates")
-    elif kind == "MultiPolygon":
+    elif found == "MultiPolygon":
         yield from _array(path, members.get("coordinates"), "the polygons")
-    elif kind == "Feature" and members.get("geometry") is not None:
+    elif found == "Feature" and members.get("geometry") is not None:
         yield from _polygons_of(path, members["geometry"])
-    elif kind == "FeatureCollection":
+    elif found == "FeatureCollection":
         for feature in _array(path, members.get("features"), "the features"):
             yield from _polygons_of(path, feature)
     else:
         raise FileError(
             path,
             "expected a GeoJSON Polygon or MultiPolygon, "
-            f"found {quote(kind) if isinstance(kind, str) else 'none'}; "
+            f"found {quote(found) if isinstance(found, str) else 'none'}; "
             "draw the area as a polygon and save nothing else",
         )
 

@@ -133,12 +133,7 @@ def _rows(path: Path, columns: list[str]) -> Iterator[tuple[int, list[str]]]:
     try:
         header = next(reader, [])
         if header != columns:
-            raise FileError(
-                path,
-                f"expected the columns {','.join(columns)}, "
-                f"found {quote(','.join(header))}",
-                1,
-            )
+            raise _wrong(path, 1, f"the columns {','.join(columns)}", ",".join(header))
         for row in reader:
             if len(row) != width:
                 if not row:
@@ -155,16 +150,17 @@ def _rows(path: Path, columns: list[str]) -> Iterator[tuple[int, list[str]]]:
         ) from error
 
 
+def _wrong(path: Path, line: int, expected: str, found: str) -> FileError:
+    return FileError(path, f"expected {expected}, found {quote(found)}", line)
+
+
 def _read_junctions(path: Path) -> dict[int, Coordinate]:
     junctions: dict[int, Coordinate] = {}
     for line, (identity, longitude, latitude) in _rows(path, _NODE_COLUMNS):
         junction = whole_number(identity, 0, MAX_NODE)
         if junction is None:
-            raise FileError(
-                path,
-                f"expected a junction number from 0 to {MAX_NODE}, found {quote(identity)}",
-                line,
-            )
+            what = f"a junction number from 0 to {MAX_NODE}"
+            raise _wrong(path, line, what, identity)
         if junction in junctions:
             raise FileError(
                 path, f"expected every junction once, found {junction} again", line
@@ -179,7 +175,7 @@ def _read_streets(path: Path, junctions: Mapping[int, Coordinate]) -> tuple[Stre
         tail = _junction(path, line, u, junctions)
         head = _junction(path, line, v, junctions)
         if oneway not in ("0", "1"):
-            raise FileError(path, f"expected oneway 0 or 1, found {quote(oneway)}", line)
+            raise _wrong(path, line, "oneway 0 or 1", oneway)
         streets.append(
             Street(
                 tail=tail,
@@ -197,9 +193,7 @@ def _read_streets(path: Path, junctions: Mapping[int, Coordinate]) -> tuple[Stre
 def _junction(path: Path, line: int, text: str, junctions: Mapping[int, Coordinate]) -> int:
     junction = whole_number(text, 0, MAX_NODE)
     if junction is None or junction not in junctions:
-        raise FileError(
-            path, f"expected a junction of the nodes file, found {quote(text)}", line
-        )
+        raise _wrong(path, line, "a junction of the nodes file", text)
     return junction
 
 
@@ -209,9 +203,7 @@ def _metres(path: Path, line: int, text: str) -> float:
     except ValueError:
         metres = math.nan
     if not (math.isfinite(metres) and metres >= 0):
-        raise FileError(
-            path, f"expected a length of at least 0 m, found {quote(text)}", line
-        )
+        raise _wrong(path, line, "a length of at least 0 m", text)
     return metres
 
 
@@ -224,9 +216,7 @@ def _line_of(
     for part in text.split(";"):
         numbers = part.split()
         if len(numbers) != 2:
-            raise FileError(
-                path, f"expected points as `lon lat`, found {quote(part)}", line
-            )
+            raise _wrong(path, line, "points as `lon lat`", part)
         points.append(_coordinate(path, line, *numbers))
     if len(points) < 2:
         raise FileError(path, "expected at least 2 points, found 1", line)

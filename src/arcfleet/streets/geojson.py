@@ -117,12 +117,12 @@ def _line_coordinates(path: Path | str, where: str, geometry: Any) -> Iterator[A
         return
     if not isinstance(geometry, dict):
         raise FileError(path, f"expected a geometry, found {quoted(geometry)} {where}")
-    kind = geometry.get("type")
-    if kind == "LineString":
+    form = geometry.get("type")
+    if form == "LineString":
         yield geometry.get("coordinates")
-    elif kind == "MultiLineString":
+    elif form == "MultiLineString":
         yield from _list(path, where, geometry.get("coordinates"))
-    elif kind == "GeometryCollection":
+    elif form == "GeometryCollection":
         for member in _list(path, where, geometry.get("geometries")):
             yield from _line_coordinates(path, where, member)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from arcfleet._checks import needs
 from arcfleet.errors import FileError, OptionError
 from arcfleet.streets.osm_tags import DRIVABLE_KINDS, StreetRule, check_rule, is_wanted
 from arcfleet.streets.simplify import merge_chains
@@ -72,13 +73,8 @@ def _objects(
     path: Path | str, file_format: str, what: str, key: str | None
 ) -> Iterator[Any]:
     """Yield the nodes or ways of a file, only those with the tag `key` if it is given."""
-    try:
+    with needs("osmium", "reading OpenStreetMap files", "maps"):
         import osmium
-    except ImportError as error:
-        raise OptionError(
-            "reading OpenStreetMap files needs osmium, which is not installed: "
-            "install arcfleet[maps]"
-        ) from error
     try:
         processor = osmium.FileProcessor(
             osmium.io.File(str(path), file_format),
@@ -89,10 +85,10 @@ def _objects(
         yield from processor
     except (RuntimeError, OSError) as error:
         said = " ".join(str(error).split())
-        kind = "PBF" if file_format == "pbf" else "XML"
+        form = "PBF" if file_format == "pbf" else "XML"
         raise FileError(
             path,
-            f"expected an OpenStreetMap extract ({kind}), "
+            f"expected an OpenStreetMap extract ({form}), "
             f"found a cut or broken one ({said}); fetch it again",
         ) from error
 

@@ -49,7 +49,8 @@ def is_wanted(tags: Tags, rule: StreetRule) -> bool:
         return False
     if callable(rule):
         return bool(rule(tags))
-    return tags.get("highway", "") in rule and not _is_closed(tags)
+    access = next((tags[key] for key in _ACCESS_KEYS if key in tags), "yes")
+    return tags.get("highway", "") in rule and access not in _CLOSED
 
 
 def check_rule(rule: StreetRule) -> None:
@@ -97,8 +98,3 @@ def _texts(value: object) -> list[str]:
     values = value if isinstance(value, list | tuple | set) else [value]
     # Sorted, for OSMnx lists them in no fixed order.
     return sorted({text for text in values if isinstance(text, str)})
-
-
-def _is_closed(tags: Tags) -> bool:
-    access = next((tags[key] for key in _ACCESS_KEYS if key in tags), "yes")
-    return access in _CLOSED

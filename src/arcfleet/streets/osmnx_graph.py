@@ -104,7 +104,8 @@ def _read_edges(graph: Any, junctions: dict[int, Coordinate]) -> list[_Edge]:
             name=joined_names(data.get("name")),
             geometry=line if len(line) > 2 else (),
         )
-        edges.append((street, _is_fixed(data.get("oneway"))))
+        # OSMnx writes True or False; after a way through a file they may be texts.
+        edges.append((street, str(data.get("oneway")).lower() in {"true", "yes", "1"}))
     return edges
 
 
@@ -153,8 +154,3 @@ def _pair_directions(edges: Iterable[_Edge]) -> tuple[Street, ...]:
             waiting.setdefault((street.tail, street.head, inner), []).append(len(streets))
         streets.append(street)
     return tuple(streets)
-
-
-def _is_fixed(oneway: object) -> bool:
-    # OSMnx writes True or False; a graph that went through a file may have them as text.
-    return str(oneway).lower() in {"true", "yes", "1"}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from arcfleet._checks import check_whole_number, name_hint
+from arcfleet._checks import check_whole_number, name_hint, needs
 from arcfleet.errors import MapError, OptionError
 from arcfleet.instance.geodesy import earth_centred, is_on_earth, metres_from
 from arcfleet.instance.instance import MAX_NUMBER, Coordinate, Instance, Link
@@ -300,15 +300,9 @@ def most_central_junction(street_map: StreetMap) -> int:
     On more than `MOST_MEASURED` junctions the sum is over that many of them, spread evenly
     through their numbers. Among equals the least number is taken.
     """
-    try:
+    with needs("scipy", "finding the most central junction", "maps", " or name a depot"):
         from scipy.sparse import csr_array
         from scipy.sparse.csgraph import dijkstra
-    except ImportError as error:
-        raise OptionError(
-            "expected scipy to find the most central junction, found it is not installed: "
-            "install arcfleet[maps] or name a depot"
-        ) from error
-
     junctions = sorted(street_map.junctions)
     position = {junction: index for index, junction in enumerate(junctions)}
     shortest: dict[tuple[int, int], float] = {}

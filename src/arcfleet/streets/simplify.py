@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from arcfleet._checks import needs
 from arcfleet.errors import MapError, OptionError
 from arcfleet.instance.geodesy import earth_centred, line_lengths
 
@@ -271,14 +272,10 @@ def _close_groups(street_map: StreetMap, metres: float) -> list[list[int]]:
     """Return the groups of at least two junctions that short steps connect."""
     if len(street_map.junctions) < 2:
         return []
-    try:
+    with needs("scipy", "merging junctions", "maps"):
         from scipy.sparse import coo_array
         from scipy.sparse.csgraph import connected_components
         from scipy.spatial import cKDTree
-    except ImportError as error:
-        raise OptionError(
-            "merging junctions needs scipy, which is not installed: install arcfleet[maps]"
-        ) from error
     numbers = list(street_map.junctions)
     tree = cKDTree(earth_centred(list(street_map.junctions.values())))
     pairs = tree.query_pairs(metres, output_type="ndarray")  # (pairs, 2)

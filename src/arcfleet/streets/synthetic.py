@@ -39,37 +39,19 @@ _BENDS = (0.08, 0.04, 0.02, 0.01, 0.0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SyntheticSettings:
-    """Settings of a town; the defaults resemble the pieces of real maps.
+    """Settings of a town; the defaults resemble the pieces of real maps."""
 
-    Parameters
-    ----------
-    columns, rows
-        Size of the grid, before streets are removed.
-    block_metres
-        Median distance of neighbouring lines of the grid.
-    unevenness
-        Standard deviation of the logarithm of these distances.
-    jitter
-        Largest move of a junction off the grid, as a share of a block.
-    missing
-        Share of streets to remove.
-    dead_ends
-        Share of the junctions with two streets that get a dead end.
-    bare
-        Share of the other junctions with two streets that do not become bends.
-    one_way
-        Share of the lines of the grid whose streets are one-way.
-    """
-
+    # Size of the grid, before streets are removed.
     columns: int = 40
     rows: int = 40
-    block_metres: float = 110.0
-    unevenness: float = 0.65
-    jitter: float = 0.2
-    missing: float = 0.27
-    dead_ends: float = 0.35
+    block_metres: float = 110.0  # median distance of neighbouring lines of the grid
+    unevenness: float = 0.65  # standard deviation of the logarithm of these distances
+    jitter: float = 0.2  # largest move of a junction off the grid, as a share of a block
+    missing: float = 0.27  # share of streets to remove
+    dead_ends: float = 0.35  # share of the junctions with two streets that get a dead end
+    # Share of the other junctions with two streets that do not become bends.
     bare: float = 0.4
-    one_way: float = 0.0
+    one_way: float = 0.0  # share of the lines of the grid whose streets are one-way
 
     def __post_init__(self) -> None:
         """Check every setting."""

@@ -22,16 +22,13 @@ SPANISH = Dialect(
     depot="DEPOSITO",
     sections=(
         Section(
-            count_key="ARISTAS_REQ",
-            list_key="LISTA_ARISTAS_REQ",
-            fields=(("coste", "cost"), ("demanda", "demand")),
+            "ARISTAS_REQ",
+            "LISTA_ARISTAS_REQ",
+            (("coste", "cost"), ("demanda", "demand")),
             required=True,
         ),
         Section(
-            count_key="ARISTAS_NOREQ",
-            list_key="LISTA_ARISTAS_NOREQ",
-            fields=(("coste", "cost"),),
-            required=False,
+            "ARISTAS_NOREQ", "LISTA_ARISTAS_NOREQ", (("coste", "cost"),), required=False
         ),
     ),
     first_node=1,
@@ -52,17 +49,12 @@ ENGLISH = Dialect(
     depot="DEPOT",
     sections=(
         Section(
-            count_key="EDGES_REQ",
-            list_key="EDGE_REQ_LIST",
-            fields=(("cost", "cost"), ("demand", "demand")),
+            "EDGES_REQ",
+            "EDGE_REQ_LIST",
+            (("cost", "cost"), ("demand", "demand")),
             required=True,
         ),
-        Section(
-            count_key="EDGES_NOREQ",
-            list_key="EDGE_NOREQ_LIST",
-            fields=(("cost", "cost"),),
-            required=False,
-        ),
+        Section("EDGES_NOREQ", "EDGE_NOREQ_LIST", (("cost", "cost"),), required=False),
     ),
     first_node=0,
 )

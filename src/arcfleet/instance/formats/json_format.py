@@ -27,6 +27,7 @@ VERSION = 1
 
 _INSTANCE_KEYS = frozenset(Instance.__dataclass_fields__)
 _LINK_KEYS = frozenset(Link.__dataclass_fields__)
+_OTHER_COSTS = ("reverse_cost", "service_cost", "reverse_service_cost")
 
 
 def read_json(path: Path | str, text: str) -> Instance:
@@ -88,14 +89,10 @@ def _read_link(item: JsonObject) -> Link:
             tail=item.integer("tail", 0, MAX_NODE),
             head=item.integer("head", 0, MAX_NODE),
             cost=item.integer("cost", 0, MAX_NUMBER),
-            reverse_cost=item.optional_integer("reverse_cost", 0, MAX_NUMBER),
             one_way=item.flag("one_way", False),
             required=item.flag("required", False),
             demand=item.optional_integer("demand", 0, MAX_NUMBER) or 0,
-            service_cost=item.optional_integer("service_cost", 0, MAX_NUMBER),
-            reverse_service_cost=item.optional_integer(
-                "reverse_service_cost", 0, MAX_NUMBER
-            ),
+            **{key: item.optional_integer(key, 0, MAX_NUMBER) for key in _OTHER_COSTS},
             name=item.text("name", ""),
             geometry=item.points("geometry"),
         )

@@ -44,7 +44,7 @@ _SINGLE_KEYS = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Section:
     """One list of links."""
 

@@ -26,31 +26,11 @@ MCARP = Dialect(
     route_cost="DUMPING_COST",
     depot="DEPOT",
     sections=(
+        Section("REQ_EDGES", "LIST_REQ_EDGES", _REQUIRED_FIELDS, required=True),
+        Section("NOREQ_EDGES", "LIST_NOREQ_EDGES", _OTHER_FIELDS, required=False),
+        Section("REQ_ARCS", "LIST_REQ_ARCS", _REQUIRED_FIELDS, required=True, one_way=True),
         Section(
-            count_key="REQ_EDGES",
-            list_key="LIST_REQ_EDGES",
-            fields=_REQUIRED_FIELDS,
-            required=True,
-        ),
-        Section(
-            count_key="NOREQ_EDGES",
-            list_key="LIST_NOREQ_EDGES",
-            fields=_OTHER_FIELDS,
-            required=False,
-        ),
-        Section(
-            count_key="REQ_ARCS",
-            list_key="LIST_REQ_ARCS",
-            fields=_REQUIRED_FIELDS,
-            required=True,
-            one_way=True,
-        ),
-        Section(
-            count_key="NOREQ_ARCS",
-            list_key="LIST_NOREQ_ARCS",
-            fields=_OTHER_FIELDS,
-            required=False,
-            one_way=True,
+            "NOREQ_ARCS", "LIST_NOREQ_ARCS", _OTHER_FIELDS, required=False, one_way=True
         ),
     ),
     first_node=1,

@@ -116,7 +116,7 @@ class JsonObject:
 
     def text(self, key: str, default: str | None = None) -> str:
         """Return a string."""
-        value = self._value(key) if default is None else self._members.get(key, default)
+        value = self._value(key, default)
         if not isinstance(value, str):
             self.refuse(self.place(key), "a string", value)
         if any("\ud800" <= character <= "\udfff" for character in value):
@@ -125,7 +125,7 @@ class JsonObject:
 
     def flag(self, key: str, default: bool | None = None) -> bool:
         """Return true or false."""
-        value = self._value(key) if default is None else self._members.get(key, default)
+        value = self._value(key, default)
         if not isinstance(value, bool):
             self.refuse(self.place(key), "true or false", value)
         return value
@@ -160,10 +160,10 @@ class JsonObject:
         """Return a finite number."""
         return self._finite(self.place(key), self._value(key))
 
-    def _value(self, key: str) -> object:
-        if key not in self._members:
+    def _value(self, key: str, default: object = None) -> object:
+        if key not in self._members and default is None:
             raise FileError(self.path, f"expected {self.place(key)}, found no such key")
-        return self._members[key]
+        return self._members.get(key, default)
 
     def _integer(self, place: str, value: object, least: int, most: int) -> int:
         is_integer = isinstance(value, int) and not isinstance(value, bool)

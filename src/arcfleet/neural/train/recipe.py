@@ -81,6 +81,8 @@ class Phase(NamedTuple):
 
     config: type[Any]
     trainer: type[Any]
+    #: Other defaults on a CPU.
+    on_cpu: Mapping[str, Any] = {"tokens": CPU_TOKENS}
 
 
 #: Kinds of training that a stage may have.
@@ -163,7 +165,7 @@ def recipe_from(
     folder: Path,
     *,
     phases: Mapping[str, Phase] = PHASES,
-    defaults: Mapping[str, Any] | None = None,
+    on_cpu: bool = False,
     quick: bool = False,
 ) -> Recipe:
     """Make a recipe of what a TOML file holds; data sets and `init` are in `folder`."""
@@ -181,11 +183,12 @@ def recipe_from(
     for number, stage in enumerate(listed, start=1):
         name, phase = _heading(stage, number, phases)
         own = {key: value for key, value in stage.items() if key not in _STAGE}
+        defaults = phase.on_cpu if on_cpu else {}
         try:
             if "model" in own:
                 raise OptionError("expected the sizes of the model in [model], got some")
             data, weights = _training_data(stage, groups, folder, quick)
-            settings = {"weights": weights, **(defaults or {}), **tables["settings"]}
+            settings = {"weights": weights, **defaults, **tables["settings"]}
             settings |= {**tables[stage["phase"]], **own}
             settings["model"] = content.get("model", {})
             config = config_from(phase.config, settings)
@@ -494,12 +497,11 @@ def train_recipe(
     # Tiny data sets must not get among real ones.
     if config.quick or (folder is None and config.config is None):
         folder = config.out / "data"
-    on_cpu = choose_device(config.device).type == "cpu"
     recipe = load_recipe(
         config.config or shipped,
         folder,
         phases=phases,
-        defaults={"tokens": CPU_TOKENS} if on_cpu else {},
+        on_cpu=choose_device(config.device).type == "cpu",
         quick=config.quick,
     )
     return run_recipe(recipe, config, progress)
