@@ -126,9 +126,7 @@ class Worker:
 
     def close(self) -> None:
         """End the process."""
-        assert self.process.stdin is not None
-        self.process.stdin.close()
-        self.process.wait()
+        self.process.communicate()
 
 
 def compare(old: Path, new: Path, name: str, instance: str, turns: int) -> str:

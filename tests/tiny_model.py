@@ -1,14 +1,10 @@
 """Models small enough for tests, with weights drawn at random."""
 
-from __future__ import annotations
+from pathlib import Path
+from typing import Any
 
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from arcfleet.neural.model import DaamConfig
-    from arcfleet.paper.model import PublishedDaamConfig
+from arcfleet.neural.model import DaamConfig
+from arcfleet.paper.model import PublishedDaamConfig
 
 # torch is imported only where a model is made.
 

@@ -1,17 +1,13 @@
 """Examples may register methods, formats and strategies; other tests see none."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from arcfleet.instance.formats import FORMATS
 from arcfleet.methods import METHODS
 from arcfleet.neural.strategies import STRATEGIES
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 @pytest.fixture(autouse=True)

@@ -4,22 +4,15 @@ One row at a time, no padding, loops over arcs, explicit concatenations. From
 `PublishedDaam` it takes the weights and nothing else.
 """
 
-from __future__ import annotations
-
 import math
-from typing import TYPE_CHECKING
 
 import torch
+from torch import Tensor
 from torch.nn import functional
 
-from arcfleet.neural.batch import NUM_PLAIN
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from arcfleet.neural.batch import ArcBatch
-    from arcfleet.neural.env import State
-    from arcfleet.paper.model import PublishedDaam
+from arcfleet.neural.batch import NUM_PLAIN, ArcBatch
+from arcfleet.neural.env import State
+from arcfleet.paper.model import PublishedDaam
 
 
 def literal_logits(

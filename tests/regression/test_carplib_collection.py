@@ -1,13 +1,8 @@
-from __future__ import annotations
-
 import csv
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from arcfleet.instance.files import read, write
 from tests.shared_data import shared_dir
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def test_every_file_of_the_collection_is_read(tmp_path: Path) -> None:
