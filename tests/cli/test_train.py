@@ -162,21 +162,6 @@ def test_wrong_use(data: Path, tmp_path: Path) -> None:
     assert arcfleet(*command, data, "--steps", "many").returncode == 2
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        ("pretrain --moments 4", "the setting decision_steps, got moments, its earlier"),
-        ("pretrain --pictures", "got pictures, which is gone: drop it"),
-        ("finetune --copies=3", "expected the setting samples, got copies"),
-        ("finetune --best-of 3", "expected the setting best_of_k, got best_of"),
-        ("finetune --objective ppo", "which is gone: fine-tuning is RLOO"),
-    ],
-)
-def test_options_of_earlier_versions(words: str, message: str) -> None:
-    ran = arcfleet("train", *words.split(), "--data", "a.npz", "--out", "a", "--init", "b")
-    assert message in one_sentence(ran)
-
-
 @pytest.mark.parametrize("words", ["train pretrain", "train recipe", "paper table"])
 def test_without_torch_one_sentence_says_what_to_install(
     words: str, monkeypatch: pytest.MonkeyPatch
@@ -209,7 +194,10 @@ def test_a_recipe(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("former", "now"),
-    [("--copies", "samples"), ("--objective", "RLOO"), ("--best-of", "best_of_k")],
+    [
+        *(("--copies", "samples"), ("--moments", "decision_steps")),
+        *(("--objective", "RLOO"), ("--best-of", "best_of_k"), ("--pictures", "drop it")),
+    ],
 )
 def test_former_options_name_the_new_ones(former: str, now: str, tmp_path: Path) -> None:
     model = tiny_model_file(tmp_path)

@@ -1,6 +1,7 @@
 """Training of S2V-DQN and VRP-DL: what they learn from, and that they learn."""
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ from arcfleet.paper.baselines.vrp_dl import Critic, VrpDlConfig
 from tests.neural.batches import MDS, random_batch, random_rollout
 from tests.neural.labelled_towns import labelled_file
 from tests.neural.nearest_policy import Nearest
-from tests.neural.train.quick import assert_same, metrics, stop_at
+from tests.neural.train.quick import assert_resumes
 
 Training = S2vDqnTraining | VrpDlTraining
 
@@ -77,14 +78,8 @@ def test_a_resumed_run_comes_to_the_same_weights(
     towns: Path, tmp_path: Path, kind: str
 ) -> None:
     config = QUICK[kind]
-    whole = run(towns, tmp_path / "whole", config)
-    part = run(towns, tmp_path / "part", config, progress=stop_at(3))
-    assert (part.finished, part.steps) == (False, 3)
-    rest = run(towns, tmp_path / "part", config, resume=True)
-    assert (rest.finished, rest.steps) == (True, 4)
-    name = "checkpoint.safetensors"
-    assert_same(tmp_path / "whole" / name, tmp_path / "part" / name)
-    lines = metrics(tmp_path / "whole")
+    train = partial(run, towns, config=config)
+    whole, lines = assert_resumes(train, tmp_path, 4, "sampled")
     assert [line["step"] for line in lines if "loss" in line] == [1, 2, 3, 4]
     assert [line["step"] for line in lines if "gaps" in line] == [2, 4]
     assert all(line["sampled"] > 0 for line in lines if "loss" in line)

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,10 +28,9 @@ from arcfleet.paper.ppo import (
 from tests.neural.batches import network_batch, ring, toy_model
 from tests.neural.train.quick import (
     TUNING,
-    assert_same,
+    assert_resumes,
     expected_cost,
     metrics,
-    stop_at,
     tune,
 )
 
@@ -55,18 +55,13 @@ def test_clipping_by_hand() -> None:
     slope = torch.tensor([1.0, 1.05, 0.0, 0.5, -1.3, -0.95, 0.0]) * 2
     old = torch.full_like(ratio, -0.7)
     for each in range(len(ratio)):
-        log_probability = (ratio.log() + old)[each : each + 1].requires_grad_()
-        loss = clipped_loss(
-            log_probability,
-            old[each : each + 1],
-            advantage[each : each + 1],
-            torch.tensor([3.0]),
-            0.1,
-        )
+        one = slice(each, each + 1)
+        chosen = (ratio.log() + old)[one].requires_grad_()
+        loss = clipped_loss(chosen, old[one], advantage[one], torch.tensor([3.0]), 0.1)
         loss.backward()  # type: ignore[no-untyped-call]
         assert loss.item() == pytest.approx(-3 * expected[each].item(), rel=1e-5)
-        assert log_probability.grad is not None
-        found = log_probability.grad.item()
+        assert chosen.grad is not None
+        found = chosen.grad.item()
         assert found == pytest.approx(-3 * slope[each].item(), rel=1e-5, abs=1e-9)
 
 
@@ -91,17 +86,8 @@ def test_equal_costs_are_not_better() -> None:
 
 
 def test_a_resumed_run_comes_to_the_same_weights(folder: Path, tmp_path: Path) -> None:
-    tune(folder, tmp_path / "whole", QUICK, ppo)
-    part = tune(folder, tmp_path / "part", QUICK, ppo, progress=stop_at(3))
-    assert (part.finished, part.steps) == (False, 3)
-    rest = tune(folder, tmp_path / "part", QUICK, ppo, resume=True)
-    assert (rest.finished, rest.steps) == (True, 4)
-    name = "checkpoint.safetensors"
-    assert_same(tmp_path / "whole" / name, tmp_path / "part" / name)
-    lines = metrics(tmp_path / "whole")
-    for both in zip(lines, metrics(tmp_path / "part"), strict=True):
-        for key in ("step", "loss", "gaps", "baseline_gain", "advantage"):
-            assert both[0].get(key) == both[1].get(key)
+    train = partial(tune, folder, config=QUICK, train=ppo)
+    _, lines = assert_resumes(train, tmp_path, 4, "baseline_gain advantage")
     assert [line["step"] for line in lines if "baseline_gain" in line] == [2, 4]
 
 

@@ -11,12 +11,11 @@ from arcfleet.datasets.store import read_records
 from arcfleet.errors import OptionError
 from arcfleet.neural.checkpoint import load_model, read_model_info
 from arcfleet.neural.train.config import RENAMED, settings_of
-from arcfleet.neural.train.loop import TrainingProgress
 from arcfleet.neural.train.recipe import STAGES, RecipeConfig, load_recipe
 from arcfleet.paper.baselines.train import ON_CPU, S2vDqnTraining, VrpDlTraining
 from arcfleet.paper.model import PublishedDaamConfig
 from arcfleet.paper.train import PAPER_PHASES, RECIPES, Config, PaperModel, run
-from tests.neural.train.quick import assert_same
+from tests.neural.train.quick import assert_same, die_at
 
 SCALES = (20, 30, 40, 50, 60, 80, 100)
 
@@ -66,19 +65,12 @@ def test_killed_and_resumed(tmp_path: Path) -> None:
     whole = run(quick(tmp_path / "whole", config=file))
     assert whole.stopped_in is None
 
-    def die(when: str) -> Any:
-        def progress(told: TrainingProgress) -> None:
-            if told.activity.startswith(when):
-                raise SystemError  # as good as a kill: nothing is saved any more
-
-        return progress
-
     out = tmp_path / "part"
     with pytest.raises(SystemError):
-        run(quick(out, config=file), progress=die("labelling task20-validation"))
+        run(quick(out, config=file), progress=die_at(0, "labelling task20-validation"))
     again = quick(out, config=file, resume=True)
     with pytest.raises(SystemError):
-        run(again, progress=die("task20-rl (2 of 2): training"))
+        run(again, progress=die_at(1, "task20-rl (2 of 2): training"))
     outcome = run(quick(out, config=file, resume=True))
     assert outcome.stopped_in is None
     assert_same(whole.model_file, outcome.model_file)

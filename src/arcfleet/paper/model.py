@@ -113,15 +113,7 @@ class PublishedDaamConfig:
 
 
 class BatchNorm(nn.Module):
-    """Norm of each channel over all real arcs of the batch; fixed outside training.
-
-    Parameters
-    ----------
-    width
-        Number of channels.
-    momentum
-        Weight of a batch in the running statistics.
-    """
+    """Norm of each channel over all real arcs of the batch; fixed outside training."""
 
     mean: Tensor
     variance: Tensor
@@ -166,13 +158,7 @@ class BatchNorm(nn.Module):
 
 
 class EncoderLayer(nn.Module):
-    """Multi-head attention, then a feed-forward net; skip and norm after each (Eq. 1).
-
-    Parameters
-    ----------
-    config
-        Sizes of the model.
-    """
+    """Multi-head attention, then a feed-forward net; skip and norm after each (Eq. 1)."""
 
     def __init__(self, config: PublishedDaamConfig) -> None:
         super().__init__()
@@ -186,15 +172,7 @@ class EncoderLayer(nn.Module):
         self.feed_forward_norm = _make_norm(config)
 
     def forward(self, hidden: Tensor, real: Tensor | None) -> Tensor:
-        """Compute new embeddings, (rows, arcs, width).
-
-        Parameters
-        ----------
-        hidden
-            Embeddings, (rows, arcs, width).
-        real
-            Arcs that are no padding, (rows, arcs), or None for all.
-        """
+        """Compute new embeddings, (rows, arcs, width); `real`, (rows, arcs), or None."""
         parts = self.query_key_value(hidden)  # (rows, arcs, 3 width)
         mixed = attention(parts, real, self.heads)  # (rows, arcs, width)
         hidden = _normalise(self.attention_norm, hidden + self.out(mixed), real)
@@ -215,28 +193,15 @@ def _normalise(norm: BatchNorm | nn.RMSNorm, hidden: Tensor, real: Tensor | None
 
 
 class Prepared(NamedTuple):
-    """What the model needs of a batch, computed once for all steps.
+    """What the model needs of a batch, computed once for all steps."""
 
-    Parameters
-    ----------
-    static
-        Static features after the first linear layer, (batch, 1, arcs, width).
-    scores
-        Their part of the graph attention's scores, at least in float32, (batch, 1, 2,
-        arcs): a1 . W F_i and a2 . W F_j; None without graph attention.
-    incoming
-        As `ArcBatch.incoming`, (batch, 1, arcs, arcs): |e_ji| at [i, j].
-    real
-        Arcs that are no padding, (batch, 1, arcs), or None for all.
-    capacity
-        Capacity of a vehicle, (batch, 1).
-    """
-
-    static: Tensor
+    static: Tensor  # static features after the first linear layer, (batch, 1, arcs, width)
+    # Their part of the graph attention's scores, at least in float32: a1 . W F_i and
+    # a2 . W F_j, (batch, 1, 2, arcs); None without graph attention.
     scores: Tensor | None
-    incoming: Tensor
-    real: Tensor | None
-    capacity: Tensor
+    incoming: Tensor  # |e_ji| at [i, j], (batch, 1, arcs, arcs)
+    real: Tensor | None  # arcs that are no padding, (batch, 1, arcs), or None for all
+    capacity: Tensor  # of a vehicle, (batch, 1)
 
     def rows(self, rows: slice) -> Prepared:
         """Return some of the instances."""
@@ -245,13 +210,7 @@ class Prepared(NamedTuple):
 
 
 class PublishedDaam(AttentionModel):
-    """The published policy: logits over the arcs for every plan.
-
-    Parameters
-    ----------
-    config
-        Sizes of the model.
-    """
+    """The published policy: logits over the arcs for every plan."""
 
     config_class = PublishedDaamConfig
     config: PublishedDaamConfig
@@ -281,15 +240,7 @@ class PublishedDaam(AttentionModel):
         return StepNumbers(per_pair, 8 * self.config.width + 2 * self.config.feed_forward)
 
     def prepare(self, batch: ArcBatch, *, padded: bool | None = None) -> Prepared:
-        """Compute what stays the same at every step.
-
-        Parameters
-        ----------
-        batch
-            The instances, on the device of the model.
-        padded
-            Whether there may be padding; None looks, and waits for the device to do so.
-        """
+        """Compute what stays the same at every step; `padded` as `Model.prepare` has it."""
         if padded is None:
             padded = not batch.is_full
         dtype = self.static.weight.dtype

@@ -156,16 +156,13 @@ def clipped_loss(
 class Decisions(NamedTuple):
     """Decisions to learn from; all of shape (batch, samples, ...)."""
 
-    # States of the baseline's rollouts, and their choices.
-    state: State
+    state: State  # of the baseline's rollouts
     choice: Tensor
-    # Log-probability of the choice under the baseline.
-    old: Tensor
+    old: Tensor  # log-probability of the choice under the baseline
     # Saving of the policy's rollout that starts with the choice over the baseline's greedy
     # one from the same state, in the instance's scale.
     advantage: Tensor
-    # Number of decisions of the rollout, over the mean of all rollouts.
-    weight: Tensor
+    weight: Tensor  # number of decisions of the rollout, over the mean of all rollouts
 
     def rows(self, rows: Tensor) -> Decisions:
         """Return those of some instances."""
@@ -261,11 +258,10 @@ class PpoTrainer(PolicyGradientTrainer[PpoConfig]):
     def _test_baseline(self) -> None:
         """Replace the baseline by the policy if that is better on the validation sets."""
         old, new = (self._greedy_costs(policy) for policy in (self.baseline, self.policy))
-        outcome = compare_costs(old, new)
-        if outcome.better:
+        better, gain = compare_costs(old, new)
+        if better:
             self.baseline.model.load_state_dict(self.learner.working.state_dict())
-        replaced = float(outcome.better)
-        values = {"baseline_gain": outcome.gain, "baseline_replaced": replaced}
+        values = {"baseline_gain": gain, "baseline_replaced": float(better)}
         self.log(values, self.step + 1)
 
     def _greedy_costs(self, policy: FastPolicy) -> Tensor:

@@ -1,7 +1,10 @@
 import shutil
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
+import torch
 
 from arcfleet.neural.train.config import changed
 from tests.neural.labelled_towns import joined_file, labelled_file
@@ -27,3 +30,16 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         model = run(folder, folder / name, config, **files).model_file
         model.rename(folder / f"{name}.safetensors")
     return folder
+
+
+@pytest.fixture
+def graph_counters(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Counters of torch.compile, which only traces: that is quick."""
+    from torch._dynamo import reset
+    from torch._dynamo.utils import counters
+
+    compiled = partial(torch.compile, backend="eager")
+    monkeypatch.setattr(torch, "compile", compiled)
+    reset()
+    counters.clear()
+    return counters

@@ -92,14 +92,54 @@ def metrics(out: Path) -> list[dict[str, Any]]:
     ]
 
 
-def stop_at(step: int) -> Callable[[TrainingProgress], None]:
-    """Return a callback that sends SIGTERM to this process after so many steps."""
+def stop_at(
+    step: int, number: signal.Signals = signal.SIGTERM
+) -> Callable[[TrainingProgress], None]:
+    """Return a callback that sends a signal to this process after so many steps."""
 
     def progress(told: TrainingProgress) -> None:
         if told.activity == "training" and told.step == step:
-            os.kill(os.getpid(), signal.SIGTERM)
+            os.kill(os.getpid(), number)
 
     return progress
+
+
+def die_at(step: int, activity: str = "") -> Callable[[TrainingProgress], None]:
+    """Return a callback that ends a run so that nothing is saved, as a kill does."""
+
+    def progress(told: TrainingProgress) -> None:
+        if told.step == step and told.activity.startswith(activity):
+            raise SystemError
+
+    return progress
+
+
+def out_of_memory(*_: object, **__: object) -> Any:
+    """Raise what torch raises where a GPU has too little memory."""
+    raise torch.OutOfMemoryError("CUDA out of memory.")
+
+
+def assert_resumes(
+    train: Callable[..., Trained], out: Path, steps: int, keys: str = ""
+) -> tuple[Trained, list[dict[str, Any]]]:
+    """Assert that a run stopped after 3 steps ends as one that was not; return the latter.
+
+    The checkpoint, the model and the named metrics must be the same.
+    """
+    whole = train(out / "whole")
+    part = train(out / "part", progress=stop_at(3))
+    assert (part.finished, part.steps) == (False, 3)
+    assert load_model(part.model_file)[1]["finished"] is False
+    rest = train(out / "part", resume=True)
+    assert (rest.finished, rest.steps) == (True, steps)
+    assert rest.gaps == whole.gaps
+    for name in ("checkpoint.safetensors", "model.safetensors"):
+        assert_same(out / "whole" / name, out / "part" / name)
+    lines = metrics(out / "whole")
+    for both in zip(lines, metrics(out / "part"), strict=True):
+        for key in ("step", "loss", "gaps", *keys.split()):
+            assert both[0].get(key) == both[1].get(key)
+    return whole, lines
 
 
 def assert_same(one: Path, other: Path) -> None:

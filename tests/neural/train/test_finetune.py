@@ -1,4 +1,5 @@
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +21,10 @@ from tests.neural.train.quick import (
     TINY,
     TINY_PUBLISHED,
     TUNING,
-    assert_same,
+    assert_resumes,
     expected_cost,
     metrics,
-    stop_at,
+    out_of_memory,
     tune,
 )
 
@@ -46,17 +47,8 @@ def test_a_resumed_run_comes_to_the_same_weights(
     folder: Path, tmp_path: Path, sizes: Any
 ) -> None:
     config = changed(TUNING, model=sizes, giant_tour_fraction=0.5)
-    whole = tune(folder, tmp_path / "whole", config)
-    part = tune(folder, tmp_path / "part", config, progress=stop_at(3))
-    assert (part.finished, part.steps) == (False, 3)
-    rest = tune(folder, tmp_path / "part", config, resume=True)
-    assert (rest.finished, rest.steps) == (True, 4)
-    name = "checkpoint.safetensors"
-    assert_same(tmp_path / "whole" / name, tmp_path / "part" / name)
-    lines = metrics(tmp_path / "whole")
-    for both in zip(lines, metrics(tmp_path / "part"), strict=True):
-        for key in ("step", "loss", "gaps", "sampled", "kl"):
-            assert both[0].get(key) == both[1].get(key)
+    train = partial(tune, folder, config=config)
+    whole, lines = assert_resumes(train, tmp_path, 4, "sampled kl")
     assert [line["step"] for line in lines if "gaps" in line] == [0, 2, 4]
     assert [line["step"] for line in lines if "loss" in line] == [1, 2, 3, 4]
     model, facts = load_model(whole.model_file)
@@ -148,10 +140,7 @@ def test_wrong_arguments(folder: Path, tmp_path: Path) -> None:
 def test_too_little_memory_for_a_step(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def large(*_: object) -> None:
-        raise torch.OutOfMemoryError("CUDA out of memory.")
-
-    monkeypatch.setattr(RlooTrainer, "train_step", large)
+    monkeypatch.setattr(RlooTrainer, "train_step", out_of_memory)
     with pytest.raises(OutOfMemoryError, match="for tokens 2000 and rollout_tokens 1000: "):
         tune(folder, tmp_path / "run", validation=[])
 
@@ -159,25 +148,15 @@ def test_too_little_memory_for_a_step(
 # torch looks at gradients of what passes from part to part, and warns itself.
 @pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor")
 def test_a_compiled_run_learns_the_same(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    folder: Path, tmp_path: Path, graph_counters: Any
 ) -> None:
     """Every break in a graph would cost a GPU much of its speed."""
-    from torch._dynamo import reset
-    from torch._dynamo.utils import counters
-
-    compile_ = torch.compile
-
-    def traced(function: Any, **options: Any) -> Any:
-        return compile_(function, backend="eager", **options)  # tracing alone is quick
-
-    monkeypatch.setattr(torch, "compile", traced)
     files: dict[str, Any] = {"data": [folder / "small.npz"], "validation": []}
     config = changed(TUNING, steps=2)
     plain = tune(folder, tmp_path / "plain", config, **files)
-    reset()
-    counters.clear()
     graphs = tune(folder, tmp_path / "graphs", changed(config, compile=True), **files)
-    assert not counters["graph_break"]
+    assert graph_counters["stats"]["unique_graphs"]
+    assert not graph_counters["graph_break"]
     one, other = (load_file(result.model_file) for result in (plain, graphs))
     for name in one:
         torch.testing.assert_close(one[name], other[name], atol=1e-5, rtol=1e-4)

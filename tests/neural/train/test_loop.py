@@ -2,10 +2,10 @@
 
 import json
 import math
-import os
 import signal
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from arcfleet.neural.train import loop as training_loop
 from arcfleet.neural.train import pretrain as pretrain_module
 from arcfleet.neural.train import run as run_module
 from arcfleet.neural.train.config import changed
-from arcfleet.neural.train.loop import Learner, TrainingProgress
+from arcfleet.neural.train.loop import Learner
 from arcfleet.neural.train.pretrain import PretrainTrainer
 from arcfleet.neural.train.run import RunFolder
 from arcfleet.neural.train.steps import imitation_loss
@@ -29,8 +29,11 @@ from tests.neural.train.quick import (
     QUICK,
     TINY,
     TINY_PUBLISHED,
+    assert_resumes,
     assert_same,
+    die_at,
     metrics,
+    out_of_memory,
     run,
     stop_at,
 )
@@ -43,22 +46,10 @@ KILLED = changed(QUICK, steps=3, log_steps=1, validations=1, checkpoint_minutes=
 def test_resumed_run_comes_to_the_same_weights(
     folder: Path, tmp_path: Path, sizes: Any
 ) -> None:
-    config = changed(QUICK, log_steps=1, model=sizes)
-    whole = run(folder, tmp_path / "whole", config)
-    part = run(folder, tmp_path / "part", config, progress=stop_at(3))
-    assert (part.finished, part.steps) == (False, 3)
-    assert load_model(part.model_file)[1]["finished"] is False
-    rest = run(folder, tmp_path / "part", config, resume=True)
-    assert (rest.finished, rest.steps) == (True, 6)
-    for name in ("checkpoint.safetensors", "model.safetensors"):
-        assert_same(tmp_path / "whole" / name, tmp_path / "part" / name)
-    for both in zip(metrics(tmp_path / "whole"), metrics(tmp_path / "part"), strict=True):
-        assert both[0]["step"] == both[1]["step"]
-        assert both[0].get("loss") == both[1].get("loss")
-        assert both[0].get("gaps") == both[1].get("gaps")
-    assert rest.gaps == whole.gaps
+    train = partial(run, folder, config=changed(QUICK, log_steps=1, model=sizes))
+    assert_resumes(train, tmp_path, 6)
     # A finished run has nothing left to do.
-    assert run(folder, tmp_path / "part", config, resume=True).steps == 6
+    assert train(tmp_path / "part", resume=True).steps == 6
 
 
 def test_a_run_that_ended_can_be_lengthened(folder: Path, tmp_path: Path) -> None:
@@ -105,18 +96,11 @@ def test_a_stopped_run_can_be_lengthened(folder: Path, tmp_path: Path) -> None:
     assert gaps == [3, 5, 9]  # half of the run is over at another step now
 
 
-def test_killed_run_goes_on_from_its_last_checkpoint(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_killed_run_goes_on_from_its_last_checkpoint(folder: Path, tmp_path: Path) -> None:
     config = changed(QUICK, log_steps=1, checkpoint_minutes=0)  # one after every step
     whole = run(folder, tmp_path / "whole", config)
-
-    def die(told: TrainingProgress) -> None:
-        if told.step == 5:
-            raise SystemError  # as good as a kill: nothing is saved any more
-
     with pytest.raises(SystemError):
-        run(folder, tmp_path / "part", config, progress=die)
+        run(folder, tmp_path / "part", config, progress=die_at(5))
     with (tmp_path / "part" / "metrics.jsonl").open("a") as stream:
         stream.write('{"step": 7, "lo')  # the kill came in the middle of a line
     rest = run(folder, tmp_path / "part", config, resume=True)
@@ -126,12 +110,8 @@ def test_killed_run_goes_on_from_its_last_checkpoint(
 
 
 def test_killed_before_the_first_checkpoint(folder: Path, tmp_path: Path) -> None:
-    def die(told: TrainingProgress) -> None:
-        if told.step == 2:
-            raise SystemError
-
     with pytest.raises(SystemError):
-        run(folder, tmp_path / "part", progress=die)
+        run(folder, tmp_path / "part", progress=die_at(2))
     rest = run(folder, tmp_path / "part", resume=True)
     assert rest.steps == 6
     assert_same(run(folder, tmp_path / "whole").model_file, rest.model_file)
@@ -143,11 +123,8 @@ def test_signals_end_a_run_and_are_put_back(
 ) -> None:
     before = signal.getsignal(number)
 
-    def progress(told: TrainingProgress) -> None:
-        if told.step == 2:
-            os.kill(os.getpid(), number)
-
-    result = run(folder, tmp_path / "run", changed(QUICK, steps=10**6), progress=progress)
+    stop = stop_at(2, number)
+    result = run(folder, tmp_path / "run", changed(QUICK, steps=10**6), progress=stop)
     assert not result.finished
     assert result.steps == 2
     assert signal.getsignal(number) is before
@@ -308,10 +285,7 @@ def test_a_stopped_run_that_validated_first(folder: Path, tmp_path: Path) -> Non
     [
         (MemoryError, ""),
         (RuntimeError, "DefaultCPUAllocator: can't allocate memory: you tried to allocate"),
-        (
-            RuntimeError,
-            "CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling",
-        ),
+        (RuntimeError, "CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling"),
         (torch.OutOfMemoryError, "CUDA out of memory."),
     ],
 )
@@ -353,10 +327,7 @@ def test_too_little_memory_for_a_step(
 def test_too_little_memory_for_a_validation(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def large(*_: object, **__: object) -> None:
-        raise torch.OutOfMemoryError("CUDA out of memory.")
-
-    monkeypatch.setattr(training_loop, "validate", large)
+    monkeypatch.setattr(training_loop, "validate", out_of_memory)
     out = tmp_path / "run"
     config = changed(QUICK, validations=1)
     with pytest.raises(
@@ -365,7 +336,7 @@ def test_too_little_memory_for_a_validation(
         run(folder, out, config)
     # At the end all steps were kept before it, so that only the validation is made anew.
     monkeypatch.undo()
-    monkeypatch.setattr(PretrainTrainer, "train_step", large)
+    monkeypatch.setattr(PretrainTrainer, "train_step", out_of_memory)
     result = run(folder, out, config, resume=True)
     assert result.finished
     assert result.steps == QUICK.run.steps
@@ -376,11 +347,7 @@ def test_too_little_memory_for_a_checkpoint(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run(folder, tmp_path / "run")
-
-    def large(*_: object) -> None:
-        raise torch.OutOfMemoryError("CUDA out of memory.")
-
-    monkeypatch.setattr(Learner, "restore", large)
+    monkeypatch.setattr(Learner, "restore", out_of_memory)
     with pytest.raises(OutOfMemoryError, match="too little to resume: use another device"):
         run(folder, tmp_path / "run", resume=True)
 

@@ -141,19 +141,33 @@ def test_some_steps_train_on_giant_tours(
     assert least <= seen.count(False) <= most
 
 
-def test_wrong_arguments(folder: Path, tmp_path: Path) -> None:
-    with pytest.raises(OptionError, match="at least one data set to train on, got none"):
-        run(folder, tmp_path / "a", data=[])
-    with pytest.raises(OptionError, match=r"small\.npz twice"):
-        run(folder, tmp_path / "a", data=[folder / "small.npz"] * 2)
-    with pytest.raises(OptionError, match=r"different names, got small\.npz from two"):
-        run(folder, tmp_path / "a", data=[folder / "small.npz", tmp_path / "small.npz"])
-    with pytest.raises(OptionError, match="a weight for each of 2 data sets, got 1"):
-        run(folder, tmp_path / "a", changed(QUICK, weights=(1.0,)))
+@pytest.mark.parametrize(
+    ("data", "options", "error", "message"),
+    [
+        ("", {}, OptionError, "at least one data set to train on, got none"),
+        ("small small", {}, OptionError, r"small\.npz twice"),
+        ("small ../small", {}, OptionError, r"names, got small\.npz from two"),
+        ("few small", {"weights": (1,)}, OptionError, "for each of 2 data sets, got 1"),
+        ("none", {}, FileError, r"none\.npz"),
+    ],
+)
+def test_wrong_arguments(
+    folder: Path,
+    tmp_path: Path,
+    data: str,
+    options: dict[str, Any],
+    error: type[Exception],
+    message: str,
+) -> None:
+    files = [folder / f"{name}.npz" for name in data.split()]
+    with pytest.raises(error, match=message):
+        run(folder, tmp_path / "a", changed(QUICK, **options), data=files)
+    assert not (tmp_path / "a").exists()
+
+
+def test_a_folder_with_another_run(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(FileError, match="expected a run to resume, found none"):
         run(folder, tmp_path / "a", resume=True)
-    with pytest.raises(FileError, match=r"none\.npz"):
-        run(folder, tmp_path / "a", data=[folder / "none.npz"])
     run(folder, tmp_path / "a")
     with pytest.raises(FileError, match=r"expected a folder without a run.*--resume"):
         run(folder, tmp_path / "a")
@@ -167,25 +181,14 @@ def test_wrong_arguments(folder: Path, tmp_path: Path) -> None:
 @pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor")
 @pytest.mark.parametrize("sizes", [TINY, TINY_PUBLISHED], ids=["daam", "published"])
 def test_compiled_run_makes_few_graphs(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sizes: Any
+    folder: Path, tmp_path: Path, graph_counters: Any, sizes: Any
 ) -> None:
     """Every further graph, or break in one, would cost a GPU much of its speed."""
-    from torch._dynamo import reset
-    from torch._dynamo.utils import counters
-
-    compile_ = torch.compile
-
-    def traced(function: Any, **options: Any) -> Any:
-        return compile_(function, backend="eager", **options)  # tracing alone is quick
-
-    monkeypatch.setattr(torch, "compile", traced)
     config = changed(QUICK, steps=20, validations=0, model=replace(sizes, layers=2))
     plain = run(folder, tmp_path / "plain", config)
-    reset()
-    counters.clear()
     graphs = run(folder, tmp_path / "graphs", changed(config, compile=True))
     # Of each scale, or length of states: up to the encoder, its layers, and the pointer.
-    assert counters["stats"]["unique_graphs"] == 6
-    assert not counters["graph_break"]
+    assert graph_counters["stats"]["unique_graphs"] == 6
+    assert not graph_counters["graph_break"]
     one, other = (load_file(result.model_file) for result in (plain, graphs))
     assert all(torch.equal(one[name], other[name]) for name in one)

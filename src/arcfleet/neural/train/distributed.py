@@ -94,7 +94,7 @@ class World:
         """Return the mean of each metric; all processes must have the same ones."""
         if self.size == 1 or not metrics:
             return dict(metrics)
-        numbers = torch.tensor([metrics[name] for name in metrics], dtype=torch.float64)
+        numbers = torch.tensor(list(metrics.values()), dtype=torch.float64)
         self.all_reduce_mean([numbers])
         return dict(zip(metrics, numbers.tolist(), strict=True))
 
@@ -124,18 +124,22 @@ ALONE = World()
 
 
 def init_process_group(device: str) -> torch.device:
-    """Return the device of this process; where `torchrun` started several, join them.
-
-    Raises
-    ------
-    OptionError
-        If there is no such device, too few GPUs, or no address to meet at.
-    """
+    """Return the device of this process; where `torchrun` started several, join them."""
     world = World.from_environment()
     if world.size == 1:
         return choose_device(device)
     place = _local_device(device, world)
-    _require_address()
+    if not os.environ.get("MASTER_ADDR"):
+        raise OptionError(
+            "expected the address of rank 0 in the environment variable MASTER_ADDR, got "
+            "none: start with torchrun, or unset RANK and WORLD_SIZE"
+        )
+    port = _number("MASTER_PORT")
+    if not 0 < port < 2**16:
+        raise OptionError(
+            "expected a port from 1 to 65535 in the environment variable MASTER_PORT, got "
+            f"{port}"
+        )
     if not distributed.is_available():
         raise OptionError(
             f"expected a torch that several processes can share, got {torch.__version__} "
@@ -178,20 +182,6 @@ def _local_device(name: str, world: World) -> torch.device:
             f"{number + 1}: start fewer, or use --device cpu"
         )
     return torch.device("cuda", number)
-
-
-def _require_address() -> None:
-    if not os.environ.get("MASTER_ADDR"):
-        raise OptionError(
-            "expected the address of rank 0 in the environment variable MASTER_ADDR, got "
-            "none: start with torchrun, or unset RANK and WORLD_SIZE"
-        )
-    port = _number("MASTER_PORT")
-    if not 0 < port < 2**16:
-        raise OptionError(
-            "expected a port from 1 to 65535 in the environment variable MASTER_PORT, got "
-            f"{port}"
-        )
 
 
 def _number(name: str) -> int:

@@ -12,7 +12,6 @@ import torch
 from arcfleet.neural.batch import as_instances, flip_axes, shrink
 from arcfleet.neural.decoding import FastPolicy, draw_seeds, greedy, sample
 from arcfleet.neural.env import remaining_capacity
-from arcfleet.neural.kernels.cuda_graph import fastest_wrap
 from arcfleet.neural.plans import split_plans
 from arcfleet.neural.train.config import FinetuneConfig
 from arcfleet.neural.train.loop import Trainer
@@ -123,10 +122,9 @@ class PolicyGradientTrainer(Trainer[PolicyConfig]):
                 generator=self.generator,
                 temperature=self.config.temperature,
                 capacity_mask=capacity_mask,
-                chunk=self._chunk(batch),
-                wrap=fastest_wrap(self.device),
                 initial=initial,
                 seeds=self.world.shard(seeds),
+                **self.rollout_options(batch),
             )
 
     def greedy(
@@ -134,17 +132,7 @@ class PolicyGradientTrainer(Trainer[PolicyConfig]):
     ) -> Rollout:
         """Make greedy rollouts, from the empty plan or from given states."""
         with deciding(policy.model):
-            return greedy(
-                policy,
-                batch,
-                chunk=self._chunk(batch),
-                wrap=fastest_wrap(self.device),
-                initial=initial,
-            )
-
-    def _chunk(self, batch: ArcBatch) -> int | None:
-        # On a GPU all at once, as `rollout_tokens` says: every part is a shape to record.
-        return None if self.device.type == "cpu" else len(batch)
+            return greedy(policy, batch, initial=initial, **self.rollout_options(batch))
 
 
 class RlooTrainer(PolicyGradientTrainer[FinetuneConfig]):

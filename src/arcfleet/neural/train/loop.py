@@ -25,6 +25,7 @@ from arcfleet.neural.device import (
     working_on,
     working_type,
 )
+from arcfleet.neural.kernels.cuda_graph import fastest_wrap
 from arcfleet.neural.strategies import STRATEGIES
 from arcfleet.neural.train.config import AnyConfig
 from arcfleet.neural.train.distributed import ALONE, World
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
-    from arcfleet.neural.batch import Bucket
+    from arcfleet.neural.batch import ArcBatch, Bucket
     from arcfleet.neural.decoding import Policy
     from arcfleet.neural.train.config import OptimiserConfig
     from arcfleet.neural.train.data import InstanceSet, LabelledSet
@@ -382,6 +383,11 @@ class Trainer(ABC, Generic[AnyConfig]):
     def buckets_of(self, number: int) -> list[Bucket] | list[None]:
         """Return the length buckets of a data set; None for all states together."""
         return self._buckets[number] or [None]
+
+    def rollout_options(self, batch: ArcBatch) -> dict[str, Any]:
+        """Return how rollouts are computed: on a GPU all at once, in recorded graphs."""
+        chunk = None if self.device.type == "cpu" else len(batch)
+        return {"chunk": chunk, "wrap": fastest_wrap(self.device)}
 
     # --- The loop ---
 

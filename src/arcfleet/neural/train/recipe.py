@@ -98,7 +98,7 @@ _STAGE = ["name", "phase", "data", "tasks", "validation", "validation_tasks"]
 
 #: Settings of a quick run; each where the phase has it.
 _QUICK: dict[str, Any] = {
-    **{"steps": 2, "minutes": None, "validations": 1, "log_steps": 1, "compile": False},
+    **{"steps": 1, "minutes": None, "validations": 1, "log_steps": 1, "compile": False},
     **{"tokens": 400, "rollout_tokens": 400, "decision_steps": 2, "samples": 3},
     **{"warm_up_steps": 1, "updates": 2, "replay_plans": 20, "baseline_steps": 1},
 }
@@ -290,7 +290,7 @@ def _shares(stage: Mapping[str, Any], key: str, quick: bool = False) -> dict[str
         raise OptionError(
             f"expected {key} to be a list, or a table of shares above 0, got {value!r:.40}"
         )
-    return dict(list(value.items())[: 2 if quick else None])
+    return dict(list(value.items())[: 1 if quick else None])
 
 
 def _named(

@@ -103,14 +103,10 @@ class GraphAttention(nn.Module):
 class PreparedGraph(NamedTuple):
     """Tensors of a batch that stay the same at every step."""
 
-    # Static features after the first linear layer, (batch, 1, arcs, width).
-    static: Tensor
-    # As `ArcBatch.incoming`, (batch, 1, arcs, arcs).
-    incoming: Tensor
-    # (batch, 1, arcs), or None where nothing is padded.
-    real: Tensor | None
-    # (batch, 1).
-    capacity: Tensor
+    static: Tensor  # static features after the first linear layer, (batch, 1, arcs, width)
+    incoming: Tensor  # as `ArcBatch.incoming`, (batch, 1, arcs, arcs)
+    real: Tensor | None  # (batch, 1, arcs), or None where nothing is padded
+    capacity: Tensor  # (batch, 1)
 
 
 class S2vDqn(Model):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, Unpack
 
 import torch
 from torch.nn import functional
@@ -13,9 +13,7 @@ from arcfleet.errors import OptionError
 from arcfleet.neural.batch import flip_axes
 from arcfleet.neural.decoding import sample
 from arcfleet.neural.env import State, action_mask, reset
-from arcfleet.neural.kernels.cuda_graph import fastest_wrap
 from arcfleet.neural.train.config import (
-    AnyConfig,
     OptimiserConfig,
     RunConfig,
     check_training,
@@ -61,10 +59,9 @@ def _optimiser() -> OptimiserConfig:
 
 def _check(config: S2vDqnTraining | VrpDlTraining) -> None:
     check_training(config)
-    if config.run.precision != "float32":
-        raise OptionError(
-            f"expected precision float32 for a baseline, got {config.run.precision}"
-        )
+    precision = config.run.precision
+    if precision != "float32":
+        raise OptionError(f"expected precision float32 for a baseline, got {precision}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,11 +175,14 @@ TRAININGS: dict[str, type[S2vDqnTraining] | type[VrpDlTraining]] = {
 #: are those of another policy.
 ON_CPU: dict[str, dict[str, int]] = {
     "s2v-dqn": {
-        **{"rollout_tokens": 4_000, "tokens": 4_000, "updates": 16},
-        "replay_plans": 2_000,
+        **{"rollout_tokens": 4_000, "tokens": 4_000, "updates": 16, "replay_plans": 2_000}
     },
     "vrp-dl": {"tokens": 40_000},
 }
+
+
+# Settings of a baseline.
+Training = TypeVar("Training", S2vDqnTraining, VrpDlTraining)
 
 
 def train_baseline(
@@ -194,18 +194,18 @@ def train_baseline(
     **options: Unpack[RunOptions],
 ) -> Trained:
     """Train the baseline of the config; `options` are those of `run_training`."""
-    if isinstance(config, S2vDqnTraining):
-        return run_training(QLearningTrainer, out, config, data=data, init=init, **options)
-    return run_training(ActorCriticTrainer, out, config, data=data, init=init, **options)
+    is_s2v = isinstance(config, S2vDqnTraining)
+    trainer: Any = QLearningTrainer if is_s2v else ActorCriticTrainer
+    return run_training(trainer, out, config, data=data, init=init, **options)
 
 
-class _RolloutTrainer(Trainer[AnyConfig]):
+class _RolloutTrainer(Trainer[Training]):
     """A run that samples one rollout of each of some instances in a step."""
 
-    def instances(self, data: InstanceSet, rows: Tensor, *, flip: bool) -> ArcBatch:
+    def instances(self, data: InstanceSet, rows: Tensor) -> ArcBatch:
         """Return some instances, their MDS axes flipped at random if wanted."""
         batch = data.batch.select(rows)
-        return flip_axes(batch, self.generator) if flip else batch
+        return flip_axes(batch, self.generator) if self.config.flip_axes else batch
 
     def draw_rows(self, data: InstanceSet, count: int) -> Tensor:
         """Sample instances, each at most once."""
@@ -214,15 +214,8 @@ class _RolloutTrainer(Trainer[AnyConfig]):
 
     def rollouts(self, policy: Policy, batch: ArcBatch) -> Tensor:
         """Sample one rollout of each instance, (batch, 1, steps)."""
-        return sample(
-            policy,
-            batch,
-            1,
-            generator=self.generator,
-            # On a GPU all at once: every part is a shape to record.
-            chunk=None if self.device.type == "cpu" else len(batch),
-            wrap=fastest_wrap(self.device),
-        ).arcs
+        options = self.rollout_options(batch)
+        return sample(policy, batch, 1, generator=self.generator, **options).arcs
 
 
 class Replay:
@@ -259,14 +252,12 @@ class Replay:
 class Returns(NamedTuple):
     """What followed some choices."""
 
-    # Minus the driving costs of the next decision steps, in the instance's scale, (batch,
-    # samples * decision steps).
-    reward: Tensor
-    # Decision steps at which the estimate takes over, (batch, samples, decision steps).
-    later: Tensor
-    # True where no choice is left: the way home is among the costs, (batch, samples *
-    # decision steps).
-    over: Tensor
+    # Minus the driving costs of the next decision steps, in the instance's scale.
+    reward: Tensor  # (batch, samples * decision steps)
+    # Decision steps at which the estimate takes over.
+    later: Tensor  # (batch, samples, decision steps)
+    # True where no choice is left: the way home is among the costs.
+    over: Tensor  # (batch, samples * decision steps)
 
 
 def n_step_returns(
@@ -360,7 +351,7 @@ class QLearningTrainer(_RolloutTrainer[S2vDqnTraining]):
         epsilon = config.epsilon(config.run.fraction(self.step, self.seconds))
         count = min(len(data), max(1, config.rollout_tokens // data.batch.num_arcs))
         rows = self.draw_rows(data, count)
-        batch = self.instances(data, rows, flip=config.flip_axes)
+        batch = self.instances(data, rows)
         # (batch, 1, steps)
         arcs = self.rollouts(EpsilonGreedy(self.learner.working, epsilon), batch)
         costs = batch.deadheads(arcs) / batch.scale[:, None]
@@ -373,7 +364,7 @@ class QLearningTrainer(_RolloutTrainer[S2vDqnTraining]):
         config = self.config
         count = max(1, config.tokens // (data.batch.num_arcs * config.decision_steps))
         rows, plans = replay.draw(count, self.generator)
-        batch = self.instances(data, rows, flip=config.flip_axes)
+        batch = self.instances(data, rows)
         arcs = plans[:, None]  # (plans, 1, steps)
         drawn, _ = draw_choices(arcs, config.decision_steps, self.generator)
         state, choice = states_at(batch, arcs, drawn)
@@ -390,9 +381,11 @@ class QLearningTrainer(_RolloutTrainer[S2vDqnTraining]):
         target = self.target.state_dict()
         extra = {f"target.{name}": t.cpu().clone() for name, t in target.items()}
         for number, replay in enumerate(self.replays):
-            extra[f"replay.{number}.rows"] = replay.rows.cpu().clone()
-            extra[f"replay.{number}.arcs"] = replay.arcs.cpu().clone()
-            extra[f"replay.{number}.added"] = torch.tensor(replay.added)
+            extra |= {
+                f"replay.{number}.rows": replay.rows.cpu().clone(),
+                f"replay.{number}.arcs": replay.arcs.cpu().clone(),
+                f"replay.{number}.added": torch.tensor(replay.added),
+            }
         return extra
 
     def restore_extra(self, tensors: dict[str, Tensor]) -> None:
@@ -428,7 +421,7 @@ class ActorCriticTrainer(_RolloutTrainer[VrpDlTraining]):
         arcs_of_plan = data.batch.num_arcs * config.decision_steps
         count = min(len(data), max(1, config.tokens // arcs_of_plan))
         rows = self.draw_rows(data, count)
-        batch = self.instances(data, rows, flip=config.flip_axes)
+        batch = self.instances(data, rows)
         arcs = self.rollouts(model, batch)  # (batch, 1, steps)
         costs = batch.deadheads(arcs) / batch.scale[:, None]  # (batch, 1)
 

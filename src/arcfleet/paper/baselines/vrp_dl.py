@@ -61,19 +61,14 @@ class VrpDlConfig:
 class PreparedElements(NamedTuple):
     """Tensors of a batch that stay the same at every step, and the decoder's memory."""
 
-    # Embeddings of the static features, (batch, 1, arcs, width).
-    static: Tensor
+    static: Tensor  # embeddings of the static features, (batch, 1, arcs, width)
     # Their parts of the two attentions, (batch, 1, arcs, width).
     glimpsed: Tensor
     pointed: Tensor
-    # As `ArcBatch.incoming`, (batch, 1, arcs, arcs).
-    incoming: Tensor
-    # (batch, 1, arcs), or None where nothing is padded.
-    real: Tensor | None
-    # (batch, 1).
-    capacity: Tensor
-    # Output and cell of the decoder, (batch, samples, 2 width).
-    memory: Tensor
+    incoming: Tensor  # as `ArcBatch.incoming`, (batch, 1, arcs, arcs)
+    real: Tensor | None  # (batch, 1, arcs), or None where nothing is padded
+    capacity: Tensor  # (batch, 1)
+    memory: Tensor  # output and cell of the decoder, (batch, samples, 2 width)
 
 
 class Critic(nn.Module):
