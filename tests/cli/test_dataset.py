@@ -80,8 +80,8 @@ def test_make_label_and_info(streets: Path, tmp_path: Path) -> None:
     ]
     assert ["split", "test", "test"] in [line.split() for line in text.splitlines()]
     assert ["seed", "3", "3"] in [line.split() for line in text.splitlines()]
-    assert text.endswith(f"a: streets of town ({dataset.credit})\n")
-    assert "OpenStreetMap" in dataset.credit
+    assert text.endswith(f"a: streets of town ({dataset.attribution})\n")
+    assert "OpenStreetMap" in dataset.attribution
 
 
 def test_info_json_agrees_with_the_instances(streets: Path, tmp_path: Path) -> None:

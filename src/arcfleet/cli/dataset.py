@@ -155,8 +155,8 @@ def _info(options: Namespace) -> int:
     for number, (label, dataset) in enumerate(zip(labels, datasets, strict=True)):
         file, known = str(options.datasets[number]), asdict(facts[number])
         found.append({"file": file, **known, "header": dataset.facts})
-        credit = f" ({dataset.credit})" if dataset.credit else ""
-        lines.append(f"{label}: streets of {_map_names(dataset)}{credit}")
+        note = f" ({dataset.attribution})" if dataset.attribution else ""
+        lines.append(f"{label}: streets of {_map_names(dataset)}{note}")
     print_either(options, {"datasets": found}, "\n".join(lines))
     return 0
 

@@ -110,7 +110,7 @@ class Dataset:
         self.facts: dict[str, Any] = file.facts
         self.name = str(file.fact("name", str))
         self.capacity = int(file.fact("capacity", int))
-        self.credit = str(file.fact("credit", str))
+        self.attribution = str(file.fact("credit", str))
         self._count = int(file.fact("count", int))
 
     @classmethod
@@ -138,7 +138,7 @@ class Dataset:
         if isinstance(index, slice):
             return [self[position] for position in range(*index.indices(len(self)))]
         position = position_of(index, len(self))
-        return self.piece(position).instance(f"{self.name}-{position}", self.credit)
+        return self.piece(position).instance(f"{self.name}-{position}", self.attribution)
 
     def __iter__(self) -> Iterator[Instance]:
         """Iterate over the instances in order."""

@@ -95,7 +95,7 @@ def figures_of(dataset: Dataset, label: str) -> DatasetFigures:
         ends=np.column_stack([piece.tail, piece.head]).astype(np.int64),
         required=piece.demand > 0,
         depot=piece.depot,
-        attribution=dataset.credit,
+        attribution=dataset.attribution,
     )
 
 
