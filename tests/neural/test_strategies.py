@@ -3,13 +3,14 @@
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
-from arcfleet import check
+from arcfleet import check, solve
 from arcfleet.datasets import Dataset
 from arcfleet.errors import OptionError
 from arcfleet.methods import METHODS
@@ -113,6 +114,18 @@ def test_each_strategy_is_what_it_is_called(loaded: LoadedModel, dataset: Datase
         assert found.costs.tolist() == plans.costs[:, 0].tolist()
         assert found.plans == {}
     assert expected["as-decoded"].costs.sum() > expected["greedy"].costs.sum()
+
+
+@pytest.mark.parametrize("method", ["daam", "daam-greedy"])
+def test_results_measure_what_solve_runs(
+    dataset: Dataset, method: str, tmp_path: Path
+) -> None:
+    model = tiny_model_file(tmp_path)
+    strategy = method_strategies()[method].name
+    decoded = decode_dataset(load_for_solving(model, "cpu"), dataset, COUNT, strategy)
+    given: dict[str, Any] = {"method": method, "model": model, "device": "cpu"}
+    costs = [solve(dataset[position], **given).cost for position in range(COUNT)]
+    assert decoded.costs.tolist() == costs
 
 
 def test_a_registered_strategy_is_found(loaded: LoadedModel, dataset: Dataset) -> None:
