@@ -1,5 +1,6 @@
 """The folder of a run, and where its settings come from."""
 
+import time
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -44,13 +45,18 @@ def test_tensorboard_shows_the_metrics(tmp_path: Path) -> None:
     assert shown(tmp_path, "gaps/task20/greedy") == [(0, 4.0)]
 
 
-def test_a_resumed_run_shows_no_step_twice(tmp_path: Path) -> None:
+def test_a_resumed_run_shows_no_step_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     first = RunFolder(tmp_path, IDENTITY, resume=False)
     for step in (1, 2, 3):
         first.log(step, 0.0, values={"loss": float(step)})
         if step == 1:
             first.save({}, {"step": 1})
     first.close()
+    # TensorBoard reads its files by the second in their names.
+    clock = time.time
+    monkeypatch.setattr(time, "time", lambda: clock() + 2)
     again = RunFolder(tmp_path, IDENTITY, resume=True)
     again.load()
     for step in (2, 3, 4):
