@@ -64,8 +64,7 @@ class PretrainTrainer(Trainer[PretrainConfig]):
         config, generator = self.config, self.generator
         labelled = cast("LabelledSet", self.data[number])
         arcs = labelled.batch.num_arcs if bucket is None else bucket.length
-        plans = max(1, round(config.tokens / arcs / config.decision_steps))
-        plans *= self.world.size
+        plans = self.world.size * plans_of_step(config, arcs)
         rows = torch.randint(
             len(labelled), (plans,), device=self.device, generator=generator
         )
@@ -80,3 +79,8 @@ class PretrainTrainer(Trainer[PretrainConfig]):
             generator=generator,
         )
         return minibatch.shard(self.world)
+
+
+def plans_of_step(config: PretrainConfig, arcs: int) -> int:
+    """Return the number of plans of a step whose states have so many arcs."""
+    return max(1, round(config.tokens / arcs / config.decision_steps))
