@@ -1,5 +1,6 @@
 import json
 from copy import deepcopy
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
@@ -30,7 +31,7 @@ from arcfleet.neural.train.recipe import (
 )
 from arcfleet.neural.train.run import checksum
 from tests.neural.train.quick import assert_same, stop_at
-from tests.neural.train.test_loop import Killed, killed_at
+from tests.neural.train.test_loop import killed_everywhere
 
 #: Steps that take milliseconds; from data sets that are made, and from the user's own.
 CONTENT: dict[str, Any] = {
@@ -109,19 +110,11 @@ def test_killed_at_any_write(
     content = altered(stage=CONTENT["stage"][:2])
     content["settings"] |= {"steps": 1}
     content["stage"][1]["validation"] = []
-    whole = tmp_path / "whole"
-    with monkeypatch.context() as patch:
-        writes = killed_at(0, after=after, patch=patch)
-        run(folder, whole, content)
-    for write in range(1 if after else 2, len(writes) + 1):
-        out = tmp_path / str(write)
-        with monkeypatch.context() as patch:
-            killed_at(write, after=after, patch=patch)
-            with pytest.raises(Killed):
-                run(folder, out, content)
-        outcome = run(folder, out, content, resume=True)
+    train = partial(run, folder, content=content)
+    for out in killed_everywhere(train, tmp_path, monkeypatch, after=after):
+        outcome = train(out, resume=True)
         assert outcome.stopped_in is None
-        assert_same(whole / "model.safetensors", outcome.model_file)
+        assert_same(tmp_path / "whole" / "model.safetensors", outcome.model_file)
 
 
 def test_stopped_by_a_signal_and_by_time(
