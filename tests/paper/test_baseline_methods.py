@@ -9,7 +9,6 @@ import pytest
 import torch
 
 from arcfleet import Stop, check, read, solve, solve_many
-from arcfleet.cli.main import main
 from arcfleet.datasets import Dataset
 from arcfleet.errors import (
     FileError,
@@ -29,32 +28,18 @@ from arcfleet.paper.baselines.train import ON_CPU, TRAININGS, train_baseline
 from arcfleet.paper.strategies import BEAMS
 from arcfleet.search.result import Result
 from arcfleet.solution.plan import from_plan
+from tests.cli.running import arcfleet, one_sentence, succeeded
 from tests.helpers import MIXED, SMALL, VILLAGE, make_instance, solved, street, unpackable
 from tests.neural.labelled_towns import labelled_file
 from tests.tiny_model import tiny_model_file
 
 BASELINES = ("s2v-dqn", "vrp-dl")
 
-Capture = pytest.CaptureFixture[str]
-
 
 @pytest.fixture(scope="module")
 def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("models")
     return {kind: tiny_model_file(folder, kind) for kind in ("daam", *BASELINES)}
-
-
-def arcfleet(*arguments: object) -> int:
-    return main([str(argument) for argument in arguments])
-
-
-def one_sentence(capsys: Capture, *arguments: object) -> str:
-    capsys.readouterr()
-    assert arcfleet(*arguments) == 1
-    out, error = capsys.readouterr()
-    assert out == ""
-    (line,) = error.splitlines()
-    return str(line)
 
 
 @pytest.mark.parametrize("method", BASELINES)
@@ -146,24 +131,22 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
 
 
 def test_a_model_is_for_the_methods_of_its_kind(
-    village: Instance, models: dict[str, Path], capsys: Capture
+    village: Instance, models: dict[str, Path]
 ) -> None:
     for method, kind in (("s2v-dqn", "daam"), ("daam", "vrp-dl"), ("vrp-dl", "s2v-dqn")):
         wanted = METHODS[method].model_type
         message = f"expected a model of type '{wanted}', found type '{kind}': name a file"
         with pytest.raises(FileError, match=message):
             solve(village, method, model=models[kind])
-        line = one_sentence(
-            capsys, "solve", VILLAGE, "--method", method, "--model", models[kind]
-        )
-        assert message in line
+        words = ("solve", VILLAGE, "--method", method, "--model", models[kind])
+        assert message in one_sentence(arcfleet(*words))
         loaded = load_for_method(kind, models[kind], "cpu")
         with pytest.raises(OptionError, match=f"of type '{wanted}', got one of type"):
             solve(village, method, model=loaded)
 
 
 def test_without_a_shipped_model_one_sentence_says_so(
-    village: Instance, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+    village: Instance, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in BASELINES:
         none = replace(MODEL_TYPES[name], weights=tmp_path / "none.safetensors")
@@ -172,33 +155,29 @@ def test_without_a_shipped_model_one_sentence_says_so(
         message = f"expected a model file of type '{method}', got none, and none comes"
         with pytest.raises(OptionError, match=message):
             solve(village, method)
-        assert message in one_sentence(capsys, "solve", VILLAGE, "--method", method)
+        assert message in one_sentence(arcfleet("solve", VILLAGE, "--method", method))
     names = {method.name for method in usable_methods(None, "auto")}
     assert not names & set(BASELINES)
 
 
-def test_compare_takes_the_model_of_any_kind(
-    models: dict[str, Path], capsys: Capture
-) -> None:
+def test_compare_takes_the_model_of_any_kind(models: dict[str, Path]) -> None:
     command = ("compare", SMALL, "--time", 0.05, "--device", "cpu", "--json")
     for kind in BASELINES:
         options = ("--methods", f"ps,{kind}", "--model", models[kind])
-        assert arcfleet(*command, *options) == 0
-        facts = json.loads(capsys.readouterr().out)
+        facts = json.loads(succeeded(*command, *options))
         assert [row["method"] for row in facts["methods"]] == ["ps", kind]
         assert all(row["ok"] for row in facts["methods"])
         names = {method.name for method in usable_methods(models[kind], "auto")}
         assert kind in names
     # DaAM's is the shipped one then.
     options = ("--methods", "daam-greedy,vrp-dl", "--model", models["vrp-dl"])
-    assert arcfleet(*command, *options) == 0
-    capsys.readouterr()
+    succeeded(*command, *options)
     options = ("--methods", "daam-greedy,vrp-dl", "--model", models["s2v-dqn"])
-    line = one_sentence(capsys, *command, *options)
+    line = one_sentence(arcfleet(*command, *options))
     assert "expected a model of one of the types daam, vrp-dl" in line
 
 
-def test_bench_and_info(models: dict[str, Path], tmp_path: Path, capsys: Capture) -> None:
+def test_bench_and_info(models: dict[str, Path], tmp_path: Path) -> None:
     out = tmp_path / "runs.jsonl"
     suite = tmp_path / "tiny.toml"
     (tmp_path / "small.dat").write_bytes(SMALL.read_bytes())
@@ -206,11 +185,11 @@ def test_bench_and_info(models: dict[str, Path], tmp_path: Path, capsys: Capture
     for kind in BASELINES:
         command = ("bench", suite, "--time", 0.05, "--out", out, "--quiet")
         options = ("--methods", f"ps,{kind}", "--model", models[kind], "--device", "cpu")
-        assert arcfleet(*command, *options) == 0
-        assert arcfleet(*command, *options) == 0  # nothing left to do
-        capsys.readouterr()
-        assert arcfleet("model", "info", models[kind], "--json") == 0
-        assert json.loads(capsys.readouterr().out)["kind"] == kind
+        for _ in range(2):  # the second has nothing left to do
+            assert arcfleet(*command, *options).returncode == 0
+        assert (
+            json.loads(succeeded("model", "info", models[kind], "--json"))["kind"] == kind
+        )
     _, *lines = out.read_text().splitlines()
     records = [json.loads(line) for line in lines]
     assert all(record["error"] is None for record in records)
@@ -230,7 +209,7 @@ def test_train_then_solve(kind: str, tmp_path: Path, dataset: Dataset) -> None:
     assert f"{out / 'model.safetensors'}: 2 steps in " in trained.text()
     assert train_baseline(out, config, resume=True, **files).steps == 2
     solved = ("solve", SMALL, "--method", kind, "--model", out / "model.safetensors")
-    assert arcfleet(*solved, "--device", "cpu", "--quiet") == 0
+    assert arcfleet(*solved, "--device", "cpu", "--quiet").returncode == 0
     with pytest.raises(OptionError, match=r"got model\.feed_forward: see the docum"):
         resolve_config(TRAININGS[kind], {"model": {"feed_forward": 3}}, device="cpu")
     with pytest.raises(OptionError, match="expected the model to start from to have"):

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
@@ -93,61 +94,40 @@ def literal_logits(
     decoder = nn.LSTM(8, 8).double()
     decoder.load_state_dict({f"{name}_l0": w for name, w in cell.state_dict().items()})
     outputs, _ = decoder(static[[0, *chosen]][:, None])
-    glimpse_weight = torch.cat(
-        [
-            model.glimpse_static.weight,
-            model.glimpse_changing.weight,
-            model.glimpse_decoder.weight,
-        ],
-        dim=1,
-    )
+    mixed = (model.glimpse_static, model.glimpse_changing, model.glimpse_decoder)
     output = outputs[-1, 0].expand(batch.num_arcs, -1)
+    glimpse_weight = torch.cat([mix.weight for mix in mixed], dim=1)
     inner = (torch.cat([element, output], dim=1) @ glimpse_weight.T).tanh()
     weight = model.glimpse_score(inner)[:, 0].softmax(0)
     glimpse = (weight @ element).expand(batch.num_arcs, -1)
-    point_weight = torch.cat(
-        [
-            model.point_static.weight,
-            model.point_changing.weight,
-            model.point_glimpse.weight,
-        ],
-        dim=1,
-    )
+    mixed = (model.point_static, model.point_changing, model.point_glimpse)
+    point_weight = torch.cat([mix.weight for mix in mixed], dim=1)
     inner = (torch.cat([element, glimpse], dim=1) @ point_weight.T).tanh()
     logits: Tensor = model.point_score(inner)[:, 0]
     return logits
 
 
+@MODELS
 @torch.no_grad()
-def test_values_follow_the_formula() -> None:
-    batch, model = random_batch([4], mixed=True), s2v_dqn()
-    generator = torch.Generator().manual_seed(0)
-    states, _ = random_rollout(batch, capacity_mask=True, generator=generator)
-    prepared = model.prepare(batch)
-    for state in states[:-1]:
-        allowed = process.action_mask(batch, state)
-        values = model(prepared, state, allowed)[0, 0]
-        expected = literal_values(model, batch, state)
-        assert torch.equal(values == -math.inf, ~allowed[0, 0])
-        torch.testing.assert_close(values[allowed[0, 0]], expected[allowed[0, 0]])
-
-
-@torch.no_grad()
-def test_the_recurrent_decoder_follows_the_formula() -> None:
-    batch, model = random_batch([4], mixed=True), vrp_dl()
+def test_logits_follow_the_formula(make: Callable[[], Baseline]) -> None:
+    batch, model = random_batch([4], mixed=True), make()
     generator = torch.Generator().manual_seed(0)
     states, arcs = random_rollout(batch, capacity_mask=True, generator=generator)
-    prepared = model.prepare(batch)
-    outputs = model.remember_all(prepared, arcs[:, 0])
+    prepared: Any = model.prepare(batch)
+    start = prepared
     for step, state in enumerate(states[:-1]):
         allowed = process.action_mask(batch, state)
-        prepared = model.remember(prepared, state)
+        if isinstance(model, VrpDl):
+            prepared = model.remember(prepared, state)
+            expected = literal_logits(model, batch, state, arcs[0, 0, :step].tolist())
+            # In training the decoder runs along the whole plan at once.
+            outputs = model.remember_all(start, arcs[:, 0])
+            torch.testing.assert_close(prepared.memory[0, 0, :8], outputs[0, step])
+        else:
+            expected = literal_values(model, batch, state)
         logits = model(prepared, state, allowed)[0, 0]
-        expected = literal_logits(model, batch, state, arcs[0, 0, :step].tolist())
         assert torch.equal(logits == -math.inf, ~allowed[0, 0])
         torch.testing.assert_close(logits[allowed[0, 0]], expected[allowed[0, 0]])
-        # In training the decoder runs along the whole plan at once.
-        torch.testing.assert_close(prepared.memory[0, 0, :8], outputs[0, step])
 
 
 @MODELS
@@ -204,10 +184,7 @@ def test_a_step_is_one_graph_of_tensors(make: Callable[[], Baseline]) -> None:
         compiled: Advance = torch.compile(advance, backend="eager", fullgraph=True)
         return compiled
 
-    assert torch.equal(
-        greedy(model, batch).arcs,
-        greedy(model, batch, wrap=wrap).arcs,
-    )
+    assert torch.equal(greedy(model, batch).arcs, greedy(model, batch, wrap=wrap).arcs)
     assert torch.equal(beam(model, batch, 2).arcs, beam(model, batch, 2, wrap=wrap).arcs)
     torch.compiler.reset()
 

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from functools import partial
+from itertools import pairwise, product
 from pathlib import Path
 from typing import Any
 
@@ -102,15 +103,9 @@ def cost(model: Policy | None, towns: Path) -> float:
 
 LONGER: dict[str, dict[str, Any]] = {
     "s2v-dqn": {
-        "steps": 100,
-        "rollout_tokens": ARCS * 16,
-        "tokens": ARCS * 64,
-        "decision_steps": 4,
-        "updates": 4,
-        "target_updates": 20,
-        "replay_plans": 200,
-        "epsilon_share": 0.3,
-        "learning_rate": 3e-3,
+        **{"steps": 100, "rollout_tokens": ARCS * 16, "tokens": ARCS * 64, "updates": 4},
+        **{"decision_steps": 4, "target_updates": 20, "replay_plans": 200},
+        **{"epsilon_share": 0.3, "learning_rate": 3e-3},
     },
     "vrp-dl": {
         **{"steps": 60, "tokens": ARCS * 24 * 8, "decision_steps": 8},
@@ -137,31 +132,25 @@ def test_returns_are_the_driving_of_the_next_choices() -> None:
     batch = random_batch([5, 3], mixed=True)
     generator = torch.Generator().manual_seed(4)
     states, arcs = random_rollout(batch, capacity_mask=True, generator=generator, samples=2)
-    for n_steps in (1, 2, 100):
-        for row in range(2):
-            for copy in range(2):
-                plan = arcs[row, copy].tolist()
-                choices = max(i for i, arc in enumerate(plan) if arc) + 1
-                for moment in range(choices):
-                    decision_steps = torch.zeros(2, 2, 1, dtype=torch.int64)
-                    decision_steps[row, copy] = moment
-                    returns = n_step_returns(batch, arcs, decision_steps, n_steps)
-                    over = moment + n_steps >= choices
-                    assert bool(returns.over[row, copy]) == over
-                    end = len(plan) if over else moment + n_steps
-                    along = [0, *plan]
-                    driven = sum(
-                        int(batch.distance[row, batch.end[row, i], batch.start[row, j]])
-                        for i, j in zip(
-                            along[moment:end], along[moment + 1 : end + 1], strict=True
-                        )
-                    )
-                    expected = -driven / float(batch.scale[row])
-                    assert float(returns.reward[row, copy]) == pytest.approx(
-                        expected, rel=1e-5
-                    )
-                    if not over:
-                        assert int(returns.later[row, copy, 0]) == moment + n_steps
+    for n_steps, row, copy in product((1, 2, 100), range(2), range(2)):
+        plan = arcs[row, copy].tolist()
+        along = [0, *plan]
+        choices = max(i for i, arc in enumerate(plan) if arc) + 1
+        for now in range(choices):
+            decision_steps = torch.zeros(2, 2, 1, dtype=torch.int64)
+            decision_steps[row, copy] = now
+            returns = n_step_returns(batch, arcs, decision_steps, n_steps)
+            over = now + n_steps >= choices
+            assert bool(returns.over[row, copy]) == over
+            end = len(plan) if over else now + n_steps
+            driven = sum(
+                int(batch.distance[row, batch.end[row, i], batch.start[row, j]])
+                for i, j in pairwise(along[now : end + 1])
+            )
+            expected = -driven / float(batch.scale[row])
+            assert float(returns.reward[row, copy]) == pytest.approx(expected, rel=1e-5)
+            if not over:
+                assert int(returns.later[row, copy, 0]) == now + n_steps
     assert len(states) > 1
 
 

@@ -93,12 +93,12 @@ def metrics(out: Path) -> list[dict[str, Any]]:
 
 
 def stop_at(
-    step: int, number: signal.Signals = signal.SIGTERM
+    step: int, number: signal.Signals = signal.SIGTERM, activity: str = "training"
 ) -> Callable[[TrainingProgress], None]:
     """Return a callback that sends a signal to this process after so many steps."""
 
     def progress(told: TrainingProgress) -> None:
-        if told.activity == "training" and told.step == step:
+        if told.activity == activity and told.step == step:
             os.kill(os.getpid(), number)
 
     return progress

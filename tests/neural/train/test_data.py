@@ -1,4 +1,5 @@
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,6 +24,7 @@ from arcfleet.neural.train.data import (
     route_costs,
 )
 from arcfleet.neural.train.steps import (
+    Minibatch,
     Sequences,
     draw_decision_steps,
     draw_minibatch,
@@ -31,6 +33,7 @@ from arcfleet.neural.train.steps import (
     states_at,
     steps_in_bucket,
 )
+from arcfleet.solution import Solution
 from arcfleet.solution.plan import from_plan
 from tests.neural.labelled_towns import labelled_file
 
@@ -60,6 +63,20 @@ def states_of(
     return states_at(labelled.batch, drawn.arcs[:, None], steps[:, None], remaining)
 
 
+def solution_of(instance: Instance, routes: list[list[int]]) -> Solution:
+    """Return the plan whose routes serve these arcs; empty routes are left out."""
+    arcs = np.array([arc for route in routes for arc in route], dtype=np.int32)
+    lengths = [len(route) for route in routes if route]
+    starts = np.cumsum([0, *lengths]).astype(np.int32)
+    return from_plan(Network(instance), arcs, starts)
+
+
+def draw_some(labelled: LabelledSet, seed: int = 0, **options: Any) -> Minibatch:
+    generator = torch.Generator().manual_seed(seed)
+    options = {"label_order": "farthest", "generator": generator, **options}
+    return draw_minibatch(labelled.batch, labelled.plans, **options)
+
+
 def routes_of(drawn: Sequences, row: int) -> list[list[int]]:
     """Cut a sequence at its returns to the depot."""
     routes: list[list[int]] = [[]]
@@ -76,12 +93,8 @@ def test_plans_are_those_of_the_labels(path: Path, labelled: LabelledSet) -> Non
     dataset = Dataset.open(path)
     labels = open_labels(labels_path(path), dataset)
     for index in range(len(dataset)):
-        network = Network(dataset[index])
         routes = [[arc for arc in r if arc] for r in labelled.plans.arcs[index].tolist()]
-        arcs = np.array([arc for route in routes for arc in route], dtype=np.int32)
-        lengths = [len(route) for route in routes if route]
-        starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
-        assert from_plan(network, arcs, starts) == labels[index]
+        assert solution_of(dataset[index], routes) == labels[index]
     assert plan_costs(labelled.batch, labelled.plans.arcs).tolist() == labels.cost.tolist()
 
 
@@ -98,10 +111,8 @@ def test_no_augmentation_changes_the_cost(
     for index in (0, 7):
         routes = routes_of(drawn, index)
         assert all(routes)
-        arcs = np.array([arc for route in routes for arc in route], dtype=np.int32)
-        starts = np.cumsum([0, *map(len, routes)]).astype(np.int32)
         instance = dataset[index]
-        report = check(instance, from_plan(Network(instance), arcs, starts))
+        report = check(instance, solution_of(instance, routes))
         assert report.ok, report.faults
         assert report.cost == int(labelled.plans.cost[index])
 
@@ -165,16 +176,8 @@ def test_giant_tours_have_the_states_of_routes_without_their_returns(
 @pytest.mark.parametrize("shrunk", [False, True])
 def test_minibatches_of_giant_tours(labelled: LabelledSet, shrunk: bool) -> None:
     bucket = buckets(labelled.batch)[0] if shrunk else None
-    minibatch = draw_minibatch(
-        labelled.batch,
-        labelled.plans,
-        label_order="farthest",
-        decision_steps=6,
-        bucket=bucket,
-        flip=False,
-        generator=torch.Generator().manual_seed(3),
-        capacity_mask=False,
-    )
+    options = {"decision_steps": 6, "bucket": bucket, "flip": False}
+    minibatch = draw_some(labelled, 3, **options, capacity_mask=False)
     assert not minibatch.capacity_mask
     assert (minibatch.choice > 0).all()  # no returns
     assert (minibatch.state.remaining < minibatch.batch.capacity[:, None]).any()
@@ -314,25 +317,15 @@ def test_missing_labels_are_named(path: Path, tmp_path: Path) -> None:
 
 
 def test_minibatches_of_a_length_bucket(labelled: LabelledSet) -> None:
-    generator = torch.Generator().manual_seed(0)
     found = buckets(labelled.batch)
     assert len(found) == 2
-    for bucket in found:
-        minibatch = draw_minibatch(
-            labelled.batch,
-            labelled.plans,
-            label_order="farthest",
-            decision_steps=5,
-            bucket=bucket,
-            flip=True,
-            generator=generator,
-        )
+    for seed, bucket in enumerate(found):
+        minibatch = draw_some(labelled, seed, decision_steps=5, bucket=bucket, flip=True)
         small, state = minibatch.batch, minibatch.state
         assert small.num_arcs == bucket.length
         assert len(small) == 5 * len(labelled)
-        left = (state.unserved[:, 0] & (small.inverse >= torch.arange(bucket.length))).sum(
-            1
-        )
+        once = small.inverse >= torch.arange(bucket.length)
+        left = (state.unserved[:, 0] & once).sum(1)
         assert ((left > bucket.above) & (left <= bucket.most)).all()
         assert len(set(left.tolist())) > 5
         assert action_mask(small, state).gather(2, minibatch.choice[..., None]).all()

@@ -3,7 +3,7 @@
 import json
 import math
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -227,6 +227,23 @@ def killed_at(write: int, *, after: bool, patch: pytest.MonkeyPatch) -> list[str
     return made
 
 
+def killed_everywhere(
+    train: Callable[..., object], out: Path, monkeypatch: pytest.MonkeyPatch, *, after: bool
+) -> Iterator[Path]:
+    """Train in out/whole, then yield folders where it was killed at each of its writes."""
+    with monkeypatch.context() as patch:
+        writes = killed_at(0, after=after, patch=patch)
+        train(out / "whole")
+    assert {"config.json", "checkpoint.safetensors", "model.safetensors"} < {*writes}
+    # Before the first write there is nothing to resume.
+    for write in range(1 if after else 2, len(writes) + 1):
+        with monkeypatch.context() as patch:
+            killed_at(write, after=after, patch=patch)
+            with pytest.raises(Killed):
+                train(out / str(write))
+        yield out / str(write)
+
+
 def without_clock(out: Path) -> list[dict[str, Any]]:
     """Return the metrics, but for what depends on the machine's pace."""
     return [
@@ -245,24 +262,15 @@ def test_a_run_killed_at_any_write(
     options: dict[str, Any] = {"data": [folder / "few.npz"], "validation": []}
     if validates:
         options["validation"] = [folder / "few.npz"]
+    train: Any = partial(run, folder, config=KILLED, **options)
     whole = tmp_path / "whole"
-    with monkeypatch.context() as patch:
-        writes = killed_at(0, after=after, patch=patch)
-        run(folder, whole, KILLED, **options)
-    assert {"config.json", "checkpoint.safetensors", "model.safetensors"} < {*writes}
-    # Before the first write there is nothing to resume.
-    for write in range(1 if after else 2, len(writes) + 1):
-        out = tmp_path / str(write)
-        with monkeypatch.context() as patch:
-            killed_at(write, after=after, patch=patch)
-            with pytest.raises(Killed):
-                run(folder, out, KILLED, **options)
-        assert run(folder, out, KILLED, resume=True, **options).finished
+    for out in killed_everywhere(train, tmp_path, monkeypatch, after=after):
+        assert train(out, resume=True).finished
         for name in ("checkpoint.safetensors", "model.safetensors"):
             assert_same(whole / name, out / name)
         _, facts = load_model(out / "model.safetensors")
         assert (facts["steps"], facts["finished"]) == (3, True)
-        assert without_clock(out) == without_clock(whole), write
+        assert without_clock(out) == without_clock(whole), out
 
 
 def test_a_stopped_run_that_validated_first(folder: Path, tmp_path: Path) -> None:

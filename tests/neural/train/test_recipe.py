@@ -1,9 +1,9 @@
 import json
-import os
-import signal
 from copy import deepcopy
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -30,8 +30,8 @@ from arcfleet.neural.train.recipe import (
     train_recipe,
 )
 from arcfleet.neural.train.run import checksum
-from tests.neural.train.quick import assert_same
-from tests.neural.train.test_loop import Killed, killed_at
+from tests.neural.train.quick import assert_same, stop_at
+from tests.neural.train.test_loop import killed_everywhere
 
 #: Steps that take milliseconds; from data sets that are made, and from the user's own.
 CONTENT: dict[str, Any] = {
@@ -110,19 +110,11 @@ def test_killed_at_any_write(
     content = altered(stage=CONTENT["stage"][:2])
     content["settings"] |= {"steps": 1}
     content["stage"][1]["validation"] = []
-    whole = tmp_path / "whole"
-    with monkeypatch.context() as patch:
-        writes = killed_at(0, after=after, patch=patch)
-        run(folder, whole, content)
-    for write in range(1 if after else 2, len(writes) + 1):
-        out = tmp_path / str(write)
-        with monkeypatch.context() as patch:
-            killed_at(write, after=after, patch=patch)
-            with pytest.raises(Killed):
-                run(folder, out, content)
-        outcome = run(folder, out, content, resume=True)
+    train = partial(run, folder, content=content)
+    for out in killed_everywhere(train, tmp_path, monkeypatch, after=after):
+        outcome = train(out, resume=True)
         assert outcome.stopped_in is None
-        assert_same(whole / "model.safetensors", outcome.model_file)
+        assert_same(tmp_path / "whole" / "model.safetensors", outcome.model_file)
 
 
 def test_stopped_by_a_signal_and_by_time(
@@ -130,21 +122,11 @@ def test_stopped_by_a_signal_and_by_time(
 ) -> None:
     out = tmp_path / "out"
     part = run(folder, out, minutes=1e-9)
-    assert part.over_time
-    assert part.stopped_in is not None
-    assert part.stopped_in.name == "first"
-    assert part.last is None
+    assert (part.over_time, part.last) == (True, None)
     assert "stopped in stage first: the time is over; --resume" in part.text()
 
-    class Clock:
-        """Makes the time jump when the second stage is at work."""
-
-        now = 0.0
-
-        def perf_counter(self) -> float:
-            return self.now
-
-    clock = Clock()
+    clock = SimpleNamespace(now=0.0)
+    clock.perf_counter = lambda: clock.now
 
     def jump(told: TrainingProgress) -> None:
         if told.activity == "more (2 of 3): training" and told.step == 1:
@@ -153,19 +135,14 @@ def test_stopped_by_a_signal_and_by_time(
     with monkeypatch.context() as patch:
         patch.setattr(recipe_module, "time", clock)
         part = run(folder, out, resume=True, minutes=1.0, progress=jump)
+    facts = part.facts()
     assert part.over_time
-    assert part.stopped_in is not None
-    assert part.stopped_in.name == "more"
-    assert part.last is not None
-    assert part.last.steps == 1
+    assert (facts["stopped_in"], facts["last"]["steps"]) == ("more", 1)
     # The model of what is finished can be used.
     kept = (out / STAGES[0] / "model.safetensors").read_bytes()
     assert part.model_file.read_bytes() == kept
 
-    def stop(told: TrainingProgress) -> None:
-        if told.activity == "rloo (3 of 3): training" and told.step == 2:
-            os.kill(os.getpid(), signal.SIGTERM)
-
+    stop = stop_at(2, activity="rloo (3 of 3): training")
     part = run(folder, out, resume=True, progress=stop)
     assert part.interrupted
     assert run(folder, out, resume=True).stopped_in is None
@@ -252,19 +229,21 @@ def test_wrong_stages(folder: Path, changes: dict[str, Any], message: str) -> No
         recipe_from(altered(stage=[stage], data=data), folder)
 
 
-def test_missing_files_are_found_at_once(folder: Path, tmp_path: Path) -> None:
-    later = {"name": "b", "phase": "pretrain", "data": ["none.npz"]}
-    content = altered(stage=[*CONTENT["stage"], later])
-    with pytest.raises(FileError, match=r"none\.npz: expected a data set for stage b"):
-        run(folder, tmp_path / "out", content)
-    later["data"] = ["unlabelled.npz"]
-    content = altered(stage=[*CONTENT["stage"], later])
-    with pytest.raises(FileError, match=r"its labels in .*`arcfleet dataset label"):
-        run(folder, tmp_path / "out", content)
-    later["data"] = ["made"]
+@pytest.mark.parametrize(
+    ("data", "error", "message"),
+    [
+        ("none.npz", FileError, r"none\.npz: expected a data set for stage b"),
+        ("unlabelled.npz", FileError, r"its labels in .*`arcfleet dataset label"),
+        ("made", OptionError, r"expected labels in data\.made for stage b"),
+    ],
+)
+def test_missing_files_are_found_at_once(
+    folder: Path, tmp_path: Path, data: str, error: type[Exception], message: str
+) -> None:
+    later = {"name": "b", "phase": "pretrain", "data": [data]}
     made = {"made": {"tasks": [20], "count": 3}}
     content = altered(stage=[*CONTENT["stage"], later], data=made)
-    with pytest.raises(OptionError, match=r"expected labels in data\.made for stage b"):
+    with pytest.raises(error, match=message):
         run(folder, tmp_path / "out", content)
     with pytest.raises(FileError, match=r"none\.safetensors: expected a model file"):
         run(folder, tmp_path / "out", altered(init="none.safetensors"))

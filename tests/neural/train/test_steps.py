@@ -1,4 +1,3 @@
-import itertools
 import math
 from itertools import combinations, product
 from statistics import mean
@@ -60,7 +59,7 @@ def test_states_are_those_of_the_walk(
         assert torch.equal(got, torch.stack(expected, dim=2).flatten(1, 2))
     count = num_choices(arcs)
     for (row, copy), number in zip(
-        itertools.product(*map(range, arcs.shape[:2])),
+        product(*map(range, arcs.shape[:2])),
         count.flatten().tolist(),
         strict=True,
     ):

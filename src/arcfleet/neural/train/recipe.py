@@ -92,6 +92,7 @@ PHASES: dict[str, Phase] = {
 }
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,60}")
+_WORDS: dict[Any, str] = {dict: "a table", list: "a list", str: "the name of a model file"}
 _GROUP = ["tasks", "seeds", "count", "split", "maps", "mixed", "file", "labels"]
 _LABELS = ["iterations", "method", "seed"]
 _STAGE = ["name", "phase", "data", "tasks", "validation", "validation_tasks"]
@@ -217,12 +218,7 @@ def recipe_from(
 def _checked(value: Any, kind: type, where: str) -> Any:
     """Return a value of a TOML file; raise OptionError unless it is of the kind."""
     if not isinstance(value, kind):
-        words: dict[Any, str] = {
-            dict: "a table",
-            list: "a list",
-            str: "the name of a model file",
-        }
-        raise OptionError(f"expected {where} to be {words[kind]}, got {value!r:.40}")
+        raise OptionError(f"expected {where} to be {_WORDS[kind]}, got {value!r:.40}")
     return value
 
 
@@ -261,8 +257,8 @@ def _files(
             label = None
             if labels:
                 given, named = labels.get("iterations"), f"{where}.labels.iterations"
-                iterations = 2 if quick else _by_scale(given, tasks, named)
-                label = {"seed": seed, **labels, "iterations": iterations}
+                iterations = _by_scale(given, tasks, named)
+                label = {"seed": seed, **labels, "iterations": 2 if quick else iterations}
             file = table.get("file", f"{name}-{{tasks}}-{{seed}}")
             path = folder / f"{file.format(tasks=tasks, seed=seed)}.npz"
             found.append(

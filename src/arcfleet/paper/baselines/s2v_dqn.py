@@ -22,8 +22,8 @@ from arcfleet.paper.baselines.shared import (
     capacity_features,
     changing_features,
     num_static,
+    prepare_static,
 )
-from arcfleet.paper.model import table_1_features
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -135,15 +135,7 @@ class S2vDqn(Model):
 
     def prepare(self, batch: ArcBatch, *, padded: bool | None = None) -> PreparedGraph:
         """Compute what stays the same at every step."""
-        if padded is None:
-            padded = not batch.is_full
-        dtype = self.static.weight.dtype
-        return PreparedGraph(
-            static=self.static(table_1_features(batch).to(dtype))[:, None],
-            incoming=batch.incoming().to(dtype)[:, None],
-            real=batch.real[:, None] if padded else None,
-            capacity=batch.capacity[:, None],
-        )
+        return PreparedGraph(**prepare_static(self.static, batch, padded))
 
     def forward(self, prepared: PreparedGraph, state: State, allowed: Tensor) -> Tensor:
         """Compute the value of each arc, (batch, samples, arcs), -inf where masked."""

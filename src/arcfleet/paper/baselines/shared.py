@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 
-from arcfleet.paper.model import NUM_TABLE_1
+from arcfleet.paper.model import NUM_TABLE_1, table_1_features
 
 if TYPE_CHECKING:
     from torch import Tensor
+    from torch.nn import Linear
 
+    from arcfleet.neural.batch import ArcBatch
     from arcfleet.neural.env import State
 
 
@@ -39,3 +41,17 @@ def capacity_features(capacity: Tensor, state: State, like: Tensor) -> Tensor:
     share = state.remaining.to(like) / capacity
     half = state.remaining > capacity - state.remaining
     return torch.stack([share, half.to(share)], dim=-1)
+
+
+def prepare_static(embed: Linear, batch: ArcBatch, padded: bool | None) -> dict[str, Any]:
+    """Return what stays the same at every step; `padded` as `Model.prepare` has it."""
+    if padded is None:
+        padded = not batch.is_full
+    dtype = embed.weight.dtype
+    return {
+        # Static features after the first linear layer, (batch, 1, arcs, width).
+        "static": embed(table_1_features(batch).to(dtype))[:, None],
+        "incoming": batch.incoming().to(dtype)[:, None],  # (batch, 1, arcs, arcs)
+        "real": batch.real[:, None] if padded else None,  # (batch, 1, arcs)
+        "capacity": batch.capacity[:, None],  # (batch, 1)
+    }

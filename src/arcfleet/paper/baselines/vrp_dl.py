@@ -22,6 +22,7 @@ from arcfleet.paper.baselines.shared import (
     capacity_features,
     changing_features,
     num_static,
+    prepare_static,
 )
 from arcfleet.paper.model import table_1_features
 
@@ -132,18 +133,13 @@ class VrpDl(Model):
 
     def prepare(self, batch: ArcBatch, *, padded: bool | None = None) -> PreparedElements:
         """Compute what stays the same at every step, with an empty memory."""
-        if padded is None:
-            padded = not batch.is_full
-        dtype = self.static.weight.dtype
-        static = self.static(table_1_features(batch).to(dtype))[:, None]
+        known = prepare_static(self.static, batch, padded)
+        static = known["static"]  # (batch, 1, arcs, width)
         return PreparedElements(
-            static=static,
             glimpsed=self.glimpse_static(static),
             pointed=self.point_static(static),
-            incoming=batch.incoming().to(dtype)[:, None],
-            real=batch.real[:, None] if padded else None,
-            capacity=batch.capacity[:, None],
             memory=static.new_zeros(len(batch), 1, 2 * self.config.width),
+            **known,
         )
 
     def remember(self, prepared: PreparedElements, state: State) -> PreparedElements:
