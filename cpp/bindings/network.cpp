@@ -90,7 +90,7 @@ void bind_network(nb::module_ &module) {
             "arc_demand", [](const Network &n) { return column(n, &Arc::demand); },
             nb::rv_policy::reference)
         .def_prop_ro(
-            "arc_twin", [](const Network &n) { return column(n, &Arc::inverse); },
+            "arc_inverse", [](const Network &n) { return column(n, &Arc::inverse); },
             nb::rv_policy::reference)
         .def_prop_ro(
             "terminal_nodes",

@@ -94,7 +94,7 @@ class Network:
         self.arc_end = self.core.arc_end
         self.arc_service_cost = self.core.arc_service_cost
         self.arc_demand = self.core.arc_demand
-        self.arc_inverse = self.core.arc_twin
+        self.arc_inverse = self.core.arc_inverse
         self.terminal_nodes = self.core.terminal_nodes
         self.distances = self.core.distances
 
