@@ -196,9 +196,6 @@ for _name, _strategy in method_strategies().items():
         model_type="daam",
     )(run_learned)
 
-#: Names of the methods of the shipped model.
-DAAM_METHODS = tuple(name for name, each in METHODS.items() if each.model_type == "daam")
-
 #: Remedies for names that are in no table any more, or not yet.
 _ABSENT = {
     "hybrid": "it was removed, since it found no better plans than 'ruin-recreate' in the "

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from arcfleet import check, read, read_solution
-from arcfleet.methods import DAAM_METHODS
+from arcfleet.neural.strategies import method_strategies
 from tests.cli.running import SMALL, VILLAGE, arcfleet, one_sentence, succeeded
 from tests.tiny_model import tiny_model_file
 
@@ -31,7 +31,7 @@ def test_model_info(model: Path) -> None:
     assert "fact trained on  nothing" in text
 
 
-@pytest.mark.parametrize("method", DAAM_METHODS)
+@pytest.mark.parametrize("method", method_strategies())
 def test_solve(method: str, model: Path, tmp_path: Path) -> None:
     out = tmp_path / "plan.json"
     options = ("--method", method, "--model", model, "--device", "cpu", "--iterations", 6)
@@ -49,7 +49,7 @@ def test_compare(model: Path) -> None:
     assert ran.returncode == 0, ran.stderr
     facts = json.loads(ran.stdout)
     assert all(row["ok"] for row in facts["methods"])
-    assert {row["method"] for row in facts["methods"]} >= set(DAAM_METHODS)
+    assert {row["method"] for row in facts["methods"]} >= set(method_strategies())
     options = ("--methods", "ps,daam", "--model", model, "--device", "cpu")
     facts = json.loads(succeeded("compare", SMALL, "--time", 0.05, *options, "--json"))
     assert [row["method"] for row in facts["methods"]] == ["ps", "daam"]

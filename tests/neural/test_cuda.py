@@ -10,7 +10,6 @@ from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
 from arcfleet import Instance, Result, Stop, check, read, solve, solve_many
-from arcfleet.methods import DAAM_METHODS
 from arcfleet.neural import decoding, windows
 from arcfleet.neural.batch import ArcBatch
 from arcfleet.neural.checkpoint import find_model_type
@@ -27,9 +26,11 @@ from arcfleet.neural.device import has_bfloat16
 from arcfleet.neural.env import reset
 from arcfleet.neural.kernels.cuda_graph import graphed
 from arcfleet.neural.model import AttentionModel, Daam, DaamConfig, EncoderLayer, Model
+from arcfleet.neural.strategies import method_strategies
 from arcfleet.neural.train.config import config_from
+from arcfleet.neural.train.run import run_training
 from arcfleet.neural.train.steps import LearningForm
-from arcfleet.paper.baselines.train import TRAININGS, train_baseline
+from arcfleet.paper.train import PAPER_PHASES
 from tests.helpers import MIXED, SMALL
 from tests.neural.batches import MDS, random_batch
 from tests.neural.labelled_towns import labelled_file
@@ -133,10 +134,15 @@ def test_baselines_learn_and_solve(
     baseline: str, village: Instance, tmp_path: Path
 ) -> None:
     data = labelled_file(tmp_path / "data", "few", count=8, iterations=20)
-    kind: Any = TRAININGS[baseline]
-    config = config_from(kind, {"steps": 3, "tokens": 8_000, "log_steps": 1})
-    trained = train_baseline(
-        tmp_path / "run", config, data=[data], validation=[data], device="cuda"
+    phase = PAPER_PHASES[baseline]
+    config = config_from(phase.config, {"steps": 3, "tokens": 8_000, "log_steps": 1})
+    trained = run_training(
+        phase.trainer,
+        tmp_path / "run",
+        config,
+        data=[data],
+        validation=[data],
+        device="cuda",
     )
     assert trained.finished
     model = trained.model_file
@@ -304,7 +310,7 @@ def require_sound(instance: Instance, result: Result) -> None:
     assert report.cost == result.cost
 
 
-@pytest.mark.parametrize("method", DAAM_METHODS)
+@pytest.mark.parametrize("method", method_strategies())
 def test_learned_methods_make_sound_plans(
     method: str, village: Instance, model: Path
 ) -> None:
@@ -326,7 +332,7 @@ def test_windows_make_sound_plans(
     require_sound(village, result)
 
 
-@pytest.mark.parametrize("method", DAAM_METHODS)
+@pytest.mark.parametrize("method", method_strategies())
 def test_many_instances_get_sound_plans(
     method: str, village: Instance, model: Path
 ) -> None:
@@ -344,7 +350,7 @@ def test_the_second_gpu_works_alone(village: Instance, model: Path) -> None:
             assert_recorded_equals_eager(device, kind, capacity_mask=True)
         assert_kernel_equals_general(device, 70, 8, 16, masked=True)
         assert_layer_equals_exact(device, 3, 7, 128, 512)
-        for method in DAAM_METHODS:
+        for method in method_strategies():
             stop = STOPS[method]
             result = solve(village, method, stop=stop, model=model, device=device)
             require_sound(village, result)

@@ -23,8 +23,7 @@ from arcfleet.neural.plans import (
     split_plans,
 )
 from arcfleet.paper.strategies import paper_beams
-from arcfleet.search.split import optimise_path
-from arcfleet.solution.plan import from_plan
+from arcfleet.search.split import split
 from tests.neural.batches import network_batch, ring, toy_model, verify
 from tests.strategies import connected_instances
 
@@ -53,8 +52,8 @@ def test_plans_of_samples_are_legal_and_optimised_ones_cheaper(
         assert legal.all()
     for row, network in enumerate(networks):
         if legal[row].any():
-            solution = from_plan(network, *flat_plan(plain, row))
-            better = optimise_path(network, solution, choose_directions=choose)
+            order, _ = flat_plan(plain, row)
+            better = split(network, order, choose_directions=choose)
             place = np.where(legal[row], plain.costs[row], np.iinfo(np.int64).max).argmin()
             assert optimised.costs[row, place] == better.cost
 

@@ -18,7 +18,6 @@ from torch import Tensor
 
 from arcfleet import Instance, Stop, check, read, solve, solve_many
 from arcfleet.errors import UnsolvableError, WithoutLearnedPlanWarning
-from arcfleet.methods import DAAM_METHODS
 from arcfleet.network import Network
 from arcfleet.neural import decoding_run, solver, windows
 from arcfleet.neural import plans as plans_module
@@ -26,7 +25,7 @@ from arcfleet.neural.decoding import OnStep, Rollout, sample
 from arcfleet.neural.decoding_run import DecodingRun
 from arcfleet.neural.plans import Plans
 from arcfleet.neural.solver import Attempt
-from arcfleet.neural.strategies import Strategy
+from arcfleet.neural.strategies import Strategy, method_strategies
 from arcfleet.neural.windows import windowed_rollout
 from arcfleet.search import Progress, Result
 from arcfleet.search.run import RunContext
@@ -60,7 +59,7 @@ def require_sound(instance: Instance, result: Result) -> None:
     assert 0 <= seconds[0] <= seconds[-1] <= result.seconds
 
 
-@pytest.mark.parametrize("method", DAAM_METHODS)
+@pytest.mark.parametrize("method", method_strategies())
 def test_the_same_seed_gives_the_same_plan(
     method: str, village: Instance, model: Path
 ) -> None:
@@ -109,7 +108,7 @@ def large(village: Instance, monkeypatch: pytest.MonkeyPatch) -> tuple[Instance,
     return replace(village, links=some), seen
 
 
-@pytest.mark.parametrize("method", DAAM_METHODS)
+@pytest.mark.parametrize("method", method_strategies())
 def test_large_instances_go_through_windows(
     method: str, large: tuple[Instance, list[int]], model: Path
 ) -> None:
@@ -224,7 +223,7 @@ def test_no_improvement_stops(village: Instance, model: Path) -> None:
     assert result.iterations == result.history[-1].iteration + 1 + 11
 
 
-@pytest.mark.parametrize("method", DAAM_METHODS)
+@pytest.mark.parametrize("method", method_strategies())
 def test_target_cost_stops(method: str, village: Instance, model: Path) -> None:
     stop = SHORT[method]
     good = solve(village, method, stop=stop, model=model)
@@ -239,7 +238,7 @@ def without_learned_plan() -> AbstractContextManager[object]:
     return pytest.warns(WithoutLearnedPlanWarning, match=f"learned plan .*: {SHORT_TIME}")
 
 
-@pytest.mark.parametrize("method", DAAM_METHODS)
+@pytest.mark.parametrize("method", method_strategies())
 def test_no_time_still_gives_a_plan(method: str, village: Instance, model: Path) -> None:
     with without_learned_plan():
         result = solve(village, method, stop=Stop(seconds=0.0), model=model)
@@ -264,7 +263,7 @@ def slow(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return seconds
 
 
-@pytest.mark.parametrize("method", DAAM_METHODS)
+@pytest.mark.parametrize("method", method_strategies())
 def test_a_time_limit_is_kept_to_within_a_step(
     method: str, village: Instance, model: Path, slow: list[float]
 ) -> None:
@@ -346,18 +345,18 @@ def test_interrupt_before_there_is_a_plan(
         raise KeyboardInterrupt
 
     monkeypatch.setattr(solver, "start_run", interrupt)
-    for method in DAAM_METHODS:
+    for method in method_strategies():
         with pytest.raises(KeyboardInterrupt):
             solve(small, method, model=model)
 
 
-@pytest.mark.parametrize("method", DAAM_METHODS)
+@pytest.mark.parametrize("method", method_strategies())
 def test_nothing_required_means_no_routes(method: str, model: Path) -> None:
     result = solve(make_instance(street(1, 2, 3)), method, model=model)
     assert (result.cost, result.solution.num_routes, result.iterations) == (0, 0, 1)
 
 
-@pytest.mark.parametrize("method", DAAM_METHODS)
+@pytest.mark.parametrize("method", method_strategies())
 def test_no_plan_within_the_fleet_is_one_sentence(method: str, model: Path) -> None:
     instance = unpackable()
     # More time is of use to those that make more plans.

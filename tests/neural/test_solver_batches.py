@@ -15,11 +15,11 @@ import torch
 from arcfleet import Failure, Instance, Result, Stop, check, read, solve, solve_many
 from arcfleet.batch import BatchProgress
 from arcfleet.errors import FileError, OptionError
-from arcfleet.methods import DAAM_METHODS
 from arcfleet.network import Network
 from arcfleet.neural import solver, windows
 from arcfleet.neural.decoding_run import DecodingRun
 from arcfleet.neural.solver import start_run
+from arcfleet.neural.strategies import method_strategies
 from arcfleet.workers import child_seed
 from tests.helpers import MIXED, SMALL, VILLAGE, make_instance, star, street
 
@@ -38,7 +38,7 @@ STOPS = {
 }
 
 
-@pytest.mark.parametrize("method", DAAM_METHODS)
+@pytest.mark.parametrize("method", method_strategies())
 def test_outcomes_are_in_order_and_as_alone(
     method: str, model: Path, tmp_path: Path
 ) -> None:
@@ -114,7 +114,7 @@ def test_instances_held_at_a_time_are_bounded(monkeypatch: pytest.MonkeyPatch) -
 
 def test_no_plan_within_the_fleet_is_a_failure(model: Path) -> None:
     tight = star(4, 4, 4, 4, 4)
-    for method in DAAM_METHODS:
+    for method in method_strategies():
         outcomes = solve_many(
             [replace(tight, fleet_limit=2), tight, replace(tight, fleet_limit=3)],
             method,
@@ -220,7 +220,7 @@ def test_a_mistake_in_one_batch_does_not_lose_the_others(
     assert isinstance(third, Failure)
 
 
-@pytest.mark.parametrize("method", DAAM_METHODS)
+@pytest.mark.parametrize("method", method_strategies())
 def test_an_interrupt_ends_the_decoding_at_once(
     method: str, model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,10 +12,11 @@ import torch
 import arcfleet.paper
 from arcfleet import Instance, RunContext, Stop, read, solve, solve_many
 from arcfleet.errors import FileError, OptionError
-from arcfleet.methods import DAAM_METHODS, METHODS, has_model, load_for_method
+from arcfleet.methods import METHODS, has_model, load_for_method
 from arcfleet.network import Network
 from arcfleet.neural import solver
 from arcfleet.neural.checkpoint import MODEL_TYPES, shipped_model
+from arcfleet.neural.strategies import method_strategies
 from tests.helpers import SMALL, VILLAGE
 from tests.neural.test_solver import require_sound
 from tests.tiny_model import tiny_model_file
@@ -26,7 +27,7 @@ pytestmark = pytest.mark.filterwarnings(
 )
 
 
-@pytest.mark.parametrize("method", DAAM_METHODS)
+@pytest.mark.parametrize("method", method_strategies())
 def test_a_start_is_refused(method: str, small: Instance, model: Path) -> None:
     plan = solve(small, "ps").solution
     with pytest.raises(OptionError, match="warm-starts from a plan"):
@@ -64,7 +65,7 @@ def test_without_a_model_one_sentence_says_so(
     none = replace(MODEL_TYPES["daam"], weights=tmp_path / "none.safetensors")
     monkeypatch.setitem(MODEL_TYPES, "daam", none)
     assert not has_model()
-    for method in DAAM_METHODS:
+    for method in method_strategies():
         with pytest.raises(OptionError, match="none comes with this version"):
             solve(small, method)
     stop = Stop(iterations=1)

@@ -22,10 +22,10 @@ from arcfleet.network import Network
 from arcfleet.neural import decoding_run, windows
 from arcfleet.neural.checkpoint import MODEL_TYPES
 from arcfleet.neural.solver import decode_dataset, load_for_solving
-from arcfleet.neural.train.run import resolve_config
+from arcfleet.neural.train.run import resolve_config, run_training
 from arcfleet.neural.windows import windowed_rollout
-from arcfleet.paper.baselines.train import ON_CPU, TRAININGS, train_baseline
 from arcfleet.paper.strategies import BEAMS
+from arcfleet.paper.train import PAPER_PHASES
 from arcfleet.search.result import Result
 from arcfleet.solution.plan import from_plan
 from tests.cli.running import arcfleet, one_sentence, succeeded
@@ -202,15 +202,18 @@ def test_train_then_solve(kind: str, tmp_path: Path, dataset: Dataset) -> None:
     alone = tmp_path / "unlabelled.npz"
     alone.write_bytes(Path(data).read_bytes())
     small = {"model": {"width": 8}, "tokens": 400, "decision_steps": 2, "steps": 2}
-    config = resolve_config(TRAININGS[kind], small, device="cpu", on_cpu=ON_CPU[kind])
+    phase = PAPER_PHASES[kind]
+    config = resolve_config(phase.config, small, device="cpu", on_cpu=phase.on_cpu)
     files: dict[str, Any] = {"data": [alone], "validation": [data], "device": "cpu"}
-    trained = train_baseline(out, config, **files)
+    trained = run_training(phase.trainer, out, config, **files)
     assert trained.text().startswith("test: greedy ")
     assert f"{out / 'model.safetensors'}: 2 steps in " in trained.text()
-    assert train_baseline(out, config, resume=True, **files).steps == 2
+    assert run_training(phase.trainer, out, config, resume=True, **files).steps == 2
     solved = ("solve", SMALL, "--method", kind, "--model", out / "model.safetensors")
     assert arcfleet(*solved, "--device", "cpu", "--quiet").returncode == 0
     with pytest.raises(OptionError, match=r"got model\.feed_forward: see the docum"):
-        resolve_config(TRAININGS[kind], {"model": {"feed_forward": 3}}, device="cpu")
+        resolve_config(phase.config, {"model": {"feed_forward": 3}}, device="cpu")
     with pytest.raises(OptionError, match="expected the model to start from to have"):
-        train_baseline(tmp_path / "c", config, init=tiny_model_file(tmp_path), **files)
+        run_training(
+            phase.trainer, tmp_path / "c", config, init=tiny_model_file(tmp_path), **files
+        )

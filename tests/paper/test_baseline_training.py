@@ -16,17 +16,17 @@ from arcfleet.neural.decoding import Policy, greedy
 from arcfleet.neural.train.config import changed, config_from
 from arcfleet.neural.train.data import open_instances
 from arcfleet.neural.train.loop import Trained
+from arcfleet.neural.train.run import run_training
 from arcfleet.paper.baselines.s2v_dqn import S2vDqn, S2vDqnConfig
 from arcfleet.paper.baselines.train import (
-    TRAININGS,
     EpsilonGreedy,
     Replay,
     S2vDqnTraining,
     VrpDlTraining,
     n_step_returns,
-    train_baseline,
 )
 from arcfleet.paper.baselines.vrp_dl import Critic, VrpDlConfig
+from arcfleet.paper.train import PAPER_PHASES
 from tests.neural.batches import MDS, random_batch, random_rollout
 from tests.neural.labelled_towns import labelled_file
 from tests.neural.nearest_policy import Nearest
@@ -38,7 +38,7 @@ ARCS = 41  # of a Task20 instance of two-way streets
 _ONCE = {"steps": 4, "validations": 2, "log_steps": 1}
 QUICK: dict[str, Any] = {
     "s2v-dqn": config_from(
-        TRAININGS["s2v-dqn"],
+        S2vDqnTraining,
         {
             **{**_ONCE, "model": {"width": 8, "layers": 1, "mds_dimensions": 4}},
             **{"rollout_tokens": ARCS * 4, "tokens": ARCS * 8, "decision_steps": 2},
@@ -46,7 +46,7 @@ QUICK: dict[str, Any] = {
         },
     ),
     "vrp-dl": config_from(
-        TRAININGS["vrp-dl"],
+        VrpDlTraining,
         {
             **{**_ONCE, "model": {"width": 8, "mds_dimensions": 4}},
             **{"tokens": ARCS * 4 * 4, "decision_steps": 4},
@@ -71,7 +71,10 @@ def run(towns: Path, out: Path, config: Training, **options: Any) -> Trained:
         "device": "cpu",
         **options,
     }
-    return train_baseline(out, config, **options)
+    (trainer,) = (
+        each.trainer for each in PAPER_PHASES.values() if each.config is type(config)
+    )
+    return run_training(trainer, out, config, **options)
 
 
 @pytest.mark.parametrize("kind", QUICK)

@@ -1,4 +1,4 @@
-"""The published model against its literal twin, and what must not change its logits."""
+"""The published model against its literal copy, and what must not change its logits."""
 
 import copy
 from dataclasses import replace

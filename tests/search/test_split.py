@@ -11,7 +11,6 @@ from arcfleet.errors import SolutionError, UnsolvableError
 from arcfleet.network import Network
 from arcfleet.search.split import (
     GatheredOrders,
-    optimise_path,
     split,
     split_gathered,
     split_orders,
@@ -222,8 +221,9 @@ def test_gathered_costs_give_the_same_plans(
 def test_never_worse_than_the_plan(instance: Instance, seed: int) -> None:
     network = Network(instance)
     plan = solved(instance, "ps-random-arc", stop=Stop(iterations=1), seed=seed).solution
-    fixed = optimise_path(network, plan, choose_directions=False)
-    turned = optimise_path(network, plan)
+    order, _ = to_plan(network, plan)
+    fixed = split(network, order)
+    turned = split(network, order, choose_directions=True)
     assert turned.cost <= fixed.cost <= plan.cost
     assert check(instance, fixed).faults == ()
     assert check(instance, turned).faults == ()

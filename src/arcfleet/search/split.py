@@ -14,7 +14,7 @@ import numpy as np
 
 from arcfleet import _core
 from arcfleet.errors import SolutionError, UnsolvableError
-from arcfleet.solution.plan import IntArray, from_plan, to_plan
+from arcfleet.solution.plan import IntArray, from_plan
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -163,14 +163,3 @@ def split(
     cuts = np.flatnonzero(result.starts_route)
     route_starts = np.append(cuts, len(order)).astype(np.int32)
     return from_plan(network, result.arcs, route_starts)
-
-
-def optimise_path(
-    network: Network, solution: Solution, *, choose_directions: bool = True
-) -> Solution:
-    """Put the returns to the depot, and the directions, of a plan where they cost least.
-
-    The order of its services is kept. The result never costs more.
-    """
-    order, _ = to_plan(network, solution)
-    return split(network, order, choose_directions=choose_directions)

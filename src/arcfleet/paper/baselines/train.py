@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import torch
 from torch.nn import functional
@@ -20,7 +20,6 @@ from arcfleet.neural.train.config import (
     setting,
 )
 from arcfleet.neural.train.loop import Trainer, below
-from arcfleet.neural.train.run import run_training
 from arcfleet.neural.train.steps import (
     compiled_by_scale,
     draw_choices,
@@ -33,16 +32,13 @@ from arcfleet.paper.baselines.s2v_dqn import S2vDqnConfig
 from arcfleet.paper.baselines.vrp_dl import VrpDlConfig
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from pathlib import Path
+    from collections.abc import Callable
 
     from torch import Generator, Tensor
 
     from arcfleet.neural.batch import ArcBatch
     from arcfleet.neural.decoding import Policy
     from arcfleet.neural.train.data import InstanceSet
-    from arcfleet.neural.train.loop import Trained
-    from arcfleet.neural.train.run import RunOptions
     from arcfleet.paper.baselines.s2v_dqn import PreparedGraph, S2vDqn
     from arcfleet.paper.baselines.vrp_dl import PreparedElements
 
@@ -165,12 +161,6 @@ class VrpDlTraining:
         _check(self)
 
 
-#: Settings of each baseline, by the name of its model.
-TRAININGS: dict[str, type[S2vDqnTraining] | type[VrpDlTraining]] = {
-    "s2v-dqn": S2vDqnTraining,
-    "vrp-dl": VrpDlTraining,
-}
-
 #: Defaults on a CPU. As many steps' worth of rollouts as on a GPU are replayed: older ones
 #: are those of another policy.
 ON_CPU: dict[str, dict[str, int]] = {
@@ -183,20 +173,6 @@ ON_CPU: dict[str, dict[str, int]] = {
 
 # Settings of a baseline.
 Training = TypeVar("Training", S2vDqnTraining, VrpDlTraining)
-
-
-def train_baseline(
-    out: Path | str,
-    config: S2vDqnTraining | VrpDlTraining,
-    *,
-    data: Sequence[Path | str],
-    init: Path | str | None = None,
-    **options: Unpack[RunOptions],
-) -> Trained:
-    """Train the baseline of the config; `options` are those of `run_training`."""
-    is_s2v = isinstance(config, S2vDqnTraining)
-    trainer: Any = QLearningTrainer if is_s2v else ActorCriticTrainer
-    return run_training(trainer, out, config, data=data, init=init, **options)
 
 
 class _RolloutTrainer(Trainer[Training]):
