@@ -304,11 +304,15 @@ def _shown(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _member(kind: Any) -> tuple[bool, Any]:
+def _member(field_type: Any) -> tuple[bool, Any]:
     """Return whether a type, perhaps with None, is a tuple, and of what; else the type."""
-    if get_origin(kind) in (Union, types.UnionType):
-        (kind,) = (member for member in get_args(kind) if member is not type(None))
-    return (True, get_args(kind)[0]) if get_origin(kind) is tuple else (False, kind)
+    if get_origin(field_type) in (Union, types.UnionType):
+        (field_type,) = (
+            member for member in get_args(field_type) if member is not type(None)
+        )
+    if get_origin(field_type) is tuple:
+        return True, get_args(field_type)[0]
+    return False, field_type
 
 
 # --- Values on the command line ---------------------------------------------------------

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from arcfleet.solution import Solution
 
 #: Options for files that show a plan.
-VIEWS = ("plot", "html", "geojson", "gpx")
+EXPORTS = ("plot", "html", "geojson", "gpx")
 
 
 def print_result(text: str) -> None:
@@ -131,7 +131,7 @@ def check_plan_files(options: Namespace, *inputs: str) -> None:
         "plot": check_plot,
     }
     seen: dict[Path, str] = {}
-    for name in (*inputs, "out", *VIEWS):
+    for name in (*inputs, "out", *EXPORTS):
         path: Path | None = getattr(options, name, None)
         if path is None:
             continue
@@ -171,9 +171,9 @@ def write_plan_files(
         from arcfleet.solution.files import write_solution
 
         write_solution(instance, solution, options.out, seconds=seconds or 0.0)
-    views = {name: getattr(options, name) for name in VIEWS}
-    views = {name: path for name, path in views.items() if path is not None}
-    if not views:
+    exports = {name: getattr(options, name) for name in EXPORTS}
+    exports = {name: path for name, path in exports.items() if path is not None}
+    if not exports:
         return {}
     from arcfleet.report.colours import route_colours
     from arcfleet.report.html_map import write_html
@@ -190,6 +190,6 @@ def write_plan_files(
         "gpx": write_gpx,
     }
     solution = with_all_paths(instance, solution)
-    for name, path in views.items():
+    for name, path in exports.items():
         writers[name](instance, solution, path)
-    return views
+    return exports

@@ -20,7 +20,7 @@ from arcfleet.cli.options import (
     whole_number,
 )
 from arcfleet.cli.output import (
-    VIEWS,
+    EXPORTS,
     add_plan_files,
     check_drawable_instance,
     check_plan_files,
@@ -235,7 +235,7 @@ def _show(options: Namespace) -> int:
     from arcfleet.solution.checker import check
     from arcfleet.solution.files import read_solution
 
-    if all(getattr(options, view) is None for view in VIEWS):
+    if all(getattr(options, name) is None for name in EXPORTS):
         raise OptionError("expected --plot, --html, --geojson or --gpx, got none of them")
     check_plan_files(options, "instance", "solution")
     instance = read(options.instance)

@@ -169,11 +169,11 @@ def _store_keys(
 ):
     k = first + tl.arange(0, count)
     target = d_parts + offset + k[:, None] * 3 * width + tl.arange(0, dim)[None, :]
-    kind = d_parts.dtype.element_ty
+    dtype = d_parts.dtype.element_ty
     some = inside[:, None]
     kept = (k < arcs)[:, None]
-    tl.store(target + width, tl.where(some, d_key, 0.0).to(kind), mask=kept)
-    tl.store(target + 2 * width, tl.where(some, d_value, 0.0).to(kind), mask=kept)
+    tl.store(target + width, tl.where(some, d_key, 0.0).to(dtype), mask=kept)
+    tl.store(target + 2 * width, tl.where(some, d_value, 0.0).to(dtype), mask=kept)
 
 
 @jit

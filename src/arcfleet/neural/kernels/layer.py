@@ -125,14 +125,14 @@ def _after_kernel(
     d = tl.arange(0, width)
     place = token[:, None] * width + d[None, :]
     square = d[:, None] * width + d[None, :]
-    kind = result.dtype.element_ty
+    dtype = result.dtype.element_ty
     attended = tl.dot(
         tl.load(mixed + place, mask=here, other=0.0), tl.trans(tl.load(out_weight + square))
     )
     total = tl.load(hidden + place, mask=here, other=0.0).to(tl.float32) + attended
     scale = tl.rsqrt(tl.sum(total * total, 1) / width + first_eps)
     # Rounded, as torch keeps it.
-    middle = (total * scale[:, None] * tl.load(first_norm + d).to(tl.float32)).to(kind)
+    middle = (total * scale[:, None] * tl.load(first_norm + d).to(tl.float32)).to(dtype)
     narrowed = tl.zeros((tile, width), tl.float32)
     c = tl.arange(0, chunk)
     for first in range(0, spread, chunk):
@@ -140,11 +140,11 @@ def _after_kernel(
         bias = tl.load(widen_bias + first + c).to(tl.float32)
         wide = tl.maximum(tl.dot(middle, tl.trans(rows)) + bias[None, :], 0.0)
         columns = tl.load(narrow + d[:, None] * spread + (first + c)[None, :])
-        narrowed = tl.dot(wide.to(kind), tl.trans(columns), narrowed)
+        narrowed = tl.dot(wide.to(dtype), tl.trans(columns), narrowed)
     total = middle.to(tl.float32) + narrowed + tl.load(narrow_bias + d).to(tl.float32)
     scale = tl.rsqrt(tl.sum(total * total, 1) / width + second_eps)
     normed = total * scale[:, None] * tl.load(second_norm + d).to(tl.float32)
-    tl.store(result + place, normed.to(kind), mask=here)
+    tl.store(result + place, normed.to(dtype), mask=here)
 
 
 @jit
@@ -312,7 +312,7 @@ def _feed_forward_backward_kernel(
     d = tl.arange(0, width)
     c = tl.arange(0, chunk)
     place = token[:, None] * width + d[None, :]
-    kind = d_hidden.dtype.element_ty
+    dtype = d_hidden.dtype.element_ty
     # The part of this tile in the gradients of the norm's weight and of both biases.
     vectors = d_vectors + tl.program_id(0).to(tl.int64) * (2 * width + wide)
     summed = tl.load(hidden + place, mask=here, other=0.0).to(tl.float32)
@@ -325,7 +325,7 @@ def _feed_forward_backward_kernel(
     along = (tl.sum(pull * plain, 1) / width)[:, None]
     moved = scale * (pull - plain * along)
     tl.store(vectors + width + d, tl.sum(moved, 0))
-    narrowed = moved.to(kind)
+    narrowed = moved.to(dtype)
     tl.store(d_total + place, narrowed, mask=here)
     for first in range(0, wide, chunk):
         columns = tl.load(narrow + d[:, None] * wide + (first + c)[None, :])
@@ -333,11 +333,11 @@ def _feed_forward_backward_kernel(
         active = tl.load(spread + wide_place, mask=here, other=0.0) > 0
         pulled = tl.where(active, tl.dot(narrowed, columns), 0.0)
         tl.store(vectors + 2 * width + first + c, tl.sum(pulled, 0))
-        small = pulled.to(kind)
+        small = pulled.to(dtype)
         tl.store(d_spread + wide_place, small, mask=here)
         rows = tl.load(widen + (first + c)[:, None] * width + d[None, :])
         moved = tl.dot(small, rows, moved)
-    tl.store(d_hidden + place, moved.to(kind), mask=here)
+    tl.store(d_hidden + place, moved.to(dtype), mask=here)
 
 
 def feed_forward(

@@ -71,8 +71,8 @@ def _compared(
         return type(value) is bool, "true or false"
     whole = type(least) is int
     fits = type(value) is int or (not whole and type(value) is float)
-    kind = "a whole number" if whole else "a number"
-    return fits and least <= value <= most, f"{kind} from {least:g} to {most:g}"
+    noun = "a whole number" if whole else "a number"
+    return fits and least <= value <= most, f"{noun} from {least:g} to {most:g}"
 
 
 def check_training(config: TrainingConfig) -> None:
@@ -321,12 +321,12 @@ def settings_of(config: TrainingConfig) -> dict[str, Any]:
     return {**found, "weights": list(config.run.weights)}
 
 
-def config_from(kind: type[AnyConfig], settings: Mapping[str, Any]) -> AnyConfig:
+def config_from(config_class: type[AnyConfig], settings: Mapping[str, Any]) -> AnyConfig:
     """Make a config of settings by name; what is not given has its default.
 
     Parameters
     ----------
-    kind
+    config_class
         Class of the config.
     settings
         Settings by name, the model's sizes in a table `model`, whose `type` names another
@@ -338,7 +338,7 @@ def config_from(kind: type[AnyConfig], settings: Mapping[str, Any]) -> AnyConfig
     OptionError
         If a name is unknown or a value wrong.
     """
-    members: Any = fields(kind)  # type: ignore[arg-type]
+    members: Any = fields(config_class)  # type: ignore[arg-type]
     own = [each.name for each in members if each.metadata]
     parts = {each.name: each.default_factory() for each in members if each.name not in own}
     model = type(parts.pop("model"))
@@ -351,7 +351,7 @@ def config_from(kind: type[AnyConfig], settings: Mapping[str, Any]) -> AnyConfig
     for name in [name for name in given if name in part_of]:
         part = part_of[name]
         parts[part] = replace(parts[part], **{name: given.pop(name)})
-    return kind(**{"model": sizes, **parts, **given})
+    return config_class(**{"model": sizes, **parts, **given})
 
 
 def changed(config: AnyConfig, **settings: Any) -> AnyConfig:
@@ -361,14 +361,14 @@ def changed(config: AnyConfig, **settings: Any) -> AnyConfig:
     return config_from(type(config), given)
 
 
-def sizes_from(kind: Any, settings: object) -> Any:
-    """Make the sizes of a model of a table; `type` names another class than `kind`."""
+def sizes_from(config_class: Any, settings: object) -> Any:
+    """Make the sizes of a model of a table, whose `type` may name another config class."""
     if not isinstance(settings, dict):
         raise OptionError(f"expected model to be a table of sizes, got {settings!r:.40}")
     settings = dict(settings)
     if "type" in settings:
-        kind = find_model_type(str(settings.pop("type"))).config_class
-    usual = asdict(kind())
+        config_class = find_model_type(str(settings.pop("type"))).config_class
+    usual = asdict(config_class())
     require_known(settings, list(usual), "model.")
     for name, value in settings.items():
         wanted = type(usual[name])
@@ -376,7 +376,7 @@ def sizes_from(kind: Any, settings: object) -> Any:
             raise OptionError(
                 f"expected model.{name} to be of type {wanted.__name__}, got {value!r:.40}"
             )
-    return kind(**settings)
+    return config_class(**settings)
 
 
 def require_known(given: Iterable[str], known: list[str], prefix: str = "") -> None:

@@ -215,7 +215,7 @@ def initial_model(config: TrainingConfig, init: Path | str | None) -> Any:
 
 
 def resolve_config(
-    kind: type[AnyConfig],
+    config_class: type[AnyConfig],
     given: Mapping[str, Any],
     *,
     file: Mapping[str, Any] | None = None,
@@ -238,7 +238,7 @@ def resolve_config(
     if out is not None:
         sources.append(saved_settings(out))
         try:  # of another version, its names are the reason
-            config_from(kind, sources[-1])
+            config_from(config_class, sources[-1])
         except OptionError as error:
             raise FileError(Path(out) / "config.json", str(error)) from None
     settings: dict[str, Any] = {}
@@ -247,7 +247,7 @@ def resolve_config(
         if not isinstance(sizes, dict):
             raise OptionError(f"expected model to be a table of sizes, got {sizes!r:.40}")
         settings |= {**source, "model": {**settings.get("model", {}), **sizes}}
-    return config_from(kind, settings)
+    return config_from(config_class, settings)
 
 
 class RunFolder:
