@@ -1,7 +1,7 @@
 """The shipped model once more, slow and word by word.
 
 One row at a time, no padding, loops over arcs, explicit concatenations. From `Daam` it
-takes the weights and nothing else.
+takes the weights and nothing else. The literal published model shares the public parts.
 """
 
 import math
@@ -12,7 +12,7 @@ from torch.nn import functional
 
 from arcfleet.neural.batch import ArcBatch
 from arcfleet.neural.env import State
-from arcfleet.neural.model import Daam
+from arcfleet.neural.model import AttentionModel, Daam
 
 
 def literal_logits(model: Daam, batch: ArcBatch, state: State, mask: Tensor) -> Tensor:
@@ -23,14 +23,15 @@ def literal_logits(model: Daam, batch: ArcBatch, state: State, mask: Tensor) -> 
             row = _initial(model, batch, state, b, c)
             for number in range(model.config.layers):
                 row = _layer(model, number, row)
-            found = _pointer(model, batch, state, b, c, row)
-            for arc, logit in zip(_arcs(batch, state, b, c), found, strict=True):
+            arcs = _arcs(batch, state, b, c)
+            found = pointer(model, batch, state, b, c, dict(zip(arcs, row, strict=True)))
+            for arc, logit in found.items():
                 if mask[b, c, arc]:
                     logits[b, c, arc] = logit
     return logits
 
 
-def _edge(batch: ArcBatch, b: int, i: int, j: int) -> float:
+def edge(batch: ArcBatch, b: int, i: int, j: int) -> float:
     """|e_ij|: from the end of arc i to the start of arc j, scaled."""
     return float(batch.distance[b, batch.end[b, i], batch.start[b, j]]) / float(
         batch.scale[b]
@@ -50,9 +51,9 @@ def _features(batch: ArcBatch, state: State, b: int, c: int, i: int) -> Tensor:
     capacity, remaining = int(batch.capacity[b]), int(state.remaining[b, c])
     demand_left, slack = _slack(batch, state, b, c)
     derived = [
-        _edge(batch, b, 0, i),
-        _edge(batch, b, i, 0),
-        _edge(batch, b, previous, i),
+        edge(batch, b, 0, i),
+        edge(batch, b, i, 0),
+        edge(batch, b, previous, i),
         float(state.unserved[b, c, i]),
         remaining / capacity,
         float(int(batch.demand[b, i]) <= remaining),
@@ -84,40 +85,58 @@ def _initial(model: Daam, batch: ArcBatch, state: State, b: int, c: int) -> Tens
     matrix = torch.cat([weights["static.weight"], weights["changing.weight"]], dim=1)
     arcs = _arcs(batch, state, b, c)
     hidden = {arc: matrix @ _features(batch, state, b, c, arc) for arc in arcs}
+    attended = graph_attention(weights, batch, b, hidden)
+    return torch.stack([attended[arc] + hidden[arc] for arc in arcs])
+
+
+def graph_attention(
+    weights: dict[str, Tensor], batch: ArcBatch, b: int, hidden: dict[int, Tensor]
+) -> dict[int, Tensor]:
+    """What every arc of one row takes from all of them."""
     vector = torch.cat(
         [weights["attend_to"][0], weights["attend_from"][0], weights["attend_edge"]]
     )
-    results = []
-    for i in arcs:
+    results = {}
+    for i in hidden:
         scores = []
-        for j in arcs:
-            edge = torch.tensor([_edge(batch, b, j, i)], dtype=torch.float64)
-            score = vector @ torch.cat([hidden[i], hidden[j], edge])
+        for j in hidden:
+            way = torch.tensor([edge(batch, b, j, i)], dtype=torch.float64)
+            score = vector @ torch.cat([hidden[i], hidden[j], way])
             scores.append(score if score > 0 else 0.2 * score)
-        shares = torch.stack(scores).softmax(0)
         mixed = torch.zeros_like(hidden[i])
-        for share, j in zip(shares, arcs, strict=True):
-            mixed = mixed + share * hidden[j]
-        results.append(functional.elu(mixed) + hidden[i])
-    return torch.stack(results)
+        for share, h in zip(torch.stack(scores).softmax(0), hidden.values(), strict=True):
+            mixed = mixed + share * h
+        results[i] = functional.elu(mixed)
+    return results
 
 
 def _layer(model: Daam, number: int, row: Tensor) -> Tensor:
+    weights = layer_weights(model, number)
+    row = row + attention(row, weights, model.config.heads)
+    row = rms_norm(row, weights["attention_norm.weight"])
+    row = row + feed_forward(row, weights)
+    return rms_norm(row, weights["feed_forward_norm.weight"])
+
+
+def layer_weights(model: AttentionModel, number: int) -> dict[str, Tensor]:
+    """Weights of one encoder layer, by their names within it."""
     start = f"encoder.{number}."
-    weights = {
+    return {
         name.removeprefix(start): value
         for name, value in model.state_dict().items()
         if name.startswith(start)
     }
-    row = row + _attention(row, weights, model.config.heads)
-    row = _norm(row, weights["attention_norm.weight"])
+
+
+def feed_forward(row: Tensor, weights: dict[str, Tensor]) -> Tensor:
+    """The feed-forward net of a layer, with ReLU between."""
     wide = row @ weights["widen.weight"].T + weights["widen.bias"]
     wide = torch.where(wide > 0, wide, torch.zeros_like(wide))
-    row = row + wide @ weights["narrow.weight"].T + weights["narrow.bias"]
-    return _norm(row, weights["feed_forward_norm.weight"])
+    return wide @ weights["narrow.weight"].T + weights["narrow.bias"]
 
 
-def _attention(row: Tensor, weights: dict[str, Tensor], heads: int) -> Tensor:
+def attention(row: Tensor, weights: dict[str, Tensor], heads: int) -> Tensor:
+    """Multi-head attention of a layer, arc by arc and head by head."""
     width = row.shape[1]
     size = width // heads
     query, key, value = (
@@ -139,24 +158,33 @@ def _attention(row: Tensor, weights: dict[str, Tensor], heads: int) -> Tensor:
     return torch.stack(results)
 
 
-def _norm(row: Tensor, weight: Tensor) -> Tensor:
+def rms_norm(row: Tensor, weight: Tensor) -> Tensor:
+    """Each arc divided by its root mean square."""
     return row / (row.square().mean(1, keepdim=True) + 1e-6).sqrt() * weight
 
 
-def _pointer(
-    model: Daam, batch: ArcBatch, state: State, b: int, c: int, row: Tensor
-) -> list[Tensor]:
+def pointer(
+    model: AttentionModel,
+    batch: ArcBatch,
+    state: State,
+    b: int,
+    c: int,
+    row: dict[int, Tensor],
+) -> dict[int, Tensor]:
+    """Logits of the arcs of one row."""
     weights = model.state_dict()
     capacity, remaining = int(batch.capacity[b]), int(state.remaining[b, c])
     numbers = [remaining / capacity, 1.0 if remaining > capacity / 2 else 0.0]
     context = torch.cat(
         [
-            row.mean(0),
-            row[_arcs(batch, state, b, c).index(int(state.previous[b, c]))],
+            torch.stack(list(row.values())).mean(0),
+            row[int(state.previous[b, c])],
             torch.tensor(numbers, dtype=torch.float64),
         ]
     )
     query = weights["context.weight"] @ context
-    keys = [weights["key.weight"] @ arc for arc in row]
     scale = math.sqrt(model.config.width)
-    return [model.config.clip * torch.tanh(query @ key / scale) for key in keys]
+    return {
+        arc: model.config.clip * torch.tanh(query @ (weights["key.weight"] @ h) / scale)
+        for arc, h in row.items()
+    }
