@@ -80,11 +80,7 @@ void check_labelled_route() {
     for (uint64_t round = 0; round < 450; ++round) {
         Random random(3, round);
         RandomStreets streets(random);
-        if (round % 3 == 1) {
-            streets.make_reversible();
-        } else if (round % 3 == 2) {
-            streets.make_symmetric();
-        }
+        streets.vary(round);
         const auto network = streets.network();
         const TaskTable tasks(*network);
         LabelledRoute route;

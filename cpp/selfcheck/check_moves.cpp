@@ -89,11 +89,7 @@ void check_moves() {
     for (uint64_t round = 0; round < 60; ++round) {
         Random random(6, round);
         RandomStreets streets(random);
-        if (round % 3 == 1) {
-            streets.make_reversible();
-        } else if (round % 3 == 2) {
-            streets.make_symmetric();
-        }
+        streets.vary(round);
         const auto network = streets.network();
         const TaskTable tasks(*network);
         LabelledRoute routes[2];

@@ -67,12 +67,7 @@ void check_ruin_recreate() {
     for (uint64_t round = 0; round < 90; ++round) {
         Random random(4, round);
         RandomStreets streets(random);
-        if (round % 3 == 1) {
-            // Routes may be driven backwards, and parts of them are.
-            streets.make_reversible();
-        } else if (round % 3 == 2) {
-            streets.make_symmetric();
-        }
+        streets.vary(round);
         // As large as numbers go, and so large that the most excess is what is left.
         if (round % 10 == 4) {
             streets.vehicle.capacity = std::numeric_limits<int32_t>::max();

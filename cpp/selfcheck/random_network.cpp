@@ -30,6 +30,14 @@ RandomStreets::RandomStreets(Random &random) {
     vehicle = {draw(0, num_nodes - 1), draw(12, 60), draw(0, 1) * draw(0, 20), 0};
 }
 
+void RandomStreets::vary(uint64_t round) {
+    if (round % 3 == 1) {
+        make_reversible();
+    } else if (round % 3 == 2) {
+        make_symmetric();
+    }
+}
+
 void RandomStreets::make_reversible() {
     reverse_cost = cost;
     reverse_service_cost = service_cost;

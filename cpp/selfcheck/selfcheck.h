@@ -35,7 +35,9 @@ struct RandomStreets {
     Vehicle vehicle;
 
     explicit RandomStreets(Random &random);
-    // Every link two-way, at the same cost either way.
+    // As drawn, reversible or symmetric, by the number of the round.
+    void vary(uint64_t round);
+    // Every link two-way, at the same cost either way: routes may be driven backwards.
     void make_reversible();
     // Distances the same both ways, while tasks may still be one-way or cost more to
     // serve in one direction: beside every one-way link there is one to drive back.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import json
 import os
 import re
 import secrets
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from arcfleet.errors import FileError, OptionError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
 # str.splitlines also splits at form feeds and other characters that may stand in a name.
 _LINE_END = re.compile(r"\r\n|\n|\r")
@@ -81,6 +82,32 @@ def decode_text(path: Path | str, data: bytes) -> str:
             "convert the file to UTF-8",
             _line_at(data, error.start),
         ) from error
+
+
+def parse_json(
+    path: Path | str, text: str, form: str = "JSON", **hooks: Callable[..., object]
+) -> object:
+    """Parse the text of a file of JSON; a mistake is a FileError with its line.
+
+    `form` is the name of what was expected, `hooks` are options of `json.loads`.
+    """
+    try:
+        value: object = json.loads(text, **hooks)  # type: ignore[arg-type]
+    except json.JSONDecodeError as error:
+        found = quote(text.split("\n")[error.lineno - 1])
+        raise FileError(
+            path, f"expected {form}, found a mistake ({error.msg}) in {found}", error.lineno
+        ) from error
+    except RecursionError as error:
+        raise FileError(
+            path, f"expected {form}, found brackets nested too deeply"
+        ) from error
+    except ValueError as error:
+        # Python refuses numbers of thousands of digits.
+        raise FileError(
+            path, f"expected {form}, found a number with too many digits"
+        ) from error
+    return value
 
 
 def split_lines(text: str) -> list[str]:

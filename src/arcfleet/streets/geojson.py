@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from arcfleet._files import decode_text, quote, read_unpacked
+from arcfleet._files import decode_text, parse_json, quote, read_unpacked
 from arcfleet.errors import FileError
 from arcfleet.instance.geodesy import is_on_earth
 from arcfleet.streets.osm_tags import (
@@ -165,21 +165,7 @@ def _tags(properties: dict[str, Any]) -> dict[str, str]:
 
 def read_document(path: Path | str) -> object:
     """Return what a file of JSON holds, plain or packed by gzip or bzip2."""
-    text = decode_text(path, read_unpacked(path))
-    try:
-        document: object = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise FileError(
-            path, f"expected GeoJSON, found a mistake ({error.msg})", error.lineno
-        ) from error
-    except RecursionError as error:
-        raise FileError(path, "expected GeoJSON, found brackets nested too deep") from error
-    except ValueError as error:
-        # Python refuses numbers of thousands of digits.
-        raise FileError(
-            path, "expected GeoJSON, found a number with too many digits"
-        ) from error
-    return document
+    return parse_json(path, decode_text(path, read_unpacked(path)), "GeoJSON")
 
 
 def point_of(path: Path | str, value: object, where: str = "") -> Coordinate:

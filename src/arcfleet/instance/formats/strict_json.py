@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING, NoReturn
 
 from arcfleet._checks import nearest_name
-from arcfleet._files import quote
+from arcfleet._files import parse_json, quote
 from arcfleet.errors import FileError
 
 if TYPE_CHECKING:
@@ -37,21 +37,7 @@ def open_document(
     path: Path | str, text: str, file_format: str, version: int, keys: frozenset[str]
 ) -> JsonObject:
     """Parse `text` and check that it is a `file_format` of at most `version`."""
-    try:
-        value: object = json.loads(
-            text, object_pairs_hook=_members, parse_constant=_NotANumber
-        )
-    except json.JSONDecodeError as error:
-        found = quote(text.split("\n")[error.lineno - 1])
-        raise FileError(
-            path, f"expected JSON, found a mistake ({error.msg}) in {found}", error.lineno
-        ) from error
-    except RecursionError as error:
-        raise FileError(path, "expected JSON, found brackets nested too deeply") from error
-    except ValueError as error:
-        raise FileError(
-            path, "expected JSON, found a number with too many digits"
-        ) from error
+    value = parse_json(path, text, object_pairs_hook=_members, parse_constant=_NotANumber)
     if not isinstance(value, dict):
         raise FileError(path, f"expected a JSON object, found {_describe(value)}")
     if value.get("format") != file_format:
