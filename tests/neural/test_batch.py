@@ -36,7 +36,8 @@ from arcfleet.streets.files import read_map
 from arcfleet.streets.scene import SceneRules, cut_scene
 from tests.helpers import make_instance, street
 from tests.neural.batches import random_batch, random_rollout
-from tests.neural.test_daam import SMALL, exact, make_model
+from tests.neural.model_checks import exact
+from tests.neural.test_daam import SMALL, make_model
 from tests.shared_data import maps_dir
 from tests.strategies import connected_instances
 

@@ -5,22 +5,30 @@ from dataclasses import replace
 
 import pytest
 import torch
-from torch.nn import functional
 
 from arcfleet.errors import OptionError
 from arcfleet.neural import env as process
-from arcfleet.neural.batch import NUM_PLAIN, ArcBatch
+from arcfleet.neural.batch import NUM_PLAIN
 from arcfleet.neural.checkpoint import SHIPPED_MODEL, read_model_info
 from arcfleet.neural.env import State
 from arcfleet.neural.model import (
     CHANGING_FEATURES,
     STATIC_FEATURES,
-    AttentionModel,
     Daam,
     DaamConfig,
 )
-from tests.neural.batches import MDS, join, random_batch, random_rollout
+from tests.neural.batches import MDS, random_batch
 from tests.neural.literal_daam import literal_logits
+from tests.neural.model_checks import (
+    assert_gradients_flow,
+    assert_literal,
+    assert_neighbours_change_nothing,
+    assert_padding_changes_nothing,
+    assert_runs_in_bfloat16,
+    exact,
+    logits_of,
+    midway,
+)
 
 SMALL = DaamConfig(width=8, layers=2, heads=2, feed_forward=12, mds_dimensions=MDS)
 
@@ -34,32 +42,12 @@ def make_model(config: DaamConfig = SMALL, seed: int = 1) -> Daam:
     return model
 
 
-def midway(batch: ArcBatch, samples: int = 2, steps: int = 2, seed: int = 3) -> State:
-    """Random plans after some steps, each sample another one."""
-    generator = torch.Generator().manual_seed(seed)
-    states, _ = random_rollout(
-        batch, capacity_mask=True, generator=generator, samples=samples
-    )
-    return states[min(steps, len(states) - 1)]
-
-
-def exact(batch: ArcBatch) -> ArcBatch:
-    """The same batch in float64, so that no rounding hides or feigns a difference."""
-    return replace(batch, features=batch.features.double(), scale=batch.scale.double())
-
-
-def logits_of(model: AttentionModel, batch: ArcBatch, state: State) -> torch.Tensor:
-    allowed = process.action_mask(batch, state)
-    logits: torch.Tensor = model(model.prepare(batch), state, allowed)
-    return logits
-
-
 @pytest.mark.parametrize("tasks", [[2, 4], [3, 3]], ids=["padded", "full"])
 @pytest.mark.parametrize("steps", [0, 2, 5])
 def test_equals_the_literal_model(tasks: list[int], steps: int) -> None:
     model = make_model().double()
     batch = random_batch(tasks, mixed=len(set(tasks)) > 1)
-    _assert_literal(model, exact(batch), midway(batch, steps=steps))
+    assert_literal(literal_logits, model, exact(batch), midway(batch, steps=steps))
 
 
 def test_the_defaults_are_the_shipped_model() -> None:
@@ -72,44 +60,13 @@ def test_every_feature_has_a_column_of_weights() -> None:
     assert model.changing.weight.shape == (SMALL.width, len(CHANGING_FEATURES))
 
 
-def _assert_literal(model: Daam, batch: ArcBatch, state: State) -> None:
-    allowed = process.action_mask(batch, state)
-    expected = literal_logits(model, batch, state, allowed)
-    # With and without gradients, which may take different ways.
-    with_gradients = model(model.prepare(batch), state, allowed)
-    with torch.no_grad():
-        without = model(model.prepare(batch), state, allowed)
-    for found in (with_gradients, without):
-        assert torch.equal(found.isinf(), ~allowed)
-        torch.testing.assert_close(found, expected, rtol=0, atol=1e-10)
-    assert expected[allowed].std() > 0.01  # not all the same
-
-
 @pytest.mark.parametrize("train", [False, True])
 def test_padding_changes_nothing(train: bool) -> None:
-    model = make_model().double().train(train)
-    plain = exact(random_batch([4, 4], seed=5))
-    padded = exact(random_batch([4, 4], seed=5, padding=3))
-    for seed in range(3):
-        narrow = midway(plain, seed=seed)
-        wide = narrow._replace(unserved=functional.pad(narrow.unserved, (0, 3)))
-        torch.testing.assert_close(
-            logits_of(model, padded, wide)[..., :9],
-            logits_of(model, plain, narrow),
-            rtol=0,
-            atol=1e-4,
-        )
+    assert_padding_changes_nothing(make_model().double().train(train))
 
 
 def test_neighbours_in_the_batch_change_nothing() -> None:
-    model = make_model().double()
-    first, second = random_batch([2], seed=1), random_batch([5], seed=2, mixed=True)
-    first, second = exact(first), exact(second)
-    both = join([first, second])
-    state = process.reset(both)
-    alone = logits_of(model, first, process.reset(first))
-    together = logits_of(model, both, state)
-    torch.testing.assert_close(together[:1, :, :5], alone, rtol=0, atol=1e-4)
+    assert_neighbours_change_nothing(make_model().double())
 
 
 def test_permuted_arcs_permute_the_logits() -> None:
@@ -160,28 +117,14 @@ def test_sees_neither_the_unit_of_costs_nor_that_of_demands() -> None:
 @pytest.mark.parametrize("padding", [0, 1])
 def test_gradients_flow_to_every_parameter(padding: int) -> None:
     torch.manual_seed(0)
-    model = Daam(SMALL).train()
-    batch = random_batch([5, 5], padding=padding)
-    logits = logits_of(model, batch, midway(batch, samples=3))
-    logits.log_softmax(-1)[..., 1:].exp().square().sum().backward()  # type: ignore[no-untyped-call]
-    for name, parameter in model.named_parameters():
-        gradient = parameter.grad
-        assert gradient is not None, name
-        assert gradient.isfinite().all(), name
-        assert gradient.abs().max() > 0, name
+    assert_gradients_flow(Daam(SMALL).train(), padding)
 
 
 @pytest.mark.parametrize("padding", [0, 3])
 def test_runs_in_bfloat16_and_answers_in_float32(padding: int) -> None:
     torch.manual_seed(2)
     model = Daam(replace(SMALL, width=32, heads=4, feed_forward=64)).eval()
-    batch = random_batch([5, 5], padding=padding)
-    state = midway(batch)
-    fine = logits_of(model, batch, state)
-    rough = logits_of(model.to(torch.bfloat16), batch, state)
-    assert rough.dtype == torch.float32
-    assert torch.equal(rough.isfinite(), fine.isfinite())
-    torch.testing.assert_close(rough, fine, rtol=0, atol=0.15)
+    assert_runs_in_bfloat16(model, padding)
 
 
 def test_without_tasks_only_the_depot_can_be_chosen() -> None:

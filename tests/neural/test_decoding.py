@@ -36,7 +36,8 @@ from arcfleet.neural.env import State, action_mask, finished, reset, step
 from arcfleet.neural.model import Daam, DaamConfig, Prepared
 from arcfleet.neural.plans import as_decoded
 from tests.neural.batches import MDS, network_batch, random_batch, ring, toy_model, verify
-from tests.neural.test_daam import SMALL, exact, make_model
+from tests.neural.model_checks import exact
+from tests.neural.test_daam import SMALL, make_model
 from tests.strategies import connected_instances
 
 Sequence = tuple[int, ...]

@@ -6,12 +6,9 @@ from itertools import product
 
 import pytest
 import torch
-from torch.nn import functional
 
 from arcfleet.errors import OptionError
-from arcfleet.neural.batch import ArcBatch
 from arcfleet.neural.decoding import greedy
-from arcfleet.neural.env import State, action_mask, reset
 from arcfleet.paper.model import (
     INPUTS,
     NORMS,
@@ -20,8 +17,17 @@ from arcfleet.paper.model import (
     PublishedDaam,
     PublishedDaamConfig,
 )
-from tests.neural.batches import MDS, join, random_batch
-from tests.neural.test_daam import exact, logits_of, midway
+from tests.neural.batches import MDS, random_batch
+from tests.neural.model_checks import (
+    assert_gradients_flow,
+    assert_literal,
+    assert_neighbours_change_nothing,
+    assert_padding_changes_nothing,
+    assert_runs_in_bfloat16,
+    exact,
+    logits_of,
+    midway,
+)
 from tests.paper.literal_model import literal_logits
 
 SMALL = PublishedDaamConfig(width=8, layers=2, heads=2, feed_forward=12, mds_dimensions=MDS)
@@ -52,54 +58,25 @@ def test_equals_the_literal_model(norm: Norm, inputs: Inputs, tasks: list[int]) 
     model = make_model(norm, inputs).double()
     batch = random_batch(tasks, mixed=len(set(tasks)) > 1)
     for steps in (0, 2, 5):
-        _assert_literal(model, exact(batch), midway(batch, steps=steps))
+        assert_literal(literal_logits, model, exact(batch), midway(batch, steps=steps))
 
 
 @pytest.mark.parametrize("inputs", INPUTS)
 def test_equals_the_literal_model_in_training_with_batch_norm(inputs: Inputs) -> None:
     model = make_model("batch", inputs).double().train()
     batch = random_batch([2, 4], padding=1)
-    _assert_literal(model, exact(batch), midway(batch))
-
-
-def _assert_literal(model: PublishedDaam, batch: ArcBatch, state: State) -> None:
-    mask = action_mask(batch, state)
-    expected = literal_logits(model, batch, state, mask)
-    # With and without gradients, which may take different ways.
-    with_gradients = model(model.prepare(batch), state, mask)
-    with torch.no_grad():
-        without = model(model.prepare(batch), state, mask)
-    for found in (with_gradients, without):
-        assert torch.equal(found.isinf(), ~mask)
-        torch.testing.assert_close(found, expected, rtol=0, atol=1e-10)
-    assert expected[mask].std() > 0.01  # not all the same
+    assert_literal(literal_logits, model, exact(batch), midway(batch))
 
 
 @pytest.mark.parametrize("norm", NORMS)
 @pytest.mark.parametrize("train", [False, True])
 def test_padding_changes_nothing(norm: Norm, train: bool) -> None:
-    model = make_model(norm).double().train(train)
-    plain = exact(random_batch([4, 4], seed=5))
-    padded = exact(random_batch([4, 4], seed=5, padding=3))
-    for seed in range(3):
-        narrow = midway(plain, seed=seed)
-        wide = narrow._replace(unserved=functional.pad(narrow.unserved, (0, 3)))
-        torch.testing.assert_close(
-            logits_of(model, padded, wide)[..., :9],
-            logits_of(model, plain, narrow),
-            rtol=0,
-            atol=1e-4,
-        )
+    assert_padding_changes_nothing(make_model(norm).double().train(train))
 
 
 @pytest.mark.parametrize("norm", NORMS)
 def test_neighbours_in_the_batch_change_nothing(norm: Norm) -> None:
-    model = make_model(norm).double()
-    first, second = random_batch([2], seed=1), random_batch([5], seed=2, mixed=True)
-    both = join([exact(first), exact(second)])
-    alone = logits_of(model, exact(first), reset(first))
-    together = logits_of(model, both, reset(both))
-    torch.testing.assert_close(together[:1, :, :5], alone, rtol=0, atol=1e-4)
+    assert_neighbours_change_nothing(make_model(norm).double())
 
 
 @pytest.mark.parametrize(("norm", "inputs"), VARIANTS)
@@ -109,16 +86,11 @@ def test_gradients_flow_to_every_parameter(
 ) -> None:
     torch.manual_seed(0)
     model = PublishedDaam(replace(SMALL, norm=norm, inputs=inputs)).train()
-    batch = random_batch([5, 5], padding=padding)
-    logits = logits_of(model, batch, midway(batch, samples=3))
-    logits.log_softmax(-1)[..., 1:].exp().square().sum().backward()  # type: ignore[no-untyped-call]
-    for name, parameter in model.named_parameters():
-        gradient = parameter.grad
-        assert gradient is not None, name
-        assert gradient.isfinite().all(), name
-        if name == "static.weight" and inputs == "gat":
-            assert not gradient[:, 3:].any()
-        assert gradient.abs().max() > 0, name
+    assert_gradients_flow(model, padding)
+    if inputs == "gat":
+        gradient = model.static.weight.grad
+        assert gradient is not None
+        assert not gradient[:, 3:].any()
 
 
 def test_batch_norm_learns_its_statistics_in_training_only() -> None:
@@ -158,13 +130,7 @@ def test_runs_in_bfloat16_and_answers_in_float32(norm: Norm, padding: int) -> No
     torch.manual_seed(2)
     config = replace(SMALL, width=32, heads=4, feed_forward=64, norm=norm)
     model = PublishedDaam(config).eval()
-    batch = random_batch([5, 5], padding=padding)
-    state = midway(batch)
-    fine = logits_of(model, batch, state)
-    rough = logits_of(model.to(torch.bfloat16), batch, state)
-    assert rough.dtype == torch.float32
-    assert torch.equal(rough.isfinite(), fine.isfinite())
-    torch.testing.assert_close(rough, fine, rtol=0, atol=0.15)
+    assert_runs_in_bfloat16(model, padding)
 
 
 @pytest.mark.parametrize("inputs", INPUTS)

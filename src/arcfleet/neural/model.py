@@ -67,10 +67,15 @@ class DaamConfig:
 
     def __post_init__(self) -> None:
         """Check every number, and make `clip` a float."""
-        sizes = dict.fromkeys(("width", "layers", "heads", "feed_forward"), 1)
-        require_sizes(self, **sizes, mds_dimensions=0)
-        require_divisors(self.width, heads=self.heads)
-        object.__setattr__(self, "clip", checked_clip(self.clip))
+        check_attention_sizes(self)
+
+
+def check_attention_sizes(config: Any) -> None:
+    """Raise OptionError unless the sizes can be; make `clip` a float."""
+    sizes = dict.fromkeys(("width", "layers", "heads", "feed_forward"), 1)
+    require_sizes(config, **sizes, mds_dimensions=0)
+    require_divisors(config.width, heads=config.heads)
+    object.__setattr__(config, "clip", _checked_clip(config.clip))
 
 
 def require_sizes(config: object, **least: int) -> None:
@@ -93,7 +98,7 @@ def require_divisors(width: int, **heads: int) -> None:
             )
 
 
-def checked_clip(clip: float) -> float:
+def _checked_clip(clip: float) -> float:
     """Return the bound of the logits as a float; raise OptionError if it is none."""
     if type(clip) not in (int, float):
         raise OptionError(f"expected clip to be a number, got {clip!r:.40}")

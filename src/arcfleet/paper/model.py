@@ -29,9 +29,7 @@ from arcfleet.neural.kernels.attention import attention
 from arcfleet.neural.model import (
     AttentionModel,
     at_least_single,
-    checked_clip,
-    require_divisors,
-    require_sizes,
+    check_attention_sizes,
 )
 
 if TYPE_CHECKING:
@@ -100,10 +98,7 @@ class PublishedDaamConfig:
 
     def __post_init__(self) -> None:
         """Check every number and word, and make `clip` a float."""
-        sizes = dict.fromkeys(("width", "layers", "heads", "feed_forward"), 1)
-        require_sizes(self, **sizes, mds_dimensions=0)
-        require_divisors(self.width, heads=self.heads)
-        object.__setattr__(self, "clip", checked_clip(self.clip))
+        check_attention_sizes(self)
         for name, known in (("inputs", INPUTS), ("norm", NORMS)):
             if getattr(self, name) not in known:
                 raise OptionError(
