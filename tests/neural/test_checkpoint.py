@@ -304,34 +304,33 @@ def old_file(path: Path, model: Model, changes: dict[str, Any]) -> None:
     path.write_bytes(forged({"config": config}, weights))
 
 
-@pytest.mark.parametrize("sizes", [TINY, replace(TINY, width=8, layers=3, clip=5.0)])
-def test_old_files_of_the_shipped_architecture_are_read(
-    tmp_path: Path, sizes: DaamConfig
-) -> None:
-    model, path = tiny_model(sizes), tmp_path / "old.safetensors"
-    old_file(path, model, {})
-    found, _ = load_model(path, serves="daam")
-    assert type(found) is Daam
-    assert found.config == sizes
-    require_same_weights(found, model)
-    assert read_model_info(path).model_type == "daam"
+#: Settings of files of a time when there was nothing to choose.
+OLDEST = {"features": None, "served": None}
 
 
-@pytest.mark.parametrize("config", PUBLISHED, ids=str)
-@pytest.mark.parametrize("oldest", [False, True])
-def test_old_files_of_the_published_architecture_are_read(
-    tmp_path: Path, config: Any, oldest: bool
+@pytest.mark.parametrize(
+    ("config", "changes"),
+    [
+        (TINY, {}),
+        (replace(TINY, width=8, layers=3, clip=5.0), {}),
+        *((config, changes) for config in PUBLISHED for changes in ({}, OLDEST)),
+    ],
+    ids=str,
+)
+def test_files_of_old_versions_are_read(
+    tmp_path: Path, config: Any, changes: dict[str, Any]
 ) -> None:
-    model, path = PublishedDaam(config), tmp_path / "old.safetensors"
-    changes: dict[str, Any] = {"norm": config.norm, "inputs": config.inputs}
-    if oldest:  # of a time when there was nothing to choose
-        changes |= {"features": None, "served": None}
+    model_class: Any = model_class_for(config)
+    model, path = model_class(config), tmp_path / "old.safetensors"
+    if model_class is PublishedDaam:
+        changes = {"norm": config.norm, "inputs": config.inputs, **changes}
     old_file(path, model, changes)
     found, _ = load_model(path, serves="daam")
-    assert type(found) is PublishedDaam
+    assert type(found) is model_class
     assert found.config == config
     require_same_weights(found, model)
-    assert read_model_info(path).model_type == "daam-paper"
+    published = isinstance(model, PublishedDaam)
+    assert read_model_info(path).model_type == ("daam-paper" if published else "daam")
 
 
 def require_same_weights(found: Model, expected: Model) -> None:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
-from arcfleet import Instance, Result, Stop, check, read, solve, solve_many
+from arcfleet import Instance, Result, Stop, read, solve, solve_many
 from arcfleet.neural import decoding, windows
 from arcfleet.neural.batch import ArcBatch
 from arcfleet.neural.checkpoint import find_model_type
@@ -35,6 +35,7 @@ from tests.helpers import MIXED, SMALL
 from tests.neural.batches import MDS, random_batch
 from tests.neural.labelled_towns import labelled_file
 from tests.neural.test_decoding import LooksAtAll
+from tests.neural.test_solver import require_sound
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA GPU")
 
@@ -302,12 +303,6 @@ def test_models_are_decoded_in_what_the_gpu_is_made_for() -> None:
     assert weights.dtype == (torch.bfloat16 if recent else torch.float32)
     batch = random_batch([5, 3]).to("cuda")
     assert greedy(model, batch, wrap=graphed).log_probability.isfinite().all()
-
-
-def require_sound(instance: Instance, result: Result) -> None:
-    report = check(instance, result.solution)
-    assert report.ok, report.faults
-    assert report.cost == result.cost
 
 
 @pytest.mark.parametrize("method", method_strategies())

@@ -52,8 +52,8 @@ def test_models_are_decoded_in_bfloat16_where_the_device_can(
     monkeypatch.setattr(fast_policy, "has_bfloat16", lambda device: recent)
     model = Daam(tiny_config())
     found = fast_policy.decoding_model(model)
-    kind = torch.bfloat16 if recent else torch.float32
-    assert {weights.dtype for weights in found.parameters()} == {kind}
+    dtype = torch.bfloat16 if recent else torch.float32
+    assert {weights.dtype for weights in found.parameters()} == {dtype}
     assert {weights.dtype for weights in model.parameters()} == {torch.float32}
     assert not found.training
 

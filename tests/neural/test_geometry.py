@@ -230,9 +230,9 @@ def test_equal_axes_come_out_the_same_with_any_padding() -> None:
 
 
 @pytest.mark.parametrize("one_way", [0.0, 0.4])
-@pytest.mark.parametrize("kind", [torch.float64, torch.float32])
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
 def test_the_iteration_agrees_with_eigh(
-    one_way: float, kind: torch.dtype, monkeypatch: pytest.MonkeyPatch
+    one_way: float, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table, counts = padded([node_matrix(i) for i in town_pieces(one_way)])
     exact = classical_mds(table, counts, 8)
@@ -243,8 +243,8 @@ def test_the_iteration_agrees_with_eigh(
         return iterate_eigenpairs(matrix, count)
 
     monkeypatch.setattr("arcfleet.neural.geometry.top_eigenpairs", iterate)
-    found = classical_mds(table, counts, 8, dtype=kind)
-    assert used == [kind]
+    found = classical_mds(table, counts, 8, dtype=dtype)
+    assert used == [dtype]
     _assert_same_distances(found.double(), exact)
     # Axes may turn only where two are about equal; the first three are far apart here.
     size = exact.abs().amax((1, 2), keepdim=True)

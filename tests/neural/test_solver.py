@@ -47,7 +47,9 @@ SHORT = {
 
 
 def require_sound(instance: Instance, result: Result) -> None:
-    assert check(instance, result.solution).faults == ()
+    report = check(instance, result.solution)
+    assert report.faults == ()
+    assert report.cost == result.cost
     costs = [step.cost for step in result.history]
     assert costs == sorted(set(costs), reverse=True)
     assert costs[-1] == result.cost

@@ -167,7 +167,7 @@ def test_interrupt_keeps_what_there_is(model: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "text"),
+    ("error", "text"),
     [
         (MemoryError, ""),
         (RuntimeError, "DefaultCPUAllocator: can't allocate memory: you tried to allocate"),
@@ -176,7 +176,7 @@ def test_interrupt_keeps_what_there_is(model: Path) -> None:
 )
 @pytest.mark.parametrize("most", [0, 1, 2])
 def test_batches_too_large_for_the_memory_are_halved(
-    kind: type[Exception],
+    error: type[Exception],
     text: str,
     most: int,
     model: Path,
@@ -187,7 +187,7 @@ def test_batches_too_large_for_the_memory_are_halved(
     def start(networks: Sequence[Network], *rest: Any) -> Any:
         sizes.append(len(networks))
         if len(networks) > most:
-            raise kind(text)
+            raise error(text)
         return start_run(networks, *rest)
 
     monkeypatch.setattr(solver, "start_run", start)

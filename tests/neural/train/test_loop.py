@@ -289,7 +289,7 @@ def test_a_stopped_run_that_validated_first(folder: Path, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    ("kind", "text"),
+    ("error", "text"),
     [
         (MemoryError, ""),
         (RuntimeError, "DefaultCPUAllocator: can't allocate memory: you tried to allocate"),
@@ -301,7 +301,7 @@ def test_too_little_memory_for_a_step(
     folder: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    kind: type[Exception],
+    error: type[Exception],
     text: str,
 ) -> None:
     loss = imitation_loss
@@ -311,7 +311,7 @@ def test_too_little_memory_for_a_step(
         nonlocal calls
         calls += 1
         if calls == 3:
-            raise kind(text)
+            raise error(text)
         return loss(*arguments)
 
     monkeypatch.setattr(pretrain_module, "imitation_loss", large)

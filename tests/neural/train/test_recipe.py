@@ -300,8 +300,8 @@ def test_the_defaults_are_the_shipped_recipes() -> None:
     stages = load_recipe(SHIPPED_RECIPE).stages
     free = {"minutes", "weights", "seed", "validations", "validation_instances"}
     free |= {"checkpoint_minutes", "compile", "steps"}
-    for stage, kind in ((stages[0], PretrainConfig), (stages[1], FinetuneConfig)):
-        default: Any = settings_of(config_from(kind, {"minutes": 1}))
+    for stage, config_class in ((stages[0], PretrainConfig), (stages[1], FinetuneConfig)):
+        default: Any = settings_of(config_from(config_class, {"minutes": 1}))
         for name, value in settings_of(stage.config).items():
             assert name in free or value == default[name], name
     assert [x.config.best_of_k for x in stages[1:]] == [1, 1, 4, 8]

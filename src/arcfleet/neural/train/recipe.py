@@ -215,10 +215,10 @@ def recipe_from(
     return Recipe(stages=tuple(stages), init=None if init is None else folder / init)
 
 
-def _checked(value: Any, kind: type, where: str) -> Any:
-    """Return a value of a TOML file; raise OptionError unless it is of the kind."""
-    if not isinstance(value, kind):
-        raise OptionError(f"expected {where} to be {_WORDS[kind]}, got {value!r:.40}")
+def _checked(value: Any, expected: type, where: str) -> Any:
+    """Return a value of a TOML file; raise OptionError unless it is of the type."""
+    if not isinstance(value, expected):
+        raise OptionError(f"expected {where} to be {_WORDS[expected]}, got {value!r:.40}")
     return value
 
 
