@@ -1,7 +1,7 @@
 """The seams: methods, stop rules and settings of users."""
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -88,6 +88,32 @@ def test_names_are_taken_once(own: str) -> None:
     for name in ("auto", "", "Mine", "a=b", "a,b"):
         with pytest.raises(OptionError, match="expected a method's name"):
             register_method(name)(random_orders)
+
+
+@dataclass
+class Needy:
+    number: int
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"settings": int}, "settings of method 'x' as a dataclass with defaults, got"),
+        ({"settings": {"turn": True}}, "as a dataclass with defaults, got {'turn'"),
+        ({"settings": Needy}, "a default for each setting of .*, got none for 'number'"),
+        ({"default_stop": Stop(target_cost=5)}, "a stop rule that is certain to be met"),
+        ({"default_stop": after_five}, "default_stop of method 'x' to be a Stop, got"),
+        ({"default_stop": 5}, "default_stop of method 'x' to be a Stop, got 5"),
+    ],
+)
+def test_unfit_settings_and_stop_rules_are_refused(
+    arguments: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(OptionError, match=message):
+        register_method("x", **arguments)(random_orders)
+    assert "x" not in METHODS
+    method = Method(name="x", summary="", run=random_orders, settings=Needy(3))
+    assert method.settings == Needy(3)
 
 
 def test_register_method_is_a_decorator(village: Instance) -> None:

@@ -133,6 +133,11 @@ def test_values_print_what_matters() -> None:
     first = f"cost {plan.cost}: {plan.service_cost} serving, {plan.deadhead} deadheading"
     assert str(plan).splitlines()[0] == first
     assert len(str(plan).splitlines()) == 1 + plan.num_routes
+    result = solved(instance, "ps")
+    assert "Link(" not in repr(result)
+    assert "Improvement(" not in repr(result)
+    assert repr(result).startswith("Result(method='ps', seed=0, ")
+    assert str(result) == result.summary()
 
 
 def shown(value: arcfleet.Instance | arcfleet.Solution | arcfleet.Result) -> str:

@@ -49,6 +49,15 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")
 _WRITTEN = {int: "a whole number", float: "a number", str: "a text"}
 
 
+def _require_certain(stop: StopRule) -> None:
+    """Raise OptionError if a Stop may never be met."""
+    if isinstance(stop, Stop) and stop.is_open:
+        raise OptionError(
+            f"expected a stop rule that is certain to be met, got {stop}: "
+            "add seconds, iterations or no_improvement"
+        )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Method:
     """A way of solving, one entry of `METHODS`.
@@ -75,6 +84,23 @@ class Method:
     default_stop: Stop = Stop(seconds=5.0)  # noqa: RUF009
     settings: Any = None
     model_type: str | None = None
+
+    def __post_init__(self) -> None:
+        """Raise OptionError if the stop rule or the settings are unfit."""
+        if not isinstance(self.default_stop, Stop):
+            raise OptionError(
+                f"expected default_stop of method {self.name!r} to be a Stop, got "
+                f"{self.default_stop!r:.40}"
+            )
+        _require_certain(self.default_stop)
+        is_instance = not isinstance(self.settings, type)
+        if self.settings is not None and not (
+            dataclasses.is_dataclass(self.settings) and is_instance
+        ):
+            raise OptionError(
+                f"expected settings of method {self.name!r} as a dataclass with defaults, "
+                f"got {self.settings!r:.40}"
+            )
 
     @property
     def is_learned(self) -> bool:
@@ -115,7 +141,7 @@ def register_method(
     Raises
     ------
     OptionError
-        If the name is taken or is none.
+        If the name is taken or is none, or the stop rule or the settings are unfit.
 
     Examples
     --------
@@ -140,12 +166,26 @@ def register_method(
             summary=summary or (run.__doc__ or name).strip().splitlines()[0],
             run=run,
             default_stop=default_stop,
-            settings=settings() if isinstance(settings, type) else settings,
+            settings=_usual_settings(name, settings),
             model_type=model_type,
         )
         return run
 
     return register
+
+
+def _usual_settings(name: str, settings: object) -> object:
+    """Return the default settings: an instance of the dataclass, if that is given."""
+    if not (isinstance(settings, type) and dataclasses.is_dataclass(settings)):
+        return settings
+    for field in dataclasses.fields(settings):
+        defaults = (field.default, field.default_factory)
+        if field.init and all(each is dataclasses.MISSING for each in defaults):
+            raise OptionError(
+                f"expected a default for each setting of method {name!r}, got none for "
+                f"{field.name!r}"
+            )
+    return settings()
 
 
 def _origin(run: Runner) -> tuple[str, str]:
@@ -327,11 +367,7 @@ def chosen_stop(
         raise OptionError(
             f"expected stop to be a Stop or a function of the progress, got {stop!r}"
         )
-    if isinstance(stop, Stop) and stop.is_open:
-        raise OptionError(
-            f"expected a stop rule that is certain to be met, got {stop}: "
-            "add seconds, iterations or no_improvement"
-        )
+    _require_certain(stop)
     return stop
 
 

@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 
 from arcfleet import check, read, read_solution
+from arcfleet.neural.checkpoint import load_model, save_model
 from arcfleet.neural.strategies import method_strategies
 from tests.cli.running import SMALL, VILLAGE, arcfleet, one_sentence, succeeded
 from tests.tiny_model import tiny_model_file
@@ -29,6 +30,14 @@ def test_model_info(model: Path) -> None:
         "dtype": "float32",
     }
     assert "fact trained on  nothing" in text
+
+
+def test_the_phase_of_an_old_model_file(tmp_path: Path) -> None:
+    model, _ = load_model(tiny_model_file(tmp_path))
+    save_model(model, tmp_path / "old.safetensors", {"kind": "pretrain"})
+    text = succeeded("model", "info", tmp_path / "old.safetensors")
+    assert "fact phase" in text
+    assert "fact kind" not in text
 
 
 @pytest.mark.parametrize("method", method_strategies())

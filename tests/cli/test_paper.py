@@ -50,6 +50,36 @@ def test_a_quick_table(tmp_path: Path) -> None:
     ran = arcfleet("paper", "table", *options, "--out", tmp_path)
     assert ran.returncode == 0, ran.stderr
     assert ran.stdout.rstrip().endswith("table.md, table.tex, table.csv")
+    facts = json.loads(succeeded("paper", "table", *options, "--out", tmp_path, "--json"))
+    assert [record["row"] for record in facts["records"]] == ["ps"]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("table --rows foo", "foo"),
+        ("table a.npz", "expected no sets beside --quick, which makes its own, got a.npz"),
+        ("runtime --labelled b.npz", "expected no labelled beside --quick"),
+        ("pareto a.npz", "expected no sets beside --quick"),
+        ("pareto --scale task90", "of scale 'task90'"),
+        ("generalise a.npz", "expected no sets beside --quick"),
+        ("generalise --rows foo", "foo"),
+        ("ablation a.npz", "expected no sets beside --quick"),
+        ("ablation --data a.npz", "expected no data beside --quick"),
+        ("ablation --validation a.npz", "expected no validation beside --quick"),
+        ("ablation --inputs eyes", "expected inputs among mds, gat"),
+        ("convergence a=runs/a", "expected no runs beside --quick"),
+        ("scenes a.json", "expected no scenes beside --quick"),
+        ("scenes --methods foo", "foo"),
+        ("train --folder data", "expected no folder of data sets beside quick"),
+    ],
+)
+def test_a_quick_run_ignores_nothing(words: str, message: str, tmp_path: Path) -> None:
+    rows = () if "--rows" in words or words.split()[0] != "pareto" else ("--rows", "ps")
+    options = (*rows, "--quick", "--out", tmp_path / "out")
+    ran = arcfleet("paper", *words.split(), *options)
+    assert ran.returncode == 1
+    assert message in ran.stderr.splitlines()[-1]
 
 
 def test_options_and_outputs(configs: list[Any]) -> None:

@@ -3,7 +3,9 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,6 +14,8 @@ from arcfleet.datasets import Dataset
 from arcfleet.instance.files import write
 from arcfleet.neural import checkpoint
 from arcfleet.neural.checkpoint import load_model
+from arcfleet.neural.train import recipe
+from arcfleet.neural.train.loop import Gaps, TrainingProgress
 from tests.cli.running import arcfleet, one_sentence, succeeded
 from tests.neural.labelled_towns import labelled_file
 from tests.tiny_model import tiny_model_file
@@ -185,7 +189,7 @@ def test_a_recipe(tmp_path: Path) -> None:
     assert facts["stopped_in"] is None
     model, _ = load_model(facts["model_file"])
     assert model.config.width > 0
-    assert "all 1 stages are finished" in succeeded(*command, "--quick", "--resume")
+    assert "the stage is finished" in succeeded(*command, "--quick", "--resume")
     line = one_sentence(arcfleet(*command, "--minutes", 0))
     assert "expected minutes above 0" in line
     file.write_text("[[stage]]\n")
@@ -203,3 +207,48 @@ def test_former_options_name_the_new_ones(former: str, now: str, tmp_path: Path)
     model = tiny_model_file(tmp_path)
     files = ("--data", "a.npz", "--init", model, "--out", tmp_path / "run")
     assert now in one_sentence(arcfleet("train", "finetune", *files, former, "3"))
+
+
+@pytest.mark.parametrize(
+    ("command", "former", "message"),
+    [
+        ("pretrain", "--copies", "a setting of `train finetune`, named samples now"),
+        ("finetune", "--route-order", "a setting of `train pretrain`, named label_order"),
+        ("pretrain", "--standardise", "of another phase, named normalise_advantages"),
+    ],
+)
+def test_former_options_of_another_phase(
+    command: str, former: str, message: str, tmp_path: Path
+) -> None:
+    files = ("--data", "a.npz", "--init", tiny_model_file(tmp_path), "--out", tmp_path)
+    assert message in one_sentence(arcfleet("train", command, *files, former, "3"))
+
+
+@pytest.mark.parametrize("interrupted", [False, True])
+@pytest.mark.parametrize("rank", [0, 1])
+def test_of_several_processes_one_prints(
+    rank: int, interrupted: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def train_recipe(
+        config: recipe.RecipeConfig, progress: Callable[[TrainingProgress], None] | None
+    ) -> recipe.RecipeOutcome:
+        if progress is not None:
+            gaps = {"a": Gaps(3.0, 2.0)}
+            known: Any = {"loss": 1.0, "states_per_second": 2.0, "gaps": gaps}
+            progress(TrainingProgress(activity="training", **known))
+        stage: Any = type("Stage", (), {"name": "ppo"}) if interrupted else None
+        return recipe.RecipeOutcome(
+            stages=1,
+            model_file=config.out / "model.safetensors",
+            stopped_in=stage,
+            over_time=False,
+            last=None,
+        )
+
+    monkeypatch.setattr(recipe, "train_recipe", train_recipe)
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    monkeypatch.setenv("RANK", str(rank))
+    ran = arcfleet("train", "recipe", "--out", tmp_path)
+    assert ran.returncode == interrupted
+    assert bool(ran.stdout) == (rank == 0 and not interrupted)
+    assert bool(ran.stderr) == (rank == 0)

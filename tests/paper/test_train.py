@@ -80,7 +80,7 @@ def test_killed_and_resumed(tmp_path: Path) -> None:
 @pytest.mark.parametrize("model", ["s2v-dqn", "vrp-dl"])
 def test_baselines_by_their_recipes(tmp_path: Path, model: PaperModel) -> None:
     outcome = run(quick(tmp_path / "out", model))
-    assert outcome.text().endswith("all 1 stages are finished")
+    assert outcome.text().endswith("model.safetensors: the stage is finished")
     assert read_model_info(outcome.model_file).model_type == model
     # The recipe is what the shipped model was made by.
     info = read_model_info(RECIPES[model].parents[1] / "weights" / f"{model}.safetensors")

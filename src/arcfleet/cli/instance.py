@@ -138,6 +138,10 @@ def _model_options(parser: ArgumentParser) -> None:
     add_shared(parser, "json")
 
 
+#: Names of facts in files from before phases were called so.
+_FACTS = {"kind": "phase"}
+
+
 def _model(options: Namespace) -> int:
     from arcfleet.neural.checkpoint import model_path, require_packages
 
@@ -157,7 +161,7 @@ def _model(options: Namespace) -> int:
         "bytes": info.bytes,
         "dtype": info.dtype,
         **asdict(info.config),
-        **{f"fact {name}": value for name, value in info.facts.items()},
+        **{f"fact {_FACTS.get(x, x)}": value for x, value in info.facts.items()},
     }
     print_facts(facts)
     return 0

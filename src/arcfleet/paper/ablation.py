@@ -33,7 +33,7 @@ from arcfleet.paper.report import (
     write_report,
 )
 from arcfleet.paper.rows import ModelFiles, parse_rows, with_model
-from arcfleet.paper.sets import open_test_sets, tiny_set
+from arcfleet.paper.sets import open_test_sets, refuse_beside_quick, tiny_set
 from arcfleet.paper.table import cost_section, gap_panel, gap_text, gap_title, lay_out
 from arcfleet.report.charts import draw_panels
 
@@ -86,7 +86,7 @@ class Config:
     figures
         Figures, which need matplotlib.
     quick
-        Tiny inputs and models in place of those given, to see that all of it works.
+        Tiny data sets and models, to see that all of it works.
     """
 
     sets: tuple[Path, ...] = field(
@@ -108,13 +108,15 @@ class Config:
 
 def run(config: Config, watch: Watch) -> Report:
     """Train models that differ in their inputs alike, and report their gaps."""
+    if config.quick:
+        refuse_beside_quick(
+            sets=config.sets, data=config.data, validation=config.validation
+        )
     pretraining = _settings(config, "pretrain")
     finetuning = _settings(config, "finetune")
     if config.quick:
         sets = (tiny_set(config.out / "inputs"),)
-        config = replace(
-            config, sets=sets, data=sets, validation=sets, inputs=("mds", "mds+gat")
-        )
+        config = replace(config, sets=sets, data=sets, validation=sets)
         pretraining |= {**_TINY, "model": _TINY_MODEL}
         finetuning |= {**_TINY, "samples": 2, "rollout_tokens": 1000}
     inputs = split_names(config.inputs)

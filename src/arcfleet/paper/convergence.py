@@ -15,7 +15,7 @@ from arcfleet.neural.model import DaamConfig
 from arcfleet.neural.train.config import PretrainConfig, RunConfig
 from arcfleet.neural.train.pretrain import pretrain
 from arcfleet.paper.report import Report, Section, prepare_folder, write_report
-from arcfleet.paper.sets import tiny_set
+from arcfleet.paper.sets import refuse_beside_quick, tiny_set
 from arcfleet.report.charts import Line, Panel, draw_panels
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class Config:
     figures
         Figures, which need matplotlib.
     quick
-        A tiny training run in place of those given, to see that all of it works.
+        A tiny training run, to see that all of it works.
     """
 
     runs: tuple[str, ...] = field(
@@ -51,6 +51,8 @@ class Config:
 def run(config: Config, watch: Watch) -> Report:
     """Report the validation gaps of training runs."""
     runs: dict[str, Path] = {}
+    if config.quick:
+        refuse_beside_quick(runs=config.runs)
     prepare_folder(config.out, figures=config.figures)
     for text in config.runs:
         name, equals, folder = text.partition("=")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from arcfleet.errors import OptionError
 from arcfleet.paper.gaps import columns_of, gaps_to, scale_number
-from arcfleet.paper.measure import RowsConfig, Selection, measure, split_names
+from arcfleet.paper.measure import RowsConfig, measure, split_names
 from arcfleet.paper.report import (
     Report,
     Section,
@@ -48,7 +48,7 @@ class Config:
 
 def run(config: Config, watch: Watch) -> Report:
     """Measure models on all test sets, and report their gaps."""
-    rows = config.comparison.on_tiny_set(Selection(rows=("daam-sl-rl",)))
+    rows = config.comparison.on_tiny_set(("daam-sl-rl",))
     selection, device = rows.selection, rows.measure.device
     texts = split_names(selection.rows) or ["daam-po"]
     decodings = parse_rows(texts, seed=rows.measure.seed, temperature=selection.temperature)

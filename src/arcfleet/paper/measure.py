@@ -34,7 +34,7 @@ from arcfleet.paper.rows import (
     trained_label,
 )
 from arcfleet.paper.series import COSTS, Costs, join, missing
-from arcfleet.paper.sets import open_test_sets, tiny_set
+from arcfleet.paper.sets import open_test_sets, refuse_beside_quick, tiny_set
 from arcfleet.search.stop import Stop
 from arcfleet.solution.checker import check
 from arcfleet.solution.plan import from_plan
@@ -144,7 +144,7 @@ class RowsConfig:
     figures
         Figures, which need matplotlib.
     quick
-        Tiny inputs in place of those given, to see that all of it works.
+        Tiny inputs, to see that all of it works; rows are those given, or cheap ones.
     """
 
     sets: tuple[Path, ...] = field(
@@ -157,20 +157,20 @@ class RowsConfig:
     figures: bool = True
     quick: bool = False
 
-    def on_tiny_set(self, selection: Selection) -> RowsConfig:
+    def on_tiny_set(self, rows: tuple[str, ...]) -> RowsConfig:
         """Return the config of a quick run; the same one where none is asked for."""
         if not self.quick:
             return self
+        refuse_beside_quick(sets=self.sets, labelled=self.labelled)
+        selection = replace(self.selection, rows=self.selection.rows or rows)
         sets = (tiny_set(self.out / "inputs"),)
-        return replace(self, sets=sets, labelled=(), selection=selection, quick=False)
+        return replace(self, sets=sets, selection=selection, quick=False)
 
 
-#: What a quick run measures.
-QUICK = Selection(
-    rows=(
-        *("ps", "ps-ellipse=20", "s2v-dqn", "vrp-dl", "daam-sl-rl", "daam-po", "maens=20"),
-        *("daam-greedy", "daam", "sample=2", "daam-sample=2", "ruin-recreate=50"),
-    )
+#: Rows of a quick run.
+QUICK = (
+    *("ps", "ps-ellipse=20", "s2v-dqn", "vrp-dl", "daam-sl-rl", "daam-po", "maens=20"),
+    *("daam-greedy", "daam", "sample=2", "daam-sample=2", "ruin-recreate=50"),
 )
 
 

@@ -26,6 +26,7 @@ from arcfleet.paper.report import (
     write_report,
 )
 from arcfleet.paper.rows import ModelFiles
+from arcfleet.paper.sets import refuse_beside_quick
 from arcfleet.report.plot import ScenePlans, draw_scenes
 from arcfleet.search.stop import Stop
 from arcfleet.solution.checker import check
@@ -58,6 +59,10 @@ _LABELS = {
 }
 
 
+_METHODS = ("ps", "daam", "maens=5000", "ruin-recreate=1000000")
+_QUICK = ("ps", "daam-greedy", "maens=20", "ruin-recreate=50")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
     """Inputs and settings of `arcfleet paper scenes`.
@@ -81,14 +86,14 @@ class Config:
     figures
         Figures, which need matplotlib.
     quick
-        Tiny inputs in place of those given, to see that all of it works.
+        Tiny scenes, to see that all of it works; methods are those given, or cheap ones.
     """
 
     scenes: tuple[Path, ...] = field(
         default=(), metadata={"positional": True, "metavar": "SCENE"}
     )
     out: Path = field(metadata={"metavar": "DIR"})
-    methods: tuple[str, ...] = ("ps", "daam", "maens=5000", "ruin-recreate=1000000")
+    methods: tuple[str, ...] = _METHODS
     model: Path | None = None
     device: str = "auto"
     seed: int = 0
@@ -133,16 +138,17 @@ def run(config: Config, watch: Watch) -> Report:
     """Solve scenes by several methods, as far as the store lacks plans, and report all."""
     MeasureConfig(device=config.device, seed=config.seed, workers=config.workers)  # checks
     if config.quick:
-        quick = ("ps", "daam-greedy", "maens=20", "ruin-recreate=50")
+        refuse_beside_quick(scenes=config.scenes)
+        methods = _QUICK if config.methods == _METHODS else config.methods
         tiny = _tiny_scenes(config.out / "inputs")
-        config = replace(config, scenes=tiny, methods=quick)
+        config = replace(config, scenes=tiny, methods=methods)
     texts = split_names(config.methods)
     if not texts or not config.scenes:
         what = "scene" if texts else "method"
         raise OptionError(f"expected at least one {what}, got none")
-    methods = [_parse(text) for text in texts]
+    chosen = [_parse(text) for text in texts]
     scenes = [(instance, _checksum(instance)) for instance in map(read, config.scenes)]
-    every = [method for method, _ in methods]
+    every = [method for method, _ in chosen]
     loaded = load_for_methods(every, config.model, config.device)
     files = ModelFiles({}, config.device)
     sums = {
@@ -151,7 +157,7 @@ def run(config: Config, watch: Watch) -> Report:
     }
     jobs = []
     for instance, checksum in scenes:
-        for method, iterations in methods:
+        for method, iterations in chosen:
             model = None if method.model_type is None else sums[method.model_type]
             key = (checksum, method.name, iterations, config.seed, model)
             stop = Stop(iterations=iterations) if iterations else method.default_stop

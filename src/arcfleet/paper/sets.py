@@ -104,6 +104,16 @@ def _begins(whole: Dataset, beginning: Dataset) -> bool:
     )
 
 
+def refuse_beside_quick(**inputs: Sequence[object]) -> None:
+    """Raise OptionError if inputs, by their names, were given to a quick run."""
+    for name, given in inputs.items():
+        if given:
+            raise OptionError(
+                f"expected no {name} beside --quick, which makes its own, got "
+                f"{' '.join(map(str, given))}: leave out one of the two"
+            )
+
+
 def tiny_set(folder: Path, split: Split = "test") -> Path:
     """Make a labelled set of 4 instances of synthetic streets, for quick runs."""
     make_folder(folder)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from arcfleet._checks import one_line
@@ -59,7 +59,7 @@ class Result:
         Each better plan, in the order found.
     """
 
-    instance: Instance
+    instance: Instance = field(repr=False)
     method: str
     seed: int
     threads: int
@@ -67,7 +67,7 @@ class Result:
     seconds: float
     iterations: int
     stopped_by: StoppedBy
-    history: tuple[Improvement, ...]
+    history: tuple[Improvement, ...] = field(repr=False)
 
     @property
     def cost(self) -> int:

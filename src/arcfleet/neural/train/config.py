@@ -379,6 +379,13 @@ def sizes_from(config_class: Any, settings: object) -> Any:
     return config_class(**settings)
 
 
+def _owner(name: str) -> str:
+    """Return the command of training that alone has a setting."""
+    commands = {"pretrain": PretrainConfig, "finetune": FinetuneConfig}
+    found = [x for x in commands if name in {each.name for each in fields(commands[x])}]
+    return f"`train {found[0]}`" if len(found) == 1 else "another phase"
+
+
 def require_known(given: Iterable[str], known: list[str], prefix: str = "") -> None:
     """Raise OptionError with a hint unless all names are known."""
     for name in given:
@@ -388,6 +395,11 @@ def require_known(given: Iterable[str], known: list[str], prefix: str = "") -> N
             raise OptionError(
                 f"expected the setting {RENAMED[name]}, got {name}, its earlier name: "
                 "rename it"
+            )
+        if name in RENAMED:
+            raise OptionError(
+                f"expected a known setting, got {name}, which is a setting of "
+                f"{_owner(RENAMED[name])}, named {RENAMED[name]} now: drop it here"
             )
         if name in REMOVED:
             raise OptionError(

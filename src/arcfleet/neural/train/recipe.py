@@ -441,7 +441,12 @@ class RecipeConfig:
     quick: bool = False
 
     def __post_init__(self) -> None:
-        """Check the limit of time."""
+        """Check the limit of time, and the folder of a quick run."""
+        if self.quick and self.folder is not None:
+            raise OptionError(
+                f"expected no folder of data sets beside quick, which makes its own, got "
+                f"{self.folder}: leave out one of the two"
+            )
         if self.minutes is not None and not 0 < self.minutes < 1e6:
             raise OptionError(f"expected minutes above 0, got {self.minutes:g}")
 
@@ -477,7 +482,8 @@ class RecipeOutcome:
             where = f"stopped in stage {self.stopped_in.name}"
             return f"{where}: {why}; --resume goes on from there"
         lines = [] if self.last is None else self.last.gap_lines()
-        lines.append(f"{self.model_file}: all {self.stages} stages are finished")
+        which = "the stage is" if self.stages == 1 else f"all {self.stages} stages are"
+        lines.append(f"{self.model_file}: {which} finished")
         return "\n".join(lines)
 
 
