@@ -20,7 +20,7 @@ from arcfleet.errors import (
     SolutionError,
     UnsolvableError,
 )
-from arcfleet.instance import Instance, Link
+from arcfleet.instance import Instance, Link, Turn
 from arcfleet.instance.diagnose import Problem, diagnose
 from arcfleet.instance.files import read, write
 from arcfleet.methods import METHODS, Method, register_method, solve
@@ -79,6 +79,7 @@ __all__ = [
     "StopRule",
     "Street",
     "StreetMap",
+    "Turn",
     "UnsolvableError",
     "check",
     "diagnose",

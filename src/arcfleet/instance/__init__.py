@@ -1,5 +1,5 @@
 """What is to be solved."""
 
-from arcfleet.instance.instance import Coordinate, Instance, Link
+from arcfleet.instance.instance import Coordinate, Instance, Link, Turn
 
-__all__ = ["Coordinate", "Instance", "Link"]
+__all__ = ["Coordinate", "Instance", "Link", "Turn"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Literal, get_args
 
 from arcfleet._checks import one_line
 from arcfleet._display import notebook_html
@@ -16,6 +17,14 @@ MAX_NODE = 2**63 - 1
 
 #: (longitude, latitude) in degrees, WGS 84.
 Coordinate = tuple[float, float]
+
+#: Where a vehicle may turn round: anywhere, only where no other link leaves the node, or
+#: nowhere.
+UTurns = Literal["allowed", "dead-ends", "forbidden"]
+U_TURNS: tuple[UTurns, ...] = get_args(UTurns)
+#: What costs are counted in; "" where that is unknown or neither.
+CostUnit = Literal["", "metres", "seconds"]
+COST_UNITS: tuple[CostUnit, ...] = get_args(CostUnit)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +60,15 @@ class Link:
     geometry
         The points of the street from tail to head, both ends included; empty means a
         straight line.
+    metres
+        Length; None if unknown. For reports: only costs are searched on.
+    seconds
+        Time of driving from tail to head without serving; None if unknown. For reports.
+    reverse_seconds
+        The same from head to tail; by default equal to `seconds`; None on one-way links.
+    service_seconds
+        Time of serving in either direction, driving included; by default as driving; None
+        unless required.
     """
 
     tail: int
@@ -64,6 +82,10 @@ class Link:
     reverse_service_cost: int | None = None
     name: str = ""
     geometry: tuple[Coordinate, ...] = ()
+    metres: int | None = None
+    seconds: int | None = None
+    reverse_seconds: int | None = None
+    service_seconds: int | None = None
 
     def __post_init__(self) -> None:
         """Fill in the defaults and check every field."""
@@ -80,9 +102,11 @@ class Link:
         if self.one_way:
             on = "a one-way link"
             forbidden += [("reverse_cost", on), ("reverse_service_cost", on)]
+            forbidden.append(("reverse_seconds", on))
         if not self.required:
             on = "a link that is not required"
             forbidden += [("service_cost", on), ("reverse_service_cost", on)]
+            forbidden.append(("service_seconds", on))
             if self.demand != 0:
                 raise InstanceError(
                     f"expected demand 0 on {on}, got {self.demand!r} {where}"
@@ -94,13 +118,18 @@ class Link:
                 )
         if not self.one_way and self.reverse_cost is None:
             object.__setattr__(self, "reverse_cost", self.cost)
+        if not self.one_way and self.reverse_seconds is None:
+            object.__setattr__(self, "reverse_seconds", self.seconds)
         if self.required:
             self._fill_service_costs()
         for field in ("tail", "head"):
             check_integer(field, getattr(self, field), 0, MAX_NODE, where)
         for field in ("cost", "demand"):
             check_integer(field, getattr(self, field), 0, MAX_NUMBER, where)
-        for field in ("reverse_cost", "service_cost", "reverse_service_cost"):
+        for field in (
+            *("reverse_cost", "service_cost", "reverse_service_cost", "metres"),
+            *("seconds", "reverse_seconds", "service_seconds"),
+        ):
             if getattr(self, field) is not None:
                 check_integer(field, getattr(self, field), 0, MAX_NUMBER, where)
         if len(self.geometry) == 1:
@@ -124,6 +153,15 @@ class Link:
             return self.reverse_service_cost if reverse else self.service_cost
         return self.reverse_cost if reverse else self.cost
 
+    def step_seconds(self, reverse: bool, serves: bool) -> int | None:
+        """Return the time of driving along the link, with or without serving it.
+
+        None where it is unknown.
+        """
+        if serves and self.service_seconds is not None:
+            return self.service_seconds
+        return self.reverse_seconds if reverse else self.seconds
+
     def _fill_service_costs(self) -> None:
         given = self.service_cost
         if given is None:
@@ -131,6 +169,42 @@ class Link:
         if not self.one_way and self.reverse_service_cost is None:
             default = self.reverse_cost if given is None else given
             object.__setattr__(self, "reverse_service_cost", default)
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """The price of driving from one link straight on to another, or that it is forbidden.
+
+    Parameters
+    ----------
+    link_in, reverse_in
+        Position of the link that the vehicle comes along, and whether it drives it from
+        head to tail.
+    link_out, reverse_out
+        The same of the link that it leaves along.
+    penalty
+        Cost of the turn, in the unit of all costs; None means that it is forbidden.
+    """
+
+    link_in: int
+    reverse_in: bool
+    link_out: int
+    reverse_out: bool
+    penalty: int | None = None
+
+    def __post_init__(self) -> None:
+        """Check every field; whether the links meet, the instance checks."""
+        where = "on a turn"
+        for field in ("link_in", "link_out"):
+            check_integer(field, getattr(self, field), 0, MAX_NUMBER, where)
+        for field in ("reverse_in", "reverse_out"):
+            if not isinstance(getattr(self, field), bool):
+                raise InstanceError(
+                    f"expected {field} to be True or False, "
+                    f"got {getattr(self, field)!r} {where}"
+                )
+        if self.penalty is not None:
+            check_integer("penalty", self.penalty, 0, MAX_NUMBER, where)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,6 +241,18 @@ class Instance:
         empty if none is due.
     coordinates
         One (longitude, latitude) per node, in the order of `nodes`; empty if unknown.
+    turns
+        Turns that are forbidden or have a penalty; all others are free. A turn happens
+        between any two links driven one after the other, serving or not; none where a
+        route leaves the depot at its start or returns to it at its end.
+    u_turns
+        Where a vehicle may turn round, so that it leaves a node by the link that it came
+        along: "allowed" everywhere, at "dead-ends" only, which no other link leaves, or
+        "forbidden". A `Turn` of its own for such a turn takes precedence.
+    u_turn_penalty
+        Cost of turning round, where that is allowed and `turns` does not name it.
+    cost_unit
+        Unit of all costs: "metres", "seconds" or "" (unknown, or money).
     """
 
     name: str
@@ -181,11 +267,15 @@ class Instance:
     comment: str = ""
     attribution: str = ""
     coordinates: tuple[Coordinate, ...] = ()
+    turns: tuple[Turn, ...] = ()
+    u_turns: UTurns = "allowed"
+    u_turn_penalty: int = 0
+    cost_unit: CostUnit = ""
 
     def __post_init__(self) -> None:
         """Check every field and how they fit together."""
         where = f"in instance {self.name!r}"
-        for field in ("nodes", "links", "coordinates"):
+        for field in ("nodes", "links", "coordinates", "turns"):
             object.__setattr__(self, field, tuple(getattr(self, field)))
         for field in ("name", "comment", "attribution"):
             _check_text(field, getattr(self, field), where)
@@ -225,6 +315,63 @@ class Instance:
             )
         for node, point in zip(self.nodes, self.coordinates, strict=False):
             _check_coordinate(point, f"on node {node} {where}")
+        for field, choices in (("u_turns", U_TURNS), ("cost_unit", COST_UNITS)):
+            if getattr(self, field) not in choices:
+                known_values = ", ".join(map(repr, choices))
+                raise InstanceError(
+                    f"expected {field} to be one of {known_values}, "
+                    f"got {getattr(self, field)!r} {where}"
+                )
+        check_integer("u_turn_penalty", self.u_turn_penalty, 0, MAX_NUMBER, where)
+        self._check_turns(where)
+
+    def _check_turns(self, where: str) -> None:
+        """Check that every turn can be driven at all, and that none is given twice."""
+        known: dict[tuple[int, bool, int, bool], int | None] = {}
+        for number, turn in enumerate(self.turns):
+            here = f"in turn {number} {where}"
+            if not isinstance(turn, Turn):
+                raise InstanceError(
+                    f"expected turns, got {turn!r} as turn {number} {where}"
+                )
+            here = f"in turn {number} {where}"
+            ends = []
+            for index, reverse in (
+                (turn.link_in, turn.reverse_in),
+                (turn.link_out, turn.reverse_out),
+            ):
+                if index >= len(self.links):
+                    raise InstanceError(
+                        f"expected a link from 0 to {len(self.links) - 1}, "
+                        f"got {index} {here}: correct its number or leave the turn out"
+                    )
+                if reverse and self.links[index].one_way:
+                    raise InstanceError(
+                        "expected a direction that may be driven, got one-way "
+                        f"{self.describe_link(index)} in reverse {here}"
+                    )
+                ends.append(self.links[index].ends(reverse))
+            if ends[0][1] != ends[1][0]:
+                raise InstanceError(
+                    "expected a turn between links that meet, got "
+                    f"{self.describe_link(turn.link_in)}, which leads to node "
+                    f"{ends[0][1]}, and {self.describe_link(turn.link_out)}, which "
+                    f"leads away from node {ends[1][0]}, {here}"
+                )
+            key = (turn.link_in, turn.reverse_in, turn.link_out, turn.reverse_out)
+            if key in known:
+                again = "again" if known[key] == turn.penalty else "with another penalty"
+                raise InstanceError(
+                    "expected every turn once, got that from "
+                    f"{self.describe_link(turn.link_in)} to "
+                    f"{self.describe_link(turn.link_out)} {again} {here}"
+                )
+            known[key] = turn.penalty
+
+    @property
+    def has_turn_rules(self) -> bool:
+        """Whether any turn is forbidden or has a penalty."""
+        return bool(self.turns or self.u_turns != "allowed" or self.u_turn_penalty)
 
     @property
     def required(self) -> tuple[int, ...]:
@@ -262,10 +409,25 @@ class Instance:
             lines.append(f"fleet       at most {self.fleet_limit} routes")
         if self.route_cost:
             lines.append(f"route cost  {self.route_cost}")
+        if self.has_turn_rules:
+            lines.append(f"turns       {self.describe_turn_rules()}")
         return "\n".join(lines)
 
     def _repr_html_(self) -> str | None:
         return notebook_html(self)
+
+    def describe_turn_rules(self) -> str:
+        """Return the turn rules in a few words, as in `12 forbidden, no U-turns`."""
+        forbidden = sum(turn.penalty is None for turn in self.turns)
+        u_turns = {
+            "allowed": "U-turns everywhere",
+            "dead-ends": "U-turns at dead ends only",
+            "forbidden": "no U-turns",
+        }[self.u_turns]
+        if self.u_turn_penalty and self.u_turns != "forbidden":
+            u_turns += f" at a cost of {self.u_turn_penalty}"
+        penalties = len(self.turns) - forbidden
+        return f"{forbidden} forbidden, {penalties} with a penalty, {u_turns}"
 
     def describe_link(self, index: int) -> str:
         """Return the name of a link for messages, as in `link 17 (5-9, High Street)`."""

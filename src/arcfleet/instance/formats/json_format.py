@@ -12,22 +12,31 @@ from arcfleet.errors import FileError, InstanceError
 from arcfleet.instance.formats.format import Format
 from arcfleet.instance.formats.strict_json import JsonObject, dump, open_document
 from arcfleet.instance.instance import (
+    COST_UNITS,
     MAX_NODE,
     MAX_NUMBER,
+    U_TURNS,
     Instance,
     Link,
+    Turn,
     stated_attribution,
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
 FORMAT = "arcfleet-instance"
-VERSION = 1
+#: Version 2 brought turn rules, the unit of costs, and metres and seconds of links. A file
+#: that has none of them is written as version 1, which older programs read.
+VERSION = 2
 
 _INSTANCE_KEYS = frozenset(Instance.__dataclass_fields__)
 _LINK_KEYS = frozenset(Link.__dataclass_fields__)
-_OTHER_COSTS = ("reverse_cost", "service_cost", "reverse_service_cost")
+_OTHER_NUMBERS = (
+    *("reverse_cost", "service_cost", "reverse_service_cost"),
+    *("metres", "seconds", "reverse_seconds", "service_seconds"),
+)
 
 
 def read_json(path: Path | str, text: str) -> Instance:
@@ -52,6 +61,13 @@ def read_json(path: Path | str, text: str) -> Instance:
                 "attribution", stated_attribution(comment, bool(coordinates))
             ),
             coordinates=coordinates,
+            turns=tuple(
+                _read_turn(document, place, row)
+                for place, row in document.integer_rows("turns", 0, MAX_NUMBER)
+            ),
+            u_turns=document.choice("u_turns", U_TURNS, "allowed"),
+            u_turn_penalty=document.optional_integer("u_turn_penalty", 0, MAX_NUMBER) or 0,
+            cost_unit=document.choice("cost_unit", COST_UNITS, ""),
         )
     except InstanceError as error:
         raise FileError(path, str(error)) from error
@@ -59,7 +75,9 @@ def read_json(path: Path | str, text: str) -> Instance:
 
 def format_json(path: Path | str, instance: Instance) -> str:
     """Return the JSON text, one link a line."""
-    members: dict[str, object] = {"format": FORMAT, "version": VERSION}
+    links = [_link_members(link) for link in instance.links]
+    version = VERSION if _needs_version_2(instance, links) else 1
+    members: dict[str, object] = {"format": FORMAT, "version": version}
     members["name"] = instance.name
     if instance.comment:
         members["comment"] = instance.comment
@@ -74,13 +92,53 @@ def format_json(path: Path | str, instance: Instance) -> str:
     for key in ("fleet_limit", "stated_vehicles", "upper_bound"):
         if getattr(instance, key) is not None:
             members[key] = getattr(instance, key)
+    for key, usual in (("cost_unit", ""), ("u_turns", "allowed"), ("u_turn_penalty", 0)):
+        if getattr(instance, key) != usual:
+            members[key] = getattr(instance, key)
     members["nodes"] = instance.nodes
     if instance.coordinates:
         members["coordinates"] = instance.coordinates
     lines = [f"{dump(key)}: {dump(value)}" for key, value in members.items()]
-    links = ",\n  ".join(dump(_link_members(link)) for link in instance.links)
-    lines.append(f'"links": [\n  {links}\n ]' if links else '"links": []')
+    lines.append(_rows("links", links))
+    if instance.turns:
+        lines.append(_rows("turns", [_turn_members(turn) for turn in instance.turns]))
     return "{\n " + ",\n ".join(lines) + "\n}\n"
+
+
+def _rows(key: str, items: Sequence[object]) -> str:
+    """Return a member that is an array, one item a line."""
+    rows = ",\n  ".join(dump(item) for item in items)
+    return f"{dump(key)}: [\n  {rows}\n ]" if rows else f"{dump(key)}: []"
+
+
+def _needs_version_2(instance: Instance, links: Sequence[dict[str, object]]) -> bool:
+    new = {"metres", "seconds", "reverse_seconds", "service_seconds"}
+    return (
+        instance.has_turn_rules
+        or instance.cost_unit != ""
+        or any(not new.isdisjoint(link) for link in links)
+    )
+
+
+def _turn_members(turn: Turn) -> list[int]:
+    ways = [turn.link_in, int(turn.reverse_in), turn.link_out, int(turn.reverse_out)]
+    return ways if turn.penalty is None else [*ways, turn.penalty]
+
+
+def _read_turn(document: JsonObject, place: str, row: tuple[int, ...]) -> Turn:
+    if not (len(row) in (4, 5) and row[1] in (0, 1) and row[3] in (0, 1)):
+        expected = (
+            "[link in, 1 if reverse else 0, link out, 1 if reverse else 0] "
+            "and the penalty, unless the turn is forbidden,"
+        )
+        document.refuse(place, expected, list(row))
+    return Turn(
+        link_in=row[0],
+        reverse_in=row[1] == 1,
+        link_out=row[2],
+        reverse_out=row[3] == 1,
+        penalty=row[4] if len(row) == 5 else None,
+    )
 
 
 def _read_link(item: JsonObject) -> Link:
@@ -92,7 +150,7 @@ def _read_link(item: JsonObject) -> Link:
             one_way=item.flag("one_way", False),
             required=item.flag("required", False),
             demand=item.optional_integer("demand", 0, MAX_NUMBER) or 0,
-            **{key: item.optional_integer(key, 0, MAX_NUMBER) for key in _OTHER_COSTS},
+            **{key: item.optional_integer(key, 0, MAX_NUMBER) for key in _OTHER_NUMBERS},
             name=item.text("name", ""),
             geometry=item.points("geometry"),
         )
@@ -117,6 +175,11 @@ def _link_members(link: Link) -> dict[str, object]:
     for key in ("name", "geometry"):
         if getattr(link, key):
             members[key] = getattr(link, key)
+    for key in ("metres", "seconds", "service_seconds"):
+        if getattr(link, key) is not None:
+            members[key] = getattr(link, key)
+    if link.reverse_seconds not in (None, link.seconds):
+        members["reverse_seconds"] = link.reverse_seconds
     return members
 
 

@@ -432,6 +432,8 @@ def first_obstacle(instance: Instance, dialect: Dialect) -> str | None:
         return f"the fleet limit {instance.fleet_limit}"
     if instance.route_cost and dialect.route_cost is None:
         return f"the route cost {instance.route_cost}"
+    if instance.has_turn_rules:
+        return f"the turn rules ({instance.describe_turn_rules()})"
     separate_service = any(
         name == "service_cost" for section in dialect.sections for _, name in section.fields
     )
@@ -517,6 +519,10 @@ def _lost(instance: Instance, dialect: Dialect) -> list[str]:
         "coordinates": bool(instance.coordinates),
         "street names": any(link.name for link in instance.links),
         "geometry": any(link.geometry for link in instance.links),
+        "metres and seconds of links": any(
+            link.metres is not None or link.seconds is not None for link in instance.links
+        ),
+        "the unit of costs": instance.cost_unit != "",
         "the comment": bool(instance.comment) and dialect.comment is None,
         "the attribution": bool(instance.attribution) and dialect.comment is None,
         "the attribution apart from the comment": dialect.comment is not None

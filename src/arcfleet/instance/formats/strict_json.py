@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 from arcfleet._checks import nearest_name
 from arcfleet._files import parse_json, quote
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _LARGEST = sys.float_info.max
+
+Word = TypeVar("Word", bound=str)
 
 
 class _RepeatedKey(dict[str, object]):
@@ -128,6 +130,30 @@ class JsonObject:
         """Return an array of integers."""
         items = self.items(key)
         return tuple(self._integer(place, item, least, most) for place, item in items)
+
+    def integer_rows(
+        self, key: str, least: int, most: int
+    ) -> Iterator[tuple[str, tuple[int, ...]]]:
+        """Yield place and integers of every item of an array of arrays, if it is there."""
+        for place, item in self.items(key, optional=True):
+            if not isinstance(item, list):
+                self.refuse(place, "an array of integers", item)
+            yield (
+                place,
+                tuple(
+                    self._integer(f"{place}[{index}]", number, least, most)
+                    for index, number in enumerate(item)
+                ),
+            )
+
+    def choice(self, key: str, choices: tuple[Word, ...], default: Word) -> Word:
+        """Return one of several words."""
+        value = self._members.get(key, default)
+        found = next((choice for choice in choices if choice == value), None)
+        if found is None:
+            words = ", ".join(quote(choice) for choice in choices)
+            self.refuse(self.place(key), f"one of {words}", value)
+        return found
 
     def points(self, key: str) -> tuple[tuple[float, float], ...]:
         """Return an array of number pairs, empty if the key is absent."""
