@@ -17,6 +17,7 @@ from arcfleet.streets.osm_tags import (
     main_kind,
 )
 from arcfleet.streets.simplify import merge_chains
+from arcfleet.streets.speeds import LimitReader, value_of_maxspeed
 from arcfleet.streets.ways import Way, map_of_ways
 
 if TYPE_CHECKING:
@@ -42,10 +43,11 @@ def read_geojson(
 ) -> StreetMap:
     """Read the LineString and MultiLineString features of a GeoJSON file as streets.
 
-    Lines meet where they have a point in common. Their properties `name`, `highway` and
-    `oneway` are read as on OpenStreetMap; points and polygons are passed over. Of several
-    values of `highway` the most important counts; several names are joined. A line without
-    `highway` is a street unless a callable objects.
+    Lines meet where they have a point in common. Their properties `name`, `highway`,
+    `oneway` and `maxspeed` are read as on OpenStreetMap; points and polygons are passed
+    over. Of several values of `highway` the most important counts, of `maxspeed` the
+    least; several names are joined. A line without `highway` is a street unless a callable
+    objects.
     """
     check_rule(streets)
     content = read_document(path)
@@ -65,6 +67,7 @@ def read_geojson(
     numbers: dict[Coordinate, int] = {}
     ways: list[Way] = []
     has_lines = False
+    limits = LimitReader()
     for where, properties, line in _lines(path, content):
         has_lines = True
         tags = _tags(properties)
@@ -74,9 +77,9 @@ def read_geojson(
             wanted = tags.get("area") != "yes"
         if wanted:
             points = _points(path, where, line)
-            ways.append(
-                Way.of_tags((numbers.setdefault(p, len(numbers)) for p in points), tags)
-            )
+            numbered = (numbers.setdefault(p, len(numbers)) for p in points)
+            ways.append(Way.of_tags(numbered, tags, limits))
+    limits.warn(path)
     if not ways:
         found = "lines, but none of a kind that is wanted" if has_lines else "no line"
         raise FileError(
@@ -156,10 +159,14 @@ def _tags(properties: dict[str, Any]) -> dict[str, str]:
         elif isinstance(value, str | int | float):
             tags[key] = str(value)
     # What OSMnx merged from several ways has a list of their values.
-    for key, of_all in (("highway", main_kind), ("name", joined_names)):
+    for key, of_all in (
+        ("highway", main_kind),
+        ("name", joined_names),
+        ("maxspeed", value_of_maxspeed),
+    ):
         several = properties.get(key)
-        if isinstance(several, list) and of_all(several):
-            tags[key] = of_all(several)
+        if isinstance(several, list) and (value := of_all(several)):
+            tags[key] = value
     return tags
 
 

@@ -9,6 +9,7 @@ from arcfleet._checks import needs
 from arcfleet.errors import FileError, OptionError
 from arcfleet.streets.osm_tags import DRIVABLE_KINDS, StreetRule, check_rule, is_wanted
 from arcfleet.streets.simplify import merge_chains
+from arcfleet.streets.speeds import LimitReader
 from arcfleet.streets.street_map import OSM_ATTRIBUTION
 from arcfleet.streets.ways import Way, map_of_ways
 
@@ -61,11 +62,13 @@ def read_osm(
 
 def _read_ways(path: Path | str, file_format: str, rule: StreetRule) -> list[Way]:
     ways = []
+    limits = LimitReader()
     # Only a callable may want ways without the tag.
     for way in _objects(path, file_format, "ways", None if callable(rule) else "highway"):
         tags = {tag.k: tag.v for tag in way.tags}
         if is_wanted(tags, rule):
-            ways.append(Way.of_tags((node.ref for node in way.nodes), tags))
+            ways.append(Way.of_tags((node.ref for node in way.nodes), tags, limits))
+    limits.warn(path)
     return ways
 
 

@@ -10,6 +10,7 @@ from arcfleet._files import quote
 from arcfleet.errors import MapError
 from arcfleet.instance.geodesy import line_lengths
 from arcfleet.streets.osm_tags import joined_names, main_kind
+from arcfleet.streets.speeds import LimitReader, value_of_maxspeed
 from arcfleet.streets.street_map import OSM_ATTRIBUTION, Street, StreetMap
 
 if TYPE_CHECKING:
@@ -34,8 +35,9 @@ def from_osmnx(
     ----------
     graph
         A networkx.MultiDiGraph in degrees: nodes with x and y; edges with, all optional,
-        length, oneway, highway, name and geometry. Of several values of `highway` the most
-        important counts; several names are joined.
+        length, oneway, highway, name, maxspeed and geometry. Of several values of
+        `highway` the most important counts, of `maxspeed` the least; several names are
+        joined.
     name
         Name of the map.
     attribution
@@ -92,20 +94,27 @@ def _read_edges(graph: Any, junctions: dict[int, Coordinate]) -> list[_Edge]:
         attributes.append(data)
         lines.append(_line(data, *ends[-1], junctions))
     edges = []
+    limits = LimitReader()
     for (tail, head), data, line, drawn in zip(
         ends, attributes, lines, line_lengths(lines), strict=True
     ):
+        name = joined_names(data.get("name"))
+        speed = value_of_maxspeed(data.get("maxspeed"))
+        limit, _ = limits.limits({} if speed is None else {"maxspeed": speed, "name": name})
         street = Street(
             tail=tail,
             head=head,
             metres=_length(data, tail, head, drawn),
             one_way=True,
             kind=main_kind(data.get("highway")),
-            name=joined_names(data.get("name")),
+            name=name,
             geometry=line if len(line) > 2 else (),
+            limit=limit,
+            reverse_limit=limit,
         )
         # OSMnx writes True or False; after a way through a file they may be texts.
         edges.append((street, str(data.get("oneway")).lower() in {"true", "yes", "1"}))
+    limits.warn("OSMnx graph")
     return edges
 
 
@@ -148,7 +157,9 @@ def _pair_directions(edges: Iterable[_Edge]) -> tuple[Street, ...]:
             # Of parallel streets drawn alike, those of the same length belong together.
             differences = [abs(streets[other].metres - street.metres) for other in reverses]
             position = reverses.pop(differences.index(min(differences)))
-            streets[position] = replace(streets[position], one_way=False)
+            streets[position] = replace(
+                streets[position], one_way=False, reverse_limit=street.limit
+            )
             continue
         if not fixed:
             waiting.setdefault((street.tail, street.head, inner), []).append(len(streets))

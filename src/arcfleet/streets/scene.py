@@ -5,19 +5,31 @@ from __future__ import annotations
 import difflib
 import math
 from collections import Counter
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from arcfleet._checks import check_whole_number, name_hint, needs
+from arcfleet._checks import check_number, check_whole_number, name_hint, needs
 from arcfleet.errors import MapError, OptionError
 from arcfleet.instance.geodesy import earth_centred, is_on_earth, metres_from
 from arcfleet.instance.instance import MAX_NUMBER, Coordinate, Instance, Link
 from arcfleet.streets.simplify import Dropped, keep_junctions, largest_strong_part
+from arcfleet.streets.speeds import (
+    COSTS,
+    LEAST_SPEED,
+    MOST_SERVICE_TIME,
+    MOST_SPEED,
+    UNKNOWN_KIND,
+    Cost,
+    Measures,
+    check_known_kinds,
+    checked_speeds,
+    measures_of,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from arcfleet.streets.area import Area
     from arcfleet.streets.street_map import Street, StreetMap
@@ -25,8 +37,6 @@ if TYPE_CHECKING:
 #: "length": metres, rounded; a number: the same for every street; two numbers: drawn
 #: from the first to the second, both included.
 Demand = Literal["length"] | int | tuple[int, int]
-#: Stands for the streets that the map gives no kind.
-UNKNOWN_KIND = "unknown"
 #: A depot farther than this from any junction is a mistake.
 MOST_DEPOT_METRES = 2000.0
 #: The most central junction is exact on maps up to this size; on larger ones, distances
@@ -65,6 +75,16 @@ class SceneRules:
     oversized
         Treatment of a street with more demand than a vehicle takes: "split" cuts it
         into equal consecutive parts, "refuse" raises MapError.
+    cost
+        Measure of all costs: "length" for metres, "time" for seconds, rounded and at least
+        1. Links have their metres and seconds in either case.
+    speeds
+        Driving speed by kind of street in km/h, where the map has no speed limit; in place
+        of `CLASS_SPEEDS`, whose kinds left out here keep theirs.
+    service_speed
+        Speed of serving in km/h; serving is never faster than driving.
+    service_time
+        Time of every service in seconds, in addition to that of the speed.
     name
         Name of the instance; None takes that of the map.
     remark
@@ -87,6 +107,10 @@ class SceneRules:
     one_way: bool = True
     both_sides: bool = False
     oversized: Literal["split", "refuse"] = "split"
+    cost: Cost = "length"
+    speeds: Mapping[str, float] = field(default_factory=dict)
+    service_speed: float = 10.0
+    service_time: float = 0.0
     name: str | None = None
     remark: str = ""
     seed: int = 0
@@ -101,6 +125,13 @@ class SceneRules:
             raise OptionError(
                 f"expected oversized to be 'split' or 'refuse', got {self.oversized!r}"
             )
+        if self.cost not in COSTS:
+            raise OptionError(f"expected cost to be 'length' or 'time', got {self.cost!r}")
+        object.__setattr__(self, "speeds", checked_speeds(self.speeds))
+        speed = "the service speed in km/h"
+        check_number(speed, self.service_speed, LEAST_SPEED, MOST_SPEED)
+        time = "the service time in seconds"
+        check_number(time, self.service_time, 0, MOST_SERVICE_TIME)
         if isinstance(self.demand, tuple) and len(self.demand) == 2:
             least, most = self.demand
             check_whole_number("the least demand", least, 0, MAX_NUMBER)
@@ -162,7 +193,7 @@ def make_scene(
     MapError
         If the streets do not fit the rules, as `cut_scene` tells.
     """
-    known = [field.name for field in fields(SceneRules)]
+    known = [rule.name for rule in fields(SceneRules)]
     for name in options:
         if name not in known:
             raise OptionError(
@@ -182,8 +213,9 @@ def cut_scene(street_map: StreetMap, rules: SceneRules) -> Scene:
 
     The same map and rules give the same scene. Streets keep their order, and junctions
     their numbers; where a street is split, new junctions get numbers beyond the largest of
-    the map. Costs are metres, rounded and at least 1.
+    the map. Costs are metres or seconds, rounded and at least 1.
     """
+    check_known_kinds(rules.speeds, street_map.streets)
     inside, outside = _inside(street_map, rules)
     if not rules.one_way:
         two_way = tuple(replace(street, one_way=False) for street in inside.streets)
@@ -221,6 +253,7 @@ def cut_scene(street_map: StreetMap, rules: SceneRules) -> Scene:
         comment=rules.remark,
         attribution=street_map.attribution,
         coordinates=(*part.junctions.values(), *maker.new_junctions.values()),
+        cost_unit="metres" if rules.cost == "length" else "seconds",
     )
     return Scene(
         instance=instance,
@@ -392,22 +425,33 @@ class LinkMaker:
             load = -(-load // 2)
         parts = self._parts(street, load)
         ends, lines = self._cut(street, parts)
-        costs = equal_shares(max(1, round(street.metres)), parts)
+        shares = (equal_shares(n, parts) for n in measures_of(street, self._rules))
+        measures = [Measures(*share) for share in zip(*shares, strict=True)]
+        one_way = street.one_way or by_side
         for part, part_load in enumerate(equal_shares(load, parts)):
             there = Link(
                 tail=ends[part],
                 head=ends[part + 1],
-                cost=max(1, costs[part]),
-                one_way=street.one_way or by_side,
+                one_way=one_way,
                 required=is_served,
                 demand=part_load,
                 name=street.name,
                 geometry=lines[part],
+                **measures[part].of_link(
+                    self._rules.cost, one_way=one_way, required=is_served
+                ),
             )
             self.links.append(there)
             if by_side:
-                line = lines[part][::-1]
-                back = replace(there, tail=there.head, head=there.tail, geometry=line)
+                back = replace(
+                    there,
+                    tail=there.head,
+                    head=there.tail,
+                    geometry=lines[part][::-1],
+                    **measures[part]
+                    .reversed()
+                    .of_link(self._rules.cost, one_way=True, required=True),
+                )
                 self.links.append(back)
 
     def _parts(self, street: Street, load: int) -> int:

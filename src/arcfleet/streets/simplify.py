@@ -11,6 +11,7 @@ import numpy as np
 from arcfleet._checks import needs
 from arcfleet.errors import MapError, OptionError
 from arcfleet.instance.geodesy import earth_centred, line_lengths
+from arcfleet.streets.speeds import merged_limit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -29,8 +30,8 @@ def merge_chains(
 
     Two streets become one where they meet at a junction that no third street touches, if
     both are two-way or both one-way in the same direction, and if kind and name are equal.
-    Geometry and length are kept. A ring without a crossing keeps one junction. Across
-    kinds or names, the longest piece gives the kind or the name.
+    Geometry, length and travel time are kept. A ring without a crossing keeps one junction.
+    Across kinds or names, the longest piece gives the kind or the name.
     """
     streets = street_map.streets
     incident: dict[int, list[int]] = {junction: [] for junction in street_map.junctions}
@@ -111,13 +112,20 @@ def _merge(street_map: StreetMap, steps: list[_Step]) -> Street:
     for piece, (_, forward) in zip(pieces, steps, strict=True):
         line = street_map.points(piece)
         points.extend((line if forward else line[::-1])[1 if points else 0 :])
+    limits = [
+        (piece.limit, piece.reverse_limit)[:: 1 if forward else -1]
+        for piece, (_, forward) in zip(pieces, steps, strict=True)
+    ]
+    lengths = [piece.metres for piece in pieces]
     first, last = pieces[0], pieces[-1]
     return replace(
         longest,
         tail=first.tail if steps[0][1] else first.head,
         head=last.head if steps[-1][1] else last.tail,
-        metres=math.fsum(piece.metres for piece in pieces),
+        metres=math.fsum(lengths),
         geometry=tuple(points),
+        limit=merged_limit(zip(lengths, (there for there, _ in limits), strict=True)),
+        reverse_limit=merged_limit(zip(lengths, (back for _, back in limits), strict=True)),
     )
 
 

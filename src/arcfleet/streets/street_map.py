@@ -13,6 +13,8 @@ from arcfleet.instance.instance import MAX_NODE, Coordinate
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from arcfleet.streets.speeds import SpeedLimit
+
 #: Goes with everything made from OpenStreetMap data.
 OSM_ATTRIBUTION = "© OpenStreetMap contributors, ODbL 1.0"
 
@@ -35,6 +37,8 @@ class Street:
         Street name; empty if it has none.
     geometry
         The points from tail to head, both ends included; empty means a straight line.
+    limit, reverse_limit
+        Speed limit from tail to head, and from head to tail; None if unknown.
     """
 
     tail: int
@@ -44,6 +48,8 @@ class Street:
     kind: str = ""
     name: str = ""
     geometry: tuple[Coordinate, ...] = ()
+    limit: SpeedLimit | None = None
+    reverse_limit: SpeedLimit | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from arcfleet.instance.instance import Coordinate
+    from arcfleet.streets.speeds import LimitReader, SpeedLimit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,15 +30,20 @@ class Way:
     # Class and name of the street, as in `Street`.
     kind: str = ""
     name: str = ""
+    # Speed limits along the line and against it.
+    limits: tuple[SpeedLimit | None, SpeedLimit | None] = (None, None)
 
     @classmethod
-    def of_tags(cls, points: Iterable[int], tags: Tags) -> Way:
+    def of_tags(
+        cls, points: Iterable[int], tags: Tags, limits: LimitReader | None = None
+    ) -> Way:
         """Return the way along some points that OpenStreetMap's tags describe."""
         return cls(
             points=tuple(points),
             direction=driving_direction(tags),
             kind=tags.get("highway", ""),
             name=tags.get("name", ""),
+            limits=(None, None) if limits is None else limits.limits(tags),
         )
 
 
@@ -60,6 +66,8 @@ def map_of_ways(
             kind=way.kind,
             name=way.name,
             geometry=line if len(line) > 2 else (),
+            limit=way.limits[way.direction < 0],
+            reverse_limit=way.limits[way.direction >= 0],
         )
         for (way, piece), line, metres in zip(
             pieces, lines, line_lengths(lines), strict=True
