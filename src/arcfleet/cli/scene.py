@@ -13,6 +13,7 @@ from arcfleet.cli.options import (
     coordinates,
     file_argument,
     names,
+    number,
     number_up_to,
     option,
     positive_number,
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
     from arcfleet.streets.area import Area
     from arcfleet.streets.scene import Demand, Scene
-    from arcfleet.streets.street_map import StreetMap
+    from arcfleet.streets.street_map import Street, StreetMap
 
 
 def _options(parser: ArgumentParser) -> None:
@@ -78,6 +79,23 @@ def _options(parser: ArgumentParser) -> None:
     option(streets, "--oversized", text, choices=["split", "refuse"], default=default)
     text = "merge junctions at most this far apart first"
     option(streets, "--merge", text, number_up_to(1e9, "metres"), "METRES")
+    _cost_options(parser, usual)
+
+
+def _cost_options(parser: ArgumentParser, usual: dict[str, Any]) -> None:
+    from arcfleet.streets.speeds import COSTS
+
+    costs = parser.add_argument_group("costs")
+    text = "measure of costs: metres or seconds; links have both in either case"
+    option(costs, "--cost", text, choices=list(COSTS), default=usual["cost"])
+    text = "driving speed in km/h on streets of a kind without maxspeed; repeatable"
+    more: dict[str, Any] = {"action": "append", "default": []}
+    option(costs, "--speed", text, _speeds, "KIND=KMH[,KIND=KMH]", **more)
+    text = "speed of serving in km/h"
+    default = usual["service_speed"]
+    option(costs, "--service-speed", text, number, "KMH", default=default)
+    text = "seconds that every service takes in addition"
+    option(costs, "--service-time", text, number, "S", default=usual["service_time"])
 
 
 def _run(options: Namespace) -> int:
@@ -101,6 +119,10 @@ def _run(options: Namespace) -> int:
         one_way=not options.ignore_one_way,
         both_sides=options.both_sides,
         oversized=options.oversized,
+        cost=options.cost,
+        speeds={kind: speed for given in options.speed for kind, speed in given.items()},
+        service_speed=options.service_speed,
+        service_time=options.service_time,
         name=options.name,
         remark=options.remark,
         seed=options.seed,
@@ -163,9 +185,24 @@ def _demand(text: str) -> Demand:
         ) from error
 
 
+def _speeds(text: str) -> dict[str, float]:
+    """Parse --speed, for argparse."""
+    speeds = {}
+    for one in names(text):
+        kind, _, speed = one.partition("=")
+        try:
+            speeds[kind.strip()] = float(speed)
+        except ValueError as error:
+            raise ArgumentTypeError(
+                "expected kinds of street with their speeds, as in "
+                f"residential=20,primary=50, got {text[:60]!r}"
+            ) from error
+    return speeds
+
+
 def _facts(scene: Scene) -> dict[str, object]:
     """Return the facts about a scene, for programs."""
-    instance = scene.instance
+    instance, streets = scene.instance, scene.street_map.streets
     return {
         "name": instance.name,
         "junctions": len(scene.street_map.junctions),
@@ -178,6 +215,8 @@ def _facts(scene: Scene) -> dict[str, object]:
         "least_routes": max(
             -(-instance.total_demand // instance.capacity), int(bool(instance.required))
         ),
+        "cost_unit": instance.cost_unit,
+        "streets_with_limit": sum(_has_limit(street) for street in streets),
         "depot": instance.depot,
         "depot_metres": (
             None if scene.depot_metres is None else round(scene.depot_metres, 1)
@@ -188,6 +227,10 @@ def _facts(scene: Scene) -> dict[str, object]:
         "comment": instance.comment,
         "attribution": instance.attribution,
     }
+
+
+def _has_limit(street: Street) -> bool:
+    return street.limit is not None or street.reverse_limit is not None
 
 
 def _summary(scene: Scene, merged_away: dict[str, int]) -> str:
@@ -207,6 +250,11 @@ def _summary(scene: Scene, merged_away: dict[str, int]) -> str:
         f"tasks         {known['tasks']}, total demand {known['total_demand']}",
         f"least routes  {known['least_routes']} of capacity {known['capacity']}",
     ]
+    if scene.instance.cost_unit == "seconds":
+        lines.append(
+            f"costs         seconds, by maxspeed on {known['streets_with_limit']} streets, "
+            "by their kind on the others"
+        )
     if scene.split_streets:
         split = _count(scene.split_streets, "street")
         lines.append(f"split         {split} with more demand than that")
@@ -242,6 +290,8 @@ examples:
   arcfleet scene town.osm.pbf --capacity 3000 -o scene.json
   arcfleet scene town.osm.pbf --around 13.72,51.05,1500 --depot 13.70,51.06 \\
       --capacity 100 --demand 5-10 --serve-kind residential -o scene.json
+  arcfleet scene town.osm.pbf --capacity 3000 --cost time --service-speed 8 \\
+      --speed residential=20,service=10 -o scene.json
 
 Places are longitude,latitude in degrees.
 """,
