@@ -56,20 +56,28 @@ void bind_network(nb::module_ &module) {
                const InArray<int32_t> &reverse_cost, const InArray<uint8_t> &required,
                const InArray<int32_t> &demand, const InArray<int32_t> &service_cost,
                const InArray<int32_t> &reverse_service_cost, int32_t depot,
-               int32_t capacity, int32_t route_cost, int32_t fleet_limit, int threads) {
+               int32_t capacity, int32_t route_cost, int32_t fleet_limit,
+               const InArray<int32_t> &turn_in, const InArray<int32_t> &turn_out,
+               const InArray<int32_t> &turn_penalty, int32_t u_turns,
+               int32_t u_turn_penalty, int threads) {
                 const nb::gil_scoped_release release;
                 new (self) Network(
                     num_nodes, {view(tail), view(head), view(cost), view(reverse_cost)},
                     {view(required), view(demand), view(service_cost),
                      view(reverse_service_cost)},
-                    {depot, capacity, route_cost, fleet_limit}, threads);
+                    {depot, capacity, route_cost, fleet_limit},
+                    {view(turn_in), view(turn_out), view(turn_penalty),
+                     static_cast<UTurns>(u_turns), u_turn_penalty},
+                    threads);
             },
             nb::arg("num_nodes"), nb::arg("tail"), nb::arg("head"), nb::arg("cost"),
             nb::arg("reverse_cost"), nb::arg("required"), nb::arg("demand"),
             nb::arg("service_cost"), nb::arg("reverse_service_cost"), nb::arg("depot"),
             nb::arg("capacity"), nb::arg("route_cost"), nb::arg("fleet_limit"),
-            nb::arg("threads"))
+            nb::arg("turn_in"), nb::arg("turn_out"), nb::arg("turn_penalty"),
+            nb::arg("u_turns"), nb::arg("u_turn_penalty"), nb::arg("threads"))
         .def_prop_ro("num_tasks", &Network::num_tasks)
+        .def_prop_ro("closed_cost", &Network::closed_cost)
         .def_prop_ro(
             "arc_task", [](const Network &n) { return column(n, &Arc::task); },
             nb::rv_policy::reference)

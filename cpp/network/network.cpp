@@ -1,11 +1,13 @@
 #include "network/network.h"
 
+#include <algorithm>
 #include <stdexcept>
 
 namespace arcfleet {
 
 Network::Network(int32_t num_nodes, const LinkArrays &links,
-                 const ServiceArrays &services, const Vehicle &vehicle, int threads)
+                 const ServiceArrays &services, const Vehicle &vehicle,
+                 const TurnArrays &turns, int threads)
     : graph_(num_nodes, links), vehicle_(vehicle), node_terminal_(idx(num_nodes), -1) {
     const size_t num_links = links.tail.size();
     if (services.required.size() != num_links || services.demand.size() != num_links ||
@@ -26,8 +28,17 @@ Network::Network(int32_t num_nodes, const LinkArrays &links,
         const auto first = static_cast<int32_t>(arcs_.size());
         const bool two_way = links.reverse_cost[i] >= 0;
         const auto edge = static_cast<int32_t>(2 * i);
-        const int32_t tail = terminal_of(links.tail[i]);
-        const int32_t head = terminal_of(links.head[i]);
+        int32_t tail = 0;
+        int32_t head = 0;
+        if (turns.any()) {
+            tail = num_terminals();
+            head = tail + 1;
+            terminal_node_.push_back(links.tail[i]);
+            terminal_node_.push_back(links.head[i]);
+        } else {
+            tail = terminal_of(links.tail[i]);
+            head = terminal_of(links.head[i]);
+        }
         task_arc_.push_back(first);
         arcs_.push_back({task, edge, tail, head, services.service_cost[i],
                          services.demand[i], two_way ? first + 1 : -1});
@@ -37,7 +48,43 @@ Network::Network(int32_t num_nodes, const LinkArrays &links,
                              first});
         }
     }
-    distance_ = distance_matrix(graph_, terminal_node_, terminal_node_, threads);
+    if (turns.any()) {
+        measure_by_turns(links, turns, threads);
+    } else {
+        distance_ = distance_matrix(graph_, terminal_node_, terminal_node_, threads);
+    }
+}
+
+void Network::measure_by_turns(const LinkArrays &links, const TurnArrays &turns,
+                               int threads) {
+    std::vector<TurnPlace> places{{terminal_node_[0], -1, -1}};
+    for (const int32_t first : task_arc_) {
+        const Arc &there = arc(first);
+        // What is one-way is never left at its head, nor arrived at at its tail, along
+        // itself: there the place stands for the node.
+        const int32_t back = there.inverse < 0 ? -1 : there.edge + 1;
+        places.push_back({terminal_node_[idx(there.start)], back, there.edge});
+        places.push_back({terminal_node_[idx(there.end)], there.edge, back});
+    }
+    turn_graph_.emplace(graph_, links, turns, places);
+    distance_ = turn_graph_->distance_matrix(threads);
+
+    int64_t longest = 0;
+    bool any_closed = false;
+    for (const int32_t distance : distance_) {
+        if (distance == kUnreachable) {
+            any_closed = true;
+        } else {
+            longest = std::max<int64_t>(longest, distance);
+        }
+    }
+    if (any_closed) {
+        // Searches add distances up, so one that stands for a closed way must be of
+        // their size; it must cost more than to go by the depot, by a new route.
+        closed_cost_ = static_cast<int32_t>(std::min<int64_t>(
+            kMaxDistance / 4, 4 * longest + 2 * int64_t{vehicle_.route_cost} + 1));
+        std::replace(distance_.begin(), distance_.end(), kUnreachable, closed_cost_);
+    }
 }
 
 int32_t Network::terminal_of(int32_t node) {
@@ -53,6 +100,12 @@ std::vector<StreetStep> Network::street_path(std::span<const int32_t> route) con
     Dijkstra dijkstra(graph_);
     std::vector<StreetStep> steps;
     const auto drive = [&](int32_t from, int32_t to) {
+        if (turn_graph_) {
+            for (const int32_t edge : turn_graph_->path(arc(from).end, arc(to).start)) {
+                steps.push_back({edge, false});
+            }
+            return;
+        }
         const int32_t source = terminal_node_[idx(arc(from).end)];
         const int32_t target = terminal_node_[idx(arc(to).start)];
         for (const int32_t edge : dijkstra.path(source, target)) {

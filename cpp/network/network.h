@@ -4,8 +4,10 @@
 #include "base/index.h"
 #include "network/dijkstra.h"
 #include "network/street_graph.h"
+#include "network/turn_graph.h"
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -21,6 +23,12 @@ struct ServiceArrays {
 };
 
 // A task in one direction. Arc 0 is the depot: task -1, no cost, no demand.
+//
+// Terminals are the places where service starts or ends. Without turn rules they are
+// nodes. With them every task has two of its own, one at each end of its link: a row of
+// the distances says what it costs to drive on after arriving there along the link, a
+// column what it costs to get there in order to leave along the link. So an arc's end
+// is its inverse's start in both cases, and searches need not know which it is.
 struct Arc {
     int32_t task;
     int32_t edge;  // the link and direction served: twice the link, plus one if reverse
@@ -47,8 +55,9 @@ struct Vehicle {
 
 class Network {
   public:
+    // Throws std::overflow_error where a distance exceeds kMaxDistance.
     Network(int32_t num_nodes, const LinkArrays &links, const ServiceArrays &services,
-            const Vehicle &vehicle, int threads);
+            const Vehicle &vehicle, const TurnArrays &turns, int threads);
 
     int32_t num_tasks() const { return static_cast<int32_t>(task_arc_.size()); }
     int32_t num_terminals() const {
@@ -72,13 +81,36 @@ class Network {
         return distances_from(arc(from).end)[arc(to).start];
     }
 
+    // The least that can be driven between the starts of two arcs' services and their
+    // ends, on a way that can take the place of serving both: in any route, driving
+    // straight from the arc before to the arc after costs at most the deadheads to
+    // `first` and from `last`, and this.
+    int32_t passing_cost(int32_t first, int32_t last) const {
+        if (!turn_graph_) {
+            return distances_from(arc(first).start)[arc(last).end];
+        }
+        // Another way between the same nodes may be closed to who comes from elsewhere.
+        const int32_t along = turn_graph_->edge_cost(arc(first).edge);
+        return first == last ? along
+                             : along + deadhead(first, last) +
+                                   turn_graph_->edge_cost(arc(last).edge);
+    }
+
+    // Stands in `distances` for a way that the turn rules close: more than any detour
+    // by way of the depot. 0 where there is none such.
+    int32_t closed_cost() const { return closed_cost_; }
+
     // Every link driven along by a route, from depot to depot, services included.
     std::vector<StreetStep> street_path(std::span<const int32_t> route) const;
 
   private:
     int32_t terminal_of(int32_t node);
+    void measure_by_turns(const LinkArrays &links, const TurnArrays &turns,
+                          int threads);
 
     StreetGraph graph_;
+    std::optional<TurnGraph> turn_graph_; // only with turn rules
+    int32_t closed_cost_ = 0;
     Vehicle vehicle_;
     std::vector<Arc> arcs_;
     std::vector<int32_t> task_arc_;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace arcfleet {
@@ -26,7 +27,12 @@ struct LinkArrays {
 
 class StreetGraph {
   public:
+    StreetGraph() : offsets_{0} {}
     StreetGraph(int32_t num_nodes, const LinkArrays &links);
+    // From its rows: the edges leaving node i are those from offsets[i] to offsets[i +
+    // 1].
+    StreetGraph(std::vector<int32_t> offsets, std::vector<DirectedEdge> edges)
+        : offsets_(std::move(offsets)), edges_(std::move(edges)) {}
 
     int32_t num_nodes() const { return static_cast<int32_t>(offsets_.size()) - 1; }
 

@@ -40,14 +40,16 @@ TaskTable::TaskTable(const Network &network)
                       0,         0};
         int64_t alone =
             int64_t{from(0)[ends.u]} + ends.forward_cost + int64_t{from(ends.v)[0]};
-        // Without the task one can drive the shortest way between its ends.
-        ends.least_extra = ends.forward_cost - from(ends.u)[ends.v];
+        // Without the task one can drive past it.
+        const int32_t first = network.task_arc(task);
+        ends.least_extra = ends.forward_cost - network.passing_cost(first, first);
         if (two_way) {
             ends.reverse_cost = network.arc(arc.inverse).service_cost;
             alone = std::min(alone, int64_t{from(0)[ends.v]} + ends.reverse_cost +
                                         int64_t{from(ends.u)[0]});
-            ends.least_extra =
-                std::min(ends.least_extra, ends.reverse_cost - from(ends.v)[ends.u]);
+            ends.least_extra = std::min(
+                ends.least_extra,
+                ends.reverse_cost - network.passing_cost(arc.inverse, arc.inverse));
         }
         removal_never_costs_ = removal_never_costs_ && ends.least_extra >= 0;
         // In the dearer direction too, sums must stay in range.

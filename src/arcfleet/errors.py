@@ -64,3 +64,7 @@ class FormatWarning(UserWarning):
 
 class WithoutLearnedPlanWarning(UserWarning):
     """A learned method returns a plan that its model did not make."""
+
+
+class MemoryWarning(UserWarning):
+    """An instance needs much memory."""

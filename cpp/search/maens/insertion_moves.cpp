@@ -131,8 +131,7 @@ void MaensMoves::inner_insertions(int32_t slot, int32_t length,
                         int64_t{tables_.deadhead(a, b)} + tables_.arc(b).service_cost;
                 }
                 // By the triangle inequality no detour is less than minus this way.
-                const int32_t way =
-                    tables_.distances_from(tables_.arc(a).start)[tables_.arc(b).end];
+                const int32_t way = tables_.network().passing_cost(a, b);
                 if (inner - way - gain >= front.limit()) {
                     continue;
                 }

@@ -134,8 +134,7 @@ void MaensPlan::rebuild_twos(MaensRoute &r) const {
                 const int64_t inner = int64_t{tables_.arc(a).service_cost} +
                                       tables_.deadhead(a, b) +
                                       tables_.arc(b).service_cost;
-                const int64_t way =
-                    tables_.distances_from(tables_.arc(a).start)[tables_.arc(b).end];
+                const int64_t way = tables_.network().passing_cost(a, b);
                 *pair++ = {a, b, inner, inner - way};
                 least = std::min(least, inner - way);
             }

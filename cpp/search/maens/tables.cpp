@@ -19,8 +19,9 @@ MaensTables::MaensTables(const Network &network)
     }
     for (int32_t a = 0; idx(a) < network.arcs().size(); ++a) {
         const Arc &here = arc(a);
-        const int32_t through = network.distances_from(here.start)[here.end];
-        arc_floor_.push_back(int64_t{here.service_cost} - through);
+        // The depot has no edge to drive along.
+        const int32_t past = a == 0 ? 0 : network.passing_cost(a, a);
+        arc_floor_.push_back(int64_t{here.service_cost} - past);
     }
     task_floor_ = arc_floor_;
     for (int32_t a = 1; idx(a) < network.arcs().size(); ++a) {

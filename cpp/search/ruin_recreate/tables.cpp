@@ -10,23 +10,44 @@ namespace {
 // More neighbours than this are never walked through before enough routes are ruined.
 constexpr int32_t kLongestRow = 1000;
 
-// The unit of temperature is the mean distance to so many nearest other terminals.
-constexpr size_t kNearTerminals = 3;
+// The unit of temperature is the mean distance to so many nearest other nodes where
+// service can start or end.
+constexpr size_t kNearNodes = 3;
+
+// Several terminals may be at one node.
+double mean_near_distance(const Network &network) {
+    const std::vector<int32_t> &nodes = network.terminal_nodes();
+    std::vector<int32_t> numbers(nodes); // the different nodes, in order
+    std::sort(numbers.begin(), numbers.end());
+    numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
+    std::vector<size_t> place;
+    for (const int32_t node : nodes) {
+        place.push_back(idx(std::lower_bound(numbers.begin(), numbers.end(), node) -
+                            numbers.begin()));
+    }
+    std::vector<int32_t> least(numbers.size());                          // to each node
+    std::vector<int32_t> near(std::min(numbers.size(), kNearNodes + 1)); // itself first
+    double sum = 0.0;
+    for (int32_t i = 0; i < network.num_terminals(); ++i) {
+        const int32_t *distances = network.distances_from(i);
+        std::fill(least.begin(), least.end(), INT32_MAX);
+        for (size_t j = 0; j < nodes.size(); ++j) {
+            least[place[j]] = std::min(least[place[j]], distances[j]);
+        }
+        least[place[idx(i)]] = 0;
+        std::partial_sort_copy(least.begin(), least.end(), near.begin(), near.end());
+        sum += std::accumulate(near.begin(), near.end(), 0.0);
+    }
+    const size_t others = std::max<size_t>(1, near.size() - 1);
+    return sum / static_cast<double>(nodes.size() * others);
+}
 
 } // namespace
 
 RuinRecreateTables::RuinRecreateTables(const Network &network,
                                        const RuinRecreateSettings &given)
     : tasks(network), rules(network), settings(given) {
-    const auto size = static_cast<size_t>(network.num_terminals());
-    std::vector<int32_t> near(std::min(size, kNearTerminals + 1)); // itself first
-    near_distance = 0.0;
-    for (int32_t i = 0; i < network.num_terminals(); ++i) {
-        const int32_t *distances = network.distances_from(i);
-        std::partial_sort_copy(distances, distances + size, near.begin(), near.end());
-        near_distance += std::accumulate(near.begin(), near.end(), 0.0);
-    }
-    near_distance /= static_cast<double>(size * std::max<size_t>(1, near.size() - 1));
+    near_distance = mean_near_distance(network);
 
     const int32_t n = tasks.num_tasks();
     row = std::min(n, kLongestRow);

@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from arcfleet.errors import UnsolvableError
+from arcfleet.instance.turns import TurnCosts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from arcfleet.instance.instance import Instance
+    from arcfleet.instance.turns import Direction
+
+Place = TypeVar("Place")
 
 ProblemKind = Literal[
-    "isolated-depot", "unreachable", "no-return", "oversized", "fleet-too-small"
+    "isolated-depot",
+    "unreachable",
+    "no-return",
+    "u-turns",
+    "forbidden-turns",
+    "oversized",
+    "fleet-too-small",
 ]
 
 #: A message names at most this many links; `Problem.links` has them all.
@@ -56,7 +66,10 @@ def diagnose(instance: Instance) -> tuple[Problem, ...]:
     problems
         Empty if nothing was found.
     """
-    found = [*_access_problems(instance), _oversized(instance), _fleet_too_small(instance)]
+    found = _access_problems(instance)
+    if instance.has_turn_rules and not any(found):
+        found += _turn_problems(instance)
+    found += [_oversized(instance), _fleet_too_small(instance)]
     return tuple(problem for problem in found if problem is not None)
 
 
@@ -81,8 +94,8 @@ def _access_problems(instance: Instance) -> list[Problem | None]:
     if isolated is not None:
         return [isolated]
 
-    reached = _reach(instance.depot, onward)
-    returning = _reach(instance.depot, backward)
+    reached = _reach([instance.depot], onward)
+    returning = _reach([instance.depot], backward)
     # The two ends of a two-way link reach each other, so testing one end is testing both.
     unreachable = [i for i in instance.required if instance.links[i].tail not in reached]
     trapped = [
@@ -107,6 +120,57 @@ def _access_problems(instance: Instance) -> list[Problem | None]:
             "check their directions or do not require these links)",
         ),
     ]
+
+
+def _turn_problems(instance: Instance) -> list[Problem | None]:
+    """Find what only the turn rules close; without them every required link is open."""
+    served = servable_by_turns(instance)
+    closed = [i for i in instance.required if i not in served]
+    if not closed:
+        return []
+    # What opens where U-turns are allowed is closed by the ban on them.
+    freely = replace(instance, u_turns="allowed")
+    banned = served if instance.u_turns == "allowed" else servable_by_turns(freely)
+    by_u_turns = [i for i in closed if i in banned]
+    by_turns = [i for i in closed if i not in banned]
+    where = (
+        "forbidden" if instance.u_turns == "forbidden" else "forbidden except at dead ends"
+    )
+    return [
+        _problem(
+            "u-turns",
+            by_u_turns,
+            f"U-turns are {where}, and without one there is no way from depot "
+            f"{instance.depot} to {_name(instance, by_u_turns)} and back "
+            "(allow U-turns there or do not require these links)",
+        ),
+        _problem(
+            "forbidden-turns",
+            by_turns,
+            f"forbidden turns close every way from depot {instance.depot} to "
+            f"{_name(instance, by_turns)} and back "
+            "(allow one of these turns or do not require these links)",
+        ),
+    ]
+
+
+def servable_by_turns(instance: Instance) -> set[int]:
+    """Return the links that can be driven to from the depot and back by the turn rules."""
+    turns = TurnCosts(instance)
+    onward: dict[Direction, list[Direction]] = {}
+    backward: dict[Direction, list[Direction]] = defaultdict(list)
+    arriving: list[Direction] = []
+    for index, link in enumerate(instance.links):
+        for reverse in (False,) if link.one_way else (False, True):
+            along = index, reverse
+            onward[along] = [onto for onto, _ in turns.onward(along)]
+            for onto in onward[along]:
+                backward[onto].append(along)
+            if link.ends(reverse)[1] == instance.depot:
+                arriving.append(along)
+    reached = _reach(turns.leaving(instance.depot), onward)
+    returning = _reach(arriving, backward)
+    return {index for index, _ in reached & returning}
 
 
 def _isolated_depot(
@@ -191,12 +255,14 @@ def _name(instance: Instance, links: Sequence[int]) -> str:
     return ", ".join([*named[:-2], " and ".join(named[-2:])])
 
 
-def _reach(start: int, neighbours: Mapping[int, Iterable[int]]) -> set[int]:
-    reached = {start}
-    waiting = [start]
+def _reach(
+    starts: Iterable[Place], neighbours: Mapping[Place, Iterable[Place]]
+) -> set[Place]:
+    reached = set(starts)
+    waiting = list(reached)
     while waiting:
-        for node in neighbours.get(waiting.pop(), ()):
-            if node not in reached:
-                reached.add(node)
-                waiting.append(node)
+        for place in neighbours.get(waiting.pop(), ()):
+            if place not in reached:
+                reached.add(place)
+                waiting.append(place)
     return reached

@@ -1,19 +1,23 @@
 """Turns an Instance into the arrays that solvers search on, and plans back into streets.
 
 A *task* is a required link; its *arcs* are the directions in which it may be served. Arc 0
-is the depot. *Terminals* are the nodes where service can start or end, the depot being
-terminal 0; the network holds one dense matrix of driving costs between them.
+is the depot. *Terminals* are the places where service can start or end, the depot being
+terminal 0; the network holds one dense matrix of driving costs between them. Without turn
+rules terminals are nodes. With turn rules each task has two of its own, one at each end of
+its link, because what driving on costs depends on the link that the vehicle came along.
 """
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from arcfleet import _core
-from arcfleet.errors import InstanceError
+from arcfleet.errors import InstanceError, MemoryWarning
+from arcfleet.instance.instance import U_TURNS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,6 +31,8 @@ UNREACHABLE: int = _core.UNREACHABLE
 
 #: With so many terminals the matrix takes 4 GB.
 MAX_TERMINALS = 32_768
+#: With more a warning says how much memory is needed: 8,000 tasks with turn rules.
+LARGE_TERMINALS = 16_001
 
 
 class Network:
@@ -58,18 +64,14 @@ class Network:
     terminal_nodes
         Position in `instance.nodes` of each terminal.
     distances
-        Driving costs between terminals.
+        Driving costs between terminals: from the end of an arc to the start of another.
+        Ways that the turn rules close cost more than any other.
     """
 
     def __init__(self, instance: Instance, threads: int = 1) -> None:
         self.instance = instance
         links = instance.links
-        ends = {node for x in links if x.required for node in (x.tail, x.head)}
-        if len(ends) >= MAX_TERMINALS:  # the depot is one more
-            raise InstanceError(
-                f"expected required links with at most {MAX_TERMINALS} end nodes, got "
-                f"{len(ends) + 1} in instance {instance.name!r}: split it into areas"
-            )
+        _check_size(instance)
         try:
             self.core = _core.Network(
                 num_nodes=len(instance.nodes),
@@ -84,6 +86,9 @@ class Network:
                 capacity=instance.capacity,
                 route_cost=instance.route_cost,
                 fleet_limit=instance.fleet_limit or 0,
+                **_turn_arrays(instance),
+                u_turns=U_TURNS.index(instance.u_turns),
+                u_turn_penalty=instance.u_turn_penalty,
                 threads=threads,
             )
         except OverflowError:
@@ -161,6 +166,41 @@ def _link_arrays(instance: Instance) -> dict[str, IntArray]:
             [-1 if link.reverse_cost is None else link.reverse_cost for link in links]
         ),
     }
+
+
+def _turn_arrays(instance: Instance) -> dict[str, IntArray]:
+    turns = instance.turns
+    return {
+        "turn_in": _array([2 * turn.link_in + turn.reverse_in for turn in turns]),
+        "turn_out": _array([2 * turn.link_out + turn.reverse_out for turn in turns]),
+        "turn_penalty": _array(
+            [-1 if turn.penalty is None else turn.penalty for turn in turns]
+        ),
+    }
+
+
+def _check_size(instance: Instance) -> None:
+    """Raise InstanceError for a matrix that is too large; warn of a large one."""
+    if instance.has_turn_rules:
+        terminals = 2 * len(instance.required) + 1
+    else:
+        links = instance.links
+        ends = {node for x in links if x.required for node in (x.tail, x.head)}
+        terminals = len(ends | {instance.depot})
+    if terminals > MAX_TERMINALS:
+        what = "places" if instance.has_turn_rules else "end nodes"
+        raise InstanceError(
+            f"expected required links with at most {MAX_TERMINALS} {what}, got "
+            f"{terminals} in instance {instance.name!r}: split it into areas"
+        )
+    if terminals > LARGE_TERMINALS:
+        # The searches keep a transposed copy.
+        warnings.warn(
+            f"instance {instance.name!r} has {len(instance.required)} tasks: its driving "
+            f"costs need {8 * terminals**2 / 1e9:.1f} GB of memory",
+            MemoryWarning,
+            stacklevel=3,
+        )
 
 
 def _array(values: Sequence[int]) -> IntArray:

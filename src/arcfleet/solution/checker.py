@@ -9,16 +9,20 @@ from __future__ import annotations
 import heapq
 from collections import defaultdict
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING
+
+from arcfleet.instance.turns import TurnCosts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from arcfleet.instance.instance import Instance, Link
+    from arcfleet.instance.turns import Direction
     from arcfleet.solution.solution import Route, Service, Solution, Step
 
-#: A deadhead from one node to another.
-_Leg = tuple[int, int]
+#: A deadhead from one service to the next; None is the depot.
+_Leg = tuple["Direction | None", "Direction | None"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +53,8 @@ class Report:
 def check(instance: Instance, solution: Solution) -> Report:
     """Verify a plan against its instance.
 
-    Deadheads are costed as shortest paths, so a stated path that takes a detour is a fault.
+    Deadheads are costed as shortest paths by the turn rules, so a stated path that takes a
+    detour is a fault. Penalties of turns count as deadhead.
 
     Parameters
     ----------
@@ -72,6 +77,7 @@ class _Check:
     def __init__(self, instance: Instance) -> None:
         self.instance = instance
         self.faults: list[str] = []
+        self.turns = TurnCosts(instance)
         self.neighbours: dict[int, list[tuple[int, int]]] = defaultdict(list)
         for link in instance.links:
             self.neighbours[link.tail].append((link.head, link.cost))
@@ -157,8 +163,10 @@ class _Check:
         """Check that every deadhead can be driven; return what they cost together."""
         for leg in legs:
             if leg is not None and leg not in distances:
+                start, end = self._nodes(leg)
+                rules = " by the turn rules" if self.instance.has_turn_rules else ""
                 self.faults.append(
-                    f"{where}: there is no way from node {leg[0]} to {leg[1]}"
+                    f"{where}: there is no way from node {start} to {end}{rules}"
                 )
         return _sum([None if leg is None else distances.get(leg) for leg in legs])
 
@@ -176,6 +184,7 @@ class _Check:
     def _check_path(self, route: Route, where: str) -> None:
         depot = self.instance.depot
         at: int | None = depot
+        along: Direction | None = None  # the link just driven, in its direction
         costs: list[int | None] = [self._fixed_cost(route)]
         for position, step in enumerate(route.path, start=1):
             place = f"{where}: step {position} of the path"
@@ -183,6 +192,7 @@ class _Check:
             if link is None:
                 self.faults.append(f"{place} drives along {self._unknown(step)}")
                 at = None  # Unknown: a gap after this step would be the same fault again.
+                along = None
                 costs.append(None)
                 continue
             name = self.instance.describe_link(step.link)
@@ -191,9 +201,12 @@ class _Check:
                 gap = f"{name} from node {start}, but the vehicle is at node {at}"
                 start_rule = f" (the depot is {depot})" if position == 1 else ""
                 self.faults.append(f"{place} takes {gap}{start_rule}")
+            elif along is not None:
+                costs.append(self._check_turn(along, step, start, place))
             if link.one_way and step.reverse:
                 self.faults.append(f"{place} drives one-way {name} in reverse")
             at = end
+            along = step.link, bool(step.reverse)
             costs.append(link.step_cost(step.reverse, step.serves))
         if at is not None and at != depot:
             self.faults.append(f"{where}: the path ends at node {at}, not at depot {depot}")
@@ -203,6 +216,21 @@ class _Check:
             self.faults.append(
                 f"{where}: the path costs {cost}, but the stated cost is {route.cost}"
             )
+
+    def _check_turn(
+        self, along: Direction, step: Step, node: int, place: str
+    ) -> int | None:
+        """Check the turn from the link just driven onto that of a step; return its cost."""
+        onto = step.link, bool(step.reverse)
+        cost = self.turns.cost(along, onto)
+        if cost is None:
+            u_turn = " by a U-turn" if along == (onto[0], not onto[1]) else ""
+            before, after = (self.instance.describe_link(i) for i in (along[0], onto[0]))
+            self.faults.append(
+                f"{place} turns at node {node} from {before} onto {after}{u_turn}, "
+                "which is forbidden"
+            )
+        return cost
 
     def _check_path_services(self, route: Route, where: str) -> None:
         on_path = [(step.link, bool(step.reverse)) for step in route.path if step.serves]
@@ -248,27 +276,49 @@ class _Check:
         """List every deadhead of a route; None where a link next to it does not exist."""
         if not services:
             return []
-        depot = self.instance.depot
-        stops: list[int | None] = [depot]
+        unknown = (-1, False)
+        stops: list[Direction | None] = [None]
         for service in services:
-            link = self._link(service)
-            stops += (None, None) if link is None else link.ends(service.reverse)
-        stops.append(depot)
+            known = self._link(service) is not None
+            stops.append((service.link, bool(service.reverse)) if known else unknown)
+        stops.append(None)
         return [
-            None if start is None or end is None else (start, end)
-            for start, end in zip(stops[::2], stops[1::2], strict=True)
+            None if unknown in (start, end) else (start, end)
+            for start, end in pairwise(stops)
         ]
 
+    def _nodes(self, leg: _Leg) -> tuple[int, int]:
+        """Return the nodes where a deadhead starts and ends."""
+        links, depot = self.instance.links, self.instance.depot
+        before, after = leg
+        return (
+            depot if before is None else links[before[0]].ends(before[1])[1],
+            depot if after is None else links[after[0]].ends(after[1])[0],
+        )
+
     def _leg_distances(self, legs: Iterable[_Leg | None]) -> dict[_Leg, int]:
-        """Cost of every leg that can be driven: one search per node where legs start."""
+        """Cost of every leg that can be driven: one search per place where legs start."""
+        known = {leg for leg in legs if leg is not None}
+        if self.instance.has_turn_rules:
+            following: dict[Direction | None, set[Direction | None]] = defaultdict(set)
+            for start, end in known:
+                following[start].add(end)
+            return {
+                (start, end): distance
+                for start, ends in following.items()
+                for end, distance in self._dijkstra_by_turns(start, ends).items()
+            }
         targets: dict[int, set[int]] = defaultdict(set)
-        for leg in legs:
-            if leg is not None:
-                targets[leg[0]].add(leg[1])
+        for leg in known:
+            start_node, end_node = self._nodes(leg)
+            targets[start_node].add(end_node)
+        by_nodes = {
+            (start_node, end_node): distance
+            for start_node, ends in targets.items()
+            for end_node, distance in self._dijkstra(start_node, ends).items()
+        }
         return {
-            (start, end): distance
-            for start, ends in targets.items()
-            for end, distance in self._dijkstra(start, ends).items()
+            leg: by_nodes[self._nodes(leg)] for leg in known if self._nodes(leg) in by_nodes
         }
 
     def _dijkstra(self, source: int, targets: set[int]) -> dict[int, int]:
@@ -288,6 +338,53 @@ class _Check:
                     best[neighbour] = reached
                     heapq.heappush(waiting, (reached, neighbour))
         return {node: done[node] for node in targets if node in done}
+
+    def _dijkstra_by_turns(
+        self, source: Direction | None, targets: set[Direction | None]
+    ) -> dict[Direction | None, int]:
+        """Search over the links just driven: a turn depends on the one before it."""
+        depot = self.instance.depot
+        targets_at: dict[int, list[Direction | None]] = defaultdict(list)
+        for target in targets:
+            targets_at[self._nodes((None, target))[1]].append(target)
+        found: dict[Direction | None, int] = {}
+        best: dict[Direction, int] = {}
+        waiting: list[tuple[int, Direction]] = []
+
+        def reach(distance: int, along: Direction) -> None:
+            if distance < best.get(along, distance + 1):
+                best[along] = distance
+                heapq.heappush(waiting, (distance, along))
+
+        if source is None:
+            # No turn is taken where a route leaves the depot.
+            found.update(dict.fromkeys(targets_at[depot], 0))
+            for onto in self.turns.leaving(depot):
+                reach(self._driving_cost(onto), onto)
+        else:
+            reach(0, source)
+        done: set[Direction] = set()
+        while waiting:
+            distance, along = heapq.heappop(waiting)
+            if len(found) == len(targets) and distance >= max(found.values()):
+                break
+            if along in done:
+                continue
+            done.add(along)
+            node = self._nodes((along, None))[0]
+            for target in targets_at.get(node, ()):
+                turn = 0 if target is None else self.turns.cost(along, target)
+                if turn is not None:
+                    known = found.get(target, distance + turn)
+                    found[target] = min(known, distance + turn)
+            for onto, turn in self.turns.onward(along):
+                reach(distance + turn + self._driving_cost(onto), onto)
+        return found
+
+    def _driving_cost(self, along: Direction) -> int:
+        cost = self.instance.links[along[0]].step_cost(along[1], serves=False)
+        assert cost is not None  # only legal directions leave a node
+        return cost
 
 
 def _direction(link: object, reverse: bool) -> str:

@@ -1,0 +1,222 @@
+#include "network/turn_graph.h"
+
+#include "base/index.h"
+#include "base/parallel.h"
+#include "network/dijkstra.h"
+
+#include <algorithm>
+#include <atomic>
+#include <limits>
+#include <stdexcept>
+#include <utility>
+
+namespace arcfleet {
+
+namespace {
+
+constexpr int32_t kNone = -1;
+
+// Costs of turns, and which edges arrive at a node.
+class TurnTable {
+  public:
+    TurnTable(const StreetGraph &streets, size_t num_edges, const TurnArrays &turns)
+        : streets_(streets), turns_(turns), target_(num_edges, kNone),
+          source_(num_edges, kNone), named_at_(num_edges + 1, 0),
+          arriving_(idx(streets.num_nodes())) {
+        for (int32_t node = 0; node < streets.num_nodes(); ++node) {
+            for (const DirectedEdge &edge : streets.leaving(node)) {
+                source_[idx(edge.edge)] = node;
+                target_[idx(edge.edge)] = edge.target;
+            }
+        }
+        for (size_t edge = 0; edge < num_edges; ++edge) {
+            if (target_[edge] != kNone) {
+                arriving_[idx(target_[edge])].push_back(static_cast<int32_t>(edge));
+            }
+        }
+        check_turns();
+        for (const int32_t edge : turns.edge_in) {
+            ++named_at_[idx(edge) + 1];
+        }
+        for (size_t edge = 0; edge < num_edges; ++edge) {
+            named_at_[edge + 1] += named_at_[edge];
+        }
+        named_.resize(turns.edge_in.size());
+        std::vector<size_t> next(named_at_.begin(), named_at_.end() - 1);
+        for (size_t i = 0; i < turns.edge_in.size(); ++i) {
+            named_[next[idx(turns.edge_in[i])]++] = {turns.edge_out[i],
+                                                     turns.penalty[i]};
+        }
+    }
+
+    int32_t target(int32_t edge) const { return target_[idx(edge)]; }
+    const std::vector<int32_t> &arriving(int32_t node) const {
+        return arriving_[idx(node)];
+    }
+
+    // Cost of a turn between edges that meet; negative if it is forbidden.
+    int32_t cost(int32_t in, int32_t out) const {
+        for (size_t i = named_at_[idx(in)]; i < named_at_[idx(in) + 1]; ++i) {
+            if (named_[i].first == out) {
+                return named_[i].second;
+            }
+        }
+        if ((in ^ 1) != out) {
+            return 0;
+        }
+        if (turns_.u_turns == UTurns::forbidden ||
+            (turns_.u_turns == UTurns::dead_ends && leads_on(in))) {
+            return -1;
+        }
+        return turns_.u_turn_penalty;
+    }
+
+  private:
+    void check_turns() const {
+        if (turns_.edge_out.size() != turns_.edge_in.size() ||
+            turns_.penalty.size() != turns_.edge_in.size()) {
+            throw std::invalid_argument("turn arrays differ in length");
+        }
+        const auto known = [&](int32_t edge) {
+            return edge >= 0 && idx(edge) < target_.size() &&
+                   target_[idx(edge)] != kNone;
+        };
+        for (size_t i = 0; i < turns_.edge_in.size(); ++i) {
+            const int32_t in = turns_.edge_in[i];
+            const int32_t out = turns_.edge_out[i];
+            if (!known(in) || !known(out) || target_[idx(in)] != source_[idx(out)]) {
+                throw std::invalid_argument("a turn between edges that do not meet");
+            }
+        }
+    }
+
+    // Whether another link leaves the node where an edge ends.
+    bool leads_on(int32_t in) const {
+        const auto leaving = streets_.leaving(target(in));
+        return std::any_of(
+            leaving.begin(), leaving.end(),
+            [&](const DirectedEdge &edge) { return edge.edge / 2 != in / 2; });
+    }
+
+    const StreetGraph &streets_;
+    const TurnArrays &turns_;
+    std::vector<int32_t> target_;
+    std::vector<int32_t> source_;
+    std::vector<std::pair<int32_t, int32_t>> named_; // by edge in: edge out, penalty
+    std::vector<size_t> named_at_;
+    std::vector<std::vector<int32_t>> arriving_;
+};
+
+int32_t capped(int64_t cost) {
+    return static_cast<int32_t>(
+        std::min<int64_t>(cost, std::numeric_limits<int32_t>::max()));
+}
+
+} // namespace
+
+TurnGraph::TurnGraph(const StreetGraph &streets, const LinkArrays &links,
+                     const TurnArrays &turns, std::span<const TurnPlace> places)
+    : cost_(2 * links.tail.size(), kNone) {
+    const auto num_edges = static_cast<int32_t>(cost_.size());
+    const TurnTable table(streets, idx(num_edges), turns);
+    std::vector<int32_t> offsets{0};
+    std::vector<DirectedEdge> edges;
+    for (int32_t node = 0; node < streets.num_nodes(); ++node) {
+        for (const DirectedEdge &edge : streets.leaving(node)) {
+            // No distance is longer, so a bound by it stays a bound.
+            cost_[idx(edge.edge)] = std::min(edge.cost, kMaxDistance);
+        }
+    }
+    const auto close_row = [&] {
+        offsets.push_back(static_cast<int32_t>(edges.size()));
+    };
+    for (int32_t in = 0; in < num_edges; ++in) {
+        if (table.target(in) != kNone) {
+            for (const DirectedEdge &out : streets.leaving(table.target(in))) {
+                const int32_t turn = table.cost(in, out.edge);
+                if (turn >= 0) {
+                    edges.push_back(
+                        {out.edge, capped(int64_t{turn} + out.cost), out.edge});
+                }
+            }
+        }
+        close_row();
+    }
+    // The nodes from which driving starts without a turn are states of their own.
+    std::vector<int32_t> free_state(idx(streets.num_nodes()), kNone);
+    for (const TurnPlace &place : places) {
+        if (place.arrived_along == kNone && free_state[idx(place.node)] == kNone) {
+            free_state[idx(place.node)] = static_cast<int32_t>(offsets.size()) - 1;
+            for (const DirectedEdge &out : streets.leaving(place.node)) {
+                edges.push_back({out.edge, out.cost, out.edge});
+            }
+            close_row();
+        }
+        start_.push_back(place.arrived_along == kNone ? free_state[idx(place.node)]
+                                                      : place.arrived_along);
+    }
+    graph_ = StreetGraph(std::move(offsets), std::move(edges));
+
+    entries_at_.push_back(0);
+    for (const TurnPlace &place : places) {
+        if (free_state[idx(place.node)] != kNone) {
+            entries_.push_back({free_state[idx(place.node)], 0});
+        }
+        for (const int32_t in : table.arriving(place.node)) {
+            const int32_t turn =
+                place.leaves_along == kNone ? 0 : table.cost(in, place.leaves_along);
+            if (turn >= 0) {
+                entries_.push_back({in, turn});
+            }
+        }
+        entries_at_.push_back(entries_.size());
+    }
+}
+
+std::vector<int32_t> TurnGraph::distance_matrix(int threads) const {
+    const size_t size = start_.size();
+    std::vector<int32_t> matrix(size * size);
+    std::atomic<size_t> next_row{0};
+    const auto most = static_cast<int>(std::max<size_t>(1, size));
+    run_workers(std::min(threads, most), [&](int) {
+        Dijkstra dijkstra(graph_);
+        for (size_t row = next_row++; row < size; row = next_row++) {
+            const auto distances = dijkstra.distances(start_[row]);
+            int32_t *out = matrix.data() + row * size;
+            for (size_t column = 0; column < size; ++column) {
+                // Unreachable states lose against any others by themselves.
+                int64_t least = kUnreachable;
+                for (const Entry &entry : entries(column)) {
+                    const int32_t there = distances[idx(entry.state)];
+                    least = std::min(least, int64_t{there} + entry.turn);
+                }
+                if (least > kMaxDistance && least < kUnreachable) {
+                    throw std::overflow_error("shortest path longer than 2^29 - 1");
+                }
+                out[column] = static_cast<int32_t>(least);
+            }
+        }
+    });
+    return matrix;
+}
+
+std::vector<int32_t> TurnGraph::path(int32_t from, int32_t to) const {
+    Dijkstra dijkstra(graph_);
+    const int32_t start = start_[idx(from)];
+    const auto distances = dijkstra.distances(start);
+    int64_t least = kUnreachable;
+    int32_t last = kNone;
+    for (const Entry &entry : entries(idx(to))) {
+        const int64_t reached = int64_t{distances[idx(entry.state)]} + entry.turn;
+        if (reached < least) {
+            least = reached;
+            last = entry.state;
+        }
+    }
+    if (last == kNone) {
+        throw std::invalid_argument("no way between two places by the turn rules");
+    }
+    return dijkstra.path(start, last);
+}
+
+} // namespace arcfleet
