@@ -7,11 +7,17 @@ from typing import TYPE_CHECKING
 
 from arcfleet._checks import one_line
 from arcfleet._display import notebook_html
+from arcfleet.solution.travel import duration_text, length_text, with_travel
 
 if TYPE_CHECKING:
     from arcfleet.instance import Instance
     from arcfleet.search.stop import StoppedBy
     from arcfleet.solution import Solution
+    from arcfleet.solution.travel import Travel
+
+
+#: A summary has lines for this many routes.
+_MOST_ROUTE_LINES = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +75,10 @@ class Result:
     stopped_by: StoppedBy
     history: tuple[Improvement, ...] = field(repr=False)
 
+    def __post_init__(self) -> None:
+        """State the length and time of the plan, where they are known."""
+        object.__setattr__(self, "solution", with_travel(self.instance, self.solution))
+
     @property
     def cost(self) -> int:
         """Total cost of the best plan."""
@@ -82,8 +92,12 @@ class Result:
         return notebook_html(self)
 
     def summary(self) -> str:
-        """Return cost, routes and statistics of the search, in a few lines."""
+        """Return cost, routes and statistics of the search, in a few lines.
+
+        Where the lengths or times of the streets are known, a line for each route follows.
+        """
         plan = self.solution
+        unit = f" {self.instance.cost_unit}" if self.instance.cost_unit else ""
         share = f" ({plan.deadhead / plan.cost:.1%} of it)" if plan.cost else ""
         loads = ", ".join(str(load) for load in plan.loads[:12])
         more = f", and {plan.num_routes - 12} more" if plan.num_routes > 12 else ""
@@ -91,14 +105,40 @@ class Result:
             [
                 f"instance    {one_line(self.instance.name)}",
                 f"method      {self.method}, seed {self.seed}",
-                f"cost        {plan.cost}",
+                f"cost        {plan.cost}{unit}",
                 f"deadhead    {plan.deadhead}{share}",
+                *self._travel_lines(),
                 f"routes      {plan.num_routes}",
                 f"loads       {loads or '-'}{more}",
                 f"time        {self.seconds:.2f} s, {self.iterations} iterations, "
                 f"stopped by {self.stopped_by.replace('_', ' ')}",
+                *self._route_lines(),
             ]
         )
+
+    def _travel_lines(self) -> list[str]:
+        travel = self.solution.travel
+        if travel is None:
+            return []
+        return [
+            f"{name:<12}{text(whole)}"
+            + ("" if part is None else f", {text(part)} of it deadheading")
+            for name, text, whole, part in (
+                ("distance", length_text, travel.metres, travel.deadhead_metres),
+                ("duration", duration_text, travel.seconds, travel.deadhead_seconds),
+            )
+            if whole is not None
+        ]
+
+    def _route_lines(self) -> list[str]:
+        routes = self.solution.routes
+        lines = [
+            f"{f'route {number}':<12}load {route.load}, cost {route.cost}, {route.travel}"
+            for number, route in enumerate(routes[:_MOST_ROUTE_LINES], start=1)
+            if route.travel is not None
+        ]
+        more = len(routes) - _MOST_ROUTE_LINES
+        return [*lines, f"{'':<12}and {more} more"] if lines and more > 0 else lines
 
     def facts(self) -> dict[str, object]:
         """Return everything but the street paths, ready for JSON."""
@@ -111,6 +151,7 @@ class Result:
             "cost": plan.cost,
             "deadhead": plan.deadhead,
             "service_cost": plan.service_cost,
+            **_travel_facts(plan.travel),
             "num_routes": plan.num_routes,
             "seconds": round(self.seconds, 3),
             "iterations": self.iterations,
@@ -119,9 +160,14 @@ class Result:
                 {
                     "load": route.load,
                     "cost": route.cost,
+                    **_travel_facts(route.travel),
                     "services": [[s.link, int(s.reverse)] for s in route.services],
                 }
                 for route in plan.routes
             ],
             "history": [[round(h.seconds, 4), h.iteration, h.cost] for h in self.history],
         }
+
+
+def _travel_facts(travel: Travel | None) -> dict[str, object]:
+    return {} if travel is None else {"travel": travel.facts()}

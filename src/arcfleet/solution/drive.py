@@ -9,6 +9,7 @@ from arcfleet.errors import OptionError, SolutionError
 from arcfleet.instance.geodesy import is_on_earth
 from arcfleet.network import Network
 from arcfleet.solution.plan import with_street_paths
+from arcfleet.solution.travel import with_travel
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,10 +51,11 @@ def on_globe(instance: Instance) -> bool:
 
 
 def with_all_paths(instance: Instance, solution: Solution) -> Solution:
-    """Return the plan with street paths, computing those that it lacks."""
-    if all(route.path or not route.services for route in solution.routes):
-        return solution
-    return with_street_paths(Network(instance), solution)
+    """Return the plan with street paths, computing those that it lacks, and lengths."""
+    if not all(route.path or not route.services for route in solution.routes):
+        solution = with_street_paths(Network(instance), solution)
+    check_links(instance, solution)
+    return with_travel(instance, solution)
 
 
 def route_legs(instance: Instance, solution: Solution) -> list[list[Leg]]:

@@ -11,6 +11,7 @@ from arcfleet.instance.formats.strict_json import JsonObject, dump, open_documen
 from arcfleet.instance.instance import MAX_NODE
 from arcfleet.solution.drive import check_links
 from arcfleet.solution.solution import Route, Service, Solution, Step
+from arcfleet.solution.travel import Travel
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,12 +19,15 @@ if TYPE_CHECKING:
     from arcfleet.instance.instance import Instance
 
 FORMAT = "arcfleet-solution"
-VERSION = 1
+#: Version 2 brought the length and time of routes. A file that has none of them is written
+#: as version 1, which older programs read.
+VERSION = 2
 
 _SOLUTION_KEYS = frozenset(
-    ("instance", "cost", "deadhead", "service_cost", "seconds", "routes")
+    ("instance", "cost", "deadhead", "service_cost", "travel", "seconds", "routes")
 )
-_ROUTE_KEYS = frozenset(("services", "load", "cost", "path"))
+_ROUTE_KEYS = frozenset(("services", "load", "cost", "travel", "path"))
+_TRAVEL_KEYS = frozenset(Travel.__dataclass_fields__)
 _SERVICE_KEYS = frozenset(("link", "reverse"))
 _STEP_KEYS = frozenset(("link", "reverse", "serves"))
 
@@ -49,18 +53,21 @@ def read_json_solution(path: Path | str, text: str, instance: Instance) -> Solut
         cost=_amount(document, "cost"),
         deadhead=_amount(document, "deadhead"),
         service_cost=_amount(document, "service_cost"),
+        travel=_read_travel(document),
     )
 
 
 def format_json_solution(solution: Solution, instance: Instance, seconds: float) -> str:
     """Return the JSON text, one route a line."""
+    travels = {solution.travel, *(route.travel for route in solution.routes)}
     members: dict[str, object] = {
         "format": FORMAT,
-        "version": VERSION,
+        "version": 1 if travels == {None} else VERSION,
         "instance": instance.name,
         "cost": solution.cost,
         "deadhead": solution.deadhead,
         "service_cost": solution.service_cost,
+        **_travel_members(solution.travel),
         "seconds": seconds,
     }
     check_links(instance, solution)
@@ -75,6 +82,18 @@ def _amount(item: JsonObject, key: str) -> int:
     return item.integer(key, -MAX_NODE, MAX_NODE)
 
 
+def _read_travel(item: JsonObject) -> Travel | None:
+    if "travel" not in item:
+        return None
+    value = item._value("travel")  # noqa: SLF001
+    known = JsonObject(item.path, item.place("travel"), value, _TRAVEL_KEYS)
+    return Travel(**{key: _amount(known, key) for key in _TRAVEL_KEYS if key in known})
+
+
+def _travel_members(travel: Travel | None) -> dict[str, object]:
+    return {} if travel is None else {"travel": travel.facts()}
+
+
 def _read_route(item: JsonObject, last: int) -> Route:
     return Route(
         services=tuple(
@@ -87,6 +106,7 @@ def _read_route(item: JsonObject, last: int) -> Route:
             Step(step.integer("link", 0, last), step.flag("reverse"), step.flag("serves"))
             for step in item.objects("path", _STEP_KEYS, optional=True)
         ),
+        travel=_read_travel(item),
     )
 
 
@@ -94,6 +114,7 @@ def _route_members(route: Route) -> dict[str, object]:
     members: dict[str, object] = {
         "load": route.load,
         "cost": route.cost,
+        **_travel_members(route.travel),
         "services": [
             {"link": service.link, "reverse": service.reverse} for service in route.services
         ],

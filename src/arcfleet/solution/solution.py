@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from arcfleet._display import notebook_html
+
+if TYPE_CHECKING:
+    from arcfleet.solution.travel import Travel
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +61,15 @@ class Route:
     path
         Every link driven along, street by street; empty where it was not worked out.
         Between two services the vehicle then takes any shortest path.
+    travel
+        Length and time; None if unknown.
     """
 
     services: tuple[Service, ...]
     load: int
     cost: int
     path: tuple[Step, ...] = ()
+    travel: Travel | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,21 +89,25 @@ class Solution:
         Cost of driving without serving.
     service_cost
         Cost of serving.
+    travel
+        Length and time of all routes; None if unknown.
     """
 
     routes: tuple[Route, ...]
     cost: int
     deadhead: int
     service_cost: int
+    travel: Travel | None = None
 
     def __str__(self) -> str:
         """Return the costs and the routes, a line each."""
         lines = [
             f"cost {self.cost}: {self.service_cost} serving, {self.deadhead} deadheading"
+            + _after_comma(self.travel)
         ]
         lines += [
             f"route {number}: {len(route.services)} services, load {route.load}, "
-            f"cost {route.cost}"
+            f"cost {route.cost}{_after_comma(route.travel)}"
             for number, route in enumerate(self.routes, start=1)
         ]
         return "\n".join(lines)
@@ -113,3 +124,7 @@ class Solution:
     def loads(self) -> tuple[int, ...]:
         """Load of each route."""
         return tuple(route.load for route in self.routes)
+
+
+def _after_comma(travel: Travel | None) -> str:
+    return "" if travel is None else f", {travel}"

@@ -1,0 +1,193 @@
+"""How far and how long a plan drives, whatever its costs are counted in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from arcfleet.instance.turns import TurnCosts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from arcfleet.instance.instance import Instance
+    from arcfleet.solution.solution import Route, Solution, Step
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Travel:
+    """Length and time of a route, or of all routes of a plan.
+
+    Parameters
+    ----------
+    metres, seconds
+        Length and time of the whole drive; None if unknown.
+    deadhead_metres, deadhead_seconds
+        The part of it that is driven without serving, turns included; None if unknown.
+    """
+
+    metres: int | None = None
+    deadhead_metres: int | None = None
+    seconds: int | None = None
+    deadhead_seconds: int | None = None
+
+    @property
+    def service_metres(self) -> int | None:
+        """Length of the streets served."""
+        return _difference(self.metres, self.deadhead_metres)
+
+    @property
+    def service_seconds(self) -> int | None:
+        """Time of serving."""
+        return _difference(self.seconds, self.deadhead_seconds)
+
+    def facts(self) -> dict[str, int]:
+        """Return what is known, ready for JSON."""
+        named = {
+            "metres": self.metres,
+            "deadhead_metres": self.deadhead_metres,
+            "seconds": self.seconds,
+            "deadhead_seconds": self.deadhead_seconds,
+        }
+        return {name: value for name, value in named.items() if value is not None}
+
+    def __str__(self) -> str:
+        """Return length and time, each with its part without serving."""
+        return ", ".join(
+            whole if deadhead is None else f"{whole} ({deadhead} deadheading)"
+            for whole, deadhead in self.texts()
+        )
+
+    def brief(self) -> str:
+        """Return length and time in a few words, as in `8.1 km, 1 h 05 min`."""
+        return ", ".join(whole for whole, _ in self.texts())
+
+    def texts(self) -> list[tuple[str, str | None]]:
+        """Return length and time, if known, with their parts without serving, in words."""
+        texts: list[tuple[str, str | None]] = []
+        for text, whole, part in (
+            (length_text, self.metres, self.deadhead_metres),
+            (duration_text, self.seconds, self.deadhead_seconds),
+        ):
+            if whole is not None:
+                texts.append((text(whole), None if part is None else text(part)))
+        return texts
+
+
+def with_travel(instance: Instance, solution: Solution) -> Solution:
+    """Return the plan with the length and time of its routes, as far as they are known.
+
+    They come from the street paths, and from the metres and seconds of the links; without
+    either they are unknown. The penalties of turns count as time where costs are seconds.
+    """
+    known = any(
+        link.metres is not None or link.seconds is not None for link in instance.links
+    )
+    if not known:
+        stated = [solution.travel, *(route.travel for route in solution.routes)]
+        if all(travel is None for travel in stated):
+            return solution
+    turns = TurnCosts(instance)
+    routes = tuple(
+        replace(route, travel=route_travel(instance, route, turns) if known else None)
+        for route in solution.routes
+    )
+    return replace(solution, routes=routes, travel=_total(r.travel for r in routes))
+
+
+def route_travel(
+    instance: Instance, route: Route, turns: TurnCosts | None = None
+) -> Travel | None:
+    """Return the length and time of a route; None where neither is known."""
+    if not route.path:  # its way between two services may be any shortest one
+        return None
+    metres = [instance.links[step.link].metres for step in route.path]
+    without_serving = (
+        length for length, x in zip(metres, route.path, strict=True) if not x.serves
+    )
+    deadhead_metres = None if None in metres else _sum(list(without_serving))
+    seconds = step_seconds(instance, route.path, turns)
+    # A turn onto a street that is served is no part of serving it.
+    serving = sum(
+        instance.links[x.link].step_seconds(x.reverse, serves=True) or 0
+        for x in route.path
+        if x.serves
+    )
+    travel = Travel(
+        metres=_sum(metres),
+        deadhead_metres=deadhead_metres,
+        seconds=None if seconds is None else sum(seconds),
+        deadhead_seconds=None if seconds is None else sum(seconds) - serving,
+    )
+    return travel if travel.facts() else None
+
+
+def step_costs(
+    instance: Instance, path: Sequence[Step], turns: TurnCosts | None = None
+) -> list[int]:
+    """Return the cost of each step of a street path, with that of the turn before it."""
+    costs = [instance.links[x.link].step_cost(x.reverse, x.serves) or 0 for x in path]
+    penalties = _turn_penalties(instance, path, turns)
+    return [cost + turn for cost, turn in zip(costs, penalties, strict=True)]
+
+
+def step_seconds(
+    instance: Instance, path: Sequence[Step], turns: TurnCosts | None = None
+) -> list[int] | None:
+    """Return the seconds of each step, as `step_costs` does the cost; None if unknown."""
+    times = [instance.links[x.link].step_seconds(x.reverse, x.serves) for x in path]
+    known = [time for time in times if time is not None]
+    if len(known) < len(times):
+        return None
+    if instance.cost_unit != "seconds":
+        return known
+    penalties = _turn_penalties(instance, path, turns)
+    return [time + turn for time, turn in zip(known, penalties, strict=True)]
+
+
+def length_text(metres: float) -> str:
+    """Return a length for people, as in `850 m` and `12.3 km`."""
+    return f"{metres:.0f} m" if round(metres) < 1000 else f"{metres / 1000:.1f} km"
+
+
+def duration_text(seconds: float) -> str:
+    """Return a time for people, as in `40 s`, `12 min` and `1 h 05 min`."""
+    if round(seconds) < 60:
+        return f"{seconds:.0f} s"
+    hours, minutes = divmod(round(seconds / 60), 60)
+    return f"{hours} h {minutes:02} min" if hours else f"{minutes} min"
+
+
+def _turn_penalties(
+    instance: Instance, path: Sequence[Step], turns: TurnCosts | None
+) -> list[int]:
+    """Return the cost of the turn before each step; a forbidden one, a fault, costs 0."""
+    if not instance.has_turn_rules or not path:
+        return [0] * len(path)
+    turns = TurnCosts(instance) if turns is None else turns
+    driven = [(step.link, step.reverse) for step in path]
+    return [0, *(turns.cost(*turn) or 0 for turn in pairwise(driven))]
+
+
+def _total(travels: Iterable[Travel | None]) -> Travel | None:
+    """Return the sum over routes; unknown where it is for one of them."""
+    known = [Travel() if travel is None else travel for travel in travels]
+    if not known:
+        return None
+    total = Travel(
+        metres=_sum([x.metres for x in known]),
+        deadhead_metres=_sum([x.deadhead_metres for x in known]),
+        seconds=_sum([x.seconds for x in known]),
+        deadhead_seconds=_sum([x.deadhead_seconds for x in known]),
+    )
+    return total if total.facts() else None
+
+
+def _sum(values: Sequence[int | None]) -> int | None:
+    known = [value for value in values if value is not None]
+    return sum(known) if len(known) == len(values) else None
+
+
+def _difference(whole: int | None, part: int | None) -> int | None:
+    return None if whole is None or part is None else whole - part
