@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -264,4 +265,8 @@ def test_the_example_is_made_by_the_command(tmp_path: Path) -> None:
         *("--name", "denver", "--remark", remark, "-o", made),
     )
     assert ran.returncode == 0, ran.stderr
-    assert made.read_bytes() == DENVER.read_bytes()
+    # It has neither metres nor seconds, as instances of other sources.
+    unknown = dict.fromkeys(("metres", "seconds", "reverse_seconds", "service_seconds"))
+    scene = read(made)
+    links = tuple(replace(link, **unknown) for link in scene.links)
+    assert replace(scene, links=links, cost_unit="") == read(DENVER)

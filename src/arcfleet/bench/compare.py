@@ -11,6 +11,7 @@ from arcfleet.methods import solve
 from arcfleet.search import Stop
 from arcfleet.search.path_scanning import PATH_SCANNING_VARIANTS
 from arcfleet.solution import checker
+from arcfleet.solution.travel import travel_facts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -51,6 +52,7 @@ class Entry:
             "method": self.method,
             "cost": self.result.cost,
             "deadhead": self.result.solution.deadhead,
+            **travel_facts(self.result.solution.travel),
             "num_routes": self.result.solution.num_routes,
             "gap_percent": self.gap_percent(best),
             "seconds": round(self.result.seconds, 3),

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from arcfleet.bench.compare import Entry
     from arcfleet.methods import Method
     from arcfleet.search import Result, Stop
+    from arcfleet.solution import Solution
 
 INSTANCE_HELP = (
     "instance: CARPLIB (.dat), MCARP (.txt) or arcfleet's JSON, recognised by its "
@@ -200,9 +201,12 @@ def _table(entries: Sequence[Entry], best: Result | None) -> str:
         return float("inf") if entry.result is None else entry.result.cost
 
     rows: list[tuple[object, ...]] = []
+    plans = [entry.result.solution for entry in entries if entry.result is not None]
+    texts = [plan.travel.texts() for plan in plans if plan.travel is not None]
+    measures = list(dict.fromkeys(name for known in texts for name in known))
     for entry in sorted(entries, key=cost):
         if entry.result is None:
-            rows.append((entry.method, *[None] * 5, "no plan"))
+            rows.append((entry.method, *[None] * (5 + len(measures)), "no plan"))
             continue
         plan, gap = entry.result.solution, entry.gap_percent(best)
         rows.append(
@@ -211,13 +215,19 @@ def _table(entries: Sequence[Entry], best: Result | None) -> str:
                 plan.cost,
                 plan.deadhead,
                 plan.num_routes,
+                *(_travel_text(plan, measure) for measure in measures),
                 None if gap is None else f"{gap:.2f} %",
                 f"{entry.result.seconds:.2f}",
                 "ok" if entry.ok else "FAULTY",
             )
         )
-    header = ("method", "cost", "deadhead", "routes", "gap to best", "seconds", "verified")
-    return table(rows, header)
+    columns = ("method", "cost", "deadhead", "routes", *measures)
+    return table(rows, (*columns, "gap to best", "seconds", "verified"))
+
+
+def _travel_text(plan: Solution, measure: str) -> str | None:
+    known = {} if plan.travel is None else plan.travel.texts()
+    return known[measure][0] if measure in known else None
 
 
 # --- show -------------------------------------------------------------------------------
@@ -233,6 +243,7 @@ def _show_options(parser: ArgumentParser) -> None:
 def _show(options: Namespace) -> int:
     from arcfleet.instance.files import read
     from arcfleet.solution.checker import check
+    from arcfleet.solution.drive import with_all_paths
     from arcfleet.solution.files import read_solution
 
     if all(getattr(options, name) is None for name in EXPORTS):
@@ -252,18 +263,34 @@ def _show(options: Namespace) -> int:
         # Its street paths may be what is wrong; without them they are computed again.
         services = tuple(replace(route, path=()) for route in solution.routes)
         solution = replace(solution, routes=services)
+    solution = with_all_paths(instance, solution)
     files = write_plan_files(options, instance, solution)
-    facts = {
+    facts: dict[str, object] = {
         "instance": instance.name,
         "faults": list(faults),
         "files": {view: str(path) for view, path in files.items()},
     }
-    lines = (
+    lines = [
         f"{view:<8} {path}{'' if path.is_dir() else f'  {_size(path)}'}"
         for view, path in files.items()
-    )
+    ]
+    if solution.travel is not None:
+        facts |= _plan_facts(solution)
+        cost = f"cost {solution.cost}, {solution.num_routes} routes"
+        lines.append(f"{'plan':<8} {cost}, {solution.travel.brief()}")
     print_either(options, facts, "\n".join(lines))
     return 0
+
+
+def _plan_facts(plan: Solution) -> dict[str, object]:
+    """Return the length and time of a plan and of its routes, for programs."""
+    from arcfleet.solution.travel import travel_facts
+
+    routes = [
+        {"load": route.load, "cost": route.cost, **travel_facts(route.travel)}
+        for route in plan.routes
+    ]
+    return {**travel_facts(plan.travel), "routes": routes}
 
 
 def _size(path: Path) -> str:
@@ -283,12 +310,14 @@ def _check_options(parser: ArgumentParser) -> None:
 def _check(options: Namespace) -> int:
     from arcfleet.instance.files import read
     from arcfleet.solution.checker import check
+    from arcfleet.solution.drive import with_all_paths
     from arcfleet.solution.files import read_solution
+    from arcfleet.solution.travel import knows_travel
 
     instance = read(options.instance)
     solution = read_solution(options.solution, instance)
     report = check(instance, solution)
-    facts = {
+    facts: dict[str, object] = {
         "ok": report.ok,
         "cost": report.cost,
         "deadhead": report.deadhead,
@@ -296,6 +325,11 @@ def _check(options: Namespace) -> int:
         "faults": list(report.faults),
     }
     text = f"ok: cost {report.cost}, {solution.num_routes} routes"
+    if report.ok and knows_travel(instance):
+        solution = with_all_paths(instance, solution)
+    if report.ok and solution.travel is not None:
+        facts |= _plan_facts(solution)
+        text += f", {solution.travel.brief()}"
     print_either(options, facts, text if report.ok else "\n".join(report.faults))
     return 0 if report.ok else 1
 

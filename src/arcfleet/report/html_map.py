@@ -17,6 +17,7 @@ import numpy as np
 
 from arcfleet._files import check_output, write_text_atomically
 from arcfleet.instance.geodesy import line_length
+from arcfleet.instance.turns import TurnCosts
 from arcfleet.report.colours import DEPOT, route_colours
 from arcfleet.report.layout import layout, link_shapes
 from arcfleet.solution.drive import (
@@ -26,13 +27,14 @@ from arcfleet.solution.drive import (
     route_legs,
     with_all_paths,
 )
+from arcfleet.solution.travel import Travel, step_costs, step_seconds
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from arcfleet.instance.instance import Instance, Link
     from arcfleet.report.layout import Places
-    from arcfleet.solution.solution import Solution
+    from arcfleet.solution.solution import Route, Solution
 
 SUFFIXES = (".html", ".htm")
 
@@ -114,16 +116,22 @@ def _facts(instance: Instance, solution: Solution) -> dict[str, object]:
         line[1:] = np.diff(line, axis=0)  # steps are shorter to write than places
         flags = link.one_way + 2 * link.required
         links.append([number, flags, link.demand, *line.ravel().tolist()])
-    lengths, metres_per_unit = None, None
+    # Lengths of the streets where they are known, else of the drawn lines.
+    lengths = [None if r.travel is None else r.travel.metres for r in solution.routes]
+    metres_per_unit = None
     if on_globe(instance):
         depot = instance.coordinates[instance.nodes.index(instance.depot)]
         legs_of_routes = route_legs(instance, solution)
-        lengths = [line_length(joined(legs, depot)) for legs in legs_of_routes]
+        lengths = [
+            round(line_length(joined(legs, depot))) if known is None else known
+            for known, legs in zip(lengths, legs_of_routes, strict=True)
+        ]
         latitudes = [latitude for _, latitude in instance.coordinates]
         middle = (min(latitudes) + max(latitudes)) / 2
         degree = line_length([(0.0, middle - 0.005), (0.0, middle + 0.005)]) * 100
         metres_per_unit = degree * extent / _GRID
     colours = route_colours(solution.num_routes)
+    turns = TurnCosts(instance)
     return {
         "name": instance.name,
         "comment": instance.notice,
@@ -140,15 +148,23 @@ def _facts(instance: Instance, solution: Solution) -> dict[str, object]:
                 "colour": colours[index],
                 "load": route.load,
                 "cost": route.cost,
-                "metres": None if lengths is None else round(lengths[index]),
+                "metres": lengths[index],
+                **_travel(route),
                 "steps": [4 * x.link + 2 * x.reverse + x.serves for x in route.path],
-                "costs": [
-                    instance.links[x.link].step_cost(x.reverse, x.serves) or 0
-                    for x in route.path
-                ],
+                "costs": step_costs(instance, route.path, turns),
+                "times": step_seconds(instance, route.path, turns),
             }
             for index, route in enumerate(solution.routes)
         ],
+    }
+
+
+def _travel(route: Route) -> dict[str, int | None]:
+    travel = Travel() if route.travel is None else route.travel
+    return {
+        "deadheadMetres": travel.deadhead_metres,
+        "seconds": travel.seconds,
+        "deadheadSeconds": travel.deadhead_seconds,
     }
 
 

@@ -6,6 +6,7 @@ The picture is inline SVG: it needs neither matplotlib nor any network.
 from __future__ import annotations
 
 import html
+import re
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from arcfleet.report.layout import Places
+    from arcfleet.solution.travel import Travel
 
 #: Width of the picture on the screen; the lines are on a finer grid.
 _PIXELS = 560
@@ -35,6 +37,7 @@ _STREET = "#cfd3d6"
 _REQUIRED = "#4a5560"
 #: Where the values begin in the lines of `str(instance)` and `result.summary()`.
 _NAME = 12
+_ROUTE = re.compile(r"route \d| {12}")
 _CELL = "text-align:left;padding:1px 12px 1px 0"
 
 
@@ -47,7 +50,9 @@ def instance_html(instance: Instance) -> str:
 @notebook_html.register(Result)
 def result_html(result: Result) -> str:
     """Return a result as HTML: its summary, its routes, and a picture of the plan."""
-    return _page(result.instance, result.summary().splitlines(), result.solution)
+    # The table of routes says what the lines of routes do.
+    lines = [line for line in result.summary().splitlines() if not _ROUTE.match(line)]
+    return _page(result.instance, lines, result.solution)
 
 
 def _page(instance: Instance, lines: Sequence[str], solution: Solution | None) -> str:
@@ -66,15 +71,29 @@ def _page(instance: Instance, lines: Sequence[str], solution: Solution | None) -
 def solution_html(solution: Solution) -> str:
     """Return a plan as HTML: a row per route, in the colours of the picture."""
     colours = route_colours(solution.num_routes)
+    measures = () if solution.travel is None else tuple(solution.travel.texts())
     rows = []
     for number, route in enumerate(solution.routes, start=1):
         mark = f'<span style="color:{colours[number - 1]}">&#9632; {number}</span>'
-        rows.append(_row("td", mark, len(route.services), route.load, route.cost))
+        cells = (mark, len(route.services), route.load, route.cost)
+        rows.append(_row("td", *cells, *_travel_cells(route.travel, measures)))
     more = len(rows) - _MOST_ROUTES
+    columns = ("route", "services", "load", "cost", *measures)
     if more > 0:
-        rows[_MOST_ROUTES:] = [f'<tr><td colspan="4">and {more} more</td></tr>']
-    head = _row("th", "route", "services", "load", "cost")
+        rest = f"and {more} more"
+        rows[_MOST_ROUTES:] = [f'<tr><td colspan="{len(columns)}">{rest}</td></tr>']
+    head = _row("th", *columns)
     return f"<table>{head}{''.join(rows)}</table>"
+
+
+def _travel_cells(travel: Travel | None, measures: Iterable[str]) -> list[str]:
+    """Return length and time of a route, with their parts without serving."""
+    known = {} if travel is None else travel.texts()
+    cells = []
+    for measure in measures:
+        whole, part = known.get(measure, ("-", None))
+        cells.append(whole if part is None else f"{whole} ({part} deadhead)")
+    return cells
 
 
 def _row(tag: str, *cells: object) -> str:
@@ -122,7 +141,10 @@ def _picture(instance: Instance, solution: Solution | None) -> str:
                 beside(step.link, step.reverse) for step in route.path if not step.serves
             ]
             served = [lines[service.link] for service in route.services]
-            title = f"<title>route {number}: load {route.load}, cost {route.cost}</title>"
+            facts = f"load {route.load}, cost {route.cost}"
+            if route.travel is not None:
+                facts += f", {route.travel.brief()}"
+            title = f"<title>route {number}: {facts}</title>"
             parts.append(
                 f"<g>{title}{_stroke(driven, colour, 5, dashed=True)}"
                 f"{_stroke(served, colour, 12)}</g>"

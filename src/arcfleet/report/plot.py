@@ -14,6 +14,7 @@ from arcfleet.report.colours import DEPOT, route_colours
 from arcfleet.report.layout import Places, layout, link_shapes, middle, shifted
 from arcfleet.report.picture import new_figure, save_picture
 from arcfleet.solution.drive import check_links
+from arcfleet.solution.travel import with_travel
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -81,6 +82,7 @@ def plot(
     figure = new_figure(path)
     if solution is not None:
         check_links(instance, solution)
+        solution = with_travel(instance, solution)
     _Picture(instance, figure).draw(solution, title or _title(instance, solution))
     save_picture(figure, path, dots_per_inch=_DOTS_PER_INCH)
 
@@ -215,7 +217,7 @@ class _Picture:
             colours = route_colours(solution.num_routes)
             named = list(zip(solution.routes, colours, strict=True))[:_MOST_LEGEND_ROUTES]
             marks += [
-                line(f"route {number}: load {route.load}, cost {route.cost}", colour, 2.6)
+                line(f"route {number}: {_figures(route)}", colour, 2.6)
                 for number, (route, colour) in enumerate(named, start=1)
             ]
             more = solution.num_routes - len(named)
@@ -306,7 +308,8 @@ def _title(instance: Instance, solution: Solution | None) -> str:
         required, links = len(instance.required), len(instance.links)
         return f"{instance.name}: {required} of {links} links required"
     routes = "route" if solution.num_routes == 1 else "routes"
-    return f"{instance.name}: cost {solution.cost}, {solution.num_routes} {routes}"
+    travel = "" if solution.travel is None else f", {solution.travel.brief()}"
+    return f"{instance.name}: cost {solution.cost}{travel}, {solution.num_routes} {routes}"
 
 
 class ScenePlans(NamedTuple):
@@ -350,6 +353,11 @@ def draw_scenes(scenes: Sequence[ScenePlans], path: Path, caption: str = "") -> 
     )
     add_caption(figure, " ".join([caption, *attributions]).strip())
     save_picture(figure, path, dots_per_inch=_PAGE_DOTS_PER_INCH)
+
+
+def _figures(route: Route) -> str:
+    travel = "" if route.travel is None else f", {route.travel.brief()}"
+    return f"load {route.load}, cost {route.cost}{travel}"
 
 
 def _extent(points: Places) -> tuple[Places, Places]:

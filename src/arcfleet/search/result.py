@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING
 
 from arcfleet._checks import one_line
 from arcfleet._display import notebook_html
-from arcfleet.solution.travel import duration_text, length_text, with_travel
+from arcfleet.solution.travel import travel_facts, with_travel
 
 if TYPE_CHECKING:
     from arcfleet.instance import Instance
     from arcfleet.search.stop import StoppedBy
     from arcfleet.solution import Solution
-    from arcfleet.solution.travel import Travel
 
 
 #: A summary has lines for this many routes.
@@ -118,16 +117,9 @@ class Result:
 
     def _travel_lines(self) -> list[str]:
         travel = self.solution.travel
-        if travel is None:
-            return []
         return [
-            f"{name:<12}{text(whole)}"
-            + ("" if part is None else f", {text(part)} of it deadheading")
-            for name, text, whole, part in (
-                ("distance", length_text, travel.metres, travel.deadhead_metres),
-                ("duration", duration_text, travel.seconds, travel.deadhead_seconds),
-            )
-            if whole is not None
+            f"{name:<12}{whole}" + ("" if part is None else f", {part} of it deadheading")
+            for name, (whole, part) in ({} if travel is None else travel.texts()).items()
         ]
 
     def _route_lines(self) -> list[str]:
@@ -151,7 +143,7 @@ class Result:
             "cost": plan.cost,
             "deadhead": plan.deadhead,
             "service_cost": plan.service_cost,
-            **_travel_facts(plan.travel),
+            **travel_facts(plan.travel),
             "num_routes": plan.num_routes,
             "seconds": round(self.seconds, 3),
             "iterations": self.iterations,
@@ -160,14 +152,10 @@ class Result:
                 {
                     "load": route.load,
                     "cost": route.cost,
-                    **_travel_facts(route.travel),
+                    **travel_facts(route.travel),
                     "services": [[s.link, int(s.reverse)] for s in route.services],
                 }
                 for route in plan.routes
             ],
             "history": [[round(h.seconds, 4), h.iteration, h.cost] for h in self.history],
         }
-
-
-def _travel_facts(travel: Travel | None) -> dict[str, object]:
-    return {} if travel is None else {"travel": travel.facts()}

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from arcfleet._files import check_output, write_text_atomically
 from arcfleet.instance.geodesy import line_length
 from arcfleet.solution.drive import Leg, check_located, joined, route_legs, with_all_paths
+from arcfleet.solution.travel import step_seconds
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -77,6 +78,7 @@ def write_geojson(
             "comment": instance.comment,
             "attribution": instance.attribution,
             "cost": solution.cost,
+            **({} if solution.travel is None else solution.travel.facts()),
         },
         ensure_ascii=False,
     )
@@ -102,6 +104,7 @@ def _route(
             "load": route.load,
             "cost": route.cost,
             "metres": round(line_length(points), 1),
+            **({} if route.travel is None else route.travel.facts()),
             **style,
         },
     )
@@ -112,6 +115,7 @@ def _legs(
 ) -> list[_Feature]:
     features = []
     load = order = 0
+    times = step_seconds(instance, [leg.step for leg in legs])
     for position, leg in enumerate(legs, start=1):
         link = instance.links[leg.step.link]
         serves = leg.step.serves
@@ -131,7 +135,12 @@ def _legs(
                     "reverse": leg.step.reverse,
                     "demand": link.demand if serves else 0,
                     "load": load,
-                    "metres": round(line_length(leg.points), 1),
+                    "metres": (
+                        round(line_length(leg.points), 1)
+                        if link.metres is None
+                        else link.metres
+                    ),
+                    **({} if times is None else {"seconds": times[position - 1]}),
                     **style,
                 },
             )

@@ -115,7 +115,11 @@ def _document(instance: Instance, title: str, depot: Coordinate, tracks: list[st
 
 def _track(solution: Solution, number: int, points: list[Coordinate]) -> str:
     route = solution.routes[number - 1]
-    facts = f"load {route.load}, cost {route.cost}, {line_length(points) / 1000:.2f} km"
+    length = f"{line_length(points) / 1000:.2f} km"
+    if route.travel is not None:
+        drawn = "" if route.travel.metres is not None else f"{length}, "
+        length = f"{drawn}{route.travel}"
+    facts = f"load {route.load}, cost {route.cost}, {length}"
     return "\n".join(
         [
             f"<trk><name>Route {number}</name><desc>{facts}</desc>"

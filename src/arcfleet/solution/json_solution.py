@@ -11,7 +11,7 @@ from arcfleet.instance.formats.strict_json import JsonObject, dump, open_documen
 from arcfleet.instance.instance import MAX_NODE
 from arcfleet.solution.drive import check_links
 from arcfleet.solution.solution import Route, Service, Solution, Step
-from arcfleet.solution.travel import Travel
+from arcfleet.solution.travel import Travel, travel_facts
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -67,7 +67,7 @@ def format_json_solution(solution: Solution, instance: Instance, seconds: float)
         "cost": solution.cost,
         "deadhead": solution.deadhead,
         "service_cost": solution.service_cost,
-        **_travel_members(solution.travel),
+        **travel_facts(solution.travel),
         "seconds": seconds,
     }
     check_links(instance, solution)
@@ -90,10 +90,6 @@ def _read_travel(item: JsonObject) -> Travel | None:
     return Travel(**{key: _amount(known, key) for key in _TRAVEL_KEYS if key in known})
 
 
-def _travel_members(travel: Travel | None) -> dict[str, object]:
-    return {} if travel is None else {"travel": travel.facts()}
-
-
 def _read_route(item: JsonObject, last: int) -> Route:
     return Route(
         services=tuple(
@@ -114,7 +110,7 @@ def _route_members(route: Route) -> dict[str, object]:
     members: dict[str, object] = {
         "load": route.load,
         "cost": route.cost,
-        **_travel_members(route.travel),
+        **travel_facts(route.travel),
         "services": [
             {"link": service.link, "reverse": service.reverse} for service in route.services
         ],

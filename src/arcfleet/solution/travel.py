@@ -56,23 +56,38 @@ class Travel:
         """Return length and time, each with its part without serving."""
         return ", ".join(
             whole if deadhead is None else f"{whole} ({deadhead} deadheading)"
-            for whole, deadhead in self.texts()
+            for whole, deadhead in self.texts().values()
         )
 
     def brief(self) -> str:
         """Return length and time in a few words, as in `8.1 km, 1 h 05 min`."""
-        return ", ".join(whole for whole, _ in self.texts())
+        return ", ".join(whole for whole, _ in self.texts().values())
 
-    def texts(self) -> list[tuple[str, str | None]]:
-        """Return length and time, if known, with their parts without serving, in words."""
-        texts: list[tuple[str, str | None]] = []
-        for text, whole, part in (
-            (length_text, self.metres, self.deadhead_metres),
-            (duration_text, self.seconds, self.deadhead_seconds),
+    def texts(self) -> dict[str, tuple[str, str | None]]:
+        """Return "distance" and "duration" for people, with the parts without serving.
+
+        What is unknown is left out.
+        """
+        texts = {}
+        for name, text, whole, part in (
+            ("distance", length_text, self.metres, self.deadhead_metres),
+            ("duration", duration_text, self.seconds, self.deadhead_seconds),
         ):
             if whole is not None:
-                texts.append((text(whole), None if part is None else text(part)))
+                texts[name] = (text(whole), None if part is None else text(part))
         return texts
+
+
+def knows_travel(instance: Instance) -> bool:
+    """Return whether the length or time of any link is known."""
+    return any(
+        link.metres is not None or link.seconds is not None for link in instance.links
+    )
+
+
+def travel_facts(travel: Travel | None) -> dict[str, object]:
+    """Return the member `travel` of an object in JSON; none where nothing is known."""
+    return {} if travel is None else {"travel": travel.facts()}
 
 
 def with_travel(instance: Instance, solution: Solution) -> Solution:
@@ -81,9 +96,7 @@ def with_travel(instance: Instance, solution: Solution) -> Solution:
     They come from the street paths, and from the metres and seconds of the links; without
     either they are unknown. The penalties of turns count as time where costs are seconds.
     """
-    known = any(
-        link.metres is not None or link.seconds is not None for link in instance.links
-    )
+    known = knows_travel(instance)
     if not known:
         stated = [solution.travel, *(route.travel for route in solution.routes)]
         if all(travel is None for travel in stated):
@@ -136,6 +149,8 @@ def step_seconds(
     instance: Instance, path: Sequence[Step], turns: TurnCosts | None = None
 ) -> list[int] | None:
     """Return the seconds of each step, as `step_costs` does the cost; None if unknown."""
+    if not path:
+        return None
     times = [instance.links[x.link].step_seconds(x.reverse, x.serves) for x in path]
     known = [time for time in times if time is not None]
     if len(known) < len(times):

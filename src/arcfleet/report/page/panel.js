@@ -6,16 +6,33 @@ function showPlan() {
   text("comment", plan.comment);
   const count = routes.length === 1 ? "1 route" : `${routes.length} routes`;
   const facts = [count, `cost ${plan.cost}`, `${plan.deadhead} of it without serving`];
-  const known = routes.every((route) => route.metres !== null);
-  if (known && routes.length) {
-    facts.push(lengthText(routes.reduce((sum, route) => sum + route.metres, 0)));
-  }
-  text("summary", facts.join(" · "));
-  canvas.setAttribute("aria-label", `Map of the plan for ${plan.name}: ${facts.join(", ")}`);
+  const lines = withTravel(facts, total);
+  document.getElementById("summary").append(...lines.map(lineOf));
+  canvas.setAttribute("aria-label", `Map of the plan for ${plan.name}: ${lines.flat().join(", ")}`);
   document.documentElement.style.setProperty("--depot", plan.depotColour);
   document.getElementById("routes").append(...routes.map(row));
   document.getElementById("all").addEventListener("click", () => showOnly(() => true));
   document.getElementById("none").addEventListener("click", () => showOnly(() => false));
+}
+
+// The sum over all routes; null where it is unknown for one of them, or there are none.
+function total(key) {
+  const known = routes.length > 0 && routes.every((route) => route[key] !== null);
+  return known ? routes.reduce((sum, route) => sum + route[key], 0) : null;
+}
+
+// Lines of facts: those given and, if known, length and time and their parts without serving.
+function withTravel(facts, amount) {
+  const texts = (metres, seconds) => [[lengthText, metres], [durationText, seconds]]
+    .filter(([, key]) => amount(key) !== null)
+    .map(([text, key]) => text(amount(key)));
+  const whole = texts("metres", "seconds"), without = texts("deadheadMetres", "deadheadSeconds");
+  if (!without.length) return [[...facts, ...whole]];
+  return [facts, whole, [`of it ${without.join(" · ")} without serving`]];
+}
+
+function lineOf(facts) {
+  return element("span", "line", facts.join(" · "));
 }
 
 function element(tag, className = "", text = "") {
@@ -36,8 +53,8 @@ function row(route) {
   swatch.style.color = inkOn(route.colour);
   const facts = element("span", "", `Route ${route.number}`);
   const figures = [`load ${route.load}/${plan.capacity}`, `cost ${route.cost}`];
-  if (route.metres !== null) figures.push(lengthText(route.metres));
-  const below = element("small", "figures", figures.join(" · "));
+  const below = element("small", "figures");
+  below.append(...withTravel(figures, (key) => route[key]).map(lineOf));
   below.id = `figures-${route.number}`;
   box.setAttribute("aria-describedby", below.id);
   const label = element("label");

@@ -44,15 +44,19 @@ function measured(points) {
 const LANES = 3;
 const lanes = new Map();
 
+// The clock counts seconds where they are known for all routes, else cost.
+const timed = plan.routes.length > 0 && plan.routes.every((facts) => facts.times !== null);
+
 const routes = plan.routes.map((facts, index) => {
-  // The clock of a route is the cost driven so far; where all is free, its steps.
-  const free = facts.costs.every((cost) => cost === 0);
+  // The clock of a route is what it has driven so far; where all is free, its steps.
+  const counted = timed ? facts.times : facts.costs;
+  const free = counted.every((amount) => amount === 0);
   let clock = 0, order = 0;
   const route = { ...facts, number: index + 1, visible: true };
   route.steps = facts.steps.map((code, position) => {
     const link = links[code >> 2], reverse = (code & 2) > 0, serves = (code & 1) > 0;
     const start = clock;
-    clock += free ? 1 : facts.costs[position];
+    clock += free ? 1 : counted[position];
     const step = { link, reverse, serves, start, end: clock, order: serves ? ++order : null, lane: 0 };
     if (!serves) {
       const key = code >> 1;
@@ -79,4 +83,10 @@ const typical = (() => {
 
 function lengthText(metres) {
   return metres < 1000 ? `${Math.round(metres)} m` : `${(metres / 1000).toFixed(metres < 9950 ? 2 : 1)} km`;
+}
+
+function durationText(seconds) {
+  if (Math.round(seconds) < 60) return `${Math.round(seconds)} s`;
+  const minutes = Math.round(seconds / 60), hours = Math.floor(minutes / 60);
+  return hours ? `${hours} h ${String(minutes % 60).padStart(2, "0")} min` : `${minutes} min`;
 }

@@ -8,11 +8,18 @@ function setTime(time) {
   state.time = Math.min(Math.max(time, 0), duration);
   const share = duration > 0 ? state.time / duration : 1;
   clock.value = String(1000 * share);
-  const text = share >= 1 ? `done at cost ${duration}` : `cost ${Math.floor(state.time)} of ${duration}`;
+  const text = clockText(share >= 1);
   document.getElementById("clock-text").textContent = text;
   clock.setAttribute("aria-valuetext", text);
   showProgress();
   redraw();
+}
+
+function clockText(done) {
+  if (timed) {
+    return done ? `done after ${durationText(duration)}` : `${durationText(state.time)} of ${durationText(duration)}`;
+  }
+  return done ? `done at cost ${duration}` : `cost ${Math.floor(state.time)} of ${duration}`;
 }
 
 let last = null;
