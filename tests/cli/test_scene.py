@@ -1,6 +1,7 @@
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -266,7 +267,9 @@ def test_the_example_is_made_by_the_command(tmp_path: Path) -> None:
     )
     assert ran.returncode == 0, ran.stderr
     # It has neither metres nor seconds, as instances of other sources.
-    unknown = dict.fromkeys(("metres", "seconds", "reverse_seconds", "service_seconds"))
+    unknown: Any = dict.fromkeys(
+        ("metres", "seconds", "reverse_seconds", "service_seconds")
+    )
     scene = read(made)
     links = tuple(replace(link, **unknown) for link in scene.links)
     assert replace(scene, links=links, cost_unit="") == read(DENVER)
