@@ -164,6 +164,22 @@ def test_a_notebook_shows_summary_and_map() -> None:
     assert Page(shown(result.solution)).text[4:7] != []
 
 
+def test_a_notebook_shows_length_and_time_of_every_route() -> None:
+    instance = arcfleet.read(VILLAGE)
+    links = tuple(replace(x, metres=300, seconds=60) for x in instance.links)
+    result = solved(replace(instance, links=links), "ps")
+    text = Page(shown(result)).text
+    assert {"distance", "duration"} <= set(text)
+    for route in result.solution.routes:
+        assert route.travel is not None
+        (length, part), (time, rest) = route.travel.texts().values()
+        assert f"{length} ({part} deadhead)" in text
+        assert f"{time} ({rest} deadhead)" in text
+    # The table has the routes; the lines of the summary are not repeated.
+    assert "route 1" not in text
+    assert "route 1     load" in result.summary()
+
+
 @given(plan=located_plans())
 def test_a_notebook_shows_any_plan(
     plan: tuple[arcfleet.Instance, arcfleet.Solution],

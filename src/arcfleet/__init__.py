@@ -36,7 +36,7 @@ from arcfleet.search import (
     Stop,
     StopRule,
 )
-from arcfleet.solution import Route, Service, Solution, Step
+from arcfleet.solution import Route, Service, Solution, Step, Travel
 from arcfleet.solution.checker import Report, check
 from arcfleet.solution.files import read_solution, write_solution
 from arcfleet.solution.geojson import write_geojson
@@ -79,6 +79,7 @@ __all__ = [
     "StopRule",
     "Street",
     "StreetMap",
+    "Travel",
     "Turn",
     "UnsolvableError",
     "check",

@@ -1,4 +1,5 @@
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -6,7 +7,8 @@ from typing import Any
 import pytest
 
 from arcfleet import Instance, diagnose, read
-from tests.cli.running import ROOT, arcfleet, in_a_new_process, one_sentence
+from arcfleet.solution.travel import duration_text, length_text
+from tests.cli.running import ROOT, arcfleet, in_a_new_process, one_sentence, succeeded
 from tests.shared_data import maps_dir
 
 DENVER = ROOT / "src" / "arcfleet" / "instance" / "examples" / "denver.json"
@@ -273,3 +275,92 @@ def test_the_example_is_made_by_the_command(tmp_path: Path) -> None:
     scene = read(made)
     links = tuple(replace(link, **unknown) for link in scene.links)
     assert replace(scene, links=links, cost_unit="") == read(DENVER)
+
+
+def test_costs_of_time(town: Path, tmp_path: Path) -> None:
+    out = tmp_path / "scene.json"
+    options = (
+        "--cost",
+        "time",
+        "--speed",
+        "residential=20,primary=36",
+        "--speed",
+        "road=9",
+    )
+    service = ("--service-speed", 10, "--service-time", 5)
+    text = succeeded("scene", town, "--capacity", 3000, *options, *service, "-o", out)
+    line = "costs         seconds, by maxspeed on 0 streets, by their kind on the others"
+    assert line in text.splitlines()
+    instance = read(out)
+    assert instance.cost_unit == "seconds"
+    north = instance.links[2]
+    assert (north.cost, north.metres, north.seconds) == (83, 827, 83)
+    assert north.service_cost == north.service_seconds == round(826.9 * 0.36 + 5)
+    facts = json.loads(
+        succeeded("scene", town, "--capacity", 3000, *options, "-o", out, "--json")
+    )
+    assert (facts["cost_unit"], facts["streets_with_limit"]) == ("seconds", 0)
+    succeeded("scene", town, "--capacity", 3000, "-o", out)
+    assert read(out).cost_unit == "metres"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--speed", "residential=0"), "expected the speed of residential in km/h between"),
+        (("--speed", "resdential=30"), "did you mean 'residential'?"),
+        (("--service-speed", "0"), "expected the service speed in km/h between 1 and 200"),
+        (("--service-time", "-1"), "expected the service time in seconds between 0 and"),
+    ],
+)
+def test_speeds_that_make_no_sense(
+    town: Path, tmp_path: Path, options: tuple[str, str], message: str
+) -> None:
+    out = tmp_path / "scene.json"
+    ran = arcfleet("scene", town, "--capacity", 3000, *options, "-o", out)
+    assert message in one_sentence(ran)
+    assert not out.exists()
+
+
+def test_speeds_are_written_with_their_kinds(town: Path, tmp_path: Path) -> None:
+    out = tmp_path / "scene.json"
+    ran = arcfleet("scene", town, "--capacity", 3000, "--speed", "fast", "-o", out)
+    assert ran.returncode == 2
+    assert "as in residential=20,primary=50, got 'fast'" in ran.stderr
+
+
+def test_kilometres_and_hours_in_all_commands(town: Path, tmp_path: Path) -> None:
+    scene, plan = tmp_path / "scene.json", tmp_path / "plan.json"
+    succeeded("scene", town, "--capacity", 3000, "--cost", "time", "-o", scene)
+    search = ("--iterations", 20, "--quiet", "--out", plan)
+    text = succeeded("solve", scene, *search)
+    names = [line[:12].strip() for line in text.splitlines()]
+    assert names[3:8] == ["deadhead", "distance", "duration", "routes", "loads"]
+    assert names[9:] == ["route 1", "route 2"]
+    assert re.search(r"^cost +\d+ seconds$", text, re.M)
+    facts = json.loads(succeeded("solve", scene, *search, "--json"))
+    travel = facts["travel"]
+    assert set(travel) == {"metres", "deadhead_metres", "seconds", "deadhead_seconds"}
+    assert travel["seconds"] == facts["cost"]
+    assert travel["metres"] == sum(route["travel"]["metres"] for route in facts["routes"])
+    figures = f"{length_text(travel['metres'])}, {duration_text(travel['seconds'])}"
+    cost = f"cost {facts['cost']}, 2 routes, {figures}"
+    assert succeeded("check", scene, plan) == f"ok: {cost}\n"
+    checked = json.loads(succeeded("check", scene, plan, "--json"))
+    assert checked["travel"] == travel
+    assert [r["travel"] for r in checked["routes"]] == [
+        r["travel"] for r in facts["routes"]
+    ]
+    page = tmp_path / "plan.html"
+    assert f"plan     {cost}\n" in succeeded("show", scene, plan, "--html", page)
+    shown = json.loads(succeeded("show", scene, plan, "--html", page, "--json"))
+    assert shown["travel"] == travel
+    # The text form of a plan has no street paths: they are computed.
+    succeeded("solve", scene, *search[:-1], tmp_path / "plan.sol")
+    assert " km, " in succeeded("check", scene, tmp_path / "plan.sol")
+    table = succeeded("compare", scene, "--methods", "ps,ps-random-rule", "--time", 1)
+    header, _, *rows = table.splitlines()
+    assert header.split()[:6] == [
+        *("method", "cost", "deadhead", "routes", "distance", "duration"),
+    ]
+    assert all(" km " in row and " min" in row for row in rows)

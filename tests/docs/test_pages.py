@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -57,11 +58,14 @@ def test_the_fields_of_an_instance_are_listed() -> None:
 
 def test_the_fields_of_a_solution_are_listed(tmp_path: Path) -> None:
     instance = arcfleet.read("example:denver")
+    links = tuple(replace(link, metres=link.cost, seconds=9) for link in instance.links)
+    instance = replace(instance, links=links)
     result = arcfleet.solve(instance, "ps", seed=1)
     arcfleet.write_solution(instance, result.solution, tmp_path / "plan.json")
     plan = json.loads((tmp_path / "plan.json").read_text("utf-8"))
     assert fields("a solution") == set(plan) - {"format", "version"}
     assert fields("a route") - {"link", "reverse", "serves"} == set(plan["routes"][0])
+    assert fields("travel") == set(plan["travel"]) == set(plan["routes"][0]["travel"])
 
 
 @pytest.mark.parametrize(

@@ -1,3 +1,4 @@
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -9,6 +10,7 @@ from arcfleet import Stop
 from arcfleet.instance.instance import Instance
 from arcfleet.report.html_map import write_html
 from arcfleet.solution.solution import Route, Solution
+from arcfleet.solution.travel import duration_text
 from tests.helpers import make_instance, solved
 from tests.report.browser import Browser
 
@@ -344,3 +346,43 @@ def test_free_streets_are_played_step_by_step(
     browser.run("arcfleetMap.setTime(2.5)")
     browser.frames()
     assert browser.complaints() == []
+
+
+def test_the_clock_counts_time_where_it_is_known(
+    browser: Browser, tmp_path: Path, village: Instance
+) -> None:
+    links = tuple(replace(x, metres=300, seconds=60) for x in village.links)
+    timed = replace(village, links=links, u_turn_penalty=5, cost_unit="seconds")
+    plan = plan_of(timed)
+    write_html(timed, plan, tmp_path / "timed.html")
+    browser.open(tmp_path / "timed.html")
+    travels = [route.travel for route in plan.routes]
+    longest = max(travel.seconds or 0 for travel in travels if travel)
+    assert browser.run("return arcfleetMap.state.time") == longest
+    clock = "return document.getElementById('clock-text').textContent"
+    assert browser.run(clock) == f"done after {duration_text(longest)}"
+    browser.run("arcfleetMap.setTime(40)")
+    assert browser.run(clock) == f"40 s of {duration_text(longest)}"
+    assert plan.travel is not None
+    lines = browser.run(
+        "return [...document.querySelectorAll('#summary .line')].map((x) => x.textContent)"
+    )
+    assert len(lines) == 3
+    _, driven, without = lines
+    assert driven.endswith(f"km · {duration_text(plan.travel.seconds or 0)}")
+    assert without.startswith("of it ")
+    assert without.endswith(" without serving")
+    figures = browser.run(
+        "return [...document.querySelectorAll('.figures')].map((x) => x.children.length)"
+    )
+    assert figures == [3] * plan.num_routes
+    assert browser.complaints() == []
+
+
+def test_lengths_of_the_drawn_lines_are_shown_as_ever(shown: Browser) -> None:
+    figures = shown.run("return document.querySelector('.figures').textContent")
+    assert re.fullmatch(r"load \d+/\d+ · cost \d+ · [\d.]+ k?m", figures)
+    summary = shown.run("return document.getElementById('summary').textContent")
+    assert re.fullmatch(
+        r"\d+ routes · cost \d+ · \d+ of it without serving · [\d.]+ km", summary
+    )

@@ -18,6 +18,8 @@ from arcfleet.solution.solution import Route, Solution, Step
 from tests.helpers import NO_ROUTES, make_instance, solved, steps, street
 from tests.located_instances import located_plans
 
+UNKNOWN: Any = dict.fromkeys(("metres", "seconds", "reverse_seconds", "service_seconds"))
+
 
 class Page(HTMLParser):
     """The elements of a page in order, and the text of the one that holds the data."""
@@ -50,6 +52,29 @@ def page_of(instance: Instance, solution: Solution) -> tuple[Page, dict[str, Any
         write_html(instance, solution, path)
         page = Page(path.read_text(encoding="utf-8"))
     return page, json.loads(page.data)
+
+
+def test_lengths_and_times_are_those_of_the_streets() -> None:
+    instance = make_instance(
+        street(1, 2, 10, metres=850, seconds=61),
+        street(2, 3, 20, 3, metres=1100, seconds=100, service_seconds=4000),
+        u_turn_penalty=7,
+        cost_unit="seconds",
+    )
+    plan = solved(instance, "ps").solution
+    _, data = page_of(instance, plan)
+    (route,) = data["routes"]
+    assert (route["metres"], route["deadheadMetres"]) == (3900, 2800)
+    assert (route["seconds"], route["deadheadSeconds"]) == (4229, 229)
+    assert sum(route["times"]) == 4229
+    assert sum(route["costs"]) == plan.cost == 67
+    # Where nothing is known, nothing is said.
+    classical = replace(
+        instance, links=tuple(replace(x, **UNKNOWN) for x in instance.links)
+    )
+    (route,) = page_of(classical, plan)[1]["routes"]
+    keys = ("metres", "deadheadMetres", "seconds", "deadheadSeconds", "times")
+    assert [route[key] for key in keys] == [None] * 5
 
 
 def test_village(village: Instance, village_plan: Solution) -> None:

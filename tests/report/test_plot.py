@@ -1,3 +1,4 @@
+import re
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +11,7 @@ from arcfleet.errors import FileError, OptionError, SolutionError
 from arcfleet.report.colours import DEPOT, route_colours
 from arcfleet.report.picture import check_plottable
 from arcfleet.report.plot import plot
+from arcfleet.solution.drive import with_all_paths
 from arcfleet.solution.solution import Route, Service, Solution
 from tests.helpers import make_instance, steps, street
 
@@ -72,6 +74,16 @@ def test_title_names_cost_and_routes_unless_given(tmp_path: Path) -> None:
     assert "<!-- corner $x_ shop: cost 28, 2 routes -->" in path.read_text()
     plot(INSTANCE, PLAN, path, title="Monday")
     assert "<!-- Monday -->" in path.read_text()
+
+
+def test_length_and_time_of_every_route(tmp_path: Path) -> None:
+    path = tmp_path / "plan.svg"
+    links = tuple(replace(link, metres=850, seconds=700) for link in INSTANCE.links)
+    timed = replace(INSTANCE, links=links)
+    plot(timed, with_all_paths(timed, PLAN), path)
+    text = path.read_text()
+    assert re.search(r"<!-- .*: cost 28, [\d.]+ km, [\d hmin]+, 2 routes -->", text)
+    assert re.search(r"<!-- route 2: load 1, cost 16, [\d.]+ km, [\d hmin]+ -->", text)
 
 
 def test_the_attribution_is_on_the_picture_and_the_comment_is_not(tmp_path: Path) -> None:

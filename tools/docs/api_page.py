@@ -34,7 +34,16 @@ SUBJECTS = {
         "Problem",
     ),
     "See and drive a plan": ("write_html", "write_gpx", "write_geojson", "plot"),
-    "Instances and solutions": ("Instance", "Link", "Solution", "Route", "Service", "Step"),
+    "Instances and solutions": (
+        "Instance",
+        "Link",
+        "Turn",
+        "Solution",
+        "Route",
+        "Service",
+        "Step",
+        "Travel",
+    ),
     "Methods": (
         "METHODS",
         "Method",

@@ -41,6 +41,7 @@ CLASS_SPEEDS: dict[str, float] = {
     "unclassified": 25.0,
     "residential": 25.0,
     "living_street": 10.0,
+    "road": 25.0,
     "service": 15.0,
     UNKNOWN_KIND: 25.0,
 }
