@@ -27,6 +27,8 @@ from arcfleet.solution.travel import (
 from tests.helpers import make_instance, refused, solved, steps, street
 from tests.strategies import connected_instances
 
+UNKNOWN: Any = dict.fromkeys(("metres", "seconds", "reverse_seconds", "service_seconds"))
+
 
 def town(**more: Any) -> Instance:
     """A street to serve, one on the way there, and a U-turn at the end."""
@@ -192,6 +194,34 @@ def test_versions_of_the_file(tmp_path: Path) -> None:
     older = read_solution(path, instance)
     assert older.travel is None
     assert with_all_paths(instance, older) == solution
+
+
+@pytest.mark.parametrize("name", Travel.__dataclass_fields__)
+def test_the_checker_verifies_what_is_stated(name: str) -> None:
+    instance = town(u_turn_penalty=3, cost_unit="seconds")
+    solution = plan(instance, cost=73)
+    (route,) = solution.routes
+    assert solution.travel is not None
+    assert check(instance, solution).ok
+    true = solution.travel.facts()[name]
+    wrong = replace(solution.travel, **{name: true + 1})
+    assert check(instance, replace(solution, travel=wrong)).faults == (
+        f"total {name} is stated as {true + 1}, recomputed it is {true}",
+    )
+    assert check(
+        instance, replace(solution, routes=(replace(route, travel=wrong),))
+    ).faults == (f"route 1: {name} is stated as {true + 1}, recomputed it is {true}",)
+    # What is not stated cannot be wrong; what cannot be verified is a fault.
+    silent = replace(solution, travel=None, routes=(replace(route, travel=None),))
+    assert check(instance, silent).ok
+    without_path = replace(route, path=(), travel=Travel(**{name: true}))
+    assert check(instance, replace(silent, routes=(without_path,))).faults == (
+        f"route 1: {name} is stated as {true}, but its links or its path do not say it",
+    )
+    classical = replace(
+        instance, links=tuple(replace(x, **UNKNOWN) for x in instance.links)
+    )
+    assert len(check(classical, solution).faults) == 8
 
 
 @pytest.mark.parametrize(

@@ -115,6 +115,7 @@ class _Check:
         self._check_stated("total cost", solution.cost, total)
         self._check_stated("total deadhead", solution.deadhead, deadhead_total)
         self._check_stated("total service cost", solution.service_cost, service_total)
+        self._check_travel(solution)
         return Report(
             faults=tuple(self.faults),
             cost=total,
@@ -255,6 +256,47 @@ class _Check:
             self.faults.append(
                 f"{what} is stated as {stated}, recomputed it is {recomputed}"
             )
+
+    def _check_travel(self, solution: Solution) -> None:
+        """Check stated lengths and times, of routes and in total, against street paths."""
+        if all(x.travel is None for x in (solution, *solution.routes)):
+            return
+        links, by_time = self.instance.links, self.instance.cost_unit == "seconds"
+        names = ("metres", "deadhead_metres", "seconds", "deadhead_seconds")
+        totals: dict[str, list[int | None]] = {name: [] for name in names}
+        for number, route in enumerate(solution.routes, start=1):
+            found: dict[str, list[int | None]] = {name: [] for name in names}
+            steps = [step for step in route.path if self._link(step) is not None]
+            if len(steps) < len(route.path) or not steps:
+                found = {name: [None] for name in names}  # nothing to follow
+            for step in steps:
+                seconds = links[step.link].step_seconds(step.reverse, step.serves)
+                for name, amount in (
+                    ("metres", links[step.link].metres),
+                    ("seconds", seconds),
+                ):
+                    found[name].append(amount)
+                    unserved = None if amount is None else 0 if step.serves else amount
+                    found[f"deadhead_{name}"].append(unserved)
+            for before, after in pairwise(steps if by_time else ()):
+                along, onto = ((x.link, bool(x.reverse)) for x in (before, after))
+                for name in ("seconds", "deadhead_seconds"):
+                    found[name].append(self.turns.cost(along, onto))
+            for name in names:
+                totals[name].append(_sum(found[name]))
+                stated = None if route.travel is None else getattr(route.travel, name)
+                self._check_amount(f"route {number}: {name}", stated, totals[name][-1])
+        for name in names:
+            stated = None if solution.travel is None else getattr(solution.travel, name)
+            self._check_amount(f"total {name}", stated, _sum(totals[name]))
+
+    def _check_amount(self, what: str, stated: int | None, recomputed: int | None) -> None:
+        if stated is not None and recomputed is None:
+            self.faults.append(
+                f"{what} is stated as {stated}, but its links or its path do not say it"
+            )
+        elif stated is not None:
+            self._check_stated(what, stated, recomputed)
 
     def _fixed_cost(self, route: Route) -> int:
         # A route that serves nothing is a fault, but no vehicle drives it.
