@@ -259,7 +259,8 @@ class _Check:
 
     def _check_travel(self, solution: Solution) -> None:
         """Check stated lengths and times, of routes and in total, against street paths."""
-        if all(x.travel is None for x in (solution, *solution.routes)):
+        stated_travels = (solution.travel, *(route.travel for route in solution.routes))
+        if all(travel is None for travel in stated_travels):
             return
         links, by_time = self.instance.links, self.instance.cost_unit == "seconds"
         names = ("metres", "deadhead_metres", "seconds", "deadhead_seconds")
