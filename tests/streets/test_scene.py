@@ -16,15 +16,8 @@ from arcfleet.instance.geodesy import line_lengths
 from arcfleet.instance.instance import MAX_NODE
 from arcfleet.streets import Street, StreetMap
 from arcfleet.streets.area import Box, Circle
-from arcfleet.streets.scene import (
-    MOST_MEASURED,
-    Scene,
-    SceneRules,
-    cut_line,
-    cut_scene,
-    equal_shares,
-    most_central_junction,
-)
+from arcfleet.streets.driving import MOST_MEASURED, most_central_junction
+from arcfleet.streets.scene import Scene, SceneRules, cut_line, cut_scene, equal_shares
 from tests.street_strategies import directed_graph
 
 WHOLE = SceneRules(capacity=10_000)

@@ -13,7 +13,7 @@ from arcfleet.errors import MapError, OptionError
 from arcfleet.instance.geodesy import earth_centred, line_lengths
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from arcfleet.instance.instance import Coordinate
     from arcfleet.streets.street_map import Street, StreetMap
@@ -139,16 +139,26 @@ def largest_strong_part(street_map: StreetMap) -> tuple[StreetMap, Dropped]:
     """
     if not street_map.streets:
         raise MapError(f"expected at least one street, found none in {street_map.name!r}")
-    onward: dict[int, list[int]] = {junction: [] for junction in street_map.junctions}
-    for street in street_map.streets:
-        onward[street.tail].append(street.head)
-        if not street.one_way:
-            onward[street.head].append(street.tail)
-    parts = list(_strong_parts(onward))
+    parts = strong_parts(street_map, range(len(street_map.streets)))
     most = max(len(part) for part in parts)
     return keep_junctions(
         street_map, set(min((part for part in parts if len(part) == most), key=min))
     )
+
+
+def strong_parts(street_map: StreetMap, positions: Iterable[int]) -> list[list[int]]:
+    """Return the parts in which every junction can be driven to from every other.
+
+    Only the streets at these positions are driven on. Every junction of the map is in one
+    part, be it alone.
+    """
+    onward: dict[int, list[int]] = {junction: [] for junction in street_map.junctions}
+    for position in positions:
+        street = street_map.streets[position]
+        onward[street.tail].append(street.head)
+        if not street.one_way:
+            onward[street.head].append(street.tail)
+    return list(_strong_parts(onward))
 
 
 def keep_junctions(street_map: StreetMap, kept: set[int]) -> tuple[StreetMap, Dropped]:
