@@ -21,6 +21,7 @@ from arcfleet.streets.driving import (
     middles_in,
     streets_in,
 )
+from arcfleet.streets.turns import servable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -238,20 +239,21 @@ class Scene:
 
 def _second_looks(scene: Scene) -> Iterable[str]:
     instance, rules = scene.instance, scene.rules
-    demand = "metres of street" if rules.demand == "length" else f"{rules.demand} a street"
-    same_unit = f"check that it is in the unit of the demand ({demand})"
+    demand = "metres" if rules.demand == "length" else f"{rules.demand} for each street"
+    if isinstance(rules.demand, tuple):
+        demand = "{} to {} for each street".format(*rules.demand)
+    same_unit = f"check that the capacity is in the unit of the demand ({demand})"
     if instance.least_routes > MANY_ROUTES:
         yield (
-            f"a capacity of {instance.capacity} for a total demand of "
-            f"{instance.total_demand} takes at least {instance.least_routes} routes: "
-            f"{same_unit}"
+            f"a total demand of {instance.total_demand} takes at least "
+            f"{instance.least_routes} routes of capacity {instance.capacity}: {same_unit}"
         )
     if scene.split_streets:
-        have = "street has" if scene.split_streets == 1 else "streets have"
+        one = scene.split_streets == 1
         yield (
-            f"{scene.split_streets} {have} more demand than the capacity of "
-            f"{instance.capacity} and were split, into up to {scene.most_parts} parts: "
-            f"{same_unit}"
+            f"{scene.split_streets} {'street has' if one else 'streets have'} more demand "
+            f"than the capacity of {instance.capacity} and {'is' if one else 'are'} split "
+            f"into up to {scene.most_parts} parts: {same_unit}"
         )
     driven, served = len(scene.street_map.streets), scene.served.streets
     if rules.area is not None and driven > max(MANY_STREETS, MANY_PER_SERVED * served):
@@ -266,8 +268,8 @@ def _second_looks(scene: Scene) -> Iterable[str]:
             advice = "drive on more of the map (a larger margin or drive area), or check it"
         yield (
             f"{lost.streets} of {scene.to_serve.streets} streets to serve "
-            f"({lost.metres / 1000:.1f} km) are NOT in the instance, because no way leads "
-            f"there and back: {advice}"
+            f"({lost.metres / 1000:.1f} km) {'is' if lost.streets == 1 else 'are'} NOT in "
+            f"the instance, because no way leads there and back: {advice}"
         )
 
 
@@ -348,8 +350,10 @@ def cut_scene(street_map: StreetMap, rules: SceneRules) -> Scene:
         part, rules, first_new_junction=max(street_map.junctions, default=0) + 1
     )
     demands = _demands(street_map, inside, rules)
+    owners: list[int] = []  # the street of each link
     for position in network.streets:
         maker.add(streets[position], demands[position] if asked[position] else None)
+        owners += [position] * (len(maker.links) - len(owners))
     instance = Instance(
         name=street_map.name if rules.name is None else rules.name,
         nodes=(*part.junctions, *maker.new_junctions),
@@ -360,7 +364,8 @@ def cut_scene(street_map: StreetMap, rules: SceneRules) -> Scene:
         attribution=street_map.attribution,
         coordinates=(*part.junctions.values(), *maker.new_junctions.values()),
     )
-    unserved = network.unreachable
+    instance, lost = serve_what_turns_allow(instance)
+    unserved = network.unreachable | _reasons(owners, instance, lost)
     return Scene(
         instance=instance,
         rules=rules,
@@ -380,6 +385,43 @@ def cut_scene(street_map: StreetMap, rules: SceneRules) -> Scene:
         most_parts=maker.most_parts,
         depot_metres=network.depot_metres,
     )
+
+
+def serve_what_turns_allow(instance: Instance) -> tuple[Instance, set[int]]:
+    """Require only links that the turn rules let be served; return also the others."""
+    if not instance.has_turn_rules:
+        return instance, set()
+    reached = servable(instance.links, instance.turns, instance.u_turns, instance.depot)
+    lost = set(instance.required) - reached
+    links = [
+        _not_required(link) if position in lost else link
+        for position, link in enumerate(instance.links)
+    ]
+    return (replace(instance, links=tuple(links)) if lost else instance), lost
+
+
+def _not_required(link: Link) -> Link:
+    return replace(
+        link,
+        required=False,
+        demand=0,
+        service_cost=None,
+        reverse_service_cost=None,
+        service_seconds=None,
+    )
+
+
+def _reasons(owners: Sequence[int], instance: Instance, lost: set[int]) -> dict[int, str]:
+    """Return for streets with links that turn rules cut off how much of them it is."""
+    why = "the turn rules leave no way there or back"
+    gone = Counter(owners[position] for position in lost)
+    left = Counter(owners[position] for position in instance.required)
+    return {
+        street: f"{why} for {count} of {count + left[street]} links"
+        if left[street]
+        else why
+        for street, count in gone.items()
+    }
 
 
 def _in_area(street_map: StreetMap, rules: SceneRules) -> tuple[list[bool], StreetCount]:
