@@ -15,6 +15,7 @@ from arcfleet.errors import MapError, OptionError
 from arcfleet.instance.geodesy import earth_centred, is_on_earth, metres_from
 from arcfleet.instance.instance import MAX_NUMBER, Coordinate, Instance, Link
 from arcfleet.streets.simplify import Dropped, keep_junctions, largest_strong_part
+from arcfleet.streets.turns import TurnPolicy, scene_turns
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -71,6 +72,9 @@ class SceneRules:
         Comment of the instance.
     seed
         Seed of random demands.
+    turns
+        Turn rules. By default the map's restrictions are obeyed and U-turns are allowed at
+        dead ends only; `FREE_TURNS` has no rules.
 
     Raises
     ------
@@ -90,6 +94,7 @@ class SceneRules:
     name: str | None = None
     remark: str = ""
     seed: int = 0
+    turns: TurnPolicy = TurnPolicy()  # noqa: RUF009 (it is frozen)
 
     def __post_init__(self) -> None:
         """Check every rule."""
@@ -97,6 +102,8 @@ class SceneRules:
         object.__setattr__(self, "serve_names", tuple(self.serve_names))
         check_whole_number("capacity", self.capacity, 1, MAX_NUMBER)
         check_whole_number("seed", self.seed, 0, 2**64 - 1)
+        if not isinstance(self.turns, TurnPolicy):
+            raise OptionError(f"expected turns to be a TurnPolicy, got {self.turns!r}")
         if self.oversized not in ("split", "refuse"):
             raise OptionError(
                 f"expected oversized to be 'split' or 'refuse', got {self.oversized!r}"
@@ -153,7 +160,8 @@ def make_scene(
         Rules of the scene.
     options
         Fields of `SceneRules`, in place of `rules` or to change some of them:
-        `make_scene(streets, capacity=3000)`.
+        `make_scene(streets, capacity=3000)`. `turns` may be a text, too, as that of
+        `arcfleet scene --turns`.
 
     Raises
     ------
@@ -168,6 +176,8 @@ def make_scene(
             raise OptionError(
                 f"expected a rule of a scene, got {name!r}: {name_hint(name, known)}"
             )
+    if isinstance(options.get("turns"), str):
+        options["turns"] = TurnPolicy.parse(options["turns"])
     if rules is not None:
         rules = replace(rules, **options)
     elif "capacity" in options:
@@ -184,10 +194,10 @@ def cut_scene(street_map: StreetMap, rules: SceneRules) -> Scene:
     their numbers; where a street is split, new junctions get numbers beyond the largest of
     the map. Costs are metres, rounded and at least 1.
     """
-    inside, outside = _inside(street_map, rules)
     if not rules.one_way:
-        two_way = tuple(replace(street, one_way=False) for street in inside.streets)
-        inside = replace(inside, streets=two_way)
+        two_way = tuple(replace(street, one_way=False) for street in street_map.streets)
+        street_map = replace(street_map, streets=two_way)
+    inside, outside = _inside(street_map, rules)
     if not inside.streets:
         raise MapError(
             f"expected a street with both ends in {_place(street_map, rules)}, "
@@ -208,9 +218,11 @@ def cut_scene(street_map: StreetMap, rules: SceneRules) -> Scene:
     maker = LinkMaker(
         part, rules, first_new_junction=max(street_map.junctions, default=0) + 1
     )
+    starts = []
     for street, is_served, demand in zip(
         part.streets, served, _demands(part.streets, rules), strict=True
     ):
+        starts.append(len(maker.links))
         maker.add(street, demand if is_served else None)
     instance = Instance(
         name=street_map.name if rules.name is None else rules.name,
@@ -221,6 +233,9 @@ def cut_scene(street_map: StreetMap, rules: SceneRules) -> Scene:
         comment=rules.remark,
         attribution=street_map.attribution,
         coordinates=(*part.junctions.values(), *maker.new_junctions.values()),
+        turns=scene_turns(street_map, part, maker.links, starts, rules.turns),
+        u_turns=rules.turns.u_turns,
+        u_turn_penalty=rules.turns.u_turn_penalty,
     )
     return Scene(
         instance=instance,
