@@ -44,6 +44,7 @@ def test_the_shortest_command(town: Path, tmp_path: Path) -> None:
         "depot         3, the most central junction",
         "tasks         4, total demand 3876",
         "least routes  2 of capacity 3000",
+        "turns         U-turns at dead ends only",
         "dropped       1 junction and 1 street (0.8 km) without a way there and back",
         f"attribution   {ATTRIBUTION}",
         "NOT SERVED    street 3>5 (Way Out), 827 m: no way back",
@@ -330,7 +331,18 @@ def test_the_example_is_made_by_the_command(tmp_path: Path) -> None:
     ran = arcfleet(
         *("scene", maps_dir() / "denver_downtown"),
         *("--bbox", "-104.992,39.744,-104.979,39.753", "--capacity", 2500),
-        *("--margin", 0, "--name", "denver", "--remark", remark, "-o", made),
+        *(
+            "--margin",
+            0,
+            "--turns",
+            "free",
+            "--name",
+            "denver",
+            "--remark",
+            remark,
+            "-o",
+            made,
+        ),
     )
     assert ran.returncode == 0, ran.stderr
     assert made.read_bytes() == DENVER.read_bytes()

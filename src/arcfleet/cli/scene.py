@@ -19,6 +19,7 @@ from arcfleet.cli.options import (
     whole_number,
 )
 from arcfleet.cli.output import note, print_either
+from arcfleet.cli.scene_turns import turn_facts, turn_lines
 from arcfleet.errors import OptionError
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from arcfleet.streets.scene import Demand, Scene, StreetCount
     from arcfleet.streets.simplify import Dropped
     from arcfleet.streets.street_map import StreetMap
+    from arcfleet.streets.turns import TurnPolicy
 
 #: Streets that cannot be served, in the summary.
 _MOST_LISTED = 10
@@ -107,6 +109,24 @@ def _options(parser: ArgumentParser) -> None:
     option(streets, "--oversized", text, choices=["split", "refuse"], default=default)
     text = "merge junctions at most this far apart first"
     option(streets, "--merge", text, number_up_to(1e9, "metres"), "METRES")
+    _turn_options(parser)
+
+
+def _turn_options(parser: ArgumentParser) -> None:
+    from arcfleet.streets.restrictions import DEFAULT_VEHICLE
+
+    turns = parser.add_argument_group("turns")
+    text = (
+        "turn rules that differ from the default: u-turn=allowed|dead-ends|forbidden, "
+        "u-turn-penalty=N, left=N, right=N, straight=N (penalties in the unit of the "
+        "cost), traffic=right|left, osm (obey the map's turn restrictions); after free, "
+        "only the rules that follow hold"
+    )
+    option(turns, "--turns", text, _turns, "RULE[,RULE]", default="osm,u-turn=dead-ends")
+    text = (
+        "vehicle that turn restrictions are read for, in OpenStreetMap's words, as motorcar"
+    )
+    option(turns, "--vehicle", text, _vehicle, "NAME", default=DEFAULT_VEHICLE)
 
 
 def _run(options: Namespace) -> int:
@@ -138,6 +158,7 @@ def _run(options: Namespace) -> int:
         name=options.name,
         remark=options.remark,
         seed=options.seed,
+        turns=options.turns,
     )
     street_map = _read(options)
     merged = street_map
@@ -149,8 +170,12 @@ def _run(options: Namespace) -> int:
         "junctions": len(street_map.junctions) - len(merged.junctions),
         "streets": len(street_map.streets) - len(merged.streets),
     }
-    facts = _facts(scene) | {"merged_away": merged_away}
-    print_either(options, facts, _summary(scene, merged_away))
+    facts = _facts(scene) | {
+        "merged_away": merged_away,
+        "turns": turn_facts(scene, rules.turns),
+    }
+    lines = list(turn_lines(scene, rules.turns))
+    print_either(options, facts, _summary(scene, merged_away, lines))
     for warning in scene.warnings:
         note(f"warning: {warning}")
     return 1 if options.strict and scene.unserved else 0
@@ -161,9 +186,9 @@ def _read(options: Namespace) -> StreetMap:
     from arcfleet.streets.files import read_map
 
     if not options.streets:
-        return read_map(options.map)
+        return read_map(options.map, vehicle=options.vehicle)
     kinds = tuple(names(",".join(options.streets)))
-    street_map = read_map(options.map, streets=kinds)
+    street_map = read_map(options.map, streets=kinds, vehicle=options.vehicle)
     found = {street.kind for street in street_map.streets}
     for kind in kinds:
         if kind not in found:
@@ -197,6 +222,27 @@ def _demand(text: str) -> Demand:
         raise ArgumentTypeError(
             f"expected length, a whole number as 10, or two as 5-10, got {text[:40]!r}"
         ) from error
+
+
+def _turns(text: str) -> TurnPolicy:
+    """Parse --turns, for argparse."""
+    from arcfleet.streets.turns import TurnPolicy
+
+    try:
+        return TurnPolicy.parse(text)
+    except OptionError as error:
+        raise ArgumentTypeError(str(error)) from error
+
+
+def _vehicle(text: str) -> str:
+    """Parse --vehicle, for argparse."""
+    from arcfleet.streets.restrictions import check_vehicle
+
+    try:
+        check_vehicle(text)
+    except OptionError as error:
+        raise ArgumentTypeError(str(error)) from error
+    return text
 
 
 def _facts(scene: Scene) -> dict[str, object]:
@@ -244,7 +290,7 @@ def _rounded(count: StreetCount | Dropped) -> dict[str, int]:
     return asdict(count) | {"metres": round(count.metres)}
 
 
-def _summary(scene: Scene, merged_away: dict[str, int]) -> str:
+def _summary(scene: Scene, merged_away: dict[str, int], turns: list[str]) -> str:
     """Describe a scene, for people."""
     from arcfleet._checks import one_line
 
@@ -264,6 +310,7 @@ def _summary(scene: Scene, merged_away: dict[str, int]) -> str:
         f"depot         {known['depot']}, {depot}",
         f"tasks         {known['tasks']}, total demand {known['total_demand']}",
         f"least routes  {known['least_routes']} of capacity {known['capacity']}",
+        *turns,
     ]
     if scene.split_streets:
         split = _count(scene.split_streets, "street")

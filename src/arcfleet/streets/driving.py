@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from functools import partial
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
 from arcfleet._checks import needs
 from arcfleet.errors import MapError
 from arcfleet.instance.geodesy import is_on_earth, line_middles, metres_from
-from arcfleet.streets.simplify import Dropped, strong_parts
+from arcfleet.streets.simplify import Dropped, strong_components, strong_parts
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from arcfleet.instance.instance import Coordinate
     from arcfleet.streets.area import Area
     from arcfleet.streets.street_map import Street, StreetMap
+    from arcfleet.streets.turns import Direction, TurnPolicy
+
+T = TypeVar("T")
 
 #: A depot farther than this from any junction is a mistake.
 MOST_DEPOT_METRES = 2000.0
@@ -73,6 +79,7 @@ def driving_network(
     margin: float | None,
     drive_area: Area | None,
     depot: Coordinate | None,
+    turns: TurnPolicy,
     where: str,
 ) -> DrivingNetwork:
     """Choose the depot and the streets to drive on.
@@ -96,7 +103,9 @@ def driving_network(
         Area to drive in, in place of a margin. Streets asked for are always part of it.
     depot
         Longitude and latitude of a place; None takes the most central junction of the
-        area.
+        area. Junctions that the turn rules cut off are not taken.
+    turns
+        Turn rules.
     where
         The area of the map, for messages.
     """
@@ -107,19 +116,21 @@ def driving_network(
         held = inside if drive_area is None else streets_in(drive_area, street_map)
         candidates = [i for i in everything if held[i] or asked[i]]
     part = _serving_part(street_map, candidates, asked, where)
+    drives = Drives(
+        street_map, [i for i in candidates if _within(street_map.streets[i], part)], turns
+    )
+    depots = drives.depots(asked) or part
     if depot is None:
-        start, metres = _central(street_map, candidates, part, asked, inside), None
+        start, metres = _central(street_map, drives.streets, depots, asked, inside), None
     else:
-        places = {end: street_map.junctions[end] for end in _ends_with_access(street_map)}
-        places = {end: place for end, place in places.items() if end in part}
-        if not places:
-            places = {end: street_map.junctions[end] for end in sorted(part)}
+        ends = depots & _ends_with_access(street_map) or depots
+        places = {end: street_map.junctions[end] for end in ends}
         start, metres = nearest_junction(places, depot, within=MOST_DEPOT_METRES)
     unreachable = _unreachable(street_map, candidates, part, asked, start)
     network = candidates
     if area is not None and margin:
         held = streets_in(area.grown(margin), street_map)
-        ways = _ways_to_and_from(street_map, part, asked, start)
+        ways = drives.ways(start, asked)
         network = [i for i in everything if held[i] or inside[i] or i in ways]
         part = next(set(one) for one in strong_parts(street_map, network) if start in one)
     kept = tuple(i for i in network if _within(street_map.streets[i], part))
@@ -186,8 +197,8 @@ def _serving_part(
 
 def _central(
     street_map: StreetMap,
-    candidates: Collection[int],
-    part: set[int],
+    chosen: Sequence[int],
+    depots: set[int],
     asked: Sequence[bool],
     inside: Sequence[bool],
 ) -> int:
@@ -196,7 +207,6 @@ def _central(
     Ways are measured within the area, so that the depot does not depend on the margin; if
     nothing there leads there and back, on all streets to drive on.
     """
-    chosen = [i for i in candidates if _within(street_map.streets[i], part)]
     wanted = {i for i in chosen if asked[i]}
     local = [i for i in chosen if inside[i] or i in wanted]
     best: tuple[float, int, int] | None = None
@@ -210,9 +220,10 @@ def _central(
                 best = key
                 chosen = [i for i in local if _within(street_map.streets[i], held)]
     among = _ends(street_map, (i for i in chosen if asked[i]))
+    among = among & depots or among
     streets = tuple(street_map.streets[i] for i in chosen)
     junctions = {end: street_map.junctions[end] for end in _ends(street_map, chosen)}
-    network = replace(street_map, junctions=junctions, streets=streets)
+    network = replace(street_map, junctions=junctions, streets=streets, turns=())
     return most_central_junction(network, among)
 
 
@@ -236,7 +247,8 @@ def _unreachable(
         ):
             onward.setdefault(tail, []).append(head)
             backward.setdefault(head, []).append(tail)
-    reached, returning = _reached(onward, depot), _reached(backward, depot)
+    reached = _reached_from([depot], lambda here: onward.get(here, ()))
+    returning = _reached_from([depot], lambda here: backward.get(here, ()))
     reasons = {}
     for i in lost:
         street = street_map.streets[i]
@@ -249,44 +261,145 @@ def _unreachable(
     return reasons
 
 
-def _reached(onward: Mapping[int, Sequence[int]], start: int) -> set[int]:
-    found, open_junctions = {start}, [start]
-    while open_junctions:
-        for there in onward.get(open_junctions.pop(), ()):
+def _reached_from(starts: Iterable[T], following: Callable[[T], Iterable[T]]) -> set[T]:
+    """Return all that can be reached from some starts, themselves included."""
+    found = set(starts)
+    waiting = list(found)
+    while waiting:
+        for there in following(waiting.pop()):
             if there not in found:
                 found.add(there)
-                open_junctions.append(there)
+                waiting.append(there)
     return found
 
 
-def _ways_to_and_from(
-    street_map: StreetMap, part: set[int], asked: Sequence[bool], depot: int
-) -> set[int]:
-    """Return the streets asked for and those on shortest ways between them and the depot.
+class Drives:
+    """Drives along streets, as one-way and turn rules allow.
 
-    Ways are those of the whole map. So a margin loses no street, and the drive from the
-    depot to the area is as short as without one.
+    Parameters
+    ----------
+    street_map
+        The whole map. It decides what is a dead end.
+    streets
+        Positions of the streets that are driven on.
+    turns
+        Turn rules.
     """
-    with needs("scipy", "driving within a margin", "maps", ", or leave the margin out"):
-        from scipy.sparse.csgraph import dijkstra
-    graph = _Graph(
-        street_map, [i for i, s in enumerate(street_map.streets) if _within(s, part)]
-    )
-    found = {i for i in graph.positions if asked[i]}
-    ends = [graph.index[end] for end in _ends(street_map, found)]
-    for backward in (False, True):
-        matrix = graph.matrix.T.tocsr() if backward else graph.matrix
-        _, before = dijkstra(matrix, indices=graph.index[depot], return_predecessors=True)
-        seen = {graph.index[depot]}
-        for end in ends:
-            here = end
-            while here not in seen:
-                seen.add(here)
-                there = int(before[here])
-                step = (here, there) if backward else (there, here)
-                found.add(graph.street[step])
-                here = there
-    return found
+
+    def __init__(
+        self, street_map: StreetMap, streets: Sequence[int], turns: TurnPolicy
+    ) -> None:
+        self.street_map = street_map
+        self.streets = streets
+        self._u_turns = turns.u_turns
+        self._banned: set[tuple[Direction, Direction]] = set()
+        if turns.restrictions:
+            self._banned = {
+                ((turn.street_in, turn.reverse_in), (turn.street_out, turn.reverse_out))
+                for turn in street_map.turns
+            }
+        self._exits: Counter[int] = Counter(
+            street.ends(reverse)[0]
+            for street in street_map.streets
+            for reverse in street.directions
+        )
+        self._leaving: dict[int, list[Direction]] = {}
+        self._arriving: dict[int, list[Direction]] = {}
+        for i in streets:
+            for reverse in street_map.streets[i].directions:
+                tail, head = street_map.streets[i].ends(reverse)
+                self._leaving.setdefault(tail, []).append((i, reverse))
+                self._arriving.setdefault(head, []).append((i, reverse))
+
+    def depots(self, asked: Sequence[bool]) -> set[int]:
+        """Return the junctions from which a route can serve most of the length asked for.
+
+        These are connected both ways with the part of the drives that holds most of it,
+        every drive of which can follow every other.
+        """
+        onward = {
+            along: self._following(along, False)
+            for leaving in self._leaving.values()
+            for along in leaving
+        }
+        best: tuple[float, int] = (-1.0, 0)
+        kept: list[Direction] = []
+        for part in strong_components(onward):
+            served = {i for i, _ in part if asked[i]}
+            metres = math.fsum(self.street_map.streets[i].metres for i in sorted(served))
+            if served and (metres, len(part)) > best:
+                best, kept = (metres, len(part)), part
+        ends = []
+        for backward in (False, True):
+            following = partial(self._following, backward=backward)
+            reached = _reached_from(kept[:1], following)
+            ends.append({self._end(along, backward) for along in reached})
+        return ends[0] & ends[1]
+
+    def ways(self, depot: int, asked: Sequence[bool]) -> set[int]:
+        """Return the streets asked for and all on shortest ways between them and a depot.
+
+        So a margin loses no street, and the drive from the depot to the area is as short
+        as without one.
+        """
+        wanted = [
+            (i, reverse)
+            for i in self.streets
+            if asked[i]
+            for reverse in self.street_map.streets[i].directions
+        ]
+        found = {i for i, _ in wanted}
+        for backward in (False, True):
+            before = self._shortest(depot, backward)
+            seen: set[Direction] = set()
+            for along in wanted:
+                here: Direction | None = along
+                while here is not None and here not in seen and here in before:
+                    seen.add(here)
+                    found.add(here[0])
+                    here = before[here]
+        return found
+
+    def _shortest(self, depot: int, backward: bool) -> dict[Direction, Direction | None]:
+        """Return the drive before each on a shortest way from the depot, or back to it."""
+        starts = (self._arriving if backward else self._leaving).get(depot, [])
+        before: dict[Direction, Direction | None] = {}
+        waiting: list[tuple[float, Direction, Direction | None]] = [
+            (0.0, along, None) for along in starts
+        ]
+        while waiting:
+            metres, here, last = heappop(waiting)
+            if here in before:
+                continue
+            before[here] = last
+            metres += self.street_map.streets[here[0]].metres
+            for onto in self._following(here, backward):
+                if onto not in before:
+                    heappush(waiting, (metres, onto, here))
+        return before
+
+    def _end(self, along: Direction, backward: bool) -> int:
+        return self.street_map.streets[along[0]].ends(along[1])[0 if backward else 1]
+
+    def _following(self, here: Direction, backward: bool) -> list[Direction]:
+        """Return the drives that may come next, or before where `backward`."""
+        options = (self._arriving if backward else self._leaving).get(
+            self._end(here, backward), []
+        )
+        return [
+            onto
+            for onto in options
+            if (self._may_turn(onto, here) if backward else self._may_turn(here, onto))
+        ]
+
+    def _may_turn(self, along: Direction, onto: Direction) -> bool:
+        if (along, onto) in self._banned:
+            return False
+        if onto != (along[0], not along[1]) or self._u_turns == "allowed":
+            return True
+        street = self.street_map.streets[along[0]]
+        own = 2 if street.tail == street.head else 1
+        return self._u_turns == "dead-ends" and self._exits[self._end(along, False)] <= own
 
 
 class _Graph:

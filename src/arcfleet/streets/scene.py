@@ -21,7 +21,8 @@ from arcfleet.streets.driving import (
     middles_in,
     streets_in,
 )
-from arcfleet.streets.turns import servable
+from arcfleet.streets.street_map import turns_of_kept
+from arcfleet.streets.turns import TurnPolicy, scene_turns, servable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -97,6 +98,9 @@ class SceneRules:
         Comment of the instance.
     seed
         Seed of random demands.
+    turns
+        Turn rules. By default the map's restrictions are obeyed and U-turns are allowed at
+        dead ends only; `FREE_TURNS` has no rules.
 
     Raises
     ------
@@ -119,6 +123,7 @@ class SceneRules:
     name: str | None = None
     remark: str = ""
     seed: int = 0
+    turns: TurnPolicy = TurnPolicy()  # noqa: RUF009 (it is frozen)
 
     def __post_init__(self) -> None:
         """Check every rule."""
@@ -136,6 +141,8 @@ class SceneRules:
                     f"got {getattr(self, field)!r}"
                 )
         self._check_driving()
+        if not isinstance(self.turns, TurnPolicy):
+            raise OptionError(f"expected turns to be a TurnPolicy, got {self.turns!r}")
         if isinstance(self.demand, tuple) and len(self.demand) == 2:
             least, most = self.demand
             check_whole_number("the least demand", least, 0, MAX_NUMBER)
@@ -289,7 +296,8 @@ def make_scene(
         Rules of the scene.
     options
         Fields of `SceneRules`, in place of `rules` or to change some of them:
-        `make_scene(streets, capacity=3000)`.
+        `make_scene(streets, capacity=3000)`. `turns` may be a text, too, as that of
+        `arcfleet scene --turns`.
 
     Raises
     ------
@@ -304,6 +312,8 @@ def make_scene(
             raise OptionError(
                 f"expected a rule of a scene, got {name!r}: {name_hint(name, known)}"
             )
+    if isinstance(options.get("turns"), str):
+        options["turns"] = TurnPolicy.parse(options["turns"])
     if rules is not None:
         rules = replace(rules, **options)
     elif "capacity" in options:
@@ -337,6 +347,7 @@ def cut_scene(street_map: StreetMap, rules: SceneRules) -> Scene:
         margin=rules.margin,
         drive_area=rules.drive_area,
         depot=rules.depot,
+        turns=rules.turns,
         where=where,
     )
     part = replace(
@@ -345,13 +356,16 @@ def cut_scene(street_map: StreetMap, rules: SceneRules) -> Scene:
             end: at for end, at in street_map.junctions.items() if end in network.junctions
         },
         streets=tuple(streets[position] for position in network.streets),
+        turns=turns_of_kept(street_map.turns, network.streets),
     )
     maker = LinkMaker(
         part, rules, first_new_junction=max(street_map.junctions, default=0) + 1
     )
     demands = _demands(street_map, inside, rules)
+    starts = []  # the first link of each street
     owners: list[int] = []  # the street of each link
     for position in network.streets:
+        starts.append(len(maker.links))
         maker.add(streets[position], demands[position] if asked[position] else None)
         owners += [position] * (len(maker.links) - len(owners))
     instance = Instance(
@@ -363,8 +377,16 @@ def cut_scene(street_map: StreetMap, rules: SceneRules) -> Scene:
         comment=rules.remark,
         attribution=street_map.attribution,
         coordinates=(*part.junctions.values(), *maker.new_junctions.values()),
+        turns=scene_turns(street_map, part, maker.links, starts, rules.turns),
+        u_turns=rules.turns.u_turns,
+        u_turn_penalty=rules.turns.u_turn_penalty,
     )
     instance, lost = serve_what_turns_allow(instance)
+    if not instance.required:
+        raise MapError(
+            f"expected a street that the turn rules let be served in {where}, found none "
+            f"among {sum(asked)}: allow U-turns or take a larger area"
+        )
     unserved = network.unreachable | _reasons(owners, instance, lost)
     return Scene(
         instance=instance,
