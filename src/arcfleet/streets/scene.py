@@ -44,7 +44,7 @@ DRIVEN_KINDS = frozenset({"motorway", "motorway_link", "trunk", "trunk_link"})
 MANY_ROUTES = 200
 #: With more streets to drive on than this, and this many for each that is served, a margin
 #: makes files and search faster at little loss.
-MANY_STREETS, MANY_PER_SERVED = 5000, 10
+MANY_STREETS, MANY_PER_SERVED = 20_000, 20
 _MOST_SUGGESTED = 12
 #: Capacity and demand in different units would cut streets to crumbs.
 _MOST_PARTS = 1000
@@ -416,13 +416,14 @@ def serve_what_turns_allow(instance: Instance) -> tuple[Instance, set[int]]:
     reached = servable(instance.links, instance.turns, instance.u_turns, instance.depot)
     lost = set(instance.required) - reached
     links = [
-        _not_required(link) if position in lost else link
+        not_required(link) if position in lost else link
         for position, link in enumerate(instance.links)
     ]
     return (replace(instance, links=tuple(links)) if lost else instance), lost
 
 
-def _not_required(link: Link) -> Link:
+def not_required(link: Link) -> Link:
+    """Return the link to be driven on only."""
     return replace(
         link,
         required=False,
