@@ -264,6 +264,9 @@ def test_outputs_that_cannot_be(town: Path, tmp_path: Path) -> None:
         (["--capacity", "5", "--depot", "here,there"], "expected LON,LAT"),
         (["--capacity", "5", "--merge", "-3"], "--merge"),
         (["--capacity", "5", "--oversized", "drop"], "--oversized"),
+        (["--capacity", "5", "--turns", "lef=3"], "got 'lef=3': did you mean 'left='?"),
+        (["--capacity", "5", "--turns", "left=x"], "expected left to be a whole number"),
+        (["--capacity", "5", "--vehicle", "lorry"], "got 'lorry': known are hgv"),
         (["--capacity", "5", "--around", "1,2,3", "--bbox", "1,2,3,4"], "not allowed with"),
         (
             ["--capacity", "5", "--margin", "1", "--drive-area", "a.json"],
@@ -301,6 +304,46 @@ def test_an_openstreetmap_extract(tmp_path: Path) -> None:
     assert json.loads(solved.stdout)["num_routes"] >= facts["least_routes"]
 
 
+def test_turns_are_those_of_the_signs_unless_told_otherwise(tmp_path: Path) -> None:
+    extract = maps_dir() / "raw_osm" / "herrenberg-minimal.osm.pbf"
+    out = tmp_path / "scene.json"
+    scene = ("scene", extract, "--capacity", 3000, "-o", out)
+    ran = arcfleet(*scene)
+    assert (
+        "turns         U-turns at dead ends only; 35 of 40 restrictions obeyed for hgv "
+        "(37 turns forbidden in the scene)\n"
+        "not obeyed    5 between streets that are not read\n"
+    ) in ran.stdout
+    assert read(out).u_turns == "dead-ends"
+    facts = json.loads(arcfleet(*scene, "--json").stdout)["turns"]
+    assert facts["restrictions"] == {
+        "obeyed": 35,
+        "conditional": 0,
+        "in_map": 40,
+        "vehicle": "hgv",
+        "skipped": {"not read": 5},
+        "named": [],
+    }
+    assert (facts["u_turns"], facts["signed"], facts["with_penalty"]) == (
+        "dead-ends",
+        37,
+        0,
+    )
+    instance = read(out)
+    assert facts["forbidden"] == len(instance.turns) >= 37
+    ran = arcfleet(*scene, "--turns", "free,left=15,u-turn-penalty=9")
+    assert (
+        "turns         U-turns everywhere (+9); left +15; none of 40 restrictions obeyed, "
+        "as asked\n"
+    ) in ran.stdout
+    assert {turn.penalty for turn in read(out).turns} == {15}
+    assert arcfleet(*scene, "--turns", "free").returncode == 0
+    assert not read(out).has_turn_rules
+    ran = arcfleet(*scene, "--vehicle", "bicycle", "--json")
+    skipped = json.loads(ran.stdout)["turns"]["restrictions"]["skipped"]
+    assert skipped["excepted"] > 0
+
+
 def test_the_example_is_a_part_of_denver() -> None:
     instance = read("example:denver")
     check_example(instance)
@@ -331,18 +374,8 @@ def test_the_example_is_made_by_the_command(tmp_path: Path) -> None:
     ran = arcfleet(
         *("scene", maps_dir() / "denver_downtown"),
         *("--bbox", "-104.992,39.744,-104.979,39.753", "--capacity", 2500),
-        *(
-            "--margin",
-            0,
-            "--turns",
-            "free",
-            "--name",
-            "denver",
-            "--remark",
-            remark,
-            "-o",
-            made,
-        ),
+        *("--margin", 0, "--turns", "free"),
+        *("--name", "denver", "--remark", remark, "-o", made),
     )
     assert ran.returncode == 0, ran.stderr
     assert made.read_bytes() == DENVER.read_bytes()
