@@ -271,7 +271,7 @@ def _second_looks(scene: Scene) -> Iterable[str]:
     if scene.unserved:
         lost = StreetCount.of(one.street for one in scene.unserved)
         advice = "check the one-way streets and turns of the map there"
-        if rules.drive_area is not None or rules.margin is not None:
+        if rules.drive_area is not None or rules.margin == 0:
             advice = "drive on more of the map (a larger margin or drive area), or check it"
         yield (
             f"{lost.streets} of {scene.to_serve.streets} streets to serve "
