@@ -638,7 +638,7 @@ def check_depot_drives(some: Instance, whole: Instance) -> None:
             if not link.one_way:
                 graph.add_edge(link.head, link.tail, weight=link.cost)
         graphs.append(graph)
-    ends_of = {end for link in whole.links if link.required for end in ends(link)}
+    required = [link for link in whole.links if link.required]
     for turned in (False, True):
         far = [
             networkx.single_source_dijkstra_path_length(
@@ -646,7 +646,10 @@ def check_depot_drives(some: Instance, whole: Instance) -> None:
             )
             for graph in graphs
         ]
-        for end in ends_of:
+        # To where a service begins, and back from where it ends.
+        where = {link.head if turned else link.tail for link in required}
+        where |= {end for link in required if not link.one_way for end in ends(link)}
+        for end in where:
             # Ways are chosen by metres, costs are rounded: a metre or so for each link.
             assert far[0][end] == pytest.approx(far[1][end], abs=len(whole.links))
 
