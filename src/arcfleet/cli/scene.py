@@ -89,7 +89,7 @@ def _turn_options(parser: ArgumentParser) -> None:
     turns = parser.add_argument_group("turns")
     text = (
         "turn rules that differ from the default: u-turn=allowed|dead-ends|forbidden, "
-        "u-turn-penalty=N, left=N, right=N, straight=N (penalties in the unit of the cost), "
+        "u-turn-penalty=N, left=N, right=N, straight=N (penalties, in the unit of costs), "
         "traffic=right|left, osm (obey the map's turn restrictions); after free, only the "
         "rules that follow hold"
     )
