@@ -260,8 +260,8 @@ def test_a_sign_on_a_street_that_merging_drops_still_holds() -> None:
 
 def scene(street_map: StreetMap, text: str = "", **more: Any) -> Instance:
     turns = TurnPolicy.parse(text) if text else TurnPolicy()
-    rules: dict[str, Any] = {"capacity": 10_000, "depot": (8.0, 0.0), "turns": turns} | more
-    return cut_scene(street_map, SceneRules(**rules)).instance
+    rules = SceneRules(capacity=10_000, depot=(8.0, 0.0), turns=turns)
+    return cut_scene(street_map, replace(rules, **more)).instance
 
 
 def of(instance: Instance) -> dict[tuple[int, bool, int, bool], int | None]:
