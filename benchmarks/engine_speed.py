@@ -1,6 +1,10 @@
 """Compare the speed of two builds of the C++ extension, by turns in one run.
 
     python -m benchmarks.engine_speed --old OLD.so --new NEW.so
+    python -m benchmarks.engine_speed --turn-rules
+
+The second form compares the installed build without and with turn rules: U-turns at dead
+ends only, and one in twenty of all other turns forbidden.
 
 Each build runs in a process of its own. Both search the same instance from the same
 seed, so that turn k is the same work in both. The processes take turns on one core, each
@@ -22,7 +26,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from arcfleet import _core
+    from arcfleet import Instance, _core
 
 INSTANCES = ("egl/egl-s4-A.dat", "hefei/Hefei-10.txt")
 #: Iterations of a turn on the first and the second instance: about 0.1 s each.
@@ -32,6 +36,8 @@ TURNS = {
     "path-scanning": (4_000, 500),
 }
 SEED = 1
+#: After the name of an instance: with turn rules.
+WITH_TURNS = "+turns"
 
 
 def load_extension(path: Path) -> None:
@@ -42,6 +48,25 @@ def load_extension(path: Path) -> None:
     module = importlib.util.module_from_spec(spec)
     sys.modules["arcfleet._core"] = module
     spec.loader.exec_module(module)
+
+
+def with_turn_rules(instance: Instance) -> Instance:
+    """Return the instance with the turn rules of this benchmark."""
+    import random
+
+    from arcfleet import Turn
+    from arcfleet.instance.turns import TurnCosts
+
+    generator = random.Random(SEED)
+    leaving = TurnCosts(instance).leaving
+    turns = [
+        Turn(index, reverse, *onto)
+        for index, link in enumerate(instance.links)
+        for reverse in ((False,) if link.one_way else (False, True))
+        for onto in leaving(link.ends(reverse)[1])
+        if onto[0] != index and generator.random() < 0.05
+    ]
+    return dataclasses.replace(instance, u_turns="dead-ends", turns=tuple(turns))
 
 
 def make_engine(
@@ -57,7 +82,10 @@ def make_engine(
     from arcfleet.search.ruin_recreate import RuinRecreateSettings
     from benchmarks import shared_dir
 
-    network = Network(read(shared_dir() / "carplib" / instance))
+    problem = read(shared_dir() / "carplib" / instance.removesuffix(WITH_TURNS))
+    if instance.endswith(WITH_TURNS):
+        problem = with_turn_rules(problem)
+    network = Network(problem)
     if name == "path-scanning":
         variant = PATH_SCANNING_VARIANTS["ps-efficiency"]
         return _core.PathScanning(
@@ -129,10 +157,12 @@ class Worker:
         self.process.communicate()
 
 
-def compare(old: Path, new: Path, name: str, instance: str, turns: int) -> str:
+def compare(
+    old: Path, new: Path, name: str, instance: str, turns: int, new_suffix: str = ""
+) -> str:
     """Return a line with the ratio of the speeds and its spread."""
     iterations = TURNS[name][INSTANCES.index(instance)]
-    workers = [Worker(path, name, instance) for path in (old, new)]
+    workers = [Worker(old, name, instance), Worker(new, name, instance + new_suffix)]
     for worker in workers:
         worker.turn(iterations)  # warm-up
     times: list[list[float]] = [[], []]
@@ -157,18 +187,28 @@ def main() -> None:
         work(Path(sys.argv[2]), *sys.argv[3:])
         return
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("--old", type=Path, required=True, help="build to compare with")
-    parser.add_argument("--new", type=Path, required=True, help="build to measure")
+    parser.add_argument("--old", type=Path, help="build to compare with")
+    parser.add_argument("--new", type=Path, help="build to measure")
+    parser.add_argument(
+        "--turn-rules", action="store_true", help="compare without and with turn rules"
+    )
     parser.add_argument("--turns", type=int, default=100, help="turns of each build")
     parser.add_argument("--engine", choices=TURNS, help="default: all")
     options = parser.parse_args()
+    if options.turn_rules:
+        from arcfleet import _core
+
+        installed = Path(str(_core.__file__))
+        options.old, options.new = options.old or installed, options.new or installed
+    if options.old is None or options.new is None:
+        parser.error("expected --old and --new, or --turn-rules")
+    suffix = WITH_TURNS if options.turn_rules else ""
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     for name in [options.engine] if options.engine else TURNS:
         for instance in INSTANCES:
-            print(
-                compare(options.old, options.new, name, instance, options.turns), flush=True
-            )
+            line = compare(options.old, options.new, name, instance, options.turns, suffix)
+            print(line, flush=True)
 
 
 if __name__ == "__main__":

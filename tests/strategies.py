@@ -4,10 +4,21 @@
 `connected_instances` always have a plan.
 """
 
+from dataclasses import replace
+
 import networkx as nx
 from hypothesis import strategies as st
 
-from arcfleet.instance.instance import MAX_NODE, MAX_NUMBER, Coordinate, Instance, Link
+from arcfleet.instance.instance import (
+    COST_UNITS,
+    MAX_NODE,
+    MAX_NUMBER,
+    U_TURNS,
+    Coordinate,
+    Instance,
+    Link,
+    Turn,
+)
 
 _LIMIT = 180.0
 
@@ -62,6 +73,10 @@ def links(
         geometry=(
             tuple(draw(st.sampled_from([0, 2, 3]).flatmap(_points))) if decorated else ()
         ),
+        metres=draw(st.none() | numbers) if decorated else None,
+        seconds=draw(st.none() | numbers) if decorated else None,
+        reverse_seconds=draw(st.none() | numbers) if decorated and not one_way else None,
+        service_seconds=draw(st.none() | numbers) if decorated and required else None,
     )
 
 
@@ -112,7 +127,7 @@ def instances(
         )
         for _ in range(draw(st.integers(0, max_links)))
     ]
-    return Instance(
+    made_instance = Instance(
         name=draw(st.text(max_size=10) if decorated else plain_texts()),
         nodes=tuple(nodes),
         links=tuple(made),
@@ -127,6 +142,32 @@ def instances(
         coordinates=(
             tuple(draw(_points(len(nodes)))) if decorated and draw(st.booleans()) else ()
         ),
+        cost_unit=draw(st.sampled_from(COST_UNITS)) if decorated else "",
+    )
+    return draw(turn_rules(made_instance)) if decorated else made_instance
+
+
+@st.composite
+def turn_rules(draw: st.DrawFn, instance: Instance, largest: int = 30) -> Instance:
+    """The instance with random turn rules; some turns may be closed for good."""
+    ways = [
+        (index, reverse, *link.ends(reverse))
+        for index, link in enumerate(instance.links)
+        for reverse in ((False,) if link.one_way else (False, True))
+    ]
+    possible = [
+        (link_in, reverse_in, link_out, reverse_out)
+        for link_in, reverse_in, _, node in ways
+        for link_out, reverse_out, start, _ in ways
+        if start == node
+    ]
+    named = draw(st.lists(st.sampled_from(possible), unique=True)) if possible else []
+    penalties = st.none() | st.integers(0, largest)
+    return replace(
+        instance,
+        turns=tuple(Turn(*turn, draw(penalties)) for turn in named),
+        u_turns=draw(st.sampled_from(U_TURNS)),
+        u_turn_penalty=draw(st.integers(0, largest)),
     )
 
 

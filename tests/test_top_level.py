@@ -76,7 +76,9 @@ def test_a_rule_of_a_scene_that_is_none_is_named() -> None:
     with pytest.raises(arcfleet.OptionError, match="expected the capacity"):
         arcfleet.make_scene(streets)
     rules = arcfleet.SceneRules(capacity=3000)
-    assert arcfleet.make_scene(streets, rules, capacity=99).capacity == 99
+    assert arcfleet.make_scene(streets, rules, capacity=2999).capacity == 2999
+    with pytest.warns(UserWarning, match="more demand than the capacity of 99"):
+        assert arcfleet.make_scene(streets, rules, capacity=99).capacity == 99
 
 
 def test_solve_takes_the_path_of_an_instance() -> None:

@@ -8,6 +8,8 @@ namespace {
 
 // Entries, eight bytes each.
 constexpr size_t kMostEndDistances = 4'000'000;
+// Entries, 32 bytes each: 256 MB.
+constexpr size_t kMostPairDistances = 8'000'000;
 
 } // namespace
 
@@ -68,6 +70,23 @@ TaskTable::TaskTable(const Network &network)
         for (const TaskEnds &ends : ends_) {
             for (size_t i = 0; i < size; ++i) {
                 end_distances_.push_back({from(ends.u)[i], from(ends.v)[i]});
+            }
+        }
+    }
+    const size_t others = ends_.size() + 1;
+    if (!symmetric && ends_.size() * others <= kMostPairDistances) {
+        pair_distances_.reserve(ends_.size() * others);
+        for (const TaskEnds &ends : ends_) {
+            const auto at = [&](int32_t terminal, int32_t *out) {
+                out[0] = to(ends.u)[terminal];
+                out[1] = to(ends.v)[terminal];
+                out[2] = from(ends.u)[terminal];
+                out[3] = from(ends.v)[terminal];
+            };
+            for (size_t other = 0; other < others; ++other) {
+                PairDistances &pair = pair_distances_.emplace_back();
+                at(other == 0 ? 0 : ends_[other - 1].u, pair.at_u);
+                at(other == 0 ? 0 : ends_[other - 1].v, pair.at_v);
             }
         }
     }

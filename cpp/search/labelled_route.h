@@ -47,6 +47,13 @@ struct EndDistances {
     int32_t v;
 };
 
+// Between both ends of a task and both ends of another, or the depot: to u, to v, from
+// u and from v of the task, at u and at v of the other.
+struct PairDistances {
+    int32_t at_u[4];
+    int32_t at_v[4];
+};
+
 // What labels are computed from: the ends of all tasks and the distances both ways.
 class TaskTable {
   public:
@@ -72,6 +79,14 @@ class TaskTable {
                    : end_distances_.data() +
                          idx(task) * static_cast<size_t>(network_->num_terminals());
     }
+    // The same where distances differ by direction: by task, counted from 1, the depot
+    // first; null where the others are there or the table is too large. A look at two
+    // tasks then touches one line of memory, not four.
+    const PairDistances *pair_distances(int32_t task) const {
+        return pair_distances_.empty()
+                   ? nullptr
+                   : pair_distances_.data() + idx(task) * (ends_.size() + 1);
+    }
     // Whether every route costs the same when driven the other way round.
     bool reversible() const { return reversible_; }
     // Whether taking a task out of a route never makes the route dearer.
@@ -83,6 +98,7 @@ class TaskTable {
     std::vector<int32_t> transposed_; // empty where the matrix is symmetric
     const int32_t *to_;
     std::vector<EndDistances> end_distances_;
+    std::vector<PairDistances> pair_distances_;
     bool reversible_;
     bool removal_never_costs_;
 };

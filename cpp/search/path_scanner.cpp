@@ -7,20 +7,22 @@
 
 namespace arcfleet {
 
-PathScanner::PathScanner(const PathScanningTables &tables,
-                         const PathScanningSettings &settings)
-    : t_(tables), settings_(settings), rules_(tables.rules), served_(t_.demand.size()),
-      open_(idx(t_.network.num_terminals())) {
-    plan_.arcs.reserve(t_.demand.size());
-    plan_.route_starts.reserve(t_.demand.size() + 1);
-    ties_.reserve(t_.arcs.size());
-}
-
-void PathScanner::start_plan() {
-    std::fill(served_.begin(), served_.end(), uint8_t{0});
+void UnservedArcs::add_all() {
+    std::fill(wanted_.begin(), wanted_.end(), uint8_t{1});
     for (size_t i = 0; i < open_.size(); ++i) {
         open_[i] = t_.arcs_at[i + 1] - t_.arcs_at[i];
     }
+}
+
+PathScanner::PathScanner(const PathScanningTables &tables,
+                         const PathScanningSettings &settings)
+    : t_(tables), settings_(settings), rules_(tables.rules), unserved_(tables) {
+    plan_.arcs.reserve(t_.demand.size());
+    plan_.route_starts.reserve(t_.demand.size() + 1);
+}
+
+void PathScanner::start_plan() {
+    unserved_.add_all();
     smallest_ = 0;
     cost_ = 0;
     plan_.arcs.clear();
@@ -36,7 +38,6 @@ void PathScanner::start_plan() {
 void PathScanner::start_route() {
     plan_.route_starts.push_back(static_cast<int32_t>(plan_.arcs.size()));
     place_ = 0;
-    row_ = t_.network.distances_from(0);
     load_ = 0;
     travelled_ = 0;
     choosy_ = false;
@@ -44,13 +45,9 @@ void PathScanner::start_route() {
 
 void PathScanner::serve(const ArcHere &here) {
     const Arc &arc = t_.network.arc(here.arc);
-    travelled_ += static_cast<int64_t>(reach_) + arc.service_cost;
+    travelled_ += nearest_.distance + arc.service_cost;
     load_ += arc.demand;
-    served_[idx(arc.task)] = 1;
-    --open_[idx(arc.start)];
-    if (arc.inverse >= 0) {
-        --open_[idx(arc.end)]; // the inverse starts where this arc ends
-    }
+    unserved_.remove(arc);
     if (settings_.tie_order == TieOrder::unserved_list) {
         drop_from_list(here.arc);
         if (arc.inverse >= 0) {
@@ -59,7 +56,6 @@ void PathScanner::serve(const ArcHere &here) {
     }
     plan_.arcs.push_back(here.arc);
     place_ = arc.end;
-    row_ = t_.network.distances_from(place_);
 }
 
 void PathScanner::drop_from_list(int32_t arc) {
@@ -69,10 +65,13 @@ void PathScanner::drop_from_list(int32_t arc) {
     list_.pop_back();
 }
 
-void PathScanner::close_route() { cost_ += travelled_ + row_[0] + rules_.route_cost(); }
+void PathScanner::close_route() {
+    const int32_t home = t_.network.distances_from(place_)[0];
+    cost_ += travelled_ + home + rules_.route_cost();
+}
 
 bool PathScanner::nothing_fits() {
-    while (served_[idx(t_.tasks_by_demand[smallest_])]) {
+    while (!unserved_.has(t_.tasks_by_demand[smallest_])) {
         ++smallest_;
     }
     return !rules_.fits(int64_t{load_} + t_.demand[idx(t_.tasks_by_demand[smallest_])]);
@@ -84,7 +83,7 @@ double PathScanner::mean_demand_near() const {
     for (size_t i = t_.neighbours_at[idx(place_)];
          i < t_.neighbours_at[idx(place_) + 1]; ++i) {
         const int32_t task = t_.neighbours[i];
-        const int64_t open = !served_[idx(task)];
+        const int64_t open = unserved_.has(task);
         sum += open * t_.demand[idx(task)];
         count += open;
     }
@@ -107,53 +106,23 @@ bool PathScanner::triggers() const {
            remaining <= settings_.alpha * mean_demand_near();
 }
 
-// All arcs that fit and pass, at the smallest distance at which there is one. Places
-// are walked from near to far, so the walk ends soon after the first find. What the
-// loop reads is held in locals: members would be read again after each write.
+// All arcs that fit and pass, at the smallest distance at which there is one.
 template <typename Passes>
 void PathScanner::collect(int64_t farthest, const Passes &passes) {
-    ties_.clear();
-    const uint16_t *nearest = t_.nearest.data() + idx(place_) * idx(t_.num_starts);
-    const uint16_t *const end = nearest + t_.num_starts;
-    const int32_t *const row = row_;
-    const int32_t *const open = open_.data();
-    const int32_t *const arcs_at = t_.arcs_at.data();
-    const ArcHere *const arcs = t_.arcs.data();
-    const uint8_t *const served = served_.data();
     const RouteSlack slack = rules_.slack(load_);
     const int64_t travelled = travelled_;
-    int64_t most = farthest; // falls to the distance of the first find
-    for (; nearest < end; ++nearest) {
-        const size_t place = *nearest;
-        if (open[place] == 0) {
-            continue;
-        }
-        const int32_t reach = row[place];
-        if (reach > most) {
-            break;
-        }
-        for (int32_t k = arcs_at[place]; k < arcs_at[place + 1]; ++k) {
-            const ArcHere &arc = arcs[k];
-            // Of the route if it serves the arc and ends.
-            const int64_t cost = travelled + reach + arc.service_cost + arc.home;
-            if (!served[arc.task] && slack.takes(arc.demand, cost) &&
-                passes(arc, reach)) {
-                ties_.push_back(&arc);
-                most = reach;
-            }
-        }
-    }
-    reach_ = static_cast<int32_t>(most);
-}
-
-void PathScanner::collect_nearest() {
-    collect(INT64_MAX, [](const ArcHere &, int32_t) { return true; });
+    const auto fits = [&](const ArcHere &arc, int32_t reach) {
+        // Of the route if it serves the arc and ends.
+        const int64_t cost = travelled + reach + arc.service_cost + arc.home;
+        return slack.takes(arc.demand, cost) && passes(arc, reach);
+    };
+    nearest_ = unserved_.nearest(place_, farthest, fits);
 }
 
 // The same among the arcs that pass the filter. Both filters bound the distance from
 // above, which ends the walk early.
 template <Filter filter> void PathScanner::collect_nearest_filtered() {
-    const int64_t home = row_[0];
+    const int64_t home = t_.network.distances_from(place_)[0];
     const double load = load_;
     // What the route costs if it ends here.
     const auto route = static_cast<double>(travelled_ + home);
@@ -182,22 +151,23 @@ template <Filter filter> void PathScanner::collect_nearest_filtered() {
 }
 
 const PathScanner::ArcHere &PathScanner::draw(Random &random) {
-    const size_t drawn = random.below(static_cast<uint32_t>(ties_.size()));
+    const auto ties = nearest_.arcs;
+    const size_t drawn = random.below(static_cast<uint32_t>(ties.size()));
     if (settings_.tie_order == TieOrder::unserved_list) {
-        const auto place = ties_.begin() + static_cast<std::ptrdiff_t>(drawn);
-        std::nth_element(ties_.begin(), place, ties_.end(),
+        const auto place = ties.begin() + static_cast<std::ptrdiff_t>(drawn);
+        std::nth_element(ties.begin(), place, ties.end(),
                          [&](const ArcHere *a, const ArcHere *b) {
                              return list_at_[idx(a->arc)] < list_at_[idx(b->arc)];
                          });
     }
-    return *ties_[drawn];
+    return *ties[drawn];
 }
 
 // A random arc among the nearest; then, with a rule, the best by the rule. Where the
 // random one is not among the best, the first in the order of the instance is taken.
 const PathScanner::ArcHere &PathScanner::choose(Random &random, TieRule rule) {
-    if (ties_.size() == 1) {
-        return *ties_[0];
+    if (nearest_.arcs.size() == 1) {
+        return *nearest_.arcs[0];
     }
     const ArcHere &drawn = draw(random);
     if (settings_.choice == Choice::random_arc) {
@@ -208,7 +178,7 @@ const PathScanner::ArcHere &PathScanner::choose(Random &random, TieRule rule) {
     }
     const TieRule plain = plain_rule(rule, rules_, load_);
     const ArcHere *chosen = &drawn;
-    for (const ArcHere *arc : ties_) {
+    for (const ArcHere *arc : nearest_.arcs) {
         if (prefers(plain, *arc, *chosen) ||
             (chosen != &drawn && arc->arc < chosen->arc &&
              !prefers(plain, *chosen, *arc))) {
@@ -225,20 +195,20 @@ int64_t PathScanner::build(Random &random, TieRule rule) {
         start_route();
     }
     while (plan_.arcs.size() < num_tasks) {
-        ties_.clear();
+        nearest_.arcs = {};
         if (!nothing_fits()) {
             if (!choosy_ && settings_.trigger != Trigger::never) {
                 choosy_ = triggers();
             }
             if (!choosy_) {
-                collect_nearest();
+                collect(INT64_MAX, [](const ArcHere &, int32_t) { return true; });
             } else if (settings_.filter == Filter::ellipse) {
                 collect_nearest_filtered<Filter::ellipse>();
             } else {
                 collect_nearest_filtered<Filter::efficiency>();
             }
         }
-        if (ties_.empty()) {
+        if (nearest_.arcs.empty()) {
             close_route();
             start_route();
             continue;

@@ -10,6 +10,7 @@
 #include "search/tie_rules.h"
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 namespace arcfleet {
@@ -78,6 +79,89 @@ class PathScanningTables {
     std::vector<int32_t> demand;          // by task
 };
 
+// The tasks still to be served and the nearest arcs among them: the step that all path
+// scanning is made of. PathScanner takes it over all tasks, MAENS's merge-split over
+// the tasks of two routes.
+class UnservedArcs {
+  public:
+    using ArcHere = PathScanningTables::ArcHere;
+
+    // None at first.
+    explicit UnservedArcs(const PathScanningTables &tables)
+        : t_(tables), wanted_(t_.demand.size()), open_(t_.arcs_at.size() - 1),
+          found_(t_.arcs.size()) {}
+
+    void add_all();
+    void add(const Arc &arc) { change(arc, 1); }
+    void remove(const Arc &arc) { change(arc, -1); }
+    bool has(int32_t task) const { return wanted_[idx(task)]; }
+
+    // All arcs that pass, at the smallest distance from a terminal at which there is
+    // one. They are there until the next call.
+    struct Nearest {
+        std::span<const ArcHere *> arcs;
+        int64_t distance; // `farthest` where there is none
+    };
+    template <typename Passes>
+    Nearest nearest(int32_t terminal, int64_t farthest, const Passes &passes);
+
+  private:
+    void change(const Arc &arc, int32_t by) {
+        wanted_[idx(arc.task)] = by > 0;
+        open_[idx(arc.start)] += by;
+        if (arc.inverse >= 0) {
+            open_[idx(arc.end)] += by; // the inverse starts where this arc ends
+        }
+    }
+
+    const PathScanningTables &t_;
+    std::vector<uint8_t> wanted_; // by task
+    std::vector<int32_t> open_;   // by terminal: unserved arcs that start there
+    std::vector<const ArcHere *> found_;
+};
+
+// Places are walked from near to far, so the walk ends soon after the first find. What
+// the loop reads is held in locals: members would be read again after each write.
+template <typename Passes>
+UnservedArcs::Nearest UnservedArcs::nearest(int32_t terminal, int64_t farthest,
+                                            const Passes &passes) {
+    const uint16_t *place = t_.nearest.data() + idx(terminal) * idx(t_.num_starts);
+    const uint16_t *const end = place + t_.num_starts;
+    const int32_t *const row = t_.network.distances_from(terminal);
+    const int32_t *const open = open_.data();
+    const int32_t *const arcs_at = t_.arcs_at.data();
+    const ArcHere *const arcs = t_.arcs.data();
+    const uint8_t *const wanted = wanted_.data();
+    const ArcHere **const found = found_.data();
+    size_t num_found = 0;
+    const auto collect = [&](size_t start, int32_t reach) {
+        for (int32_t k = arcs_at[start]; k < arcs_at[start + 1]; ++k) {
+            // Without a branch, which nobody could predict.
+            found[num_found] = arcs + k;
+            num_found += wanted[arcs[k].task] & uint8_t{passes(arcs[k], reach)};
+        }
+    };
+    for (; place < end; ++place) {
+        if (open[*place] == 0) {
+            continue;
+        }
+        const int32_t reach = row[*place];
+        if (reach > farthest) {
+            break;
+        }
+        collect(*place, reach);
+        if (num_found > 0) {
+            while (++place < end && row[*place] == reach) {
+                if (open[*place] > 0) {
+                    collect(*place, reach);
+                }
+            }
+            return {{found, num_found}, reach};
+        }
+    }
+    return {{found, 0}, farthest};
+}
+
 // One per thread, reused so that nothing is allocated in the loop.
 class PathScanner {
   public:
@@ -98,7 +182,6 @@ class PathScanner {
     bool triggers() const;
     double mean_demand_near() const;
     template <typename Passes> void collect(int64_t farthest, const Passes &passes);
-    void collect_nearest();
     template <Filter filter> void collect_nearest_filtered();
     void drop_from_list(int32_t arc);
     const ArcHere &draw(Random &random);
@@ -108,19 +191,16 @@ class PathScanner {
     const PathScanningSettings settings_;
     const RouteRules rules_;
     Plan plan_;
-    std::vector<uint8_t> served_; // by task
-    std::vector<int32_t> open_;   // by terminal: unserved arcs that start there
-    size_t smallest_ = 0;         // first unserved task in tasks_by_demand
+    UnservedArcs unserved_;
+    size_t smallest_ = 0; // first unserved task in tasks_by_demand
     int64_t cost_ = 0;
     // The open route.
     int32_t place_ = 0; // terminal where the vehicle stands
-    const int32_t *row_ = nullptr;
     int32_t load_ = 0;
     int64_t travelled_ = 0;
     bool choosy_ = false;
     // The nearest arcs found in this step.
-    std::vector<const ArcHere *> ties_;
-    int32_t reach_ = 0;
+    UnservedArcs::Nearest nearest_;
     // With TieOrder::unserved_list only.
     std::vector<int32_t> list_;    // unserved arcs
     std::vector<int32_t> list_at_; // by arc: where it is in the list

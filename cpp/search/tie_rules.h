@@ -1,6 +1,5 @@
 // The five rules by which path scanning breaks ties between equally near arcs (Golden,
-// DeArmon and Baker 1983). Both scanners ask here: path_scanner.h over all tasks, and
-// maens/rule_scanner.h over the tasks of two routes.
+// DeArmon and Baker 1983).
 #pragma once
 
 #include "search/rules.h"
@@ -19,7 +18,6 @@ enum class TieRule : int32_t {
 };
 
 constexpr int32_t kTieRules = 5;
-constexpr int32_t kPlainTieRules = 4; // the fifth is made of two others
 
 // What the rules compare.
 struct TieKey {

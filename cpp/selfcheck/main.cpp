@@ -15,6 +15,7 @@ struct Check {
 int main() {
     const Check checks[] = {
         {"dijkstra", arcfleet::check_dijkstra},
+        {"turns", arcfleet::check_turns},
         {"path_scanning", arcfleet::check_path_scanning},
         {"labelled_route", arcfleet::check_labelled_route},
         {"moves", arcfleet::check_moves},

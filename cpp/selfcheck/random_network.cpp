@@ -28,6 +28,39 @@ RandomStreets::RandomStreets(Random &random) {
         add(draw(0, num_nodes - 1), draw(0, num_nodes - 1), draw(0, 1) == 1);
     }
     vehicle = {draw(0, num_nodes - 1), draw(12, 60), draw(0, 1) * draw(0, 20), 0};
+    if (draw(0, 3) == 0) {
+        draw_turns(random);
+    }
+}
+
+void RandomStreets::draw_turns(Random &random) {
+    u_turns = static_cast<UTurns>(random.below(3));
+    u_turn_penalty = static_cast<int32_t>(random.below(2) * random.below(20));
+    const auto share = random.below(40); // of all turns, in percent
+    const auto num_edges = static_cast<int32_t>(2 * tail.size());
+    const auto exists = [&](int32_t edge) {
+        return edge % 2 == 0 || reverse_cost[idx(edge / 2)] >= 0;
+    };
+    for (int32_t in = 0; in < num_edges; ++in) {
+        const int32_t node = in % 2 == 0 ? head[idx(in / 2)] : tail[idx(in / 2)];
+        for (int32_t out = 0; out < num_edges; ++out) {
+            const int32_t from = out % 2 == 0 ? tail[idx(out / 2)] : head[idx(out / 2)];
+            if (exists(in) && exists(out) && from == node &&
+                random.below(100) < share) {
+                turn_in.push_back(in);
+                turn_out.push_back(out);
+                turn_penalty.push_back(static_cast<int32_t>(random.below(30)) - 10);
+            }
+        }
+    }
+}
+
+void RandomStreets::clear_turns() {
+    turn_in.clear();
+    turn_out.clear();
+    turn_penalty.clear();
+    u_turns = UTurns::allowed;
+    u_turn_penalty = 0;
 }
 
 void RandomStreets::vary(uint64_t round) {
@@ -39,11 +72,13 @@ void RandomStreets::vary(uint64_t round) {
 }
 
 void RandomStreets::make_reversible() {
+    clear_turns();
     reverse_cost = cost;
     reverse_service_cost = service_cost;
 }
 
 void RandomStreets::make_symmetric() {
+    clear_turns();
     const size_t links = cost.size();
     for (size_t link = 0; link < links; ++link) {
         if (reverse_cost[link] >= 0) {
@@ -63,7 +98,8 @@ void RandomStreets::make_symmetric() {
 
 std::unique_ptr<Network> RandomStreets::network(int threads) const {
     const ServiceArrays services{required, demand, service_cost, reverse_service_cost};
-    return std::make_unique<Network>(num_nodes, links(), services, vehicle, threads);
+    return std::make_unique<Network>(num_nodes, links(), services, vehicle, turns(),
+                                     threads);
 }
 
 void check_plan(const Network &network, const Plan &plan) {

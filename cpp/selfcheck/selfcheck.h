@@ -26,13 +26,17 @@ namespace arcfleet {
     } while (false)
 
 // Links of a random mixed graph that is strongly connected: a ring of two-way links,
-// and chords that may be one-way, parallel or loops.
+// and chords that may be one-way, parallel or loops. One in four has turn rules, which
+// may close some ways.
 struct RandomStreets {
     int32_t num_nodes;
     std::vector<int32_t> tail, head, cost, reverse_cost;
     std::vector<uint8_t> required;
     std::vector<int32_t> demand, service_cost, reverse_service_cost;
     Vehicle vehicle;
+    std::vector<int32_t> turn_in, turn_out, turn_penalty;
+    UTurns u_turns = UTurns::allowed;
+    int32_t u_turn_penalty = 0;
 
     explicit RandomStreets(Random &random);
     // As drawn, reversible or symmetric, by the number of the round.
@@ -43,13 +47,21 @@ struct RandomStreets {
     // serve in one direction: beside every one-way link there is one to drive back.
     void make_symmetric();
     LinkArrays links() const { return {tail, head, cost, reverse_cost}; }
+    TurnArrays turns() const {
+        return {turn_in, turn_out, turn_penalty, u_turns, u_turn_penalty};
+    }
     std::unique_ptr<Network> network(int threads = 1) const;
+
+  private:
+    void draw_turns(Random &random);
+    void clear_turns();
 };
 
 // Throws unless the plan serves every task once and keeps the capacity.
 void check_plan(const Network &network, const Plan &plan);
 
 void check_dijkstra();
+void check_turns();
 void check_path_scanning();
 void check_labelled_route();
 void check_moves();

@@ -45,6 +45,7 @@ from arcfleet.streets import Street, StreetMap
 from arcfleet.streets.area import Box, Circle, Polygons
 from arcfleet.streets.files import read_map
 from arcfleet.streets.scene import SceneRules, make_scene
+from arcfleet.streets.turns import TurnPolicy
 
 __all__ = [
     "METHODS",
@@ -81,6 +82,7 @@ __all__ = [
     "StreetMap",
     "Travel",
     "Turn",
+    "TurnPolicy",
     "UnsolvableError",
     "check",
     "diagnose",

@@ -12,6 +12,8 @@ from tests.cli.running import ROOT, arcfleet, in_a_new_process, one_sentence, su
 from tests.shared_data import maps_dir
 
 DENVER = ROOT / "src" / "arcfleet" / "instance" / "examples" / "denver.json"
+#: The town without its dead end.
+SQUARE = ("--capacity", 3000, "--bbox", "-71.001,41.9,-70.985,42.02")
 ATTRIBUTION = "© OpenStreetMap contributors, ODbL 1.0"
 
 
@@ -40,16 +42,23 @@ def town(tmp_path: Path) -> Path:
 def test_the_shortest_command(town: Path, tmp_path: Path) -> None:
     out = tmp_path / "scene.json"
     ran = in_a_new_process("scene", town, "--capacity", 3000, "-o", out)
-    assert (ran.returncode, ran.stderr) == (0, "")
+    assert ran.returncode == 0
     assert ran.stdout.splitlines() == [
         "scene         town",
-        "junctions     4",
-        "streets       4, 3.9 km, 1 one-way",
+        "serves        4 of 5 streets, 4.7 km",
+        "drives on     4 streets, 3.9 km, 1 one-way, between 4 junctions",
         "depot         3, the most central junction",
         "tasks         4, total demand 3876",
         "least routes  2 of capacity 3000",
+        "turns         U-turns at dead ends only",
         "dropped       1 junction and 1 street (0.8 km) without a way there and back",
         f"attribution   {ATTRIBUTION}",
+        "NOT SERVED    street 3>5 (Way Out), 827 m: no way back",
+    ]
+    assert ran.stderr.splitlines() == [
+        "arcfleet: warning: 1 of 5 streets to serve (0.8 km) is NOT in the instance, "
+        "because no way leads there and back: check the one-way streets and turns of the "
+        "map there"
     ]
     instance = read(out)
     assert instance.attribution == ATTRIBUTION
@@ -79,8 +88,14 @@ def test_all_options_together(town: Path, tmp_path: Path) -> None:
         *("--serve-kind", "residential,primary", "--serve-name", "south street"),
         *("--ignore-one-way", "--both-sides", "--oversized", "split", "--merge", 15),
         *("--seed", 3, "--name", "square", "--remark", "a test", "-o", out, "--json"),
+        *("--margin", 0, "--border", "leave", "--strict"),
     )
-    assert (ran.returncode, ran.stderr) == (0, "")
+    assert ran.returncode == 0
+    assert ran.stderr == (
+        "arcfleet: warning: 1 street has more demand than the capacity of 3 and is split "
+        "into up to 2 parts: check that the capacity is in the unit of the demand "
+        "(5 to 9 for each street)\n"
+    )
     facts = json.loads(ran.stdout)
     instance = read(out)
     assert (facts["name"], facts["depot"]) == ("square", 3)
@@ -90,12 +105,57 @@ def test_all_options_together(town: Path, tmp_path: Path) -> None:
     assert (facts["junctions"], facts["streets"], facts["one_way"]) == (4, 4, 0)
     assert facts["outside"] == {"junctions": 1, "streets": 1, "metres": 827}
     assert facts["cut_off"] == {"junctions": 0, "streets": 0, "metres": 0}
+    assert facts["to_serve"] == facts["served"] == {"streets": 4, "metres": 3875}
+    assert (facts["unserved"], facts["driven_only"]) == ([], {})
+    assert facts["crossing"] == {"streets": 1, "metres": 827}
+    assert len(facts["warnings"]) == 1
     assert facts["merged_away"] == {"junctions": 0, "streets": 0}
     assert facts["tasks"] == len(instance.required) == len(instance.links)
     assert facts["total_demand"] == instance.total_demand
     assert facts["least_routes"] == -(-instance.total_demand // 3)
     assert facts["split_streets"] == (len(instance.links) - 8) // 2 > 0
     assert diagnose(instance) == ()
+
+
+def test_a_lost_street_ends_a_strict_run(town: Path, tmp_path: Path) -> None:
+    out = tmp_path / "scene.json"
+    scene = ("scene", town, "--capacity", 3000, "-o", out)
+    ran = arcfleet(*scene, "--strict", "--json")
+    assert ran.returncode == 1
+    assert len(read(out).required) == 4  # written all the same
+    assert ran.stderr.splitlines()[-1].startswith("arcfleet: warning: 1 of 5 streets")
+    assert json.loads(ran.stdout)["unserved"] == [
+        {
+            "name": "Way Out",
+            "kind": "primary",
+            "tail": 3,
+            "head": 5,
+            "metres": 827,
+            "reason": "no way back",
+        }
+    ]
+    assert arcfleet(*scene, "--strict", "--ignore-one-way").returncode == 0
+    assert arcfleet(*scene, "--strict", "--serve-kind", "residential").returncode == 0
+
+
+def test_many_lost_streets_are_counted(tmp_path: Path) -> None:
+    places = [f"{n},{n / 1000},0\n" for n in range(1, 20)]
+    ways = [f"1,{n},{n * 10},1,residential,Street {n},\n" for n in range(3, 20)]
+    (tmp_path / "fan.nodes.csv").write_text("id,lon,lat\n" + "".join(places))
+    (tmp_path / "fan.edges.csv").write_text(
+        "u,v,length_m,oneway,highway,name,geometry\n1,2,50,0,motorway_link,,\n"
+        "1,2,60,0,road,,\n" + "".join(ways)
+    )
+    out = tmp_path / "scene.json"
+    ran = arcfleet("scene", tmp_path / "fan", "--capacity", 3000, "-o", out)
+    lines = ran.stdout.splitlines()
+    assert "serves        1 of 18 streets, 1.9 km" in lines
+    assert "driven only   1 motorway_link; --serve-kind all serves them, too" in lines
+    listed = lines[next(i for i, x in enumerate(lines) if x.startswith("NOT SERVED")) :]
+    assert len(listed) == 11
+    assert listed[0].endswith("street 1>19 (Street 19), 190 m: no way back")
+    assert listed[-1].strip() == "and 7 more (--json lists all)"
+    assert "17 of 18 streets to serve (1.9 km) are NOT in the instance" in ran.stderr
 
 
 def test_the_kinds_to_read(town: Path, tmp_path: Path) -> None:
@@ -145,9 +205,13 @@ def test_a_polygon_and_a_circle(town: Path, tmp_path: Path) -> None:
     area.write_text(json.dumps({"type": "Polygon", "coordinates": [ring]}))
     out = tmp_path / "scene.json"
     for option, value in (("--polygon", str(area)), ("--around", "-70.995,42.005,800")):
-        ran = arcfleet("scene", town, "--capacity", 9, option, value, "-o", out, "--json")
-        assert ran.returncode == 0, ran.stderr
-        assert json.loads(ran.stdout)["outside"]["junctions"] == 1
+        scene = ("scene", town, "--capacity", 900, option, value, "-o", out, "--json")
+        for drive, outside in (("--margin", 0), 1), (("--drive-area", area), 1), ((), 0):
+            ran = arcfleet(*scene, *drive)
+            assert ran.returncode == 0, ran.stderr
+            facts = json.loads(ran.stdout)
+            assert facts["outside"]["junctions"] == outside
+            assert facts["to_serve"]["streets"] == 4
     ran = arcfleet("scene", town, "--capacity", 3000, "--polygon", area, "-o", area)
     assert "expected another file than the input" in one_sentence(ran)
 
@@ -164,6 +228,8 @@ def test_a_polygon_and_a_circle(town: Path, tmp_path: Path) -> None:
         (["--bbox", "-70,42,-71,43"], "west < east"),
         (["--polygon", "missing.geojson"], "found nothing of that name"),
         (["--demand", "9-5"], "expected the least demand before the largest"),
+        (["--margin", "500"], "expected an area to serve with margin, got none"),
+        (["--drive-area", "missing.geojson"], "found nothing of that name"),
     ],
 )
 def test_errors_are_one_sentence_and_nothing_is_written(
@@ -204,7 +270,16 @@ def test_outputs_that_cannot_be(town: Path, tmp_path: Path) -> None:
         (["--capacity", "5", "--depot", "here,there"], "expected LON,LAT"),
         (["--capacity", "5", "--merge", "-3"], "--merge"),
         (["--capacity", "5", "--oversized", "drop"], "--oversized"),
+        (["--capacity", "5", "--turns", "lef=3"], "got 'lef=3': did you mean 'left='?"),
+        (["--capacity", "5", "--turns", "left=x"], "expected left to be a whole number"),
+        (["--capacity", "5", "--vehicle", "lorry"], "got 'lorry': known are hgv"),
         (["--capacity", "5", "--around", "1,2,3", "--bbox", "1,2,3,4"], "not allowed with"),
+        (
+            ["--capacity", "5", "--margin", "1", "--drive-area", "a.json"],
+            "not allowed with",
+        ),
+        (["--capacity", "5", "--margin", "-1"], "--margin"),
+        (["--capacity", "5", "--border", "both"], "--border"),
     ],
 )
 def test_wrong_usage_exits_2(
@@ -222,7 +297,7 @@ def test_an_openstreetmap_extract(tmp_path: Path) -> None:
     out = tmp_path / "scene.json"
     arguments = ("--capacity", 3000, "--both-sides", "--serve-kind", "residential")
     ran = arcfleet("scene", extract, *arguments, "-o", out, "--json")
-    assert (ran.returncode, ran.stderr) == (0, "")
+    assert ran.returncode == 0
     facts = json.loads(ran.stdout)
     instance = read(out)
     assert instance.attribution == ATTRIBUTION
@@ -233,6 +308,46 @@ def test_an_openstreetmap_extract(tmp_path: Path) -> None:
     assert all(instance.links[i].one_way for i in instance.required)
     solved = arcfleet("solve", out, "--method", "ps", "--json")
     assert json.loads(solved.stdout)["num_routes"] >= facts["least_routes"]
+
+
+def test_turns_are_those_of_the_signs_unless_told_otherwise(tmp_path: Path) -> None:
+    extract = maps_dir() / "raw_osm" / "herrenberg-minimal.osm.pbf"
+    out = tmp_path / "scene.json"
+    scene = ("scene", extract, "--capacity", 3000, "-o", out)
+    ran = arcfleet(*scene)
+    assert (
+        "turns         U-turns at dead ends only; 35 of 40 restrictions obeyed for hgv "
+        "(37 turns forbidden in the scene)\n"
+        "not obeyed    5 between streets that are not read\n"
+    ) in ran.stdout
+    assert read(out).u_turns == "dead-ends"
+    facts = json.loads(arcfleet(*scene, "--json").stdout)["turns"]
+    assert facts["restrictions"] == {
+        "obeyed": 35,
+        "conditional": 0,
+        "in_map": 40,
+        "vehicle": "hgv",
+        "skipped": {"not read": 5},
+        "named": [],
+    }
+    assert (facts["u_turns"], facts["signed"], facts["with_penalty"]) == (
+        "dead-ends",
+        37,
+        0,
+    )
+    instance = read(out)
+    assert facts["forbidden"] == len(instance.turns) >= 37
+    ran = arcfleet(*scene, "--turns", "free,left=15,u-turn-penalty=9")
+    assert (
+        "turns         U-turns everywhere (+9); left +15; none of 40 restrictions obeyed, "
+        "as asked\n"
+    ) in ran.stdout
+    assert {turn.penalty for turn in read(out).turns} == {15}
+    assert arcfleet(*scene, "--turns", "free").returncode == 0
+    assert not read(out).has_turn_rules
+    ran = arcfleet(*scene, "--vehicle", "bicycle", "--json")
+    skipped = json.loads(ran.stdout)["turns"]["restrictions"]["skipped"]
+    assert skipped["excepted"] > 0
 
 
 def test_the_example_is_a_part_of_denver() -> None:
@@ -265,6 +380,7 @@ def test_the_example_is_made_by_the_command(tmp_path: Path) -> None:
     ran = arcfleet(
         *("scene", maps_dir() / "denver_downtown"),
         *("--bbox", "-104.992,39.744,-104.979,39.753", "--capacity", 2500),
+        *("--margin", 0, "--turns", "free"),
         *("--name", "denver", "--remark", remark, "-o", made),
     )
     assert ran.returncode == 0, ran.stderr
@@ -288,7 +404,7 @@ def test_costs_of_time(town: Path, tmp_path: Path) -> None:
         "road=9",
     )
     service = ("--service-speed", 10, "--service-time", 5)
-    text = succeeded("scene", town, "--capacity", 3000, *options, *service, "-o", out)
+    text = succeeded("scene", town, *SQUARE, *options, *service, "-o", out)
     line = "costs         seconds, by maxspeed on 0 streets, by their kind on the others"
     assert line in text.splitlines()
     instance = read(out)
@@ -296,11 +412,9 @@ def test_costs_of_time(town: Path, tmp_path: Path) -> None:
     north = instance.links[2]
     assert (north.cost, north.metres, north.seconds) == (83, 827, 83)
     assert north.service_cost == north.service_seconds == round(826.9 * 0.36 + 5)
-    facts = json.loads(
-        succeeded("scene", town, "--capacity", 3000, *options, "-o", out, "--json")
-    )
+    facts = json.loads(succeeded("scene", town, *SQUARE, *options, "-o", out, "--json"))
     assert (facts["cost_unit"], facts["streets_with_limit"]) == ("seconds", 0)
-    succeeded("scene", town, "--capacity", 3000, "-o", out)
+    succeeded("scene", town, *SQUARE, "-o", out)
     assert read(out).cost_unit == "metres"
 
 
@@ -317,21 +431,21 @@ def test_speeds_that_make_no_sense(
     town: Path, tmp_path: Path, options: tuple[str, str], message: str
 ) -> None:
     out = tmp_path / "scene.json"
-    ran = arcfleet("scene", town, "--capacity", 3000, *options, "-o", out)
+    ran = arcfleet("scene", town, *SQUARE, *options, "-o", out)
     assert message in one_sentence(ran)
     assert not out.exists()
 
 
 def test_speeds_are_written_with_their_kinds(town: Path, tmp_path: Path) -> None:
     out = tmp_path / "scene.json"
-    ran = arcfleet("scene", town, "--capacity", 3000, "--speed", "fast", "-o", out)
+    ran = arcfleet("scene", town, *SQUARE, "--speed", "fast", "-o", out)
     assert ran.returncode == 2
     assert "as in residential=20,primary=50, got 'fast'" in ran.stderr
 
 
 def test_kilometres_and_hours_in_all_commands(town: Path, tmp_path: Path) -> None:
     scene, plan = tmp_path / "scene.json", tmp_path / "plan.json"
-    succeeded("scene", town, "--capacity", 3000, "--cost", "time", "-o", scene)
+    succeeded("scene", town, *SQUARE, "--cost", "time", "-o", scene)
     search = ("--iterations", 20, "--quiet", "--out", plan)
     text = succeeded("solve", scene, *search)
     names = [line[:12].strip() for line in text.splitlines()]

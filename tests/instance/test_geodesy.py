@@ -6,7 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arcfleet.instance.geodesy import earth_centred, line_lengths, metres_from
+from arcfleet.instance.geodesy import (
+    earth_centred,
+    line_lengths,
+    line_middles,
+    metres_from,
+)
 from arcfleet.instance.instance import Coordinate
 
 WGS84 = pyproj.Geod(ellps="WGS84")
@@ -55,6 +60,42 @@ def test_lines_are_measured_apart() -> None:
 @pytest.mark.parametrize("lines", [[], [()], [((1.0, 2.0),)]])
 def test_too_few_points_have_no_length(lines: list[tuple[Coordinate, ...]]) -> None:
     assert line_lengths(lines) == [0.0] * len(lines)
+
+
+def test_the_middle_of_a_line_is_half_way_along_it() -> None:
+    bent = ((8.0, 48.0), (8.0, 48.002), (8.0, 48.002), (8.0, 48.006))
+    straight = ((116.0, 40.0), (116.001, 40.0))
+    point = ((1.0, 1.0),)
+    still = ((2.0, 2.0), (2.0, 2.0))
+    found = line_middles([bent, point, straight, still, still, bent[::-1]])
+    expected = [
+        (8.0, 48.003),
+        (1.0, 1.0),
+        (116.0005, 40.0),
+        *[(2.0, 2.0)] * 2,
+        (8.0, 48.003),
+    ]
+    assert np.allclose(found, expected, rtol=0, atol=1e-7)
+    assert line_middles([]) == []
+
+
+@given(
+    st.lists(
+        st.lists(
+            st.tuples(st.floats(7.0, 7.1), st.floats(50.0, 50.1)), min_size=2, max_size=5
+        ),
+        min_size=1,
+        max_size=4,
+    )
+)
+def test_both_halves_of_a_line_are_as_long(lines: list[list[Coordinate]]) -> None:
+    for line, middle in zip(lines, line_middles(lines), strict=True):
+        ways = [
+            line_lengths([[*line[:cut], middle], [middle, *line[cut:]]])
+            for cut in range(1, len(line))
+        ]
+        whole = line_lengths([line])[0]
+        assert any(way == pytest.approx([whole / 2] * 2, rel=1e-3, abs=0.1) for way in ways)
 
 
 def test_earth_centred_agrees_with_proj() -> None:

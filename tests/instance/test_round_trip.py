@@ -24,7 +24,15 @@ def sorted_links(instance: Instance) -> Instance:
 
 
 def bare(link: Link) -> Link:
-    return replace(link, name="", geometry=())
+    return replace(
+        link,
+        name="",
+        geometry=(),
+        metres=None,
+        seconds=None,
+        reverse_seconds=None,
+        service_seconds=None,
+    )
 
 
 @given(instance=instances() | connected_instances())
@@ -84,6 +92,7 @@ def test_text_refuses_what_it_would_change(
         comment=again.comment,
         attribution=again.attribution,
         upper_bound=again.upper_bound,
+        cost_unit="",
     )
     # ... and whatever else differs was told.
     assert [warning.category for warning in caught] == [FormatWarning] * (again != instance)

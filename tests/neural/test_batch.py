@@ -34,6 +34,7 @@ from arcfleet.neural.env import State, action_mask
 from arcfleet.neural.geometry import MOST_LANDMARKS, classical_mds, landmark_nodes
 from arcfleet.streets.files import read_map
 from arcfleet.streets.scene import SceneRules, cut_scene
+from arcfleet.streets.turns import FREE_TURNS
 from tests.helpers import make_instance, street
 from tests.neural.batches import random_batch, random_rollout
 from tests.neural.model_checks import exact
@@ -325,7 +326,7 @@ def test_an_instance_without_a_way_is_refused(dataset: Dataset) -> None:
 
 
 def test_a_real_map_with_more_nodes_than_landmarks() -> None:
-    rules = SceneRules(capacity=50, demand=1, serve_kinds=("primary",))
+    rules = SceneRules(capacity=50, demand=1, serve_kinds=("primary",), turns=FREE_TURNS)
     instance = cut_scene(read_map(maps_dir() / "monaco"), rules).instance
     assert len(instance.nodes) > MOST_LANDMARKS
     batch = from_instances([instance])

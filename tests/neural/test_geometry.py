@@ -29,6 +29,7 @@ from arcfleet.streets.files import read_map
 from arcfleet.streets.scene import SceneRules, cut_scene
 from arcfleet.streets.street_arrays import StreetArrays, to_arrays
 from arcfleet.streets.tasks import TASK_SETS, PieceCutter
+from arcfleet.streets.turns import FREE_TURNS
 from tests.helpers import make_instance, street
 from tests.shared_data import maps_dir
 from tests.strategies import connected_instances, instances
@@ -326,7 +327,7 @@ def test_landmarks_that_are_all_nodes_give_classical_mds(one_way: float) -> None
 
 
 def test_landmarks_come_close_to_all_nodes_of_a_real_map() -> None:
-    rules = SceneRules(capacity=9, demand=1)
+    rules = SceneRules(capacity=9, demand=1, turns=FREE_TURNS)
     instance = cut_scene(read_map(maps_dir() / "monaco"), rules).instance
     landmarks = landmark_nodes(len(instance.nodes))
     assert len(landmarks) < len(instance.nodes)

@@ -76,6 +76,16 @@ def test_the_same_seed_gives_the_same_plan(
     assert first.iterations == planned
 
 
+@pytest.mark.parametrize("method", method_strategies())
+def test_turn_rules_are_obeyed(method: str, village: Instance, model: Path) -> None:
+    obeying = replace(village, u_turns="dead-ends", u_turn_penalty=7)
+    result = solve(obeying, method, stop=SHORT[method], seed=5, model=model, device="cpu")
+    require_sound(obeying, result)
+    (again,) = solve_many([obeying], method, stop=SHORT[method], seed=5, model=model)
+    assert isinstance(again, Result)
+    assert check(obeying, again.solution).faults == ()
+
+
 def test_another_seed_draws_other_plans(small: Instance, model: Path) -> None:
     results = [solve(small, "daam-sample", seed=s, model=model) for s in range(8)]
     greedy = solve(small, "daam-greedy", model=model)

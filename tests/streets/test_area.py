@@ -166,3 +166,45 @@ def test_without_shapely_the_extra_is_named(
     monkeypatch.setitem(sys.modules, "shapely", None)
     with pytest.raises(OptionError, match=r"install arcfleet\[maps\]"):
         polygons(tmp_path, POLYGON)
+
+
+@given(
+    longitude=st.floats(-150, 150),
+    latitude=st.floats(-70, 70),
+    azimuth=st.floats(0, 360),
+    metres=st.floats(10, 5000),
+)
+def test_a_grown_area_holds_what_is_near(
+    longitude: float, latitude: float, azimuth: float, metres: float
+) -> None:
+    corner = (longitude, latitude)
+    box = Box(west=longitude - 0.01, south=latitude - 0.01, east=longitude, north=latitude)
+    circle = Circle(longitude=longitude, latitude=latitude, metres=100)
+    wgs84 = Geod(ellps="WGS84")
+    near = wgs84.fwd(*corner, azimuth, 0.99 * metres)[:2]
+    assert box.grown(metres).holds([corner, near]).all()
+    assert circle.grown(metres).holds([corner, near]).all()
+    far = wgs84.fwd(*corner, 45, 1.6 * metres)[:2]  # in the corner of a box: sqrt(2)
+    assert not box.grown(metres).holds([far]).any()
+    far = wgs84.fwd(*corner, azimuth, 1.01 * metres + 101)[:2]
+    assert not circle.grown(metres).holds([far]).any()
+
+
+def test_grown_polygons(tmp_path: Path) -> None:
+    west, south = 8.0, 48.0
+    square = [[west, south], [west + 0.01, south], [west + 0.01, south + 0.01]]
+    square += [[west, south + 0.01], [west, south]]
+    area = polygons(tmp_path, {"type": "Polygon", "coordinates": [square]})
+    grown = area.grown(200)
+    wgs84 = Geod(ellps="WGS84")
+    for azimuth in (180, 225, 270):
+        points = [wgs84.fwd(west, south, azimuth, metres)[:2] for metres in (190, 210)]
+        assert grown.holds(points).tolist() == [True, False]
+        assert not area.holds(points).any()
+    assert grown.grown(100).holds([wgs84.fwd(west, south, 225, 290)[:2]]).all()
+    assert "200 m around the polygon of" in grown.describe()
+
+
+def test_a_box_grows_to_the_ends_of_the_earth_at_most() -> None:
+    box = Box(west=-179.99, south=80.0, east=179.99, north=89.999).grown(50_000)
+    assert (box.west, box.east, box.north) == (-180.0, 180.0, 90.0)

@@ -10,24 +10,28 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from arcfleet.errors import ArcfleetError, MapError, OptionError
-from arcfleet.instance import Instance, Link
+from arcfleet.instance import Instance, Link, Turn
 from arcfleet.instance.diagnose import diagnose
 from arcfleet.instance.geodesy import line_lengths
 from arcfleet.instance.instance import MAX_NODE
 from arcfleet.streets import Street, StreetMap
 from arcfleet.streets.area import Box, Circle
+from arcfleet.streets.driving import MOST_MEASURED, most_central_junction
 from arcfleet.streets.scene import (
-    MOST_MEASURED,
     Scene,
     SceneRules,
     cut_line,
     cut_scene,
     equal_shares,
-    most_central_junction,
+    make_scene,
+    serve_what_turns_allow,
 )
+from arcfleet.streets.turns import FREE_TURNS, TurnPolicy
+from tests.helpers import solved
 from tests.street_strategies import directed_graph
 
-WHOLE = SceneRules(capacity=10_000)
+WHOLE = SceneRules(capacity=10_000, turns=FREE_TURNS)
+CIRCLE = Circle(longitude=5.0, latitude=0.0, metres=500)
 STEP = 0.001  # degrees between the junctions of the grid; about 111 m
 
 
@@ -90,28 +94,209 @@ def test_all_of_a_map_by_default() -> None:
     assert scene.depot_metres is None
 
 
-def test_streets_with_both_ends_in_the_area_are_kept() -> None:
+def test_streets_with_both_ends_in_the_area_are_served() -> None:
     box = Box(west=4.9995, south=-1.0, east=5.0015, north=0.0015)
-    scene = cut_scene(grid(), replace(WHOLE, area=box))
-    assert set(scene.instance.nodes) == {0, 1, 10, 11}
-    found = sorted(ends(link) for link in scene.instance.links)
-    assert found == [(0, 1), (0, 10), (1, 11), (10, 11)]
-    assert (scene.outside.junctions, scene.outside.streets) == (16, 27)
-    assert scene.outside.metres == pytest.approx(14 * 111.3 + 13 * 110.6)
+    corner = [(0, 1), (0, 10), (1, 11), (10, 11)]
+    cut = cut_scene(grid(), replace(WHOLE, area=box, margin=0))
+    assert set(cut.instance.nodes) == {0, 1, 10, 11}
+    assert sorted(map(ends, cut.instance.links)) == corner
+    assert (cut.outside.junctions, cut.outside.streets) == (16, 27)
+    assert cut.outside.metres == pytest.approx(14 * 111.3 + 13 * 110.6)
+    whole = cut_scene(grid(), replace(WHOLE, area=box))
+    assert sorted(ends(link) for link in whole.instance.links if link.required) == corner
+    assert len(whole.instance.links) == 31
+    assert (whole.outside.streets, whole.cut_off.streets) == (0, 0)
+    for scene in (cut, whole):
+        assert scene.to_serve == scene.served
+        assert scene.served.streets == scene.crossing.streets == 4
+        assert scene.instance.depot in {0, 1, 10, 11}
+        assert scene.instance.depot == cut.instance.depot
     around = Circle(longitude=5.001, latitude=0.001, metres=120)
-    assert set(scene_of(grid(), area=around).nodes) == {1, 10, 11, 12, 21}
+    assert set(scene_of(grid(), area=around, margin=0).nodes) == {1, 10, 11, 12, 21}
 
 
-def test_one_way_dead_ends_are_dropped_and_counted_unless_ignored() -> None:
+def test_a_margin_adds_streets_to_drive_on() -> None:
+    box = Box(west=4.9995, south=-1.0, east=5.0015, north=0.0015)
+    near = cut_scene(grid(), replace(WHOLE, area=box, margin=100))
+    assert set(near.instance.nodes) == {*range(3), *range(10, 13), *range(20, 23)}
+    assert near.served.streets == 4
+    assert near.outside.streets == 31 - 12
+    drive = Box(west=4.9995, south=-1.0, east=5.0025, north=0.0015)
+    scene = cut_scene(grid(), replace(WHOLE, area=box, drive_area=drive))
+    assert set(scene.instance.nodes) == {*range(3), *range(10, 13)}
+    # What is served is driven on, too.
+    scene = cut_scene(grid(), replace(WHOLE, area=drive, drive_area=box))
+    assert set(scene.instance.nodes) == {*range(3), *range(10, 13)}
+    assert len(scene.instance.required) == 7
+
+
+def test_a_street_across_the_border_is_served_where_its_middle_is() -> None:
+    box = Box(west=4.9995, south=-1.0, east=5.0015, north=0.0017)
+    middle = cut_scene(grid(), replace(WHOLE, area=box, border="middle"))
+    # The middles of avenues from column 1 to 2 lie on the border of the box.
+    found = {ends(middle.instance.links[i]) for i in middle.instance.required}
+    avenues, columns = {(1, 2), (11, 12)}, {(10, 20), (11, 21)}
+    assert found - avenues == {(0, 1), (0, 10), (1, 11), (10, 11)} | columns
+    assert middle.crossing.streets == len(avenues - found)
+    left = cut_scene(grid(), replace(WHOLE, area=box))
+    assert (left.served.streets, left.crossing.streets) == (4, 4)
+
+
+def test_a_way_back_outside_the_area_saves_a_street() -> None:
+    """A one-way street out of the area, with the way back on a street outside."""
+    scene = cut_scene(loop(), replace(WHOLE, area=LOOP_AREA, margin=0))
+    (lost,) = scene.unserved
+    assert str(lost) == "street 2>3 (Way Out), 100 m: no way back"
+    assert (scene.to_serve.streets, scene.served.streets) == (2, 1)
+    assert scene.served.metres == pytest.approx(100.0)
+    assert "1 of 2 streets to serve (0.1 km) is NOT in the instance" in scene.warnings[-1]
+    assert "a larger margin" in scene.warnings[-1]
+    for margin in (None, 1, 5000):
+        scene = cut_scene(loop(), replace(WHOLE, area=LOOP_AREA, margin=margin))
+        assert (scene.unserved, scene.warnings) == ((), ())
+        assert scene.served.streets == 2
+        assert len(scene.instance.links) == 4
+        assert diagnose(scene.instance) == ()
+
+
+LOOP_AREA = Box(west=-0.001, south=-0.0005, east=0.0025, north=0.0005)
+
+
+def loop() -> StreetMap:
+    """A two-way street, a one-way street on from its end, and a long way back."""
+    places = {1: (0.0, 0.0), 2: (0.001, 0.0), 3: (0.002, 0.0), 4: (0.001, 0.01)}
+    streets = (
+        Street(tail=1, head=2, metres=100.0, name="Stub"),
+        Street(tail=2, head=3, metres=100.0, one_way=True, name="Way Out"),
+        Street(tail=3, head=4, metres=1200.0, one_way=True, name="Ring"),
+        Street(tail=4, head=1, metres=1200.0, one_way=True, name="Ring"),
+    )
+    return StreetMap(name="loop", junctions=places, streets=streets)
+
+
+@pytest.mark.parametrize("margin", [None, 50, 400])
+def test_a_depot_outside_the_area_stays_where_it_is(margin: float | None) -> None:
+    box = Box(west=4.9995, south=-1.0, east=5.0015, north=0.0015)
+    rules = replace(WHOLE, area=box, margin=margin, depot=(5.0041, 0.003))
+    scene = cut_scene(grid(), rules)
+    instance = scene.instance
+    assert instance.depot == 34
+    assert scene.depot_metres == pytest.approx(11, abs=1)
+    assert len(instance.required) == scene.served.streets == 4
+    result = solved(instance, "ps")
+    # The nearest served junction is five blocks off: there and back at least.
+    assert result.solution.deadhead >= 10 * 110
+    whole = solved(cut_scene(grid(), replace(rules, margin=None)).instance, "ps")
+    assert result.solution.cost == whole.solution.cost
+    # Cut at the border of the area, it moves there.
+    cut = cut_scene(grid(), replace(rules, margin=0))
+    assert cut.instance.depot == 11
+    assert cut.depot_metres == pytest.approx(411, abs=5)
+
+
+def test_the_depot_is_in_the_part_that_serves_most() -> None:
+    """Not in that of most junctions, nor on a motorway, nor where there is no way back."""
+    far = {n: (5.0 + STEP * n, 0.01) for n in range(100, 130)}
+    lanes = [Street(tail=n, head=n + 1, metres=1.0, kind="road") for n in range(100, 129)]
+    pass_by = Street(tail=900, head=901, metres=10.0, kind="motorway", one_way=False)
+    ramp = Street(tail=901, head=0, metres=10.0, kind="motorway_link")
+    places = {900: (5.0005, 0.0004), 901: (5.0004, 0.0004)}
+    town = grid()
+    street_map = replace(
+        town,
+        junctions={**town.junctions, **far, **places},
+        streets=(*town.streets, *lanes, pass_by, ramp),
+    )
+    scene = cut_scene(street_map, WHOLE)
+    assert scene.instance.depot in town.junctions
+    assert scene.served.streets == 31
+    assert len(scene.unserved) == 29
+    assert {one.reason for one in scene.unserved} == {"no way there or back"}
+    assert {k: n.streets for k, n in scene.driven_only.items()} == {
+        "motorway": 1,
+        "motorway_link": 1,
+    }
+    assert cut_scene(street_map, replace(WHOLE, depot=places[900])).instance.depot == 0
+    assert scene_of(street_map, depot=far[110], serve_kinds=("road",)).depot == 110
+
+
+def test_motorways_are_driven_and_served_only_if_asked_for() -> None:
+    kinds = ["motorway", "motorway_link", "trunk", "trunk_link", "primary", ""]
+    streets = [
+        replace(street, kind=kinds[i % 6]) for i, street in enumerate(grid().streets)
+    ]
+    street_map = replace(grid(), streets=tuple(streets))
+
+    def served(**changes: Any) -> set[str]:
+        instance = scene_of(street_map, **changes)
+        assert len(instance.links) == 31
+        return {streets[i].kind for i in instance.required}
+
+    assert served() == {"primary", ""}
+    assert served(serve_kinds=("All",)) == set(kinds)
+    assert served(serve_kinds=("default", "trunk")) == {"primary", "", "trunk"}
+    assert served(serve_kinds=("motorway",)) == {"motorway"}
+    assert served(serve_names=(streets[0].name,)) > {"motorway"}
+    only = replace(grid(), streets=tuple(replace(s, kind="trunk") for s in streets))
+    with pytest.raises(MapError, match="found only motorways, trunk roads and their ramps"):
+        scene_of(only)
+
+
+def test_numbers_that_ask_for_a_second_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert cut_scene(grid(), WHOLE).warnings == ()
+    many, split = cut_scene(grid(), replace(WHOLE, capacity=15)).warnings
+    assert many == (
+        "a total demand of 3441 takes at least 230 routes of capacity 15: "
+        "check that the capacity is in the unit of the demand (metres)"
+    )
+    assert "31 streets have more demand than the capacity of 15" in split
+    assert "split into up to 8 parts" in split
+    box = Box(west=4.9, south=-1.0, east=5.0015, north=0.0015)
+    assert cut_scene(grid(), replace(WHOLE, area=box)).warnings == ()
+    monkeypatch.setattr("arcfleet.streets.scene.MANY_STREETS", 100)
+    (large,) = cut_scene(grid(8, 8), replace(WHOLE, area=box)).warnings
+    assert "112 streets to drive on for 4 to serve" in large
+
+
+def test_lost_streets_are_warned_of() -> None:
+    with pytest.warns(UserWarning, match="1 of 4 streets to serve"):
+        instance = make_scene(ring(), capacity=1000)
+    assert len(instance.required) == 3
+
+
+def test_one_way_dead_ends_are_listed_unless_ignored() -> None:
     scene = cut_scene(ring(), WHOLE)
     assert set(scene.instance.nodes) == {1, 2, 3}
     assert all(link.one_way for link in scene.instance.links)
     assert (scene.cut_off.junctions, scene.cut_off.streets) == (1, 1)
     assert scene.cut_off.metres == 70.0
+    assert [str(one) for one in scene.unserved] == ["street 3>4, 70 m: no way back"]
     scene = cut_scene(ring(), replace(WHOLE, one_way=False))
     assert set(scene.instance.nodes) == {1, 2, 3, 4}
     assert not any(link.one_way for link in scene.instance.links)
-    assert scene.cut_off.streets == 0
+    assert (scene.cut_off.streets, scene.unserved) == (0, ())
+
+
+def test_what_turn_rules_cut_off_is_not_required() -> None:
+    links = (
+        Link(tail=1, head=2, cost=5, required=True, demand=2, seconds=3),
+        Link(tail=2, head=3, cost=5, required=True, demand=2),
+    )
+    instance = Instance(
+        name="line", nodes=(1, 2, 3), links=links, depot=1, capacity=9, u_turns="dead-ends"
+    )
+    assert serve_what_turns_allow(instance) == (instance, set())
+    cut = replace(instance, turns=(Turn(1, False, 1, True),))
+    left, lost = serve_what_turns_allow(cut)
+    assert lost == {0, 1}
+    assert left.required == ()
+    assert left.links[0] == replace(
+        links[0],
+        required=False,
+        demand=0,
+        service_cost=None,
+        reverse_service_cost=None,
+    )
 
 
 def test_the_depot_is_the_nearest_junction_or_central() -> None:
@@ -225,6 +410,11 @@ def test_one_way_streets_that_lead_nowhere() -> None:
         ({"demand": (5, 3)}, "got 5 before 3"),
         ({"demand": (-5, 3)}, "expected the least demand"),
         ({"demand": (1, 2, 3)}, r"got \(1, 2, 3\)"),
+        ({"border": "both"}, "expected border to be 'leave' or 'middle', got 'both'"),
+        ({"margin": 5}, "expected an area to serve with margin, got none"),
+        ({"drive_area": CIRCLE}, "expected an area to serve with drive_area"),
+        ({"area": CIRCLE, "margin": -1}, "expected margin between 0 and"),
+        ({"area": CIRCLE, "margin": 5, "drive_area": CIRCLE}, "got both: leave one out"),
     ],
 )
 def test_rules_that_are_none(changes: dict[str, Any], message: str) -> None:
@@ -297,7 +487,7 @@ def test_parts_of_both_sides_share_their_junctions() -> None:
 
 def test_new_junctions_are_beyond_all_of_the_map() -> None:
     box = Box(west=4.9, south=-1.0, east=5.0015, north=0.0005)
-    instance = scene_of(grid(), area=box, capacity=100)
+    instance = scene_of(grid(), area=box, margin=0, capacity=100)
     assert instance.nodes == (0, 1, 35)
     junctions = {1: (0.0, 0.0), MAX_NODE: (0.0, 0.001)}
     street = Street(tail=1, head=MAX_NODE, metres=110.0)
@@ -367,8 +557,8 @@ def test_every_scene_can_be_solved_and_keeps_the_streets(
     seed: int, capacity: int, demand: Any, one_way: bool, both_sides: bool
 ) -> None:
     street_map = random_map(seed)
-    rules = SceneRules(
-        capacity=capacity, demand=demand, one_way=one_way, both_sides=both_sides
+    rules = replace(
+        WHOLE, capacity=capacity, demand=demand, one_way=one_way, both_sides=both_sides
     )
     scene = cut_scene(street_map, rules)
     instance = scene.instance
@@ -385,6 +575,83 @@ def test_every_scene_can_be_solved_and_keeps_the_streets(
         check_demand(scene, both_sides)
     if not one_way and not both_sides:
         assert not any(link.one_way for link in instance.links)
+
+
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    corners=st.tuples(*[st.floats(0.0, 0.01)] * 4),
+    margin=st.sampled_from([None, 1.0, 200.0, 600.0]),
+    depot=st.none() | st.tuples(st.floats(0.0, 0.01), st.floats(0.0, 0.01)),
+    border=st.sampled_from(["leave", "middle"]),
+    turns=st.sampled_from([FREE_TURNS, TurnPolicy(), TurnPolicy(u_turns="forbidden")]),
+)
+def test_no_street_of_the_area_is_lost_in_silence(
+    seed: int,
+    corners: tuple[float, float, float, float],
+    margin: float | None,
+    depot: tuple[float, float] | None,
+    border: Any,
+    turns: TurnPolicy,
+) -> None:
+    street_map = random_map(seed)
+    named = [replace(s, name=f"{i}") for i, s in enumerate(street_map.streets)]
+    street_map = replace(street_map, streets=tuple(named))
+    (west, east), (south, north) = sorted(corners[:2]), sorted(corners[2:])
+    assume(west < east and south < north)
+    area = Box(west=west, south=south, east=east, north=north)
+    rules = replace(WHOLE, area=area, depot=depot, border=border, turns=turns)
+    try:
+        cut = cut_scene(street_map, replace(rules, margin=0))
+    except MapError:
+        assume(False)
+    scene = cut_scene(street_map, replace(rules, margin=margin))
+    held = {end for end, at in street_map.junctions.items() if area.holds([at])[0]}
+    both_ends = {s.name for s in named if s.tail in held and s.head in held}
+    for one in (cut, scene):
+        required = {link.name for link in one.instance.links if link.required}
+        lost = {unserved.street.name for unserved in one.unserved}
+        assert not required & lost
+        assert both_ends <= required | lost
+        assert len(required) == one.served.streets
+        assert len(required | lost) == one.to_serve.streets
+        assert diagnose(one.instance) == ()
+        solved(one.instance, "ps")
+        if border == "leave":
+            assert both_ends == required | lost
+    # A way on the whole map is a way with any margin but 0.
+    whole = cut_scene(street_map, replace(rules, margin=None))
+    assert whole.instance.depot == scene.instance.depot
+    assert {one.street for one in whole.unserved} == {one.street for one in scene.unserved}
+    if turns == FREE_TURNS:
+        assert scene.served.metres >= cut.served.metres - 1e-6
+        check_depot_drives(scene.instance, whole.instance)
+
+
+def check_depot_drives(some: Instance, whole: Instance) -> None:
+    """The ways from the depot to the required links and back are as short in both."""
+    graphs = []
+    for instance in (some, whole):
+        graph = networkx.MultiDiGraph()
+        graph.add_node(instance.depot)
+        for link in instance.links:
+            graph.add_edge(link.tail, link.head, weight=link.cost)
+            if not link.one_way:
+                graph.add_edge(link.head, link.tail, weight=link.cost)
+        graphs.append(graph)
+    required = [link for link in whole.links if link.required]
+    for turned in (False, True):
+        far = [
+            networkx.single_source_dijkstra_path_length(
+                graph.reverse() if turned else graph, some.depot
+            )
+            for graph in graphs
+        ]
+        # To where a service begins, and back from where it ends.
+        where = {link.head if turned else link.tail for link in required}
+        where |= {end for link in required if not link.one_way for end in ends(link)}
+        for end in where:
+            # Ways are chosen by metres, costs are rounded: a metre or so for each link.
+            assert far[0][end] == pytest.approx(far[1][end], abs=len(whole.links))
 
 
 def check_shapes(instance: Instance) -> None:

@@ -11,6 +11,7 @@ SUBJECTS = {
         "read_map",
         "make_scene",
         "SceneRules",
+        "TurnPolicy",
         "Scene",
         "StreetMap",
         "Street",

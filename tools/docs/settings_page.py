@@ -24,6 +24,10 @@ SETTINGS: dict[str, tuple[str, str]] = {
         "`solve(..., params=...)`, `--set NAME=VALUE`",
         "arcfleet.search.maens.MaensSettings",
     ),
+    "Turn rules of scenes": (
+        "`make_scene(..., turns=...)`, `arcfleet scene --turns`",
+        "arcfleet.streets.turns.TurnPolicy",
+    ),
     "Scenes": ("`make_scene`, `arcfleet scene`", "arcfleet.streets.scene.SceneRules"),
     "The model": (
         "options, or the table `[model]` of a training configuration",

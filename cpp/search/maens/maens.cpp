@@ -22,8 +22,7 @@ void Maens::first_population(const Plan &start) {
         child_.evaluate(tables_);
         add_first(child_);
     }
-    const PathScanningTables scanner_tables(tables_.network(), false);
-    PathScanner scanner(scanner_tables,
+    PathScanner scanner(tables_.scanning(),
                         {Choice::random_arc, Trigger::never, Filter::ellipse, 0.0,
                          TieOrder::unserved_list});
     int32_t failures = 0;

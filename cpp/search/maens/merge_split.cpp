@@ -12,15 +12,8 @@ constexpr TieRule kRules[] = {TieRule::far_from_depot, TieRule::near_to_depot,
 
 } // namespace
 
-MergeSplit::Scanner MergeSplit::make_scanner(const MaensTables &tables) {
-    if (RuleScanner<int16_t>::fits(tables)) {
-        return Scanner(std::in_place_type<RuleScanner<int16_t>>, tables);
-    }
-    return Scanner(std::in_place_type<RuleScanner<int32_t>>, tables);
-}
-
 MergeSplit::MergeSplit(const MaensTables &tables)
-    : tables_(tables), scanner_(make_scanner(tables)), memory_(kMemory) {
+    : tables_(tables), scanner_(tables), memory_(kMemory) {
     best_.arcs.reserve(idx(tables.num_tasks()));
     best_.route_starts.reserve(idx(tables.num_tasks()) + 1);
 }
@@ -47,19 +40,7 @@ int64_t MergeSplit::remembered(uint64_t hash, int64_t limit) const {
 }
 
 int64_t MergeSplit::plan(const std::vector<int32_t> &tasks, int64_t limit) {
-    const auto scan_all = [&](auto &scanner) {
-        scanner.take(tasks);
-        int64_t best = INT64_MAX;
-        for (const TieRule rule : kRules) {
-            const int64_t cost = scanner.scan(rule, std::min(best, limit));
-            if (cost < INT64_MAX) { // less than all before
-                best = cost;
-                scanner.write(best_);
-            }
-        }
-        return best;
-    };
-    return std::visit(scan_all, scanner_);
+    return scanner_.scan(tasks, kRules, limit, best_);
 }
 
 } // namespace arcfleet

@@ -9,7 +9,6 @@
 #include "search/maens/tables.h"
 
 #include <cstdint>
-#include <variant>
 #include <vector>
 
 namespace arcfleet {
@@ -31,9 +30,6 @@ class MergeSplit {
     const Plan &routes() const { return best_; }
 
   private:
-    using Scanner = std::variant<RuleScanner<int16_t>, RuleScanner<int32_t>>;
-    static Scanner make_scanner(const MaensTables &tables);
-
     static constexpr size_t kMemory = size_t{1} << 17;
 
     // Four of them fill a line of the cache.
@@ -45,7 +41,7 @@ class MergeSplit {
         }
     };
     const MaensTables &tables_;
-    Scanner scanner_;
+    RuleScanner scanner_;
     std::vector<Remembered> memory_;
     Plan best_;
 };

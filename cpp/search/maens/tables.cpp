@@ -9,7 +9,8 @@ namespace arcfleet {
 MaensTables::MaensTables(const Network &network)
     : network_(network), arcs_(network.arcs().data()),
       distances_(network.distances().data()),
-      num_terminals_(idx(network.num_terminals())), rules_(network) {
+      num_terminals_(idx(network.num_terminals())), rules_(network),
+      scanning_(network, false) {
     const size_t size = num_terminals_;
     transposed_.resize(size * size);
     for (size_t from = 0; from < size; ++from) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "network/network.h"
+#include "search/path_scanner.h"
 #include "search/plan.h"
 #include "search/rules.h"
 
@@ -18,6 +19,7 @@ class MaensTables {
     const Arc &arc(int32_t a) const { return arcs_[a]; }
     int32_t num_tasks() const { return network_.num_tasks(); }
     const RouteRules &rules() const { return rules_; }
+    const PathScanningTables &scanning() const { return scanning_; }
 
     // Distances from a terminal and to one, by terminal.
     const int32_t *distances_from(int32_t terminal) const {
@@ -49,6 +51,7 @@ class MaensTables {
     const int32_t *distances_;
     size_t num_terminals_;
     RouteRules rules_;
+    PathScanningTables scanning_;
     std::vector<int32_t> transposed_;
     std::vector<int64_t> arc_floor_;
     std::vector<int64_t> task_floor_; // by arc

@@ -19,15 +19,22 @@ from arcfleet.cli.options import (
     positive_number,
     whole_number,
 )
-from arcfleet.cli.output import print_either
+from arcfleet.cli.output import note, print_either
+from arcfleet.cli.scene_turns import turn_facts, turn_lines
 from arcfleet.errors import OptionError
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
+    from collections.abc import Iterator
 
     from arcfleet.streets.area import Area
-    from arcfleet.streets.scene import Demand, Scene
+    from arcfleet.streets.scene import Demand, Scene, StreetCount
+    from arcfleet.streets.simplify import Dropped
     from arcfleet.streets.street_map import Street, StreetMap
+    from arcfleet.streets.turns import TurnPolicy
+
+#: Streets that cannot be served, in the summary.
+_MOST_LISTED = 10
 
 
 def _options(parser: ArgumentParser) -> None:
@@ -44,7 +51,10 @@ def _options(parser: ArgumentParser) -> None:
     parser.add_argument("-o", "--out", type=Path, required=True, metavar="FILE", help=text)
     text = "capacity of a vehicle, in the unit of the demand"
     option(parser, "--capacity", text, positive_number, "N", required=True)
-    text = "depot, at the nearest junction (default: the most central junction)"
+    text = (
+        "depot, at the nearest junction, in the area or not (default: the most central "
+        "junction of the area)"
+    )
     option(parser, "--depot", text, place, "LON,LAT")
     text = "demand of a street: its length in metres, N, or a random number from LO to HI"
     option(parser, "--demand", text, _demand, "length|N|LO-HI", default=usual["demand"])
@@ -53,12 +63,30 @@ def _options(parser: ArgumentParser) -> None:
     option(parser, "--remark", text, str, "TEXT", default=usual["remark"])
     add_shared(parser, "seed", "json")
 
-    area = parser.add_argument_group("area (default: the whole map)")
+    text = "exit with code 1 if a street that was to be served cannot be"
+    option(parser, "--strict", text)
+
+    area = parser.add_argument_group("area to serve (default: the whole map)")
     one = area.add_mutually_exclusive_group()
     box, circle = coordinates(4, "W,S,E,N"), coordinates(3, "LON,LAT,METRES")
-    option(one, "--bbox", "streets between these degrees", box, "W,S,E,N")
-    option(one, "--polygon", "streets in a polygon (GeoJSON)", Path, "FILE")
-    option(one, "--around", "streets in a circle", circle, "LON,LAT,METRES")
+    option(one, "--bbox", "serve streets between these degrees", box, "W,S,E,N")
+    option(one, "--polygon", "serve streets in a polygon (GeoJSON)", Path, "FILE")
+    option(one, "--around", "serve streets in a circle", circle, "LON,LAT,METRES")
+    text = (
+        "streets that cross the border of the area: serve none of them, or those whose "
+        "middle is inside"
+    )
+    default = usual["border"]
+    option(area, "--border", text, choices=["leave", "middle"], default=default)
+
+    drive = parser.add_argument_group("where to drive (default: the whole map)")
+    one = drive.add_mutually_exclusive_group()
+    text = (
+        "drive on streets up to this far from the area, and on the shortest ways between "
+        "the depot and the streets to serve; 0 cuts the map at the border of the area"
+    )
+    option(one, "--margin", text, number_up_to(1e9, "metres"), "METRES")
+    option(one, "--drive-area", "drive in a polygon (GeoJSON) only", Path, "FILE")
 
     streets = parser.add_argument_group("streets")
     repeatable: dict[str, Any] = {"action": "append", "default": []}
@@ -67,7 +95,10 @@ def _options(parser: ArgumentParser) -> None:
         "files, all)"
     )
     option(streets, "--streets", text, str, "KIND[,KIND]", **repeatable)
-    text = "serve streets of these kinds, as in residential; repeatable (default: all)"
+    text = (
+        "serve streets of these kinds, as in residential; all for every kind; repeatable "
+        "(default: all but motorways, trunk roads and their ramps)"
+    )
     option(streets, "--serve-kind", text, str, "KIND[,KIND]", **repeatable)
     text = "serve streets of this name as well; repeatable"
     option(streets, "--serve-name", text, str, "NAME", **repeatable)
@@ -80,6 +111,24 @@ def _options(parser: ArgumentParser) -> None:
     text = "merge junctions at most this far apart first"
     option(streets, "--merge", text, number_up_to(1e9, "metres"), "METRES")
     _cost_options(parser, usual)
+    _turn_options(parser)
+
+
+def _turn_options(parser: ArgumentParser) -> None:
+    from arcfleet.streets.restrictions import DEFAULT_VEHICLE
+
+    turns = parser.add_argument_group("turns")
+    text = (
+        "turn rules that differ from the default: u-turn=allowed|dead-ends|forbidden, "
+        "u-turn-penalty=N, left=N, right=N, straight=N (penalties in the unit of the "
+        "cost), traffic=right|left, osm (obey the map's turn restrictions); after free, "
+        "only the rules that follow hold"
+    )
+    option(turns, "--turns", text, _turns, "RULE[,RULE]", default="osm,u-turn=dead-ends")
+    text = (
+        "vehicle that turn restrictions are read for, in OpenStreetMap's words, as motorcar"
+    )
+    option(turns, "--vehicle", text, _vehicle, "NAME", default=DEFAULT_VEHICLE)
 
 
 def _cost_options(parser: ArgumentParser, usual: dict[str, Any]) -> None:
@@ -101,17 +150,22 @@ def _cost_options(parser: ArgumentParser, usual: dict[str, Any]) -> None:
 def _run(options: Namespace) -> int:
     from arcfleet._files import check_writable
     from arcfleet.instance.files import format_of, write
+    from arcfleet.streets.area import Polygons
     from arcfleet.streets.scene import SceneRules, cut_scene
     from arcfleet.streets.simplify import merge_close_junctions
 
     check_writable(options.out)
-    inputs = [path for path in (options.map, options.polygon) if path is not None]
+    inputs = [options.map, options.polygon, options.drive_area]
+    inputs = [path for path in inputs if path is not None]
     if options.out.resolve() in [path.resolve() for path in inputs]:
         raise OptionError(f"expected another file than the input, got -o {options.out}")
     format_of(options.out)  # found wrong before a large map is read
     rules = SceneRules(
         capacity=options.capacity,
         area=_area(options),
+        border=options.border,
+        margin=options.margin,
+        drive_area=None if options.drive_area is None else Polygons(options.drive_area),
         depot=options.depot,
         serve_kinds=tuple(names(",".join(options.serve_kind))),
         serve_names=tuple(options.serve_name),
@@ -126,6 +180,7 @@ def _run(options: Namespace) -> int:
         name=options.name,
         remark=options.remark,
         seed=options.seed,
+        turns=options.turns,
     )
     street_map = _read(options)
     merged = street_map
@@ -137,9 +192,15 @@ def _run(options: Namespace) -> int:
         "junctions": len(street_map.junctions) - len(merged.junctions),
         "streets": len(street_map.streets) - len(merged.streets),
     }
-    facts = _facts(scene) | {"merged_away": merged_away}
-    print_either(options, facts, _summary(scene, merged_away))
-    return 0
+    facts = _facts(scene) | {
+        "merged_away": merged_away,
+        "turns": turn_facts(scene, rules.turns),
+    }
+    lines = list(turn_lines(scene, rules.turns))
+    print_either(options, facts, _summary(scene, merged_away, lines))
+    for warning in scene.warnings:
+        note(f"warning: {warning}")
+    return 1 if options.strict and scene.unserved else 0
 
 
 def _read(options: Namespace) -> StreetMap:
@@ -147,9 +208,9 @@ def _read(options: Namespace) -> StreetMap:
     from arcfleet.streets.files import read_map
 
     if not options.streets:
-        return read_map(options.map)
+        return read_map(options.map, vehicle=options.vehicle)
     kinds = tuple(names(",".join(options.streets)))
-    street_map = read_map(options.map, streets=kinds)
+    street_map = read_map(options.map, streets=kinds, vehicle=options.vehicle)
     found = {street.kind for street in street_map.streets}
     for kind in kinds:
         if kind not in found:
@@ -200,6 +261,27 @@ def _speeds(text: str) -> dict[str, float]:
     return speeds
 
 
+def _turns(text: str) -> TurnPolicy:
+    """Parse --turns, for argparse."""
+    from arcfleet.streets.turns import TurnPolicy
+
+    try:
+        return TurnPolicy.parse(text)
+    except OptionError as error:
+        raise ArgumentTypeError(str(error)) from error
+
+
+def _vehicle(text: str) -> str:
+    """Parse --vehicle, for argparse."""
+    from arcfleet.streets.restrictions import check_vehicle
+
+    try:
+        check_vehicle(text)
+    except OptionError as error:
+        raise ArgumentTypeError(str(error)) from error
+    return text
+
+
 def _facts(scene: Scene) -> dict[str, object]:
     """Return the facts about a scene, for programs."""
     instance, streets = scene.instance, scene.street_map.streets
@@ -209,12 +291,25 @@ def _facts(scene: Scene) -> dict[str, object]:
         "streets": len(scene.street_map.streets),
         "one_way": sum(street.one_way for street in scene.street_map.streets),
         "metres": round(scene.metres),
+        "to_serve": _rounded(scene.to_serve),
+        "served": _rounded(scene.served),
+        "unserved": [
+            {
+                "name": one.street.name,
+                "kind": one.street.kind,
+                "tail": one.street.tail,
+                "head": one.street.head,
+                "metres": round(one.street.metres),
+                "reason": one.reason,
+            }
+            for one in scene.unserved
+        ],
+        "driven_only": {kind: _rounded(count) for kind, count in scene.driven_only.items()},
+        "crossing": _rounded(scene.crossing),
         "tasks": len(instance.required),
         "total_demand": instance.total_demand,
         "capacity": instance.capacity,
-        "least_routes": max(
-            -(-instance.total_demand // instance.capacity), int(bool(instance.required))
-        ),
+        "least_routes": instance.least_routes,
         "cost_unit": instance.cost_unit,
         "streets_with_limit": sum(_has_limit(street) for street in streets),
         "depot": instance.depot,
@@ -222,10 +317,11 @@ def _facts(scene: Scene) -> dict[str, object]:
             None if scene.depot_metres is None else round(scene.depot_metres, 1)
         ),
         "split_streets": scene.split_streets,
-        "outside": asdict(scene.outside) | {"metres": round(scene.outside.metres)},
-        "cut_off": asdict(scene.cut_off) | {"metres": round(scene.cut_off.metres)},
+        "outside": _rounded(scene.outside),
+        "cut_off": _rounded(scene.cut_off),
         "comment": instance.comment,
         "attribution": instance.attribution,
+        "warnings": scene.warnings,
     }
 
 
@@ -233,7 +329,11 @@ def _has_limit(street: Street) -> bool:
     return street.limit is not None or street.reverse_limit is not None
 
 
-def _summary(scene: Scene, merged_away: dict[str, int]) -> str:
+def _rounded(count: StreetCount | Dropped) -> dict[str, int]:
+    return asdict(count) | {"metres": round(count.metres)}
+
+
+def _summary(scene: Scene, merged_away: dict[str, int], turns: list[str]) -> str:
     """Describe a scene, for people."""
     from arcfleet._checks import one_line
 
@@ -241,14 +341,19 @@ def _summary(scene: Scene, merged_away: dict[str, int]) -> str:
     depot = "the most central junction"
     if scene.depot_metres is not None:
         depot = f"{scene.depot_metres:,.0f} m from the place given"
+    served = f"{_km(scene.served)}"
+    if scene.unserved:
+        served = f"{scene.served.streets} of {_km(scene.to_serve)}"
     lines = [
         f"scene         {one_line(scene.instance.name)}",
-        f"junctions     {known['junctions']}",
-        f"streets       {known['streets']}, {scene.metres / 1000:.1f} km, "
-        f"{known['one_way']} one-way",
+        f"serves        {served}",
+        f"drives on     {_count(len(scene.street_map.streets), 'street')}, "
+        f"{scene.metres / 1000:.1f} km, {known['one_way']} one-way, between "
+        f"{_count(len(scene.street_map.junctions), 'junction')}",
         f"depot         {known['depot']}, {depot}",
         f"tasks         {known['tasks']}, total demand {known['total_demand']}",
         f"least routes  {known['least_routes']} of capacity {known['capacity']}",
+        *turns,
     ]
     if scene.instance.cost_unit == "seconds":
         lines.append(
@@ -260,16 +365,45 @@ def _summary(scene: Scene, merged_away: dict[str, int]) -> str:
         lines.append(f"split         {split} with more demand than that")
     if any(merged_away.values()):
         lines.append(f"merged        {_counts(**merged_away)} into others")
+    lines += _left(scene)
+    if scene.instance.notice:
+        lines.append(f"attribution   {one_line(scene.instance.notice)}")
+    lines += _unserved(scene)
+    return "\n".join(lines)
+
+
+def _left(scene: Scene) -> Iterator[str]:
+    """Yield lines about what the scene does not serve or drive on, as it was asked to."""
+    if scene.driven_only:
+        kinds = ", ".join(f"{n.streets} {kind}" for kind, n in scene.driven_only.items())
+        yield f"driven only   {kinds}; --serve-kind all serves them, too"
+    if scene.crossing.streets:
+        across = _count(scene.crossing.streets, "street")
+        yield (
+            f"border        {across} across it not served; --border middle serves those "
+            "whose middle is inside"
+        )
     for dropped, why in (
-        (scene.outside, "outside the area"),
+        (scene.outside, "outside the area to drive in"),
         (scene.cut_off, "without a way there and back"),
     ):
         if dropped.junctions or dropped.streets:
             counts = _counts(dropped.junctions, dropped.streets)
-            lines.append(f"dropped       {counts} ({dropped.metres / 1000:.1f} km) {why}")
-    if scene.instance.notice:
-        lines.append(f"attribution   {one_line(scene.instance.notice)}")
-    return "\n".join(lines)
+            yield f"dropped       {counts} ({dropped.metres / 1000:.1f} km) {why}"
+
+
+def _unserved(scene: Scene) -> Iterator[str]:
+    """Yield a line for each of the longest streets that cannot be served."""
+    from arcfleet._checks import one_line
+
+    for row, one in enumerate(scene.unserved[:_MOST_LISTED]):
+        yield f"{'NOT SERVED' if row == 0 else '':14}{one_line(str(one))}"
+    if len(scene.unserved) > _MOST_LISTED:
+        yield f"{'':14}and {len(scene.unserved) - _MOST_LISTED} more (--json lists all)"
+
+
+def _km(count: StreetCount) -> str:
+    return f"{_count(count.streets, 'street')}, {count.metres / 1000:.1f} km"
 
 
 def _counts(junctions: int, streets: int) -> str:
@@ -290,6 +424,8 @@ examples:
   arcfleet scene town.osm.pbf --capacity 3000 -o scene.json
   arcfleet scene town.osm.pbf --around 13.72,51.05,1500 --depot 13.70,51.06 \\
       --capacity 100 --demand 5-10 --serve-kind residential -o scene.json
+  arcfleet scene town.osm.pbf --polygon district.geojson --margin 1000 --strict \\
+      --capacity 3000 -o scene.json
   arcfleet scene town.osm.pbf --capacity 3000 --cost time --service-speed 8 \\
       --speed residential=20,service=10 -o scene.json
 

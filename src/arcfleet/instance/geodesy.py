@@ -74,6 +74,30 @@ def line_lengths(lines: Iterable[Sequence[Coordinate]]) -> list[float]:
     return lengths
 
 
+def line_middles(lines: Iterable[Sequence[Coordinate]]) -> list[Coordinate]:
+    """Return the point half-way along each line, which has at least one point."""
+    points: list[Coordinate] = []
+    starts, ends = [], []
+    for line in lines:
+        starts.append(len(points))
+        points.extend(line)
+        ends.append(len(points) - 1)
+    if not points:
+        return []
+    degrees = np.asarray(points, dtype=np.float64)  # (points, 2)
+    steps = np.linalg.norm(np.diff(earth_centred(points), axis=0), axis=1)
+    # The way from the end of a line to the start of the next is no street.
+    steps[ends[:-1]] = 0
+    along = np.concatenate(([0.0], np.cumsum(steps)))  # (points,)
+    half = (along[starts] + along[ends]) / 2  # (lines,)
+    after = np.clip(np.searchsorted(along, half), np.minimum(np.add(starts, 1), ends), ends)
+    before = np.maximum(after - 1, starts)
+    span = along[after] - along[before]
+    share = np.divide(half - along[before], span, out=np.zeros_like(half), where=span > 0)
+    middles = degrees[before] + share[:, None] * (degrees[after] - degrees[before])
+    return [(longitude, latitude) for longitude, latitude in middles.tolist()]
+
+
 def metres_from(place: Coordinate, points: Sequence[Coordinate]) -> NDArray[np.float64]:
     """Return the metres of each point from a place, as exact as `line_lengths`."""
     chords = np.linalg.norm(earth_centred(points) - earth_centred([place]), axis=1)

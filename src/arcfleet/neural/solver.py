@@ -42,6 +42,7 @@ from arcfleet.neural.windows import stands_alone
 from arcfleet.search.path_scanning import FIVE_RULES, path_scanning
 from arcfleet.search.result import Improvement, Result
 from arcfleet.search.run import RunContext
+from arcfleet.search.split import drivable
 from arcfleet.search.stop import (
     ANY_NUMBER,
     Progress,
@@ -52,7 +53,7 @@ from arcfleet.search.stop import (
     stopped_by,
     time_limit,
 )
-from arcfleet.solution.plan import from_plan, to_plan
+from arcfleet.solution.plan import to_plan
 from arcfleet.workers import TaskFailure, child_seed, first_interrupt_sets
 
 if TYPE_CHECKING:
@@ -203,7 +204,7 @@ class Attempt:
             )
         result = self.context.result(
             self.network,
-            from_plan(self.network, *self.plan),
+            drivable(self.network, *self.plan),
             iterations=self.iterations,
             # A method that has made all its plans has done its iterations.
             stopped_by=self.stopped_by or "iterations",

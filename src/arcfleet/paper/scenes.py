@@ -177,7 +177,9 @@ def _tiny_scenes(folder: Path) -> tuple[Path, ...]:
         path = folder / f"scene-{seed + 1}.json"
         streets = synthetic_streets(SyntheticSettings(columns=5, rows=5), seed=seed)
         name = f"town {seed + 1}"
-        instance = make_scene(streets, capacity=100, demand=(5, 10), seed=seed, name=name)
+        instance = make_scene(
+            streets, capacity=100, demand=(5, 10), seed=seed, name=name, turns="free"
+        )
         write(instance, path)
         paths.append(path)
     return tuple(paths)

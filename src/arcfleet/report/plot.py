@@ -83,20 +83,26 @@ def plot(
     if solution is not None:
         check_links(instance, solution)
         solution = with_travel(instance, solution)
-    _Picture(instance, figure).draw(solution, title or _title(instance, solution))
+    _Picture(instance, figure, solution).draw(solution, title or _title(instance, solution))
     save_picture(figure, path, dots_per_inch=_DOTS_PER_INCH)
 
 
 class _Picture:
     """One drawing: the axes and the lines of the links on it."""
 
-    def __init__(self, instance: Instance, figure: Figure, box: _Box | None = None) -> None:
+    def __init__(
+        self,
+        instance: Instance,
+        figure: Figure,
+        solution: Solution | None,
+        box: _Box | None = None,
+    ) -> None:
         self.instance = instance
         self.places = layout(instance)
         self.position = {node: i for i, node in enumerate(instance.nodes)}
         self.shapes = link_shapes(instance, self.places)
         self.thickness = 1.0 if box is None else _SMALL
-        sides, centre = _extent(np.vstack([self.places, *self.shapes]))
+        sides, centre = _extent(np.vstack(self._planned(solution)))
         if box is None:  # the picture fills the figure, which takes its shape
             figure.set_size_inches(*(_LONGER_SIDE * sides / sides.max()))
         self.axes = figure.add_axes(box or (0, 0, 1, 1))
@@ -109,6 +115,19 @@ class _Picture:
         self.inches = float(inches[0])
         #: Length of a typographic point in units of the axes.
         self.point = float(sides[0] / inches[0] / _POINTS_PER_INCH)
+
+    def _planned(self, solution: Solution | None) -> list[Places]:
+        """Return the lines served and driven, and the depot; of a plan of none, all lines.
+
+        Most of a large map is there to drive on only.
+        """
+        routes = () if solution is None else solution.routes
+        driven = {step.link for route in routes for step in route.path}
+        shown = sorted(driven.union(self.instance.required))
+        depot = self.places[[self.position[self.instance.depot]]]
+        if not shown:
+            return [self.places, *self.shapes]
+        return [depot, *(self.shapes[link] for link in shown)]
 
     def draw(self, solution: Solution | None, title: str) -> None:
         self._draw_streets(darker_required=solution is None)
@@ -347,7 +366,7 @@ def draw_scenes(scenes: Sequence[ScenePlans], path: Path, caption: str = "") -> 
             size = ((side - _SPACE) / PAGE_INCHES, (side - _SPACE) / height)
             check_links(scene.instance, plan)
             box = (left, bottom / height, *size)
-            _Picture(scene.instance, figure, box).draw_small(plan, title)
+            _Picture(scene.instance, figure, plan, box).draw_small(plan, title)
     attributions = dict.fromkeys(
         line for scene in scenes for line in scene.instance.attribution.splitlines()
     )

@@ -14,6 +14,7 @@ import numpy as np
 
 from arcfleet.errors import OptionError, SolutionError, UnsolvableError
 from arcfleet.search.result import Improvement, Result
+from arcfleet.search.split import drivable
 from arcfleet.search.stop import (
     ANY_NUMBER,
     Progress,
@@ -23,7 +24,7 @@ from arcfleet.search.stop import (
     time_limit,
 )
 from arcfleet.solution.checker import check
-from arcfleet.solution.plan import from_plan, to_plan
+from arcfleet.solution.plan import to_plan
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -300,12 +301,16 @@ def run_engine(
         ended_by = "interrupt"
     if not engine.has_plan:
         raise context.no_plan(network, engine.iterations)
+    history = [Improvement(offset + s, i, c) for s, i, c in engine.history()]
+    solution = drivable(network, *engine.best_plan())
+    if solution.cost < engine.best_cost:
+        history.append(Improvement(context.seconds, engine.best_iteration, solution.cost))
     return context.result(
         network,
-        from_plan(network, *engine.best_plan()),
+        solution,
         iterations=engine.iterations,
         stopped_by=ended_by,
-        history=[Improvement(offset + s, i, c) for s, i, c in engine.history()],
+        history=history,
     )
 
 

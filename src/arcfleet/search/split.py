@@ -163,3 +163,27 @@ def split(
     cuts = np.flatnonzero(result.starts_route)
     route_starts = np.append(cuts, len(order)).astype(np.int32)
     return from_plan(network, result.arcs, route_starts)
+
+
+def drivable(network: Network, arcs: IntArray, route_starts: IntArray) -> Solution:
+    """Return the Solution of a plan, without ways that the turn rules close.
+
+    A search pays more for such a way than for any other, but a simple one may run into it.
+    Then its order is cut into routes anew, with the best directions; raises
+    UnsolvableError where that takes more routes than the fleet limit allows.
+    """
+    closed = network.core.closed_cost
+    if closed and _drives(network, arcs, route_starts, closed):
+        return split(network, arcs, choose_directions=True)
+    return from_plan(network, arcs, route_starts)
+
+
+def _drives(network: Network, arcs: IntArray, route_starts: IntArray, cost: int) -> bool:
+    """Return whether any deadhead of a plan has this cost."""
+    is_first = np.zeros(len(arcs), dtype=np.bool_)
+    is_first[route_starts[:-1]] = True
+    ends = network.arc_end[arcs]
+    before = np.where(is_first, 0, np.roll(ends, 1))  # the depot is terminal 0
+    out = network.distances[before, network.arc_start[arcs]]
+    home = network.distances[ends[route_starts[1:] - 1], 0]
+    return bool((out == cost).any() or (home == cost).any())

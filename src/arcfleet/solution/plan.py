@@ -96,9 +96,10 @@ def _street_path(network: Network, route: IntArray, number: int) -> tuple[Step, 
     try:
         edges, serves = network.core.street_path(route)
     except ValueError:
+        rules = " that obeys the turn rules" if network.instance.has_turn_rules else ""
         raise SolutionError(
             f"expected streets that lead through all services of route {number} and back "
-            f"to the depot, found no way between two of them in instance "
+            f"to the depot, found no way{rules} between two of them in instance "
             f"{network.instance.name!r}"
         ) from None
     return tuple(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -19,8 +19,15 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from numpy.typing import NDArray
+    from shapely import Geometry
 
     from arcfleet.instance.instance import Coordinate
+
+
+#: Of latitude; the least of all latitudes, so that an area grows by enough everywhere.
+_METRES_PER_DEGREE = 110_574.0
+#: Meridians meet at the pole: beyond this latitude a degree is no narrower for us.
+_FARTHEST_NORTH = 89.0
 
 
 class Area(Protocol):
@@ -28,6 +35,9 @@ class Area(Protocol):
 
     def holds(self, points: Sequence[Coordinate]) -> NDArray[np.bool_]:
         """Return for each point whether it lies inside or on the border."""
+
+    def grown(self, metres: float) -> Area:
+        """Return an area that holds what lies within a distance of this one."""
 
     def describe(self) -> str:
         """Return the name of the area for messages."""
@@ -70,6 +80,18 @@ class Box:
         )
         return inside
 
+    def grown(self, metres: float) -> Box:
+        """Return the box with all sides moved outwards."""
+        north = metres / _METRES_PER_DEGREE
+        farthest = min(max(abs(self.south), abs(self.north)) + north, _FARTHEST_NORTH)
+        east = north / math.cos(math.radians(farthest))
+        return Box(
+            west=max(self.west - east, -180.0),
+            south=max(self.south - north, -90.0),
+            east=min(self.east + east, 180.0),
+            north=min(self.north + north, 90.0),
+        )
+
     def describe(self) -> str:
         """Return the name of the area for messages."""
         return f"the box {self.west:g},{self.south:g},{self.east:g},{self.north:g}"
@@ -103,12 +125,51 @@ class Circle:
         inside: NDArray[np.bool_] = distances <= self.metres
         return inside
 
+    def grown(self, metres: float) -> Circle:
+        """Return the circle with a larger radius."""
+        return replace(self, metres=self.metres + metres)
+
     def describe(self) -> str:
         """Return the name of the area for messages."""
         return f"{self.metres:g} m around {self.longitude:g},{self.latitude:g}"
 
 
-class Polygons:
+class _Shape:
+    """What a shape of shapely covers."""
+
+    def __init__(self, shape: Geometry, description: str) -> None:
+        import shapely
+
+        self._shape = shape
+        self._description = description
+        shapely.prepare(shape)
+
+    def holds(self, points: Sequence[Coordinate]) -> NDArray[np.bool_]:
+        """Return for each point whether it lies inside or on the border."""
+        import shapely
+
+        inside: NDArray[np.bool_] = shapely.intersects_xy(self._shape, *_columns(points))
+        return inside
+
+    def grown(self, metres: float) -> Area:
+        """Return the shape with its border moved outwards, corners rounded."""
+        import shapely
+        from shapely.affinity import scale
+
+        _, south, _, north = self._shape.bounds
+        # In degrees of latitude, on a plane that touches at the middle.
+        narrow = math.cos(math.radians(min(abs(south + north) / 2, _FARTHEST_NORTH)))
+        plane = scale(self._shape, narrow, 1.0, origin=(0, 0))
+        wider = plane.buffer(metres / _METRES_PER_DEGREE)
+        shape = shapely.union(self._shape, scale(wider, 1 / narrow, 1.0, origin=(0, 0)))
+        return _Shape(shape, f"{metres:g} m around {self._description}")
+
+    def describe(self) -> str:
+        """Return the name of the area for messages."""
+        return self._description
+
+
+class Polygons(_Shape):
     """What lies in one of the polygons of a GeoJSON file, and not in one of its holes.
 
     Parameters
@@ -127,7 +188,6 @@ class Polygons:
     def __init__(self, path: Path | str) -> None:
         with needs("shapely", "an area of polygons", "maps", ", or use a box or a circle"):
             import shapely
-        self._path = path
         shapes = []
         for polygon in _polygons_of(path, read_document(path)):
             rings = _array(path, polygon, "the rings of a polygon")
@@ -140,19 +200,7 @@ class Polygons:
                     f"found {shapely.is_valid_reason(shape)}; draw the border anew",
                 )
             shapes.append(shape)
-        self._shape = shapely.union_all(shapes)
-        shapely.prepare(self._shape)
-
-    def holds(self, points: Sequence[Coordinate]) -> NDArray[np.bool_]:
-        """Return for each point whether it lies inside or on the border."""
-        import shapely
-
-        inside: NDArray[np.bool_] = shapely.intersects_xy(self._shape, *_columns(points))
-        return inside
-
-    def describe(self) -> str:
-        """Return the name of the area for messages."""
-        return f"the polygon of {self._path}"
+        super().__init__(shapely.union_all(shapes), f"the polygon of {path}")
 
 
 def _columns(points: Sequence[Coordinate]) -> tuple[NDArray[np.float64], ...]:

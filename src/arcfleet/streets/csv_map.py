@@ -20,7 +20,12 @@ from arcfleet.errors import FileError
 from arcfleet.instance.geodesy import is_on_earth
 from arcfleet.instance.instance import MAX_NODE
 from arcfleet.streets.osm_tags import check_rule, is_wanted
-from arcfleet.streets.street_map import OSM_ATTRIBUTION, Street, StreetMap
+from arcfleet.streets.street_map import (
+    OSM_ATTRIBUTION,
+    Street,
+    StreetMap,
+    turns_of_kept,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -99,7 +104,9 @@ def read_csv_map(
 
 
 def _only(street_map: StreetMap, rule: StreetRule, path: Path) -> StreetMap:
-    streets = [street for street in street_map.streets if is_wanted(_tags(street), rule)]
+    found = enumerate(street_map.streets)
+    kept = [index for index, street in found if is_wanted(_tags(street), rule)]
+    streets = tuple(street_map.streets[index] for index in kept)
     if not streets:
         raise FileError(
             path,
@@ -108,7 +115,8 @@ def _only(street_map: StreetMap, rule: StreetRule, path: Path) -> StreetMap:
         )
     ends = {end for street in streets for end in (street.tail, street.head)}
     junctions = {end: place for end, place in street_map.junctions.items() if end in ends}
-    return replace(street_map, junctions=junctions, streets=tuple(streets))
+    turns = turns_of_kept(street_map.turns, kept)
+    return replace(street_map, junctions=junctions, streets=streets, turns=turns)
 
 
 def _tags(street: Street) -> dict[str, str]:

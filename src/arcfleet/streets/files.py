@@ -14,6 +14,7 @@ from arcfleet.streets.csv_map import csv_pair, read_csv_map
 from arcfleet.streets.geojson import read_geojson
 from arcfleet.streets.osm import read_osm
 from arcfleet.streets.osm_tags import DRIVABLE_KINDS
+from arcfleet.streets.restrictions import DEFAULT_VEHICLE, check_vehicle
 from arcfleet.streets.street_map import OSM_ATTRIBUTION
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ def read_map(
     name: str | None = None,
     streets: StreetRule | None = None,
     attribution: str | None = None,
+    vehicle: str = DEFAULT_VEHICLE,
 ) -> StreetMap:
     """Read a street map: an OpenStreetMap extract, a pair of CSV files or GeoJSON lines.
 
@@ -57,7 +59,11 @@ def read_map(
     attribution
         Attribution of the data; by default OpenStreetMap for its extracts and for CSV
         files, and what the file itself says for GeoJSON.
+    vehicle
+        Vehicle for which the turn restrictions of OpenStreetMap are read, in its words:
+        "hgv" (lorries), "motorcar", "bus", … Exceptions and rules of its own count.
     """
+    check_vehicle(vehicle)
     path = Path(path)
     if csv_pair(path) is not None:
         return read_csv_map(
@@ -79,6 +85,7 @@ def read_map(
             name=name,
             streets=streets,
             attribution=OSM_ATTRIBUTION if attribution is None else attribution,
+            vehicle=vehicle,
         )
     if head.lstrip().startswith((b"{", b"[")):
         return read_geojson(path, name=name, streets=streets, attribution=attribution)

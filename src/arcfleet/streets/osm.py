@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from arcfleet._checks import needs
-from arcfleet.errors import FileError, OptionError
+from arcfleet.errors import FileError, FormatWarning, OptionError
 from arcfleet.streets.osm_tags import DRIVABLE_KINDS, StreetRule, check_rule, is_wanted
+from arcfleet.streets.restrictions import (
+    DEFAULT_VEHICLE,
+    Relation,
+    check_vehicle,
+    forbidden_turns,
+)
 from arcfleet.streets.simplify import merge_chains
 from arcfleet.streets.speeds import LimitReader
 from arcfleet.streets.street_map import OSM_ATTRIBUTION
-from arcfleet.streets.ways import Way, map_of_ways
+from arcfleet.streets.ways import Way, cut_ways
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,12 +39,17 @@ def read_osm(
     name: str,
     streets: StreetRule = DRIVABLE_KINDS,
     attribution: str = OSM_ATTRIBUTION,
+    vehicle: str = DEFAULT_VEHICLE,
 ) -> StreetMap:
-    """Read the streets of an OpenStreetMap extract."""
+    """Read the streets of an OpenStreetMap extract and its turn restrictions.
+
+    Restrictions that contradict each other are a FormatWarning.
+    """
     if file_format not in _FORMATS:
         raise OptionError(f"expected one of {', '.join(_FORMATS)}, got {file_format!r}")
     check_rule(streets)
-    ways = _read_ways(path, file_format, streets)
+    check_vehicle(vehicle)
+    ways, numbers = _read_ways(path, file_format, streets)
     wanted = {point for way in ways for point in way.points}
     # A pass of its own, so that the order of nodes and ways in the file does not matter.
     places = {
@@ -50,41 +62,86 @@ def read_osm(
             path,
             "expected at least one street, found no way with a highway tag that is wanted",
         )
-    raw = map_of_ways(*_without_negative(ways, places), name=name, attribution=attribution)
+    new_numbers = _numbers_for_negative(ways, places)
+    if new_numbers:
+        ways, places = _renumbered(ways, places, new_numbers)
+    raw, streets_of = cut_ways(ways, places, name=name, attribution=attribution)
     if not raw.streets:
         raise FileError(
             path,
             "expected at least one street, found no way with two points in the file; "
             "extract it with complete ways",
         )
-    return merge_chains(raw)
+    turns, report, contradictions = forbidden_turns(
+        _read_restrictions(path, file_format, new_numbers),
+        raw,
+        {
+            number: (way, streets_of.get(index, ()))
+            for index, (number, way) in enumerate(zip(numbers, ways, strict=True))
+        },
+        vehicle,
+    )
+    if contradictions:
+        more = f", and {len(contradictions) - 1} more" if len(contradictions) > 1 else ""
+        warnings.warn(
+            f"{path}: expected turn restrictions that agree, found {contradictions[0]}"
+            f"{more}; none of them is obeyed, correct them on OpenStreetMap",
+            FormatWarning,
+            stacklevel=2,
+        )
+    return merge_chains(replace(raw, turns=turns, restrictions=report))
 
 
-def _read_ways(path: Path | str, file_format: str, rule: StreetRule) -> list[Way]:
+def _read_restrictions(
+    path: Path | str, file_format: str, new_numbers: dict[int, int]
+) -> Iterator[Relation]:
+    for relation in _objects(path, file_format, "relations", ("type", "restriction")):
+        yield Relation(
+            relation.id,
+            {tag.k: tag.v for tag in relation.tags},
+            tuple(
+                (m.type, new_numbers.get(m.ref, m.ref) if m.type == "n" else m.ref, m.role)
+                for m in relation.members
+            ),
+        )
+
+
+def _read_ways(
+    path: Path | str, file_format: str, rule: StreetRule
+) -> tuple[list[Way], list[int]]:
+    """Return the ways that are wanted, and their numbers."""
     ways = []
     limits = LimitReader()
+    numbers = []
     # Only a callable may want ways without the tag.
     for way in _objects(path, file_format, "ways", None if callable(rule) else "highway"):
         tags = {tag.k: tag.v for tag in way.tags}
         if is_wanted(tags, rule):
             ways.append(Way.of_tags((node.ref for node in way.nodes), tags, limits))
+            numbers.append(way.id)
     limits.warn(path)
-    return ways
+    return ways, numbers
 
 
 def _objects(
-    path: Path | str, file_format: str, what: str, key: str | None
+    path: Path | str, file_format: str, what: str, tag: str | tuple[str, str] | None
 ) -> Iterator[Any]:
-    """Yield the nodes or ways of a file, only those with the tag `key` if it is given."""
+    """Yield the nodes, ways or relations of a file, only those with a tag if it is given.
+
+    The tag is a key, or a key and its value.
+    """
     with needs("osmium", "reading OpenStreetMap files", "maps"):
         import osmium
     try:
+        kinds = osmium.osm
         processor = osmium.FileProcessor(
             osmium.io.File(str(path), file_format),
-            osmium.osm.WAY if what == "ways" else osmium.osm.NODE,
+            {"nodes": kinds.NODE, "ways": kinds.WAY, "relations": kinds.RELATION}[what],
         )
-        if key is not None:
-            processor.with_filter(osmium.filter.KeyFilter(key))
+        if isinstance(tag, str):
+            processor.with_filter(osmium.filter.KeyFilter(tag))
+        elif tag is not None:
+            processor.with_filter(osmium.filter.TagFilter(tag))
         yield from processor
     except (RuntimeError, OSError) as error:
         said = " ".join(str(error).split())
@@ -96,17 +153,20 @@ def _objects(
         ) from error
 
 
-def _without_negative(
-    ways: list[Way], places: dict[int, Coordinate]
-) -> tuple[list[Way], dict[int, Coordinate]]:
-    """Renumber points below 0, which editors give to what they have not uploaded yet."""
+def _numbers_for_negative(ways: list[Way], places: dict[int, Coordinate]) -> dict[int, int]:
+    """Return new numbers for points below 0, which editors give to what is not uploaded."""
     if min(places, default=0) >= 0:
-        return ways, places
+        return {}
     # Beyond those that ways name too: a point that the extract lacks stays without a place.
     # Just beyond, so that whoever adds junctions later finds numbers left.
     first = max(0, *(point for way in ways for point in way.points)) + 1
     negative = sorted(point for point in places if point < 0)
-    numbers = {point: first + index for index, point in enumerate(negative)}
+    return {point: first + index for index, point in enumerate(negative)}
+
+
+def _renumbered(
+    ways: list[Way], places: dict[int, Coordinate], numbers: dict[int, int]
+) -> tuple[list[Way], dict[int, Coordinate]]:
     return [
         replace(way, points=tuple(numbers.get(point, point) for point in way.points))
         for way in ways

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import difflib
 import math
+import warnings
 from collections import Counter
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from arcfleet._checks import check_number, check_whole_number, name_hint, needs
+from arcfleet._checks import check_number, check_whole_number, name_hint
 from arcfleet.errors import MapError, OptionError
-from arcfleet.instance.geodesy import earth_centred, is_on_earth, metres_from
+from arcfleet.instance.geodesy import earth_centred
 from arcfleet.instance.instance import MAX_NUMBER, Coordinate, Instance, Link
-from arcfleet.streets.simplify import Dropped, keep_junctions, largest_strong_part
+from arcfleet.streets.driving import (
+    driving_network,
+    junctions_in,
+    middles_in,
+    streets_in,
+)
 from arcfleet.streets.speeds import (
     COSTS,
     LEAST_SPEED,
@@ -27,21 +33,28 @@ from arcfleet.streets.speeds import (
     checked_speeds,
     measures_of,
 )
+from arcfleet.streets.street_map import turns_of_kept
+from arcfleet.streets.turns import TurnPolicy, scene_turns, servable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from arcfleet.streets.area import Area
+    from arcfleet.streets.simplify import Dropped
     from arcfleet.streets.street_map import Street, StreetMap
 
 #: "length": metres, rounded; a number: the same for every street; two numbers: drawn
 #: from the first to the second, both included.
 Demand = Literal["length"] | int | tuple[int, int]
-#: A depot farther than this from any junction is a mistake.
-MOST_DEPOT_METRES = 2000.0
-#: The most central junction is exact on maps up to this size; on larger ones, distances
-#: to this many junctions stand for those to all.
-MOST_MEASURED = 1000
+#: In `serve_kinds`: every kind, and every kind but `DRIVEN_KINDS`.
+ALL_KINDS, DEFAULT_KINDS = "all", "default"
+#: Streets of these kinds are driven on, and served only where they are asked for.
+DRIVEN_KINDS = frozenset({"motorway", "motorway_link", "trunk", "trunk_link"})
+#: More routes than this are more often a mistake in the capacity than a large fleet.
+MANY_ROUTES = 200
+#: With more streets to drive on than this, and this many for each that is served, a margin
+#: makes files and search faster at little loss.
+MANY_STREETS, MANY_PER_SERVED = 20_000, 20
 _MOST_SUGGESTED = 12
 #: Capacity and demand in different units would cut streets to crumbs.
 _MOST_PARTS = 1000
@@ -57,13 +70,27 @@ class SceneRules:
     capacity
         Capacity of a vehicle, in the unit of the demand.
     area
-        Streets with both ends in it are kept; None keeps all.
+        Area whose streets are served: those with both ends in it. None means the whole
+        map.
+    border
+        Treatment of streets that cross the border of the area: "leave" leaves them to
+        others, "middle" serves those whose middle is in the area.
+    margin
+        Distance from the area in metres up to which streets are driven on. The shortest
+        ways between the depot and the streets to serve are added wherever they are. None
+        drives on the whole map; 0 cuts the map at the border of the area, so that streets
+        whose ways lead across it are lost.
+    drive_area
+        Area to drive in, in place of a margin; the streets to serve always belong to it.
     depot
-        Longitude and latitude of a place; the nearest junction becomes the depot. None
-        takes the most central junction.
+        Longitude and latitude of a place, in the area or not. The nearest junction from
+        which the streets to serve can be reached becomes the depot. None takes the most
+        central junction of the area.
     serve_kinds, serve_names
-        A street is served if its kind or its name is among these; with neither given, all
-        streets are. Case does not matter. `UNKNOWN_KIND` means streets without a kind.
+        A street is served if its kind or its name is among these. With neither given, all
+        streets are but motorways, trunk roads and their ramps (`DRIVEN_KINDS`).
+        `ALL_KINDS` means every kind, `DEFAULT_KINDS` every kind but these,
+        `UNKNOWN_KIND` streets without a kind. Case does not matter.
     demand
         "length" for the metres of the street, rounded and at least 1; a whole number for
         the same on every street; two of them for a random one between, both included.
@@ -91,6 +118,9 @@ class SceneRules:
         Comment of the instance.
     seed
         Seed of random demands.
+    turns
+        Turn rules. By default the map's restrictions are obeyed and U-turns are allowed at
+        dead ends only; `FREE_TURNS` has no rules.
 
     Raises
     ------
@@ -100,6 +130,9 @@ class SceneRules:
 
     capacity: int
     area: Area | None = None
+    border: Literal["leave", "middle"] = "leave"
+    margin: float | None = None
+    drive_area: Area | None = None
     depot: Coordinate | None = None
     serve_kinds: tuple[str, ...] = ()
     serve_names: tuple[str, ...] = ()
@@ -114,6 +147,7 @@ class SceneRules:
     name: str | None = None
     remark: str = ""
     seed: int = 0
+    turns: TurnPolicy = TurnPolicy()  # noqa: RUF009 (it is frozen)
 
     def __post_init__(self) -> None:
         """Check every rule."""
@@ -121,12 +155,19 @@ class SceneRules:
         object.__setattr__(self, "serve_names", tuple(self.serve_names))
         check_whole_number("capacity", self.capacity, 1, MAX_NUMBER)
         check_whole_number("seed", self.seed, 0, 2**64 - 1)
-        if self.oversized not in ("split", "refuse"):
-            raise OptionError(
-                f"expected oversized to be 'split' or 'refuse', got {self.oversized!r}"
-            )
-        if self.cost not in COSTS:
-            raise OptionError(f"expected cost to be 'length' or 'time', got {self.cost!r}")
+        for rule, choices in (
+            ("cost", COSTS),
+            ("oversized", ("split", "refuse")),
+            ("border", ("leave", "middle")),
+        ):
+            if getattr(self, rule) not in choices:
+                raise OptionError(
+                    f"expected {rule} to be {choices[0]!r} or {choices[1]!r}, "
+                    f"got {getattr(self, rule)!r}"
+                )
+        self._check_driving()
+        if not isinstance(self.turns, TurnPolicy):
+            raise OptionError(f"expected turns to be a TurnPolicy, got {self.turns!r}")
         object.__setattr__(self, "speeds", checked_speeds(self.speeds))
         speed = "the service speed in km/h"
         check_number(speed, self.service_speed, LEAST_SPEED, MOST_SPEED)
@@ -149,19 +190,67 @@ class SceneRules:
                 f"got {self.demand!r}"
             )
 
+    def _check_driving(self) -> None:
+        if self.margin is not None:
+            check_number("margin", self.margin, 0, 1e9)
+            if self.drive_area is not None:
+                raise OptionError(
+                    "expected a margin or an area to drive in, got both: leave one out"
+                )
+        for rule in ("margin", "drive_area"):
+            if getattr(self, rule) is not None and self.area is None:
+                raise OptionError(
+                    f"expected an area to serve with {rule}, got none: "
+                    "the whole map is served, and so driven on; give an area"
+                )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreetCount:
+    """Number and total length of some streets."""
+
+    streets: int
+    metres: float
+
+    @staticmethod
+    def of(streets: Iterable[Street]) -> StreetCount:
+        """Count streets."""
+        lengths = [street.metres for street in streets]
+        return StreetCount(streets=len(lengths), metres=math.fsum(lengths))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unserved:
+    """A street that was to be served and is not, and why."""
+
+    street: Street
+    reason: str
+
+    def __str__(self) -> str:
+        """Return the street, its length and the reason in one line."""
+        where = describe_street(self.street)
+        return f"{where}, {self.street.metres:,.0f} m: {self.reason}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scene:
     """An instance made from a street map, and what was left out or changed on the way."""
 
     instance: Instance  # the scene itself; its nodes have the numbers of the junctions
-    # The part of the map it is made of; all its streets are two-way where one-way rules are
-    # ignored.
+    rules: SceneRules
+    # The streets that are driven on, served or not; all are two-way where one-way rules
+    # are ignored.
     street_map: StreetMap
-    outside: Dropped  # streets and junctions outside the area
-    # Streets and junctions of the area outside its largest strongly connected part.
+    to_serve: StreetCount  # streets of the area that are to be served, `unserved` included
+    unserved: tuple[Unserved, ...]  # those of them that are not in the instance
+    # Streets of the area that are driven on only, because of their kind.
+    driven_only: Mapping[str, StreetCount]
+    crossing: StreetCount  # streets with one end in the area, which are not served
+    outside: Dropped  # streets and junctions that the margin or the area to drive in drops
+    # Streets and junctions of the rest without a way there from the depot and back.
     cut_off: Dropped
     split_streets: int  # number of streets that were split because of their demand
+    most_parts: int  # into how many at most
     # Distance of the depot from the place asked for; None if none was.
     depot_metres: float | None
 
@@ -170,11 +259,64 @@ class Scene:
         """Length of all streets."""
         return math.fsum(street.metres for street in self.street_map.streets)
 
+    @property
+    def served(self) -> StreetCount:
+        """Streets of the area that are served."""
+        lost = StreetCount.of(one.street for one in self.unserved)
+        return StreetCount(
+            streets=self.to_serve.streets - lost.streets,
+            metres=self.to_serve.metres - lost.metres,
+        )
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What asks for a second look, a sentence each; lost streets come last."""
+        return tuple(_second_looks(self))
+
+
+def _second_looks(scene: Scene) -> Iterable[str]:
+    instance, rules = scene.instance, scene.rules
+    demand = "metres" if rules.demand == "length" else f"{rules.demand} for each street"
+    if isinstance(rules.demand, tuple):
+        demand = "{} to {} for each street".format(*rules.demand)
+    same_unit = f"check that the capacity is in the unit of the demand ({demand})"
+    if instance.least_routes > MANY_ROUTES:
+        yield (
+            f"a total demand of {instance.total_demand} takes at least "
+            f"{instance.least_routes} routes of capacity {instance.capacity}: {same_unit}"
+        )
+    if scene.split_streets:
+        one = scene.split_streets == 1
+        yield (
+            f"{scene.split_streets} {'street has' if one else 'streets have'} more demand "
+            f"than the capacity of {instance.capacity} and {'is' if one else 'are'} split "
+            f"into up to {scene.most_parts} parts: {same_unit}"
+        )
+    driven, served = len(scene.street_map.streets), scene.served.streets
+    if rules.area is not None and driven > max(MANY_STREETS, MANY_PER_SERVED * served):
+        yield (
+            f"{driven} streets to drive on for {served} to serve make a large instance: "
+            "a margin of 1000 m or more around the area would do"
+        )
+    if scene.unserved:
+        lost = StreetCount.of(one.street for one in scene.unserved)
+        advice = "check the one-way streets and turns of the map there"
+        if rules.drive_area is not None or rules.margin == 0:
+            advice = "drive on more of the map (a larger margin or drive area), or check it"
+        yield (
+            f"{lost.streets} of {scene.to_serve.streets} streets to serve "
+            f"({lost.metres / 1000:.1f} km) {'is' if lost.streets == 1 else 'are'} NOT in "
+            f"the instance, because no way leads there and back: {advice}"
+        )
+
 
 def make_scene(
     street_map: StreetMap, rules: SceneRules | None = None, **options: Any
 ) -> Instance:
     """Make an instance from a street map; `cut_scene` also reports what was left out.
+
+    Streets that were to be served and cannot be, and numbers that ask for a second look,
+    are warned of.
 
     Parameters
     ----------
@@ -184,7 +326,8 @@ def make_scene(
         Rules of the scene.
     options
         Fields of `SceneRules`, in place of `rules` or to change some of them:
-        `make_scene(streets, capacity=3000)`.
+        `make_scene(streets, capacity=3000)`. `turns` may be a text, too, as that of
+        `arcfleet scene --turns`.
 
     Raises
     ------
@@ -199,13 +342,18 @@ def make_scene(
             raise OptionError(
                 f"expected a rule of a scene, got {name!r}: {name_hint(name, known)}"
             )
+    if isinstance(options.get("turns"), str):
+        options["turns"] = TurnPolicy.parse(options["turns"])
     if rules is not None:
         rules = replace(rules, **options)
     elif "capacity" in options:
         rules = SceneRules(**options)
     else:
         raise OptionError("expected the capacity of a vehicle, got none: give capacity=...")
-    return cut_scene(street_map, rules).instance
+    scene = cut_scene(street_map, rules)
+    for warning in scene.warnings:
+        warnings.warn(warning, stacklevel=2)
+    return scene.instance
 
 
 def cut_scene(street_map: StreetMap, rules: SceneRules) -> Scene:
@@ -216,76 +364,176 @@ def cut_scene(street_map: StreetMap, rules: SceneRules) -> Scene:
     the map. Costs are metres or seconds, rounded and at least 1.
     """
     check_known_kinds(rules.speeds, street_map.streets)
-    inside, outside = _inside(street_map, rules)
     if not rules.one_way:
-        two_way = tuple(replace(street, one_way=False) for street in inside.streets)
-        inside = replace(inside, streets=two_way)
-    if not inside.streets:
-        raise MapError(
-            f"expected a street with both ends in {_place(street_map, rules)}, "
-            "found none: take a larger area"
-        )
-    part, cut_off = largest_strong_part(inside)
-    if not part.streets:
-        raise MapError(
-            f"expected streets that lead there and back in {_place(street_map, rules)}, "
-            f"found none among {len(inside.streets)}: "
-            "take a larger area or ignore one-way rules"
-        )
-    if rules.depot is None:
-        depot, depot_metres = most_central_junction(part), None
-    else:
-        depot, depot_metres = nearest_junction(part, rules.depot, within=MOST_DEPOT_METRES)
-    served = served_streets(part, rules)
+        two_way = tuple(replace(street, one_way=False) for street in street_map.streets)
+        street_map = replace(street_map, streets=two_way)
+    where = _place(street_map, rules)
+    streets = street_map.streets
+    inside, crossing = _in_area(street_map, rules)
+    asked = served_streets(street_map, inside, rules)
+    network = driving_network(
+        street_map,
+        asked,
+        area=rules.area,
+        margin=rules.margin,
+        drive_area=rules.drive_area,
+        depot=rules.depot,
+        turns=rules.turns,
+        where=where,
+    )
+    part = replace(
+        street_map,
+        junctions={
+            end: at for end, at in street_map.junctions.items() if end in network.junctions
+        },
+        streets=tuple(streets[position] for position in network.streets),
+        turns=turns_of_kept(street_map.turns, network.streets),
+    )
     maker = LinkMaker(
         part, rules, first_new_junction=max(street_map.junctions, default=0) + 1
     )
-    for street, is_served, demand in zip(
-        part.streets, served, _demands(part.streets, rules), strict=True
-    ):
-        maker.add(street, demand if is_served else None)
+    demands = _demands(street_map, inside, rules)
+    starts = []  # the first link of each street
+    owners: list[int] = []  # the street of each link
+    for position in network.streets:
+        starts.append(len(maker.links))
+        maker.add(streets[position], demands[position] if asked[position] else None)
+        owners += [position] * (len(maker.links) - len(owners))
     instance = Instance(
         name=street_map.name if rules.name is None else rules.name,
         nodes=(*part.junctions, *maker.new_junctions),
         links=tuple(maker.links),
-        depot=depot,
+        depot=network.depot,
         capacity=rules.capacity,
         comment=rules.remark,
         attribution=street_map.attribution,
         coordinates=(*part.junctions.values(), *maker.new_junctions.values()),
         cost_unit="metres" if rules.cost == "length" else "seconds",
+        turns=scene_turns(street_map, part, maker.links, starts, rules.turns),
+        u_turns=rules.turns.u_turns,
+        u_turn_penalty=rules.turns.u_turn_penalty,
     )
+    instance, lost = serve_what_turns_allow(instance)
+    if not instance.required:
+        raise MapError(
+            f"expected a street that the turn rules let be served in {where}, found none "
+            f"among {sum(asked)}: allow U-turns or take a larger area"
+        )
+    unserved = network.unreachable | _reasons(owners, instance, lost)
     return Scene(
         instance=instance,
+        rules=rules,
         street_map=part,
-        outside=outside,
-        cut_off=cut_off,
+        to_serve=StreetCount.of(
+            s for s, wanted in zip(streets, asked, strict=True) if wanted
+        ),
+        unserved=tuple(
+            Unserved(street=streets[position], reason=unserved[position])
+            for position in sorted(unserved, key=lambda i: (-streets[i].metres, i))
+        ),
+        driven_only=_driven_only(streets, inside, asked, rules),
+        crossing=crossing,
+        outside=network.outside,
+        cut_off=network.cut_off,
         split_streets=maker.split_streets,
-        depot_metres=depot_metres,
+        most_parts=maker.most_parts,
+        depot_metres=network.depot_metres,
     )
 
 
-def _inside(street_map: StreetMap, rules: SceneRules) -> tuple[StreetMap, Dropped]:
-    if rules.area is None:
-        return street_map, Dropped(junctions=0, streets=0, metres=0.0)
-    held = rules.area.holds(list(street_map.junctions.values())).tolist()
-    kept = {end for end, inside in zip(street_map.junctions, held, strict=True) if inside}
-    if not kept:
-        raise MapError(
-            f"expected junctions in {_place(street_map, rules)}, found none: "
-            f"the map reaches {_extent(street_map)}"
+def serve_what_turns_allow(instance: Instance) -> tuple[Instance, set[int]]:
+    """Require only links that the turn rules let be served; return also the others."""
+    if not instance.has_turn_rules:
+        return instance, set()
+    reached = servable(instance.links, instance.turns, instance.u_turns, instance.depot)
+    lost = set(instance.required) - reached
+    links = [
+        not_required(link) if position in lost else link
+        for position, link in enumerate(instance.links)
+    ]
+    return (replace(instance, links=tuple(links)) if lost else instance), lost
+
+
+def not_required(link: Link) -> Link:
+    """Return the link to be driven on only."""
+    return replace(
+        link,
+        required=False,
+        demand=0,
+        service_cost=None,
+        reverse_service_cost=None,
+        service_seconds=None,
+    )
+
+
+def _reasons(owners: Sequence[int], instance: Instance, lost: set[int]) -> dict[int, str]:
+    """Return for streets with links that turn rules cut off how much of them it is."""
+    why = "the turn rules leave no way there or back"
+    gone = Counter(owners[position] for position in lost)
+    left = Counter(owners[position] for position in instance.required)
+    return {
+        street: f"{why} for {count} of {count + left[street]} links"
+        if left[street]
+        else why
+        for street, count in gone.items()
+    }
+
+
+def _in_area(street_map: StreetMap, rules: SceneRules) -> tuple[list[bool], StreetCount]:
+    """Return which streets are in the area, and count those left that cross its border."""
+    where = _place(street_map, rules)
+    inside = streets_in(rules.area, street_map)
+    crossing = StreetCount.of(())
+    if rules.area is not None:
+        held = junctions_in(rules.area, street_map)
+        if not held:
+            raise MapError(
+                f"expected junctions in {where}, found none: "
+                f"the map reaches {_extent(street_map)}"
+            )
+        if rules.border == "middle":
+            middles = middles_in(rules.area, street_map)
+            inside = [one or other for one, other in zip(inside, middles, strict=True)]
+        crossing = StreetCount.of(
+            street
+            for street, is_inside in zip(street_map.streets, inside, strict=True)
+            if not is_inside and (street.tail in held or street.head in held)
         )
-    return keep_junctions(street_map, kept)
+    if not any(inside):
+        raise MapError(
+            f"expected a street with both ends in {where}, found none: take a larger area"
+        )
+    return inside, crossing
 
 
-def _demands(streets: tuple[Street, ...], rules: SceneRules) -> list[int]:
+def _driven_only(
+    streets: Sequence[Street],
+    inside: Sequence[bool],
+    asked: Sequence[bool],
+    rules: SceneRules,
+) -> dict[str, StreetCount]:
+    """Count the streets that are not served for their kind, unless kinds were asked for."""
+    if rules.serve_names or rules.serve_kinds:
+        return {}
+    by_kind: dict[str, list[Street]] = {}
+    for street, is_inside, is_asked in zip(streets, inside, asked, strict=True):
+        if is_inside and not is_asked:
+            by_kind.setdefault(_kind_of(street), []).append(street)
+    return {kind: StreetCount.of(by_kind[kind]) for kind in sorted(by_kind)}
+
+
+def _demands(street_map: StreetMap, inside: Sequence[bool], rules: SceneRules) -> list[int]:
+    """Return the demand of every street, if it is served."""
+    streets = street_map.streets
     if isinstance(rules.demand, tuple):
         least, most = rules.demand
-        # Drawn for every street, so that serving others does not change a street's demand.
+        # Drawn for every street of the area, so that serving others or driving elsewhere
+        # does not change a street's demand.
         numbers = np.random.default_rng(rules.seed).integers(
-            least, most, size=len(streets), endpoint=True
+            least, most, size=sum(inside), endpoint=True
         )
-        return [int(number) for number in numbers]
+        drawn = iter(numbers.tolist())
+        return [next(drawn) if is_inside else 0 for is_inside in inside]
     if isinstance(rules.demand, int):
         return [rules.demand] * len(streets)
     return [max(1, round(street.metres)) for street in streets]
@@ -304,74 +552,34 @@ def _extent(street_map: StreetMap) -> str:
     return f"from {west:.4f},{south:.4f} to {east:.4f},{north:.4f}"
 
 
-def nearest_junction(
-    street_map: StreetMap, place: Coordinate, *, within: float
-) -> tuple[int, float]:
-    """Return the junction nearest to a place, at most `within` metres off, and how far."""
-    longitude, latitude = place
-    if not is_on_earth(longitude, latitude):
-        raise MapError(
-            "expected the depot as longitude,latitude in degrees, "
-            f"got {longitude:g},{latitude:g}: check their order"
-        )
-    junctions = list(street_map.junctions)
-    distances = metres_from(place, list(street_map.junctions.values()))
-    nearest = int(np.argmin(distances))
-    if distances[nearest] > within:
-        raise MapError(
-            f"expected a depot within {within:,.0f} m of a junction of the scene, got "
-            f"{longitude:g},{latitude:g}, which is {distances[nearest]:,.0f} m from "
-            f"the nearest one ({junctions[nearest]}): "
-            "check that it is longitude,latitude or move it"
-        )
-    return junctions[nearest], float(distances[nearest])
-
-
-def most_central_junction(street_map: StreetMap) -> int:
-    """Return the junction from which driving to all others and back is least in sum.
-
-    On more than `MOST_MEASURED` junctions the sum is over that many of them, spread evenly
-    through their numbers. Among equals the least number is taken.
-    """
-    with needs("scipy", "finding the most central junction", "maps", " or name a depot"):
-        from scipy.sparse import csr_array
-        from scipy.sparse.csgraph import dijkstra
-    junctions = sorted(street_map.junctions)
-    position = {junction: index for index, junction in enumerate(junctions)}
-    shortest: dict[tuple[int, int], float] = {}
-    for street in street_map.streets:
-        tail, head = position[street.tail], position[street.head]
-        # A sparse graph has no edges of length 0.
-        metres = max(street.metres, 0.01)
-        ways = [(tail, head)] if street.one_way else [(tail, head), (head, tail)]
-        for way in ways:
-            shortest[way] = min(metres, shortest.get(way, metres))
-    count = len(junctions)
-    ends = np.array(list(shortest), dtype=np.int64).reshape(-1, 2)
-    graph = csr_array(
-        (np.array(list(shortest.values())), (ends[:, 0], ends[:, 1])), shape=(count, count)
-    )
-    backward = graph.T.tocsr()
-    measured = np.unique(np.linspace(0, count - 1, min(count, MOST_MEASURED)).astype(int))
-    sums = np.zeros(count)
-    # In slices, so that a large map does not need a matrix of the same size.
-    for some in np.array_split(measured, -(-len(measured) // 64)):
-        sums += dijkstra(graph, indices=some).sum(axis=0)
-        sums += dijkstra(backward, indices=some).sum(axis=0)
-    # Rounded, so that the order of summation does not decide among equals.
-    return junctions[int(np.argmin(np.round(sums, 3)))]
-
-
-def served_streets(street_map: StreetMap, rules: SceneRules) -> list[bool]:
-    """Return for each street whether it is served; refuse kinds and names that are none."""
+def served_streets(
+    street_map: StreetMap, inside: Sequence[bool], rules: SceneRules
+) -> list[bool]:
+    """Return for each street whether it is to be served; refuse kinds and names of none."""
+    where = f"in {_place(street_map, rules)}"
+    present = [
+        street for street, held in zip(street_map.streets, inside, strict=True) if held
+    ]
+    default = {_kind_of(street).casefold() for street in present} - DRIVEN_KINDS
     if not rules.serve_kinds and not rules.serve_names:
-        return [True] * len(street_map.streets)
-    where = f"in the scene from map {street_map.name!r}"
-    kinds = _found("kind", rules.serve_kinds, map(_kind_of, street_map.streets), where)
-    names = _found("name", rules.serve_names, (s.name for s in street_map.streets), where)
+        kinds, names = default, set[str]()
+        if not default:
+            raise MapError(
+                f"expected streets to serve {where}, found only motorways, trunk roads and "
+                f"their ramps: serve kinds {ALL_KINDS!r} to serve these"
+            )
+    else:
+        groups = {ALL_KINDS: default | DRIVEN_KINDS, DEFAULT_KINDS: default}
+        single = [kind for kind in rules.serve_kinds if kind.casefold() not in groups]
+        kinds = _found("kind", single, map(_kind_of, present), where)
+        kinds |= {
+            one for kind in rules.serve_kinds for one in groups.get(kind.casefold(), ())
+        }
+        names = _found("name", rules.serve_names, (s.name for s in present), where)
     return [
-        _kind_of(street).casefold() in kinds or street.name.casefold() in names
-        for street in street_map.streets
+        is_inside
+        and (_kind_of(street).casefold() in kinds or street.name.casefold() in names)
+        for street, is_inside in zip(street_map.streets, inside, strict=True)
     ]
 
 
@@ -415,6 +623,7 @@ class LinkMaker:
         self.links: list[Link] = []
         self.new_junctions: dict[int, Coordinate] = {}
         self.split_streets = 0
+        self.most_parts = 1
 
     def add(self, street: Street, demand: int | None) -> None:
         """Add the links of a street; a demand of None means that it is not served."""
@@ -461,7 +670,7 @@ class LinkMaker:
             return 1
         too_much = (
             f"expected at most {capacity} (the capacity) as demand of a street, "
-            f"got {load} on {_describe(street)} of map {self._map.name!r}"
+            f"got {load} on {describe_street(street)} of map {self._map.name!r}"
         )
         if self._rules.oversized == "refuse":
             raise MapError(f"{too_much}: raise the capacity or let such streets be split")
@@ -471,6 +680,7 @@ class LinkMaker:
                 "give capacity and demand in the same unit"
             )
         self.split_streets += 1
+        self.most_parts = max(self.most_parts, parts)
         return parts
 
     def _cut(
@@ -490,7 +700,8 @@ class LinkMaker:
         return [street.tail, *between, street.head], lines
 
 
-def _describe(street: Street) -> str:
+def describe_street(street: Street) -> str:
+    """Return the name of a street for messages, as in `street 5-9 (High Street)`."""
     arrow = ">" if street.one_way else "-"
     name = " ".join(street.name.split())  # a message stays one line
     return f"street {street.tail}{arrow}{street.head}" + (f" ({name})" if name else "")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
@@ -12,12 +12,16 @@ from arcfleet._checks import needs
 from arcfleet.errors import MapError, OptionError
 from arcfleet.instance.geodesy import earth_centred, line_lengths
 from arcfleet.streets.speeds import merged_limit
+from arcfleet.streets.street_map import StreetTurn, turns_of_kept
+from arcfleet.streets.turns import turns_of_groups
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from arcfleet.instance.instance import Coordinate
     from arcfleet.streets.street_map import Street, StreetMap
+
+T = TypeVar("T")
 
 #: A street by its position, and whether the chain runs from its tail to its head.
 _Step = tuple[int, bool]
@@ -29,18 +33,25 @@ def merge_chains(
     """Merge streets at every junction that is no crossing and no dead end.
 
     Two streets become one where they meet at a junction that no third street touches, if
-    both are two-way or both one-way in the same direction, and if kind and name are equal.
-    Geometry, length and travel time are kept. A ring without a crossing keeps one junction.
-    Across kinds or names, the longest piece gives the kind or the name.
+    both are two-way or both one-way in the same direction, if kind and name are equal, and
+    if no sign forbids to drive from one onto the other. Geometry, length
+    and travel time are kept. A ring without a crossing keeps one junction. Across kinds or
+    names, the longest piece gives the kind or the name.
     """
     streets = street_map.streets
     incident: dict[int, list[int]] = {junction: [] for junction in street_map.junctions}
     for index, street in enumerate(streets):
         incident[street.tail].append(index)
         incident[street.head].append(index)
+    # A turn from a street back onto itself is no reason: within a street nobody turns.
+    barred = {
+        streets[turn.street_in].ends(turn.reverse_in)[1]
+        for turn in street_map.turns
+        if turn.street_in != turn.street_out
+    }
     partners = {}
     for junction, indexes in incident.items():
-        if len(indexes) == 2 and indexes[0] != indexes[1]:
+        if len(indexes) == 2 and indexes[0] != indexes[1] and junction not in barred:
             first, second = streets[indexes[0]], streets[indexes[1]]
             if (
                 _flow_agrees(first, second, junction)
@@ -49,12 +60,13 @@ def merge_chains(
             ):
                 partners[junction] = (indexes[0], indexes[1])
     merged: list[Street] = []
-    done: set[int] = set()
+    # The street that each became part of, and whether it runs the same way.
+    part_of: dict[int, _Step] = {}
     for index in range(len(streets)):
-        if index in done:
+        if index in part_of:
             continue
         steps = _chain(streets, index, partners)
-        done.update(position for position, _ in steps)
+        part_of.update((position, (len(merged), forward)) for position, forward in steps)
         merged.append(_merge(street_map, steps) if len(steps) > 1 else streets[index])
     ends = {end for street in merged for end in (street.tail, street.head)}
     junctions = {
@@ -62,7 +74,23 @@ def merge_chains(
         for junction, place in street_map.junctions.items()
         if junction in ends or not incident[junction]
     }
-    return replace(street_map, junctions=junctions, streets=tuple(merged))
+    turns = tuple(_turns_of_chains(street_map, merged, part_of))
+    return replace(street_map, junctions=junctions, streets=tuple(merged), turns=turns)
+
+
+def _turns_of_chains(
+    street_map: StreetMap, merged: Sequence[Street], part_of: Mapping[int, _Step]
+) -> Iterator[StreetTurn]:
+    """Yield the turns between merged streets; those within one of them are gone."""
+    for turn in street_map.turns:
+        via = street_map.streets[turn.street_in].ends(turn.reverse_in)[1]
+        into, into_forward = part_of[turn.street_in]
+        out, out_forward = part_of[turn.street_out]
+        # Along a street that runs against its chain, the directions are the other ones.
+        reverse_in = turn.reverse_in == into_forward
+        reverse_out = turn.reverse_out == out_forward
+        if merged[into].ends(reverse_in)[1] == via == merged[out].ends(reverse_out)[0]:
+            yield StreetTurn(into, reverse_in, out, reverse_out)
 
 
 def _flow_agrees(first: Street, second: Street, junction: int) -> bool:
@@ -147,27 +175,42 @@ def largest_strong_part(street_map: StreetMap) -> tuple[StreetMap, Dropped]:
     """
     if not street_map.streets:
         raise MapError(f"expected at least one street, found none in {street_map.name!r}")
-    onward: dict[int, list[int]] = {junction: [] for junction in street_map.junctions}
-    for street in street_map.streets:
-        onward[street.tail].append(street.head)
-        if not street.one_way:
-            onward[street.head].append(street.tail)
-    parts = list(_strong_parts(onward))
+    parts = strong_parts(street_map, range(len(street_map.streets)))
     most = max(len(part) for part in parts)
     return keep_junctions(
         street_map, set(min((part for part in parts if len(part) == most), key=min))
     )
 
 
+def strong_parts(street_map: StreetMap, positions: Iterable[int]) -> list[list[int]]:
+    """Return the parts in which every junction can be driven to from every other.
+
+    Only the streets at these positions are driven on. Every junction of the map is in one
+    part, be it alone.
+    """
+    onward: dict[int, list[int]] = {junction: [] for junction in street_map.junctions}
+    for position in positions:
+        street = street_map.streets[position]
+        onward[street.tail].append(street.head)
+        if not street.one_way:
+            onward[street.head].append(street.tail)
+    return list(strong_components(onward))
+
+
 def keep_junctions(street_map: StreetMap, kept: set[int]) -> tuple[StreetMap, Dropped]:
     """Keep some junctions and the streets between them; return also what was dropped."""
     junctions = {end: place for end, place in street_map.junctions.items() if end in kept}
-    streets: list[Street] = []
+    positions: list[int] = []
     dropped: list[Street] = []
-    for street in street_map.streets:
-        inside = street.tail in kept and street.head in kept
-        (streets if inside else dropped).append(street)
-    return replace(street_map, junctions=junctions, streets=tuple(streets)), Dropped(
+    for index, street in enumerate(street_map.streets):
+        if street.tail in kept and street.head in kept:
+            positions.append(index)
+        else:
+            dropped.append(street)
+    streets = tuple(street_map.streets[index] for index in positions)
+    turns = turns_of_kept(street_map.turns, positions)
+    part = replace(street_map, junctions=junctions, streets=streets, turns=turns)
+    return part, Dropped(
         junctions=len(street_map.junctions) - len(junctions),
         streets=len(dropped),
         metres=math.fsum(street.metres for street in dropped),
@@ -182,6 +225,7 @@ def merge_close_junctions(street_map: StreetMap, metres: float) -> StreetMap:
     least of their numbers and their mean place. Streets end at the new place, and their
     length changes by as much as that moved their line. A street whose two ends became one
     is dropped if it was or is now no longer than `metres`; other such streets become loops.
+    A turn that signs forbade, by whichever of the dropped streets, stays forbidden.
     """
     if not (math.isfinite(metres) and metres >= 0):
         raise OptionError(
@@ -198,8 +242,14 @@ def merge_close_junctions(street_map: StreetMap, metres: float) -> StreetMap:
         for junction, place in street_map.junctions.items()
         if merged_into.get(junction, junction) == junction
     }
-    streets = tuple(_reattached(street_map, merged_into, junctions, metres))
-    return replace(street_map, junctions=junctions, streets=streets)
+    found = dict(_reattached(street_map, merged_into, junctions, metres))
+    turns = turns_of_groups(street_map, merged_into, set(found))
+    return replace(
+        street_map,
+        junctions=junctions,
+        streets=tuple(found.values()),
+        turns=turns_of_kept(turns, found),
+    )
 
 
 def _reattached(
@@ -207,8 +257,11 @@ def _reattached(
     merged_into: Mapping[int, int],
     junctions: Mapping[int, Coordinate],
     metres: float,
-) -> Iterator[Street]:
-    """Yield the streets between the new junctions, less those that shrank to nothing."""
+) -> Iterator[tuple[int, Street]]:
+    """Yield the streets between the new junctions, less those that shrank to nothing.
+
+    With each its old position.
+    """
     ends = [
         (
             merged_into.get(street.tail, street.tail),
@@ -222,11 +275,11 @@ def _reattached(
     ]
     old_lengths = line_lengths(map(street_map.points, street_map.streets))
     new_lengths = line_lengths(lines)
-    for street, (tail, head), line, old, new in zip(
-        street_map.streets, ends, lines, old_lengths, new_lengths, strict=True
+    for index, (street, (tail, head), line, old, new) in enumerate(
+        zip(street_map.streets, ends, lines, old_lengths, new_lengths, strict=True)
     ):
         if street.tail not in merged_into and street.head not in merged_into:
-            yield street
+            yield index, street
             continue
         # What was longer than it is drawn, for want of points, stays longer.
         length = max(street.metres + new - old, 0.0)
@@ -234,28 +287,29 @@ def _reattached(
         if became_loop and min(street.metres, length) <= metres:
             continue
         geometry = line if street.geometry else ()
-        yield replace(street, tail=tail, head=head, metres=length, geometry=geometry)
+        moved = replace(street, tail=tail, head=head, metres=length, geometry=geometry)
+        yield index, moved
 
 
-def _strong_parts(onward: Mapping[int, Sequence[int]]) -> Iterator[list[int]]:
-    """Yield the strongly connected parts (Tarjan 1972), without recursion."""
-    order: dict[int, int] = {}
-    low: dict[int, int] = {}
-    open_junctions: list[int] = []
-    is_open: set[int] = set()
+def strong_components(onward: Mapping[T, Sequence[T]]) -> Iterator[list[T]]:
+    """Yield the strongly connected components (Tarjan 1972), without recursion."""
+    order: dict[T, int] = {}
+    low: dict[T, int] = {}
+    open_places: list[T] = []
+    is_open: set[T] = set()
     for root in onward:
         if root in order:
             continue
         path = [(root, iter(onward[root]))]
         order[root] = low[root] = len(order)
-        open_junctions.append(root)
+        open_places.append(root)
         is_open.add(root)
         while path:
             here, following = path[-1]
             for there in following:
                 if there not in order:
                     order[there] = low[there] = len(order)
-                    open_junctions.append(there)
+                    open_places.append(there)
                     is_open.add(there)
                     path.append((there, iter(onward[there])))
                     break
@@ -267,11 +321,11 @@ def _strong_parts(onward: Mapping[int, Sequence[int]]) -> Iterator[list[int]]:
                     before = path[-1][0]
                     low[before] = min(low[before], low[here])
                 if low[here] == order[here]:
-                    start = len(open_junctions) - 1
-                    while open_junctions[start] != here:
+                    start = len(open_places) - 1
+                    while open_places[start] != here:
                         start -= 1
-                    part = open_junctions[start:]
-                    del open_junctions[start:]
+                    part = open_places[start:]
+                    del open_places[start:]
                     is_open.difference_update(part)
                     yield part
 

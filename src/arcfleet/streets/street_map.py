@@ -11,8 +11,9 @@ from arcfleet.instance.geodesy import is_on_earth
 from arcfleet.instance.instance import MAX_NODE, Coordinate
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
+    from arcfleet.streets.restrictions import RestrictionReport
     from arcfleet.streets.speeds import SpeedLimit
 
 #: Goes with everything made from OpenStreetMap data.
@@ -51,6 +52,34 @@ class Street:
     limit: SpeedLimit | None = None
     reverse_limit: SpeedLimit | None = None
 
+    def ends(self, reverse: bool) -> tuple[int, int]:
+        """Return the junctions where driving along the street starts and ends."""
+        return (self.head, self.tail) if reverse else (self.tail, self.head)
+
+    @property
+    def directions(self) -> tuple[bool, ...]:
+        """The directions it may be driven in: False from tail to head, True in reverse."""
+        return (False,) if self.one_way else (False, True)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class StreetTurn:
+    """A turn from one street of a map onto another that a sign forbids.
+
+    Parameters
+    ----------
+    street_in, reverse_in
+        Position of the street that the vehicle comes along, and whether it drives it from
+        head to tail.
+    street_out, reverse_out
+        The same of the street that it may not turn onto.
+    """
+
+    street_in: int
+    reverse_in: bool
+    street_out: int
+    reverse_out: bool
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreetMap:
@@ -66,17 +95,25 @@ class StreetMap:
         Parallel streets and loops are allowed.
     attribution
         Attribution of the data; it travels with everything made from it.
+    turns
+        Turns that signs forbid.
+    restrictions
+        Report on the turn restrictions of the file the map was read from; None where its
+        format has none.
     """
 
     name: str
     junctions: Mapping[int, Coordinate]
     streets: tuple[Street, ...]
     attribution: str = ""
+    turns: tuple[StreetTurn, ...] = ()
+    restrictions: RestrictionReport | None = None
 
     def __post_init__(self) -> None:
         """Check that the parts fit together."""
         object.__setattr__(self, "junctions", dict(self.junctions))
         object.__setattr__(self, "streets", tuple(self.streets))
+        object.__setattr__(self, "turns", tuple(self.turns))
         for junction, (longitude, latitude) in self.junctions.items():
             if not 0 <= junction <= MAX_NODE:
                 raise MapError(
@@ -101,9 +138,61 @@ class StreetMap:
                     f"expected a length of at least 0 m, got {street.metres} "
                     f"on street {street.tail}-{street.head} in map {self.name!r}"
                 )
+        for number, turn in enumerate(self.turns):
+            self._check_turn(turn, f"in turn {number} of map {self.name!r}")
+
+    def _check_turn(self, turn: StreetTurn, where: str) -> None:
+        """Check that a turn is one between streets that meet, as they may be driven."""
+        ends = []
+        for index, reverse in (
+            (turn.street_in, turn.reverse_in),
+            (turn.street_out, turn.reverse_out),
+        ):
+            if not 0 <= index < len(self.streets):
+                raise MapError(
+                    f"expected a street from 0 to {len(self.streets) - 1}, "
+                    f"got {index} {where}"
+                )
+            street = self.streets[index]
+            if reverse not in street.directions:
+                raise MapError(
+                    "expected a direction that may be driven, got one-way street "
+                    f"{street.tail}>{street.head} in reverse {where}"
+                )
+            ends.append(street.ends(reverse))
+        if ends[0][1] != ends[1][0]:
+            raise MapError(
+                "expected a turn between streets that meet, got one that comes to junction "
+                f"{ends[0][1]} and leaves junction {ends[1][0]} {where}"
+            )
 
     def points(self, street: Street) -> tuple[Coordinate, ...]:
         """Return the points of a street from tail to head, at least its two ends."""
         if street.geometry:
             return street.geometry
         return self.junctions[street.tail], self.junctions[street.head]
+
+
+def turns_of_kept(
+    turns: Iterable[StreetTurn], kept: Iterable[int]
+) -> tuple[StreetTurn, ...]:
+    """Return the turns between streets that are kept, by their new positions.
+
+    Parameters
+    ----------
+    turns
+        Turns by the old positions.
+    kept
+        Old positions of the streets that are kept, in their new order.
+    """
+    position = {old: new for new, old in enumerate(kept)}
+    return tuple(
+        StreetTurn(
+            position[turn.street_in],
+            turn.reverse_in,
+            position[turn.street_out],
+            turn.reverse_out,
+        )
+        for turn in turns
+        if turn.street_in in position and turn.street_out in position
+    )

@@ -51,11 +51,26 @@ def map_of_ways(
     ways: Sequence[Way], places: Mapping[int, Coordinate], *, name: str, attribution: str
 ) -> StreetMap:
     """Cut ways at their ends and at each point that is on two of them, or twice on one."""
-    runs = [(way, run) for way in ways for run in _placed_runs(way, places)]
+    return cut_ways(ways, places, name=name, attribution=attribution)[0]
+
+
+def cut_ways(
+    ways: Sequence[Way], places: Mapping[int, Coordinate], *, name: str, attribution: str
+) -> tuple[StreetMap, dict[int, list[int]]]:
+    """Cut ways as `map_of_ways` does; return also the streets of each.
+
+    Both ways and streets are known by their positions.
+    """
+    runs = [
+        (index, run) for index, way in enumerate(ways) for run in _placed_runs(way, places)
+    ]
     uses = Counter(chain.from_iterable(run for _, run in runs))
     # An end is always a junction, so each counts once more.
     uses.update(chain.from_iterable((run[0], run[-1]) for _, run in runs))
-    pieces = [(way, piece) for way, run in runs for piece in _pieces(run, uses)]
+    pieces = [(index, piece) for index, run in runs for piece in _pieces(run, uses)]
+    streets_of: dict[int, list[int]] = {}
+    for position, (index, _) in enumerate(pieces):
+        streets_of.setdefault(index, []).append(position)
     lines = [tuple(places[point] for point in piece) for _, piece in pieces]
     streets = tuple(
         Street(
@@ -69,16 +84,18 @@ def map_of_ways(
             limit=way.limits[way.direction < 0],
             reverse_limit=way.limits[way.direction >= 0],
         )
-        for (way, piece), line, metres in zip(
+        for (index, piece), line, metres in zip(
             pieces, lines, line_lengths(lines), strict=True
         )
+        for way in (ways[index],)
     )
     junctions = {
         end: places[end] for street in streets for end in (street.tail, street.head)
     }
-    return StreetMap(
+    street_map = StreetMap(
         name=name, junctions=junctions, streets=streets, attribution=attribution
     )
+    return street_map, streets_of
 
 
 def _placed_runs(way: Way, places: Mapping[int, Coordinate]) -> Iterator[list[int]]:

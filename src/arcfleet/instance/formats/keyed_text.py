@@ -520,7 +520,9 @@ def _lost(instance: Instance, dialect: Dialect) -> list[str]:
         "street names": any(link.name for link in instance.links),
         "geometry": any(link.geometry for link in instance.links),
         "metres and seconds of links": any(
-            link.metres is not None or link.seconds is not None for link in instance.links
+            number is not None
+            for x in instance.links
+            for number in (x.metres, x.seconds, x.reverse_seconds, x.service_seconds)
         ),
         "the unit of costs": instance.cost_unit != "",
         "the comment": bool(instance.comment) and dialect.comment is None,

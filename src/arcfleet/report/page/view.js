@@ -17,19 +17,25 @@ function redraw() {
 const joinBoxes = (a, b) => [
   Math.min(a[0], b[0]), Math.min(a[1], b[1]), Math.max(a[2], b[2]), Math.max(a[3], b[3]),
 ];
-const bounds = links.reduce(
+const boxOf = (some) => some.reduce(
   (box, link) => joinBoxes(box, link.box), [...plan.depot, ...plan.depot],
 );
+const bounds = boxOf(links);
+// Most of a large map is there to drive on only: what is served and driven is shown first.
+const planned = links.filter((link) => link.required || link.visits.length);
+const plannedBounds = planned.length ? boxOf(planned) : bounds;
 
 function showAll() {
-  const width = bounds[2] - bounds[0] || 1, height = bounds[3] - bounds[1] || 1;
   const room = (side) => Math.max(side - 2 * MARGIN, 40);
-  view.scale = Math.min(room(view.width) / width, room(view.height) / height);
+  const fitting = (box) => Math.min(
+    room(view.width) / (box[2] - box[0] || 1), room(view.height) / (box[3] - box[1] || 1),
+  );
+  view.scale = fitting(plannedBounds);
   view.whole = true;
-  view.least = view.scale / 3;
+  view.least = fitting(bounds) / 3;
   view.most = Math.max(view.scale * 4, 400 / typical);
-  view.x = view.width / 2 - (view.scale * (bounds[0] + bounds[2])) / 2;
-  view.y = view.height / 2 - (view.scale * (bounds[1] + bounds[3])) / 2;
+  view.x = view.width / 2 - (view.scale * (plannedBounds[0] + plannedBounds[2])) / 2;
+  view.y = view.height / 2 - (view.scale * (plannedBounds[1] + plannedBounds[3])) / 2;
   redraw();
 }
 

@@ -1,0 +1,269 @@
+"""Driving costs and plans under turn rules, against searches written out."""
+
+from dataclasses import replace
+from itertools import permutations, product
+from random import Random
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from arcfleet import Instance, Route, Service, Solution, Stop, check, diagnose, solve
+from arcfleet.network import Network
+from arcfleet.search.split import split
+from arcfleet.solution.plan import from_plan, to_plan, with_street_paths
+from tests.helpers import make_instance, solved, street
+from tests.strategies import connected_instances, turn_rules
+
+Way = tuple[int, bool]
+METHODS = ["ps", "ps-random-arc", "ps-ellipse", "ruin-recreate", "maens"]
+
+
+@st.composite
+def towns(draw: st.DrawFn, max_nodes: int = 7, max_extra_links: int = 6) -> Instance:
+    """Small random mixed graphs with random turn rules."""
+    free = connected_instances(max_nodes=max_nodes, max_extra_links=max_extra_links)
+    return draw(turn_rules(draw(free)))
+
+
+class LiteralTurns:
+    """The turn rules read word by word, and driving costs by trying everything."""
+
+    def __init__(self, instance: Instance) -> None:
+        self.instance = instance
+        self.ways: list[Way] = [
+            (index, reverse)
+            for index, link in enumerate(instance.links)
+            for reverse in ((False,) if link.one_way else (False, True))
+        ]
+
+    def start(self, way: Way) -> int:
+        return self.instance.links[way[0]].ends(way[1])[0]
+
+    def end(self, way: Way) -> int:
+        return self.instance.links[way[0]].ends(way[1])[1]
+
+    def turn(self, along: Way, onto: Way) -> int | None:
+        if self.end(along) != self.start(onto):
+            return None
+        for turn in self.instance.turns:
+            named = (turn.link_in, turn.reverse_in), (turn.link_out, turn.reverse_out)
+            if named == (along, onto):
+                return turn.penalty
+        if along[0] != onto[0] or along[1] == onto[1]:
+            return 0
+        exits = [w for w in self.ways if self.start(w) == self.end(along)]
+        dead_end = all(index == along[0] for index, _ in exits)
+        allowed = {"allowed": True, "dead-ends": dead_end, "forbidden": False}
+        return self.instance.u_turn_penalty if allowed[self.instance.u_turns] else None
+
+    def drive(self, way: Way) -> int:
+        cost = self.instance.links[way[0]].step_cost(way[1], serves=False)
+        assert cost is not None
+        return cost
+
+    def costs_after(self, first: Way | None) -> dict[Way, int]:
+        """Least cost of having driven along each way, after a first one or the depot."""
+        if first is None:
+            leaving = (w for w in self.ways if self.start(w) == self.instance.depot)
+            known = {way: self.drive(way) for way in leaving}
+        else:
+            known = {first: 0}
+        changed = True
+        while changed:
+            changed = False
+            for along, onto in product(list(known), self.ways):
+                turn = self.turn(along, onto)
+                if turn is None:
+                    continue
+                cost = known[along] + turn + self.drive(onto)
+                if cost < known.get(onto, cost + 1):
+                    known[onto] = cost
+                    changed = True
+        return known
+
+    def legs_from(self, first: Way | None) -> dict[Way | None, int]:
+        """Least cost of driving from a service, or the depot, to each start of service."""
+        known = self.costs_after(first)
+        legs: dict[Way | None, int] = {}
+        for target in (*self.ways, None):
+            place = self.instance.depot if target is None else self.start(target)
+            offers = [0] if first is None and place == self.instance.depot else []
+            for along, cost in known.items():
+                turn = 0 if target is None else self.turn(along, target)
+                if self.end(along) == place and turn is not None:
+                    offers.append(cost + turn)
+            if offers:
+                legs[target] = min(offers)
+        return legs
+
+
+def arc_ways(network: Network) -> list[Way | None]:
+    edges = network.arc_edge.tolist()
+    return [None if edge < 0 else (edge // 2, edge % 2 == 1) for edge in edges]
+
+
+@given(towns())
+def test_driving_costs_are_those_of_an_exhaustive_search(instance: Instance) -> None:
+    assume(instance.has_turn_rules)
+    network = Network(instance, threads=2)
+    literal = LiteralTurns(instance)
+    ways = arc_ways(network)
+    for i, before in enumerate(ways):
+        legs = literal.legs_from(before)
+        for j, after in enumerate(ways):
+            cost = int(network.distances[network.arc_end[i], network.arc_start[j]])
+            assert cost == legs.get(after, network.core.closed_cost)
+    reachable = [int(d) for d in network.distances.flat if d != network.core.closed_cost]
+    assert network.core.closed_cost == 0 or network.core.closed_cost > max(reachable)
+
+
+@given(towns())
+def test_each_end_of_a_link_is_a_terminal_of_its_own(instance: Instance) -> None:
+    assume(instance.has_turn_rules)
+    network = Network(instance)
+    assert len(network.terminal_nodes) == 2 * network.num_tasks + 1
+    for arc, inverse in enumerate(network.arc_inverse.tolist()):
+        if inverse >= 0:
+            assert network.arc_start[arc] == network.arc_end[inverse]
+            assert network.arc_end[arc] == network.arc_start[inverse]
+
+
+@given(towns(), st.randoms(use_true_random=False))
+def test_expanded_paths_are_replayed_by_the_checker(
+    instance: Instance, rng: Random
+) -> None:
+    """Any order and directions whose legs are open; costs from the exhaustive search."""
+    literal = LiteralTurns(instance)
+    waiting = list(instance.required)
+    rng.shuffle(waiting)
+    routes = []
+    for index in waiting:
+        link = instance.links[index]
+        for reverse in (False,) if link.one_way else (False, True):
+            there = literal.legs_from(None).get((index, reverse))
+            back = literal.legs_from((index, reverse)).get(None)
+            if there is not None and back is not None:
+                cost = link.step_cost(reverse, serves=True)
+                assert cost is not None
+                total = there + cost + back + instance.route_cost
+                service = (Service(index, reverse),)
+                routes.append(Route(services=service, load=link.demand, cost=total))
+                break
+        else:
+            assert index in {i for problem in diagnose(instance) for i in problem.links}
+            return
+    deadhead = sum(r.cost for r in routes) - sum(
+        instance.links[r.services[0].link].step_cost(r.services[0].reverse, True) or 0
+        for r in routes
+    )
+    deadhead -= instance.route_cost * len(routes)
+    plan = Solution(
+        routes=tuple(routes),
+        cost=sum(route.cost for route in routes),
+        deadhead=deadhead,
+        service_cost=sum(r.cost for r in routes)
+        - deadhead
+        - instance.route_cost * len(routes),
+    )
+    assert diagnose(instance) == ()
+    assert check(instance, plan).faults == ()
+    network = Network(instance)
+    expanded = with_street_paths(network, plan)
+    assert check(instance, expanded).faults == ()
+    assert from_plan(network, *to_plan(network, plan)) == expanded
+
+
+@pytest.mark.parametrize("method", METHODS)
+@settings(max_examples=40)
+@given(instance=towns())
+def test_every_method_obeys_the_rules(instance: Instance, method: str) -> None:
+    assume(not diagnose(instance))
+    result = solved(instance, method, stop=Stop(iterations=30), seed=3)
+    assert result.history[-1].cost == result.cost
+    network = Network(instance)
+    order, _ = to_plan(network, result.solution)
+    again = split(network, order, choose_directions=True)
+    assert check(instance, again).faults == ()
+    assert again.cost <= result.cost
+
+
+def optimum(instance: Instance) -> int:
+    """Least cost over all orders, directions and cuts of at most three tasks."""
+    literal = LiteralTurns(instance)
+    legs = {way: literal.legs_from(way) for way in (*literal.ways, None)}
+    best = None
+    for order in permutations(instance.required):
+        directions = [
+            [(i, r) for r in ((False,) if instance.links[i].one_way else (False, True))]
+            for i in order
+        ]
+        for ways in product(*directions):
+            for cuts in product((False, True), repeat=max(0, len(ways) - 1)):
+                cost = _cost_of(instance, legs, ways, cuts)
+                if cost is not None and (best is None or cost < best):
+                    best = cost
+    assert best is not None
+    return best
+
+
+def _cost_of(
+    instance: Instance,
+    legs: dict[Way | None, dict[Way | None, int]],
+    ways: tuple[Way, ...],
+    cuts: tuple[bool, ...],
+) -> int | None:
+    total = instance.route_cost
+    load = 0
+    at: Way | None = None
+    for position, way in enumerate(ways):
+        if position and cuts[position - 1]:
+            total += instance.route_cost
+            if None not in legs[at]:
+                return None
+            total += legs[at][None]
+            at, load = None, 0
+        link = instance.links[way[0]]
+        load += link.demand
+        service = link.step_cost(way[1], serves=True)
+        if load > instance.capacity or way not in legs[at] or service is None:
+            return None
+        total += legs[at][way] + service
+        at = way
+    return total + legs[at][None] if None in legs[at] else None
+
+
+@settings(max_examples=60)
+@given(towns(max_nodes=4, max_extra_links=3))
+def test_ruin_recreate_finds_the_best_of_all_plans(instance: Instance) -> None:
+    assume(len(instance.required) <= 3 and not diagnose(instance))
+    assert solved(instance, stop=Stop(iterations=400), seed=1).cost == optimum(instance)
+
+
+def test_same_seed_same_plan_with_turn_rules() -> None:
+    instance = replace(_grid(), u_turns="dead-ends")
+    first = solve(instance, stop=Stop(iterations=500), seed=5)
+    assert first.solution == solve(instance, stop=Stop(iterations=500), seed=5).solution
+
+
+def test_obeying_rules_costs_at_least_as_much() -> None:
+    free = _grid()
+    obeying = replace(free, u_turns="dead-ends")
+    assert solved(free, stop=Stop(iterations=3000), seed=1).cost <= (
+        solved(obeying, stop=Stop(iterations=3000), seed=1).cost
+    )
+
+
+def _grid() -> Instance:
+    side = 4
+    links = [
+        street(side * row + column + 1, side * row + column + 2, 3 + row, 2)
+        for row in range(side)
+        for column in range(side - 1)
+    ]
+    links += [
+        street(side * row + column + 1, side * (row + 1) + column + 1, 4, 3)
+        for row in range(side - 1)
+        for column in range(side)
+    ]
+    return make_instance(*links, capacity=20)
