@@ -423,6 +423,8 @@ def _fits(data: bytes, checksum: object) -> bool:
 
 def _config(path: Path, config_class: type[Any], found: object) -> Any:
     names = {field.name for field in fields(config_class)}
+    if isinstance(found, dict) and config_class.__name__ == "DaamConfig":
+        found = {"bias": "none", "graph_attention": True, "pointer_bias": False, **found}
     if not isinstance(found, dict) or found.keys() != names:
         others = found.keys() ^ names if isinstance(found, dict) else set()
         _refuse_names(path, "every size of the model", others)

@@ -28,7 +28,14 @@ from torch.nn import functional
 from arcfleet.errors import OptionError
 from arcfleet.neural.batch import NUM_PLAIN, ArcBatch
 from arcfleet.neural.env import State, StepNumbers, visible_arcs
-from arcfleet.neural.kernels.attention import attention
+from arcfleet.neural.kernels.attention import MOST_ARCS, attention
+from arcfleet.neural.kernels.biased_attention import (
+    NEARNESS,
+    SLOPES,
+    Pairs,
+    biased_attention,
+    pack,
+)
 from arcfleet.neural.kernels.layer import rest_of_layer
 
 if TYPE_CHECKING:
@@ -56,6 +63,13 @@ class DaamConfig:
         Number of MDS coordinates of a node.
     clip
         Bound of the logits: they lie between plus and minus this.
+    bias
+        Bias of the attention by driving costs, in every layer: "none", "linear" in the
+        costs there and back, or "near", which adds how near each way is.
+    graph_attention
+        Whether the graph attention stands before the encoder.
+    pointer_bias
+        Whether the pointer sees the costs from and to the arc served last.
     """
 
     width: int = 128
@@ -64,6 +78,9 @@ class DaamConfig:
     feed_forward: int = 512
     mds_dimensions: int = 8
     clip: float = 10.0
+    bias: str = "none"
+    graph_attention: bool = True
+    pointer_bias: bool = False
 
     def __post_init__(self) -> None:
         """Check every number, and make `clip` a float."""
@@ -187,14 +204,24 @@ class Model(nn.Module, ABC):
 AnyModel = TypeVar("AnyModel", bound=Model)
 
 
-def through_layers(layers: Iterable[Any], hidden: Tensor, visible: Tensor | None) -> Tensor:
+def through_layers(
+    layers: Iterable[Any],
+    hidden: Tensor,
+    visible: Tensor | None,
+    pairs: Pairs | None = None,
+) -> Tensor:
     """Pass embeddings (batch, samples, arcs, width) through the layers of an encoder."""
     if visible is not None:
         visible = visible.expand(hidden.shape[:3]).flatten(0, 1)  # (rows, arcs)
     flat = hidden.flatten(0, 1)  # (rows, arcs, width)
     for layer in layers:
-        flat = layer(flat, visible)
+        flat = layer(flat, visible) if pairs is None else layer(flat, visible, pairs)
     return flat.view(hidden.shape)
+
+
+def pairs_of(prepared: Any) -> Pairs | None:
+    """Return the driving costs that bias the attention; None without a bias."""
+    return getattr(prepared, "pairs", None)
 
 
 class AttentionModel(Model):
@@ -240,7 +267,7 @@ class AttentionModel(Model):
         """Compute the embeddings of the arcs, (batch, samples, arcs, width)."""
         visible = self.visible(prepared, state)
         hidden = self.embed(prepared, state, visible)  # (batch, samples, arcs, width)
-        return through_layers(self.encoder, hidden, visible)
+        return through_layers(self.encoder, hidden, visible, pairs_of(prepared))
 
     def begin(
         self, batch: ArcBatch, state: State, padded: bool
@@ -279,9 +306,14 @@ EPSILON = 1e-6
 class EncoderLayer(nn.Module):
     """Multi-head attention, then a feed-forward net; skip and norm after each."""
 
-    def __init__(self, width: int, heads: int, feed_forward: int) -> None:
+    def __init__(
+        self, width: int, heads: int, feed_forward: int, bias: str = "none"
+    ) -> None:
         super().__init__()
         self.heads = heads
+        self.near = bias == "near"
+        if bias != "none":
+            self.slopes = nn.Parameter(first_slopes(heads))
         self.query_key_value = nn.Linear(width, 3 * width, bias=False)
         self.out = nn.Linear(width, width, bias=False)
         self.attention_norm = nn.RMSNorm(width, eps=EPSILON)
@@ -289,14 +321,21 @@ class EncoderLayer(nn.Module):
         self.narrow = nn.Linear(feed_forward, width)
         self.feed_forward_norm = nn.RMSNorm(width, eps=EPSILON)
 
-    def forward(self, hidden: Tensor, visible: Tensor | None) -> Tensor:
+    def forward(
+        self, hidden: Tensor, visible: Tensor | None, pairs: Pairs | None = None
+    ) -> Tensor:
         """Compute new embeddings from old ones, (rows, arcs, width).
 
         Arcs attend to the visible ones, (rows, arcs), of which the depot is always one;
         None for all.
         """
         parts = self.query_key_value(hidden)  # (rows, arcs, 3 width)
-        mixed = attention(parts, visible, self.heads)  # (rows, arcs, width)
+        if pairs is None:
+            mixed = attention(parts, visible, self.heads)  # (rows, arcs, width)
+        else:
+            mixed = biased_attention(
+                parts, visible, self.heads, pairs, self.slopes, self.near
+            )
         result: Tensor = rest_of_layer(
             hidden,
             mixed,
@@ -309,21 +348,37 @@ class EncoderLayer(nn.Module):
         return result
 
 
+def first_slopes(heads: int) -> Tensor:
+    """Return slopes to start from, (heads, 4): half of the heads look there, half back."""
+    slopes = torch.zeros(heads, SLOPES)
+    steep = torch.tensor([-0.5, -1.0, -2.0, -4.0])
+    for head in range(heads):
+        slopes[head, head % 2] = steep[head // 2 % len(steep)]
+    return slopes
+
+
 class Prepared(NamedTuple):
     """What the model needs of a batch, computed once for all steps."""
 
     static: Tensor  # features after the first linear layer, (batch, 1, arcs, width)
     # Their part of the graph attention's scores, at least in float32, (batch, 1, 2, arcs):
     # of the arc that attends, of the arc that is attended to.
-    scores: Tensor
+    scores: Tensor | None  # None without graph attention
     incoming: Tensor  # as `ArcBatch.incoming`, (batch, 1, arcs, arcs)
     capacity: Tensor  # (batch, 1)
     demand: Tensor  # (batch, 1, arcs)
     demand_once: Tensor  # the same, 0 for one of a task's two arcs
+    pairs: Pairs | None = None  # for the bias of the attention
 
     def rows(self, rows: slice) -> Prepared:
         """Return some of the instances."""
-        return Prepared(*(part[rows] for part in self))
+        *parts, pairs = self
+        some = Prepared(*(None if part is None else part[rows] for part in parts))
+        if pairs is None:
+            return some
+        incoming, packed = pairs
+        packed = None if packed is None else packed[rows]
+        return some._replace(pairs=Pairs(incoming[rows], packed))
 
 
 class Daam(AttentionModel):
@@ -341,17 +396,23 @@ class Daam(AttentionModel):
         # One linear layer over all features, its static and its changing columns apart.
         self.static = nn.Linear(num_static, width, bias=False)
         self.changing = nn.Linear(len(CHANGING_FEATURES), width, bias=False)
-        self.attend_to = nn.Parameter(torch.empty(1, width))
-        self.attend_from = nn.Parameter(torch.empty(1, width))
-        self.attend_edge = nn.Parameter(torch.zeros(1))
-        nn.init.xavier_uniform_(self.attend_to)
-        nn.init.xavier_uniform_(self.attend_from)
+        if config.graph_attention:
+            self.attend_to = nn.Parameter(torch.empty(1, width))
+            self.attend_from = nn.Parameter(torch.empty(1, width))
+            self.attend_edge = nn.Parameter(torch.zeros(1))
+            nn.init.xavier_uniform_(self.attend_to)
+            nn.init.xavier_uniform_(self.attend_from)
         self.encoder = nn.ModuleList(
-            EncoderLayer(width, config.heads, config.feed_forward)
+            EncoderLayer(width, config.heads, config.feed_forward, config.bias)
             for _ in range(config.layers)
         )
         self.context = nn.Linear(2 * width + 2, width, bias=False)
         self.key = nn.Linear(width, width, bias=False)
+        if config.pointer_bias:
+            # Slopes of the costs from and to the previous arc depend on the context.
+            self.pointer_slopes = nn.Linear(2 * width + 2, SLOPES)
+            nn.init.zeros_(self.pointer_slopes.weight)
+            nn.init.zeros_(self.pointer_slopes.bias)
 
     @property
     def step_numbers(self) -> StepNumbers:
@@ -368,8 +429,14 @@ class Daam(AttentionModel):
         dtype = self.static.weight.dtype
         incoming = batch.incoming().to(dtype)  # (batch, arcs, arcs)
         static = self.static(static_features(batch, incoming))  # (batch, arcs, width)
-        static, attend = static[:, None], self._attend()  # (batch, 1, arcs, width)
-        scores = torch.einsum("bpaw,sw->bpsa", static.to(attend.dtype), attend)
+        static, scores, pairs = static[:, None], None, None  # (batch, 1, arcs, width)
+        if self.config.graph_attention:
+            attend = self._attend()
+            scores = torch.einsum("bpaw,sw->bpsa", static.to(attend.dtype), attend)
+        if self.config.bias != "none":
+            kernels = incoming.is_cuda and dtype == torch.bfloat16
+            kernels = kernels and batch.num_arcs <= MOST_ARCS
+            pairs = Pairs(incoming, pack(incoming) if kernels else None)
         return Prepared(
             static=static,
             scores=scores,  # (batch, 1, 2, arcs)
@@ -377,6 +444,7 @@ class Daam(AttentionModel):
             capacity=batch.capacity[:, None],  # (batch, 1)
             demand=batch.demand[:, None],  # (batch, 1, arcs)
             demand_once=batch.demand_once[:, None],  # (batch, 1, arcs)
+            pairs=pairs,
         )
 
     def visible(self, prepared: Prepared, state: State) -> Tensor:
@@ -387,6 +455,8 @@ class Daam(AttentionModel):
         """Compute what the encoder starts from, (batch, samples, arcs, width)."""
         changing = changing_features(prepared, state)  # (batch, samples, arcs, columns)
         hidden = prepared.static + self.changing(changing)  # (batch, samples, arcs, width)
+        if prepared.scores is None:
+            return hidden
         # The scores follow the changing features as the embeddings do.
         weight = self.changing.weight.to(prepared.scores.dtype)  # (width, columns)
         slopes = (self._attend() @ weight).t()[..., None]  # (columns, 2, 1)
@@ -398,6 +468,15 @@ class Daam(AttentionModel):
         # The skip: a mean over all arcs blurs what an arc itself is.
         result: Tensor = functional.elu(gathered) + hidden
         return result
+
+    def _previous_costs(self, prepared: Prepared, state: State) -> Tensor:
+        """Return functions of the costs from and to the previous arc, (.., arcs, 4)."""
+        shape = state.unserved.shape
+        costs = prepared.incoming.expand(*shape, -1)  # (batch, samples, arcs, arcs)
+        into = costs.gather(3, state.previous[:, :, None, None].expand(*shape, 1))[..., 0]
+        row = state.previous[:, :, None, None].expand(*shape[:2], 1, shape[2])
+        both = at_least_single(torch.stack([into, costs.gather(2, row)[:, :, 0]], dim=-1))
+        return torch.cat([both, torch.exp(-NEARNESS * both)], dim=-1)
 
     def _graph_attention(
         self, hidden: Tensor, scores: Tensor, incoming: Tensor, visible: Tensor | None
@@ -444,6 +523,9 @@ class Daam(AttentionModel):
         # q . (K h) = (K^T q) . h, which spares the keys of all arcs.
         query = self.context(context) @ self.key.weight  # (batch, samples, width)
         match = at_least_single(hidden @ query[..., None])[..., 0] / math.sqrt(width)
+        if self.config.pointer_bias:
+            slopes = at_least_single(self.pointer_slopes(context))[..., None, :]
+            match = match + (self._previous_costs(prepared, state) * slopes).sum(-1)
         logits = self.config.clip * match.tanh()  # (batch, samples, arcs)
         result: Tensor = logits.masked_fill(~mask, -math.inf)
         return result

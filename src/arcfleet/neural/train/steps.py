@@ -10,7 +10,7 @@ from torch.nn import functional
 
 from arcfleet.neural.batch import as_instances, flip_axes, shrink
 from arcfleet.neural.env import State, action_mask
-from arcfleet.neural.model import through_layers
+from arcfleet.neural.model import pairs_of, through_layers
 from arcfleet.neural.train.data import back_inverse, backwards, of_arcs
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class LearningForm:
         """Compute the logits of all arcs, (batch, samples, arcs), -inf where masked."""
         mask = action_mask(batch, state, capacity_mask=capacity_mask)
         prepared, embedding, visible = self._begin(batch, state, padded)
-        hidden = through_layers(self._layers, embedding, visible)
+        hidden = through_layers(self._layers, embedding, visible, pairs_of(prepared))
         logits: Tensor = self._point(hidden, prepared, state, mask)
         return logits
 
