@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import shutil
 import sys
@@ -11,6 +12,8 @@ import time
 from pathlib import Path
 
 START = time.time()
+#: Without CUDA graphs.
+EAGER = "--eager" in sys.argv
 
 
 def say(*words):
@@ -24,19 +27,24 @@ WEIGHTS = (3, 3, 4, 4, 3, 3)
 #: Iterations of ruin and recreate for each task.
 EFFORT = {"val": 1000, "train": 120}
 
+NO_GAT = {"bias": "near", "graph_attention": False}
 VARIANTS = {
     "today": {},
-    "bias+gat": {"bias": "near"},
-    "bias": {"bias": "near", "graph_attention": False},
-    "linear": {"bias": "linear", "graph_attention": False},
-    "pointer": {"bias": "near", "graph_attention": False, "pointer_bias": True},
-    "bias9": {"bias": "near", "graph_attention": False, "layers": 9},
-    "bias4": {"bias": "near", "graph_attention": False, "layers": 4},
     "today9": {"layers": 9},
-    "pointer9": {"bias": "near", "graph_attention": False, "pointer_bias": True, "layers": 9},
-    "wide": {"bias": "near", "graph_attention": False, "width": 192, "heads": 12, "feed_forward": 768},
-    "heads4": {"bias": "near", "graph_attention": False, "heads": 4},
-    "ff1024": {"bias": "near", "graph_attention": False, "feed_forward": 1024},
+    "bias+gat": {"bias": "near"},
+    "bias": NO_GAT,
+    "linear": {**NO_GAT, "bias": "linear"},
+    "fixed": {**NO_GAT, "bias": "linear-fixed"},
+    "fast": {**NO_GAT, "bias": "near-fast"},
+    "linear-fast": {**NO_GAT, "bias": "linear-fast"},
+    "pointer": {**NO_GAT, "pointer_bias": True},
+    "fast+pointer": {**NO_GAT, "bias": "near-fast", "pointer_bias": True},
+    "fast+pointer9": {**NO_GAT, "bias": "near-fast", "pointer_bias": True, "layers": 9},
+    "bias9": {**NO_GAT, "layers": 9},
+    "bias4": {**NO_GAT, "layers": 4},
+    "fast9": {**NO_GAT, "bias": "near-fast", "layers": 9},
+    "wide": {**NO_GAT, "width": 192, "heads": 12, "feed_forward": 768},
+    "heads4": {**NO_GAT, "heads": 4},
 }
 
 
@@ -76,7 +84,7 @@ def check(args):
         for arcs, heads, dim, near in ((48, 8, 16, True), (88, 8, 16, False), (128, 4, 32, True), (248, 8, 16, True),
                                        (37, 12, 16, True)):  # fmt: skip
             parts, incoming, visible, slopes = inputs(64, arcs, heads, dim)
-            out = biased.biased_attention(parts, visible, heads, biased.Pairs(incoming, biased.pack(incoming)), slopes, near)
+            out = biased.biased_attention(parts, visible, heads, biased.Pairs(incoming, biased.pack(incoming)), slopes, near, 1)
             pull = torch.randn_like(out)
             out.backward(pull)
             exact, sharp = parts.detach().double().requires_grad_(), slopes.detach().double().requires_grad_()
@@ -86,40 +94,44 @@ def check(args):
                 f"slopes {far(slopes.grad, sharp.grad):.5f}")
 
     compare()
-    chosen = {"forward": {}, "backward": {}}
-    for arcs in (48, 88, 128, 168, 208, 248):
+    chosen = json.loads((args.data / "shapes.json").read_text())
+    for arcs in (88, 168, 248):
         rows = 250_000 // arcs
         parts, incoming, visible, slopes = inputs(rows, arcs, 8, 16)
-        packed = biased.pack(incoming)
-        out = plain.short_attention(parts, visible, 8)
-        pull = torch.randn_like(out)
-        old_forward = do_bench(lambda: plain._attend(parts.detach(), visible, 8), warmup=5, rep=25)
-        kept = plain._attend(parts.detach(), visible, 8)
-        old_backward = do_bench(lambda: plain._attend_backward(parts.detach(), visible, *kept, pull, 8), warmup=5, rep=25)
-        kept = biased._attend(parts.detach(), visible, 8, packed, slopes.detach(), True)
-        runs = {
-            "forward": (biased.FORWARD_SHAPE, lambda: biased._attend(parts.detach(), visible, 8, packed, slopes.detach(), True)),
-            "backward": (biased.BACKWARD_SHAPE, lambda: biased._attend_backward(
-                parts.detach(), visible, packed, slopes.detach(), *kept, pull, 8, True)),
-        }  # fmt: skip
-        warps = (1, 2, 4) if arcs <= 128 else (2, 4, 8)
-        line = []
-        for kind, (table, work) in runs.items():
+        parts, slopes, packed = parts.detach(), slopes.detach(), biased.pack(incoming)
+        kept = plain._attend(parts, visible, 8)
+        pull = torch.randn_like(kept[0])
+        old = [do_bench(lambda: plain._attend(parts, visible, 8), warmup=5, rep=20),
+               do_bench(lambda: plain._attend_backward(parts, visible, *kept, pull, 8), warmup=5, rep=20)]  # fmt: skip
+        say(f"arcs {arcs}: plain {old[0]:.3f} + {old[1]:.3f} ms")
+        if arcs == 248:
             times = {}
-            for tile in (16, 32, 64):
-                for count in warps:
-                    table.clear()
-                    table[256] = (tile, count, 1 if kind == "backward" else 2)
-                    if tile * arcs / (32 * count) > 160:
-                        continue  # would not fit into registers
-                    try:
-                        times[table[256]] = do_bench(work, warmup=3, rep=12)
-                    except Exception as error:  # too large a shape
-                        say("failed", table, str(error)[:80])
-            best = min(times, key=times.get)
-            chosen[kind][arcs] = best
-            line.append(f"{kind} {best} {times[best]:.3f} ms")
-        say(f"arcs {arcs}: plain {old_forward:.3f} + {old_backward:.3f} ms;", "; ".join(line))
+            for shape in ((16, 2, 2), (32, 2, 2), (16, 4, 2), (32, 4, 2)):
+                biased.FORWARD_SHAPE.clear()
+                biased.FORWARD_SHAPE[256] = shape
+                times[shape] = do_bench(lambda: biased._attend(parts, visible, 8, packed, slopes, True, 1), warmup=3, rep=12)
+            chosen["forward"]["256"] = min(times, key=times.get)
+            say("forward", {shape: round(ms, 3) for shape, ms in times.items()})
+        use = biased.BACKWARD_SHAPE
+        kept = biased._attend(parts, visible, 8, packed, slopes, True, 1)
+
+        def backward(near, every):
+            return do_bench(lambda: biased._attend_backward(parts, visible, packed, slopes, *kept, pull, 8, near, every),
+                            warmup=3, rep=12)  # fmt: skip
+
+        times = {}
+        for shape in ((16, 2, 1), (16, 4, 1), (32, 4, 1), (64, 4, 1), (64, 8, 1), (32, 8, 1)):
+            use.clear()
+            use[256] = shape
+            times[shape] = backward(True, 8)
+        say("backward, slopes by every 8th row", {shape: round(ms, 3) for shape, ms in times.items()})
+        best = min(times, key=times.get)
+        use.clear()
+        use[256] = best
+        for most in {88: (88, 128), 168: (168,), 248: (208, 256)}[arcs]:
+            chosen["backward"][str(most)] = best
+        found = {(near, every): round(backward(near, every), 3) for near in (True, False) for every in (1, 8, 0)}
+        say("backward by (near, every)", found)
         Path(args.out, "shapes.json").write_text(json.dumps(chosen))
     use_shapes(args)
     compare()
@@ -135,9 +147,133 @@ def use_shapes(args):
             for table, kind in ((biased.FORWARD_SHAPE, "forward"), (biased.BACKWARD_SHAPE, "backward")):
                 table.clear()
                 # Evaluation has other lengths than training: those up to a tuned one take its shape.
-                table.update({int(n): tuple(shape) for n, shape in found[kind].items()})
-                table[256] = table[max(table)]
+                table.update({n: tuple(shape) for n, shape in sorted((int(n), x) for n, x in found[kind].items())})
+                table.setdefault(256, table[max(table)])
             return
+
+
+def graphed_trainer():
+    """Return a trainer whose forward and backward passes are replayed CUDA graphs.
+
+    So the GPU does not wait for the host; a graph for each length and kind of step.
+    """
+    from dataclasses import fields
+
+    import torch
+
+    from arcfleet.neural.batch import ArcBatch
+    from arcfleet.neural.env import State
+    from arcfleet.neural.train.pretrain import PretrainTrainer
+    from arcfleet.neural.train.steps import imitation_loss
+
+    def tensors(mini):
+        return [*(getattr(mini.batch, f.name) for f in fields(ArcBatch)), *mini.state, mini.choice, mini.weight]
+
+    def cloned(mini):
+        batch = ArcBatch(**{f.name: getattr(mini.batch, f.name).clone() for f in fields(ArcBatch)})
+        return mini._replace(batch=batch, state=State(*(x.clone() for x in mini.state)), choice=mini.choice.clone(),
+                             weight=mini.weight.clone())  # fmt: skip
+
+    class Graphed(PretrainTrainer):
+        forced = None
+
+        def draw_giant_tour(self, fraction):
+            return super().draw_giant_tour(fraction) if self.forced is None else self.forced
+
+        def capture(self):
+            cuda = self.device.type == "cuda" and not EAGER
+            weights = list(self.learner.working.parameters())
+            self.master_grads = []
+            for master in self.learner.master.parameters():
+                master.grad = torch.zeros_like(master)
+                self.master_grads.append(master.grad)
+            states = self._host.get_state(), self.generator.get_state()
+            pool = torch.cuda.graph_pool_handle() if cuda else None
+            side = torch.cuda.Stream() if cuda else None
+            self.graphs = {}
+            for number in range(len(self.data)):
+                for bucket in self.buckets_of(number):
+                    for giant in (False, True):
+                        if (bucket.length, not giant) in self.graphs:
+                            continue
+                        self.forced = giant
+                        static = cloned(self.draw(number, bucket))
+
+                        def work(static=static):
+                            loss = imitation_loss(self.form, static, True)
+                            loss.backward()
+                            return loss.detach()
+
+                        def clear():
+                            for weight in weights:
+                                weight.grad = None
+
+                        if cuda:
+                            side.wait_stream(torch.cuda.current_stream())
+                            with torch.cuda.stream(side):
+                                for _ in range(2):
+                                    clear()
+                                    work()
+                            torch.cuda.current_stream().wait_stream(side)
+                            clear()
+                            graph = torch.cuda.CUDAGraph()
+                            with torch.cuda.graph(graph, pool=pool, stream=side):
+                                loss = work()
+                            grads = [weight.grad for weight in weights]
+                            replay = graph.replay
+                        else:
+                            loss, grads = torch.zeros((), device=self.device), [torch.zeros_like(weight) for weight in weights]
+
+                            def replay(work=work, loss=loss, grads=grads, clear=clear):
+                                clear()
+                                loss.copy_(work())
+                                torch._foreach_copy_(grads, [weight.grad for weight in weights])
+
+                            graph = None
+                        assert all(x is not None for x in grads), "a weight without a gradient"
+                        self.graphs[bucket.length, not giant] = (graph, replay, static, loss, grads)
+            clear()
+            self.forced = None
+            self._host.set_state(states[0])
+            self.generator.set_state(states[1])
+
+        def replay_times(self):
+            """Time forward and backward pass of each length, in ms."""
+            if self.device.type != "cuda" or EAGER:
+                return {}
+            found = {}
+            for (length, bound), (_, replay, *_) in sorted(self.graphs.items()):
+                if bound:
+                    marks = [torch.cuda.Event(enable_timing=True) for _ in range(11)]
+                    replay()
+                    for mark in marks[:-1]:
+                        mark.record()
+                        replay()
+                    marks[-1].record()
+                    torch.cuda.synchronize()
+                    spent = sorted(a.elapsed_time(b) for a, b in zip(marks, marks[1:], strict=False))
+                    found[length] = round(spent[5], 2)
+            return found
+
+        def train_step(self, rate):
+            number = self.draw_set()
+            bucket = self.draw_bucket(number)
+            mini = self.draw(number, bucket)
+            _, replay, static, loss, grads = self.graphs[bucket.length, mini.capacity_mask]
+            for kept, new in zip(tensors(static), tensors(mini), strict=True):
+                kept.copy_(new)
+            replay()
+            learner = self.learner
+            torch._foreach_copy_(self.master_grads, grads)
+            torch.nn.utils.clip_grad_norm_(learner.master.parameters(), self.config.optimiser.clip_norm)
+            for group in learner._optimiser.param_groups:
+                group["lr"] = rate
+            learner._optimiser.step()
+            learner.updates += 1
+            learner._copy_weights()
+            self.metrics.add(mini.choice.numel(), loss=loss)
+
+    return Graphed
 
 
 class Bench:
@@ -154,7 +290,6 @@ class Bench:
 
     def trainer(self, variant, seed, minutes, tokens, folder, *, resume=False, rate=7e-4, **more):
         from arcfleet.neural.train.config import config_from, PretrainConfig, settings_of
-        from arcfleet.neural.train.pretrain import PretrainTrainer
         from arcfleet.neural.train.run import RunFolder, initial_model
 
         sizes = {"layers": 6, **VARIANTS[variant]}
@@ -166,35 +301,7 @@ class Bench:
         if not resume:
             shutil.rmtree(folder, ignore_errors=True)
         identity = {"phase": "pretrain", "config": settings_of(config)}
-        return PretrainTrainer(config, model, self.data, [], RunFolder(folder, identity, resume=resume), 1, None)
-
-    def step_times(self, variant, tokens):
-        """Compile all kernels, and time a step of each length."""
-        import torch
-
-        from arcfleet.neural.train.steps import imitation_loss
-
-        trainer = self.trainer(variant, 999, 1.0, tokens, "/tmp/warm-run")
-        cuda = self.device.type == "cuda"
-        times = {}
-        for number in (4, 5, 0, 1, 2, 3) if cuda else (0,):
-            for bucket in trainer.buckets_of(number):
-                for _ in range(2):
-                    trainer.learner.update(imitation_loss(trainer.form, trainer.draw(number, bucket), True), 1e-5)
-                if number != 4:
-                    continue
-                spent = []
-                for _ in range(5):
-                    if cuda:
-                        torch.cuda.synchronize()
-                    begun = time.perf_counter()
-                    trainer.learner.update(imitation_loss(trainer.form, trainer.draw(number, bucket), True), 1e-5)
-                    if cuda:
-                        torch.cuda.synchronize()
-                    spent.append(1000 * (time.perf_counter() - begun))
-                times[bucket.length] = round(sorted(spent)[2], 2)
-        trainer.folder.close()
-        return times
+        return graphed_trainer()(config, model, self.data, [], RunFolder(folder, identity, resume=resume), 1, None)
 
     def gaps(self, model):
         from arcfleet.neural.train.loop import validate
@@ -220,22 +327,11 @@ class Bench:
                 tar.add(file, each)
 
 
-def time_steps(args):
-    bench = Bench(args, place())
-    for variant in args.variants.split(","):
-        times = bench.step_times(variant, args.tokens)
-        say("step", variant, times)
-        with Path(args.out, "steps.jsonl").open("a") as file:
-            file.write(json.dumps({"variant": variant, "ms": times}) + "\n")
-    if args.trials:
-        trials(args, bench)
-
-
-def trials(args, bench=None):
+def trials(args):
     """Train and evaluate each of `variant:seed` in turn, until the time is over."""
     from arcfleet.neural.checkpoint import load_model, save_model
 
-    bench = bench or Bench(args, place())
+    bench = Bench(args, place())
     if args.shipped:
         import arcfleet
         from arcfleet.neural.decoding import decoding_model
@@ -245,27 +341,37 @@ def trials(args, bench=None):
     for each in args.trials.split(","):
         variant, seed, *rest = each.split(":")
         minutes = float(rest[0]) if rest else args.minutes
-        if time.time() - START + 60 * minutes + 12 > args.deadline:
+        if time.time() - START + 60 * minutes + args.spare > args.deadline:
             say("no time left for", each)
             break
-        times = bench.step_times(variant, args.tokens)
         folder = Path("/tmp/runs") / f"{variant}-{seed}"
         resumed = args.resume and Path(args.resume).exists()
         if resumed:
             shutil.copytree(args.resume, folder)
         more = {"checkpoint_minutes": 2.0} if minutes > 2.5 else {}
         trainer = bench.trainer(variant, int(seed), minutes, args.tokens, folder, resume=resumed, rate=args.rate, **more)
+        trainer.capture()
+        times = trainer.replay_times()
+        say(each, "graphs ready, forward and backward in ms:", times)
         trained = trainer.run(resume=bool(resumed))
         gaps = bench.gaps(trainer.learner.for_decoding().eval())
         line = {"name": variant, "seed": int(seed), "minutes": minutes, "tokens": args.tokens, "rate": args.rate,
                 "steps": trained.steps, "seconds": trained.seconds, "step_ms": times, "gaps": gaps}  # fmt: skip
         bench.record(line)
+        if minutes > 2.5:
+            for old in Path(args.out).glob("checkpoint.part*"):
+                old.unlink()
+            data = (folder / "checkpoint.safetensors").read_bytes()
+            for part in range(0, len(data), 15 << 20):
+                Path(args.out, f"checkpoint.part{part >> 20:03d}").write_bytes(data[part : part + (15 << 20)])
         save_model(trainer.learner.ema, Path(f"/tmp/runs/{variant}-{seed}.safetensors"), {"trial": each})
+        trainer.graphs.clear()
+        gc.collect()
         bench.keep(f"/tmp/runs/{variant}-{seed}.safetensors", f"{variant}-{seed}.safetensors")
         slopes = [p.detach() for n, p in trainer.learner.ema.named_parameters() if n.endswith("slopes")]
         if slopes:
-            say("slopes of the first and last layer", slopes[0].cpu().round(decimals=1).tolist(),
-                slopes[-1].cpu().round(decimals=1).tolist())  # fmt: skip
+            say("slopes of the first and last layer", slopes[0].cpu().round(decimals=2).flatten().tolist(),
+                slopes[-1].cpu().round(decimals=2).flatten().tolist())  # fmt: skip
 
 
 def place():
@@ -277,7 +383,7 @@ def place():
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
-    parser.add_argument("what", choices=("label", "check", "steps", "trials"))
+    parser.add_argument("what", choices=("label", "check", "trials"))
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--out", default="/tmp")
     parser.add_argument("--workers", type=int, default=14)
@@ -287,10 +393,11 @@ if __name__ == "__main__":
     parser.add_argument("--minutes", type=float, default=1.5)
     parser.add_argument("--rate", type=float, default=7e-4)
     parser.add_argument("--deadline", type=float, default=1e9)
-    parser.add_argument("--variants", default="today,bias+gat,bias,linear,pointer")
+    parser.add_argument("--spare", type=float, default=22.0)
     parser.add_argument("--trials", default="")
     parser.add_argument("--shipped", action="store_true")
+    parser.add_argument("--eager", action="store_true")
     parser.add_argument("--resume", default="")
     given = parser.parse_args()
     sys.setrecursionlimit(10_000)
-    {"label": label, "check": check, "steps": time_steps, "trials": trials}[given.what](given)
+    {"label": label, "check": check, "trials": trials}[given.what](given)

@@ -28,6 +28,7 @@ from torch.nn import functional
 from arcfleet.errors import OptionError
 from arcfleet.neural.batch import NUM_PLAIN, ArcBatch
 from arcfleet.neural.env import State, StepNumbers, visible_arcs
+from arcfleet.neural.kernels import biased_attention as biased
 from arcfleet.neural.kernels.attention import MOST_ARCS, attention
 from arcfleet.neural.kernels.biased_attention import (
     NEARNESS,
@@ -65,7 +66,8 @@ class DaamConfig:
         Bound of the logits: they lie between plus and minus this.
     bias
         Bias of the attention by driving costs, in every layer: "none", "linear" in the
-        costs there and back, or "near", which adds how near each way is.
+        costs there and back, or "near", which adds how near each way is; either followed
+        by "-fast", slopes that learn ten times as fast, or "-fixed", those of the start.
     graph_attention
         Whether the graph attention stands before the encoder.
     pointer_bias
@@ -311,9 +313,17 @@ class EncoderLayer(nn.Module):
     ) -> None:
         super().__init__()
         self.heads = heads
-        self.near = bias == "near"
+        self.near = bias.startswith("near")
+        # What AdamW changes in a step is of one size for all numbers, which is little for
+        # slopes: "fast" ones are kept divided.
+        self.factor = 10.0 if bias.endswith("-fast") else 1.0
+        self.fixed = bias.endswith("-fixed")
         if bias != "none":
-            self.slopes = nn.Parameter(first_slopes(heads))
+            slopes = first_slopes(heads) / self.factor
+            if self.fixed:
+                self.register_buffer("slopes", slopes)
+            else:
+                self.slopes = nn.Parameter(slopes)
         self.query_key_value = nn.Linear(width, 3 * width, bias=False)
         self.out = nn.Linear(width, width, bias=False)
         self.attention_norm = nn.RMSNorm(width, eps=EPSILON)
@@ -334,7 +344,13 @@ class EncoderLayer(nn.Module):
             mixed = attention(parts, visible, self.heads)  # (rows, arcs, width)
         else:
             mixed = biased_attention(
-                parts, visible, self.heads, pairs, self.slopes, self.near
+                parts,
+                visible,
+                self.heads,
+                pairs,
+                self.slopes * self.factor,
+                self.near,
+                0 if self.fixed else biased.EVERY,
             )
         result: Tensor = rest_of_layer(
             hidden,
@@ -351,7 +367,7 @@ class EncoderLayer(nn.Module):
 def first_slopes(heads: int) -> Tensor:
     """Return slopes to start from, (heads, 4): half of the heads look there, half back."""
     slopes = torch.zeros(heads, SLOPES)
-    steep = torch.tensor([-0.5, -1.0, -2.0, -4.0])
+    steep = torch.tensor([-0.5, -1.0, -2.0, -4.0] if heads >= 8 else [-0.7, -3.0])
     for head in range(heads):
         slopes[head, head % 2] = steep[head // 2 % len(steep)]
     return slopes

@@ -28,6 +28,9 @@ if HAS_TRITON:
     import triton
     import triton.language as tl
 
+#: Rows of which one counts for the gradient of the slopes.
+EVERY = 8
+
 #: Numbers by which a bias may grow: costs from and to, and how near each way is.
 SLOPES = 4
 #: Of the exponentials.
@@ -63,14 +66,16 @@ def biased_attention(
     pairs: Pairs,
     slopes: Tensor,
     near: bool,
+    every: int = 1,
 ) -> Tensor:
     """Let every arc attend to all visible ones; return (rows, arcs, width).
 
     `slopes` are (heads, 4); the last two count if `near`. Rows are the plans of the
-    instances of `pairs`, side by side.
+    instances of `pairs`, side by side. On a GPU the gradient of the slopes is estimated
+    from one row in `every`; 0 for no gradient.
     """
     if pairs.packed is not None and parts.is_cuda and fits(parts, heads):
-        return _attend(parts, visible, heads, pairs.packed, slopes, near)[0]
+        return _attend(parts, visible, heads, pairs.packed, slopes, near, every)[0]
     split = parts.view(*parts.shape[:-1], 3, heads, -1)  # (rows, arcs, 3, heads, dim)
     query, key, value = split.permute(2, 0, 3, 1, 4)  # each: (rows, heads, arcs, dim)
     mask = bias_of(pairs.incoming, slopes, near)  # (batch, heads, arcs, arcs)
@@ -206,10 +211,12 @@ def _pull_on_keys(
     d_slope1,
     d_slope2,
     d_slope3,
+    counts,
     scale,
     decay,
     arcs: tl.constexpr,
     near: tl.constexpr,
+    every: tl.constexpr,
     count: tl.constexpr,
 ):
     """Add the gradients of a tile of queries to keys, values and slopes.
@@ -234,11 +241,13 @@ def _pull_on_keys(
     d_value = tl.dot(weight.to(value.dtype), d_mixed, d_value)
     d_weight = tl.dot(value, tl.trans(d_mixed))
     d_score = weight * (d_weight - along[None, :])
-    d_slope0 += tl.sum(d_score * there, 1)
-    d_slope1 += tl.sum(d_score * back, 1)
-    if near:
-        d_slope2 += tl.sum(d_score * near_there, 1)
-        d_slope3 += tl.sum(d_score * near_back, 1)
+    if every:
+        if counts:
+            d_slope0 += tl.sum(d_score * there, 1)
+            d_slope1 += tl.sum(d_score * back, 1)
+            if near:
+                d_slope2 += tl.sum(d_score * near_there, 1)
+                d_slope3 += tl.sum(d_score * near_back, 1)
     small = d_score.to(value.dtype)
     d_key = tl.dot(small, query, d_key)
     d_query = tl.dot(tl.trans(small), key)
@@ -284,6 +293,7 @@ def _backward_kernel(
     heads: tl.constexpr,
     masked: tl.constexpr,
     near: tl.constexpr,
+    every: tl.constexpr,
     dim: tl.constexpr,
     keys: tl.constexpr,
     more: tl.constexpr,
@@ -294,6 +304,8 @@ def _backward_kernel(
     width: tl.constexpr = heads * dim
     d = tl.arange(0, dim)
     offset = row * arcs * 3 * width + head * dim
+    # Rows next to each other are states of one plan: each of them has its turn.
+    counts = (row + row // 8) % (every if every else 1) == 0
     costs = pairs + (row // plans) * arcs * arcs
     slope0 = tl.load(slopes + head * 4)
     slope1 = tl.load(slopes + head * 4 + 1)
@@ -329,13 +341,14 @@ def _backward_kernel(
         along = tl.sum(mixed.to(tl.float32) * d_mixed.to(tl.float32), 1)
         d_key, d_value, d_query, s0, s1, s2, s3 = _pull_on_keys(
             key, value, hide, query, d_mixed, log_sum, along, d_key, d_value, costs, q, 0,
-            slope0, slope1, slope2, slope3, s0, s1, s2, s3, scale, decay, arcs, near, keys,
+            slope0, slope1, slope2, slope3, s0, s1, s2, s3, counts, scale, decay, arcs, near,
+            every, keys,
         )  # fmt: skip
         if more:
             d_key2, d_value2, d_query2, t0, t1, t2, t3 = _pull_on_keys(
                 key2, value2, hide2, query, d_mixed, log_sum, along, d_key2, d_value2,
-                costs, q, keys, slope0, slope1, slope2, slope3, t0, t1, t2, t3, scale,
-                decay, arcs, near, more,
+                costs, q, keys, slope0, slope1, slope2, slope3, t0, t1, t2, t3, counts,
+                scale, decay, arcs, near, every, more,
             )  # fmt: skip
             d_query += d_query2
         d_query = (d_query * plain_scale).to(d_parts.dtype.element_ty)
@@ -368,6 +381,7 @@ def _attend(
     pairs: Tensor,
     slopes: Tensor,
     near: bool,
+    every: int,
 ) -> tuple[Tensor, Tensor]:
     rows, arcs, width = parts.shape[0], parts.shape[1], parts.shape[2] // 3
     parts = parts.contiguous()
@@ -400,7 +414,7 @@ def _attend(
 
 
 @_attend.register_fake
-def _(parts, real, heads, pairs, slopes, near):
+def _(parts, real, heads, pairs, slopes, near, every):
     rows, arcs, width = parts.shape[0], parts.shape[1], parts.shape[2] // 3
     log_sums = parts.new_empty(rows * heads, arcs, dtype=torch.float32)
     return parts.new_empty(rows, arcs, width), log_sums
@@ -417,6 +431,7 @@ def _attend_backward(
     d_out: Tensor,
     heads: int,
     near: bool,
+    every: int,
 ) -> tuple[Tensor, Tensor]:
     rows, arcs, width = out.shape
     parts = parts.contiguous()
@@ -446,6 +461,7 @@ def _attend_backward(
             heads,
             real is not None,
             near,
+            every,
             dim,
             keys,
             more,
@@ -453,27 +469,27 @@ def _attend_backward(
             num_warps=warps,
             num_stages=stages,
         )
-    return d_parts, d_slopes.sum(0).to(slopes.dtype)
+    return d_parts, (every * d_slopes.sum(0)).to(slopes.dtype)
 
 
 @_attend_backward.register_fake
-def _(parts, real, pairs, slopes, out, log_sums, d_out, heads, near):
+def _(parts, real, pairs, slopes, out, log_sums, d_out, heads, near, every):
     return parts.new_empty(parts.shape), slopes.new_empty(slopes.shape)
 
 
 def _keep(ctx, inputs, output):
-    parts, real, heads, pairs, slopes, near = inputs
+    parts, real, heads, pairs, slopes, near, every = inputs
     ctx.save_for_backward(parts, real, pairs, slopes, *output)
-    ctx.heads, ctx.near = heads, near
+    ctx.options = heads, near, every
     ctx.set_materialize_grads(False)  # none for the sums
 
 
 def _pull_back(ctx, d_out, _):
     parts, real, pairs, slopes, out, log_sums = ctx.saved_tensors
     d_parts, d_slopes = _attend_backward(
-        parts, real, pairs, slopes, out, log_sums, d_out, ctx.heads, ctx.near
+        parts, real, pairs, slopes, out, log_sums, d_out, *ctx.options
     )
-    return d_parts, None, None, None, d_slopes, None
+    return d_parts, None, None, None, d_slopes, None, None
 
 
 _attend.register_autograd(_pull_back, setup_context=_keep)
