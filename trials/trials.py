@@ -7,7 +7,6 @@ import gc
 import json
 import shutil
 import sys
-import tarfile
 import time
 from pathlib import Path
 
@@ -45,6 +44,9 @@ VARIANTS = {
     "fast9": {**NO_GAT, "bias": "near-fast", "layers": 9},
     "wide": {**NO_GAT, "width": 192, "heads": 12, "feed_forward": 768},
     "heads4": {**NO_GAT, "heads": 4},
+    "fast+gat": {"bias": "near-fast"},
+    "fast-wide": {**NO_GAT, "bias": "near-fast", "width": 192, "heads": 12, "feed_forward": 768},
+    "fast-heads4": {**NO_GAT, "bias": "near-fast", "heads": 4},
 }
 
 
@@ -135,6 +137,33 @@ def check(args):
         Path(args.out, "shapes.json").write_text(json.dumps(chosen))
     use_shapes(args)
     compare()
+
+
+def warm(args):
+    """Compile the kernels of some heads, beside other work, for all lengths to come."""
+    import numpy as np
+    import torch
+
+    from arcfleet.datasets.dataset import Dataset
+    from arcfleet.neural.kernels import biased_attention as biased
+
+    use_shapes(args)
+    heads, dim, near = (int(x) for x in args.heads.split(","))
+    lengths = {48, 88, 128, 168, 208, 248}
+    for name in VALIDATION:
+        arrays = Dataset.open(args.data / f"{name}.npz").arrays
+        arcs = np.where(arrays["demand"] > 0, np.where(arrays["one_way"], 1, 2), 0).astype(int)
+        starts = np.cumsum(arrays["num_links"].astype(int)) - arrays["num_links"]
+        lengths.add(1 + int(np.add.reduceat(arcs, starts).max()))
+    for arcs in sorted(x for x in lengths if x <= 256):
+        parts = torch.randn(8, arcs, 3 * heads * dim, device="cuda").bfloat16()
+        packed = biased.pack(torch.rand(8, arcs, arcs, device="cuda"))
+        visible = torch.ones(8, arcs, dtype=torch.bool, device="cuda")
+        slopes = torch.randn(heads, 4, device="cuda")
+        kept = biased._attend(parts, visible, heads, packed, slopes, bool(near), 8)
+        if arcs % 40 == 8:
+            biased._attend_backward(parts, visible, packed, slopes, *kept, kept[0], heads, bool(near), 8)
+    say("compiled", args.heads, sorted(lengths))
 
 
 def use_shapes(args):
@@ -286,7 +315,6 @@ class Bench:
         say("validation sets ready")
         self.data = [open_labelled(args.data / f"{name}.npz", device) for name in TRAINING] if training else []
         say("data ready")
-        self.models = []
 
     def trainer(self, variant, seed, minutes, tokens, folder, *, resume=False, rate=7e-4, **more):
         from arcfleet.neural.train.config import config_from, PretrainConfig, settings_of
@@ -321,10 +349,8 @@ class Bench:
             "decoding", round(sum(gaps[2] for gaps in line["gaps"].values()), 1), "s")
 
     def keep(self, path, name):
-        self.models.append((path, name))
-        with tarfile.open(Path(self.args.out, "models.tar"), "w") as tar:
-            for file, each in self.models:
-                tar.add(file, each)
+        if name.split("-0.")[0].split("-1.")[0] in ("fast", "linear-fast", "fast9", "fast-heads4"):
+            shutil.copy(path, Path(self.args.out, name))
 
 
 def trials(args):
@@ -364,7 +390,7 @@ def trials(args):
             data = (folder / "checkpoint.safetensors").read_bytes()
             for part in range(0, len(data), 15 << 20):
                 Path(args.out, f"checkpoint.part{part >> 20:03d}").write_bytes(data[part : part + (15 << 20)])
-        save_model(trainer.learner.ema, Path(f"/tmp/runs/{variant}-{seed}.safetensors"), {"trial": each})
+        save_model(trainer.learner.ema, Path(f"/tmp/runs/{variant}-{seed}.safetensors"), {"trial": each}, dtype="float16")
         trainer.graphs.clear()
         gc.collect()
         bench.keep(f"/tmp/runs/{variant}-{seed}.safetensors", f"{variant}-{seed}.safetensors")
@@ -383,7 +409,7 @@ def place():
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
-    parser.add_argument("what", choices=("label", "check", "trials"))
+    parser.add_argument("what", choices=("label", "check", "warm", "trials"))
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--out", default="/tmp")
     parser.add_argument("--workers", type=int, default=14)
@@ -396,8 +422,9 @@ if __name__ == "__main__":
     parser.add_argument("--spare", type=float, default=22.0)
     parser.add_argument("--trials", default="")
     parser.add_argument("--shipped", action="store_true")
+    parser.add_argument("--heads", default="8,16,1")
     parser.add_argument("--eager", action="store_true")
     parser.add_argument("--resume", default="")
     given = parser.parse_args()
     sys.setrecursionlimit(10_000)
-    {"label": label, "check": check, "trials": trials}[given.what](given)
+    {"label": label, "check": check, "warm": warm, "trials": trials}[given.what](given)
