@@ -38,8 +38,8 @@ NEARNESS = 4.0
 _DECAY = -NEARNESS * math.log2(math.e)
 
 #: Best of a few on an H200: rows of a tile, warps and stages, up to so many arcs.
-FORWARD_SHAPE = {64: (16, 2, 2), 128: (32, 4, 2), 256: (16, 4, 2)}
-BACKWARD_SHAPE = {64: (16, 2, 1), 128: (32, 4, 1), 256: (32, 8, 1)}
+FORWARD_SHAPE = {48: (16, 1, 2), 256: (32, 2, 2)}
+BACKWARD_SHAPE = {48: (16, 1, 1), 256: (32, 4, 1)}
 
 
 class Pairs(NamedTuple):
