@@ -1,4 +1,5 @@
 import itertools
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 
 from arcfleet import make_scene
 from arcfleet.errors import MapError, OptionError
+from arcfleet.instance import turns as turns_module
 from arcfleet.instance.instance import U_TURNS, Coordinate, Instance, Link, Turn, UTurns
 from arcfleet.streets.scene import SceneRules, cut_scene
 from arcfleet.streets.simplify import (
@@ -22,12 +24,29 @@ from arcfleet.streets.turns import (
     FREE_TURNS,
     TurnPolicy,
     bearing,
-    servable,
     turn_angle,
     turns_of_groups,
 )
 from tests.helpers import street
 from tests.street_strategies import street_maps
+
+
+def servable(
+    links: Sequence[Link], turns: Iterable[Turn], u_turns: UTurns, depot: int
+) -> set[int]:
+    """The links of an instance that its turn rules let be served."""
+    ends = {depot, *(end for link in links for end in (link.tail, link.head))}
+    return turns_module.servable(
+        Instance(
+            name="streets",
+            nodes=tuple(sorted(ends)),
+            links=tuple(links),
+            depot=depot,
+            capacity=1,
+            turns=tuple(turns),
+            u_turns=u_turns,
+        )
+    )
 
 
 def two_way(*ends: tuple[int, int]) -> list[Link]:

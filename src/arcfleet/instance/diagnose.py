@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import TYPE_CHECKING, Literal
 
 from arcfleet.errors import UnsolvableError
-from arcfleet.instance.turns import TurnCosts
+from arcfleet.instance.turns import reach, servable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from arcfleet.instance.instance import Instance
-    from arcfleet.instance.turns import Direction
-
-Place = TypeVar("Place")
 
 ProblemKind = Literal[
     "isolated-depot",
@@ -94,8 +91,8 @@ def _access_problems(instance: Instance) -> list[Problem | None]:
     if isolated is not None:
         return [isolated]
 
-    reached = _reach([instance.depot], onward)
-    returning = _reach([instance.depot], backward)
+    reached = reach([instance.depot], onward)
+    returning = reach([instance.depot], backward)
     # The two ends of a two-way link reach each other, so testing one end is testing both.
     unreachable = [i for i in instance.required if instance.links[i].tail not in reached]
     trapped = [
@@ -124,13 +121,13 @@ def _access_problems(instance: Instance) -> list[Problem | None]:
 
 def _turn_problems(instance: Instance) -> list[Problem | None]:
     """Find what only the turn rules close; without them every required link is open."""
-    served = servable_by_turns(instance)
+    served = servable(instance)
     closed = [i for i in instance.required if i not in served]
     if not closed:
         return []
     # What opens where U-turns are allowed is closed by the ban on them.
     freely = replace(instance, u_turns="allowed")
-    banned = served if instance.u_turns == "allowed" else servable_by_turns(freely)
+    banned = served if instance.u_turns == "allowed" else servable(freely)
     by_u_turns = [i for i in closed if i in banned]
     by_turns = [i for i in closed if i not in banned]
     where = (
@@ -152,25 +149,6 @@ def _turn_problems(instance: Instance) -> list[Problem | None]:
             "(allow one of these turns or do not require these links)",
         ),
     ]
-
-
-def servable_by_turns(instance: Instance) -> set[int]:
-    """Return the links that can be driven to from the depot and back by the turn rules."""
-    turns = TurnCosts(instance)
-    onward: dict[Direction, list[Direction]] = {}
-    backward: dict[Direction, list[Direction]] = defaultdict(list)
-    arriving: list[Direction] = []
-    for index, link in enumerate(instance.links):
-        for reverse in (False,) if link.one_way else (False, True):
-            along = index, reverse
-            onward[along] = [onto for onto, _ in turns.onward(along)]
-            for onto in onward[along]:
-                backward[onto].append(along)
-            if link.ends(reverse)[1] == instance.depot:
-                arriving.append(along)
-    reached = _reach(turns.leaving(instance.depot), onward)
-    returning = _reach(arriving, backward)
-    return {index for index, _ in reached & returning}
 
 
 def _isolated_depot(
@@ -253,16 +231,3 @@ def _name(instance: Instance, links: Sequence[int]) -> str:
     if len(links) > MOST_NAMED:
         return f"{', '.join(named)} and {len(links) - MOST_NAMED} more"
     return ", ".join([*named[:-2], " and ".join(named[-2:])])
-
-
-def _reach(
-    starts: Iterable[Place], neighbours: Mapping[Place, Iterable[Place]]
-) -> set[Place]:
-    reached = set(starts)
-    waiting = list(reached)
-    while waiting:
-        for place in neighbours.get(waiting.pop(), ()):
-            if place not in reached:
-                reached.add(place)
-                waiting.append(place)
-    return reached

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
     from arcfleet.instance.instance import Instance
 
 #: A link driven in one direction: its position, and whether from head to tail.
 Direction = tuple[int, bool]
+
+_Place = TypeVar("_Place")
 
 
 class TurnCosts:
@@ -64,3 +68,36 @@ class TurnCosts:
         index, reverse = along
         end = self._instance.links[index].ends(reverse)[1]
         return all(other == index for other, _ in self.leaving(end))
+
+
+def servable(instance: Instance) -> set[int]:
+    """Return the links that can be driven to from the depot and back by the turn rules."""
+    turns = TurnCosts(instance)
+    onward: dict[Direction, list[Direction]] = {}
+    backward: dict[Direction, list[Direction]] = defaultdict(list)
+    arriving: list[Direction] = []
+    for index, link in enumerate(instance.links):
+        for reverse in (False,) if link.one_way else (False, True):
+            along = index, reverse
+            onward[along] = [onto for onto, _ in turns.onward(along)]
+            for onto in onward[along]:
+                backward[onto].append(along)
+            if link.ends(reverse)[1] == instance.depot:
+                arriving.append(along)
+    reached = reach(turns.leaving(instance.depot), onward)
+    returning = reach(arriving, backward)
+    return {index for index, _ in reached & returning}
+
+
+def reach(
+    starts: Iterable[_Place], neighbours: Mapping[_Place, Iterable[_Place]]
+) -> set[_Place]:
+    """Return all places that some lead to, these included."""
+    reached = set(starts)
+    waiting = list(reached)
+    while waiting:
+        for place in neighbours.get(waiting.pop(), ()):
+            if place not in reached:
+                reached.add(place)
+                waiting.append(place)
+    return reached

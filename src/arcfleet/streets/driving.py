@@ -22,9 +22,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from arcfleet.instance.instance import Coordinate
+    from arcfleet.instance.turns import Direction
     from arcfleet.streets.area import Area
     from arcfleet.streets.street_map import Street, StreetMap
-    from arcfleet.streets.turns import Direction, TurnPolicy
+    from arcfleet.streets.turns import TurnPolicy
 
 T = TypeVar("T")
 

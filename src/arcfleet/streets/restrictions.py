@@ -24,9 +24,9 @@ from arcfleet.streets.turns import bearing, turn_angle
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from arcfleet.instance.turns import Direction
     from arcfleet.streets.osm_tags import Tags
     from arcfleet.streets.street_map import StreetMap
-    from arcfleet.streets.turns import Direction
     from arcfleet.streets.ways import Way
 
 #: Why a relation is not obeyed, in the words of reports.

@@ -15,6 +15,7 @@ from arcfleet._checks import check_number, check_whole_number, name_hint
 from arcfleet.errors import MapError, OptionError
 from arcfleet.instance.geodesy import earth_centred
 from arcfleet.instance.instance import MAX_NUMBER, Coordinate, Instance, Link
+from arcfleet.instance.turns import servable
 from arcfleet.streets.driving import (
     driving_network,
     junctions_in,
@@ -34,7 +35,7 @@ from arcfleet.streets.speeds import (
     measures_of,
 )
 from arcfleet.streets.street_map import turns_of_kept
-from arcfleet.streets.turns import TurnPolicy, scene_turns, servable
+from arcfleet.streets.turns import TurnPolicy, scene_turns
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -445,8 +446,7 @@ def serve_what_turns_allow(instance: Instance) -> tuple[Instance, set[int]]:
     """Require only links that the turn rules let be served; return also the others."""
     if not instance.has_turn_rules:
         return instance, set()
-    reached = servable(instance.links, instance.turns, instance.u_turns, instance.depot)
-    lost = set(instance.required) - reached
+    lost = set(instance.required) - servable(instance)
     links = [
         not_required(link) if position in lost else link
         for position, link in enumerate(instance.links)
