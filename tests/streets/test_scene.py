@@ -26,6 +26,7 @@ from arcfleet.streets.scene import (
     make_scene,
     serve_what_turns_allow,
 )
+from arcfleet.streets.street_map import StreetTurn
 from arcfleet.streets.turns import FREE_TURNS, TurnPolicy
 from tests.helpers import solved
 from tests.street_strategies import directed_graph
@@ -299,6 +300,26 @@ def test_what_turn_rules_cut_off_is_not_required() -> None:
     )
 
 
+@pytest.mark.parametrize("margin", [None, 50])
+def test_a_margin_names_what_turn_rules_cut_off(margin: float | None) -> None:
+    # The only way from the ring to 4-5, over 6, is far outside and has a forbidden turn.
+    places = {1: (0, 0), 2: (1, 0), 3: (0, 1), 4: (3, 0), 5: (3, 1), 6: (99, 0)}
+    ends = [(1, 2), (2, 3), (3, 1), (4, 5), (2, 6), (6, 5)]
+    street_map = StreetMap(
+        name="far",
+        junctions={n: (x * STEP, y * STEP) for n, (x, y) in places.items()},
+        streets=tuple(Street(tail=t, head=h, metres=99.0) for t, h in ends),
+        turns=(StreetTurn(4, False, 5, False), StreetTurn(5, True, 4, True)),
+    )
+    area = Box(west=-STEP, south=-STEP, east=4 * STEP, north=2 * STEP)
+    rules = SceneRules(capacity=999, area=area, margin=margin)
+    scene = cut_scene(street_map, rules)
+    reason = "the turn rules leave no way there or back"
+    assert [str(one) for one in scene.unserved] == [f"street 4-5, 99 m: {reason}"]
+    assert scene.served.streets == len(scene.instance.required) == 3
+    assert len(scene.warnings) == 1
+
+
 def test_the_depot_is_the_nearest_junction_or_central() -> None:
     scene = cut_scene(grid(), replace(WHOLE, depot=(5.0031, 0.0022)))
     assert scene.instance.depot == 23
@@ -546,6 +567,20 @@ def random_map(seed: int) -> StreetMap:
     return StreetMap(name="random", junctions=junctions, streets=tuple(streets))
 
 
+def random_signs(street_map: StreetMap, seed: int, share: float) -> list[StreetTurn]:
+    """Forbid a share of all turns."""
+    random = np.random.default_rng(seed)
+    drives = [
+        (i, r, s.ends(r)) for i, s in enumerate(street_map.streets) for r in s.directions
+    ]
+    return [
+        StreetTurn(i, a, o, b)
+        for i, a, (_, via) in drives
+        for o, b, (start, _) in drives
+        if start == via and random.random() < share
+    ]
+
+
 @given(
     seed=st.integers(0, 2**32 - 1),
     capacity=st.sampled_from([40, 333, 5000]),
@@ -586,6 +621,7 @@ def test_every_scene_can_be_solved_and_keeps_the_streets(
     depot=st.none() | st.tuples(st.floats(0.0, 0.01), st.floats(0.0, 0.01)),
     border=st.sampled_from(["leave", "middle"]),
     turns=st.sampled_from([FREE_TURNS, TurnPolicy(), TurnPolicy(u_turns="forbidden")]),
+    signs=st.sampled_from([0.0, 0.1, 0.4]),
 )
 def test_no_street_of_the_area_is_lost_in_silence(
     seed: int,
@@ -595,10 +631,12 @@ def test_no_street_of_the_area_is_lost_in_silence(
     depot: tuple[float, float] | None,
     border: Any,
     turns: TurnPolicy,
+    signs: float,
 ) -> None:
     street_map = random_map(seed)
     named = [replace(s, name=f"{i}") for i, s in enumerate(street_map.streets)]
     street_map = replace(street_map, streets=tuple(named))
+    street_map = replace(street_map, turns=tuple(random_signs(street_map, seed, signs)))
     area = Box(west=low[0], south=low[1], east=high[0], north=high[1])
     rules = replace(WHOLE, area=area, depot=depot, border=border, turns=turns)
     try:

@@ -34,6 +34,8 @@ MOST_DEPOT_METRES = 2000.0
 #: The most central junction is exact on maps up to this size; on larger ones, distances
 #: to this many junctions stand for those to all.
 MOST_MEASURED = 1000
+#: Why a street cannot be served that one-way streets alone leave open.
+CLOSED_BY_TURNS = "the turn rules leave no way there or back"
 #: No yard opens onto these.
 _WITHOUT_ACCESS = frozenset({"motorway", "motorway_link"})
 
@@ -135,6 +137,9 @@ def driving_network(
         network = [i for i in everything if held[i] or inside[i] or i in ways]
         part = next(set(one) for one in strong_parts(street_map, network) if start in one)
     kept = tuple(i for i in network if _within(street_map.streets[i], part))
+    # The ways of a margin obey the turn rules: what they do not lead to is closed by these.
+    missing = {i for i in everything if asked[i]}.difference(kept, unreachable)
+    unreachable |= dict.fromkeys(missing, CLOSED_BY_TURNS)
     junctions = _ends(street_map, network)
     if network is everything:
         junctions = set(street_map.junctions)

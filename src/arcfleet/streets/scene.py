@@ -17,6 +17,7 @@ from arcfleet.instance.geodesy import earth_centred
 from arcfleet.instance.instance import MAX_NUMBER, Coordinate, Instance, Link
 from arcfleet.instance.turns import servable
 from arcfleet.streets.driving import (
+    CLOSED_BY_TURNS,
     driving_network,
     junctions_in,
     middles_in,
@@ -468,13 +469,12 @@ def not_required(link: Link) -> Link:
 
 def _reasons(owners: Sequence[int], instance: Instance, lost: set[int]) -> dict[int, str]:
     """Return for streets with links that turn rules cut off how much of them it is."""
-    why = "the turn rules leave no way there or back"
     gone = Counter(owners[position] for position in lost)
     left = Counter(owners[position] for position in instance.required)
     return {
-        street: f"{why} for {count} of {count + left[street]} links"
+        street: f"{CLOSED_BY_TURNS} for {count} of {count + left[street]} links"
         if left[street]
-        else why
+        else CLOSED_BY_TURNS
         for street, count in gone.items()
     }
 
