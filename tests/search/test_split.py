@@ -1,12 +1,13 @@
 from dataclasses import replace
 from itertools import pairwise, product
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arcfleet import Instance, Stop, check
+from arcfleet import Instance, Link, Stop, Turn, check
 from arcfleet.errors import SolutionError, UnsolvableError
 from arcfleet.network import Network
 from arcfleet.search.split import (
@@ -16,7 +17,7 @@ from arcfleet.search.split import (
     split_orders,
 )
 from arcfleet.solution.plan import from_plan, to_plan
-from tests.helpers import solved
+from tests.helpers import refused, solved
 from tests.strategies import connected_instances
 
 
@@ -227,3 +228,35 @@ def test_never_worse_than_the_plan(instance: Instance, seed: int) -> None:
     assert turned.cost <= fixed.cost <= plan.cost
     assert check(instance, fixed).faults == ()
     assert check(instance, turned).faults == ()
+
+
+#: Streets 0-1-2-… that vehicles cannot leave at their end; a one-way street leads there.
+def trap(length: int, **more: Any) -> Instance:
+    streets = [
+        Link(tail=i, head=i + 1, cost=10, required=True, demand=1) for i in range(length)
+    ]
+    return Instance(
+        name="trap",
+        nodes=tuple(range(length + 1)),
+        links=(*streets, Link(tail=0, head=length, cost=100, one_way=True)),
+        depot=0,
+        capacity=99,
+        u_turns="forbidden",
+        **more,
+    )
+
+
+@pytest.mark.parametrize("method", ["ps", "ps-random-arc", "ps-ellipse", "maens"])
+def test_plans_do_not_end_where_turn_rules_close_the_way_back(method: str) -> None:
+    result = solved(trap(12), method, stop=Stop(iterations=3), seed=1)
+    assert result.history[-1].cost == result.cost
+    costs = [improvement.cost for improvement in result.history]
+    assert costs == sorted(costs, reverse=True)
+
+
+def test_an_order_that_one_route_cannot_drive() -> None:
+    # Only from the last street to the first, for no route passes the depot.
+    once = trap(12, fleet_limit=1, turns=(Turn(0, True, 12, False),))
+    assert solved(once, "ruin-recreate", stop=Stop(iterations=500)).cost == 220
+    with refused(UnsolvableError, "obeys the turn rules within the fleet limit (1)"):
+        solved(once, "ps", stop=Stop(iterations=3))

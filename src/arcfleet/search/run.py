@@ -125,6 +125,10 @@ class RunContext:
         history: Sequence[Improvement],
     ) -> Result:
         """Return the Result; `history` has each better plan, in the order found."""
+        if history and history[-1].cost != solution.cost:
+            # Turn rules let `drivable` change the plan: cheaper ones could not be driven.
+            last = Improvement(self.seconds, history[-1].iteration, solution.cost)
+            history = [*(one for one in history if one.cost > solution.cost), last]
         return Result(
             instance=network.instance,
             method=self.method,
@@ -301,16 +305,12 @@ def run_engine(
         ended_by = "interrupt"
     if not engine.has_plan:
         raise context.no_plan(network, engine.iterations)
-    history = [Improvement(offset + s, i, c) for s, i, c in engine.history()]
-    solution = drivable(network, *engine.best_plan())
-    if solution.cost < engine.best_cost:
-        history.append(Improvement(context.seconds, engine.best_iteration, solution.cost))
     return context.result(
         network,
-        solution,
+        drivable(network, *engine.best_plan()),
         iterations=engine.iterations,
         stopped_by=ended_by,
-        history=history,
+        history=[Improvement(offset + s, i, c) for s, i, c in engine.history()],
     )
 
 

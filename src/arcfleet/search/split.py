@@ -172,18 +172,63 @@ def drivable(network: Network, arcs: IntArray, route_starts: IntArray) -> Soluti
     Then its order is cut into routes anew, with the best directions; raises
     UnsolvableError where that takes more routes than the fleet limit allows.
     """
-    closed = network.core.closed_cost
-    if closed and _drives(network, arcs, route_starts, closed):
-        return split(network, arcs, choose_directions=True)
+    if not _drives_closed(network, arcs, route_starts):
+        return from_plan(network, arcs, route_starts)
+    arcs, route_starts = _split_on_open_ways(network, arcs)
+    if _drives_closed(network, arcs, route_starts):
+        limit = network.instance.fleet_limit
+        within = "" if limit is None else f" within the fleet limit ({limit})"
+        raise UnsolvableError(
+            f"expected an order of services that obeys the turn rules{within}, got none: "
+            "search longer, by ruin-recreate"
+            + ("" if limit is None else ", or raise the fleet limit")
+        )
     return from_plan(network, arcs, route_starts)
 
 
-def _drives(network: Network, arcs: IntArray, route_starts: IntArray, cost: int) -> bool:
-    """Return whether any deadhead of a plan has this cost."""
+def _drives_closed(network: Network, arcs: IntArray, route_starts: IntArray) -> bool:
+    """Return whether any deadhead of a plan is a way that the turn rules close."""
+    closed = network.core.closed_cost
+    if not closed:
+        return False
     is_first = np.zeros(len(arcs), dtype=np.bool_)
     is_first[route_starts[:-1]] = True
     ends = network.arc_end[arcs]
     before = np.where(is_first, 0, np.roll(ends, 1))  # the depot is terminal 0
     out = network.distances[before, network.arc_start[arcs]]
     home = network.distances[ends[route_starts[1:] - 1], 0]
-    return bool((out == cost).any() or (home == cost).any())
+    return bool((out == closed).any() or (home == closed).any())
+
+
+def _split_on_open_ways(network: Network, order: IntArray) -> tuple[IntArray, IntArray]:
+    """Cut an order into routes with as few closed ways as there can be."""
+    rules, closed = network.instance, network.core.closed_cost
+    inverse = network.arc_inverse[order]
+    arcs = np.stack([order, np.where(inverse < 0, order, inverse)])  # (2, services)
+    starts, ends = network.arc_start[arcs], network.arc_end[arcs]
+
+    def ways(tails: IntArray | int, heads: IntArray | int) -> IntArray:
+        # The price of the network is below that of many routes more.
+        costs = network.distances[tails, heads]
+        return np.where(costs == closed, np.iinfo(np.int32).max, costs)
+
+    def single(number: int) -> IntArray:
+        return np.array([number], dtype=np.int32)
+
+    orders = GatheredOrders(
+        service_cost=network.arc_service_cost[arcs],
+        out=ways(0, starts),
+        back=ways(ends, 0),
+        drive=ways(np.roll(ends, 1, axis=1)[:, None], starts[None]),
+        demand=network.arc_demand[order],
+        can_turn=inverse >= 0,
+        order_starts=np.zeros(1, dtype=np.int64),
+        order_lengths=single(len(order)),
+        capacity=single(rules.capacity),
+        route_cost=single(rules.route_cost),
+        fleet_limit=single(rules.fleet_limit or 0),
+    )
+    result = split_gathered(orders)
+    chosen = np.where(result.turned, arcs[1], arcs[0])
+    cuts = np.append(np.flatnonzero(result.starts_route), len(order))
+    return chosen, cuts.astype(np.int32)
