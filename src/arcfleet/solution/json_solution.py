@@ -83,10 +83,9 @@ def _amount(item: JsonObject, key: str) -> int:
 
 
 def _read_travel(item: JsonObject) -> Travel | None:
-    if "travel" not in item:
+    known = item.optional_object("travel", _TRAVEL_KEYS)
+    if known is None:
         return None
-    value = item._value("travel")  # noqa: SLF001
-    known = JsonObject(item.path, item.place("travel"), value, _TRAVEL_KEYS)
     return Travel(**{key: _amount(known, key) for key in _TRAVEL_KEYS if key in known})
 
 

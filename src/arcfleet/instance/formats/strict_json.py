@@ -168,6 +168,12 @@ class JsonObject:
         for place, item in self.items(key, optional):
             yield JsonObject(self.path, place, item, keys)
 
+    def optional_object(self, key: str, keys: frozenset[str]) -> JsonObject | None:
+        """Return an object, or None if the key is absent."""
+        if key not in self:
+            return None
+        return JsonObject(self.path, self.place(key), self._members[key], keys)
+
     def number(self, key: str) -> float:
         """Return a finite number."""
         return self._finite(self.place(key), self._value(key))
