@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from arcfleet._checks import one_line
 from arcfleet._display import notebook_html
-from arcfleet.solution.travel import travel_facts, with_travel
+from arcfleet.solution.travel import travel_facts
 
 if TYPE_CHECKING:
     from arcfleet.instance import Instance
@@ -73,10 +73,6 @@ class Result:
     iterations: int
     stopped_by: StoppedBy
     history: tuple[Improvement, ...] = field(repr=False)
-
-    def __post_init__(self) -> None:
-        """State the length and time of the plan, where they are known."""
-        object.__setattr__(self, "solution", with_travel(self.instance, self.solution))
 
     @property
     def cost(self) -> int:

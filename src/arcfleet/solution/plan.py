@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from arcfleet.errors import SolutionError
 from arcfleet.solution.solution import Route, Service, Solution, Step
+from arcfleet.solution.travel import with_travel
 
 if TYPE_CHECKING:
     from arcfleet.network import Network
@@ -23,7 +24,7 @@ IntArray = NDArray[np.int32]
 
 
 def from_plan(network: Network, arcs: IntArray, route_starts: IntArray) -> Solution:
-    """Return the Solution of a flat plan, with costs, loads and street paths."""
+    """Return the Solution of a flat plan, with costs, loads, street paths and lengths."""
     routes = []
     deadhead = 0
     service_cost = 0
@@ -44,12 +45,13 @@ def from_plan(network: Network, arcs: IntArray, route_starts: IntArray) -> Solut
         )
         deadhead += route_deadhead
         service_cost += route_service
-    return Solution(
+    solution = Solution(
         routes=tuple(routes),
         cost=deadhead + service_cost + network.instance.route_cost * len(routes),
         deadhead=deadhead,
         service_cost=service_cost,
     )
+    return with_travel(network.instance, solution)
 
 
 def to_plan(network: Network, solution: Solution) -> tuple[IntArray, IntArray]:
