@@ -293,6 +293,16 @@ def test_a_u_turn_within_a_street_needs_no_rule(path: Path) -> None:
     assert street_map.restrictions.obeyed == 1
 
 
+@pytest.mark.parametrize("value", ["no_straight_on", "no_entry", "only_left_turn"])
+def test_a_street_that_a_sign_closes_half_way_is_named(path: Path, value: str) -> None:
+    rule = relation(9, members(4, 4, 4), f"restriction={value}")
+    report = town(path, rule, ways={**CROSSING, 4: "1 4 6"}).restrictions
+    assert report is not None
+    assert [str(one) for one in report.named] == [
+        f"relation 9 (North): {value} within North, at node 4, which is no junction"
+    ]
+
+
 @pytest.mark.parametrize(
     ("first", "second", "target"),
     [

@@ -72,6 +72,8 @@ DEFAULT_VEHICLE = "hgv"
 _VALUE = re.compile(r"(no|only)_(left|right|straight|u|entry|exit)(_turn|_on|)")
 #: The angle of a turn in each direction, positive to the right.
 _ANGLES = {"left": -90.0, "straight": 0.0, "right": 90.0, "u": 180.0}
+#: What every vehicle does between the junctions of a street, where nobody turns.
+_WITHIN_A_STREET = ("no_left_turn", "no_right_turn", "no_u_turn", "only_straight_on")
 _CONDITIONS = ("hour_on", "hour_off", "day_on", "day_off")
 
 
@@ -284,9 +286,12 @@ class _Reader:
             if via not in self.ways[way][0].points:
                 raise _Skip("broken", f"{self._name(way)} does not touch node {via}")
         if via not in self.map.junctions:
-            if origins == targets:  # within a street, where nobody turns round
+            if origins != targets:
+                raise _Skip("not read")
+            if value in _WITHIN_A_STREET:
                 return _Rule(relation.number, value, (), only)
-            raise _Skip("not read")
+            within = f"{value} within {self._name(origins[0])}"
+            raise _Skip("broken", f"{within}, at node {via}, which is no junction")
         if only:
             turn = self._only_turn(origins[0], via, targets, side)
             return _Rule(relation.number, value, (turn,), only)
