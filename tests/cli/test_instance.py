@@ -1,7 +1,8 @@
 import json
+from dataclasses import replace
 from pathlib import Path
 
-from arcfleet import read
+from arcfleet import Turn, read, write
 from tests.cli.running import (
     SMALL,
     VILLAGE,
@@ -23,6 +24,19 @@ def test_info_json_has_the_promised_keys() -> None:
     assert facts["depot"] == instance.depot
     assert facts["total_demand"] == instance.total_demand
     assert "capacity      1500" in arcfleet("info", VILLAGE).stdout
+    assert (facts["cost_unit"], facts["turn_rules"]) == (None, None)
+
+
+def test_info_has_the_turn_rules_and_the_unit(tmp_path: Path) -> None:
+    file = tmp_path / "scene.json"
+    turns = (Turn(0, False, 0, True), Turn(0, True, 0, False, 7))
+    scene = replace(read(VILLAGE), turns=turns, u_turns="dead-ends", cost_unit="metres")
+    write(scene, file)
+    lines = succeeded("info", file).splitlines()
+    assert "cost unit     metres" in lines
+    expected = "1 forbidden, 1 with a penalty, U-turns at dead ends only"
+    assert f"turn rules    {expected}" in lines
+    assert json.loads(succeeded("info", file, "--json"))["turn_rules"] == expected
 
 
 def test_convert_there_and_back(tmp_path: Path) -> None:

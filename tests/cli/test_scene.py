@@ -45,7 +45,7 @@ def test_the_shortest_command(town: Path, tmp_path: Path) -> None:
     assert ran.returncode == 0
     assert ran.stdout.splitlines() == [
         "scene         town",
-        "serves        4 of 5 streets, 4.7 km",
+        "serves        4 of 5 streets, 3.9 of 4.7 km",
         "drives on     4 streets, 3.9 km, 1 one-way, between 4 junctions",
         "depot         3, the most central junction",
         "tasks         4, total demand 3876",
@@ -149,7 +149,7 @@ def test_many_lost_streets_are_counted(tmp_path: Path) -> None:
     out = tmp_path / "scene.json"
     ran = arcfleet("scene", tmp_path / "fan", "--capacity", 3000, "-o", out)
     lines = ran.stdout.splitlines()
-    assert "serves        1 of 18 streets, 1.9 km" in lines
+    assert "serves        1 of 18 streets, 0.1 of 1.9 km" in lines
     assert "driven only   1 motorway_link; --serve-kind all serves them, too" in lines
     listed = lines[next(i for i, x in enumerate(lines) if x.startswith("NOT SERVED")) :]
     assert len(listed) == 11
@@ -478,3 +478,15 @@ def test_kilometres_and_hours_in_all_commands(town: Path, tmp_path: Path) -> Non
         *("method", "cost", "deadhead", "routes", "distance", "duration"),
     ]
     assert all(" km " in row and " min" in row for row in rows)
+
+
+def test_a_map_without_turn_restrictions(tmp_path: Path) -> None:
+    extract, out = tmp_path / "lane.osm", tmp_path / "scene.json"
+    extract.write_text(
+        '<osm version="0.6"><node id="1" lon="8" lat="9"/><node id="2" lon="8.1" lat="9"/>'
+        '<way id="3"><nd ref="1"/><nd ref="2"/><tag k="highway" v="residential"/></way>'
+        "</osm>"
+    )
+    lines = succeeded("scene", extract, "--capacity", 99000, "-o", out).splitlines()
+    rules = "U-turns at dead ends only; the map has no turn restrictions"
+    assert f"turns         {rules}" in lines

@@ -49,6 +49,8 @@ def _info(options: Namespace) -> int:
         ),
         "fleet_limit": instance.fleet_limit,
         "route_cost": instance.route_cost,
+        "cost_unit": instance.cost_unit or None,
+        "turn_rules": instance.describe_turn_rules() if instance.has_turn_rules else None,
     }
     if options.plot is not None:
         from arcfleet.report.plot import plot

@@ -341,9 +341,12 @@ def _summary(scene: Scene, merged_away: dict[str, int], turns: list[str]) -> str
     depot = "the most central junction"
     if scene.depot_metres is not None:
         depot = f"{scene.depot_metres:,.0f} m from the place given"
-    served = f"{_km(scene.served)}"
+    served = f"{_count(scene.served.streets, 'street')}, {_km(scene.served)} km"
     if scene.unserved:
-        served = f"{scene.served.streets} of {_km(scene.to_serve)}"
+        served = (
+            f"{scene.served.streets} of {_count(scene.to_serve.streets, 'street')}, "
+            f"{_km(scene.served)} of {_km(scene.to_serve)} km"
+        )
     lines = [
         f"scene         {one_line(scene.instance.name)}",
         f"serves        {served}",
@@ -403,7 +406,7 @@ def _unserved(scene: Scene) -> Iterator[str]:
 
 
 def _km(count: StreetCount) -> str:
-    return f"{_count(count.streets, 'street')}, {count.metres / 1000:.1f} km"
+    return f"{count.metres / 1000:.1f}"
 
 
 def _counts(junctions: int, streets: int) -> str:

@@ -69,6 +69,9 @@ def _texts(scene: Scene, policy: TurnPolicy) -> Iterator[str]:
     if report is None:
         return
     total = report.obeyed + len(report.skipped)
+    if not total:
+        yield "the map has no turn restrictions"
+        return
     if not policy.restrictions:
         yield f"none of {total} restrictions obeyed, as asked"
         return
