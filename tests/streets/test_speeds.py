@@ -227,6 +227,7 @@ def test_merging_keeps_the_travel_time(pieces: list[Any]) -> None:
 
 def test_pieces_of_no_length_have_no_limit() -> None:
     assert merged_limit([(0.0, SpeedLimit(50.0)), (0.0, None)]) is None
+    assert merged_limit([(5e-324, SpeedLimit(50.0)), (0.0, None)]) is None
     assert merged_limit([(0.0, SpeedLimit(50.0)), (0.0, SpeedLimit(50.0))]) == (50.0, 1.0)
 
 

@@ -207,9 +207,9 @@ def merged_limit(pieces: Iterable[tuple[float, SpeedLimit | None]]) -> SpeedLimi
     total = sum(metres for metres, _ in pieces)
     limited = [(metres * limit.share, limit.speed) for metres, limit in pieces if limit]
     metres = sum(part for part, _ in limited)
-    if metres <= 0:  # pieces without a length: any limit takes no time
-        return None
     time = sum(part / speed for part, speed in limited)
+    if time <= 0:  # pieces without a length: any limit takes no time
+        return None
     return SpeedLimit(metres / time, min(1.0, metres / total))
 
 
