@@ -62,6 +62,22 @@ def test_equal_service_cost_in_unequal_directions_survives(tmp_path: Path) -> No
         ('"version": 1, ', "", "expected version, found no such key"),
         ("arcfleet-instance", "arcfleet-solution", "found 'arcfleet-solution'"),
         ('"capacity": 4', '"capacity": 4, "a\\nb": 4', "found 'a\\nb'"),
+        *(
+            ('"capacity": 4', f'"capacity": 4, {new}', message)
+            for new, message in (
+                ('"turns": {}', "an array at turns, found an object"),
+                ('"turns": [0, 0, 0, 1]', "an array of integers at turns[0], found 0"),
+                ('"turns": [[0, 0, 0]]', "a turn as [link in, reverse in, link out, "),
+                ('"turns": [[0, 0, 0, 2]]', "1 for reverse or 0 at turns[0][3], found 2"),
+                ('"turns": [[0, 0, 0, "1"]]', "at turns[0][3], found '1'"),
+                ('"turns": [[0, 0, 0, 1, -4]]', "at turns[0][4], found -4"),
+                ('"turns": [[0, 0, 7, 1]]', "a link from 0 to 0, got 7 in turn 0"),
+                ('"turns": [[0, 0, 0, 1], [0, 0, 0, 1]]', "every turn once"),
+                ('"u_turns": "never"', "at u_turns, found 'never'"),
+                ('"u_turn_penalty": -1', "at u_turn_penalty, found -1"),
+                ('"cost_unit": "miles"', "at cost_unit, found 'miles'"),
+            )
+        ),
     ],
 )
 def test_mistake_is_an_error_with_its_place(

@@ -9,10 +9,11 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from arcfleet import Instance, Route, Service, Solution, Stop, check, diagnose, solve
-from arcfleet.network import Network
+from arcfleet.errors import InstanceError, MemoryWarning
+from arcfleet.network import Network, network
 from arcfleet.search.split import split
 from arcfleet.solution.plan import from_plan, to_plan, with_street_paths
-from tests.helpers import make_instance, solved, street
+from tests.helpers import make_instance, refused, solved, street
 from tests.strategies import connected_instances, turn_rules
 
 Way = tuple[int, bool]
@@ -267,3 +268,19 @@ def _grid() -> Instance:
         for column in range(side)
     ]
     return make_instance(*links, capacity=20)
+
+
+def test_large_instances_are_warned_of_and_too_large_ones_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    line = make_instance(*(street(i, i + 1, 5, 1) for i in range(1, 5)))
+    ruled = replace(line, u_turns="dead-ends")
+    monkeypatch.setattr(network, "LARGE_TERMINALS", 8)
+    with pytest.warns(MemoryWarning, match=r"has 4 tasks: its driving costs need 0.0 GB"):
+        Network(ruled)
+    monkeypatch.setattr(network, "MAX_TERMINALS", 8)
+    with refused(InstanceError, "at most 3 required links where turns have rules, got 4"):
+        Network(ruled)
+    monkeypatch.setattr(network, "MAX_TERMINALS", 4)
+    with refused(InstanceError, "with at most 4 end nodes, got 5 in instance"):
+        Network(line)

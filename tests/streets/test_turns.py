@@ -432,6 +432,7 @@ def test_policies_from_texts() -> None:
             "expected left to be a whole number from 0 .* got '-1' in the turn rul",
         ),
         ("left=1.5", "got '1.5'"),
+        ("left=5,osm,left=7", "expected every turn rule once, got left twice"),
         (
             "u-turn=never",
             "expected u-turn to be one of 'allowed', 'dead-ends', 'forbidden'",

@@ -181,22 +181,25 @@ def _turn_arrays(instance: Instance) -> dict[str, IntArray]:
 
 def _check_size(instance: Instance) -> None:
     """Raise InstanceError for a matrix that is too large; warn of a large one."""
+    tasks = len(instance.required)
     if instance.has_turn_rules:
-        terminals = 2 * len(instance.required) + 1
+        terminals = 2 * tasks + 1
     else:
         links = instance.links
         ends = {node for x in links if x.required for node in (x.tail, x.head)}
         terminals = len(ends | {instance.depot})
     if terminals > MAX_TERMINALS:
-        what = "places" if instance.has_turn_rules else "end nodes"
+        expected = f"required links with at most {MAX_TERMINALS} end nodes, got {terminals}"
+        if instance.has_turn_rules:
+            most = (MAX_TERMINALS - 1) // 2
+            expected = f"at most {most} required links where turns have rules, got {tasks}"
         raise InstanceError(
-            f"expected required links with at most {MAX_TERMINALS} {what}, got "
-            f"{terminals} in instance {instance.name!r}: split it into areas"
+            f"expected {expected} in instance {instance.name!r}: split it into areas"
         )
     if terminals > LARGE_TERMINALS:
         # The searches keep a transposed copy.
         warnings.warn(
-            f"instance {instance.name!r} has {len(instance.required)} tasks: its driving "
+            f"instance {instance.name!r} has {tasks} tasks: its driving "
             f"costs need {8 * terminals**2 / 1e9:.1f} GB of memory",
             MemoryWarning,
             stacklevel=3,

@@ -89,9 +89,13 @@ class TurnPolicy:
         holds but those named.
         """
         policy = cls()
+        seen: set[str] = set()
         for number, part in enumerate(text.split(",")):
             word = part.strip()
             key, _, value = word.partition("=")
+            if key in seen:
+                raise OptionError(f"expected every turn rule once, got {key} twice")
+            seen.add(key)
             if word == "free" and number == 0:
                 policy = FREE_TURNS
             elif word == "osm":

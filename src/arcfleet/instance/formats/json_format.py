@@ -126,12 +126,15 @@ def _turn_members(turn: Turn) -> list[int]:
 
 
 def _read_turn(document: JsonObject, place: str, row: tuple[int, ...]) -> Turn:
-    if not (len(row) in (4, 5) and row[1] in (0, 1) and row[3] in (0, 1)):
+    if len(row) not in (4, 5):
         expected = (
-            "[link in, 1 if reverse else 0, link out, 1 if reverse else 0] "
-            "and the penalty, unless the turn is forbidden,"
+            "a turn as [link in, reverse in, link out, reverse out], "
+            "with a penalty as fifth number unless it is forbidden,"
         )
         document.refuse(place, expected, list(row))
+    for index in (1, 3):
+        if row[index] not in (0, 1):
+            document.refuse(f"{place}[{index}]", "1 for reverse or 0", row[index])
     return Turn(
         link_in=row[0],
         reverse_in=row[1] == 1,
