@@ -79,10 +79,11 @@ void Network::measure_by_turns(const LinkArrays &links, const TurnArrays &turns,
         }
     }
     if (any_closed) {
-        // Searches add distances up, so one that stands for a closed way must be of
-        // their size; it must cost more than to go by the depot, by a new route.
-        closed_cost_ = static_cast<int32_t>(std::min<int64_t>(
-            kMaxDistance / 4, 4 * longest + 2 * int64_t{vehicle_.route_cost} + 1));
+        // More than serving every task by a route of its own, where that leaves
+        // searches room to add distances up; always more than any open way.
+        const int64_t alone = 2 * longest + vehicle_.route_cost;
+        const int64_t dear = std::min<int64_t>(kMaxDistance / 4, num_tasks() * alone);
+        closed_cost_ = static_cast<int32_t>(std::max(dear, longest) + 1);
         std::replace(distance_.begin(), distance_.end(), kUnreachable, closed_cost_);
     }
 }

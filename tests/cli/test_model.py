@@ -60,7 +60,9 @@ def test_compare(model: Path) -> None:
     assert all(row["ok"] for row in facts["methods"])
     assert {row["method"] for row in facts["methods"]} >= set(method_strategies())
     options = ("--methods", "ps,daam", "--model", model, "--device", "cpu")
-    facts = json.loads(succeeded("compare", SMALL, "--time", 0.05, *options, "--json"))
+    ran = arcfleet("compare", SMALL, "--time", 0.05, *options, "--json")
+    assert ran.returncode == 0, ran.stderr  # on a busy machine it warns of the short time
+    facts = json.loads(ran.stdout)
     assert [row["method"] for row in facts["methods"]] == ["ps", "daam"]
 
 

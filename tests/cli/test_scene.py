@@ -214,6 +214,9 @@ def test_a_polygon_and_a_circle(town: Path, tmp_path: Path) -> None:
             assert facts["to_serve"]["streets"] == 4
     ran = arcfleet("scene", town, "--capacity", 3000, "--polygon", area, "-o", area)
     assert "expected another file than the input" in one_sentence(ran)
+    ran = arcfleet("scene", town, *SQUARE, "-o", town.with_name("square.dat"))
+    assert "write .json, or add --turns free" in one_sentence(ran)
+    assert not town.with_name("square.dat").exists()
 
 
 @pytest.mark.parametrize(

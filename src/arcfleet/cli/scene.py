@@ -153,13 +153,19 @@ def _run(options: Namespace) -> int:
     from arcfleet.streets.area import Polygons
     from arcfleet.streets.scene import SceneRules, cut_scene
     from arcfleet.streets.simplify import merge_close_junctions
+    from arcfleet.streets.turns import FREE_TURNS
 
     check_writable(options.out)
     inputs = [options.map, options.polygon, options.drive_area]
     inputs = [path for path in inputs if path is not None]
     if options.out.resolve() in [path.resolve() for path in inputs]:
         raise OptionError(f"expected another file than the input, got -o {options.out}")
-    format_of(options.out)  # found wrong before a large map is read
+    # Found wrong before a large map is read.
+    if format_of(options.out) != "json" and options.turns != FREE_TURNS:
+        raise OptionError(
+            "expected a .json file for a scene with turn rules, which others cannot hold, "
+            f"got -o {options.out}: write .json, or add --turns free"
+        )
     rules = SceneRules(
         capacity=options.capacity,
         area=_area(options),
