@@ -57,7 +57,8 @@ Dijkstra::Dijkstra(const StreetGraph &graph)
     heap_.reserve(distance_.size());
 }
 
-template <bool with_parents> void Dijkstra::run(int32_t source, int32_t target) {
+template <bool with_parents>
+void Dijkstra::run(int32_t source, int32_t target, int32_t farthest) {
     std::fill(distance_.begin(), distance_.end(), kUnreachable);
     if constexpr (with_parents) {
         parent_edge_.assign(distance_.size(), -1);
@@ -76,7 +77,7 @@ template <bool with_parents> void Dijkstra::run(int32_t source, int32_t target) 
         if (here > kMaxDistance) {
             throw std::overflow_error("shortest path longer than 2^29 - 1");
         }
-        if (node == target) {
+        if (node == target || here > farthest) {
             return;
         }
         for (const DirectedEdge &edge : graph_.leaving(node)) {
@@ -99,17 +100,27 @@ template <bool with_parents> void Dijkstra::run(int32_t source, int32_t target) 
 }
 
 std::span<const int32_t> Dijkstra::distances(int32_t source) {
-    run<false>(source, -1);
+    run<false>(source, -1, kUnreachable);
+    return distance_;
+}
+
+std::span<const int32_t> Dijkstra::distances_within(int32_t source, int32_t farthest) {
+    run<true>(source, -1, farthest);
     return distance_;
 }
 
 std::vector<int32_t> Dijkstra::path(int32_t source, int32_t target) {
-    run<true>(source, target);
+    run<true>(source, target, kUnreachable);
     if (distance_[static_cast<size_t>(target)] == kUnreachable) {
         throw std::invalid_argument("no path between two nodes");
     }
+    return path_to(target);
+}
+
+std::vector<int32_t> Dijkstra::path_to(int32_t target) const {
     std::vector<int32_t> edges;
-    for (int32_t node = target; node != source;
+    // Only the source has no parent.
+    for (int32_t node = target; parent_node_[static_cast<size_t>(node)] >= 0;
          node = parent_node_[static_cast<size_t>(node)]) {
         edges.push_back(parent_edge_[static_cast<size_t>(node)]);
     }

@@ -28,8 +28,14 @@ class Dijkstra {
     // is always taken.
     std::vector<int32_t> path(int32_t source, int32_t target);
 
+    // The same in two steps: distances to all nodes up to `farthest`, those beyond it
+    // being no shorter than it, and the way to one of them.
+    std::span<const int32_t> distances_within(int32_t source, int32_t farthest);
+    std::vector<int32_t> path_to(int32_t target) const;
+
   private:
-    template <bool with_parents> void run(int32_t source, int32_t target);
+    template <bool with_parents>
+    void run(int32_t source, int32_t target, int32_t farthest);
 
     const StreetGraph &graph_;
     std::vector<int32_t> distance_;

@@ -101,7 +101,9 @@ std::vector<StreetStep> Network::street_path(std::span<const int32_t> route) con
     std::vector<StreetStep> steps;
     const auto drive = [&](int32_t from, int32_t to) {
         if (turn_graph_) {
-            for (const int32_t edge : turn_graph_->path(arc(from).end, arc(to).start)) {
+            const int32_t cost = deadhead(from, to);
+            for (const int32_t edge :
+                 turn_graph_->path(arc(from).end, arc(to).start, cost)) {
                 steps.push_back({edge, false});
             }
             return;

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <atomic>
 #include <limits>
+#include <numeric>
 #include <stdexcept>
 #include <utility>
 
@@ -159,64 +160,192 @@ TurnGraph::TurnGraph(const StreetGraph &streets, const LinkArrays &links,
 
     entries_at_.push_back(0);
     for (const TurnPlace &place : places) {
+        const auto number = static_cast<int32_t>(entries_at_.size()) - 1;
         if (free_state[idx(place.node)] != kNone) {
-            entries_.push_back({free_state[idx(place.node)], 0});
+            entries_.push_back({free_state[idx(place.node)], 0, number});
         }
         for (const int32_t in : table.arriving(place.node)) {
             const int32_t turn =
                 place.leaves_along == kNone ? 0 : table.cost(in, place.leaves_along);
             if (turn >= 0) {
-                entries_.push_back({in, turn});
+                entries_.push_back({in, turn, number});
             }
         }
         entries_at_.push_back(entries_.size());
+    }
+    entries_of_state_ = entries_;
+    std::stable_sort(entries_of_state_.begin(), entries_of_state_.end(),
+                     [](const Entry &a, const Entry &b) { return a.state < b.state; });
+    of_state_at_.assign(idx(graph_.num_nodes()) + 1, 0);
+    for (const Entry &entry : entries_) {
+        ++of_state_at_[idx(entry.state) + 1];
+    }
+    std::partial_sum(of_state_at_.begin(), of_state_at_.end(), of_state_at_.begin());
+}
+
+// Which rows are searched for, and in which order the others follow from them.
+struct TurnGraph::RowOrder {
+    std::vector<int32_t> searched;
+    std::vector<int32_t> derived;
+};
+
+// The row of a state follows from those of all states that one can drive on to. Where
+// states wait for each other in a circle, the one that most others wait for is searched
+// for; on street maps that is about every third.
+TurnGraph::RowOrder TurnGraph::row_order() const {
+    const int32_t num_states = graph_.num_nodes();
+    std::vector<int32_t> waits_for(idx(num_states), 0);
+    std::vector<std::vector<int32_t>> waiting(idx(num_states));
+    for (int32_t state = 0; state < num_states; ++state) {
+        for (const DirectedEdge &next : graph_.leaving(state)) {
+            ++waits_for[idx(state)];
+            waiting[idx(next.target)].push_back(state);
+        }
+    }
+    RowOrder order;
+    std::vector<uint8_t> known(idx(num_states), 0);
+    std::vector<int32_t> ready;
+    const auto settle = [&](int32_t state) {
+        known[idx(state)] = 1;
+        for (const int32_t other : waiting[idx(state)]) {
+            if (--waits_for[idx(other)] == 0 && !known[idx(other)]) {
+                ready.push_back(other);
+            }
+        }
+    };
+    const auto derive_all = [&] {
+        while (!ready.empty()) {
+            const int32_t state = ready.back();
+            ready.pop_back();
+            order.derived.push_back(state);
+            settle(state);
+        }
+    };
+    for (int32_t state = 0; state < num_states; ++state) {
+        if (waits_for[idx(state)] == 0) {
+            ready.push_back(state);
+        }
+    }
+    derive_all();
+    std::vector<int32_t> by_waiting(idx(num_states));
+    std::iota(by_waiting.begin(), by_waiting.end(), 0);
+    std::stable_sort(by_waiting.begin(), by_waiting.end(), [&](int32_t a, int32_t b) {
+        return waiting[idx(a)].size() > waiting[idx(b)].size();
+    });
+    for (const int32_t state : by_waiting) {
+        if (!known[idx(state)]) {
+            order.searched.push_back(state);
+            settle(state);
+            derive_all();
+        }
+    }
+    return order;
+}
+
+void TurnGraph::measure_row(std::span<const int32_t> distances, int32_t *out) const {
+    for (size_t place = 0; place < start_.size(); ++place) {
+        // Unreachable states lose against any others by themselves.
+        int64_t least = kUnreachable;
+        for (const Entry &entry : entries(place)) {
+            const int32_t there = distances[idx(entry.state)];
+            least = std::min(least, int64_t{there} + entry.turn);
+        }
+        if (least > kMaxDistance && least < kUnreachable) {
+            throw std::overflow_error("shortest path longer than 2^29 - 1");
+        }
+        out[place] = static_cast<int32_t>(least);
+    }
+}
+
+// From a state one drives on to another, whose row is known, or is there already.
+void TurnGraph::derive_row(int32_t state, std::span<const int32_t *const> rows,
+                           int32_t *out) const {
+    const size_t size = start_.size();
+    std::fill(out, out + size, kUnreachable);
+    constexpr uint32_t far = kUnreachable;
+    for (const DirectedEdge &next : graph_.leaving(state)) {
+        const int32_t *row = rows[idx(next.target)];
+        const auto step = static_cast<uint32_t>(next.cost);
+        for (size_t place = 0; place < size; ++place) {
+            const auto there = static_cast<uint32_t>(row[place]);
+            // What is too far to add up is not unreachable, but too long.
+            const uint32_t sum = std::min(there + step, far - 1);
+            const auto reached = static_cast<int32_t>(there == far ? far : sum);
+            out[place] = std::min(out[place], reached);
+        }
+    }
+    for (size_t i = of_state_at_[idx(state)]; i < of_state_at_[idx(state) + 1]; ++i) {
+        int32_t &known = out[idx(entries_of_state_[i].place)];
+        known = std::min(known, entries_of_state_[i].turn);
+    }
+    if (std::any_of(out, out + size, [](int32_t distance) {
+            return distance > kMaxDistance && distance < kUnreachable;
+        })) {
+        throw std::overflow_error("shortest path longer than 2^29 - 1");
     }
 }
 
 std::vector<int32_t> TurnGraph::distance_matrix(int threads) const {
     const size_t size = start_.size();
+    const size_t num_states = idx(graph_.num_nodes());
     std::vector<int32_t> matrix(size * size);
-    std::atomic<size_t> next_row{0};
-    const auto most = static_cast<int>(std::max<size_t>(1, size));
-    run_workers(std::min(threads, most), [&](int) {
-        Dijkstra dijkstra(graph_);
-        for (size_t row = next_row++; row < size; row = next_row++) {
-            const auto distances = dijkstra.distances(start_[row]);
-            int32_t *out = matrix.data() + row * size;
-            for (size_t column = 0; column < size; ++column) {
-                // Unreachable states lose against any others by themselves.
-                int64_t least = kUnreachable;
-                for (const Entry &entry : entries(column)) {
-                    const int32_t there = distances[idx(entry.state)];
-                    least = std::min(least, int64_t{there} + entry.turn);
-                }
-                if (least > kMaxDistance && least < kUnreachable) {
-                    throw std::overflow_error("shortest path longer than 2^29 - 1");
-                }
-                out[column] = static_cast<int32_t>(least);
+    std::vector<int32_t> row_of(num_states, kNone); // the first place that starts there
+    for (size_t place = size; place-- > 0;) {
+        row_of[idx(start_[place])] = static_cast<int32_t>(place);
+    }
+    RowOrder order;
+    if (num_states > 2 * size) {
+        // Most streets are only driven along: their rows would be made for nothing.
+        for (size_t state = 0; state < num_states; ++state) {
+            if (row_of[state] != kNone) {
+                order.searched.push_back(static_cast<int32_t>(state));
             }
         }
+    } else {
+        order = row_order();
+    }
+    std::vector<std::vector<int32_t>> others; // rows of states where no place starts
+    others.reserve(num_states);
+    std::vector<int32_t *> rows(num_states, nullptr);
+    for (const auto *states : {&order.searched, &order.derived}) {
+        for (const int32_t state : *states) {
+            rows[idx(state)] = row_of[idx(state)] != kNone
+                                   ? matrix.data() + idx(row_of[idx(state)]) * size
+                                   : others.emplace_back(size).data();
+        }
+    }
+    std::atomic<size_t> next_row{0};
+    const auto most = static_cast<int>(std::max<size_t>(1, order.searched.size()));
+    run_workers(std::min(threads, most), [&](int) {
+        Dijkstra dijkstra(graph_);
+        for (size_t i = next_row++; i < order.searched.size(); i = next_row++) {
+            const int32_t state = order.searched[i];
+            measure_row(dijkstra.distances(state), rows[idx(state)]);
+        }
     });
+    for (const int32_t state : order.derived) {
+        derive_row(state, {rows.data(), rows.size()}, rows[idx(state)]);
+    }
+    for (size_t place = 0; place < size; ++place) {
+        const auto first = idx(row_of[idx(start_[place])]);
+        if (first != place) {
+            std::copy_n(matrix.data() + first * size, size,
+                        matrix.data() + place * size);
+        }
+    }
     return matrix;
 }
 
-std::vector<int32_t> TurnGraph::path(int32_t from, int32_t to) const {
+std::vector<int32_t> TurnGraph::path(int32_t from, int32_t to, int32_t cost) const {
     Dijkstra dijkstra(graph_);
-    const int32_t start = start_[idx(from)];
-    const auto distances = dijkstra.distances(start);
-    int64_t least = kUnreachable;
-    int32_t last = kNone;
+    const auto distances = dijkstra.distances_within(start_[idx(from)], cost);
     for (const Entry &entry : entries(idx(to))) {
         const int64_t reached = int64_t{distances[idx(entry.state)]} + entry.turn;
-        if (reached < least) {
-            least = reached;
-            last = entry.state;
+        if (reached == cost) {
+            return dijkstra.path_to(entry.state);
         }
     }
-    if (last == kNone) {
-        throw std::invalid_argument("no way between two places by the turn rules");
-    }
-    return dijkstra.path(start, last);
+    throw std::invalid_argument("no way between two places by the turn rules");
 }
 
 } // namespace arcfleet

@@ -45,9 +45,10 @@ class TurnGraph {
     // way obeys the rules.
     std::vector<int32_t> distance_matrix(int threads) const;
 
-    // The edges driven between two places, in order. Throws std::invalid_argument if
-    // there is no way. Among equally short ways the same one is always taken.
-    std::vector<int32_t> path(int32_t from, int32_t to) const;
+    // The edges driven between two places, in order, where driving costs so much.
+    // Throws std::invalid_argument if there is no way. Among equally short ways the
+    // same one is always taken.
+    std::vector<int32_t> path(int32_t from, int32_t to, int32_t cost) const;
 
     // Cost of driving along an edge.
     int32_t edge_cost(int32_t edge) const { return cost_[static_cast<size_t>(edge)]; }
@@ -57,7 +58,14 @@ class TurnGraph {
     struct Entry {
         int32_t state;
         int32_t turn;
+        int32_t place;
     };
+
+    struct RowOrder;
+    RowOrder row_order() const;
+    void measure_row(std::span<const int32_t> distances, int32_t *out) const;
+    void derive_row(int32_t state, std::span<const int32_t *const> rows,
+                    int32_t *out) const;
 
     std::span<const Entry> entries(size_t place) const {
         return {entries_.data() + entries_at_[place],
@@ -67,10 +75,12 @@ class TurnGraph {
     // States are edges just driven, and after them the nodes from which driving starts
     // without a turn. An edge of the graph is a turn and the drive along the next edge.
     StreetGraph graph_;
-    std::vector<int32_t> cost_;      // by edge
-    std::vector<int32_t> start_;     // by place: the state where driving starts
-    std::vector<Entry> entries_;     // by place: the states where driving ends
-    std::vector<size_t> entries_at_; // where a place's entries begin
+    std::vector<int32_t> cost_;           // by edge
+    std::vector<int32_t> start_;          // by place: the state where driving starts
+    std::vector<Entry> entries_;          // by place: the states where driving ends
+    std::vector<size_t> entries_at_;      // where a place's entries begin
+    std::vector<Entry> entries_of_state_; // the same by state
+    std::vector<size_t> of_state_at_;     // where a state's entries begin
 };
 
 } // namespace arcfleet

@@ -1,5 +1,7 @@
 #include "search/labelled_route.h"
 
+#include "base/transpose.h"
+
 #include <stdexcept>
 
 namespace arcfleet {
@@ -24,12 +26,7 @@ TaskTable::TaskTable(const Network &network)
         }
     }
     if (!symmetric) {
-        transposed_.resize(size * size);
-        for (size_t i = 0; i < size; ++i) {
-            for (size_t j = 0; j < size; ++j) {
-                transposed_[j * size + i] = distances[i * size + j];
-            }
-        }
+        transposed_ = transpose(distances, size);
     }
     to_ = symmetric ? distances.data() : transposed_.data();
     reversible_ = symmetric;

@@ -222,7 +222,8 @@ int64_t PathScanner::build(Random &random, TieRule rule) {
     return cost_;
 }
 
-PathScanningTables::PathScanningTables(const Network &net, bool with_neighbours)
+PathScanningTables::PathScanningTables(const Network &net, bool with_neighbours,
+                                       size_t longest_row)
     : network(net), rules(net) {
     const int32_t terminals = net.num_terminals();
     if (terminals > UINT16_MAX) {
@@ -264,25 +265,34 @@ PathScanningTables::PathScanningTables(const Network &net, bool with_neighbours)
             {arc.demand, arc.service_cost, back}, a, arc.task};
     }
 
-    std::vector<uint16_t> starts;
     for (int32_t t = 0; t < terminals; ++t) {
         if (arcs_at[idx(t) + 1] > arcs_at[idx(t)]) {
             starts.push_back(static_cast<uint16_t>(t));
         }
     }
-    num_starts = static_cast<int32_t>(starts.size());
-    nearest.reserve(idx(terminals) * starts.size());
+    const size_t row_length = std::min(starts.size(), longest_row);
+    num_nearest = static_cast<int32_t>(row_length);
+    nearest.reserve(idx(terminals) * row_length);
     neighbours_at.push_back(0);
+    // Distance in the high part, terminal in the low one.
+    std::vector<uint64_t> keys(starts.size());
     std::vector<int32_t> seen_from(demand.size(), -1);
     for (int32_t t = 0; t < terminals; ++t) {
         const int32_t *row = net.distances_from(t);
-        std::sort(starts.begin(), starts.end(), [&](uint16_t a, uint16_t b) {
-            return row[a] != row[b] ? row[a] < row[b] : a < b;
+        std::transform(starts.begin(), starts.end(), keys.begin(), [&](uint16_t start) {
+            return static_cast<uint64_t>(row[start]) << 16 | start;
         });
-        nearest.insert(nearest.end(), starts.begin(), starts.end());
+        const auto row_end = keys.begin() + num_nearest;
+        if (row_end != keys.end()) {
+            std::nth_element(keys.begin(), row_end, keys.end());
+        }
+        std::sort(keys.begin(), row_end);
+        for (auto key = keys.begin(); key != row_end; ++key) {
+            nearest.push_back(static_cast<uint16_t>(*key));
+        }
         for (const uint16_t start : starts) {
             if (!with_neighbours || row[start] > mean_cost) {
-                break;
+                continue;
             }
             for (int32_t k = arcs_at[start]; k < arcs_at[idx(start) + 1]; ++k) {
                 int32_t &seen = seen_from[idx(arcs[idx(k)].task)];

@@ -9,6 +9,7 @@
 #include "search/rules.h"
 #include "search/tie_rules.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -54,9 +55,14 @@ struct PathScanningSettings {
 // the other places and the tasks around it in order of distance.
 class PathScanningTables {
   public:
+    // Of `nearest`. A walk seldom goes farther, and all starts of a large network would
+    // take longer to sort than the search that needs them.
+    static constexpr size_t kLongestRow = 1000;
+
     // Only the trigger `nearby` needs the neighbours. Throws std::invalid_argument
     // where a demand is above the capacity.
-    PathScanningTables(const Network &network, bool with_neighbours);
+    PathScanningTables(const Network &network, bool with_neighbours,
+                       size_t longest_row = kLongestRow);
 
     struct ArcHere : TieKey {
         int32_t arc;
@@ -71,12 +77,16 @@ class PathScanningTables {
     int32_t smallest_cost;
     std::vector<ArcHere> arcs;            // sorted by the terminal where they start
     std::vector<int32_t> arcs_at;         // where a terminal's arcs begin in `arcs`
+    std::vector<uint16_t> starts;         // terminals where arcs start, in order
     std::vector<uint16_t> nearest;        // per terminal: starts in order of distance
-    int32_t num_starts;                   // length of each row of `nearest`
+    int32_t num_nearest;                  // length of each row: not all of many starts
     std::vector<int32_t> neighbours;      // tasks within mean_cost of a terminal
     std::vector<size_t> neighbours_at;    // where a terminal's neighbours begin
     std::vector<int32_t> tasks_by_demand; // smallest first
     std::vector<int32_t> demand;          // by task
+
+    // Whether rows of `nearest` leave some starts out.
+    bool has_more_starts() const { return starts.size() > idx(num_nearest); }
 };
 
 // The tasks still to be served and the nearest arcs among them: the step that all path
@@ -125,8 +135,8 @@ class UnservedArcs {
 template <typename Passes>
 UnservedArcs::Nearest UnservedArcs::nearest(int32_t terminal, int64_t farthest,
                                             const Passes &passes) {
-    const uint16_t *place = t_.nearest.data() + idx(terminal) * idx(t_.num_starts);
-    const uint16_t *const end = place + t_.num_starts;
+    const uint16_t *place = t_.nearest.data() + idx(terminal) * idx(t_.num_nearest);
+    const uint16_t *const end = place + t_.num_nearest;
     const int32_t *const row = t_.network.distances_from(terminal);
     const int32_t *const open = open_.data();
     const int32_t *const arcs_at = t_.arcs_at.data();
@@ -156,10 +166,34 @@ UnservedArcs::Nearest UnservedArcs::nearest(int32_t terminal, int64_t farthest,
                     collect(*place, reach);
                 }
             }
-            return {{found, num_found}, reach};
+            // Equally near ones may lie beyond the end of a row.
+            if (place < end || !t_.has_more_starts()) {
+                return {{found, num_found}, reach};
+            }
+            break;
         }
     }
-    return {{found, 0}, farthest};
+    if (place < end || !t_.has_more_starts()) {
+        return {{found, 0}, farthest};
+    }
+    // Nothing in the row, or its last ones: look at all starts. In their order, so that
+    // equally near ones come as they do in a row.
+    int64_t nearest = farthest;
+    num_found = 0;
+    for (const uint16_t start : t_.starts) {
+        const int32_t reach = row[start];
+        if (open[start] == 0 || reach > nearest) {
+            continue;
+        }
+        const size_t before = num_found;
+        collect(start, reach);
+        if (num_found > before && reach < nearest) {
+            std::copy(found + before, found + num_found, found);
+            num_found -= before;
+            nearest = reach;
+        }
+    }
+    return {{found, num_found}, nearest};
 }
 
 // One per thread, reused so that nothing is allocated in the loop.

@@ -1,6 +1,7 @@
 #include "search/maens/tables.h"
 
 #include "base/random.h"
+#include "base/transpose.h"
 
 #include <algorithm>
 
@@ -11,13 +12,7 @@ MaensTables::MaensTables(const Network &network)
       distances_(network.distances().data()),
       num_terminals_(idx(network.num_terminals())), rules_(network),
       scanning_(network, false) {
-    const size_t size = num_terminals_;
-    transposed_.resize(size * size);
-    for (size_t from = 0; from < size; ++from) {
-        for (size_t to = 0; to < size; ++to) {
-            transposed_[to * size + from] = network.distances()[from * size + to];
-        }
-    }
+    transposed_ = transpose(network.distances(), num_terminals_);
     for (int32_t a = 0; idx(a) < network.arcs().size(); ++a) {
         const Arc &here = arc(a);
         // The depot has no edge to drive along.
