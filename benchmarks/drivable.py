@@ -261,12 +261,13 @@ def _turn_section(records: Sequence[TurnCount]) -> Section:
                 _both(free, obeying, "u_turns_elsewhere"),
                 f"{_mean(free, 'cost') / 1000:.1f}",
                 _percent(_mean(obeying, "cost"), _mean(free, "cost")),
+                _range(free, obeying),
                 _percent(_mean(obeying, "deadhead"), _mean(free, "deadhead")),
             ]
         )
     header = [
         *("map", "signs", "streets", "forbidden turns", "doubtful turns"),
-        *("U-turns", "km", "cost of obeying", "in deadhead"),
+        *("U-turns", "km", "cost of obeying", "by seed", "in deadhead"),
     ]
     return Section("Turns without and with rules", header, rows)
 
@@ -279,8 +280,10 @@ def _turn_caption(records: Sequence[TurnCount]) -> str:
         "a way that runs on across the node, where the sign may mean its other part. "
         "U-turns: away from dead ends. Counted from the raw map, without the code that "
         "reads maps; steps of paths that it could not follow: "
-        f"{sum(line.lost for line in records)}. CSV maps have no restrictions. km: cost of "
-        f"the plans without rules, serving included. {_limits(records)}"
+        f"{sum(line.lost for line in records)}. km: cost of the plans without rules, "
+        "serving included. By seed: least and largest cost of obeying. A plan that obeys is "
+        "a plan without rules, too: below 0 is chance of the search, and such a range "
+        f"holds no cost that can be told from it. {_limits(records)}"
     )
 
 
@@ -405,6 +408,12 @@ def _mean(records: Iterable[Line], field: str) -> float:
 
 def _both(free: Iterable[Line], obeying: Iterable[Line], field: str) -> str:
     return f"{_mean(free, field):g} → {_mean(obeying, field):g}"
+
+
+def _range(free: Iterable[TurnCount], obeying: Iterable[TurnCount]) -> str:
+    costs = {line.seed: line.cost for line in free}
+    ratios = [line.cost / costs[line.seed] for line in obeying]
+    return " to ".join(_percent(ratio, 1) for ratio in (min(ratios), max(ratios)))
 
 
 def _percent(value: float, base: float) -> str:
