@@ -281,9 +281,9 @@ def _turn_caption(records: Sequence[TurnCount]) -> str:
         "U-turns: away from dead ends. Counted from the raw map, without the code that "
         "reads maps; steps of paths that it could not follow: "
         f"{sum(line.lost for line in records)}. km: cost of the plans without rules, "
-        "serving included. By seed: least and largest cost of obeying. A plan that obeys is "
-        "a plan without rules, too: below 0 is chance of the search, and such a range "
-        f"holds no cost that can be told from it. {_limits(records)}"
+        "serving included. By seed: least and largest cost of obeying. Whoever obeys "
+        "could drive the same without rules: below 0, the search without rules missed a "
+        f"cheaper plan, and the cost is too small to be told. {_limits(records)}"
     )
 
 
@@ -407,7 +407,7 @@ def _mean(records: Iterable[Line], field: str) -> float:
 
 
 def _both(free: Iterable[Line], obeying: Iterable[Line], field: str) -> str:
-    return f"{_mean(free, field):g} → {_mean(obeying, field):g}"
+    return " → ".join(f"{round(_mean(lines, field), 1):g}" for lines in (free, obeying))
 
 
 def _range(free: Iterable[TurnCount], obeying: Iterable[TurnCount]) -> str:
@@ -417,7 +417,8 @@ def _range(free: Iterable[TurnCount], obeying: Iterable[TurnCount]) -> str:
 
 
 def _percent(value: float, base: float) -> str:
-    return f"{100 * (value / base - 1):+.1f} %"
+    # Adding 0 makes -0.0 positive.
+    return f"{round(100 * (value / base - 1), 1) + 0.0:+.1f} %"
 
 
 TURN_COUNTS = Lines(
