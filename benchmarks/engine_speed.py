@@ -1,10 +1,11 @@
 """Compare the speed of two builds of the C++ extension, by turns in one run.
 
     python -m benchmarks.engine_speed --old OLD.so --new NEW.so
-    python -m benchmarks.engine_speed --turn-rules
+    python -m benchmarks.engine_speed --turn-rules --out DIR
 
 The second form compares the installed build without and with turn rules: U-turns at dead
-ends only, and one in twenty of all other turns forbidden.
+ends only, and one in twenty of all other turns forbidden. It writes one JSON line per
+comparison to DIR/speeds.jsonl, in place of an earlier one.
 
 Each build runs in a process of its own. Both search the same instance from the same
 seed, so that turn k is the same work in both. The processes take turns on one core, each
@@ -23,9 +24,11 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from arcfleet import Instance, _core
 
 INSTANCES = ("egl/egl-s4-A.dat", "hefei/Hefei-10.txt")
@@ -157,10 +160,31 @@ class Worker:
         self.process.communicate()
 
 
+class Comparison(NamedTuple):
+    """Speeds of two builds, or without and with turn rules."""
+
+    name: str
+    instance: str
+    turns: int
+    iterations: int  # per turn
+    old_speed: float
+    new_speed: float
+    ratio_quartiles: tuple[float, float, float]
+
+    def __str__(self) -> str:
+        """Return a line with the ratio of the speeds and its spread."""
+        low, middle, high = self.ratio_quartiles
+        return (
+            f"{self.name:14} {self.instance:10} old {self.old_speed:9,.0f}/s  "
+            f"new {self.new_speed:9,.0f}/s  ratio {middle:.4f} (quartiles {low:.4f} to "
+            f"{high:.4f}, {self.turns} turns of {self.iterations} iterations)"
+        )
+
+
 def compare(
     old: Path, new: Path, name: str, instance: str, turns: int, new_suffix: str = ""
-) -> str:
-    """Return a line with the ratio of the speeds and its spread."""
+) -> Comparison:
+    """Compare the speeds of two builds on an instance, by turns."""
     iterations = TURNS[name][INSTANCES.index(instance)]
     workers = [Worker(old, name, instance), Worker(new, name, instance + new_suffix)]
     for worker in workers:
@@ -174,19 +198,38 @@ def compare(
     ratios = [before / after for before, after in zip(*times, strict=True)]
     low, middle, high = statistics.quantiles(ratios, n=4)
     old_speed, new_speed = (iterations * turns / sum(spent) for spent in times)
-    return (
-        f"{name:14} {Path(instance).stem:10} old {old_speed:9,.0f}/s  "
-        f"new {new_speed:9,.0f}/s  ratio {middle:.4f} "
-        f"(quartiles {low:.4f} to {high:.4f}, {turns} turns of {iterations} iterations)"
+    stem = Path(instance).stem
+    return Comparison(
+        name, stem, turns, iterations, old_speed, new_speed, (low, middle, high)
     )
 
 
-def main() -> None:
+def keep(compared: Comparison, folder: Path, here: dict[str, str]) -> None:
+    """Write the line of a comparison without and with turn rules."""
+    from benchmarks.drivable import ENGINE_SPEEDS, EngineSpeed, replace_lines
+
+    line = EngineSpeed(
+        method=compared.name,
+        instance=compared.instance,
+        seed=SEED,
+        turns=compared.turns,
+        iterations=compared.iterations,
+        **here,
+        speed_without=compared.old_speed,
+        speed_with=compared.new_speed,
+        ratio_quartiles=compared.ratio_quartiles,
+    )
+    replace_lines(ENGINE_SPEEDS, folder, [line])
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
     """Compare two builds, or run one of them as a worker."""
     if sys.argv[1:2] == ["--worker"]:
         work(Path(sys.argv[2]), *sys.argv[3:])
         return
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--old", type=Path, help="build to compare with")
     parser.add_argument("--new", type=Path, help="build to measure")
     parser.add_argument(
@@ -194,12 +237,20 @@ def main() -> None:
     )
     parser.add_argument("--turns", type=int, default=100, help="turns of each build")
     parser.add_argument("--engine", choices=TURNS, help="default: all")
-    options = parser.parse_args()
+    parser.add_argument(
+        "--out", type=Path, metavar="DIR", help="with --turn-rules: folder for JSON lines"
+    )
+    options = parser.parse_args(arguments)
+    here: dict[str, str] = {}
     if options.turn_rules:
         from arcfleet import _core
+        from arcfleet.bench.machine import commit, machine
 
         installed = Path(str(_core.__file__))
         options.old, options.new = options.old or installed, options.new or installed
+        here = {"machine": machine(), "commit": commit()}
+    elif options.out:
+        parser.error("expected --turn-rules with --out")
     if options.old is None or options.new is None:
         parser.error("expected --old and --new, or --turn-rules")
     suffix = WITH_TURNS if options.turn_rules else ""
@@ -207,8 +258,10 @@ def main() -> None:
         os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     for name in [options.engine] if options.engine else TURNS:
         for instance in INSTANCES:
-            line = compare(options.old, options.new, name, instance, options.turns, suffix)
-            print(line, flush=True)
+            found = compare(options.old, options.new, name, instance, options.turns, suffix)
+            print(found, flush=True)
+            if options.out:
+                keep(found, options.out, here)
 
 
 if __name__ == "__main__":

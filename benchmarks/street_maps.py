@@ -1,7 +1,12 @@
-"""The figures of the pages on street maps and scenes: counts, dropped parts, times."""
+"""The figures of the pages on street maps and scenes: counts, dropped parts, times.
+
+With `--out DIR` it measures only how long reading takes, and writes one JSON line per map
+to DIR/reading.jsonl, in place of an earlier one.
+"""
 
 from __future__ import annotations
 
+import argparse
 import math
 import resource
 import subprocess
@@ -13,6 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from arcfleet.bench.machine import commit, machine
 from arcfleet.report.tables import table
 from arcfleet.streets.files import read_map
 from arcfleet.streets.simplify import (
@@ -21,9 +27,16 @@ from arcfleet.streets.simplify import (
     merge_close_junctions,
 )
 from benchmarks import describe, run_and_exit, shared_dir
+from benchmarks.drivable import (
+    READING_TIMES,
+    ReadingTime,
+    add_out_option,
+    drivable_report,
+    replace_lines,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from arcfleet.streets.street_map import StreetMap
 
@@ -65,15 +78,15 @@ def dropped(street_map: StreetMap) -> tuple[object, ...]:
     return *size(street_map), left.junctions, left.streets, f"{left.metres / 1000:.1f}"
 
 
-def milliseconds(work: Callable[[], object]) -> tuple[str, str]:
-    """Least processor and elapsed time of a call."""
+def least_seconds(work: Callable[[], object]) -> tuple[float, float]:
+    """Return the least processor and elapsed time of a call."""
     processor, elapsed = [], []
     for _ in range(ROUNDS):
         started = time.process_time(), time.perf_counter()
         work()
         processor.append(time.process_time() - started[0])
         elapsed.append(time.perf_counter() - started[1])
-    return f"{1000 * min(processor):.0f}", f"{1000 * min(elapsed):.0f}"
+    return min(processor), min(elapsed)
 
 
 def scene_seconds(path: Path) -> tuple[str, str]:
@@ -96,10 +109,37 @@ def children_seconds() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def main() -> None:
+def keep_reading_times(paths: dict[str, Path], folder: Path) -> None:
+    """Measure reading, write the lines and print their table."""
+    here = {"machine": machine(), "commit": commit()}
+    times = []
+    for name, path in paths.items():
+        processor, elapsed = least_seconds(partial(read_map, path))
+        times.append(
+            ReadingTime(
+                map_name=name,
+                rounds=ROUNDS,
+                **here,
+                processor_seconds=processor,
+                elapsed_seconds=elapsed,
+            )
+        )
+    replace_lines(READING_TIMES, folder, times)
+    print(drivable_report(READING_TIMES, times).text())
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
     """Print all tables."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    add_out_option(parser)
+    options = parser.parse_args(arguments)
     maps = shared_dir() / "maps"
     paths = {name: maps / "raw_osm" / name for name in EXTRACTS} | {CITY: maps / CITY}
+    if options.out:
+        keep_reading_times(paths, options.out)
+        return
     read = {name: read_map(path) for name, path in paths.items()}
     city = read[CITY]
     print(describe())
@@ -120,7 +160,10 @@ def main() -> None:
     merging = partial(merge_close_junctions, city, MERGE_METRES)
     work[f"merge {CITY} within {MERGE_METRES} m"] = merging
     work[f"largest strong part of {CITY}"] = partial(largest_strong_part, city)
-    rows = [(name, *milliseconds(call)) for name, call in work.items()]
+    rows = [
+        (name, *(f"{1000 * seconds:.0f}" for seconds in least_seconds(call)))
+        for name, call in work.items()
+    ]
     header = ("what", "processor ms", "elapsed ms")
     print(f"\nbest of {ROUNDS}\n" + table(rows, header))
     rows = [(name, *scene_seconds(path)) for name, path in paths.items()]

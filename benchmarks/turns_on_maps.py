@@ -3,8 +3,13 @@
     python -m benchmarks.turns_on_maps SCENE.json PLAN.json MAP
 
 counts one plan against the map its scene was made from: an OpenStreetMap extract or a pair
-of CSV files. Without arguments it makes scenes of the raw extracts and of some CSV maps,
-with and without turn rules, has them solved and prints a table with the cost of obeying.
+of CSV files. Without files it makes scenes of the raw extracts and of some CSV maps, has
+them solved without and with their turn rules, and prints a table with the cost of obeying:
+
+    python -m benchmarks.turns_on_maps --out DIR
+
+adds one JSON line per plan to DIR/turns.jsonl; finished ones are reused. Both plans serve
+the same streets, those that the rules let be served.
 
 The map is read here from the raw data, by rules of its own: nothing is shared with
 `arcfleet.streets`. A plan's path is followed by the numbers and places of nodes. So maps
@@ -18,17 +23,35 @@ import csv
 import gzip
 import json
 import math
-import subprocess
-import sys
 import tempfile
 from collections import defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from arcfleet import write, write_solution
 from arcfleet.report.tables import table
-from benchmarks import describe, run_and_exit, shared_dir
+from arcfleet.streets.files import read_map
+from arcfleet.streets.scene import SceneRules, cut_scene
+from arcfleet.streets.turns import TurnPolicy
+from benchmarks import run_and_exit, shared_dir
+from benchmarks.drivable import (
+    FREE,
+    QUICK_ITERATIONS,
+    TURN_COUNTS,
+    TurnCount,
+    add_plan_options,
+    drivable_report,
+    make_missing,
+    solve_verified,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from arcfleet.instance import Instance
 
 EXTRACTS = (
     "raw_osm/herrenberg-minimal.osm.pbf",
@@ -37,7 +60,7 @@ EXTRACTS = (
 )
 CSV_MAPS = ("denver_downtown", "monaco", "bangor_me", "liechtenstein", "paris_trocadero")
 CAPACITY = 20_000
-SECONDS = 20
+RULES = "osm,u-turn=dead-ends"
 #: What the scenes drive on, and the words for a lorry in exceptions.
 ROADS = {
     *("motorway", "trunk", "primary", "secondary", "tertiary"),
@@ -317,36 +340,55 @@ def count_files(scene: Path, plan: Path, raw: RawMap) -> Counts:
     return count(json.loads(scene.read_text()), json.loads(plan.read_text()), raw)
 
 
-def compare(name: str, seconds: float, folder: Path) -> list[tuple[object, ...]]:
-    """Solve the scene of a map with and without turn rules; return a row for each."""
+@lru_cache(maxsize=1)
+def read_both(name: str) -> tuple[Instance, RawMap]:
+    """Return the scene of a map, with turn rules, and the raw map."""
     path = shared_dir() / "maps" / name
-    raw = read_raw(path)
-    rows = []
-    costs: list[int] = []
-    for rules in ("free", "osm,u-turn=dead-ends"):
-        scene, plan = folder / "scene.json", folder / "plan.json"
-        run("scene", path, "--capacity", CAPACITY, "--turns", rules, "-o", scene)
-        run("solve", scene, "--time", seconds, "--out", plan)
-        costs.append(json.loads(plan.read_text())["cost"])
-        percent = f"{100 * (costs[-1] / costs[0] - 1):+.2f}"
-        figures = row(count_files(scene, plan, raw))
-        rows.append((Path(name).name, rules, *figures, costs[-1], percent))
-    return rows
+    rules = SceneRules(capacity=CAPACITY, turns=TurnPolicy.parse(RULES))
+    return cut_scene(read_map(path), rules).instance, read_raw(path)
 
 
-def run(*words: object) -> None:
-    """Run a command of arcfleet."""
-    command = [sys.executable, "-m", "arcfleet.cli.main", *map(str, words)]
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+def make_plan(name: str, rules: str, seed: int, iterations: int, **here: str) -> TurnCount:
+    """Solve the scene of a map, with its turn rules or without, and count the turns."""
+    instance, raw = read_both(name)
+    if rules == FREE:
+        instance = replace(instance, turns=(), u_turns="allowed", u_turn_penalty=0)
+    plan = solve_verified(instance, iterations, seed).solution
+    with tempfile.TemporaryDirectory() as folder:
+        scene_file, plan_file = Path(folder) / "scene.json", Path(folder) / "plan.json"
+        write(instance, scene_file)
+        write_solution(instance, plan, plan_file)
+        counts = count_files(scene_file, plan_file, raw)
+    return TurnCount(
+        map_name=name,
+        rules=rules,
+        seed=seed,
+        iterations=iterations,
+        **here,
+        capacity=CAPACITY,
+        tasks=len(instance.required),
+        routes=plan.num_routes,
+        cost=plan.cost,
+        deadhead=plan.deadhead,
+        signs=sum(map(len, raw.signs.values())),
+        turns=counts.turns,
+        forbidden=len(counts.forbidden),
+        doubtful=len(counts.doubtful),
+        u_turns=counts.u_turns,
+        u_turns_elsewhere=len(counts.u_turns_elsewhere),
+        lost=counts.lost,
+    )
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     """Count one plan, or compare plans with and without rules."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("files", nargs="*", type=Path, metavar="SCENE PLAN MAP")
-    parser.add_argument("--seconds", type=float, default=SECONDS, help="per plan")
     parser.add_argument("--maps", help="names of maps, with commas")
-    options = parser.parse_args()
+    add_plan_options(parser)
+    options = parser.parse_args(arguments)
     if options.files:
         scene, plan, path = options.files
         counts = count_files(scene, plan, read_raw(path))
@@ -354,13 +396,18 @@ def main() -> None:
         for text in (*counts.forbidden, *counts.doubtful, *counts.u_turns_elsewhere):
             print(text)
         return
-    print(describe())
     names = options.maps.split(",") if options.maps else (*EXTRACTS, *CSV_MAPS)
-    rows: list[tuple[object, ...]] = []
-    with tempfile.TemporaryDirectory() as folder:
-        for name in names:
-            rows += compare(name, options.seconds, Path(folder))
-    print(table(rows, ("map", "turn rules", *HEADER, "cost", "%")))
+    seeds, iterations = options.seeds, options.iterations
+    if options.quick:
+        names, seeds, iterations = names[:1], seeds[:1], QUICK_ITERATIONS
+    keys = [
+        (name, rules, seed, iterations)
+        for name in names
+        for seed in seeds
+        for rules in (FREE, RULES)
+    ]
+    plans = make_missing(TURN_COUNTS, options.out, keys, make_plan)
+    print(drivable_report(TURN_COUNTS, plans).text())
 
 
 if __name__ == "__main__":

@@ -15,4 +15,4 @@ def test_a_build_is_compared_with_itself(
     monkeypatch.setitem(TURNS, engine, (3, 3))
     build = Path(_core.__file__)
     line = compare(build, build, engine, INSTANCES[0], turns=2)
-    assert "egl-s4-A" in line
+    assert "egl-s4-A" in str(line)

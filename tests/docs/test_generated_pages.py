@@ -125,6 +125,15 @@ def test_instances_are_counted_by_whose_plans_are_cheaper(tmp_path: Path) -> Non
     )
 
 
+def test_every_table_of_drivable_plans_has_its_command_and_commit() -> None:
+    _, *sections = results_pages.drivable(RESULTS).split("\n## ")
+    assert len(sections) == 4
+    for section in sections:
+        assert "\npython -m benchmarks." in section
+        assert "Measured on " in section
+        assert " Commit " in section
+
+
 def test_the_lines_of_all_results_pages_are_there() -> None:
     for page, folders in results_pages.SOURCES.items():
         for folder in folders:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from arcfleet.paper.reports import report_of
 from arcfleet.paper.series import read_series
 from arcfleet.report.tables import markdown_table
+from benchmarks.drivable import DRIVABLE, drivable_report, read_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -26,6 +27,7 @@ SOURCES = {
     "results/runtime.md": ("runtime",),
     "results/cities.md": ("cities",),
     "results/ablation.md": ("ablation",),
+    "results/drivable.md": ("drivable",),
 }
 _BEST_KNOWN = "Mean gap of total cost to the best known"
 _OURS = "ruin-recreate"
@@ -48,6 +50,7 @@ def pages(results: Path, figures: Path) -> dict[str, str]:
         "results/runtime.md": _runtime(results, figures),
         "results/cities.md": _cities(results),
         "results/ablation.md": _ablation(results),
+        "results/drivable.md": drivable(results),
     }
 
 
@@ -190,6 +193,21 @@ def beside_pyvrp(results: Path) -> str:
         "`python -m benchmarks.side_by_side SUITE --time 5 --out DIR` makes such lines. "
         f"{_origin(runs)}",
     ]
+    return _joined(lines)
+
+
+def drivable(results: Path) -> str:
+    """Return the page of plans that obey turn rules and drive past the area's border."""
+    lines = [
+        "# Drivable plans",
+        "",
+        "What plans on street maps break without turn rules, what obeying costs, and what "
+        "a margin around the area saves.",
+    ]
+    for source in DRIVABLE:
+        made = drivable_report(source, read_lines(source, results / "drivable"))
+        lines += [*_tables(made.sections), "", made.caption]
+        lines += ["", "```text", *made.details, "```"]
     return _joined(lines)
 
 
