@@ -54,11 +54,11 @@ def load_extension(path: Path) -> None:
 
 
 def with_turn_rules(instance: Instance) -> Instance:
-    """Return the instance with the turn rules of this benchmark."""
+    """Return the instance with the turn rules of this benchmark; all can be served."""
     import random
 
     from arcfleet import Turn
-    from arcfleet.instance.turns import TurnCosts
+    from arcfleet.instance.turns import TurnCosts, servable
 
     generator = random.Random(SEED)
     leaving = TurnCosts(instance).leaving
@@ -69,7 +69,12 @@ def with_turn_rules(instance: Instance) -> Instance:
         for onto in leaving(link.ends(reverse)[1])
         if onto[0] != index and generator.random() < 0.05
     ]
-    return dataclasses.replace(instance, u_turns="dead-ends", turns=tuple(turns))
+    ruled = dataclasses.replace(instance, u_turns="dead-ends", turns=tuple(turns))
+    # Signs that close a street to all are taken down.
+    while closed := set(instance.required) - servable(ruled):
+        turns = [t for t in turns if closed.isdisjoint((t.link_in, t.link_out))]
+        ruled = dataclasses.replace(ruled, turns=tuple(turns))
+    return ruled
 
 
 def make_engine(
