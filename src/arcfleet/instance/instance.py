@@ -425,8 +425,8 @@ class Instance:
             ):
                 if value != usual:
                     raise InstanceError(
-                        f"expected {field} {usual} beside vehicle types, got {value} {where}: "
-                        "state it for each type"
+                        f"expected {field} {usual} beside vehicle types, got {value} "
+                        f"{where}: state it for each type"
                     )
         check_operations(self, where)
 
