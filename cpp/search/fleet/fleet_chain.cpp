@@ -297,9 +297,11 @@ bool FleetChain::insert_all(double limit, bool may_open) {
                     return;
                 }
                 place.cost = tables_.alone(route.type, task);
+                place.excess = std::max(0, tables_.ends(task).demand -
+                                               tables_.vehicle(route.type).capacity);
                 place.place = 1;
-                delta +=
-                    price_of(route.type, {place.cost, 0}) + opening_price(route.type);
+                delta += price_of(route.type, {place.cost, place.excess}) +
+                         opening_price(route.type);
             } else {
                 const double most = balanced ? kNever : best - shape;
                 place = route.cheapest_place(tables_, task, load_price_, most);

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from arcfleet.solution import Solution
 
 _NO_LIMIT = 2**31 - 1
+_MOST_COST = 2**28 - 1  # as in the core
 
 
 def fleet_search(
@@ -55,7 +56,7 @@ def fleet_search(
         except OverflowError:
             raise InstanceError(
                 "expected a plan with one route per street to cost at most "
-                f"{_core.MAX_DISTANCE}, found more in instance {network.instance.name!r}: "
+                f"{_MOST_COST}, found more in instance {network.instance.name!r}: "
                 "use a coarser unit of cost"
             ) from None
 
