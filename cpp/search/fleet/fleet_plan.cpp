@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace arcfleet {
 
@@ -79,6 +80,9 @@ void FleetPlan::load(const Plan &plan) {
                 add_slot(type);
             }
             slot = next++;
+        }
+        if (route(slot).empty()) {
+            retype(slot, type);
         }
         // Several routes of one number become one.
         forget(slot);
@@ -305,6 +309,19 @@ bool FleetPlan::mend_visits(int32_t slot, int32_t place, double price) {
     const bool mended = routes_[idx(slot)].mend_visits(tables_, place, price);
     remember(slot);
     return mended;
+}
+
+void FleetPlan::retype(int32_t slot, int32_t type) {
+    if (route(slot).type != type) {
+        touch(slot);
+        routes_[idx(slot)] = TripRoute(tables_, type);
+    }
+}
+
+void FleetPlan::replace(int32_t slot, TripRoute route) {
+    forget(slot);
+    routes_[idx(slot)] = std::move(route);
+    renew(slot);
 }
 
 void FleetPlan::forget(int32_t slot) {
