@@ -34,7 +34,12 @@ constexpr double kNever = std::numeric_limits<double>::infinity();
 FleetChain::FleetChain(const FleetTables &tables, uint64_t seed, uint64_t stream)
     : tables_(tables), random_(seed, stream), plan_(tables),
       // Dear enough that one route less always pays, whatever driving it takes.
-      fleet_price_(1.0 + static_cast<double>(tables.all_alone)),
+      fleet_price_(
+          1.0 +
+          static_cast<double>(tables.all_alone) *
+              (1.0 + tables.rules.balance * tables.num_tasks()) +
+          static_cast<double>(tables.rules.change_price + tables.rules.compactness) *
+              tables.num_tasks()),
       marked_(idx(tables.num_tasks()), 0),
       most_routes_(std::numeric_limits<int32_t>::max()),
       attempt_length_(kAttempt + kAttemptByTask * tables.num_tasks()) {
@@ -668,9 +673,12 @@ bool FleetChain::keep_if_best() {
     }
     if (tables_.rules.balance > 0.0) {
         // With the mean of this plan, which is what people see.
-        const double mean = std::max(1.0, static_cast<double>(sums.route_costs) /
-                                              std::max(1, sums.routes));
+        const double mean = plan_.mean_cost();
         double squares = 0.0;
+        for (const int32_t cost : tables_.rules.locked_costs) {
+            const double off = static_cast<double>(cost) - mean;
+            squares += off * off;
+        }
         for (int32_t slot = 0; slot < plan_.num_slots(); ++slot) {
             if (!plan_.route(slot).empty()) {
                 const double off = static_cast<double>(plan_.route(slot).cost) - mean;

@@ -13,7 +13,7 @@ constexpr size_t kNearNodes = 3;
 } // namespace
 
 // Several terminals may be at one node.
-double mean_near_distance(const Network &network) {
+double mean_near_distance(const Network &network, bool open_only) {
     const std::vector<int32_t> &nodes = network.terminal_nodes();
     std::vector<int32_t> numbers(nodes); // the different nodes, in order
     std::sort(numbers.begin(), numbers.end());
@@ -34,6 +34,11 @@ double mean_near_distance(const Network &network) {
         }
         least[place[idx(i)]] = 0;
         std::partial_sort_copy(least.begin(), least.end(), near.begin(), near.end());
+        for (int32_t &distance : near) {
+            if (open_only && distance == network.closed_cost()) {
+                distance = 0;
+            }
+        }
         sum += std::accumulate(near.begin(), near.end(), 0.0);
     }
     const size_t others = std::max<size_t>(1, near.size() - 1);

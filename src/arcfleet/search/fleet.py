@@ -9,6 +9,7 @@ import numpy as np
 
 from arcfleet import _core
 from arcfleet.errors import InstanceError, SolutionError, UnsolvableError
+from arcfleet.network.network import CLOSED_COST
 from arcfleet.search.run import run_engine
 from arcfleet.solution.trips import TripPlan, best_vias, from_trips, to_trips
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from arcfleet.solution import Solution
 
 _NO_LIMIT = 2**31 - 1
-_MOST_COST = 2**28 - 1  # as in the core
+_MOST_COST = CLOSED_COST - 1  # in every network
 
 
 def fleet_search(
@@ -126,11 +127,39 @@ class _Layout:
             vias = best_vias(network, lock.vehicle, arcs)
             self.locked.append(TripPlan(arcs, vias, lock.vehicle, lock.route))
         try:
-            self.locked_cost = from_trips(network, self.locked).cost
+            locked = from_trips(network, self.locked)
         except SolutionError as error:
             raise UnsolvableError(
                 f"expected locked routes that can be driven: {error}"
             ) from None
+        self.locked_cost = locked.cost
+        self.locked_costs = [
+            route.cost - instance.fleet[route.vehicle].fixed_cost for route in locked.routes
+        ]
+        self._require_sound_locks()
+
+    def _require_sound_locks(self) -> None:
+        """Raise UnsolvableError where a locked route breaks the rules of its vehicle."""
+        for route, cost in zip(self.locked, self.locked_costs, strict=True):
+            vehicle = self.instance.fleet[route.vehicle]
+            load = most = 0
+            for arc, via in zip(route.arcs, route.vias, strict=True):
+                load = (0 if via else load) + int(self.network.arc_demand[arc])
+                most = max(most, load)
+            links = {int(self.network.arc_edge[arc]) // 2 for arc in route.arcs}
+            longest = vehicle.max_route_cost
+            if most > vehicle.capacity:
+                broken = f"carries {most} on a trip, above the capacity {vehicle.capacity}"
+            elif longest is not None and cost > longest:
+                broken = f"costs {cost}, above the longest route {longest}"
+            elif not links.isdisjoint(vehicle.forbidden_links):
+                broken = "serves a link that is forbidden to its vehicle"
+            else:
+                continue
+            raise UnsolvableError(
+                f"expected locked routes that keep the rules, but route {route.number} "
+                f"{broken} in instance {self.instance.name!r}"
+            )
 
     def arrays(self) -> dict[str, Any]:
         """Return what the engine is told of the instance."""
@@ -184,6 +213,7 @@ class _Layout:
             "pin": pin,
             "locked": locked,
             "may_serve": may_serve.reshape(-1),
+            "locked_costs": _flat([self.locked_costs]),
         }
 
     def _slot_types(self) -> list[int]:
