@@ -178,7 +178,8 @@ class Optimum:
             costs = [
                 self._route(lock.vehicle, ways, vias) for vias in self._cuts(vehicle, links)
             ]
-            if not costs or min(costs) > most:
+            barred = not set(links).isdisjoint(vehicle.forbidden_links)
+            if barred or not costs or min(costs) > most:
                 return None
             found.append((lock.vehicle, min(costs)))
         return found

@@ -37,31 +37,47 @@ def fleet_search(
     street that fits. Locked routes are kept out of the search.
     """
     layout = _Layout(network, context.start)
-    iterations, seconds = context.horizon
 
     def make_engine() -> _FleetEngine:
-        try:
-            return _FleetEngine(
-                _core.FleetSearch(
-                    networks=network.cores,
-                    **layout.arrays(),
-                    **asdict(settings),
-                    seed=context.seed,
-                    chains=context.threads,
-                    horizon_iterations=iterations,
-                    horizon_seconds=seconds,
-                    **layout.start_arrays(),
-                ),
-                layout.locked_cost,
-            )
-        except OverflowError:
-            raise InstanceError(
-                "expected a plan with one route per street to cost at most "
-                f"{_MOST_COST}, found more in instance {network.instance.name!r}: "
-                "use a coarser unit of cost"
-            ) from None
+        core = _make_core(
+            layout, settings, context.seed, context.threads, context.horizon
+        )
+        return _FleetEngine(core, layout.locked_cost)
 
     return run_engine(make_engine, network, context, layout.solution)
+
+
+def fleet_engine(
+    network: Network, settings: RuinRecreateSettings, seed: int
+) -> _core.FleetSearch:
+    """Return an engine of one chain to be run by hand, for measurements."""
+    return _make_core(_Layout(network, None), settings, seed, 1, (10_000_000, 0.0))
+
+
+def _make_core(
+    layout: _Layout,
+    settings: RuinRecreateSettings,
+    seed: int,
+    chains: int,
+    horizon: tuple[int, float],
+) -> _core.FleetSearch:
+    iterations, seconds = horizon
+    try:
+        return _core.FleetSearch(
+            networks=layout.network.cores,
+            **layout.arrays(),
+            **asdict(settings),
+            seed=seed,
+            chains=chains,
+            horizon_iterations=iterations,
+            horizon_seconds=seconds,
+            **layout.start_arrays(),
+        )
+    except OverflowError:
+        raise InstanceError(
+            f"expected a plan with one route per street to cost at most {_MOST_COST}, "
+            f"found more in instance {layout.instance.name!r}: use a coarser unit of cost"
+        ) from None
 
 
 class _FleetEngine:
