@@ -331,14 +331,25 @@ bool FleetChain::insert_all(double limit, bool may_open) {
                 }
                 return;
             }
-            const int64_t excess = int64_t{plan_.least_load(slot)} + demand -
-                                   tables_.vehicle(route.type).capacity;
-            if (trips == Trips::fitting
-                    ? excess > 0 && !tables_.has_facilities()
-                    : prunes && load_price_ * static_cast<double>(
-                                                  std::min<int64_t>(excess, demand)) >=
-                                    best - shape) {
+            const TripLimits &limits = plan_.limits(slot);
+            const int64_t most_load =
+                int64_t{tables_.vehicle(route.type).capacity} - demand;
+            const int64_t excess =
+                std::min<int64_t>(limits.least_load - most_load, demand);
+            if ((trips == Trips::fitting && excess > 0) ||
+                (trips == Trips::exceeding && limits.most_load <= most_load) ||
+                (trips == Trips::exceeding && prunes &&
+                 load_price_ * static_cast<double>(excess) >= best - shape)) {
                 return;
+            }
+            if (trips == Trips::own && prunes) {
+                const DrivingTable &table = tables_.driving(route.type);
+                const int32_t trip = tables_.rules.ends_at_facility()
+                                         ? table.own_trip(task)
+                                         : table.first_of_trip(task);
+                if (static_cast<double>(limits.least_between) + trip >= best - shape) {
+                    return;
+                }
             }
             if (!tables_.all_may_serve && !tables_.may_serve(route.type, task)) {
                 return;
@@ -366,7 +377,10 @@ bool FleetChain::insert_all(double limit, bool may_open) {
         // Trips where it fits first: most others are then ruled out by the price of
         // their excess alone.
         for (const bool blinks : {true, false}) { // once more if all were overlooked
-            for (const Trips trips : {Trips::fitting, Trips::exceeding}) {
+            for (const Trips trips : {Trips::fitting, Trips::exceeding, Trips::own}) {
+                if (trips == Trips::own && !tables_.has_facilities()) {
+                    break;
+                }
                 for (int32_t slot = 0; slot < plan_.num_slots(); ++slot) {
                     look_at(slot, trips, blinks);
                 }

@@ -36,7 +36,7 @@ void FleetPlan::add_slot(int32_t type) {
     routes_.emplace_back(tables_, type);
     is_open_.push_back(1);
     is_touched_.push_back(0);
-    least_loads_.push_back(0);
+    limits_.emplace_back();
 }
 
 void FleetPlan::open_empty_slots() {
@@ -264,7 +264,7 @@ void FleetPlan::undo() {
     for (size_t i = 0; i < num_saved_; ++i) {
         const int32_t slot = touched_[i];
         std::swap(routes_[idx(slot)], saved_[i]);
-        least_loads_[idx(slot)] = route(slot).least_load;
+        limits_[idx(slot)] = route(slot).limits;
         is_touched_[idx(slot)] = 0;
     }
     for (size_t i = 0; i < num_saved_; ++i) {
@@ -363,7 +363,7 @@ void FleetPlan::remember(int32_t slot) {
     if (tables_.rules.balance > 0.0) {
         sums_.uneven += unevenness(here.cost);
     }
-    least_loads_[idx(slot)] = here.least_load;
+    limits_[idx(slot)] = here.limits;
     ++sums_.routes;
     ++routes_of_[idx(here.type)];
 }

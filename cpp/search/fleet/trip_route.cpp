@@ -184,6 +184,8 @@ void TripRoute::clear() {
     cost = 0;
     excess = 0;
     trip_ends.clear();
+    notes.clear();
+    limits = {};
 }
 
 void TripRoute::tidy(const FleetTables &tables) {
@@ -260,6 +262,37 @@ void TripRoute::refresh(const FleetTables &tables, int32_t first, int32_t last) 
     const bool may_shift = cost < tables.least_closed_cost;
     refresh_forward(tables, idx(first), idx(last), may_shift);
     refresh_backward(tables, idx(first), idx(last), may_shift);
+    note_trips(tables);
+}
+
+void TripRoute::note_trips(const FleetTables &tables) {
+    const DrivingTable &table = tables.driving(type);
+    const bool has_facilities = tables.has_facilities();
+    notes.clear();
+    limits = {INT32_MAX, 0, INT32_MAX};
+    for (const int32_t behind : trip_ends) {
+        const TripVisit &left = visits[idx(behind) - 1];
+        const TripVisit &right = visits[idx(behind)];
+        TripNote note{left.load_before, 0, 0, 0};
+        if (has_facilities) {
+            const int32_t there = std::min(left.done_at_u + table.to_facility(left.u),
+                                           left.done_at_v + table.to_facility(left.v));
+            const int32_t onward =
+                std::min(right.from_u + table.from_facility(right.u),
+                         right.from_v + table.from_facility(right.v));
+            const int32_t served = std::min(left.done_at_u, left.done_at_v);
+            const int32_t unserved = std::min(right.from_u, right.from_v);
+            // Without a visit there the vehicle drives on in any way.
+            const int32_t rest = right.via ? capped(onward) : unserved;
+            note.at_end = served + rest - cost;
+            note.at_next_start = capped(there) + unserved - cost;
+            note.between = capped(there) + rest - cost;
+        }
+        limits.least_load = std::min(limits.least_load, note.load);
+        limits.most_load = std::max(limits.most_load, note.load);
+        limits.least_between = std::min(limits.least_between, note.between);
+        notes.push_back(note);
+    }
 }
 
 void TripRoute::refresh_forward(const FleetTables &tables, size_t first, size_t last,
@@ -324,10 +357,6 @@ void TripRoute::refresh_forward(const FleetTables &tables, size_t first, size_t 
     end->load_before = 0;
     end->excess_before = excess;
     trip_ends.push_back(static_cast<int32_t>(visits.size()) - 1);
-    least_load = load;
-    for (const int32_t behind : trip_ends) {
-        least_load = std::min(least_load, visits[idx(behind) - 1].load_before);
-    }
 }
 
 void TripRoute::refresh_backward(const FleetTables &tables, size_t first, size_t last,
@@ -433,11 +462,16 @@ TripPlace TripRoute::cheapest_place(const FleetTables &tables, int32_t task,
     double best_priced = most;
     const auto worthwhile = [&](int32_t more) {
         const bool looked_at =
-            trips == Trips::all || (more == 0) == (trips == Trips::fitting);
+            trips == Trips::all ||
+            (trips != Trips::own && (more == 0) == (trips == Trips::fitting));
         return looked_at && (price * more < best_priced || may_pay);
     };
     const auto more_with = [&](int64_t load) {
         return over(load + ends.demand, capacity) - over(load, capacity);
+    };
+    // Whether a place may be the best by what it costs more at least.
+    const auto may_win = [&](int64_t least, int32_t more) {
+        return static_cast<double>(least) + price * more < best_priced;
     };
     const auto offer = [&](int64_t route_cost, int32_t more, int32_t place,
                            bool via_before, bool via_after) {
@@ -451,17 +485,25 @@ TripPlace TripRoute::cheapest_place(const FleetTables &tables, int32_t task,
     };
     const bool scans_end =
         table.tasks().end_distances(task) != nullptr || visits.back().u == 0;
-    int32_t first = 1; // of the trip at hand
-    int32_t more = more_with(visits[idx(trip_ends[0]) - 1].load_before);
-    for (size_t trip = 0; trip < trip_ends.size(); ++trip) {
+    const bool has_facilities = tables.has_facilities();
+    const int64_t first_of_trip = has_facilities ? table.first_of_trip(task) : 0;
+    const int64_t last_of_trip = has_facilities ? table.last_of_trip(task) : 0;
+    const int64_t own_trip = has_facilities ? table.own_trip(task) : 0;
+    const int32_t alone_more = over(ends.demand, capacity);
+    const bool looks_at_own =
+        has_facilities && (trips == Trips::all || trips == Trips::own);
+    const bool ends_via = tables.rules.ends_at_facility();
+    int32_t more = more_with(notes[0].load);
+    for (size_t trip = 0; trip < notes.size(); ++trip) {
+        const TripNote &note = notes[trip];
         const int32_t behind = trip_ends[trip];
         const TripVisit *next = visits.data() + behind;
-        const bool is_last = trip + 1 == trip_ends.size();
-        const int32_t next_more =
-            is_last ? 0 : more_with(visits[idx(trip_ends[trip + 1]) - 1].load_before);
+        const bool is_last = trip + 1 == notes.size();
+        const bool via_next = !is_last || ends_via;
+        const int32_t next_more = is_last ? 0 : more_with(notes[trip + 1].load);
         if (worthwhile(more)) {
-            const bool to_end = !next->via && scans_end;
-            const int32_t from = trip == 0 ? 1 : first + 1;
+            const bool to_end = !via_next && scans_end;
+            const int32_t from = trip == 0 ? 1 : trip_ends[trip - 1] + 1;
             const int32_t to = to_end ? behind : behind - 1;
             if (from <= to) {
                 const int64_t least =
@@ -469,25 +511,24 @@ TripPlace TripRoute::cheapest_place(const FleetTables &tables, int32_t task,
                 offer(least >> 32, more, static_cast<int32_t>(least & 0xFFFFFFFF),
                       false, false);
             }
-            if (!to_end && behind != but_for) {
-                offer(between.cost(next[-1], false, *next, next->via), more, behind,
-                      false, next->via);
+            if (!to_end && behind != but_for &&
+                (!via_next || may_win(note.at_end + last_of_trip, more))) {
+                offer(between.cost(next[-1], false, *next, via_next), more, behind,
+                      false, via_next);
             }
         }
-        if (behind != but_for && (next->via || (is_last && tables.has_facilities()))) {
-            if (!is_last && worthwhile(next_more)) {
-                offer(between.cost(next[-1], true, *next, false), next_more, behind,
-                      true, false);
-            }
-            // A trip of its own, unless the task fits next to it without a detour.
-            const int32_t alone_more = over(ends.demand, capacity);
-            const bool detour = more > 0 && (is_last || next_more > 0);
-            if ((detour || detour_may_pay) && worthwhile(alone_more)) {
-                offer(between.cost(next[-1], true, *next, next->via), alone_more,
-                      behind, true, next->via);
-            }
+        if (!is_last && worthwhile(next_more) && behind != but_for &&
+            may_win(note.at_next_start + first_of_trip, next_more)) {
+            offer(between.cost(next[-1], true, *next, false), next_more, behind, true,
+                  false);
         }
-        first = behind;
+        // A trip of its own, unless the task fits next to it without a detour.
+        const bool detour = more > 0 && (is_last || next_more > 0);
+        if (looks_at_own && (detour || detour_may_pay) && behind != but_for &&
+            may_win(note.between + (via_next ? own_trip : first_of_trip), alone_more)) {
+            offer(between.cost(next[-1], true, *next, via_next), alone_more, behind,
+                  true, via_next);
+        }
         more = next_more;
     }
     return best;
