@@ -309,10 +309,18 @@ bool FleetChain::insert_all(double limit, bool may_open) {
             }
         };
         const auto look_at = [&](int32_t slot, Trips trips, bool blinks) {
-            if (!plan_.is_open(slot) || (pin >= 0 && pin != slot)) {
+            const SlotNote &note = plan_.note(slot);
+            if (!note.is_open || (pin >= 0 && pin != slot)) {
                 return;
             }
-            const TripRoute &route = plan_.route(slot);
+            const int64_t most_load =
+                int64_t{tables_.vehicle(note.type).capacity} - demand;
+            if (!note.is_empty &&
+                (trips == Trips::fitting     ? note.limits.least_load > most_load
+                 : trips == Trips::exceeding ? note.limits.most_load <= most_load
+                                             : false)) {
+                return;
+            }
             double shape = 0.0;
             if (shaped) {
                 FleetSums change;
@@ -320,37 +328,35 @@ bool FleetChain::insert_all(double limit, bool may_open) {
                 change.interleaved = plan_.mates_apart(task, slot);
                 shape = shape_price(change);
             }
-            if (route.empty()) {
+            if (note.is_empty) {
                 // A route with a number may be any vehicle's.
                 const bool any = plan_.is_numbered(slot);
                 const bool looks = may_open && trips == Trips::fitting;
                 for (int32_t type = 0; looks && type < tables_.num_types(); ++type) {
-                    if (any || type == route.type) {
+                    if (any || type == note.type) {
                         look_at_empty(slot, type, shape);
                     }
                 }
                 return;
             }
-            const TripLimits &limits = plan_.limits(slot);
-            const int64_t most_load =
-                int64_t{tables_.vehicle(route.type).capacity} - demand;
-            const int64_t excess =
-                std::min<int64_t>(limits.least_load - most_load, demand);
-            if ((trips == Trips::fitting && excess > 0) ||
-                (trips == Trips::exceeding && limits.most_load <= most_load) ||
-                (trips == Trips::exceeding && prunes &&
-                 load_price_ * static_cast<double>(excess) >= best - shape)) {
-                return;
-            }
-            if (trips == Trips::own && prunes) {
-                const DrivingTable &table = tables_.driving(route.type);
-                const int32_t trip = tables_.rules.ends_at_facility()
-                                         ? table.own_trip(task)
-                                         : table.first_of_trip(task);
-                if (static_cast<double>(limits.least_between) + trip >= best - shape) {
+            if (trips == Trips::exceeding && prunes) {
+                const int64_t excess =
+                    std::min<int64_t>(note.limits.least_load - most_load, demand);
+                if (load_price_ * static_cast<double>(excess) >= best - shape) {
                     return;
                 }
             }
+            if (trips == Trips::own && prunes) {
+                const DrivingTable &table = tables_.driving(note.type);
+                const int32_t trip = tables_.rules.ends_at_facility()
+                                         ? table.own_trip(task)
+                                         : table.first_of_trip(task);
+                if (static_cast<double>(note.limits.least_between) + trip >=
+                    best - shape) {
+                    return;
+                }
+            }
+            const TripRoute &route = plan_.route(slot);
             if (!tables_.all_may_serve && !tables_.may_serve(route.type, task)) {
                 return;
             }

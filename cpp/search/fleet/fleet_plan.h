@@ -31,6 +31,14 @@ struct Placement {
     int32_t slot;
 };
 
+// What decides whether the route of a slot is looked at, all of them side by side.
+struct SlotNote {
+    TripLimits limits; // of a route that is not empty
+    int32_t type;
+    bool is_empty;
+    bool is_open; // not so are empty slots that are not the first of their type
+};
+
 class FleetPlan {
   public:
     explicit FleetPlan(const FleetTables &tables);
@@ -46,10 +54,7 @@ class FleetPlan {
     // Where a task was when the changes under way began.
     Spot spot(int32_t task) const { return spots_[idx(task)]; }
     bool has(int32_t task) const { return slot_of_[idx(task)] >= 0; }
-    // Empty slots that are not the first of their type are passed over.
-    bool is_open(int32_t slot) const { return is_open_[idx(slot)] != 0; }
-    // Of the trips of a route that is not empty.
-    const TripLimits &limits(int32_t slot) const { return limits_[idx(slot)]; }
+    const SlotNote &note(int32_t slot) const { return notes_[idx(slot)]; }
 
     // Routes beyond the fleet, or missing where it is exact; of all vehicle types, and
     // what a route more or less of one changes.
@@ -114,6 +119,7 @@ class FleetPlan {
     void remember(int32_t slot);
     void renew(int32_t slot);
     void note_spots(int32_t slot);
+    void note_slot(int32_t slot);
     void put(int32_t task, int32_t slot);
     void take(int32_t task);
     void open_empty_slots();
@@ -123,10 +129,9 @@ class FleetPlan {
     const bool tracks_shape_;
     const int32_t numbered_;
     double mean_ = 1.0;
-    std::vector<TripRoute> routes_;  // by slot
-    std::vector<uint8_t> is_open_;   // by slot
-    std::vector<TripLimits> limits_; // by slot
-    std::vector<Spot> spots_;        // by task
+    std::vector<TripRoute> routes_; // by slot
+    std::vector<SlotNote> notes_;   // by slot
+    std::vector<Spot> spots_;       // by task
     // By task: its slot now, -1 while it is out, below -1 on a locked route.
     std::vector<int32_t> slot_of_;
     std::vector<int32_t> routes_of_; // by vehicle type
