@@ -576,7 +576,8 @@ bool TripRoute::mend_visits(const FleetTables &tables, int32_t place, double pri
     double best = priced(totals()) - 1e-6;
     int32_t best_place = 0; // 0 none, below 0: dropped
     bool moves = false;
-    for (int32_t x = first + 1; x < behind; ++x) {
+    const bool may_pay = excess > 0 || !table.via_never_pays();
+    for (int32_t x = first + 1; x < behind && may_pay; ++x) {
         const double now =
             priced(joined(tables, type, visits[idx(x) - 1], visits[idx(x)], true));
         if (now < best) {
