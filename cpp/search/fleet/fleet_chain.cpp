@@ -10,7 +10,7 @@ namespace arcfleet {
 namespace {
 
 constexpr uint32_t kMovesPerStep = 10;
-constexpr uint32_t kMendsPerStep = 2;
+constexpr uint32_t kMendsPerStep = 1;
 constexpr int32_t kNearTasks = 10;
 constexpr double kLongestDraw = 36.75; // as in chain.cpp
 constexpr int32_t kPriceWindow = 200;
@@ -391,8 +391,9 @@ bool FleetChain::insert_all(double limit, bool may_open) {
         // their excess alone.
         for (const bool blinks : {true, false}) { // once more if all were overlooked
             for (const Trips trips : {Trips::fitting, Trips::exceeding, Trips::own}) {
-                if (trips == Trips::own && !tables_.has_facilities()) {
-                    break;
+                if ((trips == Trips::exceeding && prunes && load_price_ >= best) ||
+                    (trips == Trips::own && !tables_.has_facilities())) {
+                    continue;
                 }
                 for (int32_t slot = 0; slot < slots && best > least; ++slot) {
                     look_at(slot, trips, blinks);
