@@ -70,7 +70,9 @@ def mates(instance: Instance) -> dict[int, int]:
         return min(costs) + sum(costs) // 8, other
 
     return {
-        link: min((x for x in instance.required if x != link), key=lambda x: distance(link, x))
+        link: min(
+            (x for x in instance.required if x != link), key=lambda x: distance(link, x)
+        )
         for link in instance.required
         if len(instance.required) > 1
     }
@@ -121,7 +123,9 @@ class Optimum:
         if not via:
             return leg((kind, start, end), FAR)
         return min(
-            leg((kind, start, stop.node), FAR) + stop.cost + leg((kind, stop.node, end), FAR)
+            leg((kind, start, stop.node), FAR)
+            + stop.cost
+            + leg((kind, stop.node, end), FAR)
             for stop in self.instance.facilities
         )
 

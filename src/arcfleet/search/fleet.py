@@ -39,9 +39,7 @@ def fleet_search(
     layout = _Layout(network, context.start)
 
     def make_engine() -> _FleetEngine:
-        core = _make_core(
-            layout, settings, context.seed, context.threads, context.horizon
-        )
+        core = _make_core(layout, settings, context.seed, context.threads, context.horizon)
         return _FleetEngine(core, layout.locked_cost)
 
     return run_engine(make_engine, network, context, layout.solution)
