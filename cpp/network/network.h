@@ -99,6 +99,10 @@ class Network {
     // Stands in `distances` for a way that the turn rules close: more than any detour
     // by way of the depot. 0 where there is none such.
     int32_t closed_cost() const { return closed_cost_; }
+    // Whether a distance is that of a way that can be driven.
+    bool is_open(int32_t distance) const {
+        return closed_cost_ == 0 || distance < closed_cost_;
+    }
 
     // Every link driven along by a route, from depot to depot, services included.
     std::vector<StreetStep> street_path(std::span<const int32_t> route) const;

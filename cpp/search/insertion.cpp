@@ -56,13 +56,20 @@ struct SymmetricLanes {
     Lanes at_v(const Visit &visit) const { return twice(distances[visit.v]); }
 };
 
-struct DirectedLanes {
-    const PairDistances *distances;
+template <typename Pair> struct DirectedLanes {
+    const Pair *distances;
+    int32_t closed; // what kShortClosed stands for
 
-    static Lanes load(const int32_t *four) {
+    Lanes load(const int32_t *four) const {
         Lanes lanes;
         std::memcpy(&lanes, four, sizeof lanes);
         return lanes;
+    }
+    Lanes load(const uint16_t *four) const {
+        uint16_t numbers __attribute__((vector_size(8)));
+        std::memcpy(&numbers, four, sizeof numbers);
+        const Lanes lanes = __builtin_convertvector(numbers, Lanes);
+        return lanes + ((lanes == kShortClosed) & (closed - kShortClosed));
     }
     Lanes depot() const { return load(distances[0].at_u); }
     Lanes at_u(const Visit &visit) const {
@@ -121,10 +128,14 @@ ARCFLEET_CLONES InsertionPlace scan_symmetric(const TaskEnds &ends,
     return scan_lanes(ends, SymmetricLanes{distances}, route);
 }
 
-ARCFLEET_CLONES InsertionPlace scan_directed(const TaskEnds &ends,
-                                             const PairDistances *distances,
-                                             const LabelledRoute &route) {
-    return scan_lanes(ends, DirectedLanes{distances}, route);
+ARCFLEET_CLONES InsertionPlace scan_long(const TaskEnds &ends, const LongPair *pairs,
+                                         const LabelledRoute &route) {
+    return scan_lanes(ends, DirectedLanes<LongPair>{pairs, 0}, route);
+}
+
+ARCFLEET_CLONES InsertionPlace scan_short(const TaskEnds &ends, const ShortPair *pairs,
+                                          int32_t closed, const LabelledRoute &route) {
+    return scan_lanes(ends, DirectedLanes<ShortPair>{pairs, closed}, route);
 }
 #endif
 
@@ -157,8 +168,12 @@ InsertionPlace cheapest_insertion(const TaskTable &tasks, int32_t task,
     if (const EndDistances *distances = tasks.end_distances(task)) {
         return scan_symmetric(tasks.ends(task), distances, route);
     }
-    if (const PairDistances *distances = tasks.pair_distances(task)) {
-        return scan_directed(tasks.ends(task), distances, route);
+    if (const ShortPair *pairs = tasks.short_pairs(task)) {
+        const int32_t closed = tasks.network().closed_cost();
+        return scan_short(tasks.ends(task), pairs, closed, route);
+    }
+    if (const LongPair *pairs = tasks.long_pairs(task)) {
+        return scan_long(tasks.ends(task), pairs, route);
     }
 #endif
     return scan(tasks, task, route);
