@@ -20,7 +20,7 @@ from arcfleet.errors import (
     SolutionError,
     UnsolvableError,
 )
-from arcfleet.instance import Instance, Link, Turn
+from arcfleet.instance import Assignment, Facility, Instance, Link, Lock, Turn, Vehicle
 from arcfleet.instance.diagnose import Problem, diagnose
 from arcfleet.instance.files import read, write
 from arcfleet.methods import METHODS, Method, register_method, solve
@@ -36,7 +36,7 @@ from arcfleet.search import (
     Stop,
     StopRule,
 )
-from arcfleet.solution import Route, Service, Solution, Step, Travel
+from arcfleet.solution import FacilityVisit, Route, Service, Solution, Step, Travel
 from arcfleet.solution.checker import Report, check
 from arcfleet.solution.files import read_solution, write_solution
 from arcfleet.solution.geojson import write_geojson
@@ -50,9 +50,12 @@ from arcfleet.streets.turns import TurnPolicy
 __all__ = [
     "METHODS",
     "ArcfleetError",
+    "Assignment",
     "BatchProgress",
     "Box",
     "Circle",
+    "Facility",
+    "FacilityVisit",
     "Failure",
     "FileError",
     "FormatWarning",
@@ -61,6 +64,7 @@ __all__ = [
     "Instance",
     "InstanceError",
     "Link",
+    "Lock",
     "MapError",
     "Method",
     "OptionError",
@@ -84,6 +88,7 @@ __all__ = [
     "Turn",
     "TurnPolicy",
     "UnsolvableError",
+    "Vehicle",
     "check",
     "diagnose",
     "make_scene",

@@ -7,12 +7,10 @@ namespace arcfleet {
 
 namespace {
 
-// More neighbours than this are never walked through before enough routes are ruined.
-constexpr int32_t kLongestRow = 1000;
-
-// The unit of temperature is the mean distance to so many nearest other nodes where
-// service can start or end.
+// So many nearest other nodes make the unit of temperature.
 constexpr size_t kNearNodes = 3;
+
+} // namespace
 
 // Several terminals may be at one node. Ways that turn rules close are no distances: a
 // single terminal without a way out would make the mean as large as all costs together.
@@ -48,15 +46,9 @@ double mean_near_distance(const Network &network) {
     return sum / static_cast<double>(std::max<size_t>(1, count));
 }
 
-} // namespace
-
-RuinRecreateTables::RuinRecreateTables(const Network &network,
-                                       const RuinRecreateSettings &given)
-    : tasks(network), rules(network), settings(given) {
-    near_distance = mean_near_distance(network);
-
+std::vector<int32_t> nearest_tasks(const TaskTable &tasks, int32_t row) {
     const int32_t n = tasks.num_tasks();
-    row = std::min(n, kLongestRow);
+    std::vector<int32_t> nearest;
     nearest.reserve(idx(n) * idx(row));
     std::vector<int64_t> keys(
         idx(n)); // distance in the high half, task in the low half
@@ -72,7 +64,7 @@ RuinRecreateTables::RuinRecreateTables(const Network &network,
             for (const int32_t from : {a.u, a.v}) {
                 for (const int32_t to : {b.u, b.v}) {
                     for (const int32_t d : {tasks.from(from)[to], tasks.to(from)[to]}) {
-                        if (network.is_open(d)) {
+                        if (tasks.network().is_open(d)) {
                             least = std::min<int64_t>(least, d);
                             sum += d;
                             ++open;
@@ -90,6 +82,15 @@ RuinRecreateTables::RuinRecreateTables(const Network &network,
             nearest.push_back(static_cast<int32_t>(keys[idx(j)] & 0xFFFFFFFF));
         }
     }
+    return nearest;
+}
+
+RuinRecreateTables::RuinRecreateTables(const Network &network,
+                                       const RuinRecreateSettings &given)
+    : tasks(network), rules(network), settings(given),
+      near_distance(mean_near_distance(network)),
+      row(std::min(tasks.num_tasks(), kLongestRow)) {
+    nearest = nearest_tasks(tasks, row);
 }
 
 } // namespace arcfleet

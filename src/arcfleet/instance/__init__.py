@@ -1,5 +1,15 @@
 """What is to be solved."""
 
 from arcfleet.instance.instance import Coordinate, Instance, Link, Turn
+from arcfleet.instance.operations import Assignment, Facility, Lock, Vehicle
 
-__all__ = ["Coordinate", "Instance", "Link", "Turn"]
+__all__ = [
+    "Assignment",
+    "Coordinate",
+    "Facility",
+    "Instance",
+    "Link",
+    "Lock",
+    "Turn",
+    "Vehicle",
+]

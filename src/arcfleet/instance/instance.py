@@ -9,11 +9,19 @@ from typing import Literal, get_args
 from arcfleet._checks import one_line
 from arcfleet._display import notebook_html
 from arcfleet.errors import InstanceError
+from arcfleet.instance.operations import (
+    Assignment,
+    Facility,
+    Lock,
+    Vehicle,
+    check_operations,
+)
 
 #: Costs, demands and capacities are at most this (the core computes in 32-bit integers).
 MAX_NUMBER = 2**31 - 1
-#: Node numbers are at most this; street data carries 64-bit ids.
+#: Node numbers are at most this; street data carries 64-bit ids. Some are below 0.
 MAX_NODE = 2**63 - 1
+MIN_NODE = -MAX_NODE
 
 #: (longitude, latitude) in degrees, WGS 84.
 Coordinate = tuple[float, float]
@@ -123,7 +131,7 @@ class Link:
         if self.required:
             self._fill_service_costs()
         for field in ("tail", "head"):
-            check_integer(field, getattr(self, field), 0, MAX_NODE, where)
+            check_integer(field, getattr(self, field), MIN_NODE, MAX_NODE, where)
         for field in ("cost", "demand"):
             check_integer(field, getattr(self, field), 0, MAX_NUMBER, where)
         for field in (
@@ -207,6 +215,17 @@ class Turn:
             check_integer("penalty", self.penalty, 0, MAX_NUMBER, where)
 
 
+#: Prices of uneven routes are at most this.
+MAX_BALANCE = 1e6
+_OPERATIONS: dict[str, type] = {
+    "vehicles": Vehicle,
+    "facilities": Facility,
+    "pins": Assignment,
+    "locks": Lock,
+    "previous": Assignment,
+}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Instance:
     """A capacitated arc routing problem: serve every required link at least total cost.
@@ -253,6 +272,36 @@ class Instance:
         Cost of turning round, where that is allowed and `turns` does not name it.
     cost_unit
         Unit of all costs: "metres", "seconds" or "" (unknown, or money).
+    max_route_cost
+        Longest route (shift): largest sum of service, deadhead and facility visits; None
+        means no limit.
+    vehicles
+        Vehicle types. Where they are given, they replace `route_cost`, `fleet_limit` and
+        `max_route_cost`; `depot` is then the start of the first type and `capacity` the
+        largest one.
+    facilities
+        Where vehicles empty or refill. With any, `capacity` bounds a trip, the stretch
+        between two visits, not the route.
+    empty_at_end
+        Whether a vehicle visits a facility before it ends its route.
+    exact_fleet
+        Whether every vehicle drives a route: `fleet_limit` and every `count` are exact.
+    fewest_routes
+        Whether a plan with fewer routes is better whatever it costs.
+    balance
+        Price of uneven routes: a plan counts as dearer by `balance` times the squared
+        coefficient of variation of its routes' costs, as a share of its cost.
+    compactness
+        Price, in the unit of all costs, of every street whose nearest other street is on
+        another route.
+    pins
+        Streets that must be on a given route.
+    locks
+        Routes that stay as they are.
+    previous
+        Route of each street in an earlier plan.
+    change_price
+        Price of every street that is not on its route of `previous`.
     """
 
     name: str
@@ -271,17 +320,29 @@ class Instance:
     u_turns: UTurns = "allowed"
     u_turn_penalty: int = 0
     cost_unit: CostUnit = ""
+    max_route_cost: int | None = None
+    vehicles: tuple[Vehicle, ...] = ()
+    facilities: tuple[Facility, ...] = ()
+    empty_at_end: bool = True
+    exact_fleet: bool = False
+    fewest_routes: bool = False
+    balance: float = 0.0
+    compactness: int = 0
+    pins: tuple[Assignment, ...] = ()
+    locks: tuple[Lock, ...] = ()
+    previous: tuple[Assignment, ...] = ()
+    change_price: int = 0
 
     def __post_init__(self) -> None:
         """Check every field and how they fit together."""
         where = f"in instance {self.name!r}"
-        for field in ("nodes", "links", "coordinates", "turns"):
+        for field in ("nodes", "links", "coordinates", "turns", *_OPERATIONS):
             object.__setattr__(self, field, tuple(getattr(self, field)))
         for field in ("name", "comment", "attribution"):
             _check_text(field, getattr(self, field), where)
         known: set[int] = set()
         for node in self.nodes:
-            check_integer("node number", node, 0, MAX_NODE, where)
+            check_integer("node number", node, MIN_NODE, MAX_NODE, where)
             if node in known:
                 raise InstanceError(
                     f"expected every node once, got node {node} twice {where}"
@@ -296,7 +357,7 @@ class Instance:
                         f"expected a known node, got node {node} "
                         f"on {self.describe_link(index)} {where}"
                     )
-        check_integer("depot", self.depot, 0, MAX_NODE, where)
+        check_integer("depot", self.depot, MIN_NODE, MAX_NODE, where)
         if self.depot not in known:
             raise InstanceError(
                 f"expected a known node as depot, got {self.depot!r} {where}"
@@ -324,6 +385,50 @@ class Instance:
                 )
         check_integer("u_turn_penalty", self.u_turn_penalty, 0, MAX_NUMBER, where)
         self._check_turns(where)
+        self._check_operations(where)
+
+    def _check_operations(self, where: str) -> None:
+        """Check vehicles, facilities and the shape of plans."""
+        for field, wanted in _OPERATIONS.items():
+            for item in getattr(self, field):
+                if not isinstance(item, wanted):
+                    raise InstanceError(f"expected {field}, got {item!r} {where}")
+        for field in ("empty_at_end", "exact_fleet", "fewest_routes"):
+            if not isinstance(getattr(self, field), bool):
+                raise InstanceError(
+                    f"expected {field} to be True or False, "
+                    f"got {getattr(self, field)!r} {where}"
+                )
+        if self.max_route_cost is not None:
+            check_integer("max_route_cost", self.max_route_cost, 1, MAX_NUMBER, where)
+        for field in ("compactness", "change_price"):
+            check_integer(field, getattr(self, field), 0, MAX_NUMBER, where)
+        balance: object = self.balance
+        if (
+            isinstance(balance, bool)
+            or not isinstance(balance, int | float)
+            or not 0 <= balance <= MAX_BALANCE
+        ):
+            raise InstanceError(
+                f"expected balance between 0 and {MAX_BALANCE:g}, got {balance!r} {where}"
+            )
+        object.__setattr__(self, "balance", float(self.balance))
+        if self.vehicles:
+            first = self.vehicles[0]
+            largest = max(vehicle.capacity for vehicle in self.vehicles)
+            for field, value, usual in (
+                ("depot", self.depot, first.start),
+                ("capacity", self.capacity, largest),
+                ("route_cost", self.route_cost, 0),
+                ("fleet_limit", self.fleet_limit, None),
+                ("max_route_cost", self.max_route_cost, None),
+            ):
+                if value != usual:
+                    raise InstanceError(
+                        f"expected {field} {usual} beside vehicle types, got {value} "
+                        f"{where}: state it for each type"
+                    )
+        check_operations(self, where)
 
     def _check_turns(self, where: str) -> None:
         """Check that every turn can be driven at all, and that none is given twice."""
@@ -369,6 +474,40 @@ class Instance:
             known[key] = turn.penalty
 
     @property
+    def fleet(self) -> tuple[Vehicle, ...]:
+        """Vehicle types; a single one, without a name, where `vehicles` gives none."""
+        if self.vehicles:
+            return self.vehicles
+        return (
+            Vehicle(
+                name="vehicle",
+                start=self.depot,
+                capacity=self.capacity,
+                count=self.fleet_limit,
+                fixed_cost=self.route_cost,
+                max_route_cost=self.max_route_cost,
+            ),
+        )
+
+    @property
+    def operations(self) -> tuple[str, ...]:
+        """What the instance asks for beyond the classical problem, in words."""
+        asked = {
+            "a longest route": self.max_route_cost is not None
+            or any(vehicle.max_route_cost is not None for vehicle in self.vehicles),
+            "vehicle types": bool(self.vehicles),
+            "facilities": bool(self.facilities),
+            "an exact fleet": self.exact_fleet,
+            "fewest routes first": self.fewest_routes,
+            "balance": self.balance > 0,
+            "compactness": self.compactness > 0,
+            "pins": bool(self.pins),
+            "locked routes": bool(self.locks),
+            "a price for change": self.change_price > 0 and bool(self.previous),
+        }
+        return tuple(name for name, is_asked in asked.items() if is_asked)
+
+    @property
     def has_turn_rules(self) -> bool:
         """Whether any turn is forbidden or has a penalty."""
         return bool(self.turns or self.u_turns != "allowed" or self.u_turn_penalty)
@@ -411,6 +550,8 @@ class Instance:
             lines.append(f"route cost  {self.route_cost}")
         if self.has_turn_rules:
             lines.append(f"turns       {self.describe_turn_rules()}")
+        if self.operations:
+            lines.append(f"operations  {', '.join(self.operations)}")
         return "\n".join(lines)
 
     def _repr_html_(self) -> str | None:

@@ -47,6 +47,26 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FacilityVisit:
+    """A vehicle empties or refills on its route.
+
+    Parameters
+    ----------
+    facility
+        Position of the facility in the instance's `facilities`, counted from 0.
+    services
+        Number of services of the route before the visit.
+    steps
+        Number of steps of the route's path before the visit; None where the path was not
+        worked out.
+    """
+
+    facility: int
+    services: int
+    steps: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Route:
     """What one vehicle does between leaving the depot and returning to it.
 
@@ -55,14 +75,21 @@ class Route:
     services
         The links it serves, in order.
     load
-        Total demand served.
+        Total demand served, over all trips.
     cost
-        Service, deadhead and the fixed cost of a route together.
+        Service, deadhead, facility visits and the fixed cost of a route together.
     path
         Every link driven along, street by street; empty where it was not worked out.
         Between two services the vehicle then takes any shortest path.
     travel
         Length and time; None if unknown.
+    vehicle
+        Position of its vehicle type in the instance's `fleet`.
+    visits
+        Visits of facilities, in order.
+    number
+        Number of the route, which stays its own when a plan is changed; None means its
+        position in the plan, counted from 1.
     """
 
     services: tuple[Service, ...]
@@ -70,6 +97,9 @@ class Route:
     cost: int
     path: tuple[Step, ...] = ()
     travel: Travel | None = None
+    vehicle: int = 0
+    visits: tuple[FacilityVisit, ...] = ()
+    number: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,13 +114,15 @@ class Solution:
     routes
         One route per vehicle trip.
     cost
-        Total: service cost, deadhead and the fixed costs of the routes.
+        Total: service cost, deadhead, facility visits and the fixed costs of the routes.
     deadhead
         Cost of driving without serving.
     service_cost
         Cost of serving.
     travel
         Length and time of all routes; None if unknown.
+    visit_cost
+        Cost of all facility visits, driving apart.
     """
 
     routes: tuple[Route, ...]
@@ -98,6 +130,7 @@ class Solution:
     deadhead: int
     service_cost: int
     travel: Travel | None = None
+    visit_cost: int = 0
 
     def __str__(self) -> str:
         """Return the costs and the routes, a line each."""
@@ -108,7 +141,7 @@ class Solution:
         lines += [
             f"route {number}: {len(route.services)} services, load {route.load}, "
             f"cost {route.cost}{_after_comma(route.travel)}"
-            for number, route in enumerate(self.routes, start=1)
+            for number, route in zip(self.numbers, self.routes, strict=True)
         ]
         return "\n".join(lines)
 
@@ -119,6 +152,14 @@ class Solution:
     def num_routes(self) -> int:
         """Number of routes."""
         return len(self.routes)
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """Number of each route: its own, else its position, counted from 1."""
+        return tuple(
+            position if route.number is None else route.number
+            for position, route in enumerate(self.routes, start=1)
+        )
 
     @property
     def loads(self) -> tuple[int, ...]:
