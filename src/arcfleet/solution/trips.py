@@ -1,15 +1,17 @@
-"""Depots, facilities and vehicles of a plan in words and places, and its trips."""
+"""Depots, facilities, vehicles and trips of a plan, and its shape, for reports."""
 
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import asdict
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from arcfleet.solution.shape import shape
 
+if TYPE_CHECKING:
     from arcfleet.instance.instance import Instance
+    from arcfleet.solution.shape import Shape
     from arcfleet.solution.solution import Route, Solution
 
 
@@ -87,7 +89,18 @@ def route_words(instance: Instance, route: Route) -> tuple[str, str, str]:
 def route_figures(instance: Instance, route: Route, *more: str) -> str:
     """Return vehicle, load, cost and visits of a route, and `more`, after commas."""
     vehicle, load, visits = route_words(instance, route)
-    parts: Sequence[str] = (vehicle, load, f"cost {route.cost}", visits, *more)
+    return _listed(vehicle, load, f"cost {route.cost}", visits, *more)
+
+
+def brief_figures(instance: Instance, route: Route, *more: str) -> str:
+    """Return the same in fewer words, with the number of trips only."""
+    vehicle, _, _ = route_words(instance, route)
+    trips = len(trip_loads(instance, route))
+    load = f"load {route.load}" + (f" in {trips} trips" if trips > 1 else "")
+    return _listed(vehicle, load, f"cost {route.cost}", *more)
+
+
+def _listed(*parts: str) -> str:
     return ", ".join(part for part in parts if part)
 
 
@@ -103,3 +116,43 @@ def route_facts(instance: Instance, solution: Solution, index: int) -> dict[str,
         facts["trips"] = trip_loads(instance, route)
         facts["visits"] = [[visit.facility, visit.services] for visit in route.visits]
     return facts
+
+
+def known_shape(instance: Instance, solution: Solution) -> Shape | None:
+    """Return the shape of a plan; None with fewer than two routes.
+
+    A plan that does not serve every street once has none either.
+    """
+    served = sorted(s.link for route in solution.routes for s in route.services)
+    if solution.num_routes < 2 or served != list(instance.required):
+        return None
+    return shape(instance, solution)
+
+
+def shape_facts(found: Shape | None) -> dict[str, object]:
+    """Return the member `shape` of an object in JSON; none where there is no shape."""
+    if found is None:
+        return {}
+    known = {name: value for name, value in asdict(found).items() if value is not None}
+    return {
+        "shape": {
+            name: round(value, 4) if isinstance(value, float) else value
+            for name, value in known.items()
+        }
+    }
+
+
+def shape_texts(found: Shape | None) -> dict[str, str]:
+    """Return balance, interleaving and changes for people."""
+    if found is None:
+        return {}
+    ratio = "" if found.ratio is None else f", {found.ratio:.2f} : 1"
+    texts = {
+        "balance": f"longest route {found.longest}, shortest {found.shortest}{ratio}",
+        "interleave": f"{found.interleaving:.1%} of the streets are nearest to one of "
+        "another route",
+    }
+    if found.changed is not None:
+        streets = "street is" if found.changed == 1 else "streets are"
+        texts["changed"] = f"{found.changed} {streets} on another route than before"
+    return texts
