@@ -12,7 +12,7 @@ from arcfleet.search import Stop
 from arcfleet.search.path_scanning import PATH_SCANNING_VARIANTS
 from arcfleet.solution import checker
 from arcfleet.solution.travel import travel_facts
-from arcfleet.solution.trips import shape_facts
+from arcfleet.solution.words import shape_facts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -291,7 +291,7 @@ def _show(options: Namespace) -> int:
 def _plan_facts(instance: Instance, plan: Solution) -> dict[str, object]:
     """Return length, time, shape and routes of a plan, as far as known, for programs."""
     from arcfleet.solution.travel import travel_facts
-    from arcfleet.solution.trips import known_shape, route_facts, shape_facts
+    from arcfleet.solution.words import known_shape, route_facts, shape_facts
 
     routes = [
         {
@@ -311,7 +311,7 @@ def _plan_facts(instance: Instance, plan: Solution) -> dict[str, object]:
 
 def _plan_lines(instance: Instance, plan: Solution) -> list[str]:
     """Return what is known of a plan beyond its cost, a line each."""
-    from arcfleet.solution.trips import has_own_numbers, route_figures
+    from arcfleet.solution.words import has_own_numbers, route_figures
 
     lines = []
     if plan.travel is not None:

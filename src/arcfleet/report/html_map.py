@@ -35,7 +35,7 @@ from arcfleet.solution.travel import (
     visit_seconds,
     visit_stops,
 )
-from arcfleet.solution.trips import (
+from arcfleet.solution.words import (
     depot_names,
     depot_nodes,
     depot_vehicles,

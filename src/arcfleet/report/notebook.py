@@ -18,7 +18,7 @@ from arcfleet.report.colours import DEPOT, FACILITY, route_colours
 from arcfleet.report.layout import layout, link_shapes, shifted
 from arcfleet.search.result import Result
 from arcfleet.solution.solution import Solution
-from arcfleet.solution.trips import (
+from arcfleet.solution.words import (
     depot_names,
     depot_nodes,
     facility_name,

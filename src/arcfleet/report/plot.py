@@ -15,7 +15,7 @@ from arcfleet.report.layout import Places, layout, link_shapes, middle, shifted
 from arcfleet.report.picture import new_figure, save_picture
 from arcfleet.solution.drive import check_links
 from arcfleet.solution.travel import with_travel
-from arcfleet.solution.trips import brief_figures, depot_nodes, facility_name
+from arcfleet.solution.words import brief_figures, depot_nodes, facility_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from arcfleet._checks import one_line
 from arcfleet._display import notebook_html
 from arcfleet.solution.travel import travel_facts
-from arcfleet.solution.trips import (
+from arcfleet.solution.words import (
     fleet_text,
     has_own_numbers,
     known_shape,

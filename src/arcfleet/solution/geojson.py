@@ -23,7 +23,7 @@ from arcfleet.solution.drive import (
     with_all_paths,
 )
 from arcfleet.solution.travel import step_seconds, visit_stops
-from arcfleet.solution.trips import (
+from arcfleet.solution.words import (
     depot_names,
     depot_nodes,
     depot_vehicles,

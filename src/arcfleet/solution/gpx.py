@@ -18,7 +18,7 @@ from arcfleet.solution.drive import (
     start_points,
     with_all_paths,
 )
-from arcfleet.solution.trips import (
+from arcfleet.solution.words import (
     depot_names,
     depot_nodes,
     facility_name,

@@ -13,7 +13,7 @@ from arcfleet.solution.geojson import write_geojson
 from arcfleet.solution.gpx import write_gpx
 from arcfleet.solution.solution import Solution
 from arcfleet.solution.travel import route_travel, with_travel
-from arcfleet.solution.trips import depot_names, depot_nodes, trip_loads
+from arcfleet.solution.words import depot_names, depot_nodes, trip_loads
 from tests.hauling_plans import hauling_plan, hauling_town
 
 GPX = "{http://www.topografix.com/GPX/1/1}"
