@@ -4,6 +4,7 @@
 #include "base/random.h"
 #include "search/ruin_recreate/current_plan.h"
 #include "search/ruin_recreate/greedy_insertion.h"
+#include "search/ruin_recreate/insertion_order.h"
 #include "search/ruin_recreate/penalties.h"
 
 #include <cstdint>
@@ -13,6 +14,8 @@ namespace arcfleet {
 
 class Chain {
   public:
+    using Tables = RuinRecreateTables;
+
     Chain(const RuinRecreateTables &tables, uint64_t seed, uint64_t stream);
 
     // Starts from a plan given as arcs; directions are chosen anew.
@@ -30,6 +33,7 @@ class Chain {
     // Of the current plan, without the price of its load above capacity.
     int64_t current_cost() const { return penalties_.cost(plan_); }
     int64_t best_cost() const { return best_cost_; }
+    double best_objective() const { return static_cast<double>(best_cost_); }
     bool best_fits_fleet() const { return best_fits_fleet_; }
     Plan best_plan() const { return to_plan(tables_.tasks, best_); }
 
@@ -47,6 +51,7 @@ class Chain {
     Random random_;
     CurrentPlan plan_;
     Penalties penalties_;
+    InsertionOrder order_;
     GreedyInsertion insertion_;
     double cost_ = 0.0; // of the current plan, with the price of its excess
     int64_t iterations_ = 0;

@@ -90,6 +90,11 @@ class Vehicle:
             parts.append(f"{len(self.forbidden_links)} links forbidden")
         return ", ".join(parts)
 
+    @property
+    def depots(self) -> tuple[int, int]:
+        """Nodes where its routes start and end."""
+        return self.start, self.start if self.end is None else self.end
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facility:
