@@ -1,4 +1,4 @@
-"""Shape of a plan: how even its routes are, and how far they interleave."""
+"""Shape of a plan: how even its routes are, how far they interleave, what changed."""
 
 from __future__ import annotations
 
@@ -8,16 +8,34 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from arcfleet.network.network import node_distances
+from arcfleet.network import Network
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from arcfleet.instance.instance import Instance
     from arcfleet.solution.solution import Solution
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """Figures of a plan."""
+    """Balance, compactness and changes of a plan, as numbers.
+
+    Parameters
+    ----------
+    longest, shortest
+        Largest and smallest cost of a route; 0 without routes.
+    ratio
+        Longest divided by shortest; None where the shortest is 0.
+    variation
+        Coefficient of variation of the costs of the routes: standard deviation divided by
+        mean.
+    interleaving
+        Share of the streets whose nearest other street is on another route.
+    changed
+        Number of streets on another route than in the instance's `previous`; None where
+        that is empty. Streets that it does not name are new and do not count.
+    """
 
     longest: int
     shortest: int
@@ -27,33 +45,78 @@ class Shape:
     changed: int | None
 
 
-def shape(instance: Instance, solution: Solution) -> Shape:
-    """Return the shape of a plan."""
+def shape(instance: Instance, solution: Solution, network: Network | None = None) -> Shape:
+    """Compute the shape of a plan.
+
+    Parameters
+    ----------
+    instance
+        Instance that the plan solves.
+    solution
+        The plan.
+    network
+        Network of the instance, where it is at hand; else it is built.
+
+    Returns
+    -------
+    shape
+        Figures to compare plans by.
+    """
     costs = [route.cost for route in solution.routes]
-    route_of = {s.link: i for i, r in enumerate(solution.routes) for s in r.services}
-    tasks = list(instance.required)
-    count = len(tasks)
-    position = {node: i for i, node in enumerate(instance.nodes)}
-    ends = np.array(
-        [[position[node] for node in instance.links[i].ends(reverse=False)] for i in tasks]
-    ).reshape(-1, 2)
-    ways = node_distances(instance)[ends[:, None, :, None], ends[None, :, None, :]]
-    near = ways.min(axis=(2, 3)).astype(float)
-    near = np.minimum(near, near.T)
-    np.fill_diagonal(near, np.inf)
-    nearest = near.argmin(axis=1) if count > 1 else np.zeros(0, int)
-    other = [route_of[tasks[i]] != route_of[tasks[j]] for i, j in enumerate(nearest)]
-    previous = {item.link: item.route for item in instance.previous}
-    numbers = solution.numbers
+    longest, shortest = max(costs, default=0), min(costs, default=0)
+    numbers = {
+        service.link: number
+        for number, route in zip(solution.numbers, solution.routes, strict=True)
+        for service in route.services
+    }
     return Shape(
-        longest=max(costs, default=0),
-        shortest=min(costs, default=0),
-        ratio=max(costs) / min(costs) if costs and min(costs) > 0 else None,
-        variation=pstdev(costs) / fmean(costs) if costs and any(costs) else 0.0,
-        interleaving=fmean(other) if other else 0.0,
-        changed=sum(
-            previous.get(link, numbers[i]) != numbers[i] for link, i in route_of.items()
-        )
-        if previous
-        else None,
+        longest=longest,
+        shortest=shortest,
+        ratio=longest / shortest if shortest else None,
+        variation=pstdev(costs) / fmean(costs) if any(costs) else 0.0,
+        interleaving=_interleaving(instance, numbers, network),
+        changed=(
+            sum(numbers.get(x.link, x.route) != x.route for x in instance.previous)
+            if instance.previous
+            else None
+        ),
     )
+
+
+def nearest_streets(network: Network) -> NDArray[np.int64]:
+    """Return the nearest other task of each task, as the search sees it.
+
+    Nearness is driving between ends, over all pairs of ends in both directions: the least
+    plus the mean, since many streets touch; ties go to the smaller number.
+    """
+    count = network.num_tasks
+    ends = np.zeros((count, 2), dtype=np.int64)
+    # Any direction of a task tells both of its ends.
+    ends[network.arc_task[1:]] = np.stack(
+        [network.arc_start[1:], network.arc_end[1:]], axis=1
+    )
+    found = np.zeros(count, dtype=np.int64)
+    for task in range(count):
+        here = ends[task]
+        ways = np.concatenate(
+            (
+                network.distances[here][:, ends],  # (2, count, 2)
+                network.distances.T[here][:, ends],
+            )
+        ).astype(np.int64)  # (4, count, 2)
+        nearness = ways.min(axis=(0, 2)) + ways.sum(axis=(0, 2)) // 8
+        nearness[task] = np.iinfo(np.int64).max
+        found[task] = nearness.argmin()
+    return found
+
+
+def _interleaving(
+    instance: Instance, numbers: dict[int, int], network: Network | None
+) -> float:
+    """Return the share of streets whose nearest other street is on another route."""
+    if len(instance.required) < 2 or len(set(numbers.values())) < 2:
+        return 0.0
+    network = Network(instance) if network is None else network
+    routes = [numbers.get(link) for link in instance.required]
+    mates = nearest_streets(network).tolist()
+    return fmean(route != routes[mate] for route, mate in zip(routes, mates, strict=True))
