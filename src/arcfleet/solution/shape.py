@@ -116,7 +116,21 @@ def _interleaving(
     """Return the share of streets whose nearest other street is on another route."""
     if len(instance.required) < 2 or len(set(numbers.values())) < 2:
         return 0.0
-    network = Network(instance) if network is None else network
     routes = [numbers.get(link) for link in instance.required]
-    mates = nearest_streets(network).tolist()
+    mates = _mates(instance, network)
     return fmean(route != routes[mate] for route, mate in zip(routes, mates, strict=True))
+
+
+#: Instance that was asked for last, and its nearest streets: one command asks several times
+#: for the shape of its plan, and building a network takes long.
+_last: list[tuple[Instance, list[int]]] = []
+
+
+def _mates(instance: Instance, network: Network | None) -> list[int]:
+    if _last and _last[0][0] is instance:
+        return _last[0][1]
+    found: list[int] = nearest_streets(
+        Network(instance) if network is None else network
+    ).tolist()
+    _last[:] = [(instance, found)]
+    return found
