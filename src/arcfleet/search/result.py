@@ -62,6 +62,8 @@ class Result:
         Reason for the end of the search: a limit of `Stop`, "stop rule" or "interrupt".
     history
         Each better plan, in the order found.
+    notes
+        What was changed before the search, a line each.
     """
 
     instance: Instance = field(repr=False)
@@ -73,6 +75,7 @@ class Result:
     iterations: int
     stopped_by: StoppedBy
     history: tuple[Improvement, ...] = field(repr=False)
+    notes: tuple[str, ...] = ()
 
     @property
     def cost(self) -> int:
@@ -107,6 +110,7 @@ class Result:
                 f"loads       {loads or '-'}{more}",
                 f"time        {self.seconds:.2f} s, {self.iterations} iterations, "
                 f"stopped by {self.stopped_by.replace('_', ' ')}",
+                *(f"note        {one_line(note)}" for note in self.notes),
                 *self._route_lines(),
             ]
         )
@@ -144,6 +148,7 @@ class Result:
             "seconds": round(self.seconds, 3),
             "iterations": self.iterations,
             "stopped_by": self.stopped_by,
+            **({"notes": list(self.notes)} if self.notes else {}),
             "routes": [
                 {
                     "load": route.load,
