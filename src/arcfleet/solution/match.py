@@ -27,9 +27,9 @@ _REMEDY = (
 def match_links(old: Instance, new: Instance) -> dict[int, Direction]:
     """Return for links of an instance the same streets of another.
 
-    Links match by their end nodes, name and line; what is left by end nodes and name, then
-    by end nodes alone. Two-way links match in either direction. A link matches once, equal
-    ones in their order.
+    Links match by their end nodes, name and line, among equal ones by whether they are
+    required; what is left by end nodes and name, then by end nodes alone. Two-way links
+    match in either direction. A link matches once, equal ones in their order.
 
     Returns
     -------
@@ -40,7 +40,7 @@ def match_links(old: Instance, new: Instance) -> dict[int, Direction]:
         return {position: (position, False) for position in range(len(old.links))}
     matches: dict[int, Direction] = {}
     taken: set[int] = set()
-    for identity in (_by_line, _by_name, _by_ends):
+    for identity in (_as_it_was, _by_line, _by_name, _by_ends):
         waiting: dict[Hashable, list[Direction]] = defaultdict(list)
         for position, link in enumerate(new.links):
             if position not in taken:
@@ -70,12 +70,16 @@ def _match(
             taken.add(matches[position][0])
 
 
+def _as_it_was(link: Link) -> Hashable:
+    return _by_line(link), link.required
+
+
 def _by_line(link: Link) -> Hashable:
-    return link.tail, link.head, fold_name(link.name), link.geometry
+    return _by_name(link), link.geometry
 
 
 def _by_name(link: Link) -> Hashable:
-    return link.tail, link.head, fold_name(link.name)
+    return link.tail, link.head, fold_name(link.name), link.one_way
 
 
 def _by_ends(link: Link) -> Hashable:
