@@ -7,7 +7,7 @@ import statistics
 import unicodedata
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from arcfleet.errors import OptionError
 from arcfleet.instance.operations import Assignment
@@ -18,9 +18,11 @@ if TYPE_CHECKING:
 #: A street: its name, which may be that of several links, or the position of one link.
 StreetName = str | int
 #: Pins as a dict, or as pairs where a street may come twice.
-Pins = Mapping[StreetName, int] | Iterable[tuple[StreetName, int]]
+Pins = Mapping[Any, int] | Iterable[tuple[StreetName, int]]
 #: Demand of each link of a street, or "length" for its metres.
 LinkDemand = int | Literal["length"]
+#: Demands by names or positions of links.
+Demands = Mapping[Any, LinkDemand]
 
 _POSITION = "link:"
 
@@ -61,7 +63,7 @@ def exclude(instance: Instance, streets: Iterable[StreetName]) -> Instance:
     )
 
 
-def require(instance: Instance, demands: Mapping[StreetName, LinkDemand]) -> Instance:
+def require(instance: Instance, demands: Demands) -> Instance:
     """Return the instance in which more streets are required.
 
     Serving them costs, and takes, as much more than driving as on the required links, on
@@ -115,12 +117,16 @@ def pin(instance: Instance, pins: Pins) -> Instance:
     InstanceError
         If pins contradict each other or a locked route.
     """
-    pairs = pins.items() if isinstance(pins, Mapping) else pins
     wanted = dict.fromkeys(instance.pins)
-    for street, route in pairs:
+    for street, route in as_pairs(pins):
         for position in find_links(instance, street):
             wanted[Assignment(position, route)] = None
     return replace(instance, pins=tuple(wanted))
+
+
+def as_pairs(pins: Pins) -> tuple[tuple[StreetName, int], ...]:
+    """Return pins as pairs of a street and its route."""
+    return tuple(pins.items() if isinstance(pins, Mapping) else pins)
 
 
 def find_links(

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from arcfleet.errors import OptionError
 from arcfleet.instance.change import (
-    LinkDemand,
+    Demands,
     Pins,
     StreetName,
+    as_pairs,
     exclude,
     find_links,
     pin,
@@ -21,6 +21,8 @@ from arcfleet.solution.match import carry_over
 from arcfleet.solution.repair import Repair, repair
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from arcfleet.instance.instance import Instance
     from arcfleet.solution.solution import Solution
 
@@ -58,7 +60,7 @@ def edit(
     *,
     move: Pins = (),
     remove: Iterable[StreetName] = (),
-    add: Mapping[StreetName, LinkDemand] | None = None,
+    add: Demands | None = None,
     free: Iterable[int] = (),
 ) -> Edit:
     """Change a plan by hand; `solve` then searches only what may change.
@@ -97,7 +99,7 @@ def edit(
     """
     plan = carry_over(instance, solution)
     remove, free, add = tuple(remove), set(free), dict(add or {})
-    moves = tuple(move.items() if isinstance(move, Mapping) else move)
+    moves = as_pairs(move)
     if not (moves or remove or add or free):
         raise OptionError(
             "expected streets to move, remove or add, or routes to free, got none of them"
