@@ -4,6 +4,7 @@
 `connected_instances` always have a plan.
 """
 
+import itertools
 from dataclasses import replace
 
 import networkx as nx
@@ -13,12 +14,14 @@ from arcfleet.instance.instance import (
     COST_UNITS,
     MAX_NODE,
     MAX_NUMBER,
+    MIN_NODE,
     U_TURNS,
     Coordinate,
     Instance,
     Link,
     Turn,
 )
+from arcfleet.instance.operations import Assignment, Facility, Lock, Vehicle
 
 _LIMIT = 180.0
 
@@ -103,7 +106,7 @@ def instances(
     numbers in any order, not only 0..n-1 or 1..n; `limits`: a fleet limit and a route cost.
     """
     if any_nodes and draw(st.booleans()):
-        numbers = st.one_of(st.integers(0, 20), st.integers(0, MAX_NODE))
+        numbers = st.one_of(st.integers(-20, 20), st.integers(MIN_NODE, MAX_NODE))
         nodes = draw(st.lists(numbers, min_size=1, max_size=max_nodes, unique=True))
         depot = draw(st.sampled_from(nodes))
     else:
@@ -168,6 +171,76 @@ def turn_rules(draw: st.DrawFn, instance: Instance, largest: int = 30) -> Instan
         turns=tuple(Turn(*turn, draw(penalties)) for turn in named),
         u_turns=draw(st.sampled_from(U_TURNS)),
         u_turn_penalty=draw(st.integers(0, largest)),
+    )
+
+
+@st.composite
+def operations(
+    draw: st.DrawFn, instance: Instance, largest: int = 30, max_types: int = 3
+) -> Instance:
+    """The instance with whatever operations may ask; it need not have a plan."""
+    nodes = st.sampled_from(instance.nodes)
+    numbers = st.integers(0, largest)
+    positive = st.integers(1, largest)
+    links = range(len(instance.links))
+    types = draw(st.integers(0, max_types))
+    vehicles = tuple(
+        Vehicle(
+            name=f"type {number}",
+            start=draw(nodes),
+            end=draw(st.none() | nodes),
+            capacity=draw(positive),
+            count=draw(st.none() | positive),
+            fixed_cost=draw(numbers),
+            max_route_cost=draw(st.none() | positive),
+            forbidden_links=(
+                tuple(draw(st.lists(st.sampled_from(links), unique=True))) if links else ()
+            ),
+        )
+        for number in range(types)
+    )
+    if vehicles:
+        instance = replace(
+            instance,
+            depot=vehicles[0].start,
+            capacity=max(vehicle.capacity for vehicle in vehicles),
+            route_cost=0,
+            fleet_limit=None,
+            vehicles=vehicles,
+        )
+    else:
+        instance = replace(instance, max_route_cost=draw(st.none() | positive))
+    counted = all(vehicle.count is not None for vehicle in instance.fleet)
+    free = draw(st.permutations(instance.required))
+    locked = free[: draw(st.integers(0, len(free)))]
+    cuts = sorted({0, len(locked), draw(st.integers(0, len(locked)))})
+    locks = tuple(
+        Lock(
+            route=number,
+            services=tuple((link, draw(st.booleans())) for link in locked[first:last]),
+            vehicle=draw(st.integers(0, len(instance.fleet) - 1)),
+        )
+        for number, (first, last) in enumerate(itertools.pairwise(cuts), start=1)
+    )
+    pinned = [link for link in free if link not in locked and draw(st.booleans())]
+    routes = st.integers(len(locks) + 1, len(locks) + 9)
+    return replace(
+        instance,
+        facilities=tuple(
+            Facility(node=node, cost=draw(numbers), name=draw(st.text(max_size=4)))
+            for node in draw(st.lists(nodes, unique=True, max_size=3))
+        ),
+        empty_at_end=draw(st.booleans()),
+        exact_fleet=counted and draw(st.booleans()),
+        fewest_routes=draw(st.booleans()),
+        balance=draw(st.floats(0, 100)),
+        compactness=draw(numbers),
+        pins=tuple(Assignment(link, draw(routes)) for link in pinned),
+        locks=locks,
+        previous=tuple(
+            Assignment(link, draw(routes)) for link in free if draw(st.booleans())
+        ),
+        change_price=draw(numbers),
     )
 
 

@@ -59,23 +59,26 @@ void bind_network(nb::module_ &module) {
                int32_t capacity, int32_t route_cost, int32_t fleet_limit,
                const InArray<int32_t> &turn_in, const InArray<int32_t> &turn_out,
                const InArray<int32_t> &turn_penalty, int32_t u_turns,
-               int32_t u_turn_penalty, int threads) {
+               int32_t u_turn_penalty, int threads, const InArray<int32_t> &places,
+               const InArray<uint8_t> &closed) {
                 const nb::gil_scoped_release release;
-                new (self) Network(
-                    num_nodes, {view(tail), view(head), view(cost), view(reverse_cost)},
-                    {view(required), view(demand), view(service_cost),
-                     view(reverse_service_cost)},
-                    {depot, capacity, route_cost, fleet_limit},
-                    {view(turn_in), view(turn_out), view(turn_penalty),
-                     static_cast<UTurns>(u_turns), u_turn_penalty},
-                    threads);
+                new (self) Network(num_nodes,
+                                   {view(tail), view(head), view(cost),
+                                    view(reverse_cost), view(closed)},
+                                   {view(required), view(demand), view(service_cost),
+                                    view(reverse_service_cost)},
+                                   {depot, capacity, route_cost, fleet_limit},
+                                   {view(turn_in), view(turn_out), view(turn_penalty),
+                                    static_cast<UTurns>(u_turns), u_turn_penalty},
+                                   threads, view(places));
             },
             nb::arg("num_nodes"), nb::arg("tail"), nb::arg("head"), nb::arg("cost"),
             nb::arg("reverse_cost"), nb::arg("required"), nb::arg("demand"),
             nb::arg("service_cost"), nb::arg("reverse_service_cost"), nb::arg("depot"),
             nb::arg("capacity"), nb::arg("route_cost"), nb::arg("fleet_limit"),
             nb::arg("turn_in"), nb::arg("turn_out"), nb::arg("turn_penalty"),
-            nb::arg("u_turns"), nb::arg("u_turn_penalty"), nb::arg("threads"))
+            nb::arg("u_turns"), nb::arg("u_turn_penalty"), nb::arg("threads"),
+            nb::arg("places"), nb::arg("closed"))
         .def_prop_ro("num_tasks", &Network::num_tasks)
         .def_prop_ro("closed_cost", &Network::closed_cost)
         .def_prop_ro(
@@ -107,6 +110,12 @@ void bind_network(nb::module_ &module) {
             },
             nb::rv_policy::reference)
         .def_prop_ro(
+            "place_terminals",
+            [](const Network &n) {
+                return to_array(std::vector<int32_t>(n.place_terminals()));
+            },
+            nb::rv_policy::reference)
+        .def_prop_ro(
             "distances",
             [](const Network &n) {
                 const auto size = static_cast<size_t>(n.num_terminals());
@@ -115,6 +124,21 @@ void bind_network(nb::module_ &module) {
             },
             nb::rv_policy::reference,
             "Distances between terminals: a read-only view, not a copy.")
+        .def(
+            "drive",
+            [](const Network &network, int32_t from, int32_t to) {
+                const int32_t terminals = network.num_terminals();
+                if (from < 0 || to < 0 || from >= terminals || to >= terminals) {
+                    throw std::invalid_argument("unknown terminal");
+                }
+                std::vector<int32_t> edges;
+                {
+                    const nb::gil_scoped_release release;
+                    edges = network.drive(from, to);
+                }
+                return to_array(std::move(edges));
+            },
+            nb::arg("start"), nb::arg("end"), "Edges driven between two terminals.")
         .def(
             "street_path",
             [](const Network &network, const InArray<int32_t> &route) {

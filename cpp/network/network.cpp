@@ -7,7 +7,7 @@ namespace arcfleet {
 
 Network::Network(int32_t num_nodes, const LinkArrays &links,
                  const ServiceArrays &services, const Vehicle &vehicle,
-                 const TurnArrays &turns, int threads)
+                 const TurnArrays &turns, int threads, std::span<const int32_t> places)
     : graph_(num_nodes, links), vehicle_(vehicle), node_terminal_(idx(num_nodes), -1) {
     const size_t num_links = links.tail.size();
     if (services.required.size() != num_links || services.demand.size() != num_links ||
@@ -48,11 +48,23 @@ Network::Network(int32_t num_nodes, const LinkArrays &links,
                              first});
         }
     }
+    for (const int32_t node : places) {
+        if (node < 0 || node >= num_nodes) {
+            throw std::invalid_argument("a place is no known node");
+        }
+        if (!turns.any() || node == vehicle.depot) {
+            place_terminal_.push_back(terminal_of(node));
+        } else {
+            place_terminal_.push_back(num_terminals());
+            terminal_node_.push_back(node);
+        }
+    }
     if (turns.any()) {
         measure_by_turns(links, turns, threads);
     } else {
         distance_ = distance_matrix(graph_, terminal_node_, terminal_node_, threads);
     }
+    price_closed_ways();
 }
 
 void Network::measure_by_turns(const LinkArrays &links, const TurnArrays &turns,
@@ -66,9 +78,17 @@ void Network::measure_by_turns(const LinkArrays &links, const TurnArrays &turns,
         places.push_back({terminal_node_[idx(there.start)], back, there.edge});
         places.push_back({terminal_node_[idx(there.end)], there.edge, back});
     }
-    turn_graph_.emplace(graph_, links, turns, places);
+    for (size_t terminal = places.size(); terminal < terminal_node_.size();
+         ++terminal) {
+        places.push_back({terminal_node_[terminal], -1, -1});
+    }
+    LinkArrays all = links;
+    all.closed = {};
+    turn_graph_.emplace(StreetGraph(graph_.num_nodes(), all), links, turns, places);
     distance_ = turn_graph_->distance_matrix(threads);
+}
 
+void Network::price_closed_ways() {
     int64_t longest = 0;
     bool any_closed = false;
     for (const int32_t distance : distance_) {
@@ -95,6 +115,14 @@ int32_t Network::terminal_of(int32_t node) {
         terminal_node_.push_back(node);
     }
     return terminal;
+}
+
+std::vector<int32_t> Network::drive(int32_t from, int32_t to) const {
+    if (turn_graph_) {
+        return turn_graph_->path(from, to, distances_from(from)[to]);
+    }
+    Dijkstra dijkstra(graph_);
+    return dijkstra.path(terminal_node_[idx(from)], terminal_node_[idx(to)]);
 }
 
 std::vector<StreetStep> Network::street_path(std::span<const int32_t> route) const {

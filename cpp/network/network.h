@@ -55,9 +55,11 @@ struct Vehicle {
 
 class Network {
   public:
+    // `places` are nodes beside the depot where a vehicle may start, end or stop over.
     // Throws std::overflow_error where a distance exceeds kMaxDistance.
     Network(int32_t num_nodes, const LinkArrays &links, const ServiceArrays &services,
-            const Vehicle &vehicle, const TurnArrays &turns, int threads);
+            const Vehicle &vehicle, const TurnArrays &turns, int threads,
+            std::span<const int32_t> places = {});
 
     int32_t num_tasks() const { return static_cast<int32_t>(task_arc_.size()); }
     int32_t num_terminals() const {
@@ -70,6 +72,8 @@ class Network {
     // The first arc of a task; a two-way task's second arc follows it.
     int32_t task_arc(int32_t task) const { return task_arc_[idx(task)]; }
     const std::vector<int32_t> &terminal_nodes() const { return terminal_node_; }
+    // The terminals of the places, in their order.
+    const std::vector<int32_t> &place_terminals() const { return place_terminal_; }
 
     // Distances between terminals, row by row; the depot is terminal 0.
     const std::vector<int32_t> &distances() const { return distance_; }
@@ -96,10 +100,13 @@ class Network {
                                    turn_graph_->edge_cost(arc(last).edge);
     }
 
-    // Stands in `distances` for a way that the turn rules close: more than any detour
-    // by way of the depot. 0 where there is none such.
+    // Stands in `distances` for a way that there is not, by the turn rules or because
+    // of closed links: more than any detour by way of the depot. 0 where there is none
+    // such.
     int32_t closed_cost() const { return closed_cost_; }
 
+    // The links driven along between two terminals, in order.
+    std::vector<int32_t> drive(int32_t from, int32_t to) const;
     // Every link driven along by a route, from depot to depot, services included.
     std::vector<StreetStep> street_path(std::span<const int32_t> route) const;
 
@@ -107,6 +114,7 @@ class Network {
     int32_t terminal_of(int32_t node);
     void measure_by_turns(const LinkArrays &links, const TurnArrays &turns,
                           int threads);
+    void price_closed_ways();
 
     StreetGraph graph_;
     std::optional<TurnGraph> turn_graph_; // only with turn rules
@@ -115,6 +123,7 @@ class Network {
     std::vector<Arc> arcs_;
     std::vector<int32_t> task_arc_;
     std::vector<int32_t> terminal_node_;
+    std::vector<int32_t> place_terminal_;
     std::vector<int32_t> node_terminal_; // -1 where a node is no terminal
     std::vector<int32_t> distance_;
 };

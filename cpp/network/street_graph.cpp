@@ -10,12 +10,16 @@ StreetGraph::StreetGraph(int32_t num_nodes, const LinkArrays &links) {
         throw std::invalid_argument("a negative number of nodes");
     }
     if (links.head.size() != num_links || links.cost.size() != num_links ||
-        links.reverse_cost.size() != num_links) {
+        links.reverse_cost.size() != num_links ||
+        (!links.closed.empty() && links.closed.size() != num_links)) {
         throw std::invalid_argument("link arrays differ in length");
     }
     offsets_.assign(static_cast<size_t>(num_nodes) + 1, 0);
     const auto each_edge = [&](const auto &visit) {
         for (size_t i = 0; i < num_links; ++i) {
+            if (!links.is_open(i)) {
+                continue;
+            }
             const auto edge = static_cast<int32_t>(2 * i);
             visit(links.tail[i], DirectedEdge{links.head[i], links.cost[i], edge});
             if (links.reverse_cost[i] >= 0) {

@@ -17,12 +17,16 @@ struct DirectedEdge {
 };
 
 // The links as flat arrays, in the order of the instance. `reverse_cost` is negative on
-// one-way links; nodes are counted from 0.
+// one-way links; nodes are counted from 0. Links that are `closed` are not driven
+// along; empty means that none is.
 struct LinkArrays {
     std::span<const int32_t> tail;
     std::span<const int32_t> head;
     std::span<const int32_t> cost;
     std::span<const int32_t> reverse_cost;
+    std::span<const uint8_t> closed = {};
+
+    bool is_open(size_t link) const { return closed.empty() || !closed[link]; }
 };
 
 class StreetGraph {

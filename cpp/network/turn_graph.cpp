@@ -135,7 +135,7 @@ TurnGraph::TurnGraph(const StreetGraph &streets, const LinkArrays &links,
         if (table.target(in) != kNone) {
             for (const DirectedEdge &out : streets.leaving(table.target(in))) {
                 const int32_t turn = table.cost(in, out.edge);
-                if (turn >= 0) {
+                if (turn >= 0 && links.is_open(idx(out.edge) / 2)) {
                     edges.push_back(
                         {out.edge, capped(int64_t{turn} + out.cost), out.edge});
                 }
@@ -149,7 +149,9 @@ TurnGraph::TurnGraph(const StreetGraph &streets, const LinkArrays &links,
         if (place.arrived_along == kNone && free_state[idx(place.node)] == kNone) {
             free_state[idx(place.node)] = static_cast<int32_t>(offsets.size()) - 1;
             for (const DirectedEdge &out : streets.leaving(place.node)) {
-                edges.push_back({out.edge, out.cost, out.edge});
+                if (links.is_open(idx(out.edge) / 2)) {
+                    edges.push_back({out.edge, out.cost, out.edge});
+                }
             }
             close_row();
         }

@@ -38,6 +38,7 @@ struct TurnPlace {
 
 class TurnGraph {
   public:
+    // `streets` has all links, closed ones too: what is a dead end depends on them.
     TurnGraph(const StreetGraph &streets, const LinkArrays &links,
               const TurnArrays &turns, std::span<const TurnPlace> places);
 

@@ -1,8 +1,8 @@
 #include "search/insertion.h"
 
+#include "search/insertion_lanes.h"
+
 #include <algorithm>
-#include <cstddef>
-#include <cstring>
 #include <limits>
 
 namespace arcfleet {
@@ -26,105 +26,27 @@ InsertionPlace scan(const TaskTable &tasks, int32_t task, const LabelledRoute &r
     return unpack(least);
 }
 
-#if defined(__has_builtin)
-#if __has_builtin(__builtin_shufflevector)
-#define ARCFLEET_LANES
-#endif
-#endif
-
 #ifdef ARCFLEET_LANES
-using Lanes = int32_t __attribute__((vector_size(16)));
-
-// What is copied into lanes as a whole.
-static_assert(sizeof(EndDistances) == 8);
-static_assert(offsetof(Visit, from_v) == offsetof(Visit, done_at_u) + 12);
-
-Lanes twice(const EndDistances &distances) {
-    using Halves = int64_t __attribute__((vector_size(16)));
-    int64_t both = 0;
-    std::memcpy(&both, &distances, sizeof both);
-    return reinterpret_cast<Lanes>(Halves{both, both});
-}
-
-// Where distances are the same both ways, each serves twice: on the way to a visit and
-// on the way from it.
-struct SymmetricLanes {
-    const EndDistances *distances;
-
-    Lanes depot() const { return twice(distances[0]); }
-    Lanes at_u(const Visit &visit) const { return twice(distances[visit.u]); }
-    Lanes at_v(const Visit &visit) const { return twice(distances[visit.v]); }
-};
-
-struct DirectedLanes {
-    const PairDistances *distances;
-
-    static Lanes load(const int32_t *four) {
-        Lanes lanes;
-        std::memcpy(&lanes, four, sizeof lanes);
-        return lanes;
-    }
-    Lanes depot() const { return load(distances[0].at_u); }
-    Lanes at_u(const Visit &visit) const {
-        return load(distances[visit.task + 1].at_u);
-    }
-    Lanes at_v(const Visit &visit) const {
-        return load(distances[visit.task + 1].at_v);
-    }
-};
-
-// `scan` with four numbers at a time: the task reached from the visit at u and at v,
-// the way home by the visit from u and from v.
 template <typename Distances>
-[[gnu::always_inline]] inline InsertionPlace scan_lanes(const TaskEnds &ends,
+[[gnu::always_inline]] inline InsertionPlace scan_route(const TaskEnds &ends,
                                                         const Distances &distances,
                                                         const LabelledRoute &route) {
     const Visit *visits = route.visits.data();
-    const auto end = static_cast<int32_t>(route.visits.size());
     const Lanes service{ends.forward_cost, ends.reverse_cost, 0, 0};
-    // With the task served, at v and at u, after the visit before.
-    Lanes done = distances.depot() + service;
-    Lanes least{INT32_MAX, INT32_MAX, 0, 0};
-    Lanes least_place{};
-    Lanes place{1, 1, 1, 1};
-    for (const Visit *visit = visits + 1; visit < visits + end; ++visit) {
-        Lanes labels;
-        std::memcpy(&labels, &visit->done_at_u, sizeof labels);
-        const Lanes by_u = __builtin_shufflevector(labels, labels, 0, 0, 2, 2) +
-                           distances.at_u(*visit);
-        const Lanes by_v = __builtin_shufflevector(labels, labels, 1, 1, 3, 3) +
-                           distances.at_v(*visit);
-        const Lanes nearer = by_u < by_v ? by_u : by_v;
-        const Lanes cost = done + __builtin_shufflevector(nearer, nearer, 3, 2, 3, 2);
-        const auto less = cost < least;
-        least = less ? cost : least;
-        least_place = less ? place : least_place;
-        done = nearer + service;
-        place += 1;
-    }
-    return unpack(std::min(int64_t{least[0]} << 32 | least_place[0],
-                           int64_t{least[1]} << 32 | least_place[1]));
+    return unpack(scan_lanes(ends, distances, visits + 1, visits + route.visits.size(),
+                             1, distances.depot() + service));
 }
-
-// Before AVX there is no least of two vectors of integers. The program picks the clone
-// for its processor when it is loaded, before the sanitizer is ready for it.
-#if defined(__x86_64__) && defined(__GLIBC__) && !defined(__clang__) &&                \
-    !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-#define ARCFLEET_CLONES __attribute__((target_clones("default", "avx")))
-#else
-#define ARCFLEET_CLONES
-#endif
 
 ARCFLEET_CLONES InsertionPlace scan_symmetric(const TaskEnds &ends,
                                               const EndDistances *distances,
                                               const LabelledRoute &route) {
-    return scan_lanes(ends, SymmetricLanes{distances}, route);
+    return scan_route(ends, SymmetricLanes{distances}, route);
 }
 
 ARCFLEET_CLONES InsertionPlace scan_directed(const TaskEnds &ends,
                                              const PairDistances *distances,
                                              const LabelledRoute &route) {
-    return scan_lanes(ends, DirectedLanes{distances}, route);
+    return scan_route(ends, DirectedLanes{distances}, route);
 }
 #endif
 

@@ -54,11 +54,14 @@ TaskTable::TaskTable(const Network &network)
         // In the dearer direction too, sums must stay in range.
         const int64_t dearest = two_way ? std::max(ends.forward_cost, ends.reverse_cost)
                                         : ends.forward_cost;
-        all_alone += alone + dearest;
+        // A task that cannot be reached from the depot is for other vehicles.
+        if (network.closed_cost() == 0 || alone < network.closed_cost()) {
+            all_alone += alone + dearest;
+        }
         if (all_alone > kMaxDistance) {
             throw std::overflow_error("plan costs exceed 2^29 - 1");
         }
-        ends.alone = static_cast<int32_t>(alone);
+        ends.alone = static_cast<int32_t>(std::min<int64_t>(alone, kForbidden));
         reversible_ = reversible_ && ends.forward_cost == ends.reverse_cost;
         ends_.push_back(ends);
     }

@@ -11,10 +11,15 @@
 namespace arcfleet {
 
 // The arcs of all routes one after the other, and where each route begins;
-// `route_starts` has one entry more than there are routes.
+// `route_starts` has one entry more than there are routes. Plans of a fleet also have,
+// by route, the vehicle type and the numbered slot (-1 where it has none), and by arc
+// whether the vehicle comes by way of a facility.
 struct Plan {
     std::vector<int32_t> arcs;
     std::vector<int32_t> route_starts;
+    std::vector<int32_t> vehicles = {};
+    std::vector<int32_t> slots = {};
+    std::vector<uint8_t> vias = {};
 
     size_t num_routes() const {
         return route_starts.empty() ? 0 : route_starts.size() - 1;

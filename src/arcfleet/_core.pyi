@@ -20,7 +20,7 @@ def distance_matrix(num_nodes: int, tail: Annotated[NDArray[numpy.int32], dict(s
 class Network:
     """Tasks, arcs and the distances between terminals."""
 
-    def __init__(self, num_nodes: int, tail: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], head: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], cost: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], reverse_cost: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], required: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], demand: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], service_cost: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], reverse_service_cost: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], depot: int, capacity: int, route_cost: int, fleet_limit: int, turn_in: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], turn_out: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], turn_penalty: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], u_turns: int, u_turn_penalty: int, threads: int) -> None: ...
+    def __init__(self, num_nodes: int, tail: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], head: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], cost: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], reverse_cost: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], required: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], demand: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], service_cost: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], reverse_service_cost: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], depot: int, capacity: int, route_cost: int, fleet_limit: int, turn_in: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], turn_out: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], turn_penalty: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], u_turns: int, u_turn_penalty: int, threads: int, places: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], closed: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None: ...
 
     @property
     def num_tasks(self) -> int: ...
@@ -53,11 +53,47 @@ class Network:
     def terminal_nodes(self) -> Annotated[NDArray[numpy.int32], dict(shape=(None,))]: ...
 
     @property
+    def place_terminals(self) -> Annotated[NDArray[numpy.int32], dict(shape=(None,))]: ...
+
+    @property
     def distances(self) -> Annotated[NDArray[numpy.int32], dict(shape=(None, None), writable=False)]:
         """Distances between terminals: a read-only view, not a copy."""
 
+    def drive(self, start: int, end: int) -> Annotated[NDArray[numpy.int32], dict(shape=(None,))]:
+        """Edges driven between two terminals."""
+
     def street_path(self, route: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> tuple[Annotated[NDArray[numpy.int32], dict(shape=(None,))], Annotated[NDArray[numpy.uint8], dict(shape=(None,))]]:
         """Edges driven by a route, and for each whether it is served this time."""
+
+class FleetSearch:
+    """Ruin and recreate over plans of a fleet."""
+
+    def __init__(self, networks: Sequence[Network], vehicles: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], facilities: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], empty_at_end: bool, exact_fleet: bool, fewest_routes: bool, balance: float, compactness: int, change_price: int, numbered_slots: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], home: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], pin: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], locked: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], may_serve: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], average_removed: float, longest_string: float, split_rate: float, split_growth: float, blink_rate: float, first_temperature: float, last_temperature: float, most_excess: float, target_fit: float, seed: int, chains: int, horizon_iterations: int, horizon_seconds: float, arcs: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], route_starts: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], route_vehicles: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], route_slots: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], vias: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None: ...
+
+    def run(self, iterations: int, seconds: float, target: int, threads: int) -> None: ...
+
+    @property
+    def iterations(self) -> int: ...
+
+    @property
+    def has_plan(self) -> bool: ...
+
+    @property
+    def best_cost(self) -> int: ...
+
+    @property
+    def best_iteration(self) -> int: ...
+
+    def best_plan(self) -> tuple[Annotated[NDArray[numpy.int32], dict(shape=(None,))], Annotated[NDArray[numpy.int32], dict(shape=(None,))]]:
+        """Arcs of all routes, and where each route starts."""
+
+    def history(self) -> list[tuple[float, int, int]]:
+        """Seconds, iteration and cost of each improvement."""
+
+    def best_fleet(self) -> tuple[Annotated[NDArray[numpy.int32], dict(shape=(None,))], Annotated[NDArray[numpy.int32], dict(shape=(None,))], Annotated[NDArray[numpy.uint8], dict(shape=(None,))]]:
+        """
+        Of the best plan: vehicle type and numbered slot of each route, and for each arc whether the vehicle comes by way of a facility.
+        """
 
 class Maens:
     """Memetic algorithm with extended neighbourhood search."""

@@ -135,6 +135,14 @@ def whole_number(text: str, least: int, most: int) -> int | None:
     return number if least <= number <= most else None
 
 
+def signed_number(text: str, least: int, most: int) -> int | None:
+    """Return the number that `text` spells, as `whole_number` does, also below 0."""
+    if not text.startswith("-"):
+        return whole_number(text, max(least, 0), most)
+    value = whole_number(text[1:], 0, max(-least, 0))
+    return None if value is None or -value > most else -value
+
+
 def _line_at(data: bytes, position: int) -> int:
     return len(_LINE_END_BYTES.findall(data, 0, position)) + 1
 

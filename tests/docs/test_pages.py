@@ -10,6 +10,9 @@ from pathlib import Path
 import pytest
 
 import arcfleet
+from arcfleet.instance.operations import Facility, Lock, Vehicle
+from arcfleet.solution.json_solution import format_json_solution
+from arcfleet.solution.solution import FacilityVisit
 from tools.docs import results_pages
 
 ROOT = Path(__file__).parents[2]
@@ -54,14 +57,28 @@ def test_the_readme_has_at_most_100_lines() -> None:
 def test_the_fields_of_an_instance_are_listed() -> None:
     assert fields("an instance") == set(arcfleet.Instance.__dataclass_fields__)
     assert fields("a link") == set(arcfleet.Link.__dataclass_fields__)
+    assert fields("a vehicle") == set(Vehicle.__dataclass_fields__)
+    assert fields("a facility") == set(Facility.__dataclass_fields__)
+    assert fields("a locked route") == set(Lock.__dataclass_fields__)
 
 
 def test_the_fields_of_a_solution_are_listed(tmp_path: Path) -> None:
     instance = arcfleet.read("example:denver")
     links = tuple(replace(link, metres=link.cost, seconds=9) for link in instance.links)
     instance = replace(instance, links=links)
-    result = arcfleet.solve(instance, "ps", seed=1)
-    arcfleet.write_solution(instance, result.solution, tmp_path / "plan.json")
+    solution = arcfleet.solve(instance, "ps", seed=1).solution
+    visit = FacilityVisit(facility=0, services=1, steps=1)
+    first = replace(solution.routes[0], number=7, vehicle=1, visits=(visit,))
+    vehicles = tuple(
+        Vehicle(name=name, start=instance.depot, capacity=instance.capacity)
+        for name in ("small", "large")
+    )
+    facilities = (Facility(node=instance.nodes[0]),)
+    instance = replace(instance, vehicles=vehicles, facilities=facilities)
+    text = format_json_solution(
+        replace(solution, routes=(first, *solution.routes[1:]), visit_cost=9), instance, 0.0
+    )
+    (tmp_path / "plan.json").write_text(text, encoding="utf-8")
     plan = json.loads((tmp_path / "plan.json").read_text("utf-8"))
     assert fields("a solution") == set(plan) - {"format", "version"}
     assert fields("a route") - {"link", "reverse", "serves"} == set(plan["routes"][0])

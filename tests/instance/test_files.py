@@ -52,7 +52,8 @@ def test_unknown_suffix_and_format_are_errors_with_a_suggestion(tmp_path: Path) 
     with pytest.raises(OptionError, match="got 'carplb'; did you mean carplib"):
         write(instance, tmp_path / "x.dat", file_format="carplb")
     # The English dialect is read and not written.
-    with pytest.raises(OptionError, match="expected file_format json, carplib or mcarp"):
+    formats = "expected file_format json, carplib, mcarp or mcarptif"
+    with pytest.raises(OptionError, match=formats):
         write(instance, tmp_path / "x", file_format="carplib-english")
     assert list(tmp_path.iterdir()) == []
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from arcfleet.errors import InstanceError
-from arcfleet.instance.instance import MAX_NODE, MAX_NUMBER, Instance, Link
+from arcfleet.instance.instance import MAX_NODE, MAX_NUMBER, MIN_NODE, Instance, Link
 from tests.helpers import street
 
 
@@ -50,8 +50,8 @@ def test_links_that_mean_the_same_are_equal() -> None:
         ({"cost": MAX_NUMBER + 1}, "expected cost between 0 and"),
         ({"cost": 1.5}, "expected cost to be an integer, got 1.5"),
         ({"cost": True}, "expected cost to be an integer, got True"),
-        ({"tail": -1}, "expected tail between 0 and"),
-        ({"head": MAX_NODE + 1}, "expected head between 0 and"),
+        ({"tail": MIN_NODE - 1}, "expected tail between -9223372036854775807"),
+        ({"head": MAX_NODE + 1}, "expected head between -9223372036854775807 and"),
         ({"required": True, "demand": -3}, "expected demand between 0 and"),
         ({"demand": 3}, "expected demand 0 on a link that is not required, got 3"),
         ({"service_cost": 3}, "expected no service_cost on a link that is not required"),

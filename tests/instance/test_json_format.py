@@ -1,12 +1,14 @@
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from arcfleet.errors import FileError
 from arcfleet.instance.files import read, write
 from arcfleet.instance.instance import Instance
+from arcfleet.instance.operations import Assignment, Facility, Lock
 from tests.helpers import make_instance, refused, street
 
 SMALLEST = """{"format": "arcfleet-instance", "version": 1, "name": "x", "nodes": [1, 2],
@@ -57,7 +59,7 @@ def test_equal_service_cost_in_unequal_directions_survives(tmp_path: Path) -> No
         ('{"tail"', '7, {"tail"', "an object at links[0], found 7"),
         ('"depot": 1', '"depot": 9', "known node as depot"),
         ('"name": "x"', '"name": null', "a string at name, found null"),
-        ('"version": 1', '"version": 3, "news": 0', "found 3; update arcfleet"),
+        ('"version": 1', '"version": 4, "news": 0', "found 4; update arcfleet"),
         ('"version": 1', '"version": "1"', "at version, found '1'"),
         ('"version": 1, ', "", "expected version, found no such key"),
         ("arcfleet-instance", "arcfleet-solution", "found 'arcfleet-solution'"),
@@ -125,3 +127,77 @@ def test_files_from_before_the_field_give_the_attribution_of_their_comment(
     without = replace(instance, attribution="")
     write(without, file)
     assert read(file) == without
+
+
+OPERATIONS = """{"format": "arcfleet-instance", "version": 3, "name": "x", "nodes": [-1, 2],
+"links": [{"tail": -1, "head": 2, "cost": 3, "required": true}],
+"vehicles": [{"name": "van", "start": 2, "capacity": 4}, {"name": "truck", "start": -1,
+"end": 2, "capacity": 7, "count": 2, "forbidden_links": [0]}],
+"facilities": [{"node": 2, "cost": 5}], "pins": [[0, 3]], "previous": [[0, 2]],
+"locks": [{"route": 3, "services": [{"link": 0, "reverse": true}]}], "balance": 2}"""
+
+
+def test_operations_are_read(tmp_path: Path) -> None:
+    instance = parse(tmp_path, OPERATIONS)
+    assert (instance.depot, instance.capacity) == (2, 7)  # of the vehicle types
+    assert instance.fleet[1].end == 2
+    assert instance.facilities == (Facility(node=2, cost=5),)
+    assert instance.pins == (Assignment(0, 3),)
+    assert instance.previous == (Assignment(0, 2),)
+    assert instance.locks == (Lock(route=3, services=((0, True),)),)
+    assert instance.balance == 2.0
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('"start": 2', '"start": 7', "expected a known node as depot, got 7"),
+        ('"start": 2', '"strat": 2', "found vehicles[0].strat; did you mean start?"),
+        ('"capacity": 4', '"capacity": 0', "at vehicles[0].capacity, found 0"),
+        ('"count": 2', '"count": 0', "at vehicles[1].count, found 0"),
+        ('"forbidden_links": [0]', '"forbidden_links": [1]', "a link from 0 to 0, got 1"),
+        ('"forbidden_links": [0]', '"forbidden_links": 0', "vehicles[1].forbidden_links"),
+        ('"van"', '"a\\nb"', "to be one line of text, got 'a\\nb', vehicles[0]"),
+        ('"node": 2', '"node": 3', "known node as facility, got 3"),
+        ('"cost": 5', '"cost": -5', "at facilities[0].cost, found -5"),
+        ('"pins": [[0, 3]]', '"pins": [[0]]', "[link, route] with routes counted from 1"),
+        ('"pins": [[0, 3]]', '"pins": [[0, 0]]', "at pins[0], found"),
+        ('"pins": [[0, 3]]', '"pins": [[0, 2]]', "pinned to route 2 and locked in route 3"),
+        ('"previous": [[0, 2]]', '"previous": [[9, 2]]', "a link from 0 to 0, got 9"),
+        ('"reverse": true', '"reverse": 1', "at locks[0].services[0].reverse, found 1"),
+        ('[{"link": 0, "reverse": true}]', "[]", "got none, locks[0]"),
+        ('"balance": 2', '"balance": -2', "balance between 0 and 1e+06, got -2.0"),
+        ('"balance": 2', '"balance": "2"', "a number at balance, found '2'"),
+        ('"balance": 2', '"capacity": 9', "expected capacity 7 beside vehicle types"),
+        ('"balance": 2', '"empty_at_end": 0', "true or false at empty_at_end, found 0"),
+        ('"balance": 2', '"exact_fleet": true', "a count of every vehicle type"),
+    ],
+)
+def test_mistake_in_operations_is_an_error_with_its_place(
+    tmp_path: Path, old: str, new: str, message: str
+) -> None:
+    assert old in OPERATIONS
+    with refused(FileError, message):
+        parse(tmp_path, OPERATIONS.replace(old, new, 1))
+
+
+@pytest.mark.parametrize(
+    ("changes", "version"),
+    [
+        ({}, 1),
+        ({"cost_unit": "metres"}, 2),
+        ({"max_route_cost": 5}, 3),
+        ({"empty_at_end": False}, 3),
+        ({"facilities": (Facility(node=1),)}, 3),
+        ({"pins": (Assignment(0, 1),)}, 3),
+        ({"change_price": 1, "u_turns": "forbidden"}, 3),
+        ({"nodes": (-4, 1, 2)}, 3),
+    ],
+)
+def test_oldest_version_that_holds_the_instance_is_written(
+    tmp_path: Path, changes: dict[str, Any], version: int
+) -> None:
+    instance = replace(make_instance(street(1, 2, 3, 1)), **changes)
+    write(instance, tmp_path / "x.json")
+    assert json.loads((tmp_path / "x.json").read_text("utf-8"))["version"] == version
+    assert read(tmp_path / "x.json") == instance

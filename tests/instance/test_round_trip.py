@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from arcfleet.errors import FormatWarning, InstanceError
 from arcfleet.instance.files import read, write
 from arcfleet.instance.instance import Instance, Link
-from tests.strategies import connected_instances, instances
+from arcfleet.instance.operations import Facility
+from tests.strategies import connected_instances, instances, operations
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +36,7 @@ def bare(link: Link) -> Link:
     )
 
 
-@given(instance=instances() | connected_instances())
+@given(instance=instances() | connected_instances() | instances().flatmap(operations))
 def test_json_holds_everything(file: Path, instance: Instance) -> None:
     write(instance, file, "json")
     assert read(file) == instance
@@ -69,9 +70,42 @@ def test_mcarp_holds_mixed_instances(
     assert read(file) == instance
 
 
+@st.composite
+def hauling(draw: st.DrawFn, instance: Instance) -> Instance:
+    """The instance with what MCARPTIF adds to MCARP."""
+    nodes = st.lists(st.sampled_from(instance.nodes), unique=True, max_size=3)
+    cost = draw(st.integers(0, 9))
+    facilities = tuple(Facility(node=node, cost=cost) for node in draw(nodes))
+    longest = st.integers(1, 99)
+    return replace(
+        instance,
+        max_route_cost=draw(st.none() | longest) if facilities else draw(longest),
+        facilities=facilities,
+        fewest_routes=True,
+    )
+
+
 @given(
-    instance=instances(limits=False) | instances(by_direction=False, one_way=False),
-    file_format=st.sampled_from(["carplib", "mcarp"]),
+    instance=instances(
+        by_direction=False, decorated=False, any_nodes=False, limits=False
+    ).flatmap(hauling)
+)
+def test_mcarptif_holds_facilities_and_longest_routes(
+    file: Path, instance: Instance
+) -> None:
+    instance = sorted_links(instance)
+    write(instance, file, "mcarptif")
+    assert read(file) == instance
+
+
+@given(
+    instance=(
+        instances(limits=False)
+        | instances(by_direction=False, one_way=False)
+        | instances(by_direction=False).flatmap(operations)
+        | instances(by_direction=False, decorated=False).flatmap(hauling)
+    ),
+    file_format=st.sampled_from(["carplib", "mcarp", "mcarptif"]),
 )
 def test_text_refuses_what_it_would_change(
     file: Path, instance: Instance, file_format: str
@@ -93,6 +127,10 @@ def test_text_refuses_what_it_would_change(
         attribution=again.attribution,
         upper_bound=again.upper_bound,
         cost_unit="",
+        facilities=tuple(replace(facility, name="") for facility in problem.facilities),
+        empty_at_end=True,
+        previous=(),
+        change_price=0,
     )
     # ... and whatever else differs was told.
     assert [warning.category for warning in caught] == [FormatWarning] * (again != instance)

@@ -1,12 +1,16 @@
 import math
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from arcfleet.errors import FileError, FormatWarning, OptionError, SolutionError
+from arcfleet.instance.operations import Facility, Vehicle
+from arcfleet.solution.checker import check
 from arcfleet.solution.files import read_solution, write_solution
-from arcfleet.solution.solution import Route, Service, Solution
+from arcfleet.solution.json_solution import format_json_solution
+from arcfleet.solution.solution import FacilityVisit, Route, Service, Solution
 from tests.helpers import make_instance, refused, steps, street
 
 # The required links are 1, 2 and 3: in text files their ids are 1, 2 and 3 all the same
@@ -139,7 +143,7 @@ def test_json_survives_with_paths(tmp_path: Path) -> None:
         ('"load": 2', '"weight": 2', "found routes[0].weight"),
         ('"cost": 55', '"cost": 55.0', "at cost, found 55.0"),
         ('"seconds": 0.0', '"seconds": "fast"', "at seconds, found 'fast'"),
-        ('"version": 1', '"version": 3', "update arcfleet"),
+        ('"version": 1', '"version": 4', "update arcfleet"),
         ("arcfleet-solution", "arcfleet-instance", "expected format 'arcfleet-solution'"),
     ],
 )
@@ -186,3 +190,115 @@ def test_seconds_must_be_a_time(tmp_path: Path, seconds: float) -> None:
 def test_unknown_format_is_refused(tmp_path: Path) -> None:
     with pytest.raises(OptionError, match="did you mean json"):
         write_solution(INSTANCE, PLAN, tmp_path / "x", file_format="jsn")
+
+
+HAULING = replace(
+    INSTANCE,
+    route_cost=0,
+    vehicles=(
+        Vehicle(name="van", start=1, capacity=3, fixed_cost=10),
+        Vehicle(name="truck", start=1, end=3, capacity=3),
+    ),
+    facilities=(Facility(node=3, cost=6),),
+    empty_at_end=False,
+)
+
+
+def hauling_plan() -> Solution:
+    """Link 3 by the truck, which empties at 3 and ends there; the others by the van."""
+    first, second = PLAN.routes
+    visit = FacilityVisit(facility=0, services=1, steps=3)
+    truck = replace(
+        second,
+        cost=12,
+        path=steps("1 2 3!"),
+        vehicle=1,
+        number=7,
+        visits=(visit,),
+    )
+    return Solution(
+        routes=(replace(first, path=steps("1! 2! -0")), truck),
+        cost=42,
+        deadhead=14,
+        service_cost=12,
+        visit_cost=6,
+    )
+
+
+def test_json_holds_vehicles_visits_and_numbers(tmp_path: Path) -> None:
+    plan = hauling_plan()
+    assert check(HAULING, plan).faults == ()
+    text = format_json_solution(plan, HAULING, 0.0)
+    assert '"version": 3' in text
+    (tmp_path / "plan.json").write_text(text)
+    assert read_solution(tmp_path / "plan.json", HAULING) == plan
+    bare = replace(plan.routes[1].visits[0], steps=None)
+    plan = replace(plan, routes=(plan.routes[0], replace(plan.routes[1], visits=(bare,))))
+    (tmp_path / "plan.json").write_text(format_json_solution(plan, HAULING, 0.0))
+    assert read_solution(tmp_path / "plan.json", HAULING) == plan
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('"vehicle": 1', '"vehicle": 2', "from 0 to 1 at routes[1].vehicle, found 2"),
+        ('"facility": 0', '"facility": 1', "at routes[1].visits[0].facility, found 1"),
+        ('"services": 1', '"services": 1.5', "at routes[1].visits[0].services, found 1.5"),
+        ('"steps": 3', '"step": 3', "found routes[1].visits[0].step; did you mean steps?"),
+        ('"number": 7', '"number": "7"', "at routes[1].number, found '7'"),
+        ('"visit_cost": 6', '"visit_cost": null', "at visit_cost, found null"),
+    ],
+)
+def test_json_mistake_in_vehicles_and_visits(
+    tmp_path: Path, old: str, new: str, message: str
+) -> None:
+    text = format_json_solution(hauling_plan(), HAULING, 0.0)
+    assert old in text
+    (tmp_path / "plan.json").write_text(text.replace(old, new, 1))
+    with refused(FileError, message):
+        read_solution(tmp_path / "plan.json", HAULING)
+
+
+def test_json_visits_need_facilities(tmp_path: Path) -> None:
+    text = format_json_solution(hauling_plan(), HAULING, 0.0)
+    (tmp_path / "plan.json").write_text(text)
+    with refused(FileError, "expected no visits, as there are no facilities, at routes[1]"):
+        read_solution(tmp_path / "plan.json", replace(HAULING, facilities=()))
+
+
+@pytest.mark.parametrize(
+    ("changes", "obstacle"),
+    [
+        ({"vehicle": 1}, "got vehicle type 1 on route 2 of the plan; write JSON instead"),
+        ({"visits": hauling_plan().routes[1].visits}, "got 1 facility visits on route 2"),
+        ({"number": 7}, "got number 7 on route 2"),
+    ],
+)
+def test_text_refuses_what_it_cannot_hold(
+    tmp_path: Path, changes: dict[str, Any], obstacle: str
+) -> None:
+    routes = (PLAN.routes[0], replace(PLAN.routes[1], **changes))
+    with refused(SolutionError, obstacle):
+        write_solution(HAULING, replace(PLAN, routes=routes), tmp_path / "plan.txt")
+    assert not (tmp_path / "plan.txt").exists()
+
+
+def test_text_refuses_other_ends(tmp_path: Path) -> None:
+    swapped = replace(HAULING, vehicles=HAULING.vehicles[::-1])
+    with refused(SolutionError, "got depot 1 at the start and 3 at the end on route 1"):
+        write_solution(swapped, PLAN, tmp_path / "plan.txt")
+
+
+def test_text_holds_negative_nodes_and_one_type(tmp_path: Path) -> None:
+    links = tuple(replace(x, tail=-x.tail, head=-x.head) for x in INSTANCE.links)
+    instance = replace(
+        INSTANCE,
+        nodes=(-3, -2, -1),
+        links=links,
+        depot=-1,
+        route_cost=0,
+        vehicles=(Vehicle(name="van", start=-1, capacity=3, fixed_cost=10),),
+    )
+    write_solution(instance, PLAN, tmp_path / "plan.txt")
+    assert "(S 1,-1,-2)" in (tmp_path / "plan.txt").read_text()
+    assert read_solution(tmp_path / "plan.txt", instance) == PLAN

@@ -13,6 +13,8 @@ namespace arcfleet {
 
 class Chain {
   public:
+    using Tables = RuinRecreateTables;
+
     Chain(const RuinRecreateTables &tables, uint64_t seed, uint64_t stream);
 
     // Starts from a plan given as arcs; directions are chosen anew.
@@ -30,6 +32,7 @@ class Chain {
     // Of the current plan, without the price of its load above capacity.
     int64_t current_cost() const { return penalties_.cost(plan_); }
     int64_t best_cost() const { return best_cost_; }
+    double best_objective() const { return static_cast<double>(best_cost_); }
     bool best_fits_fleet() const { return best_fits_fleet_; }
     Plan best_plan() const { return to_plan(tables_.tasks, best_); }
 

@@ -7,12 +7,10 @@ namespace arcfleet {
 
 namespace {
 
-// More neighbours than this are never walked through before enough routes are ruined.
-constexpr int32_t kLongestRow = 1000;
-
-// The unit of temperature is the mean distance to so many nearest other nodes where
-// service can start or end.
+// So many nearest other nodes make the unit of temperature.
 constexpr size_t kNearNodes = 3;
+
+} // namespace
 
 // Several terminals may be at one node.
 double mean_near_distance(const Network &network) {
@@ -42,15 +40,9 @@ double mean_near_distance(const Network &network) {
     return sum / static_cast<double>(nodes.size() * others);
 }
 
-} // namespace
-
-RuinRecreateTables::RuinRecreateTables(const Network &network,
-                                       const RuinRecreateSettings &given)
-    : tasks(network), rules(network), settings(given) {
-    near_distance = mean_near_distance(network);
-
+std::vector<int32_t> nearest_tasks(const TaskTable &tasks, int32_t row) {
     const int32_t n = tasks.num_tasks();
-    row = std::min(n, kLongestRow);
+    std::vector<int32_t> nearest;
     nearest.reserve(idx(n) * idx(row));
     std::vector<int64_t> keys(
         idx(n)); // distance in the high half, task in the low half
@@ -79,6 +71,15 @@ RuinRecreateTables::RuinRecreateTables(const Network &network,
             nearest.push_back(static_cast<int32_t>(keys[idx(j)] & 0xFFFFFFFF));
         }
     }
+    return nearest;
+}
+
+RuinRecreateTables::RuinRecreateTables(const Network &network,
+                                       const RuinRecreateSettings &given)
+    : tasks(network), rules(network), settings(given),
+      near_distance(mean_near_distance(network)),
+      row(std::min(tasks.num_tasks(), kLongestRow)) {
+    nearest = nearest_tasks(tasks, row);
 }
 
 } // namespace arcfleet

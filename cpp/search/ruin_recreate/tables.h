@@ -21,6 +21,16 @@ struct RuinRecreateSettings {
     double target_fit;        // share of current plans that keep the capacity
 };
 
+// The unit of temperature: the mean distance from a node where service starts or ends
+// to the nearest few others.
+double mean_near_distance(const Network &network);
+
+// For each task the tasks in order of distance, itself first, cut at `row` entries.
+std::vector<int32_t> nearest_tasks(const TaskTable &tasks, int32_t row);
+
+// More neighbours than this are never walked through before enough routes are ruined.
+constexpr int32_t kLongestRow = 1000;
+
 struct RuinRecreateTables {
     RuinRecreateTables(const Network &network, const RuinRecreateSettings &settings);
 
@@ -32,9 +42,9 @@ struct RuinRecreateTables {
     TaskTable tasks;
     RouteRules rules;
     RuinRecreateSettings settings;
-    double near_distance;         // between a terminal and the nearest few others
-    std::vector<int32_t> nearest; // by task, each cut at `row` entries
+    double near_distance; // between a terminal and the nearest few others
     int32_t row;
+    std::vector<int32_t> nearest; // by task, each cut at `row` entries
 };
 
 } // namespace arcfleet

@@ -20,7 +20,7 @@ _EXAMPLE = "example:"
 
 
 def read(path: Path | str) -> Instance:
-    """Read an instance: CARPLIB with Spanish or English keys, MCARP or our own JSON.
+    """Read an instance: CARPLIB with Spanish or English keys, MCARP, MCARPTIF or JSON.
 
     The content tells the format, not the name of the file. An accepted deviation from
     the format is a FormatWarning, any other a FileError with file and line.
@@ -62,8 +62,8 @@ def write(instance: Instance, path: Path | str, file_format: str | None = None) 
     path
         The file; it is replaced only when the new one is complete.
     file_format
-        "carplib" (Spanish keys), "mcarp" or "json"; by default after the suffix: .dat,
-        .txt or .json.
+        "carplib" (Spanish keys), "mcarp", "mcarptif" or "json"; by default after the
+        suffix: .dat (carplib), .txt (mcarp) or .json.
     """
     if file_format is None:
         file_format = format_of(Path(path))

@@ -79,6 +79,11 @@ class Vehicle:
                 f"expected every forbidden link once, got one twice {where}"
             )
 
+    @property
+    def depots(self) -> tuple[int, int]:
+        """Nodes where its routes start and end."""
+        return self.start, self.start if self.end is None else self.end
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facility:

@@ -50,7 +50,12 @@ class Network:
     Attributes
     ----------
     core
-        The C++ object that the solvers take.
+        The C++ object that the solvers take: of the first vehicle type.
+    cores, vehicle_class
+        One such object for each set of links that some vehicle type may not use, and the
+        position among them of the object of each type.
+    vehicle_start, vehicle_end, facility_terminals
+        Terminals of the depots of each vehicle type, and of each facility.
     arc_task
         Task of each arc, counted over the required links; -1 for the depot.
     arc_edge
@@ -72,8 +77,12 @@ class Network:
         self.instance = instance
         links = instance.links
         _check_size(instance)
-        try:
-            self.core = _core.Network(
+        position = {node: index for index, node in enumerate(instance.nodes)}
+
+        def build(forbidden: tuple[int, ...]) -> _core.Network:
+            closed = np.zeros(len(links) if forbidden else 0, dtype=np.uint8)
+            closed[list(forbidden)] = 1
+            return _core.Network(
                 num_nodes=len(instance.nodes),
                 **_link_arrays(instance),
                 required=np.array([link.required for link in links], dtype=np.uint8),
@@ -82,7 +91,7 @@ class Network:
                 reverse_service_cost=_array(
                     [link.reverse_service_cost or 0 for link in links]
                 ),
-                depot=instance.nodes.index(instance.depot),
+                depot=position[instance.depot],
                 capacity=instance.capacity,
                 route_cost=instance.route_cost,
                 fleet_limit=instance.fleet_limit or 0,
@@ -90,9 +99,31 @@ class Network:
                 u_turns=U_TURNS.index(instance.u_turns),
                 u_turn_penalty=instance.u_turn_penalty,
                 threads=threads,
+                places=_array([position[node] for node in self._places()]),
+                closed=closed,
             )
+
+        # One core for each set of links that some vehicle type may not use.
+        classes: list[tuple[int, ...]] = []
+        self.cores: list[_core.Network] = []
+        self.vehicle_class = []
+        try:
+            for vehicle in instance.fleet:
+                forbidden = tuple(sorted(vehicle.forbidden_links))
+                if forbidden not in classes:
+                    classes.append(forbidden)
+                    self.cores.append(build(forbidden))
+                self.vehicle_class.append(classes.index(forbidden))
         except OverflowError:
             raise _too_long(instance) from None
+        self.core = self.cores[0]
+        terminals = dict(
+            zip(self._places(), self.core.place_terminals.tolist(), strict=True)
+        )
+        depots = [vehicle.depots for vehicle in instance.fleet]
+        self.vehicle_start = [terminals[start] for start, _ in depots]
+        self.vehicle_end = [terminals[end] for _, end in depots]
+        self.facility_terminals = [terminals[each.node] for each in instance.facilities]
         self.arc_task = self.core.arc_task
         self.arc_edge = self.core.arc_edge
         self.arc_start = self.core.arc_start
@@ -102,6 +133,13 @@ class Network:
         self.arc_inverse = self.core.arc_inverse
         self.terminal_nodes = self.core.terminal_nodes
         self.distances = self.core.distances
+
+    def _places(self) -> tuple[int, ...]:
+        """Nodes where a vehicle starts, ends or stops over, each once."""
+        vehicles = self.instance.fleet
+        ends = [node for vehicle in vehicles for node in vehicle.depots]
+        stops = [facility.node for facility in self.instance.facilities]
+        return tuple(dict.fromkeys([*ends, *stops]))
 
     @property
     def num_tasks(self) -> int:

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 from arcfleet import _core
 from arcfleet._checks import check_number
 from arcfleet.errors import InstanceError
+from arcfleet.search.fleet import fleet_search
 from arcfleet.search.run import run_engine
-from arcfleet.search.stop import Stop
 
 if TYPE_CHECKING:
     from arcfleet.network import Network
@@ -89,13 +89,10 @@ def ruin_recreate(network: Network, context: RunContext) -> Result:
 
     It starts from the plan of the context, otherwise from one of path scanning.
     """
+    if network.instance.operations:
+        return fleet_search(network, context, context.params or RuinRecreateSettings())
     arcs, route_starts = context.warm_start(network)
-    iterations, seconds = 0, 0.0
-    if isinstance(context.stop, Stop):
-        iterations = context.stop.iterations or 0
-        if context.stop.seconds is not None:
-            # Never 0, which would mean no limit.
-            seconds = max(1e-6, context.stop.seconds - context.seconds)
+    iterations, seconds = context.horizon
 
     def make_engine() -> _core.RuinRecreate:
         try:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 
 import numpy as np
 
@@ -80,6 +80,17 @@ class RunContext:
         """Time since the call of `solve`."""
         return time.perf_counter() - self.started
 
+    @property
+    def horizon(self) -> tuple[int, float]:
+        """Iterations and seconds that the search will last; 0 where that is unknown."""
+        iterations, seconds = 0, 0.0
+        if isinstance(self.stop, Stop):
+            iterations = self.stop.iterations or 0
+            if self.stop.seconds is not None:
+                # Never 0, which would mean no limit.
+                seconds = max(1e-6, self.stop.seconds - self.seconds)
+        return iterations, seconds
+
     def warm_start(self, network: Network) -> tuple[IntArray, IntArray]:
         """Return the plan to warm-start from as arcs and route starts; empty if none.
 
@@ -108,7 +119,14 @@ class RunContext:
             self.progress(progress)
 
     def no_plan(self, network: Network, iterations: int) -> UnsolvableError:
-        """Return the error for a search that found no plan within the fleet limit."""
+        """Return the error for a search that found no plan that keeps all rules."""
+        if network.instance.operations:
+            asked = ", ".join(network.instance.operations)
+            return UnsolvableError(
+                f"found no plan that keeps all rules ({asked}) for "
+                f"{network.instance.name!r} in {iterations} iterations of {self.method}: "
+                "give it more time, more vehicles or longer routes"
+            )
         return UnsolvableError(
             f"found no plan with at most {network.instance.fleet_limit} routes for "
             f"{network.instance.name!r} in {iterations} iterations of {self.method}: "
@@ -238,6 +256,9 @@ class Incumbent:
         )
 
 
+AnyEngine = TypeVar("AnyEngine", bound="Engine")
+
+
 class Engine(Protocol):
     """A search in C++ that can be continued: what `run_engine` needs of it."""
 
@@ -268,9 +289,15 @@ class Engine(Protocol):
 
 
 def run_engine(
-    make_engine: Callable[[], Engine], network: Network, context: RunContext
+    make_engine: Callable[[], AnyEngine],
+    network: Network,
+    context: RunContext,
+    solution_of: Callable[[AnyEngine], Solution] | None = None,
 ) -> Result:
-    """Make an engine, run it until the stop rule ends it, and return its best plan."""
+    """Make an engine, run it until the stop rule ends it, and return its best plan.
+
+    `solution_of` turns that into a Solution; by default it is a plan of arcs and starts.
+    """
     offset = context.seconds  # its history counts from here
     engine = make_engine()
     rule, limit = context.stop, time_limit(context.stop)
@@ -307,7 +334,9 @@ def run_engine(
         raise context.no_plan(network, engine.iterations)
     return context.result(
         network,
-        drivable(network, *engine.best_plan()),
+        drivable(network, *engine.best_plan())
+        if solution_of is None
+        else solution_of(engine),
         iterations=engine.iterations,
         stopped_by=ended_by,
         history=[Improvement(offset + s, i, c) for s, i, c in engine.history()],

@@ -10,7 +10,7 @@ from arcfleet.errors import FormatWarning
 from arcfleet.instance.formats.strict_json import JsonObject, dump, open_document
 from arcfleet.instance.instance import MAX_NODE
 from arcfleet.solution.drive import check_links
-from arcfleet.solution.solution import Route, Service, Solution, Step
+from arcfleet.solution.solution import FacilityVisit, Route, Service, Solution, Step
 from arcfleet.solution.travel import Travel, travel_facts
 
 if TYPE_CHECKING:
@@ -19,14 +19,21 @@ if TYPE_CHECKING:
     from arcfleet.instance.instance import Instance
 
 FORMAT = "arcfleet-solution"
-#: Version 2 brought the length and time of routes. A file that has none of them is written
-#: as version 1, which older programs read.
-VERSION = 2
+#: Version 2 brought the length and time of routes; version 3 vehicle types, facility visits
+#: and numbers of routes. A file is written in the oldest version that holds it, which older
+#: programs read.
+VERSION = 3
 
 _SOLUTION_KEYS = frozenset(
-    ("instance", "cost", "deadhead", "service_cost", "travel", "seconds", "routes")
+    (
+        *("instance", "cost", "deadhead", "service_cost", "visit_cost", "travel"),
+        *("seconds", "routes"),
+    )
 )
-_ROUTE_KEYS = frozenset(("services", "load", "cost", "travel", "path"))
+_ROUTE_KEYS = frozenset(
+    ("number", "vehicle", "load", "cost", "travel", "services", "visits", "path")
+)
+_VISIT_KEYS = frozenset(("facility", "services", "steps"))
 _TRAVEL_KEYS = frozenset(Travel.__dataclass_fields__)
 _SERVICE_KEYS = frozenset(("link", "reverse"))
 _STEP_KEYS = frozenset(("link", "reverse", "serves"))
@@ -45,28 +52,28 @@ def read_json_solution(path: Path | str, text: str, instance: Instance) -> Solut
         )
     if "seconds" in document:
         document.number("seconds")
-    last = len(instance.links) - 1
     return Solution(
         routes=tuple(
-            _read_route(item, last) for item in document.objects("routes", _ROUTE_KEYS)
+            _read_route(item, instance) for item in document.objects("routes", _ROUTE_KEYS)
         ),
         cost=_amount(document, "cost"),
         deadhead=_amount(document, "deadhead"),
         service_cost=_amount(document, "service_cost"),
         travel=_read_travel(document),
+        visit_cost=_amount(document, "visit_cost") if "visit_cost" in document else 0,
     )
 
 
 def format_json_solution(solution: Solution, instance: Instance, seconds: float) -> str:
     """Return the JSON text, one route a line."""
-    travels = {solution.travel, *(route.travel for route in solution.routes)}
     members: dict[str, object] = {
         "format": FORMAT,
-        "version": 1 if travels == {None} else VERSION,
+        "version": _version(solution),
         "instance": instance.name,
         "cost": solution.cost,
         "deadhead": solution.deadhead,
         "service_cost": solution.service_cost,
+        **({"visit_cost": solution.visit_cost} if solution.visit_cost else {}),
         **travel_facts(solution.travel),
         "seconds": seconds,
     }
@@ -75,6 +82,17 @@ def format_json_solution(solution: Solution, instance: Instance, seconds: float)
     routes = ",\n  ".join(dump(_route_members(route)) for route in solution.routes)
     lines.append(f'"routes": [\n  {routes}\n ]' if routes else '"routes": []')
     return "{\n " + ",\n ".join(lines) + "\n}\n"
+
+
+def _version(solution: Solution) -> int:
+    """Return the oldest version that holds the plan."""
+    if solution.visit_cost or any(
+        route.vehicle or route.visits or route.number is not None
+        for route in solution.routes
+    ):
+        return 3
+    travels = {solution.travel, *(route.travel for route in solution.routes)}
+    return 1 if travels == {None} else 2
 
 
 def _amount(item: JsonObject, key: str) -> int:
@@ -89,7 +107,11 @@ def _read_travel(item: JsonObject) -> Travel | None:
     return Travel(**{key: _amount(known, key) for key in _TRAVEL_KEYS if key in known})
 
 
-def _read_route(item: JsonObject, last: int) -> Route:
+def _read_route(item: JsonObject, instance: Instance) -> Route:
+    last = len(instance.links) - 1
+    visits = list(item.items("visits", optional=True))
+    if visits and not instance.facilities:
+        item.refuse(item.place("visits"), "no visits, as there are no facilities,", visits)
     return Route(
         services=tuple(
             Service(service.integer("link", 0, last), service.flag("reverse"))
@@ -102,11 +124,23 @@ def _read_route(item: JsonObject, last: int) -> Route:
             for step in item.objects("path", _STEP_KEYS, optional=True)
         ),
         travel=_read_travel(item),
+        vehicle=item.optional_integer("vehicle", 0, len(instance.fleet) - 1) or 0,
+        visits=tuple(
+            FacilityVisit(
+                facility=visit.integer("facility", 0, len(instance.facilities) - 1),
+                services=_amount(visit, "services"),
+                steps=_amount(visit, "steps") if "steps" in visit else None,
+            )
+            for visit in item.objects("visits", _VISIT_KEYS, optional=True)
+        ),
+        number=item.optional_integer("number", -MAX_NODE, MAX_NODE),
     )
 
 
 def _route_members(route: Route) -> dict[str, object]:
     members: dict[str, object] = {
+        **({} if route.number is None else {"number": route.number}),
+        **({"vehicle": route.vehicle} if route.vehicle else {}),
         "load": route.load,
         "cost": route.cost,
         **travel_facts(route.travel),
@@ -114,9 +148,16 @@ def _route_members(route: Route) -> dict[str, object]:
             {"link": service.link, "reverse": service.reverse} for service in route.services
         ],
     }
+    if route.visits:
+        members["visits"] = [_visit_members(visit) for visit in route.visits]
     if route.path:
         members["path"] = [
             {"link": step.link, "reverse": step.reverse, "serves": step.serves}
             for step in route.path
         ]
     return members
+
+
+def _visit_members(visit: FacilityVisit) -> dict[str, object]:
+    members: dict[str, object] = {"facility": visit.facility, "services": visit.services}
+    return members if visit.steps is None else members | {"steps": visit.steps}

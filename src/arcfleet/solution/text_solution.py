@@ -13,9 +13,9 @@ import warnings
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from arcfleet._files import quote, split_lines, whole_number
+from arcfleet._files import quote, signed_number, split_lines, whole_number
 from arcfleet.errors import FileError, FormatWarning, SolutionError
-from arcfleet.instance.instance import MAX_NODE
+from arcfleet.instance.instance import MAX_NODE, MIN_NODE
 from arcfleet.solution.checker import check
 from arcfleet.solution.solution import Route, Service, Solution
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _SECONDS = re.compile(r"[0-9]+(\.[0-9]*)?([eE][-+]?[0-9]+)?")
 _ROUTE = re.compile(r"((?:[0-9]+\s+){5}[0-9]+)\s*((?:\([^()]*\)\s*)*)")
 _VISIT = re.compile(r"\(([^()]*)\)")
-_VISIT_PARTS = re.compile(r"\s*([DSds])\s+([0-9]+)\s*,\s*([0-9]+)\s*,\s*([0-9]+)\s*")
+_VISIT_PARTS = re.compile(r"\s*([DSds])\s+([0-9]+)\s*,\s*(-?[0-9]+)\s*,\s*(-?[0-9]+)\s*")
 _EXAMPLE = "0 1 1 5 76 3 (D 0,1,1) (S 12,5,11) (D 0,1,1)"
 
 
@@ -39,7 +39,12 @@ def read_text_solution(path: Path | str, text: str, instance: Instance) -> Solut
 def format_text_solution(
     path: Path | str, solution: Solution, instance: Instance, seconds: float
 ) -> str:
-    """Return the text; warn of a direction that it cannot tell."""
+    """Return the text; warn of a direction that it cannot tell.
+
+    Raises SolutionError for what it cannot hold: vehicle types, facility visits, routes
+    that end elsewhere than they start and numbers of routes other than their positions.
+    """
+    _check_holds(solution, instance)
     ids = {link: number for number, link in enumerate(instance.required, start=1)}
     depot = f"(D 0,{instance.depot},{instance.depot})"
     lines = [str(solution.cost), str(len(solution.routes)), f"{seconds:.2f}"]
@@ -70,6 +75,26 @@ def format_text_solution(
     return "\n".join(lines) + "\n"
 
 
+def _check_holds(solution: Solution, instance: Instance) -> None:
+    """Raise SolutionError where the plan has what a text cannot say."""
+    obstacle = None
+    first = instance.fleet[0]
+    for position, route in enumerate(solution.routes, start=1):
+        if route.vehicle != 0:
+            obstacle = f"vehicle type {route.vehicle}"
+        elif first.end != first.start:
+            obstacle = f"depot {first.start} at the start and {first.end} at the end"
+        elif route.visits:
+            obstacle = f"{len(route.visits)} facility visits"
+        elif route.number not in (None, position):
+            obstacle = f"number {route.number}"
+        if obstacle is not None:
+            raise SolutionError(
+                f"expected a plan that the text form can hold, got {obstacle} on route "
+                f"{position} of the plan; write JSON instead"
+            )
+
+
 class _Reader:
     """Reads one file; every mistake is a FileError with its line."""
 
@@ -77,6 +102,9 @@ class _Reader:
         self.path = path
         self.instance = instance
         self.required = instance.required
+        # The text has one depot and one fixed cost: those of the first vehicle type.
+        self.depot = instance.fleet[0].start
+        self.fixed_cost = instance.fleet[0].fixed_cost
 
     def read(self, text: str) -> Solution:
         numbered = enumerate(map(str.strip, split_lines(text)), start=1)
@@ -106,7 +134,7 @@ class _Reader:
         draft = Solution(
             routes=routes,
             cost=cost,
-            deadhead=cost - service_cost - self.instance.route_cost * len(routes),
+            deadhead=cost - service_cost - self.fixed_cost * len(routes),
             service_cost=service_cost,
         )
         # The text states no deadhead, so none may be held against it: where it can be
@@ -157,9 +185,10 @@ class _Reader:
             if not at_depot:
                 expected = "a service like (S 12,5,11) between the depot visits"
             raise self._wrong(number, expected, found)
-        task, start, end = (whole_number(text, 0, MAX_NODE) for text in parts.groups()[1:])
+        task = whole_number(parts[2], 0, MAX_NODE)
+        start, end = (signed_number(parts[i], MIN_NODE, MAX_NODE) for i in (3, 4))
         if at_depot:
-            depot = self.instance.depot
+            depot = self.depot
             if (task, start, end) != (0, depot, depot):
                 of = f"for the depot of instance {self.instance.name!r}"
                 raise self._wrong(number, f"(D 0,{depot},{depot}) {of}", found)

@@ -10,11 +10,18 @@ from typing import TYPE_CHECKING
 
 from arcfleet.errors import FileError, InstanceError
 from arcfleet.instance.formats.format import Format
+from arcfleet.instance.formats.json_operations import (
+    has_operations,
+    read_operations,
+    row_members,
+    single_members,
+)
 from arcfleet.instance.formats.strict_json import JsonObject, dump, open_document
 from arcfleet.instance.instance import (
     COST_UNITS,
     MAX_NODE,
     MAX_NUMBER,
+    MIN_NODE,
     U_TURNS,
     Instance,
     Link,
@@ -27,9 +34,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 FORMAT = "arcfleet-instance"
-#: Version 2 brought turn rules, the unit of costs, and metres and seconds of links. A file
-#: that has none of them is written as version 1, which older programs read.
-VERSION = 2
+#: Version 2 brought turn rules, the unit of costs, and metres and seconds of links; version
+#: 3 what operations ask (vehicles, facilities, ...) and node numbers below 0. A file is
+#: written in the oldest version that holds it, which older programs read.
+VERSION = 3
 
 _INSTANCE_KEYS = frozenset(Instance.__dataclass_fields__)
 _LINK_KEYS = frozenset(Link.__dataclass_fields__)
@@ -46,12 +54,23 @@ def read_json(path: Path | str, text: str) -> Instance:
     try:
         comment = document.text("comment", "")
         coordinates = document.points("coordinates")
+        operations = read_operations(document)
+        vehicles = operations["vehicles"]
         return Instance(
             name=document.text("name"),
-            nodes=document.integers("nodes", 0, MAX_NODE),
+            nodes=document.integers("nodes", MIN_NODE, MAX_NODE),
             links=links,
-            depot=document.integer("depot", 0, MAX_NODE),
-            capacity=document.integer("capacity", 1, MAX_NUMBER),
+            # Vehicle types state both.
+            depot=(
+                vehicles[0].start
+                if vehicles and "depot" not in document
+                else document.integer("depot", MIN_NODE, MAX_NODE)
+            ),
+            capacity=(
+                max(vehicle.capacity for vehicle in vehicles)
+                if vehicles and "capacity" not in document
+                else document.integer("capacity", 1, MAX_NUMBER)
+            ),
             route_cost=document.optional_integer("route_cost", 0, MAX_NUMBER) or 0,
             fleet_limit=document.optional_integer("fleet_limit", 1, MAX_NUMBER),
             stated_vehicles=document.optional_integer("stated_vehicles", 0, MAX_NODE),
@@ -68,6 +87,7 @@ def read_json(path: Path | str, text: str) -> Instance:
             u_turns=document.choice("u_turns", U_TURNS, "allowed"),
             u_turn_penalty=document.optional_integer("u_turn_penalty", 0, MAX_NUMBER) or 0,
             cost_unit=document.choice("cost_unit", COST_UNITS, ""),
+            **operations,
         )
     except InstanceError as error:
         raise FileError(path, str(error)) from error
@@ -76,8 +96,7 @@ def read_json(path: Path | str, text: str) -> Instance:
 def format_json(path: Path | str, instance: Instance) -> str:
     """Return the JSON text, one link a line."""
     links = [_link_members(link) for link in instance.links]
-    version = VERSION if _needs_version_2(instance, links) else 1
-    members: dict[str, object] = {"format": FORMAT, "version": version}
+    members: dict[str, object] = {"format": FORMAT, "version": _version(instance, links)}
     members["name"] = instance.name
     if instance.comment:
         members["comment"] = instance.comment
@@ -95,6 +114,7 @@ def format_json(path: Path | str, instance: Instance) -> str:
     for key, usual in (("cost_unit", ""), ("u_turns", "allowed"), ("u_turn_penalty", 0)):
         if getattr(instance, key) != usual:
             members[key] = getattr(instance, key)
+    members |= single_members(instance)
     members["nodes"] = instance.nodes
     if instance.coordinates:
         members["coordinates"] = instance.coordinates
@@ -102,6 +122,7 @@ def format_json(path: Path | str, instance: Instance) -> str:
     lines.append(_rows("links", links))
     if instance.turns:
         lines.append(_rows("turns", [_turn_members(turn) for turn in instance.turns]))
+    lines += [_rows(key, items) for key, items in row_members(instance).items()]
     return "{\n " + ",\n ".join(lines) + "\n}\n"
 
 
@@ -111,13 +132,18 @@ def _rows(key: str, items: Sequence[object]) -> str:
     return f"{dump(key)}: [\n  {rows}\n ]" if rows else f"{dump(key)}: []"
 
 
-def _needs_version_2(instance: Instance, links: Sequence[dict[str, object]]) -> bool:
+def _version(instance: Instance, links: Sequence[dict[str, object]]) -> int:
+    """Return the oldest version that holds the instance."""
+    if has_operations(instance) or any(node < 0 for node in instance.nodes):
+        return 3
     new = {"metres", "seconds", "reverse_seconds", "service_seconds"}
-    return (
+    if (
         instance.has_turn_rules
         or instance.cost_unit != ""
         or any(not new.isdisjoint(link) for link in links)
-    )
+    ):
+        return 2
+    return 1
 
 
 def _turn_members(turn: Turn) -> list[int]:
@@ -147,8 +173,8 @@ def _read_turn(document: JsonObject, place: str, row: tuple[int, ...]) -> Turn:
 def _read_link(item: JsonObject) -> Link:
     try:
         return Link(
-            tail=item.integer("tail", 0, MAX_NODE),
-            head=item.integer("head", 0, MAX_NODE),
+            tail=item.integer("tail", MIN_NODE, MAX_NODE),
+            head=item.integer("head", MIN_NODE, MAX_NODE),
             cost=item.integer("cost", 0, MAX_NUMBER),
             one_way=item.flag("one_way", False),
             required=item.flag("required", False),

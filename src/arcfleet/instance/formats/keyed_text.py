@@ -11,16 +11,18 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from arcfleet._files import quote, split_lines, whole_number
+from arcfleet._files import quote, signed_number, split_lines, whole_number
 from arcfleet.errors import FileError, FormatWarning, InstanceError
 from arcfleet.instance.formats.format import Format
 from arcfleet.instance.instance import (
     MAX_NODE,
     MAX_NUMBER,
+    MIN_NODE,
     Instance,
     Link,
     stated_attribution,
 )
+from arcfleet.instance.operations import Facility
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -41,7 +43,10 @@ _UNWRITABLE = re.compile("[\r\n\0\ud800-\udfff]+")
 _SINGLE_KEYS = (
     *("name", "nodes", "capacity", "depot", "vehicles", "comment", "upper_bound"),
     *("cost_kind", "total_cost", "route_cost"),
+    *("facility_cost", "max_route_cost", "facilities"),
 )
+#: What operations ask, as in `Instance.operations`, that dialects with facilities hold.
+_HAULING = ("a longest route", "facilities", "fewest routes first")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,9 +89,17 @@ class Dialect:
     total_cost: str | None = None
     # Key of the fixed cost of a route; every file must have it.
     route_cost: str | None = None
+    # Key of the cost of a facility visit; every file must have it.
+    facility_cost: str | None = None
+    # Keys of which a file must have one: the longest route, and the nodes of facilities.
+    # A dialect that has them asks for the fewest routes first.
+    max_route_cost: str | None = None
+    facilities: str | None = None
     # Lists of links, in the order in which the links are numbered.
     sections: tuple[Section, ...]
     first_node: int  # the lowest node number where the data does not show it
+    any_nodes: bool = False  # whether node numbers are labels, with gaps and below 0
+    by_position: bool = False  # whether the words of a link line are not looked at
 
     @property
     def keys(self) -> frozenset[str]:
@@ -95,6 +108,12 @@ class Dialect:
         counts = (section.count_key for section in self.sections)
         lists = (section.list_key for section in self.sections)
         return frozenset(key for key in (*single, *counts, *lists) if key is not None)
+
+    @property
+    def telling_keys(self) -> frozenset[str]:
+        """Keys of which a file has at least one; empty where it needs none."""
+        keys = (self.max_route_cost, self.facilities)
+        return frozenset(key for key in keys if key is not None)
 
 
 #: The one way of giving costs: link by link.
@@ -145,12 +164,13 @@ def read_keyed_text(path: Path | str, text: str, dialects: Sequence[Dialect]) ->
     _check_counts(content)
     _check_costs(content, links)
     comment = content.optional_text(dialect.comment)
+    longest = dialect.max_route_cost
     try:
         return Instance(
             name=content.line(dialect.name).value,
             nodes=_nodes(content),
             links=links,
-            depot=content.number(dialect.depot, 0, MAX_NUMBER),
+            depot=content.node(dialect.depot),
             capacity=content.number(dialect.capacity, 1, MAX_NUMBER),
             route_cost=(
                 content.number(dialect.route_cost, 0, MAX_NUMBER)
@@ -161,6 +181,13 @@ def read_keyed_text(path: Path | str, text: str, dialects: Sequence[Dialect]) ->
             upper_bound=content.optional_number(dialect.upper_bound),
             comment=comment,
             attribution=stated_attribution(comment, has_coordinates=False),
+            max_route_cost=(
+                content.number(longest, 1, MAX_NUMBER)
+                if longest is not None and longest in content.keys
+                else None
+            ),
+            facilities=_facilities(content),
+            fewest_routes=bool(dialect.telling_keys),
         )
     except InstanceError as error:
         raise FileError(path, str(error)) from error
@@ -196,6 +223,16 @@ class _Content:
             raise _unexpected(self.path, what, line)
         return value
 
+    def node(self, key: str) -> int:
+        """Return the node number of a key that every file must have."""
+        if not self.dialect.any_nodes:
+            return self.number(key, 0, MAX_NUMBER)
+        line = self.line(key)
+        value = _node_number(line.value)
+        if value is None:
+            raise _unexpected(self.path, f"{key} to be a node number", line)
+        return value
+
     def optional_number(self, key: str | None) -> int | None:
         """Return the number of a key that a file may have."""
         return (
@@ -216,7 +253,12 @@ def _recognise(
     path: Path | str, records: list[KeyLine | LinkLine], dialects: Sequence[Dialect]
 ) -> Dialect:
     """Find the one dialect that has all keys of the file."""
-    candidates = list(dialects)
+    found = {record.key for record in records if isinstance(record, KeyLine)}
+    candidates = [
+        dialect
+        for dialect in dialects
+        if not dialect.telling_keys or dialect.telling_keys & found
+    ]
     any_key = False
     for record in records:
         if isinstance(record, LinkLine):
@@ -263,31 +305,37 @@ def _collect(
             what = f"links only in a list such as {dialect.sections[0].list_key}"
             raise _unexpected(path, what, record)
         else:
-            link = _link(path, record, section)
+            link = _link(path, record, section, dialect)
             content.links[section.list_key].append((record, link))
     return content
 
 
-def _link(path: Path | str, record: LinkLine, section: Section) -> Link:
+def _link(path: Path | str, record: LinkLine, section: Section, dialect: Dialect) -> Link:
     """Read one line of a list."""
-    values: dict[str, int] = {}
     names = tuple(name.lower() for name in record.rest[::2])
     numbers = record.rest[1::2]
-    if names != tuple(word for word, _ in section.fields) or len(numbers) != len(names):
+    words = tuple(word for word, _ in section.fields)
+    if dialect.by_position:
+        numeric = any(_node_number(name) is not None for name in names)
+        fits = len(names) == len(words) and not numeric
+    else:
+        fits = names == words
+    if not fits or len(numbers) != len(names):
         what = f"a line like {section.example!r} in {section.list_key}"
         raise _unexpected(path, what, record)
-    fields = [name for _, name in section.fields]
-    for name, text in zip(
-        ("tail", "head", *fields), (record.tail, record.head, *numbers), strict=True
-    ):
+    values: dict[str, int] = {}
+    for name, text in zip(("tail", "head"), (record.tail, record.head), strict=True):
+        value = (
+            _node_number(text) if dialect.any_nodes else whole_number(text, 0, MAX_NUMBER)
+        )
+        if value is None:
+            least, most = (MIN_NODE, MAX_NODE) if dialect.any_nodes else (0, MAX_NUMBER)
+            raise _wrong_number(path, record, text, least, most)
+        values[name] = value
+    for (_, name), text in zip(section.fields, numbers, strict=True):
         value = whole_number(text, 0, MAX_NUMBER)
         if value is None:
-            raise FileError(
-                path,
-                f"expected whole numbers from 0 to {MAX_NUMBER}, "
-                f"found {quote(text)} in {quote(record.text)}",
-                record.number,
-            )
+            raise _wrong_number(path, record, text, 0, MAX_NUMBER)
         values[name] = value
     return Link(
         tail=values["tail"],
@@ -298,6 +346,39 @@ def _link(path: Path | str, record: LinkLine, section: Section) -> Link:
         demand=values.get("demand", 0),
         service_cost=values.get("service_cost"),
     )
+
+
+def _wrong_number(
+    path: Path | str, record: LinkLine, text: str, least: int, most: int
+) -> FileError:
+    return FileError(
+        path,
+        f"expected whole numbers from {least} to {most}, "
+        f"found {quote(text)} in {quote(record.text)}",
+        record.number,
+    )
+
+
+def _node_number(text: str) -> int | None:
+    """Return the number of a node, which may be below 0; None if it is none."""
+    return signed_number(text, MIN_NODE, MAX_NODE)
+
+
+def _facilities(content: _Content) -> tuple[Facility, ...]:
+    """Read where vehicles empty, from a list of nodes such as `14,28`."""
+    dialect = content.dialect
+    if dialect.facility_cost is None or dialect.facilities is None:
+        return ()
+    cost = content.number(dialect.facility_cost, 0, MAX_NUMBER)
+    line = content.keys.get(dialect.facilities)
+    if line is None:
+        return ()
+    nodes = [_node_number(word) for word in line.value.replace(",", " ").split()]
+    known = [node for node in nodes if node is not None]
+    if not known or len(known) < len(nodes):
+        what = f"{dialect.facilities} to be node numbers with commas, as in '14,28'"
+        raise _unexpected(content.path, what, line)
+    return tuple(Facility(node=node, cost=cost) for node in known)
 
 
 def _check_counts(content: _Content) -> None:
@@ -334,9 +415,17 @@ def _nodes(content: _Content) -> tuple[int, ...]:
     """Find out whether nodes count from 0 or from 1, and that no link leaves them."""
     count = content.number(content.dialect.nodes, 1, MAX_NUMBER)
     depot = content.line(content.dialect.depot)
-    mentions = [(depot.number, depot.text, content.number(depot.key, 0, MAX_NUMBER))]
+    mentions = [(depot.number, depot.text, content.node(depot.key))]
     for line, link in chain.from_iterable(content.links.values()):
         mentions += [(line.number, line.text, node) for node in (link.tail, link.head)]
+    if content.dialect.any_nodes:
+        sites = content.keys.get(content.dialect.facilities or "")
+        if sites is not None:
+            nodes = (facility.node for facility in _facilities(content))
+            mentions += [(sites.number, sites.text, node) for node in nodes]
+        labels = {node for _, _, node in mentions}
+        if not _counted(labels, count):
+            return _labels(content, labels, count)
     mentions.sort()
     ends: dict[int, int] = {}
     for number, text, node in mentions:
@@ -362,6 +451,25 @@ def _nodes(content: _Content) -> tuple[int, ...]:
         raise _unexpected(content.path, what, content.line(content.dialect.nodes))
     first = 0 if 0 in ends else 1 if count in ends else content.dialect.first_node
     return tuple(range(first, first + count))
+
+
+def _counted(labels: set[int], count: int) -> bool:
+    """Return whether node numbers can be 0 to count - 1 or 1 to count."""
+    return min(labels) >= 0 and max(labels) <= count and not {0, count} <= labels
+
+
+def _labels(content: _Content, labels: set[int], count: int) -> tuple[int, ...]:
+    """Return node numbers that are labels: all that the file mentions, in order."""
+    if len(labels) != count:
+        line = content.line(content.dialect.nodes)
+        warnings.warn(
+            f"{content.path}:{line.number}: expected {line.key} to be {len(labels)}, the "
+            f"number of nodes that the file mentions, found {quote(line.text)}; the number "
+            "is not used",
+            FormatWarning,
+            stacklevel=2,
+        )
+    return tuple(sorted(labels))
 
 
 @dataclass(frozen=True, slots=True)
@@ -434,6 +542,9 @@ def first_obstacle(instance: Instance, dialect: Dialect) -> str | None:
         return f"the route cost {instance.route_cost}"
     if instance.has_turn_rules:
         return f"the turn rules ({instance.describe_turn_rules()})"
+    obstacle = _operations_obstacle(instance, dialect)
+    if obstacle is not None:
+        return obstacle
     separate_service = any(
         name == "service_cost" for section in dialect.sections for _, name in section.fields
     )
@@ -484,11 +595,44 @@ def format_keyed_text(path: Path | str, instance: Instance, dialect: Dialect) ->
             numbers = (f"{word} {getattr(link, name)}" for word, name in section.fields)
             lines.append(f"( {link.tail}, {link.head}) {' '.join(numbers)}")
     lines.append(f"{dialect.depot} : {instance.depot}")
+    if dialect.facilities is not None and instance.facilities:
+        nodes = ",".join(str(facility.node) for facility in instance.facilities)
+        lines.append(f"{dialect.facilities} : {nodes}")
     return "\n".join(lines) + "\n"
+
+
+def _operations_obstacle(instance: Instance, dialect: Dialect) -> str | None:
+    """Return what operations ask that the dialect cannot hold; None if it holds all."""
+    telling = dialect.telling_keys
+    held = _HAULING if telling else ()
+    for asked in instance.operations:
+        if asked not in held:
+            return asked
+    if not telling:
+        return None
+    if instance.max_route_cost is None and not instance.facilities:
+        return "neither a longest route nor facilities"
+    if not instance.fewest_routes:
+        return "least cost, not fewest routes, as objective"
+    if instance.facilities and not instance.empty_at_end:
+        return "vehicles that need not be empty at the end"
+    costs = sorted({facility.cost for facility in instance.facilities})
+    if len(costs) > 1:
+        return f"facility visits of different costs, {costs[0]} and {costs[-1]}"
+    return None
 
 
 def _node_obstacle(instance: Instance, dialect: Dialect) -> str | None:
     count = len(instance.nodes)
+    if dialect.any_nodes:
+        labels = {instance.depot}.union(
+            *((link.tail, link.head) for link in instance.links),
+            (facility.node for facility in instance.facilities),
+        )
+        if not _counted(labels, count):
+            if instance.nodes == tuple(sorted(labels)):
+                return None
+            return "nodes that no link touches or that are not in order"
     for first in (0, 1):
         if instance.nodes == tuple(range(first, first + count)):
             break
@@ -497,6 +641,8 @@ def _node_obstacle(instance: Instance, dialect: Dialect) -> str | None:
     # A reader sees the base only if the outermost node occurs.
     outermost = 0 if first == 0 else count
     mentioned = {instance.depot}.union(*((link.tail, link.head) for link in instance.links))
+    if dialect.any_nodes:
+        mentioned = labels
     if first != dialect.first_node and outermost not in mentioned:
         return f"nodes from {first} on of which no link shows node {outermost}"
     return None
@@ -525,6 +671,11 @@ def _lost(instance: Instance, dialect: Dialect) -> list[str]:
             for number in (x.metres, x.seconds, x.reverse_seconds, x.service_seconds)
         ),
         "the unit of costs": instance.cost_unit != "",
+        "names of facilities": any(facility.name for facility in instance.facilities),
+        # Neither changes the problem.
+        "that vehicles need not be empty at the end": not instance.empty_at_end,
+        "the routes of an earlier plan": bool(instance.previous),
+        "the price for change": instance.change_price > 0,
         "the comment": bool(instance.comment) and dialect.comment is None,
         "the attribution": bool(instance.attribution) and dialect.comment is None,
         "the attribution apart from the comment": dialect.comment is not None
@@ -557,3 +708,8 @@ def _header(
         yield dialect.total_cost, sum(link.cost for link in instance.links if link.required)
     if dialect.route_cost is not None:
         yield dialect.route_cost, instance.route_cost
+    if dialect.facility_cost is not None:
+        costs = [facility.cost for facility in instance.facilities]
+        yield dialect.facility_cost, max(costs, default=0)
+    if dialect.max_route_cost is not None and instance.max_route_cost is not None:
+        yield dialect.max_route_cost, instance.max_route_cost

@@ -1,9 +1,12 @@
 """MCARP, the format of mixed instances: one-way streets and separate service costs.
 
-Belenguer, Benavent, Lacomme & Prins, Computers & Operations Research 33 (2006).
+Belenguer, Benavent, Lacomme & Prins, Computers & Operations Research 33 (2006). MCARPTIF
+adds a longest route and facilities: Willemse & Joubert, Data in Brief 8 (2016).
 """
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 from arcfleet.instance.formats.keyed_text import Dialect, Section
 
@@ -34,4 +37,18 @@ MCARP = Dialect(
         ),
     ),
     first_node=1,
+)
+
+#: The dumping cost is that of a facility visit here, not of a route.
+MCARPTIF = replace(
+    MCARP,
+    file_format="mcarptif",
+    suffixes=(),
+    title="MCARPTIF",
+    route_cost=None,
+    facility_cost="DUMPING_COST",
+    max_route_cost="MAX_TRIP",
+    facilities="DUMPING_SITES",
+    any_nodes=True,
+    by_position=True,
 )

@@ -126,9 +126,11 @@ class JsonObject:
         for index, item in enumerate(value):
             yield f"{self.place(key)}[{index}]", item
 
-    def integers(self, key: str, least: int, most: int) -> tuple[int, ...]:
+    def integers(
+        self, key: str, least: int, most: int, optional: bool = False
+    ) -> tuple[int, ...]:
         """Return an array of integers."""
-        items = self.items(key)
+        items = self.items(key, optional)
         return tuple(self._integer(place, item, least, most) for place, item in items)
 
     def integer_rows(

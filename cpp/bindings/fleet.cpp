@@ -1,0 +1,110 @@
+#include "search/fleet/fleet_search.h"
+
+#include "bindings/engine.h"
+
+namespace arcfleet {
+
+namespace {
+
+std::vector<int32_t> copied(const InArray<int32_t> &array) {
+    const auto values = view(array);
+    return {values.begin(), values.end()};
+}
+
+// One row for each vehicle type, in the order of VehicleType.
+std::vector<VehicleType> vehicle_types(const InArray<int32_t> &rows) {
+    constexpr size_t kColumns = 7;
+    const auto values = view(rows);
+    std::vector<VehicleType> types;
+    for (size_t i = 0; i + kColumns <= values.size(); i += kColumns) {
+        types.push_back({values[i], values[i + 1], values[i + 2], values[i + 3],
+                         values[i + 4], values[i + 5], values[i + 6]});
+    }
+    return types;
+}
+
+std::vector<FacilityStop> facility_stops(const InArray<int32_t> &rows) {
+    const auto values = view(rows);
+    std::vector<FacilityStop> stops;
+    for (size_t i = 0; i + 2 <= values.size(); i += 2) {
+        stops.push_back({values[i], values[i + 1]});
+    }
+    return stops;
+}
+
+} // namespace
+
+static void bind_fleet(nb::module_ &module) {
+    nb::class_<FleetSearch> engine(module, "FleetSearch",
+                                   "Ruin and recreate over plans of a fleet.");
+    engine.def(
+        "__init__",
+        [](FleetSearch *self, const std::vector<const Network *> &networks,
+           const InArray<int32_t> &vehicles, const InArray<int32_t> &facilities,
+           bool empty_at_end, bool exact_fleet, bool fewest_routes, double balance,
+           int64_t compactness, int64_t change_price,
+           const InArray<int32_t> &numbered_slots, const InArray<int32_t> &home,
+           const InArray<int32_t> &pin, const InArray<int32_t> &locked,
+           const InArray<uint8_t> &may_serve, double average_removed,
+           double longest_string, double split_rate, double split_growth,
+           double blink_rate, double first_temperature, double last_temperature,
+           double most_excess, double target_fit, uint64_t seed, int chains,
+           int64_t horizon_iterations, double horizon_seconds,
+           const InArray<int32_t> &arcs, const InArray<int32_t> &route_starts,
+           const InArray<int32_t> &route_vehicles, const InArray<int32_t> &route_slots,
+           const InArray<uint8_t> &vias) {
+            const RuinRecreateSettings settings{
+                average_removed,  longest_string, split_rate,
+                split_growth,     blink_rate,     first_temperature,
+                last_temperature, most_excess,    target_fit};
+            const auto may = view(may_serve);
+            FleetRules rules{vehicle_types(vehicles),
+                             facility_stops(facilities),
+                             empty_at_end,
+                             exact_fleet,
+                             fewest_routes,
+                             balance,
+                             compactness,
+                             change_price,
+                             copied(numbered_slots),
+                             copied(home),
+                             copied(pin),
+                             copied(locked),
+                             {may.begin(), may.end()}};
+            Plan start = to_plan(arcs, route_starts);
+            start.vehicles = copied(route_vehicles);
+            start.slots = copied(route_slots);
+            const auto via = view(vias);
+            start.vias.assign(via.begin(), via.end());
+            const nb::gil_scoped_release release;
+            new (self) FleetSearch(networks, std::move(rules), settings, seed, chains,
+                                   {horizon_iterations, horizon_seconds}, start);
+        },
+        nb::arg("networks"), nb::arg("vehicles"), nb::arg("facilities"),
+        nb::arg("empty_at_end"), nb::arg("exact_fleet"), nb::arg("fewest_routes"),
+        nb::arg("balance"), nb::arg("compactness"), nb::arg("change_price"),
+        nb::arg("numbered_slots"), nb::arg("home"), nb::arg("pin"), nb::arg("locked"),
+        nb::arg("may_serve"), nb::arg("average_removed"), nb::arg("longest_string"),
+        nb::arg("split_rate"), nb::arg("split_growth"), nb::arg("blink_rate"),
+        nb::arg("first_temperature"), nb::arg("last_temperature"),
+        nb::arg("most_excess"), nb::arg("target_fit"), nb::arg("seed"),
+        nb::arg("chains"), nb::arg("horizon_iterations"), nb::arg("horizon_seconds"),
+        nb::arg("arcs"), nb::arg("route_starts"), nb::arg("route_vehicles"),
+        nb::arg("route_slots"), nb::arg("vias"), nb::keep_alive<1, 2>());
+    bind_engine(engine);
+    engine.def(
+        "best_fleet",
+        [](const FleetSearch &search) {
+            const Plan &plan = search.best_plan();
+            return std::tuple(to_array(std::vector<int32_t>(plan.vehicles)),
+                              to_array(std::vector<int32_t>(plan.slots)),
+                              to_array(std::vector<uint8_t>(plan.vias)));
+        },
+        "Of the best plan: vehicle type and numbered slot of each route, and for each "
+        "arc "
+        "whether the vehicle comes by way of a facility.");
+}
+
+static const Binding binding{"fleet", bind_fleet};
+
+} // namespace arcfleet

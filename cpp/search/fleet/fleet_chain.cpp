@@ -1,0 +1,826 @@
+#include "search/fleet/fleet_chain.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace arcfleet {
+
+namespace {
+
+constexpr uint32_t kMovesPerStep = 10;
+constexpr uint32_t kMendsPerStep = 2;
+constexpr int32_t kNearTasks = 10;
+constexpr double kLongestDraw = 36.75; // as in chain.cpp
+constexpr int32_t kPriceWindow = 200;
+constexpr double kPriceStep = 1.05;
+// A trip may lose more than one string if it is longer than this.
+constexpr int32_t kSegment = 40;
+// Facility visits of a route that carries too much are mended so often at most.
+constexpr int kMostMends = 4;
+// Iterations of the first attempt to do with one route less, and by task; each next
+// attempt is twice as long, and waits so many times that.
+constexpr int64_t kAttempt = 1000;
+constexpr int64_t kAttemptByTask = 20;
+constexpr int64_t kAttemptPause = 3;
+// An attempt is made where the cost of all routes is at most so much above what one
+// vehicle less can work.
+constexpr double kHopeful = 1.03;
+constexpr double kNever = std::numeric_limits<double>::infinity();
+
+} // namespace
+
+FleetChain::FleetChain(const FleetTables &tables, uint64_t seed, uint64_t stream)
+    : tables_(tables), random_(seed, stream), plan_(tables),
+      // Dear enough that one route less always pays, whatever driving it takes.
+      fleet_price_(1.0 + static_cast<double>(tables.all_alone)),
+      marked_(idx(tables.num_tasks()), 0),
+      most_routes_(std::numeric_limits<int32_t>::max()),
+      attempt_length_(kAttempt + kAttemptByTask * tables.num_tasks()) {
+    double demand = 1.0;
+    for (const int32_t task : tables.planned) {
+        demand += tables.ends(task).demand;
+    }
+    load_price_ = static_cast<double>(tables.all_alone) / demand;
+    // To work a little longer on a route costs at first a few times the driving saved.
+    time_price_ = 3.0;
+}
+
+// ---- what a plan costs ----
+
+double FleetChain::penalised() const {
+    const FleetSums &sums = plan_.sums();
+    double faults = static_cast<double>(plan_.fleet_faults());
+    faults += std::max(0, sums.routes - most_routes_);
+    return static_cast<double>(sums.route_costs + sums.fixed_costs) +
+           load_price_ * static_cast<double>(sums.excess) +
+           time_price_ * static_cast<double>(sums.overtime) +
+           tables_.rules.balance * sums.uneven + shape_price(sums) +
+           fleet_price_ * faults;
+}
+
+bool FleetChain::cost_holds() const {
+    return std::abs(cost_ - penalised()) <= 1e-6 * (1.0 + std::abs(cost_));
+}
+
+double FleetChain::shape_price(const FleetSums &change) const {
+    return static_cast<double>(tables_.rules.change_price * change.moved +
+                               tables_.rules.compactness * change.interleaved);
+}
+
+double FleetChain::price_of(int32_t type, const TripTotals &route) const {
+    double price = static_cast<double>(route.cost) +
+                   load_price_ * static_cast<double>(route.excess) +
+                   time_price_ * static_cast<double>(plan_.overtime(type, route.cost));
+    if (tables_.rules.balance > 0.0) {
+        price += tables_.rules.balance * plan_.unevenness(route.cost);
+    }
+    return price;
+}
+
+double FleetChain::opening_price(int32_t type) const {
+    const auto faults = static_cast<double>(plan_.faults_of_opening(type) +
+                                            (plan_.sums().routes >= most_routes_));
+    return static_cast<double>(tables_.vehicle(type).fixed_cost) +
+           fleet_price_ * faults;
+}
+
+double FleetChain::closing_price(int32_t type) const {
+    const auto faults = static_cast<double>(plan_.faults_of_closing(type) -
+                                            (plan_.sums().routes > most_routes_));
+    return fleet_price_ * faults -
+           static_cast<double>(tables_.vehicle(type).fixed_cost);
+}
+
+bool FleetChain::may_be_in(int32_t task, int32_t slot) const {
+    const int32_t pin = tables_.rules.pin[idx(task)];
+    return (pin < 0 || pin == slot) && tables_.may_serve(plan_.route(slot).type, task);
+}
+
+// ---- one iteration ----
+
+void FleetChain::start(const Plan &plan) {
+    continue_from(plan);
+    keep_if_best();
+}
+
+void FleetChain::continue_from(const Plan &plan) {
+    plan_.load(plan);
+    insert_missing();
+    if (!attempting_ && tables_.rules.fewest_routes && best_cost_ >= 0) {
+        most_routes_ = best_routes_;
+    }
+    attempting_ = false;
+    cost_ = penalised();
+}
+
+void FleetChain::insert_missing() {
+    removed_.clear();
+    for (const int32_t task : tables_.planned) {
+        if (!plan_.has(task)) {
+            removed_.push_back(task);
+        }
+    }
+    if (!removed_.empty()) {
+        sort_removed();
+        plan_.begin();
+        insert_all(kNever, true);
+        plan_.keep();
+    }
+}
+
+bool FleetChain::step(double temperature) {
+    ++iterations_;
+    if (tables_.rules.balance > 0.0) {
+        plan_.measure_mean();
+        cost_ = penalised();
+    }
+    if (tables_.rules.fewest_routes) {
+        manage_fleet();
+    }
+    bool improved = ruin_and_recreate(temperature);
+    const auto turn = static_cast<uint32_t>(iterations_) * kMovesPerStep;
+    for (uint32_t i = 0; i < kMovesPerStep; ++i) {
+        improved = small_move((turn + i) % 4, temperature) || improved;
+    }
+    for (uint32_t i = 0; tables_.has_facilities() && i < kMendsPerStep; ++i) {
+        improved = mend_somewhere() || improved;
+    }
+    adapt_prices();
+    return improved;
+}
+
+bool FleetChain::ruin_and_recreate(double temperature) {
+    if (tables_.planned.empty()) {
+        return false;
+    }
+    removed_.clear();
+    ruined_.clear();
+    plan_.begin();
+    mark_strings();
+    for (const int32_t slot : ruined_) {
+        plan_.remove_marked(slot, marked_);
+    }
+    for (const int32_t task : removed_) {
+        marked_[idx(task)] = 0;
+    }
+    sort_removed();
+    const double limit = cost_ - temperature * std::log(1.0 - random_.unit());
+    bool taken = insert_all(limit, true);
+    if (taken) {
+        mend_touched();
+        taken = penalised() < limit;
+    }
+    if (!taken) {
+        plan_.undo();
+        return false;
+    }
+    plan_.keep();
+    cost_ = penalised();
+    return keep_if_best();
+}
+
+// As remove_strings of ruin-recreate; trips, and parts of long ones, stand for routes.
+void FleetChain::mark_strings() {
+    segments_.clear();
+    const auto n = static_cast<uint32_t>(tables_.planned.size());
+    const int32_t seed = tables_.planned[random_.below(n)];
+    const RuinRecreateSettings &settings = tables_.settings;
+    const double mean_length =
+        static_cast<double>(n) / std::max(1, plan_.sums().routes);
+    const double longest = std::min(settings.longest_string, mean_length);
+    const double most_strings = 4.0 * settings.average_removed / (1.0 + longest) - 1.0;
+    const auto strings = static_cast<size_t>(random_.unit() * most_strings + 1.0);
+    const int32_t *near = tables_.nearest_to(seed);
+    for (int32_t i = 0; i < tables_.row && segments_.size() < strings; ++i) {
+        const int32_t task = near[i];
+        if (tables_.rules.locked[idx(task)] != 0 || marked_[idx(task)] != 0) {
+            continue;
+        }
+        const Spot spot = plan_.spot(task);
+        const TripRoute &route = plan_.route(spot.slot);
+        const Segment segment{spot.slot, route.visits[idx(spot.place)].trip,
+                              spot.place / kSegment};
+        if (std::find(segments_.begin(), segments_.end(), segment) == segments_.end()) {
+            segments_.push_back(segment);
+            mark_string(route, spot.slot, spot.place, longest);
+        }
+    }
+}
+
+void FleetChain::mark_string(const TripRoute &route, int32_t slot, int32_t place,
+                             double longest) {
+    const RuinRecreateSettings &settings = tables_.settings;
+    const int32_t trip = route.visits[idx(place)].trip;
+    const int32_t begin = route.trip_start(trip);
+    const int32_t end = route.trip_ends[idx(trip)];
+    const int32_t length = end - begin;
+    const double most = std::min(static_cast<double>(length), longest);
+    const int32_t taken =
+        std::min(length, static_cast<int32_t>(random_.unit() * most + 1.0));
+    int32_t kept = 0;
+    if (taken > 1 && taken < length && random_.unit() < settings.split_rate) {
+        kept = 1;
+        while (taken + kept < length && random_.unit() < settings.split_growth) {
+            ++kept;
+        }
+    }
+    const auto below = [&](int32_t n) {
+        return static_cast<int32_t>(random_.below(static_cast<uint32_t>(n)));
+    };
+    const int32_t window = taken + kept;
+    const int32_t least = std::max(begin, place - window + 1);
+    const int32_t last = std::min(place, end - window);
+    const int32_t first = least + below(last - least + 1);
+    const int32_t before = kept == 0 ? taken : 1 + below(taken - 1);
+    for (int32_t i = first; i < first + window; ++i) {
+        const int32_t task = route.visits[idx(i)].task;
+        const bool stays = i >= first + before && i < first + before + kept;
+        if (!stays && marked_[idx(task)] == 0) {
+            marked_[idx(task)] = 1;
+            removed_.push_back(task);
+        }
+    }
+    if (std::find(ruined_.begin(), ruined_.end(), slot) == ruined_.end()) {
+        ruined_.push_back(slot);
+    }
+}
+
+void FleetChain::sort_removed() {
+    for (size_t i = removed_.size(); i > 1; --i) {
+        std::swap(removed_[i - 1], removed_[random_.below(static_cast<uint32_t>(i))]);
+    }
+    const uint32_t draw = random_.below(11);
+    if (draw < 4) {
+        return;
+    }
+    const VehicleType &first = tables_.vehicle(0);
+    const int32_t *out = tables_.driving(0).from(first.start);
+    keys_.clear();
+    for (size_t i = 0; i < removed_.size(); ++i) {
+        const TaskEnds &ends = tables_.ends(removed_[i]);
+        const int32_t far = std::min(out[ends.u], out[ends.v]);
+        const int64_t key = draw < 8 ? -ends.demand : (draw < 10 ? -far : far);
+        keys_.push_back(key * (int64_t{1} << 32) + static_cast<int64_t>(i));
+    }
+    std::sort(keys_.begin(), keys_.end());
+    const std::vector<int32_t> shuffled = removed_;
+    for (size_t i = 0; i < keys_.size(); ++i) {
+        removed_[i] = shuffled[idx(keys_[i] & 0xFFFFFFFF)];
+    }
+}
+
+bool FleetChain::insert_all(double limit, bool may_open) {
+    const bool balanced = tables_.rules.balance > 0.0;
+    const bool shaped = tables_.rules.change_price > 0 || tables_.rules.compactness > 0;
+    const double blink_rate = tables_.settings.blink_rate;
+    for (const int32_t task : removed_) {
+        double best = kNever;
+        int32_t best_slot = -1;
+        TripPlace best_place;
+        const auto look_at = [&](int32_t slot, bool blinks) {
+            const TripRoute &route = plan_.route(slot);
+            if (!plan_.is_open(slot) || !may_be_in(task, slot)) {
+                return;
+            }
+            double shape = 0.0;
+            if (shaped) {
+                FleetSums change;
+                change.moved = plan_.moves_in(task, slot);
+                change.interleaved = plan_.mates_apart(task, slot);
+                shape = shape_price(change);
+            }
+            TripPlace place;
+            double delta = shape;
+            if (route.empty()) {
+                if (!may_open) {
+                    return;
+                }
+                place.cost = tables_.alone(route.type, task);
+                place.place = 1;
+                delta +=
+                    price_of(route.type, {place.cost, 0}) + opening_price(route.type);
+            } else {
+                const double most = balanced ? kNever : best - shape;
+                place = route.cheapest_place(tables_, task, load_price_, most);
+                if (place.place >= 0 && blinks && random_.unit() < blink_rate) {
+                    place = route.cheapest_place(tables_, task, load_price_, most,
+                                                 place.place);
+                }
+                if (place.place < 0) {
+                    return;
+                }
+                delta += price_of(route.type, {place.cost, place.excess}) -
+                         price_of(route.type, route.totals());
+            }
+            if (delta < best) {
+                best = delta;
+                best_slot = slot;
+                best_place = place;
+            }
+        };
+        for (int32_t slot = 0; slot < plan_.num_slots(); ++slot) {
+            look_at(slot, true);
+        }
+        for (int32_t slot = 0; best_slot < 0 && slot < plan_.num_slots(); ++slot) {
+            look_at(slot, false); // all places were overlooked
+        }
+        if (best_slot < 0 ||
+            (tables_.insertion_never_pays && penalised() + best >= limit)) {
+            return false;
+        }
+        plan_.insert(best_slot, task, best_place);
+    }
+    return true;
+}
+
+// Where a trip carries too much, a facility visit elsewhere may be all it takes.
+void FleetChain::mend_touched() {
+    if (!tables_.has_facilities()) {
+        return;
+    }
+    for (size_t i = 0; i < plan_.touched().size(); ++i) {
+        const int32_t slot = plan_.touched()[i];
+        for (int tries = 0; plan_.route(slot).excess > 0 && tries < kMostMends;
+             ++tries) {
+            const TripRoute &route = plan_.route(slot);
+            const int32_t capacity = tables_.vehicle(route.type).capacity;
+            bool mended = false;
+            for (size_t trip = 0; trip < route.trip_ends.size() && !mended; ++trip) {
+                const int32_t last = route.trip_ends[trip] - 1;
+                if (route.visits[idx(last)].load_before > capacity) {
+                    mended = plan_.mend_visits(slot, last, load_price_);
+                    const bool has_next = trip + 1 < plan_.route(slot).trip_ends.size();
+                    if (!mended && has_next) {
+                        mended = plan_.mend_visits(slot, last + 1, load_price_);
+                    }
+                }
+            }
+            if (!mended) {
+                break;
+            }
+        }
+    }
+}
+
+// ---- small moves ----
+
+bool FleetChain::small_move(uint32_t number, double temperature) {
+    const int32_t near = std::min(kNearTasks, tables_.row - 1);
+    if (near < 1 || tables_.planned.empty()) {
+        return false;
+    }
+    const uint64_t draw = random_.bits();
+    const int32_t task = tables_.planned[(draw >> 32) * tables_.planned.size() >> 32];
+    const uint64_t nearness = (draw & 0xFFFFFFFF) * idx(near) >> 32;
+    const int32_t other = tables_.nearest_to(task)[1 + nearness];
+    if (tables_.rules.locked[idx(other)] != 0) {
+        return false;
+    }
+    const Spot first = plan_.spot(task);
+    const Spot second = plan_.spot(other);
+    if (first.slot == second.slot) {
+        return false;
+    }
+    switch (number) {
+    case 0:
+    case 1:
+        return exchange_tails(first, second, temperature);
+    case 2:
+        return swap(first, second, temperature);
+    default:
+        return relocate(first, second, static_cast<uint32_t>(draw % 4), temperature);
+    }
+}
+
+double FleetChain::priced(int32_t first, int32_t second, const Change &after) {
+    const TripRoute &one = plan_.route(first);
+    const TripRoute &two = plan_.route(second);
+    double delta = -price_of(one.type, one.totals()) - price_of(two.type, two.totals());
+    delta += after.first.cost < 0 ? closing_price(one.type)
+                                  : price_of(one.type, after.first);
+    delta += after.second.cost < 0 ? closing_price(two.type)
+                                   : price_of(two.type, after.second);
+    return delta;
+}
+
+bool FleetChain::relocate(const Spot &first, const Spot &second, uint32_t draw,
+                          double temperature) {
+    const TripRoute &one = plan_.route(first.slot);
+    const TripRoute &two = plan_.route(second.slot);
+    const int32_t task = one.visits[idx(first.place)].task;
+    if (!may_be_in(task, second.slot)) {
+        return false;
+    }
+    const int32_t place = second.place + static_cast<int32_t>(draw % 2);
+    const TripVisit &right = two.visits[idx(place)];
+    TripPlace there = two.at_place(tables_, task, place, false, right.via);
+    if (right.via && is_task(right)) {
+        const TripPlace other = two.at_place(tables_, task, place, true, false);
+        if (price_of(two.type, {other.cost, other.excess}) <
+            price_of(two.type, {there.cost, there.excess})) {
+            there = other;
+        }
+    }
+    Change after{one.without(tables_, first.place), {there.cost, there.excess}};
+    if (one.num_tasks() == 1) {
+        after.first.cost = -1; // closed
+    }
+    double dearer = priced(first.slot, second.slot, after);
+    if (tables_.rules.change_price > 0 || tables_.rules.compactness > 0) {
+        placements_ = {{task, second.slot}};
+        dearer += shape_price(plan_.shape_change(placements_));
+    }
+    if (!accepts(dearer, temperature)) {
+        return false;
+    }
+    plan_.change(first.slot, second.slot, [&](TripRoute &from, TripRoute &to) {
+        from.erase(first.place);
+        to.insert(tables_, task, there);
+    });
+    cost_ = penalised();
+    return keep_if_best();
+}
+
+bool FleetChain::swap(const Spot &first, const Spot &second, double temperature) {
+    const TripRoute &one = plan_.route(first.slot);
+    const TripRoute &two = plan_.route(second.slot);
+    const int32_t task = one.visits[idx(first.place)].task;
+    const int32_t other = two.visits[idx(second.place)].task;
+    if (!may_be_in(task, second.slot) || !may_be_in(other, first.slot)) {
+        return false;
+    }
+    const Change after{one.replaced(tables_, first.place, other),
+                       two.replaced(tables_, second.place, task)};
+    double dearer = priced(first.slot, second.slot, after);
+    if (tables_.rules.change_price > 0 || tables_.rules.compactness > 0) {
+        placements_ = {{task, second.slot}, {other, first.slot}};
+        dearer += shape_price(plan_.shape_change(placements_));
+    }
+    if (!accepts(dearer, temperature)) {
+        return false;
+    }
+    plan_.change(first.slot, second.slot, [&](TripRoute &left, TripRoute &right) {
+        TripVisit &here = left.visits[idx(first.place)];
+        TripVisit &there = right.visits[idx(second.place)];
+        std::swap(here, there);
+        std::swap(here.via, there.via); // facility visits stay where they are
+    });
+    cost_ = penalised();
+    return keep_if_best();
+}
+
+// The first route goes on with the second from its task on; the second goes on with
+// what followed in the first. For vehicles of one type.
+bool FleetChain::exchange_tails(const Spot &first, const Spot &second,
+                                double temperature) {
+    const TripRoute &one = plan_.route(first.slot);
+    const TripRoute &two = plan_.route(second.slot);
+    if (one.type != two.type) {
+        return false;
+    }
+    const auto join = [&](const TripVisit &left, const TripVisit &right, bool &via) {
+        if (!is_task(left) && !is_task(right)) {
+            via = false;
+            return TripTotals{-1, 0}; // closed
+        }
+        via = !is_task(right) && tables_.rules.ends_at_facility();
+        TripTotals totals = joined(tables_, one.type, left, right, via);
+        if (is_task(left) && is_task(right) && tables_.has_facilities()) {
+            const TripTotals other = joined(tables_, one.type, left, right, true);
+            if (price_of(one.type, other) < price_of(one.type, totals)) {
+                totals = other;
+                via = true;
+            }
+        }
+        return totals;
+    };
+    bool first_via = false;
+    bool second_via = false;
+    const auto cut = idx(first.place) + 1;
+    const auto other_cut = idx(second.place);
+    const Change after{join(one.visits[cut - 1], two.visits[other_cut], first_via),
+                       join(two.visits[other_cut - 1], one.visits[cut], second_via)};
+    double dearer = priced(first.slot, second.slot, after);
+    if (dearer >= kLongestDraw * temperature && tables_.rules.change_price == 0 &&
+        tables_.rules.compactness == 0) {
+        return false;
+    }
+    placements_.clear();
+    bool allowed = true;
+    for (size_t i = cut; i + 1 < one.visits.size(); ++i) {
+        placements_.push_back({one.visits[i].task, second.slot});
+    }
+    for (size_t i = other_cut; i + 1 < two.visits.size(); ++i) {
+        placements_.push_back({two.visits[i].task, first.slot});
+    }
+    for (const Placement &each : placements_) {
+        allowed = allowed && may_be_in(each.task, each.slot);
+    }
+    if (!allowed) {
+        return false;
+    }
+    if (tables_.rules.change_price > 0 || tables_.rules.compactness > 0) {
+        dearer += shape_price(plan_.shape_change(placements_));
+    }
+    if (!accepts(dearer, temperature)) {
+        return false;
+    }
+    plan_.change(first.slot, second.slot, [&](TripRoute &left, TripRoute &right) {
+        left.visits[cut].via = second_via;
+        right.visits[other_cut].via = first_via;
+        const std::vector<TripVisit> tail(
+            left.visits.begin() + static_cast<std::ptrdiff_t>(cut), left.visits.end());
+        left.visits.resize(cut);
+        left.visits.insert(left.visits.end(),
+                           right.visits.begin() +
+                               static_cast<std::ptrdiff_t>(other_cut),
+                           right.visits.end());
+        right.visits.resize(other_cut);
+        right.visits.insert(right.visits.end(), tail.begin(), tail.end());
+    });
+    cost_ = penalised();
+    return keep_if_best();
+}
+
+bool FleetChain::mend_somewhere() {
+    const auto n = static_cast<uint32_t>(tables_.planned.size());
+    if (n == 0) {
+        return false;
+    }
+    const Spot spot = plan_.spot(tables_.planned[random_.below(n)]);
+    if (!plan_.mend_visits(spot.slot, spot.place, load_price_)) {
+        return false;
+    }
+    cost_ = penalised();
+    return keep_if_best();
+}
+
+bool FleetChain::accepts(double dearer, double temperature) {
+    return dearer < kLongestDraw * temperature &&
+           dearer < -temperature * std::log(1.0 - random_.unit());
+}
+
+bool FleetChain::keep_if_best() {
+    const FleetSums &sums = plan_.sums();
+    if (!sums.feasible() || plan_.fleet_faults() > 0) {
+        return false;
+    }
+    double objective =
+        static_cast<double>(sums.route_costs + sums.fixed_costs) + shape_price(sums);
+    if (tables_.rules.fewest_routes) {
+        objective += fleet_price_ * sums.routes;
+    }
+    if (tables_.rules.balance > 0.0) {
+        // With the mean of this plan, which is what people see.
+        const double mean = std::max(1.0, static_cast<double>(sums.route_costs) /
+                                              std::max(1, sums.routes));
+        double squares = 0.0;
+        for (int32_t slot = 0; slot < plan_.num_slots(); ++slot) {
+            if (!plan_.route(slot).empty()) {
+                const double off = static_cast<double>(plan_.route(slot).cost) - mean;
+                squares += off * off;
+            }
+        }
+        objective += tables_.rules.balance * squares / mean;
+    }
+    if (best_cost_ >= 0 && objective >= best_objective_ - 1e-9) {
+        return false;
+    }
+    best_ = plan_.to_plan();
+    best_cost_ = sums.route_costs + sums.fixed_costs;
+    best_objective_ = objective;
+    best_routes_ = sums.routes;
+    best_route_costs_ = sums.route_costs;
+    return true;
+}
+
+void FleetChain::adapt_prices() {
+    ++window_;
+    window_light_ += plan_.sums().excess == 0;
+    window_short_ += plan_.sums().overtime == 0;
+    if (window_ < kPriceWindow) {
+        return;
+    }
+    const double wanted = tables_.settings.target_fit * kPriceWindow;
+    load_price_ *= window_light_ > wanted ? 1.0 / kPriceStep : kPriceStep;
+    time_price_ *= window_short_ > wanted ? 1.0 / kPriceStep : kPriceStep;
+    load_price_ = std::clamp(load_price_, 1e-6, 1e12);
+    time_price_ = std::clamp(time_price_, 1e-3, 1e6);
+    window_ = 0;
+    window_light_ = 0;
+    window_short_ = 0;
+    cost_ = penalised();
+}
+
+// ---- fewest routes ----
+
+bool FleetChain::one_route_less_seems_possible() const {
+    int64_t work = 0;
+    int64_t capacity = 0;
+    for (const VehicleType &vehicle : tables_.rules.vehicles) {
+        work = std::max<int64_t>(work, vehicle.max_cost);
+        capacity = std::max<int64_t>(capacity, vehicle.capacity);
+    }
+    const double fewer = best_routes_ - 1;
+    if (fewer < 1.0 || static_cast<double>(best_route_costs_) >
+                           kHopeful * fewer * static_cast<double>(work)) {
+        return false;
+    }
+    if (tables_.has_facilities()) {
+        return true;
+    }
+    double demand = 0.0;
+    for (const int32_t task : tables_.planned) {
+        demand += tables_.ends(task).demand;
+    }
+    return demand <= fewer * static_cast<double>(capacity);
+}
+
+void FleetChain::manage_fleet() {
+    if (best_cost_ < 0) {
+        return;
+    }
+    if (!attempting_) {
+        most_routes_ = best_routes_;
+        if (iterations_ >= attempt_change_ && one_route_less_seems_possible()) {
+            plan_.load(best_);
+            most_routes_ = best_routes_ - 1;
+            dissolve_shortest_route();
+            attempting_ = true;
+            attempt_change_ = iterations_ + attempt_length_;
+            cost_ = penalised();
+        }
+        return;
+    }
+    if (best_routes_ <= most_routes_) {
+        attempting_ = false; // it worked: the next one may follow soon
+        attempt_change_ = iterations_ + attempt_length_;
+    } else if (iterations_ >= attempt_change_) {
+        attempting_ = false;
+        most_routes_ = best_routes_;
+        plan_.load(best_);
+        attempt_length_ *= 2;
+        attempt_change_ = iterations_ + kAttemptPause * attempt_length_;
+        cost_ = penalised();
+    }
+}
+
+void FleetChain::dissolve_shortest_route() {
+    int32_t shortest = -1;
+    for (int32_t slot = 0; slot < plan_.num_slots(); ++slot) {
+        if (!plan_.route(slot).empty() &&
+            (shortest < 0 || plan_.route(slot).cost < plan_.route(shortest).cost)) {
+            shortest = slot;
+        }
+    }
+    removed_.clear();
+    const TripRoute &route = plan_.route(shortest);
+    for (size_t i = 1; i + 1 < route.visits.size(); ++i) {
+        removed_.push_back(route.visits[i].task);
+        marked_[idx(route.visits[i].task)] = 1;
+    }
+    plan_.begin();
+    plan_.remove_marked(shortest, marked_);
+    for (const int32_t task : removed_) {
+        marked_[idx(task)] = 0;
+    }
+    sort_removed();
+    if (insert_all(kNever, false)) {
+        mend_touched();
+        plan_.keep();
+    } else {
+        plan_.undo();
+    }
+}
+
+// ---- a plan to begin with ----
+
+Plan FleetChain::first_plan() {
+    Plan plan;
+    plan.route_starts.push_back(0);
+    std::vector<int32_t> waiting = tables_.planned;
+    std::vector<int32_t> used(tables_.rules.vehicles.size(), 0);
+    const auto close_route = [&](int32_t type, int32_t slot) {
+        plan.route_starts.push_back(static_cast<int32_t>(plan.arcs.size()));
+        plan.vehicles.push_back(type);
+        plan.slots.push_back(slot);
+        ++used[idx(type)];
+    };
+    const auto numbered = static_cast<int32_t>(tables_.rules.numbered_slots.size());
+    for (int32_t slot = 0; slot < numbered; ++slot) {
+        const int32_t type = tables_.rules.numbered_slots[idx(slot)];
+        if (fill_route(type, slot, waiting, plan)) {
+            close_route(type, slot);
+        }
+    }
+    // Round by round over the types, so that every depot gets work near it; once the
+    // fleet is used up, beyond it.
+    bool beyond = false;
+    while (!waiting.empty()) {
+        bool any = false;
+        for (int32_t type = 0; type < tables_.num_types(); ++type) {
+            if ((beyond || used[idx(type)] < tables_.vehicle(type).count) &&
+                fill_route(type, -1, waiting, plan)) {
+                close_route(type, -1);
+                any = true;
+            }
+        }
+        if (!any && beyond) {
+            break;
+        }
+        beyond = beyond || !any;
+    }
+    // What fits nowhere gets a route of its own, for the search to make sense of.
+    for (const int32_t task : waiting) {
+        int32_t type = 0;
+        while (type + 1 < tables_.num_types() && !tables_.may_serve(type, task)) {
+            ++type;
+        }
+        const int32_t pin = tables_.rules.pin[idx(task)];
+        plan.arcs.push_back(tables_.driving(0).tasks().network().task_arc(task));
+        plan.vias.push_back(0);
+        close_route(pin < 0 ? type : tables_.rules.numbered_slots[idx(pin)], pin);
+    }
+    return plan;
+}
+
+// Goes from task to nearest task, those pinned to the slot first, while load and time
+// allow it.
+bool FleetChain::fill_route(int32_t type, int32_t slot, std::vector<int32_t> &waiting,
+                            Plan &plan) {
+    const VehicleType &vehicle = tables_.vehicle(type);
+    const DrivingTable &table = tables_.driving(type);
+    const Network &network = table.tasks().network();
+    const bool via_end = tables_.rules.ends_at_facility();
+    const int32_t *home = table.to(vehicle.end, via_end);
+    int32_t place = vehicle.start;
+    int64_t cost = 0;
+    int32_t load = 0;
+    bool via = false;
+    bool any = false;
+    for (bool pinned : {true, false}) {
+        while (!waiting.empty() && (slot >= 0 || !pinned)) {
+            size_t chosen = waiting.size();
+            int32_t chosen_arc = -1;
+            // The nearest; of these the farthest from home, as long as there is room.
+            int64_t least_reach = kMostCost;
+            int64_t best_home = 0;
+            const bool outward = 2 * int64_t{load} < vehicle.capacity;
+            bool too_large = false;
+            const int32_t *row = table.from(place, via);
+            for (size_t i = 0; i < waiting.size(); ++i) {
+                const int32_t task = waiting[i];
+                const int32_t pin = tables_.rules.pin[idx(task)];
+                if (!tables_.may_serve(type, task) || (pin >= 0 && pin != slot) ||
+                    (pinned && pin < 0)) {
+                    continue;
+                }
+                const int32_t first = network.task_arc(task);
+                if (network.arc(first).demand > vehicle.capacity - (via ? 0 : load)) {
+                    too_large = true;
+                    continue;
+                }
+                const int32_t last =
+                    network.arc(first).inverse >= 0 ? first + 1 : first;
+                for (int32_t number = first; number <= last; ++number) {
+                    const Arc &arc = network.arc(number);
+                    const int64_t reach = row[arc.start];
+                    const int64_t back = home[arc.end];
+                    const bool nearer =
+                        reach < least_reach ||
+                        (reach == least_reach && chosen_arc >= 0 &&
+                         (outward ? back > best_home : back < best_home));
+                    if (nearer && (pinned || cost + reach + arc.service_cost + back <=
+                                                 vehicle.max_cost)) {
+                        least_reach = reach;
+                        best_home = back;
+                        chosen = i;
+                        chosen_arc = number;
+                    }
+                }
+            }
+            if (chosen_arc < 0) {
+                if (tables_.has_facilities() && too_large && any && !via) {
+                    via = true; // empties the vehicle, then looks again
+                    continue;
+                }
+                via = false;
+                break;
+            }
+            const Arc &arc = network.arc(chosen_arc);
+            plan.arcs.push_back(chosen_arc);
+            plan.vias.push_back(via ? 1 : 0);
+            cost += least_reach + arc.service_cost;
+            load = (via ? 0 : load) + arc.demand;
+            place = arc.end;
+            via = false;
+            any = true;
+            waiting[chosen] = waiting.back();
+            waiting.pop_back();
+        }
+    }
+    return any;
+}
+
+} // namespace arcfleet

@@ -1,0 +1,407 @@
+#include "search/fleet/fleet_plan.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace arcfleet {
+
+namespace {
+
+constexpr int32_t kOut = -1;
+
+} // namespace
+
+FleetPlan::FleetPlan(const FleetTables &tables)
+    : tables_(tables),
+      tracks_shape_(tables.rules.change_price > 0 || tables.rules.compactness > 0),
+      numbered_(static_cast<int32_t>(tables.rules.numbered_slots.size())),
+      spots_(idx(tables.num_tasks())), slot_of_(idx(tables.num_tasks()), kOut),
+      routes_of_(tables.rules.vehicles.size(), 0) {
+    for (const int32_t type : tables.rules.numbered_slots) {
+        add_slot(type);
+    }
+    for (int32_t task = 0; task < tables.num_tasks(); ++task) {
+        const int32_t locked = tables.rules.locked[idx(task)];
+        if (locked > 0) {
+            slot_of_[idx(task)] = kOut - locked;
+        }
+    }
+    // Mates that are both locked count for nothing, since nothing changes them.
+    open_empty_slots();
+}
+
+void FleetPlan::add_slot(int32_t type) {
+    routes_.emplace_back(tables_, type);
+    is_open_.push_back(1);
+    is_touched_.push_back(0);
+}
+
+void FleetPlan::open_empty_slots() {
+    std::vector<uint8_t> found(tables_.rules.vehicles.size(), 0);
+    for (int32_t slot = 0; slot < num_slots(); ++slot) {
+        const TripRoute &here = route(slot);
+        // A numbered slot is a vehicle of its own, whether empty or not.
+        if (!here.empty() || slot < numbered_) {
+            is_open_[idx(slot)] = 1;
+            continue;
+        }
+        is_open_[idx(slot)] = found[idx(here.type)] == 0 ? 1 : 0;
+        found[idx(here.type)] = 1;
+    }
+    for (int32_t type = 0; type < tables_.num_types(); ++type) {
+        if (found[idx(type)] == 0) {
+            add_slot(type);
+        }
+    }
+    opened_or_closed_ = false;
+}
+
+void FleetPlan::load(const Plan &plan) {
+    for (int32_t slot = 0; slot < num_slots(); ++slot) {
+        if (!route(slot).empty()) {
+            forget(slot);
+            for (size_t i = 1; i + 1 < routes_[idx(slot)].visits.size(); ++i) {
+                take(routes_[idx(slot)].visits[i].task);
+            }
+            routes_[idx(slot)].clear();
+        }
+    }
+    const bool has_slots = plan.slots.size() == plan.num_routes();
+    int32_t next = numbered_;
+    for (size_t number = 0; number < plan.num_routes(); ++number) {
+        const int32_t type = plan.vehicles.empty() ? 0 : plan.vehicles[number];
+        int32_t slot = has_slots ? plan.slots[number] : -1;
+        if (slot < 0 || slot >= numbered_) {
+            while (next < num_slots() && route(next).type != type) {
+                ++next;
+            }
+            if (next == num_slots()) {
+                add_slot(type);
+            }
+            slot = next++;
+        }
+        TripRoute &here = routes_[idx(slot)];
+        const std::span<const int32_t> arcs = plan.route(number);
+        for (size_t i = 0; i < arcs.size(); ++i) {
+            const int32_t task =
+                tables_.driving(type).tasks().network().arc(arcs[i]).task;
+            TripPlace place;
+            place.place = static_cast<int32_t>(here.visits.size()) - 1;
+            const size_t position = idx(plan.route_starts[number]) + i;
+            place.via_before = !plan.vias.empty() && plan.vias[position] != 0;
+            here.insert(tables_, task, place);
+        }
+        renew(slot);
+    }
+    open_empty_slots();
+    measure_mean();
+}
+
+Plan FleetPlan::to_plan() const {
+    Plan plan;
+    plan.route_starts.push_back(0);
+    for (int32_t slot = 0; slot < num_slots(); ++slot) {
+        if (!route(slot).empty()) {
+            route(slot).append_arcs(tables_, plan.arcs, plan.vias);
+            plan.route_starts.push_back(static_cast<int32_t>(plan.arcs.size()));
+            plan.vehicles.push_back(route(slot).type);
+            plan.slots.push_back(slot < numbered_ ? slot : -1);
+        }
+    }
+    return plan;
+}
+
+int64_t FleetPlan::fleet_faults() const {
+    int64_t faults = 0;
+    for (int32_t type = 0; type < tables_.num_types(); ++type) {
+        const int32_t count = tables_.vehicle(type).count;
+        faults += std::max(0, routes_of(type) - count);
+        if (tables_.rules.exact_fleet) {
+            faults += std::max(0, count - routes_of(type));
+        }
+    }
+    return faults;
+}
+
+int64_t FleetPlan::faults_of_opening(int32_t type) const {
+    const int32_t count = tables_.vehicle(type).count;
+    if (routes_of(type) >= count) {
+        return 1;
+    }
+    return tables_.rules.exact_fleet ? -1 : 0;
+}
+
+int64_t FleetPlan::faults_of_closing(int32_t type) const {
+    const int32_t count = tables_.vehicle(type).count;
+    if (routes_of(type) > count) {
+        return -1;
+    }
+    return tables_.rules.exact_fleet ? 1 : 0;
+}
+
+double FleetPlan::unevenness(int64_t cost) const {
+    const double deviation = static_cast<double>(cost) - mean_;
+    return deviation * deviation / mean_;
+}
+
+void FleetPlan::measure_mean() {
+    if (tables_.rules.balance == 0.0) {
+        return;
+    }
+    mean_ = std::max(1.0, static_cast<double>(sums_.route_costs) /
+                              std::max(1, sums_.routes));
+    sums_.uneven = 0.0;
+    for (const TripRoute &here : routes_) {
+        if (!here.empty()) {
+            sums_.uneven += unevenness(here.cost);
+        }
+    }
+}
+
+int64_t FleetPlan::mates_apart(int32_t task, int32_t slot) const {
+    int64_t apart = 0;
+    const auto look = [&](int32_t other) {
+        const int32_t there = slot_of_[idx(other)];
+        apart += there != kOut && there != slot;
+    };
+    if (tables_.mate(task) >= 0) {
+        look(tables_.mate(task));
+    }
+    for (int32_t i = tables_.mate_of_at[idx(task)];
+         i < tables_.mate_of_at[idx(task) + 1]; ++i) {
+        look(tables_.mate_of[idx(i)]);
+    }
+    return apart;
+}
+
+void FleetPlan::put(int32_t task, int32_t slot) {
+    if (tracks_shape_) {
+        sums_.moved += moves_in(task, slot);
+        sums_.interleaved += mates_apart(task, slot);
+    }
+    slot_of_[idx(task)] = slot;
+}
+
+void FleetPlan::take(int32_t task) {
+    const int32_t slot = slot_of_[idx(task)];
+    slot_of_[idx(task)] = kOut;
+    if (tracks_shape_) {
+        sums_.moved -= moves_in(task, slot);
+        sums_.interleaved -= mates_apart(task, slot);
+    }
+}
+
+FleetSums FleetPlan::shape_change(const std::vector<Placement> &placements) {
+    const FleetSums before = sums_;
+    std::vector<int32_t> old;
+    for (const Placement &each : placements) {
+        old.push_back(slot_of_[idx(each.task)]);
+        take(each.task);
+    }
+    for (const Placement &each : placements) {
+        put(each.task, each.slot);
+    }
+    FleetSums change;
+    change.moved = sums_.moved - before.moved;
+    change.interleaved = sums_.interleaved - before.interleaved;
+    for (size_t i = 0; i < placements.size(); ++i) {
+        slot_of_[idx(placements[i].task)] = old[i];
+    }
+    sums_ = before;
+    return change;
+}
+
+void FleetPlan::begin() {
+    touched_.clear();
+    num_saved_ = 0;
+    saved_sums_ = sums_;
+    saved_routes_of_ = routes_of_;
+    under_way_ = true;
+}
+
+void FleetPlan::touch(int32_t slot) {
+    if (!under_way_ || is_touched_[idx(slot)] != 0) {
+        return;
+    }
+    is_touched_[idx(slot)] = 1;
+    touched_.push_back(slot);
+    if (num_saved_ == saved_.size()) {
+        saved_.push_back(routes_[idx(slot)]);
+    } else {
+        saved_[num_saved_] = routes_[idx(slot)];
+    }
+    ++num_saved_;
+}
+
+void FleetPlan::keep() {
+    for (const int32_t slot : touched_) {
+        is_touched_[idx(slot)] = 0;
+        note_spots(slot);
+    }
+    under_way_ = false;
+    if (opened_or_closed_) {
+        open_empty_slots();
+    }
+}
+
+void FleetPlan::undo() {
+    for (size_t i = 0; i < num_saved_; ++i) {
+        const int32_t slot = touched_[i];
+        std::swap(routes_[idx(slot)], saved_[i]);
+        is_touched_[idx(slot)] = 0;
+    }
+    for (size_t i = 0; i < num_saved_; ++i) {
+        const std::vector<TripVisit> &visits = route(touched_[i]).visits;
+        for (size_t place = 1; place + 1 < visits.size(); ++place) {
+            slot_of_[idx(visits[place].task)] = touched_[i];
+        }
+    }
+    sums_ = saved_sums_;
+    routes_of_ = saved_routes_of_;
+    under_way_ = false;
+    if (opened_or_closed_) {
+        open_empty_slots();
+    }
+}
+
+void FleetPlan::remove_marked(int32_t slot, const std::vector<uint8_t> &marked) {
+    touch(slot);
+    forget(slot);
+    TripRoute &here = routes_[idx(slot)];
+    for (size_t i = 1; i + 1 < here.visits.size(); ++i) {
+        if (marked[idx(here.visits[i].task)] != 0) {
+            take(here.visits[i].task);
+        }
+    }
+    here.erase_marked(tables_, marked);
+    if (here.empty()) {
+        opened_or_closed_ = true;
+    } else {
+        here.refresh(tables_);
+    }
+    remember(slot);
+}
+
+void FleetPlan::insert(int32_t slot, int32_t task, const TripPlace &place) {
+    touch(slot);
+    forget(slot);
+    TripRoute &here = routes_[idx(slot)];
+    const bool opens = here.empty();
+    here.insert(tables_, task, place);
+    here.refresh(tables_, place.place, place.place);
+    remember(slot);
+    put(task, slot);
+    if (opens) {
+        open_empty_slots();
+        opened_or_closed_ = true; // it may be undone
+    }
+}
+
+bool FleetPlan::mend_visits(int32_t slot, int32_t place, double price) {
+    touch(slot);
+    forget(slot);
+    const bool mended = routes_[idx(slot)].mend_visits(tables_, place, price);
+    remember(slot);
+    return mended;
+}
+
+void FleetPlan::forget(int32_t slot) {
+    const TripRoute &here = route(slot);
+    if (here.empty()) {
+        return;
+    }
+    sums_.route_costs -= here.cost;
+    sums_.fixed_costs -= tables_.vehicle(here.type).fixed_cost;
+    sums_.excess -= here.excess;
+    sums_.overtime -= overtime(here.type, here.cost);
+    sums_.uneven -= unevenness(here.cost);
+    --sums_.routes;
+    --routes_of_[idx(here.type)];
+}
+
+void FleetPlan::remember(int32_t slot) {
+    const TripRoute &here = route(slot);
+    if (here.empty()) {
+        return;
+    }
+    sums_.route_costs += here.cost;
+    sums_.fixed_costs += tables_.vehicle(here.type).fixed_cost;
+    sums_.excess += here.excess;
+    sums_.overtime += overtime(here.type, here.cost);
+    sums_.uneven += unevenness(here.cost);
+    ++sums_.routes;
+    ++routes_of_[idx(here.type)];
+}
+
+// Computes everything of a route from its visits. Both routes of a change are first
+// taken out of the sums.
+void FleetPlan::renew(int32_t slot) {
+    TripRoute &here = routes_[idx(slot)];
+    if (here.empty()) {
+        here.clear();
+        return;
+    }
+    here.tidy(tables_);
+    here.refresh(tables_);
+    note_spots(slot);
+    for (size_t i = 1; i + 1 < here.visits.size(); ++i) {
+        const int32_t task = here.visits[i].task;
+        if (slot_of_[idx(task)] != slot) {
+            if (slot_of_[idx(task)] != kOut) {
+                take(task);
+            }
+            put(task, slot);
+        }
+    }
+    remember(slot);
+}
+
+void FleetPlan::note_spots(int32_t slot) {
+    const std::vector<TripVisit> &visits = route(slot).visits;
+    for (size_t place = 1; place + 1 < visits.size(); ++place) {
+        spots_[idx(visits[place].task)] = {slot, static_cast<int32_t>(place)};
+    }
+}
+
+bool FleetPlan::notes_hold() const {
+    FleetSums sums;
+    for (int32_t slot = 0; slot < num_slots(); ++slot) {
+        TripRoute fresh = route(slot);
+        if (fresh.empty()) {
+            continue;
+        }
+        fresh.refresh(tables_);
+        if (fresh.cost != route(slot).cost || fresh.excess != route(slot).excess ||
+            fresh.trip_ends != route(slot).trip_ends) {
+            return false;
+        }
+        sums.route_costs += fresh.cost;
+        sums.excess += fresh.excess;
+        sums.overtime += overtime(fresh.type, fresh.cost);
+        ++sums.routes;
+        for (size_t place = 1; place + 1 < fresh.visits.size(); ++place) {
+            const int32_t task = fresh.visits[place].task;
+            const Spot where = spot(task);
+            if (where.slot != slot || idx(where.place) != place ||
+                slot_of_[idx(task)] != slot) {
+                return false;
+            }
+            if (tracks_shape_) {
+                sums.moved += moves_in(task, slot);
+            }
+        }
+    }
+    for (int32_t task = 0; task < tables_.num_tasks() && tracks_shape_; ++task) {
+        const int32_t mate = tables_.mate(task);
+        if (mate >= 0) {
+            const int32_t here = slot_of_[idx(task)];
+            const int32_t there = slot_of_[idx(mate)];
+            sums.interleaved += here != there && (here >= 0 || there >= 0) ? 1 : 0;
+        }
+    }
+    return sums.route_costs == sums_.route_costs && sums.excess == sums_.excess &&
+           sums.overtime == sums_.overtime && sums.routes == sums_.routes &&
+           sums.moved == sums_.moved && sums.interleaved == sums_.interleaved;
+}
+
+} // namespace arcfleet

@@ -1,0 +1,135 @@
+// The plan that a chain of a fleet search changes. A slot is a vehicle with its route,
+// which may be empty. Changes between `begin` and `keep` can be undone.
+#pragma once
+
+#include "search/fleet/trip_route.h"
+#include "search/plan.h"
+#include "search/ruin_recreate/current_plan.h"
+
+#include <cstdint>
+#include <vector>
+
+namespace arcfleet {
+
+// What is added up over a plan.
+struct FleetSums {
+    int64_t route_costs = 0; // fixed costs apart
+    int64_t fixed_costs = 0;
+    int64_t excess = 0;      // load above capacity
+    int64_t overtime = 0;    // cost of routes above the longest allowed
+    int64_t moved = 0;       // tasks that are not in their slot of the earlier plan
+    int64_t interleaved = 0; // tasks whose mate is in another slot
+    double uneven = 0.0;     // squared deviations of route costs from `mean`, over it
+    int32_t routes = 0;
+
+    bool feasible() const { return excess == 0 && overtime == 0; }
+};
+
+// A task that is to be put into a slot.
+struct Placement {
+    int32_t task;
+    int32_t slot;
+};
+
+class FleetPlan {
+  public:
+    explicit FleetPlan(const FleetTables &tables);
+
+    // Slots beyond the numbered ones are taken as they come.
+    void load(const Plan &plan);
+    Plan to_plan() const;
+
+    int32_t num_slots() const { return static_cast<int32_t>(routes_.size()); }
+    const TripRoute &route(int32_t slot) const { return routes_[idx(slot)]; }
+    const FleetSums &sums() const { return sums_; }
+    int32_t routes_of(int32_t type) const { return routes_of_[idx(type)]; }
+    // Where a task was when the changes under way began.
+    Spot spot(int32_t task) const { return spots_[idx(task)]; }
+    bool has(int32_t task) const { return slot_of_[idx(task)] >= 0; }
+    // Empty slots that are not the first of their type are passed over.
+    bool is_open(int32_t slot) const { return is_open_[idx(slot)] != 0; }
+
+    // Routes beyond the fleet, or missing where it is exact; of all vehicle types, and
+    // what a route more or less of one changes.
+    int64_t fleet_faults() const;
+    int64_t faults_of_opening(int32_t type) const;
+    int64_t faults_of_closing(int32_t type) const;
+
+    // Squared deviation of a route's cost from the mean, over the mean; the mean stays
+    // as it was when it was last measured.
+    double unevenness(int64_t cost) const;
+    void measure_mean();
+    int64_t overtime(int32_t type, int64_t cost) const {
+        return std::max<int64_t>(0, cost - tables_.vehicle(type).max_cost);
+    }
+    // What putting a task into a slot adds to `moved` and `interleaved`.
+    int64_t moves_in(int32_t task, int32_t slot) const {
+        const int32_t home = tables_.rules.home[idx(task)];
+        return home >= 0 && home != slot ? 1 : 0;
+    }
+    int64_t mates_apart(int32_t task, int32_t slot) const;
+    // By how much both would change if tasks moved to other slots.
+    FleetSums shape_change(const std::vector<Placement> &placements);
+
+    void begin();
+    void keep();
+    void undo();
+    const std::vector<int32_t> &touched() const { return touched_; }
+    // Takes out all marked tasks of a slot.
+    void remove_marked(int32_t slot, const std::vector<uint8_t> &marked);
+    void insert(int32_t slot, int32_t task, const TripPlace &place);
+    // Improves the facility visits of a slot around one place; false if that changed
+    // nothing. Can be undone like the others where changes are under way.
+    bool mend_visits(int32_t slot, int32_t place, double price);
+
+    // Changes two routes at once, by change(first, second); their labels are computed
+    // anew. Not to be undone.
+    template <typename Change>
+    void change(int32_t first, int32_t second, const Change &change_both) {
+        forget(first);
+        forget(second);
+        change_both(routes_[idx(first)], routes_[idx(second)]);
+        renew(first);
+        renew(second);
+        if (route(first).empty() || route(second).empty()) {
+            open_empty_slots();
+        }
+    }
+
+    // Whether all that is noted agrees with the routes; for checks.
+    bool notes_hold() const;
+
+  private:
+    void touch(int32_t slot);
+    void forget(int32_t slot);
+    void remember(int32_t slot);
+    void renew(int32_t slot);
+    void note_spots(int32_t slot);
+    void put(int32_t task, int32_t slot);
+    void take(int32_t task);
+    void open_empty_slots();
+    void add_slot(int32_t type);
+
+    const FleetTables &tables_;
+    const bool tracks_shape_;
+    const int32_t numbered_;
+    double mean_ = 1.0;
+    std::vector<TripRoute> routes_; // by slot
+    std::vector<uint8_t> is_open_;  // by slot
+    std::vector<Spot> spots_;       // by task
+    // By task: its slot now, -1 while it is out, below -1 on a locked route.
+    std::vector<int32_t> slot_of_;
+    std::vector<int32_t> routes_of_; // by vehicle type
+    FleetSums sums_;
+    // The changes under way.
+    bool under_way_ = false;
+    std::vector<int32_t> touched_;
+    std::vector<uint8_t> is_touched_;
+    std::vector<TripRoute> saved_;
+    size_t num_saved_ = 0;
+    std::vector<int32_t> saved_routes_of_;
+    FleetSums saved_sums_;
+    bool opened_or_closed_ = false;
+};
+
+} // namespace arcfleet

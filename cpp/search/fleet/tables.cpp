@@ -1,0 +1,94 @@
+#include "search/fleet/tables.h"
+
+#include "base/transpose.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace arcfleet {
+
+DrivingTable::DrivingTable(const Network &network,
+                           const std::vector<FacilityStop> &facilities)
+    : tasks_(network) {
+    if (facilities.empty()) {
+        return;
+    }
+    const auto size = static_cast<size_t>(network.num_terminals());
+    via_.assign(size * size, kForbidden);
+    for (const FacilityStop &facility : facilities) {
+        const int32_t *onward = from(facility.terminal);
+        for (size_t start = 0; start < size; ++start) {
+            // Sums of ways that there are not must stay in range.
+            const int64_t there =
+                int64_t{from(static_cast<int32_t>(start))[facility.terminal]} +
+                facility.cost;
+            const auto first =
+                static_cast<int32_t>(std::min<int64_t>(there, kForbidden / 2));
+            int32_t *out = via_.data() + start * size;
+            for (size_t end = 0; end < size; ++end) {
+                out[end] =
+                    std::min(out[end], first + std::min(onward[end], kForbidden / 2));
+            }
+        }
+    }
+    via_transposed_ = transpose(via_, size);
+    if (via_transposed_ == via_) {
+        via_transposed_.clear();
+    }
+    via_to_ = via_transposed_.empty() ? via_.data() : via_transposed_.data();
+}
+
+FleetTables::FleetTables(const std::vector<const Network *> &networks, FleetRules given,
+                         const RuinRecreateSettings &given_settings)
+    : rules(std::move(given)), settings(given_settings),
+      near_distance(mean_near_distance(*networks[0])),
+      row(std::min(networks[0]->num_tasks(), kLongestRow)) {
+    for (const Network *network : networks) {
+        drivings.push_back(std::make_unique<DrivingTable>(*network, rules.facilities));
+    }
+    nearest = nearest_tasks(drivings[0]->tasks(), row);
+    const int32_t n = num_tasks();
+    const bool via_end = rules.ends_at_facility();
+    insertion_never_pays = rules.balance == 0.0 && !rules.exact_fleet;
+    for (int32_t type = 0; type < num_types(); ++type) {
+        const DrivingTable &table = driving(type);
+        insertion_never_pays =
+            insertion_never_pays && table.tasks().removal_never_costs();
+        const int32_t *out = table.from(vehicle(type).start);
+        const int32_t *home = table.to(vehicle(type).end, via_end);
+        for (int32_t task = 0; task < n; ++task) {
+            const TaskEnds &e = ends(task);
+            const int64_t forward = int64_t{out[e.u]} + e.forward_cost + home[e.v];
+            const int64_t reverse = int64_t{out[e.v]} + e.reverse_cost + home[e.u];
+            alone_cost.push_back(static_cast<int32_t>(
+                std::min<int64_t>(kForbidden, std::min(forward, reverse))));
+        }
+    }
+    for (int32_t task = 0; task < n; ++task) {
+        if (rules.locked[idx(task)] == 0) {
+            planned.push_back(task);
+        }
+        int64_t least = kForbidden;
+        for (int32_t type = 0; type < num_types(); ++type) {
+            if (may_serve(type, task)) {
+                least = std::min<int64_t>(least,
+                                          alone(type, task) + vehicle(type).fixed_cost);
+            }
+        }
+        all_alone += least;
+    }
+    std::vector<int32_t> count(idx(n) + 1, 0);
+    for (int32_t task = 0; task < n && row > 1; ++task) {
+        ++count[idx(mate(task)) + 1];
+    }
+    for (size_t i = 1; i < count.size(); ++i) {
+        count[i] += count[i - 1];
+    }
+    mate_of_at = count;
+    mate_of.resize(idx(mate_of_at.back()));
+    for (int32_t task = 0; task < n && row > 1; ++task) {
+        mate_of[idx(count[idx(mate(task))]++)] = task;
+    }
+}
+
+} // namespace arcfleet

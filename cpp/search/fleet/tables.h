@@ -1,0 +1,125 @@
+// What all chains of a fleet search share and none changes: vehicle types, facilities,
+// the wishes for the shape of a plan, and driving costs with and without a visit of a
+// facility on the way.
+#pragma once
+
+#include "search/labelled_route.h"
+#include "search/ruin_recreate/tables.h"
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace arcfleet {
+
+struct VehicleType {
+    int32_t start; // terminals
+    int32_t end;
+    int32_t capacity; // of a trip
+    int32_t count;    // most routes; INT32_MAX means any number
+    int32_t fixed_cost;
+    int32_t max_cost; // longest route, fixed cost apart; INT32_MAX means no limit
+    int32_t driving;  // which driving costs it has
+};
+
+struct FacilityStop {
+    int32_t terminal;
+    int32_t cost; // of a visit
+};
+
+// What the instance asks of a plan. A slot is a vehicle that drives one route; the
+// first few slots stand for routes with a number of their own.
+struct FleetRules {
+    std::vector<VehicleType> vehicles;
+    std::vector<FacilityStop> facilities;
+    bool empty_at_end = false;
+    bool exact_fleet = false;
+    bool fewest_routes = false;
+    double balance = 0.0;
+    int64_t compactness = 0;
+    int64_t change_price = 0;
+    std::vector<int32_t> numbered_slots; // vehicle type of each
+    // By task. Its slot in an earlier plan, or -1; the slot it must be in, or -1; the
+    // locked route that serves it, counted from 1, or 0 where it is to be planned.
+    std::vector<int32_t> home;
+    std::vector<int32_t> pin;
+    std::vector<int32_t> locked;
+    std::vector<uint8_t> may_serve; // by driving costs and task
+
+    bool ends_at_facility() const { return empty_at_end && !facilities.empty(); }
+};
+
+// Driving costs of some vehicle types: straight on, and by way of the facility that is
+// least out of the way.
+class DrivingTable {
+  public:
+    DrivingTable(const Network &network, const std::vector<FacilityStop> &facilities);
+
+    const TaskTable &tasks() const { return tasks_; }
+    const int32_t *from(int32_t terminal) const { return tasks_.from(terminal); }
+    const int32_t *to(int32_t terminal) const { return tasks_.to(terminal); }
+    // With `via`, by way of a facility.
+    const int32_t *from(int32_t terminal, bool via) const {
+        return via ? row(via_.data(), terminal) : from(terminal);
+    }
+    const int32_t *to(int32_t terminal, bool via) const {
+        return via ? row(via_to_, terminal) : to(terminal);
+    }
+
+  private:
+    const int32_t *row(const int32_t *matrix, int32_t terminal) const {
+        return matrix +
+               idx(terminal) * static_cast<size_t>(tasks_.network().num_terminals());
+    }
+
+    TaskTable tasks_;
+    std::vector<int32_t> via_;            // empty without facilities
+    std::vector<int32_t> via_transposed_; // empty where it is the same both ways
+    const int32_t *via_to_ = nullptr;
+};
+
+struct FleetTables {
+    // One network for each set of driving costs; they have the same terminals.
+    FleetTables(const std::vector<const Network *> &networks, FleetRules given,
+                const RuinRecreateSettings &given_settings);
+
+    int32_t num_tasks() const { return drivings[0]->tasks().num_tasks(); }
+    const TaskEnds &ends(int32_t task) const { return drivings[0]->tasks().ends(task); }
+    bool has_facilities() const { return !rules.facilities.empty(); }
+    int32_t num_types() const { return static_cast<int32_t>(rules.vehicles.size()); }
+    const VehicleType &vehicle(int32_t type) const { return rules.vehicles[idx(type)]; }
+    const DrivingTable &driving(int32_t type) const {
+        return *drivings[idx(vehicle(type).driving)];
+    }
+    bool may_serve(int32_t type, int32_t task) const {
+        return rules.may_serve[idx(vehicle(type).driving) * idx(num_tasks()) +
+                               idx(task)] != 0;
+    }
+    // Cost of a route that serves this task alone, fixed cost apart.
+    int32_t alone(int32_t type, int32_t task) const {
+        return alone_cost[idx(type) * idx(num_tasks()) + idx(task)];
+    }
+    const int32_t *nearest_to(int32_t task) const {
+        return nearest.data() + idx(task) * idx(row);
+    }
+    // The nearest other task; -1 where there is none.
+    int32_t mate(int32_t task) const { return row > 1 ? nearest_to(task)[1] : -1; }
+
+    FleetRules rules;
+    RuinRecreateSettings settings;
+    std::vector<std::unique_ptr<DrivingTable>> drivings;
+    double near_distance;
+    int32_t row;
+    std::vector<int32_t> nearest; // by task, each cut at `row` entries
+    std::vector<int32_t> alone_cost;
+    std::vector<int32_t> planned; // the tasks that are not locked
+    // Whether no plan gets better when a task is put in.
+    bool insertion_never_pays;
+    // The tasks whose mate a task is, one task after the other.
+    std::vector<int32_t> mate_of;
+    std::vector<int32_t> mate_of_at;
+    // More than any plan costs: the price of a route beyond the fleet.
+    int64_t all_alone = 0;
+};
+
+} // namespace arcfleet

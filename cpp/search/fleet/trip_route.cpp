@@ -1,0 +1,516 @@
+#include "search/fleet/trip_route.h"
+
+#include "search/insertion_lanes.h"
+
+#include <limits>
+
+namespace arcfleet {
+
+namespace {
+
+int32_t capped(int32_t cost) { return std::min(cost, kMostCost); }
+
+// What a part of a route costs up to, or from, both ends of its outermost task.
+struct Labels {
+    int32_t at_u;
+    int32_t at_v;
+};
+
+// Drives from a task that is served to the start of another, and serves that.
+Labels serve_after(const DrivingTable &table, const TaskEnds &ends, bool via, int32_t u,
+                   int32_t v, Labels done) {
+    const int32_t *from_u = table.from(u, via);
+    const int32_t *from_v = table.from(v, via);
+    const int32_t at_u =
+        std::min(done.at_u + from_u[ends.u], done.at_v + from_v[ends.u]);
+    const int32_t at_v =
+        std::min(done.at_u + from_u[ends.v], done.at_v + from_v[ends.v]);
+    return {capped(capped(at_v) + ends.reverse_cost),
+            capped(capped(at_u) + ends.forward_cost)};
+}
+
+// The other way round: serves a task, then drives to the start of the next.
+Labels serve_before(const DrivingTable &table, const TaskEnds &ends, bool via,
+                    int32_t u, int32_t v, Labels onward) {
+    const int32_t *from_u = table.from(ends.u, via);
+    const int32_t *from_v = table.from(ends.v, via);
+    const int32_t home_u = std::min(from_u[u] + onward.at_u, from_u[v] + onward.at_v);
+    const int32_t home_v = std::min(from_v[u] + onward.at_u, from_v[v] + onward.at_v);
+    return {capped(capped(home_v) + ends.forward_cost),
+            capped(capped(home_u) + ends.reverse_cost)};
+}
+
+int32_t join(const DrivingTable &table, bool via, int32_t left_u, int32_t left_v,
+             Labels left, int32_t right_u, int32_t right_v, Labels right) {
+    const int32_t *from_u = table.from(left_u, via);
+    const int32_t *from_v = table.from(left_v, via);
+    const int32_t at_u =
+        std::min(left.at_u + from_u[right_u], left.at_v + from_v[right_u]);
+    const int32_t at_v =
+        std::min(left.at_u + from_u[right_v], left.at_v + from_v[right_v]);
+    return capped(std::min(capped(at_u) + right.at_u, capped(at_v) + right.at_v));
+}
+
+// Serving a task between two visits, or what else stands there.
+class Between {
+  public:
+    Between(const DrivingTable &table, const TaskEnds &ends)
+        : table_(table), ends_(ends) {}
+
+    // The task served, at u and at v, after a visit.
+    Labels reach(const TripVisit &left, bool via) const {
+        const int32_t *to_u = table_.to(ends_.u, via);
+        const int32_t *to_v = table_.to(ends_.v, via);
+        const int32_t at_u =
+            std::min(left.done_at_u + to_u[left.u], left.done_at_v + to_u[left.v]);
+        const int32_t at_v =
+            std::min(left.done_at_u + to_v[left.u], left.done_at_v + to_v[left.v]);
+        return {capped(at_v) + ends_.reverse_cost, capped(at_u) + ends_.forward_cost};
+    }
+
+    int32_t cost(const TripVisit &left, bool via_before, const TripVisit &right,
+                 bool via_after) const {
+        const Labels done = reach(left, via_before);
+        const int32_t *from_u = table_.from(ends_.u, via_after);
+        const int32_t *from_v = table_.from(ends_.v, via_after);
+        const int32_t home_u =
+            std::min(from_u[right.u] + right.from_u, from_u[right.v] + right.from_v);
+        const int32_t home_v =
+            std::min(from_v[right.u] + right.from_u, from_v[right.v] + right.from_v);
+        return capped(std::min(capped(done.at_u) + capped(home_u),
+                               capped(done.at_v) + capped(home_v)));
+    }
+
+  private:
+    const DrivingTable &table_;
+    const TaskEnds &ends_;
+};
+
+// What a trip carries too much.
+int32_t over(int64_t load, int32_t capacity) {
+    return static_cast<int32_t>(std::max<int64_t>(0, load - capacity));
+}
+
+int32_t demand_of(const FleetTables &tables, const TripVisit &visit) {
+    return is_task(visit) ? tables.ends(visit.task).demand : 0;
+}
+
+// Load above capacity of a route in which so much is served between two visits.
+int32_t excess_with(const FleetTables &tables, int32_t capacity, const TripVisit &left,
+                    bool via_before, int64_t demand, bool via_after,
+                    const TripVisit &right) {
+    const int64_t behind = int64_t{demand_of(tables, right)} + right.load_after;
+    int64_t excess = int64_t{left.excess_before} + right.excess_after;
+    int64_t load = left.load_before;
+    if (via_before) {
+        excess += over(load, capacity);
+        load = 0;
+    }
+    load += demand;
+    if (via_after) {
+        excess += over(load, capacity);
+        load = 0;
+    }
+    excess += over(load + behind, capacity);
+    return static_cast<int32_t>(excess);
+}
+
+#ifdef ARCFLEET_LANES
+ARCFLEET_CLONES int64_t scan_symmetric(const TaskEnds &ends,
+                                       const EndDistances *distances,
+                                       const TripVisit *visit, const TripVisit *end,
+                                       int32_t first, int32_t done_at_v,
+                                       int32_t done_at_u) {
+    return scan_lanes(ends, SymmetricLanes{distances}, visit, end, first,
+                      Lanes{done_at_v, done_at_u, 0, 0});
+}
+
+ARCFLEET_CLONES int64_t scan_directed(const TaskEnds &ends,
+                                      const PairDistances *distances,
+                                      const TripVisit *visit, const TripVisit *end,
+                                      int32_t first, int32_t done_at_v,
+                                      int32_t done_at_u) {
+    return scan_lanes(ends, DirectedLanes{distances}, visit, end, first,
+                      Lanes{done_at_v, done_at_u, 0, 0});
+}
+#endif
+
+// The least cost over the places in front of visits[first] .. visits[last], all of
+// which are tasks, as are those before them; packed with the place.
+int64_t scan(const DrivingTable &table, const TaskEnds &ends, int32_t task,
+             const TripVisit *visits, int32_t first, int32_t last, int32_t but_for) {
+    const Between between(table, ends);
+#ifdef ARCFLEET_LANES
+    if (but_for < first || but_for > last) {
+        const Labels done = between.reach(visits[first - 1], false);
+        const TripVisit *visit = visits + first;
+        const TripVisit *end = visits + last + 1;
+        if (const EndDistances *distances = table.tasks().end_distances(task)) {
+            return scan_symmetric(ends, distances, visit, end, first, done.at_v,
+                                  done.at_u);
+        }
+        if (const PairDistances *distances = table.tasks().pair_distances(task)) {
+            return scan_directed(ends, distances, visit, end, first, done.at_v,
+                                 done.at_u);
+        }
+    }
+#endif
+    int64_t least = int64_t{kMostCost} << 32;
+    for (int32_t place = first; place <= last; ++place) {
+        if (place != but_for) {
+            const int64_t cost =
+                between.cost(visits[place - 1], false, visits[place], false);
+            least = std::min(least, cost << 32 | place);
+        }
+    }
+    return least;
+}
+
+} // namespace
+
+TripRoute::TripRoute(const FleetTables &tables, int32_t vehicle_type)
+    : visits(2), type(vehicle_type) {
+    const VehicleType &vehicle = tables.vehicle(type);
+    visits[0] = {-1, vehicle.start, vehicle.start, false, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+    visits[1] = {-1, vehicle.end, vehicle.end, false, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+}
+
+void TripRoute::clear() {
+    visits[1] = visits.back();
+    visits.resize(2);
+    visits[1].via = false;
+    visits[1].done_at_u = visits[1].done_at_v = 0;
+    visits[1].load_before = visits[1].excess_before = 0;
+    cost = 0;
+    excess = 0;
+    trip_ends.clear();
+}
+
+void TripRoute::tidy(const FleetTables &tables) {
+    visits[1].via = false;
+    if (!empty()) {
+        visits.back().via = tables.rules.ends_at_facility();
+    }
+}
+
+void TripRoute::insert(const FleetTables &tables, int32_t task,
+                       const TripPlace &where) {
+    const TaskEnds &ends = tables.ends(task);
+    const auto at = visits.begin() + where.place;
+    at->via = where.via_after;
+    visits.insert(at, TripVisit{task, ends.u, ends.v, where.via_before, 0, 0, 0, 0, 0,
+                                0, 0, 0, 0});
+    tidy(tables);
+}
+
+void TripRoute::erase(int32_t place) {
+    visits[idx(place) + 1].via = visits[idx(place) + 1].via || visits[idx(place)].via;
+    visits.erase(visits.begin() + place);
+    visits[1].via = false;
+}
+
+void TripRoute::erase_marked(const FleetTables &tables,
+                             const std::vector<uint8_t> &marked) {
+    size_t kept = 1;
+    bool via = false;
+    for (size_t i = 1; i < visits.size(); ++i) {
+        via = via || visits[i].via;
+        if (i + 1 < visits.size() && marked[idx(visits[i].task)] != 0) {
+            continue;
+        }
+        visits[kept] = visits[i];
+        visits[kept].via = via;
+        via = false;
+        ++kept;
+    }
+    visits.resize(kept);
+    if (empty()) {
+        clear();
+    } else {
+        tidy(tables);
+    }
+}
+
+void TripRoute::refresh(const FleetTables &tables, int32_t first, int32_t last) {
+    refresh_forward(tables, idx(first));
+    refresh_backward(tables, idx(last));
+}
+
+void TripRoute::refresh_forward(const FleetTables &tables, size_t first) {
+    const DrivingTable &table = tables.driving(type);
+    const int32_t capacity = tables.vehicle(type).capacity;
+    const TripVisit *left = visits.data() + first - 1;
+    Labels done{left->done_at_u, left->done_at_v};
+    int32_t trip = left->trip;
+    int32_t load = left->load_before;
+    int32_t before = left->excess_before;
+    int32_t u = left->u;
+    int32_t v = left->v;
+    trip_ends.resize(idx(trip));
+    TripVisit *const end = visits.data() + visits.size() - 1;
+    for (TripVisit *here = visits.data() + first; here < end; ++here) {
+        const TaskEnds &ends = tables.ends(here->task);
+        done = serve_after(table, ends, here->via, u, v, done);
+        if (here->via) {
+            before += over(load, capacity);
+            load = 0;
+            ++trip;
+            trip_ends.push_back(static_cast<int32_t>(here - visits.data()));
+        }
+        load += ends.demand;
+        u = ends.u;
+        v = ends.v;
+        here->done_at_u = done.at_u;
+        here->done_at_v = done.at_v;
+        here->trip = trip;
+        here->load_before = load;
+        here->excess_before = before;
+    }
+    cost = join(table, end->via, u, v, done, end->u, end->v, {0, 0});
+    excess = before + over(load, capacity);
+    end->done_at_u = end->done_at_v = cost;
+    end->trip = trip;
+    end->load_before = 0;
+    end->excess_before = excess;
+    trip_ends.push_back(static_cast<int32_t>(visits.size()) - 1);
+}
+
+void TripRoute::refresh_backward(const FleetTables &tables, size_t last) {
+    const DrivingTable &table = tables.driving(type);
+    const int32_t capacity = tables.vehicle(type).capacity;
+    const TripVisit *right = visits.data() + last + 1;
+    Labels onward{right->from_u, right->from_v};
+    bool via = right->via;
+    int32_t load = demand_of(tables, *right) + right->load_after;
+    int32_t after = right->excess_after;
+    int32_t u = right->u;
+    int32_t v = right->v;
+    for (TripVisit *here = visits.data() + last; here > visits.data(); --here) {
+        const TaskEnds &ends = tables.ends(here->task);
+        onward = serve_before(table, ends, via, u, v, onward);
+        if (via) {
+            after += over(load, capacity);
+            load = 0;
+        }
+        here->load_after = load;
+        here->excess_after = after;
+        here->from_u = onward.at_u;
+        here->from_v = onward.at_v;
+        load += ends.demand;
+        via = here->via;
+        u = ends.u;
+        v = ends.v;
+    }
+}
+
+TripPlace TripRoute::at_place(const FleetTables &tables, int32_t task, int32_t place,
+                              bool via_before, bool via_after) const {
+    const TripVisit &left = visits[idx(place) - 1];
+    const TripVisit &right = visits[idx(place)];
+    const TaskEnds &ends = tables.ends(task);
+    const Between between(tables.driving(type), ends);
+    return {between.cost(left, via_before, right, via_after),
+            excess_with(tables, tables.vehicle(type).capacity, left, via_before,
+                        ends.demand, via_after, right),
+            place, via_before, via_after};
+}
+
+TripTotals TripRoute::replaced(const FleetTables &tables, int32_t place,
+                               int32_t task) const {
+    const TripVisit *here = visits.data() + place;
+    const TaskEnds &ends = tables.ends(task);
+    const Between between(tables.driving(type), ends);
+    return {between.cost(here[-1], here->via, here[1], here[1].via),
+            excess_with(tables, tables.vehicle(type).capacity, here[-1], here->via,
+                        ends.demand, here[1].via, here[1])};
+}
+
+TripTotals TripRoute::without(const FleetTables &tables, int32_t place) const {
+    const TripVisit *here = visits.data() + place;
+    if (num_tasks() == 1) {
+        return {0, 0};
+    }
+    const bool via =
+        (is_task(here[-1]) || !is_task(here[1])) && (here->via || here[1].via);
+    return joined(tables, type, here[-1], here[1], via);
+}
+
+TripTotals joined(const FleetTables &tables, int32_t type, const TripVisit &left,
+                  const TripVisit &right, bool via) {
+    return {
+        join(tables.driving(type), via, left.u, left.v,
+             {left.done_at_u, left.done_at_v}, right.u, right.v,
+             {right.from_u, right.from_v}),
+        excess_with(tables, tables.vehicle(type).capacity, left, via, 0, false, right)};
+}
+
+TripPlace TripRoute::cheapest_place(const FleetTables &tables, int32_t task,
+                                    double price, double most, int32_t but_for) const {
+    const TaskEnds &ends = tables.ends(task);
+    const DrivingTable &table = tables.driving(type);
+    const int32_t capacity = tables.vehicle(type).capacity;
+    const Between between(table, ends);
+    TripPlace best;
+    double best_priced = most;
+    const auto offer = [&](int64_t route_cost, int32_t more, int32_t place,
+                           bool via_before, bool via_after) {
+        const double priced =
+            static_cast<double>(route_cost - cost) + price * static_cast<double>(more);
+        if (priced < best_priced && route_cost < kMostCost) {
+            best_priced = priced;
+            best = {static_cast<int32_t>(route_cost), excess + more, place, via_before,
+                    via_after};
+        }
+    };
+    int32_t first = 1; // of the trip at hand
+    for (const int32_t behind : trip_ends) {
+        const TripVisit *next = visits.data() + behind;
+        const int32_t load = next[-1].load_before;
+        const int32_t more =
+            over(int64_t{load} + ends.demand, capacity) - over(load, capacity);
+        const bool worthwhile = price * more < best_priced;
+        if (worthwhile) {
+            if (first == 1 && but_for != 1) {
+                offer(between.cost(visits[0], false, visits[1], false), more, 1, false,
+                      false);
+            }
+            if (first + 1 < behind) {
+                const int64_t least = scan(table, ends, task, visits.data(), first + 1,
+                                           behind - 1, but_for);
+                offer(least >> 32, more, static_cast<int32_t>(least & 0xFFFFFFFF),
+                      false, false);
+            }
+            if (behind != but_for) {
+                offer(between.cost(next[-1], false, *next, next->via), more, behind,
+                      false, next->via);
+            }
+        }
+        if (next->via && behind != but_for) {
+            // A trip of its own, or the first of the next trip.
+            offer(between.cost(next[-1], true, *next, true),
+                  over(ends.demand, capacity), behind, true, true);
+            if (is_task(*next)) {
+                const int64_t other =
+                    int64_t{demand_of(tables, *next)} + next->load_after;
+                const int32_t too_much =
+                    over(other + ends.demand, capacity) - over(other, capacity);
+                offer(between.cost(next[-1], true, *next, false), too_much, behind,
+                      true, false);
+            }
+        }
+        first = behind;
+    }
+    return best;
+}
+
+bool TripRoute::mend_visits(const FleetTables &tables, int32_t place, double price) {
+    const DrivingTable &table = tables.driving(type);
+    const auto priced = [&](const TripTotals &route) {
+        return static_cast<double>(route.cost) +
+               price * static_cast<double>(route.excess);
+    };
+    const int32_t trip = visits[idx(place)].trip;
+    const int32_t first = trip_start(trip);
+    const int32_t behind = trip_ends[idx(trip)];
+    double best = priced(totals()) - 1e-6;
+    int32_t best_place = 0; // 0 none, below 0: dropped
+    bool moves = false;
+    for (int32_t x = first + 1; x < behind; ++x) {
+        const double now =
+            priced(joined(tables, type, visits[idx(x) - 1], visits[idx(x)], true));
+        if (now < best) {
+            best = now;
+            best_place = x;
+        }
+    }
+    if (first > 1) {
+        const int32_t capacity = tables.vehicle(type).capacity;
+        const TripVisit &last_left = visits[idx(first) - 1];
+        const TripVisit &first_right = visits[idx(first)];
+        const double dropped =
+            priced(joined(tables, type, last_left, first_right, false));
+        if (dropped < best) {
+            best = dropped;
+            best_place = -1;
+        }
+        const int64_t left_load = last_left.load_before;
+        const int64_t right_load =
+            int64_t{demand_of(tables, first_right)} + first_right.load_after;
+        const int64_t others =
+            int64_t{last_left.excess_before} + first_right.excess_after;
+        const auto offer = [&](int32_t x, int32_t route_cost, int64_t moved) {
+            const auto too_much =
+                static_cast<int32_t>(others + over(left_load + moved, capacity) +
+                                     over(right_load - moved, capacity));
+            const double now = priced({route_cost, too_much});
+            if (now < best) {
+                best = now;
+                best_place = x;
+                moves = true;
+            }
+        };
+        // Behind: tasks of this trip are carried on the one before.
+        Labels done{last_left.done_at_u, last_left.done_at_v};
+        const TripVisit *left = &last_left;
+        int64_t moved = 0;
+        for (int32_t x = first + 1; x < behind; ++x) {
+            const TripVisit &passed = visits[idx(x) - 1];
+            const TripVisit &right = visits[idx(x)];
+            done = serve_after(table, tables.ends(passed.task), false, left->u, left->v,
+                               done);
+            left = &passed;
+            moved += demand_of(tables, passed);
+            offer(x,
+                  join(table, true, passed.u, passed.v, done, right.u, right.v,
+                       {right.from_u, right.from_v}),
+                  moved);
+        }
+        // In front: tasks of the trip before are carried on this one.
+        Labels onward{first_right.from_u, first_right.from_v};
+        const TripVisit *right = &first_right;
+        moved = 0;
+        for (int32_t x = first - 1; x > 1 && !visits[idx(x)].via; --x) {
+            const TripVisit &passed = visits[idx(x)];
+            const TripVisit &before = visits[idx(x) - 1];
+            onward = serve_before(table, tables.ends(passed.task), false, right->u,
+                                  right->v, onward);
+            right = &passed;
+            moved -= demand_of(tables, passed);
+            offer(x,
+                  join(table, true, before.u, before.v,
+                       {before.done_at_u, before.done_at_v}, passed.u, passed.v,
+                       onward),
+                  moved);
+        }
+    }
+    if (best_place == 0) {
+        return false;
+    }
+    if (best_place < 0 || moves) {
+        visits[idx(first)].via = false;
+    }
+    if (best_place > 0) {
+        visits[idx(best_place)].via = true;
+    }
+    refresh(tables);
+    return true;
+}
+
+void TripRoute::append_arcs(const FleetTables &tables, std::vector<int32_t> &arcs,
+                            std::vector<uint8_t> &vias) const {
+    const DrivingTable &table = tables.driving(type);
+    const Network &network = table.tasks().network();
+    int32_t place = visits.front().u;
+    for (size_t i = 1; i + 1 < visits.size(); ++i) {
+        const TripVisit &here = visits[i];
+        const int32_t *row = table.from(place, here.via);
+        const int32_t first = network.task_arc(here.task);
+        const bool forward = network.arc(first).inverse < 0 ||
+                             row[here.u] + here.from_u <= row[here.v] + here.from_v;
+        arcs.push_back(forward ? first : first + 1);
+        vias.push_back(here.via ? 1 : 0);
+        place = forward ? here.v : here.u;
+    }
+}
+
+} // namespace arcfleet

@@ -1,0 +1,104 @@
+// Looks through the places of a route four numbers at a time: the task reached from a
+// visit at u and at v, the way home by the visit from u and from v.
+#pragma once
+
+#include "search/labelled_route.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#if defined(__has_builtin)
+#if __has_builtin(__builtin_shufflevector)
+#define ARCFLEET_LANES
+#endif
+#endif
+
+// Before AVX there is no least of two vectors of integers. The program picks the clone
+// for its processor when it is loaded, before the sanitizer is ready for it.
+#if defined(__x86_64__) && defined(__GLIBC__) && !defined(__clang__) &&                \
+    !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#define ARCFLEET_CLONES __attribute__((target_clones("default", "avx")))
+#else
+#define ARCFLEET_CLONES
+#endif
+
+#ifdef ARCFLEET_LANES
+namespace arcfleet {
+
+using Lanes = int32_t __attribute__((vector_size(16)));
+
+// What is copied into lanes as a whole.
+static_assert(sizeof(EndDistances) == 8);
+
+inline Lanes twice(const EndDistances &distances) {
+    using Halves = int64_t __attribute__((vector_size(16)));
+    int64_t both = 0;
+    std::memcpy(&both, &distances, sizeof both);
+    return reinterpret_cast<Lanes>(Halves{both, both});
+}
+
+// Where distances are the same both ways, each serves twice: on the way to a visit and
+// on the way from it.
+struct SymmetricLanes {
+    const EndDistances *distances;
+
+    Lanes depot() const { return twice(distances[0]); }
+    template <typename AnyVisit> Lanes at_u(const AnyVisit &visit) const {
+        return twice(distances[visit.u]);
+    }
+    template <typename AnyVisit> Lanes at_v(const AnyVisit &visit) const {
+        return twice(distances[visit.v]);
+    }
+};
+
+struct DirectedLanes {
+    const PairDistances *distances;
+
+    static Lanes load(const int32_t *four) {
+        Lanes lanes;
+        std::memcpy(&lanes, four, sizeof lanes);
+        return lanes;
+    }
+    Lanes depot() const { return load(distances[0].at_u); }
+    template <typename AnyVisit> Lanes at_u(const AnyVisit &visit) const {
+        return load(distances[visit.task + 1].at_u);
+    }
+    template <typename AnyVisit> Lanes at_v(const AnyVisit &visit) const {
+        return load(distances[visit.task + 1].at_v);
+    }
+};
+
+// The least cost of the route in the high half, its place in the low half, over the
+// places in front of `visit` .. `end` - 1, the first of which is `first`. `done` has
+// the task served, at v and at u, after the visit before.
+template <typename Distances, typename AnyVisit>
+[[gnu::always_inline]] inline int64_t
+scan_lanes(const TaskEnds &ends, const Distances &distances, const AnyVisit *visit,
+           const AnyVisit *end, int32_t first, Lanes done) {
+    static_assert(offsetof(AnyVisit, from_v) == offsetof(AnyVisit, done_at_u) + 12);
+    const Lanes service{ends.forward_cost, ends.reverse_cost, 0, 0};
+    Lanes least{INT32_MAX, INT32_MAX, 0, 0};
+    Lanes least_place{};
+    Lanes place{first, first, first, first};
+    for (; visit < end; ++visit) {
+        Lanes labels;
+        std::memcpy(&labels, &visit->done_at_u, sizeof labels);
+        const Lanes by_u = __builtin_shufflevector(labels, labels, 0, 0, 2, 2) +
+                           distances.at_u(*visit);
+        const Lanes by_v = __builtin_shufflevector(labels, labels, 1, 1, 3, 3) +
+                           distances.at_v(*visit);
+        const Lanes nearer = by_u < by_v ? by_u : by_v;
+        const Lanes cost = done + __builtin_shufflevector(nearer, nearer, 3, 2, 3, 2);
+        const auto less = cost < least;
+        least = less ? cost : least;
+        least_place = less ? place : least_place;
+        done = nearer + service;
+        place += 1;
+    }
+    return std::min(int64_t{least[0]} << 32 | least_place[0],
+                    int64_t{least[1]} << 32 | least_place[1]);
+}
+
+} // namespace arcfleet
+#endif

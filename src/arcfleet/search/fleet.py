@@ -1,0 +1,270 @@
+"""Ruin and recreate over plans of a fleet: all that `Instance.operations` names."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from arcfleet import _core
+from arcfleet.errors import InstanceError, SolutionError, UnsolvableError
+from arcfleet.search.run import run_engine
+from arcfleet.solution.trips import TripPlan, best_vias, from_trips, to_trips
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from arcfleet.network import Network
+    from arcfleet.search.result import Result
+    from arcfleet.search.ruin_recreate import RuinRecreateSettings
+    from arcfleet.search.run import RunContext
+    from arcfleet.solution import Solution
+
+_NO_LIMIT = 2**31 - 1
+
+
+def fleet_search(
+    network: Network, context: RunContext, settings: RuinRecreateSettings
+) -> Result:
+    """Run ruin and recreate on an instance with operations; it must have passed `diagnose`.
+
+    It starts from the plan of the context, otherwise from one that goes to the nearest
+    street that fits. Locked routes are kept out of the search.
+    """
+    layout = _Layout(network, context.start)
+    iterations, seconds = context.horizon
+
+    def make_engine() -> _FleetEngine:
+        try:
+            return _FleetEngine(
+                _core.FleetSearch(
+                    networks=network.cores,
+                    **layout.arrays(),
+                    **asdict(settings),
+                    seed=context.seed,
+                    chains=context.threads,
+                    horizon_iterations=iterations,
+                    horizon_seconds=seconds,
+                    **layout.start_arrays(),
+                ),
+                layout.locked_cost,
+            )
+        except OverflowError:
+            raise InstanceError(
+                "expected a plan with one route per street to cost at most "
+                f"{_core.MAX_DISTANCE}, found more in instance {network.instance.name!r}: "
+                "use a coarser unit of cost"
+            ) from None
+
+    return run_engine(make_engine, network, context, layout.solution)
+
+
+class _FleetEngine:
+    """The engine, with the cost of the locked routes added to that of its plans."""
+
+    def __init__(self, core: _core.FleetSearch, locked_cost: int) -> None:
+        self.core = core
+        self.locked_cost = locked_cost
+
+    def run(self, iterations: int, seconds: float, target: int, threads: int) -> None:
+        if target >= 0:
+            target = max(-1, target - self.locked_cost)
+        self.core.run(iterations, seconds, target, threads)
+
+    @property
+    def iterations(self) -> int:
+        return self.core.iterations
+
+    @property
+    def has_plan(self) -> bool:
+        return self.core.has_plan
+
+    @property
+    def best_cost(self) -> int:
+        return self.core.best_cost + self.locked_cost
+
+    @property
+    def best_iteration(self) -> int:
+        return self.core.best_iteration
+
+    def best_plan(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        return self.core.best_plan()
+
+    def history(self) -> Sequence[tuple[float, int, int]]:
+        return [
+            (seconds, iteration, cost + self.locked_cost)
+            for seconds, iteration, cost in self.core.history()
+        ]
+
+
+class _Layout:
+    """Between the numbers of routes and the slots of the engine.
+
+    Routes that pins or an earlier plan name have slots of their own; the others are
+    numbered when the search is over, if any route has a number.
+    """
+
+    def __init__(self, network: Network, start: Solution | None) -> None:
+        self.network = network
+        self.instance = instance = network.instance
+        self.task_of_link = {link: task for task, link in enumerate(instance.required)}
+        self.locked_numbers = {lock.route for lock in instance.locks}
+        named = {item.route for item in instance.pins}
+        if instance.change_price:
+            named |= {item.route for item in instance.previous}
+        self.numbers = sorted(named - self.locked_numbers)  # by slot
+        self.slots = {number: slot for slot, number in enumerate(self.numbers)}
+        self.start = [] if start is None else to_trips(network, start)
+        arc_of = {int(edge): arc for arc, edge in enumerate(network.arc_edge) if arc}
+        self.locked: list[TripPlan] = []
+        for lock in instance.locks:
+            arcs = tuple(arc_of[2 * link + reverse] for link, reverse in lock.services)
+            vias = best_vias(network, lock.vehicle, arcs)
+            self.locked.append(TripPlan(arcs, vias, lock.vehicle, lock.route))
+        try:
+            self.locked_cost = from_trips(network, self.locked).cost
+        except SolutionError as error:
+            raise UnsolvableError(
+                f"expected locked routes that can be driven: {error}"
+            ) from None
+
+    def arrays(self) -> dict[str, Any]:
+        """Return what the engine is told of the instance."""
+        network, instance = self.network, self.instance
+        used = [route.vehicle for route in self.locked]
+        rows = [
+            (
+                network.vehicle_start[i],
+                network.vehicle_end[i],
+                vehicle.capacity,
+                _NO_LIMIT if vehicle.count is None else vehicle.count - used.count(i),
+                vehicle.fixed_cost,
+                vehicle.max_route_cost or _NO_LIMIT,
+                network.vehicle_class[i],
+            )
+            for i, vehicle in enumerate(instance.fleet)
+        ]
+        stops = [
+            (terminal, facility.cost)
+            for terminal, facility in zip(
+                network.facility_terminals, instance.facilities, strict=True
+            )
+        ]
+        home = np.full(network.num_tasks, -1, dtype=np.int32)
+        if instance.change_price:
+            for item in instance.previous:
+                home[self.task_of_link[item.link]] = self.slots.get(item.route, -1)
+        pin = np.full(network.num_tasks, -1, dtype=np.int32)
+        for item in instance.pins:
+            pin[self.task_of_link[item.link]] = self.slots.get(item.route, -1)
+        locked = np.zeros(network.num_tasks, dtype=np.int32)
+        for position, lock in enumerate(instance.locks, start=1):
+            for link, _ in lock.services:
+                locked[self.task_of_link[link]] = position
+        may_serve = np.ones((len(network.cores), network.num_tasks), dtype=np.uint8)
+        for vehicle, number in zip(instance.fleet, network.vehicle_class, strict=True):
+            for link in vehicle.forbidden_links:
+                if link in self.task_of_link:
+                    may_serve[number, self.task_of_link[link]] = 0
+        return {
+            "vehicles": _flat(rows),
+            "facilities": _flat(stops),
+            "empty_at_end": instance.empty_at_end,
+            "exact_fleet": instance.exact_fleet,
+            "fewest_routes": instance.fewest_routes,
+            "balance": instance.balance,
+            "compactness": instance.compactness,
+            "change_price": instance.change_price,
+            "numbered_slots": _flat([self._slot_types()]),
+            "home": home,
+            "pin": pin,
+            "locked": locked,
+            "may_serve": may_serve.reshape(-1),
+        }
+
+    def _slot_types(self) -> list[int]:
+        """Vehicle type of each numbered route: that of the start, else one that is left."""
+        known = {route.number: route.vehicle for route in self.start}
+        used = [route.vehicle for route in self.locked]
+        types = []
+        for number in self.numbers:
+            kind = known.get(number)
+            if kind is None:
+                free = (
+                    i
+                    for i, vehicle in enumerate(self.instance.fleet)
+                    if vehicle.count is None or used.count(i) < vehicle.count
+                )
+                kind = next(free, 0)
+            used.append(kind)
+            types.append(kind)
+        return types
+
+    def start_arrays(self) -> dict[str, Any]:
+        """Return the plan to start from, each street once; the engine puts in the rest."""
+        pins = {self.task_of_link[item.link]: item.route for item in self.instance.pins}
+        seen = {
+            int(self.network.arc_task[arc]) for each in self.locked for arc in each.arcs
+        }
+        routes: list[tuple[int, int, list[int], list[bool]]] = []
+        types = self._slot_types()
+        for route in self.start:
+            arcs: list[int] = []
+            vias: list[bool] = []
+            pending = False
+            for arc, via in zip(route.arcs, route.vias, strict=True):
+                task = int(self.network.arc_task[arc])
+                pending = pending or via
+                if task not in seen and pins.get(task, route.number) == route.number:
+                    seen.add(task)
+                    arcs.append(arc)
+                    vias.append(pending and len(arcs) > 1)
+                    pending = False
+            if arcs:
+                slot = self.slots.get(route.number or 0, -1)
+                vehicle = types[slot] if slot >= 0 else route.vehicle
+                routes.append((vehicle, slot, arcs, vias))
+        starts = np.cumsum([0, *(len(arcs) for _, _, arcs, _ in routes)])
+        return {
+            "arcs": _flat([arcs for _, _, arcs, _ in routes]),
+            "route_starts": starts.astype(np.int32) if routes else _flat([]),
+            "route_vehicles": _flat([[vehicle for vehicle, _, _, _ in routes]]),
+            "route_slots": _flat([[slot for _, slot, _, _ in routes]]),
+            "vias": _flat([vias for _, _, _, vias in routes]).astype(np.uint8),
+        }
+
+    def solution(self, engine: _FleetEngine) -> Solution:
+        """Return the best plan of the engine, with the locked routes."""
+        arcs, starts = engine.best_plan()
+        vehicles, slots, vias = engine.core.best_fleet()
+        routes = list(self.locked)
+        for i in range(len(starts) - 1):
+            part = slice(int(starts[i]), int(starts[i + 1]))
+            slot = int(slots[i])
+            routes.append(
+                TripPlan(
+                    tuple(arcs[part].tolist()),
+                    tuple(bool(via) for via in vias[part]),
+                    int(vehicles[i]),
+                    self.numbers[slot] if slot >= 0 else None,
+                )
+            )
+        if self.locked or self.numbers:
+            taken = {route.number for route in routes} | set(self.numbers)
+            free = (n for n in range(1, len(routes) + len(taken) + 2) if n not in taken)
+            routes = [
+                TripPlan(each.arcs, each.vias, each.vehicle, each.number or next(free))
+                for each in routes
+            ]
+            routes.sort(key=lambda route: route.number or 0)
+        try:
+            return from_trips(self.network, routes)
+        except SolutionError as error:
+            raise UnsolvableError(f"{error}: search longer or allow more") from None
+
+
+def _flat(rows: Sequence[Sequence[int]]) -> NDArray[np.int32]:
+    return np.array([value for row in rows for value in row], dtype=np.int32)
