@@ -390,9 +390,17 @@ def solve(
     )
     result = chosen.run(Network(instance, threads), context)
     solution = result.solution
-    if given is not None and all(route.number is None for route in solution.routes):
-        solution = renumber(solution, given)
+    if given is not None:
+        solution = renumber(solution, given, _named_routes(instance))
     return dataclasses.replace(result, solution=solution, notes=notes)
+
+
+def _named_routes(instance: Instance) -> set[int]:
+    """Return the numbers of routes that mean something to the instance."""
+    named = {one.route for one in instance.pins} | {one.route for one in instance.locks}
+    if instance.change_price:
+        named |= {one.route for one in instance.previous}
+    return named
 
 
 def _prepare_start(

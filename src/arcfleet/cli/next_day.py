@@ -13,7 +13,14 @@ from arcfleet.cli.changes import (
     street_and_demand,
     street_and_route,
 )
-from arcfleet.cli.options import Command, add_shared, file_argument, option, seconds
+from arcfleet.cli.options import (
+    Command,
+    add_shared,
+    file_argument,
+    option,
+    seconds,
+    whole_number,
+)
 from arcfleet.cli.output import (
     add_plan_files,
     add_plot,
@@ -95,6 +102,8 @@ def _edit_options(parser: ArgumentParser) -> None:
         "streets may go to any route"
     )
     option(edits, "--free", text, route_numbers, "ROUTE[,ROUTE]", default=[])
+    text = "price of every street that leaves its route, in the unit of costs"
+    option(edits, "--keep", text, whole_number, "PRICE", default=1)
     text = "seconds to search what may change; 0 only repairs the plan"
     option(parser, "--time", text, seconds, "S", default=5.0)
     add_out_instance(parser)
@@ -121,6 +130,7 @@ def _edit(options: Namespace) -> int:
         remove=options.remove,
         add=dict(options.add),
         free=options.free,
+        price=options.keep,
     )
     require_solvable(edited.instance)
     after = _searched(options, edited)

@@ -16,7 +16,7 @@ from arcfleet.instance.change import (
     pin,
     require,
 )
-from arcfleet.solution.keep import lock, require_known_routes, route_hint
+from arcfleet.solution.keep import keep, lock, require_known_routes, route_hint
 from arcfleet.solution.match import carry_over
 from arcfleet.solution.repair import Repair, repair
 
@@ -34,9 +34,10 @@ class Edit:
     Parameters
     ----------
     instance
-        Instance to search again: moved streets are pinned and untouched routes locked.
+        Instance to search again: moved streets are pinned, untouched routes locked, and
+        streets that leave their route have a price.
     plain_instance
-        The same without these pins and locks: the instance of the edited plan.
+        The same without pins, locks and price: the instance of the edited plan.
     repaired
         The plan with the edits, and what they took.
     free
@@ -62,6 +63,7 @@ def edit(
     remove: Iterable[StreetName] = (),
     add: Demands | None = None,
     free: Iterable[int] = (),
+    price: int = 1,
 ) -> Edit:
     """Change a plan by hand; `solve` then searches only what may change.
 
@@ -82,6 +84,8 @@ def edit(
         Demand of each link of streets that are to be served as well; "length" for metres.
     free
         Numbers of more routes that may change.
+    price
+        Price of every street that leaves its route, in the unit of all costs.
 
     Raises
     ------
@@ -131,7 +135,7 @@ def edit(
         for number, route in zip(plan.numbers, plan.routes, strict=True)
         if number not in may_change and route.services
     ]
-    searched = lock(pinned, plan, fixed)
+    searched = keep(lock(pinned, plan, fixed), plan, price)
     return Edit(
         instance=searched,
         plain_instance=plain,

@@ -7,10 +7,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from arcfleet.solution.solution import Solution
 
 
-def renumber(solution: Solution, earlier: Solution) -> Solution:
+def renumber(
+    solution: Solution, earlier: Solution, fixed: Collection[int] = ()
+) -> Solution:
     """Return the plan with the route numbers of an earlier one.
 
     Pairs of routes with most streets in common come first; a route without a partner gets
@@ -22,7 +26,15 @@ def renumber(solution: Solution, earlier: Solution) -> Solution:
         Plan whose routes get numbers.
     earlier
         Plan that has the numbers, in terms of the same links.
+    fixed
+        Numbers that routes of `solution` keep.
     """
+    numbers = {
+        position: number
+        for position, number in enumerate(solution.numbers)
+        if number in fixed
+    }
+    taken = {*fixed}
     before = {
         service.link: number
         for number, route in zip(earlier.numbers, earlier.routes, strict=True)
@@ -34,8 +46,6 @@ def renumber(solution: Solution, earlier: Solution) -> Solution:
         for service in route.services
         if service.link in before
     )
-    numbers: dict[int, int] = {}
-    taken: set[int] = set()
     for (position, number), _ in sorted(common.items(), key=lambda x: (-x[1], x[0])):
         if position not in numbers and number not in taken:
             numbers[position] = number
