@@ -29,7 +29,7 @@ def access_problems(instance: Instance, one_type: bool) -> list[Problem | None]:
     stranded: list[int] = []
     too_long: dict[int, tuple[int, int]] = {}  # links, with cost and longest route
     for link in instance.required:
-        allowed = [x for x in trips if link not in x.vehicle.forbidden_links]
+        allowed = [x for x in trips if x.may_serve(link)]
         demand = instance.links[link].demand
         able = [x for x in allowed if demand <= x.vehicle.capacity]
         reached = [x for x in able if x.least_cost(link, over_facility=False) is not None]

@@ -87,12 +87,16 @@ class RoundTrips:
         ]
         return min(costs, default=None)
 
+    def may_serve(self, link: int) -> bool:
+        """Return whether the link is not forbidden to the vehicle type."""
+        return link not in self._forbidden
+
     def least_cost(self, link: int, over_facility: bool) -> int | None:
         """Return the cost of a route that serves one link; None where there is none.
 
         The fixed cost is left out, as the longest route does.
         """
-        if link in self._forbidden:
+        if not self.may_serve(link):
             return None
         back = self.over_facility if over_facility else self.home
         street = self._instance.links[link]
