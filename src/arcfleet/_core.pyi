@@ -196,3 +196,8 @@ def split_gathered(directions: int, service: Annotated[NDArray[numpy.int32], dic
     """
     Cuts orders of services, given by their costs, into routes at least cost.
     """
+
+def split_trips(networks: Sequence[Network], vehicles: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], facilities: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], empty_at_end: bool, exact_fleet: bool, fewest_routes: bool, may_serve: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], arcs: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], choose_directions: bool) -> tuple[Annotated[NDArray[numpy.int32], dict(shape=(None,))], Annotated[NDArray[numpy.int32], dict(shape=(None,))], Annotated[NDArray[numpy.int32], dict(shape=(None,))], Annotated[NDArray[numpy.uint8], dict(shape=(None,))]] | None:
+    """
+    Cuts an order of services into routes and trips of a fleet at least cost: arcs, where each route starts, its vehicle type, and for each arc whether the vehicle comes by way of a facility. None where the rules leave no way of cutting it.
+    """

@@ -9,6 +9,7 @@ import numpy as np
 
 from arcfleet import _core
 from arcfleet.errors import InstanceError, SolutionError, UnsolvableError
+from arcfleet.search.fleet_arrays import facility_rows, flat, may_serve, vehicle_rows
 from arcfleet.search.run import run_engine
 from arcfleet.solution.trips import TripPlan, best_vias, from_trips, to_trips
 
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     from arcfleet.search.ruin_recreate import RuinRecreateSettings
     from arcfleet.search.run import RunContext
     from arcfleet.solution import Solution
-
-_NO_LIMIT = 2**31 - 1
 
 
 def fleet_search(
@@ -134,25 +133,6 @@ class _Layout:
     def arrays(self) -> dict[str, Any]:
         """Return what the engine is told of the instance."""
         network, instance = self.network, self.instance
-        used = [route.vehicle for route in self.locked]
-        rows = [
-            (
-                network.vehicle_start[i],
-                network.vehicle_end[i],
-                vehicle.capacity,
-                _NO_LIMIT if vehicle.count is None else vehicle.count - used.count(i),
-                vehicle.fixed_cost,
-                vehicle.max_route_cost or _NO_LIMIT,
-                network.vehicle_class[i],
-            )
-            for i, vehicle in enumerate(instance.fleet)
-        ]
-        stops = [
-            (terminal, facility.cost)
-            for terminal, facility in zip(
-                network.facility_terminals, instance.facilities, strict=True
-            )
-        ]
         home = np.full(network.num_tasks, -1, dtype=np.int32)
         if instance.change_price:
             for item in instance.previous:
@@ -164,25 +144,20 @@ class _Layout:
         for position, lock in enumerate(instance.locks, start=1):
             for link, _ in lock.services:
                 locked[self.task_of_link[link]] = position
-        may_serve = np.ones((len(network.cores), network.num_tasks), dtype=np.uint8)
-        for vehicle, number in zip(instance.fleet, network.vehicle_class, strict=True):
-            for link in vehicle.forbidden_links:
-                if link in self.task_of_link:
-                    may_serve[number, self.task_of_link[link]] = 0
         return {
-            "vehicles": _flat(rows),
-            "facilities": _flat(stops),
+            "vehicles": vehicle_rows(network, [route.vehicle for route in self.locked]),
+            "facilities": facility_rows(network),
             "empty_at_end": instance.empty_at_end,
             "exact_fleet": instance.exact_fleet,
             "fewest_routes": instance.fewest_routes,
             "balance": instance.balance,
             "compactness": instance.compactness,
             "change_price": instance.change_price,
-            "numbered_slots": _flat([self._slot_types()]),
+            "numbered_slots": flat([self._slot_types()]),
             "home": home,
             "pin": pin,
             "locked": locked,
-            "may_serve": may_serve.reshape(-1),
+            "may_serve": may_serve(network),
         }
 
     def _slot_types(self) -> list[int]:
@@ -229,11 +204,11 @@ class _Layout:
                 routes.append((vehicle, slot, arcs, vias))
         starts = np.cumsum([0, *(len(arcs) for _, _, arcs, _ in routes)])
         return {
-            "arcs": _flat([arcs for _, _, arcs, _ in routes]),
-            "route_starts": starts.astype(np.int32) if routes else _flat([]),
-            "route_vehicles": _flat([[vehicle for vehicle, _, _, _ in routes]]),
-            "route_slots": _flat([[slot for _, slot, _, _ in routes]]),
-            "vias": _flat([vias for _, _, _, vias in routes]).astype(np.uint8),
+            "arcs": flat([arcs for _, _, arcs, _ in routes]),
+            "route_starts": starts.astype(np.int32) if routes else flat([]),
+            "route_vehicles": flat([[vehicle for vehicle, _, _, _ in routes]]),
+            "route_slots": flat([[slot for _, slot, _, _ in routes]]),
+            "vias": flat([vias for _, _, _, vias in routes]).astype(np.uint8),
         }
 
     def solution(self, engine: _FleetEngine) -> Solution:
@@ -264,7 +239,3 @@ class _Layout:
             return from_trips(self.network, routes)
         except SolutionError as error:
             raise UnsolvableError(f"{error}: search longer or allow more") from None
-
-
-def _flat(rows: Sequence[Sequence[int]]) -> NDArray[np.int32]:
-    return np.array([value for row in rows for value in row], dtype=np.int32)
