@@ -61,17 +61,7 @@ static void bind_fleet(nb::module_ &module) {
         nb::arg("arcs"), nb::arg("route_starts"), nb::arg("route_vehicles"),
         nb::arg("route_slots"), nb::arg("vias"), nb::keep_alive<1, 2>());
     bind_engine(engine);
-    engine.def(
-        "best_fleet",
-        [](const FleetSearch &search) {
-            const Plan &plan = search.best_plan();
-            return std::tuple(to_array(std::vector<int32_t>(plan.vehicles)),
-                              to_array(std::vector<int32_t>(plan.slots)),
-                              to_array(std::vector<uint8_t>(plan.vias)));
-        },
-        "Of the best plan: vehicle type and numbered slot of each route, and for each "
-        "arc "
-        "whether the vehicle comes by way of a facility.");
+    bind_best_fleet(engine);
 }
 
 static const Binding binding{"fleet", bind_fleet};

@@ -1,7 +1,8 @@
-// What the instance asks of a plan of a fleet, from the flat arrays of Python.
+// Shared by the files that bind the searches over plans of a fleet: what the instance
+// asks of a plan, and what a plan has beside its arcs, as flat arrays.
 #pragma once
 
-#include "bindings/bindings.h"
+#include "bindings/engine.h"
 #include "search/fleet/tables.h"
 
 #include <cstdint>
@@ -33,6 +34,19 @@ inline std::vector<FacilityStop> facility_stops(const InArray<int32_t> &rows) {
         stops.push_back({values[i], values[i + 1]});
     }
     return stops;
+}
+
+template <typename Type> void bind_best_fleet(nb::class_<Type> &engine) {
+    engine.def(
+        "best_fleet",
+        [](const Type &search) {
+            const Plan &plan = search.best_plan();
+            return std::tuple(to_array(std::vector<int32_t>(plan.vehicles)),
+                              to_array(std::vector<int32_t>(plan.slots)),
+                              to_array(std::vector<uint8_t>(plan.vias)));
+        },
+        "Of the best plan: vehicle type and numbered slot of each route, and for each "
+        "arc whether the vehicle comes by way of a facility.");
 }
 
 } // namespace arcfleet

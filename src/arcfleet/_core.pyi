@@ -95,6 +95,36 @@ class FleetSearch:
         Of the best plan: vehicle type and numbered slot of each route, and for each arc whether the vehicle comes by way of a facility.
         """
 
+class FleetScanning:
+    """Builds plans of a fleet by path scanning and keeps the best."""
+
+    def __init__(self, networks: Sequence[Network], vehicles: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], facilities: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], empty_at_end: bool, exact_fleet: bool, fewest_routes: bool, balance: float, compactness: int, change_price: int, numbered_slots: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], home: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], pin: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], locked: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], may_serve: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], choice: Choice, trigger: Trigger, filter: Filter, alpha: float, seed: int) -> None: ...
+
+    def run(self, iterations: int, seconds: float, target: int, threads: int) -> None: ...
+
+    @property
+    def iterations(self) -> int: ...
+
+    @property
+    def has_plan(self) -> bool: ...
+
+    @property
+    def best_cost(self) -> int: ...
+
+    @property
+    def best_iteration(self) -> int: ...
+
+    def best_plan(self) -> tuple[Annotated[NDArray[numpy.int32], dict(shape=(None,))], Annotated[NDArray[numpy.int32], dict(shape=(None,))]]:
+        """Arcs of all routes, and where each route starts."""
+
+    def history(self) -> list[tuple[float, int, int]]:
+        """Seconds, iteration and cost of each improvement."""
+
+    def best_fleet(self) -> tuple[Annotated[NDArray[numpy.int32], dict(shape=(None,))], Annotated[NDArray[numpy.int32], dict(shape=(None,))], Annotated[NDArray[numpy.uint8], dict(shape=(None,))]]:
+        """
+        Of the best plan: vehicle type and numbered slot of each route, and for each arc whether the vehicle comes by way of a facility.
+        """
+
 class Maens:
     """Memetic algorithm with extended neighbourhood search."""
 

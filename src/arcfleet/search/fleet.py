@@ -1,7 +1,11 @@
-"""Ruin and recreate over plans of a fleet: all that `Instance.operations` names."""
+"""Searches over plans of a fleet: all that `Instance.operations` names.
+
+Ruin and recreate, and path scanning.
+"""
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -14,15 +18,38 @@ from arcfleet.search.run import run_engine
 from arcfleet.solution.trips import TripPlan, best_vias, from_trips, to_trips
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
     from arcfleet.network import Network
+    from arcfleet.search.path_scanning import PathScanningSettings
     from arcfleet.search.result import Result
     from arcfleet.search.ruin_recreate import RuinRecreateSettings
     from arcfleet.search.run import RunContext
     from arcfleet.solution import Solution
+
+
+def fleet_scanning(
+    network: Network, context: RunContext, settings: PathScanningSettings
+) -> Result:
+    """Run path scanning on an instance with operations; it must have passed `diagnose`."""
+    layout = _Layout(network, None)
+
+    def make_engine() -> _FleetEngine:
+        with _priced(network):
+            core = _core.FleetScanning(
+                networks=network.cores,
+                **layout.arrays(),
+                choice=settings.choice,
+                trigger=settings.trigger,
+                filter=settings.filter,
+                alpha=settings.alpha,
+                seed=context.seed,
+            )
+        return _FleetEngine(core, layout.locked_cost)
+
+    return run_engine(make_engine, network, context, layout.solution)
 
 
 def fleet_search(
@@ -30,41 +57,48 @@ def fleet_search(
 ) -> Result:
     """Run ruin and recreate on an instance with operations; it must have passed `diagnose`.
 
-    It starts from the plan of the context, otherwise from one that goes to the nearest
-    street that fits. Locked routes are kept out of the search.
+    It starts from the plan of the context, otherwise from one of path scanning.
+    Locked routes are kept out of the search.
     """
     layout = _Layout(network, context.start)
     iterations, seconds = context.horizon
 
     def make_engine() -> _FleetEngine:
-        try:
-            return _FleetEngine(
-                _core.FleetSearch(
-                    networks=network.cores,
-                    **layout.arrays(),
-                    **asdict(settings),
-                    seed=context.seed,
-                    chains=context.threads,
-                    horizon_iterations=iterations,
-                    horizon_seconds=seconds,
-                    **layout.start_arrays(),
-                ),
-                layout.locked_cost,
+        with _priced(network):
+            core = _core.FleetSearch(
+                networks=network.cores,
+                **layout.arrays(),
+                **asdict(settings),
+                seed=context.seed,
+                chains=context.threads,
+                horizon_iterations=iterations,
+                horizon_seconds=seconds,
+                **layout.start_arrays(),
             )
-        except OverflowError:
-            raise InstanceError(
-                "expected a plan with one route per street to cost at most "
-                f"{_core.MAX_DISTANCE}, found more in instance {network.instance.name!r}: "
-                "use a coarser unit of cost"
-            ) from None
+        return _FleetEngine(core, layout.locked_cost)
 
     return run_engine(make_engine, network, context, layout.solution)
+
+
+@contextmanager
+def _priced(network: Network) -> Iterator[None]:
+    """Raise InstanceError where an engine cannot count what a plan may cost."""
+    try:
+        yield
+    except OverflowError:
+        raise InstanceError(
+            "expected a plan with one route per street to cost at most "
+            f"{_core.MAX_DISTANCE}, found more in instance {network.instance.name!r}: "
+            "use a coarser unit of cost"
+        ) from None
 
 
 class _FleetEngine:
     """The engine, with the cost of the locked routes added to that of its plans."""
 
-    def __init__(self, core: _core.FleetSearch, locked_cost: int) -> None:
+    def __init__(
+        self, core: _core.FleetSearch | _core.FleetScanning, locked_cost: int
+    ) -> None:
         self.core = core
         self.locked_cost = locked_cost
 
