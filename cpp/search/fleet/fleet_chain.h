@@ -32,9 +32,6 @@ class FleetChain {
     bool best_fits_fleet() const { return best_cost_ >= 0; }
     const Plan &best_plan() const { return best_; }
 
-    // A plan to begin with: routes are filled by going to the nearest task that fits.
-    Plan first_plan();
-
     // Whether the cost that the search reckons with is that of the plan at hand.
     bool cost_holds() const;
 
@@ -43,9 +40,6 @@ class FleetChain {
         TripTotals first;
         TripTotals second;
     };
-
-    bool fill_route(int32_t type, int32_t slot, std::vector<int32_t> &waiting,
-                    Plan &plan);
 
     double penalised() const;
     double price_of(int32_t type, const TripTotals &route) const;

@@ -117,6 +117,29 @@ Plan FleetPlan::to_plan() const {
     return plan;
 }
 
+double FleetPlan::objective() const {
+    const FleetRules &rules = tables_.rules;
+    auto value = static_cast<double>(cost() + rules.change_price * sums_.moved +
+                                     rules.compactness * sums_.interleaved);
+    if (rules.fewest_routes) {
+        value += tables_.route_price() * sums_.routes;
+    }
+    if (rules.balance > 0.0) {
+        // With the mean of this plan, which is what people see.
+        const double mean = std::max(1.0, static_cast<double>(sums_.route_costs) /
+                                              std::max(1, sums_.routes));
+        double squares = 0.0;
+        for (const TripRoute &route : routes_) {
+            if (!route.empty()) {
+                const double off = static_cast<double>(route.cost) - mean;
+                squares += off * off;
+            }
+        }
+        value += rules.balance * squares / mean;
+    }
+    return value;
+}
+
 int64_t FleetPlan::fleet_faults() const {
     int64_t faults = 0;
     for (int32_t type = 0; type < tables_.num_types(); ++type) {

@@ -46,6 +46,9 @@ class FleetPlan {
     // Where a task was when the changes under way began.
     Spot spot(int32_t task) const { return spots_[idx(task)]; }
     bool has(int32_t task) const { return slot_of_[idx(task)] >= 0; }
+    int64_t cost() const { return sums_.route_costs + sums_.fixed_costs; }
+    // What plans that keep all rules are compared by: the cost with all prices.
+    double objective() const;
     // Empty slots that are not the first of their type are passed over.
     bool is_open(int32_t slot) const { return is_open_[idx(slot)] != 0; }
 
