@@ -453,7 +453,7 @@ def test_kilometres_and_hours_in_all_commands(town: Path, tmp_path: Path) -> Non
     text = succeeded("solve", scene, *search)
     names = [line[:12].strip() for line in text.splitlines()]
     assert names[3:8] == ["deadhead", "distance", "duration", "routes", "loads"]
-    assert names[9:] == ["route 1", "route 2"]
+    assert names[8:] == ["balance", "interleave", "time", "route 1", "route 2"]
     assert re.search(r"^cost +\d+ seconds$", text, re.M)
     facts = json.loads(succeeded("solve", scene, *search, "--json"))
     travel = facts["travel"]

@@ -1,5 +1,7 @@
 #include "search/fleet/fleet_chain.h"
 
+#include "search/ruin_recreate/string_removal.h"
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -32,6 +34,7 @@ constexpr double kNever = std::numeric_limits<double>::infinity();
 
 FleetChain::FleetChain(const FleetTables &tables, uint64_t seed, uint64_t stream)
     : tables_(tables), random_(seed, stream), plan_(tables),
+      order_(tables.drivings[0]->tasks()),
       // Dear enough that one route less always pays, whatever driving it takes.
       fleet_price_(1.0 + static_cast<double>(tables.all_alone)),
       marked_(idx(tables.num_tasks()), 0),
@@ -122,7 +125,7 @@ void FleetChain::insert_missing() {
         }
     }
     if (!removed_.empty()) {
-        sort_removed();
+        order_.sort(removed_, random_);
         plan_.begin();
         insert_all(kNever, true);
         plan_.keep();
@@ -164,7 +167,7 @@ bool FleetChain::ruin_and_recreate(double temperature) {
     for (const int32_t task : removed_) {
         marked_[idx(task)] = 0;
     }
-    sort_removed();
+    order_.sort(removed_, random_);
     const double limit = cost_ - temperature * std::log(1.0 - random_.unit());
     bool taken = insert_all(limit, true);
     if (taken) {
@@ -210,32 +213,14 @@ void FleetChain::mark_strings() {
 
 void FleetChain::mark_string(const TripRoute &route, int32_t slot, int32_t place,
                              double longest) {
-    const RuinRecreateSettings &settings = tables_.settings;
     const int32_t trip = route.visits[idx(place)].trip;
-    const int32_t begin = route.trip_start(trip);
-    const int32_t end = route.trip_ends[idx(trip)];
-    const int32_t length = end - begin;
-    const double most = std::min(static_cast<double>(length), longest);
-    const int32_t taken =
-        std::min(length, static_cast<int32_t>(random_.unit() * most + 1.0));
-    int32_t kept = 0;
-    if (taken > 1 && taken < length && random_.unit() < settings.split_rate) {
-        kept = 1;
-        while (taken + kept < length && random_.unit() < settings.split_growth) {
-            ++kept;
-        }
-    }
-    const auto below = [&](int32_t n) {
-        return static_cast<int32_t>(random_.below(static_cast<uint32_t>(n)));
-    };
-    const int32_t window = taken + kept;
-    const int32_t least = std::max(begin, place - window + 1);
-    const int32_t last = std::min(place, end - window);
-    const int32_t first = least + below(last - least + 1);
-    const int32_t before = kept == 0 ? taken : 1 + below(taken - 1);
-    for (int32_t i = first; i < first + window; ++i) {
-        const int32_t task = route.visits[idx(i)].task;
-        const bool stays = i >= first + before && i < first + before + kept;
+    const int32_t before = route.trip_start(trip) - 1;
+    const TaskString string =
+        draw_string(tables_.settings, route.trip_ends[idx(trip)] - 1 - before,
+                    place - before, longest, random_);
+    for (int32_t i = string.first; i < string.last; ++i) {
+        const int32_t task = route.visits[idx(before + i)].task;
+        const bool stays = i >= string.kept_from && i < string.kept_from + string.kept;
         if (!stays && marked_[idx(task)] == 0) {
             marked_[idx(task)] = 1;
             removed_.push_back(task);
@@ -243,30 +228,6 @@ void FleetChain::mark_string(const TripRoute &route, int32_t slot, int32_t place
     }
     if (std::find(ruined_.begin(), ruined_.end(), slot) == ruined_.end()) {
         ruined_.push_back(slot);
-    }
-}
-
-void FleetChain::sort_removed() {
-    for (size_t i = removed_.size(); i > 1; --i) {
-        std::swap(removed_[i - 1], removed_[random_.below(static_cast<uint32_t>(i))]);
-    }
-    const uint32_t draw = random_.below(11);
-    if (draw < 4) {
-        return;
-    }
-    const VehicleType &first = tables_.vehicle(0);
-    const int32_t *out = tables_.driving(0).from(first.start);
-    keys_.clear();
-    for (size_t i = 0; i < removed_.size(); ++i) {
-        const TaskEnds &ends = tables_.ends(removed_[i]);
-        const int32_t far = std::min(out[ends.u], out[ends.v]);
-        const int64_t key = draw < 8 ? -ends.demand : (draw < 10 ? -far : far);
-        keys_.push_back(key * (int64_t{1} << 32) + static_cast<int64_t>(i));
-    }
-    std::sort(keys_.begin(), keys_.end());
-    const std::vector<int32_t> shuffled = removed_;
-    for (size_t i = 0; i < keys_.size(); ++i) {
-        removed_[i] = shuffled[idx(keys_[i] & 0xFFFFFFFF)];
     }
 }
 
@@ -685,7 +646,7 @@ void FleetChain::dissolve_shortest_route() {
     for (const int32_t task : removed_) {
         marked_[idx(task)] = 0;
     }
-    sort_removed();
+    order_.sort(removed_, random_);
     if (insert_all(kNever, false)) {
         mend_touched();
         plan_.keep();

@@ -6,6 +6,7 @@
 
 #include "base/random.h"
 #include "search/fleet/fleet_plan.h"
+#include "search/ruin_recreate/insertion_order.h"
 
 #include <cstdint>
 #include <vector>
@@ -58,7 +59,6 @@ class FleetChain {
     void mark_strings();
     void mark_string(const TripRoute &route, int32_t slot, int32_t place,
                      double longest);
-    void sort_removed();
     bool insert_all(double limit, bool may_open);
     void mend_touched();
     bool small_move(uint32_t number, double temperature);
@@ -81,6 +81,7 @@ class FleetChain {
     const FleetTables &tables_;
     Random random_;
     FleetPlan plan_;
+    InsertionOrder order_;
     const double fleet_price_;
     double load_price_;
     double time_price_;
@@ -95,7 +96,6 @@ class FleetChain {
     };
     std::vector<Segment> segments_;
     std::vector<Placement> placements_;
-    std::vector<int64_t> keys_;
     Plan best_;
     int64_t best_cost_ = -1;
     double best_objective_ = 0.0;

@@ -19,6 +19,7 @@ from arcfleet.cli.solve import INSTANCE_HELP
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
 
+    from arcfleet.instance import Instance
     from arcfleet.methods import Method
 
 
@@ -52,6 +53,7 @@ def _info(options: Namespace) -> int:
         "cost_unit": instance.cost_unit or None,
         "turn_rules": instance.describe_turn_rules() if instance.has_turn_rules else None,
     }
+    facts |= _operations(instance)
     if options.plot is not None:
         from arcfleet.report.plot import plot
 
@@ -63,6 +65,21 @@ def _info(options: Namespace) -> int:
     for problem in problems:
         print_result(f"problem       {problem}")
     return 0
+
+
+def _operations(instance: Instance) -> dict[str, object]:
+    """Return what the instance asks for beyond the classical problem."""
+    from dataclasses import asdict
+
+    facts: dict[str, object] = {}
+    if instance.operations:
+        facts["operations"] = ", ".join(instance.operations)
+    if instance.max_route_cost is not None:
+        facts["max_route_cost"] = instance.max_route_cost
+    for field in ("vehicles", "facilities"):
+        if getattr(instance, field):
+            facts[field] = [asdict(item) for item in getattr(instance, field)]
+    return facts
 
 
 def _convert_options(parser: ArgumentParser) -> None:

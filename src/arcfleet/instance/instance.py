@@ -539,11 +539,17 @@ class Instance:
         one_way = sum(link.one_way for link in self.links)
         lines = [
             f"instance    {one_line(self.name) or '-'}",
-            f"nodes       {len(self.nodes)}, depot {self.depot}",
+            f"nodes       {len(self.nodes)}, {self._describe_depots()}",
             f"links       {len(self.links)}, {one_way} of them one-way",
             f"required    {len(self.required)}, total demand {self.total_demand}",
-            f"capacity    {self.capacity}, so at least {self.least_routes} routes",
+            f"capacity    {self.capacity}, so at least {self.least_routes} "
+            + ("trips" if self.facilities else "routes"),
         ]
+        for vehicle in self.vehicles:
+            lines.append(f"vehicle     {vehicle.describe()}")
+        if self.facilities:
+            named = (x.name or f"node {x.node}" for x in self.facilities)
+            lines.append(f"facilities  {', '.join(map(one_line, named))}")
         if self.fleet_limit is not None:
             lines.append(f"fleet       at most {self.fleet_limit} routes")
         if self.route_cost:
@@ -556,6 +562,10 @@ class Instance:
 
     def _repr_html_(self) -> str | None:
         return notebook_html(self)
+
+    def _describe_depots(self) -> str:
+        nodes = dict.fromkeys(x for v in self.fleet for x in (v.start, v.end))
+        return f"depot{'s' if len(nodes) > 1 else ''} {', '.join(map(str, nodes))}"
 
     def describe_turn_rules(self) -> str:
         """Return the turn rules in a few words, as in `12 forbidden, no U-turns`."""
