@@ -123,12 +123,23 @@ def _methods(options: Namespace) -> int:
 
     if options.method is not None:
         return _parameters(options, find_method(options.method))
-    methods = [{"name": m.name, "summary": m.summary} for m in METHODS.values()]
+    methods = [
+        {"name": m.name, "summary": m.summary, "operations": m.operations}
+        for m in METHODS.values()
+    ]
     rows = [
-        (method.name, method.summary + (" [default]" if name == DEFAULT_METHOD else ""))
+        (
+            method.name,
+            "yes" if method.operations else "no",
+            method.summary + (" [default]" if name == DEFAULT_METHOD else ""),
+        )
         for name, method in METHODS.items()
     ]
-    text = table(rows, ("method", "description"))
+    text = table(rows, ("method", "operations", "description"))
+    text += (
+        "\n\noperations: vehicle types, facilities, a longest route, pins, locked routes, "
+        "balance"
+    )
     print_either(options, {"default": DEFAULT_METHOD, "methods": methods}, text)
     return 0
 

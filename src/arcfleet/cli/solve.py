@@ -6,9 +6,9 @@ import argparse
 import warnings
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from arcfleet.cli.changes import add_changes, changed, write_changed
 from arcfleet.cli.options import (
     Command,
     add_shared,
@@ -34,6 +34,7 @@ from arcfleet.errors import FormatWarning, OptionError
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
     from collections.abc import Sequence
+    from pathlib import Path
 
     from arcfleet.bench.compare import Entry
     from arcfleet.instance import Instance
@@ -56,8 +57,10 @@ def _solve_options(parser: ArgumentParser) -> None:
     option(parser, "--method", text, str, "NAME", default="auto")
     text = "set a parameter of the method, see `arcfleet methods NAME`; repeatable"
     option(parser, "--set", text, str, "NAME=VALUE", action="append", default=[])
-    option(parser, "--start", "warm-start from this plan", Path, "PLAN")
     option(parser, "--fleet-limit", "use at most N routes", positive_number, "N")
+    text = "longest route: cost of service, deadhead and facility visits at most N"
+    option(parser, "--max-route-cost", text, positive_number, "N")
+    add_changes(parser)
     add_shared(parser, "seed", "threads", "model", "device", "quiet", "json")
     stop = parser.add_argument_group("stop rule (default: the method's own)")
     option(stop, "--time", "stop after S seconds", seconds, "S")
@@ -79,19 +82,26 @@ def _solve(options: Namespace) -> int:
         options.parser.print_help(sys.stderr)
         return 2
     from arcfleet.instance.files import read
-    from arcfleet.methods import find_method, load_for_method, parse_params, solve
-    from arcfleet.solution.files import read_solution
+    from arcfleet.methods import (
+        find_method,
+        load_for_method,
+        parse_params,
+        require_operations,
+        solve,
+    )
 
-    check_plan_files(options, "instance")
+    check_plan_files(options, "instance", "start", "old_instance")
     method = find_method(options.method)
     stop = _stop(options, method)
     params = parse_params(method, options.set)
     loaded = load_for_method(method, options.model, options.device)
     instance = read(options.instance)
     check_drawable_instance(options, instance)
-    if options.fleet_limit is not None:
-        instance = replace(instance, fleet_limit=options.fleet_limit)
-    start = None if options.start is None else read_solution(options.start, instance)
+    for limit in ("fleet_limit", "max_route_cost"):
+        if getattr(options, limit) is not None:
+            instance = replace(instance, **{limit: getattr(options, limit)})
+    instance, start = changed(options, instance)
+    require_operations(method, instance)
     with search_progress(stop, hidden=options.quiet) as progress:
         result = solve(
             instance,
@@ -108,6 +118,7 @@ def _solve(options: Namespace) -> int:
         note("interrupted; this is the best plan so far")
     try:
         write_plan_files(options, instance, result.solution, seconds=result.seconds)
+        write_changed(options, instance)
     finally:
         # Printed even where a file could not be written: the plan is not lost.
         print_either(options, result.facts(), result.summary())
@@ -153,6 +164,11 @@ def _compare(options: Namespace) -> int:
     instance = read(options.instance)
     check_drawable_instance(options, instance)
     require_solvable(instance)
+    if options.methods is None and instance.operations:
+        able = [method for method in methods if method.operations]
+        skipped = ", ".join(x.name for x in methods if not x.operations)
+        note(f"skipped {skipped}, which cannot plan with {', '.join(instance.operations)}")
+        methods = able
     entries: list[Entry] = []
     try:
         for entry in compare(
@@ -380,6 +396,8 @@ examples:
   arcfleet solve town.json --out plan.json --html plan.html --gpx plan.gpx
   arcfleet solve town.dat --method daam --device cpu --json
   arcfleet solve town.dat --method maens --set population=50 --iterations 2000
+  arcfleet solve town.json --start yesterday.json --keep 50 --lock 3,5 \\
+      --exclude-name "High Street" --pin "Mill Lane=2" --out today.json
 
 Ctrl-C ends the search and keeps the best plan so far.
 """,

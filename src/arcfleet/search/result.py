@@ -72,6 +72,8 @@ class Result:
         Reason for the end of the search: a limit of `Stop`, "stop rule" or "interrupt".
     history
         Each better plan, in the order found.
+    notes
+        What was changed before the search, a line each.
     """
 
     instance: Instance = field(repr=False)
@@ -83,6 +85,7 @@ class Result:
     iterations: int
     stopped_by: StoppedBy
     history: tuple[Improvement, ...] = field(repr=False)
+    notes: tuple[str, ...] = ()
     # Computed when first asked for.
     _shape: Shape | None = field(default=None, init=False, repr=False, compare=False)
 
@@ -130,6 +133,7 @@ class Result:
                 *(f"{name:<12}{text}" for name, text in shape_texts(self.shape).items()),
                 f"time        {self.seconds:.2f} s, {self.iterations} iterations, "
                 f"stopped by {self.stopped_by.replace('_', ' ')}",
+                *(f"note        {one_line(note)}" for note in self.notes),
                 *self._route_lines(),
             ]
         )
@@ -184,6 +188,7 @@ class Result:
             "seconds": round(self.seconds, 3),
             "iterations": self.iterations,
             "stopped_by": self.stopped_by,
+            **({"notes": list(self.notes)} if self.notes else {}),
             "routes": [
                 {
                     **route_facts(self.instance, plan, index),

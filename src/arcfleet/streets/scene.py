@@ -13,6 +13,7 @@ import numpy as np
 
 from arcfleet._checks import check_number, check_whole_number, name_hint
 from arcfleet.errors import MapError, OptionError
+from arcfleet.instance.change import not_required
 from arcfleet.instance.geodesy import earth_centred
 from arcfleet.instance.instance import MAX_NUMBER, Coordinate, Instance, Link
 from arcfleet.instance.turns import servable
@@ -453,18 +454,6 @@ def serve_what_turns_allow(instance: Instance) -> tuple[Instance, set[int]]:
         for position, link in enumerate(instance.links)
     ]
     return (replace(instance, links=tuple(links)) if lost else instance), lost
-
-
-def not_required(link: Link) -> Link:
-    """Return the link to be driven on only."""
-    return replace(
-        link,
-        required=False,
-        demand=0,
-        service_cost=None,
-        reverse_service_cost=None,
-        service_seconds=None,
-    )
 
 
 def _reasons(owners: Sequence[int], instance: Instance, lost: set[int]) -> dict[int, str]:
