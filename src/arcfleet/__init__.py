@@ -49,6 +49,7 @@ from arcfleet.solution.repair import Repair, repair
 from arcfleet.streets import Street, StreetMap
 from arcfleet.streets.area import Box, Circle, Polygons
 from arcfleet.streets.files import read_map
+from arcfleet.streets.fleet import SceneOperations, ScenePlace, SceneVehicle
 from arcfleet.streets.scene import SceneRules, make_scene
 from arcfleet.streets.turns import TurnPolicy
 
@@ -83,7 +84,10 @@ __all__ = [
     "Result",
     "Route",
     "RunContext",
+    "SceneOperations",
+    "ScenePlace",
     "SceneRules",
+    "SceneVehicle",
     "Service",
     "Solution",
     "SolutionError",

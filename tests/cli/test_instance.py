@@ -87,3 +87,11 @@ def test_names_that_stdout_cannot_encode(tmp_path: Path) -> None:
 def test_unknown_example() -> None:
     line = one_sentence(arcfleet("info", "example:dever"))
     assert line == "arcfleet: expected example:denver, got 'example:dever'"
+
+
+def test_methods_say_whether_they_plan_with_operations() -> None:
+    rows = succeeded("methods").splitlines()
+    assert any(row.split()[:2] == ["ruin-recreate", "yes"] for row in rows)
+    assert any(row.split()[:2] == ["maens", "no"] for row in rows)
+    methods = json.loads(succeeded("methods", "--json"))["methods"]
+    assert {one["name"] for one in methods if one["operations"]} == {"ruin-recreate"}
