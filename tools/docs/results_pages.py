@@ -31,6 +31,7 @@ SOURCES = {
     "results/cities.md": ("cities",),
     "results/ablation.md": ("ablation",),
     "results/drivable.md": ("drivable",),
+    "results/operations.md": ("mcarptif", "shape", "next-day"),
 }
 _BEST_KNOWN = "Mean gap of total cost to the best known"
 _OURS = "ruin-recreate"
