@@ -74,7 +74,7 @@ def test_a_picture_has_depots_facilities_and_numbers(
     picture = tmp_path / "plan.svg"
     plot(town, plan if with_plan else None, picture)
     text = picture.read_text("utf-8")
-    assert "facility: Landfill &lt;East&gt;, Facility 2" in text
+    assert "facility: Landfill &lt;East&gt;" in text
     assert ("route 11: north &amp; truck, load 6104 in 11 trips" in text) == with_plan
 
 

@@ -45,7 +45,7 @@ def _info(options: Namespace) -> int:
         "capacity": instance.capacity,
         "depot": instance.depot,
         "total_demand": instance.total_demand,
-        "least_routes": max(
+        "least_trips" if instance.facilities else "least_routes": max(
             -(-instance.total_demand // instance.capacity), int(bool(instance.required))
         ),
         "fleet_limit": instance.fleet_limit,

@@ -15,7 +15,7 @@ from arcfleet.report.layout import Places, layout, link_shapes, middle, shifted
 from arcfleet.report.picture import new_figure, save_picture
 from arcfleet.solution.drive import check_links
 from arcfleet.solution.travel import with_travel
-from arcfleet.solution.words import brief_figures, depot_nodes, facility_name
+from arcfleet.solution.words import brief_figures, depot_nodes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -248,10 +248,7 @@ class _Picture:
 
         marks = [mark("depot", DEPOT, "s")]
         if self.instance.facilities:
-            named = [
-                facility_name(self.instance, i)
-                for i, _ in enumerate(self.instance.facilities)
-            ]
+            named = [x.name for x in self.instance.facilities if x.name]
             marks.append(mark(_shortened(named), FACILITY, "D"))
         if solution is None:
             marks.append(line("required street", _REQUIRED, 1.9))
@@ -408,10 +405,8 @@ def draw_scenes(scenes: Sequence[ScenePlans], path: Path, caption: str = "") -> 
 
 
 def _shortened(names: Sequence[str]) -> str:
-    """Return the first names of facilities for a legend."""
-    text = (
-        f"facility: {', '.join(names)}" if len(names) <= 3 else f"{len(names)} facilities"
-    )
+    """Return names of facilities for a legend, if they are few."""
+    text = f"facility: {', '.join(names)}" if 0 < len(names) <= 3 else "facility"
     return text.replace("$", r"\$")
 
 

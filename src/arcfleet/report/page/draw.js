@@ -54,9 +54,9 @@ function draw() {
     for (const route of shown) drawDirections(route, width);
   }
   if (state.pointed?.points) drawPointed(width);
+  for (const facility of plan.facilities) drawFacility(facility);
   if (state.time < duration) for (const route of shown) drawVehicle(route);
   else if (shown.length <= MOST_NUMBERS) for (const route of shown) drawNumber(route);
-  for (const facility of plan.facilities) drawFacility(facility);
   for (const depot of plan.depots) drawDepot(depot);
   drawScale();
   state.frame = performance.now() - began;
