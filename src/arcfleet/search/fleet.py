@@ -15,7 +15,9 @@ from arcfleet import _core
 from arcfleet.errors import InstanceError, SolutionError, UnsolvableError
 from arcfleet.search.fleet_arrays import facility_rows, flat, may_serve, vehicle_rows
 from arcfleet.search.run import run_engine
-from arcfleet.solution.trips import TripPlan, best_vias, from_trips, to_trips
+from arcfleet.solution.build import Builder
+from arcfleet.solution.solution import Service
+from arcfleet.solution.trips import TripPlan, from_trips, to_trips
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -155,9 +157,13 @@ class _Layout:
         self.start = [] if start is None else to_trips(network, start)
         arc_of = {int(edge): arc for arc, edge in enumerate(network.arc_edge) if arc}
         self.locked: list[TripPlan] = []
+        builder = Builder(instance)
         for lock in instance.locks:
             arcs = tuple(arc_of[2 * link + reverse] for link, reverse in lock.services)
-            vias = best_vias(network, lock.vehicle, arcs)
+            services = [Service(link, reverse) for link, reverse in lock.services]
+            tour = builder.tour(lock.vehicle, services)
+            visits = {before for _, before in tour.visits}
+            vias = tuple(place in visits for place in range(len(arcs)))
             self.locked.append(TripPlan(arcs, vias, lock.vehicle, lock.route))
         try:
             self.locked_cost = from_trips(network, self.locked).cost
