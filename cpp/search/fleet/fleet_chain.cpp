@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 namespace arcfleet {
 
@@ -147,6 +148,9 @@ bool FleetChain::step(double temperature) {
     for (uint32_t i = 0; tables_.has_facilities() && i < kMendsPerStep; ++i) {
         improved = mend_somewhere() || improved;
     }
+    if (tables_.num_types() > 1) {
+        improved = change_vehicle(temperature) || improved;
+    }
     adapt_prices();
     return improved;
 }
@@ -236,10 +240,30 @@ bool FleetChain::insert_all(double limit, bool may_open) {
     for (const int32_t task : removed_) {
         double best = kNever;
         int32_t best_slot = -1;
+        int32_t best_type = -1;
         TripPlace best_place;
+        const auto look_at_empty = [&](int32_t slot, int32_t type, double shape) {
+            if (!tables_.may_serve(type, task)) {
+                return;
+            }
+            TripPlace place;
+            place.cost = tables_.alone(type, task);
+            place.excess =
+                std::max(0, tables_.ends(task).demand - tables_.vehicle(type).capacity);
+            place.place = 1;
+            const double delta = shape + price_of(type, {place.cost, place.excess}) +
+                                 opening_price(type);
+            if (delta < best) {
+                best = delta;
+                best_slot = slot;
+                best_type = type;
+                best_place = place;
+            }
+        };
         const auto look_at = [&](int32_t slot, bool blinks) {
             const TripRoute &route = plan_.route(slot);
-            if (!plan_.is_open(slot) || !may_be_in(task, slot)) {
+            const int32_t pin = tables_.rules.pin[idx(task)];
+            if (!plan_.is_open(slot) || (pin >= 0 && pin != slot)) {
                 return;
             }
             double shape = 0.0;
@@ -249,32 +273,35 @@ bool FleetChain::insert_all(double limit, bool may_open) {
                 change.interleaved = plan_.mates_apart(task, slot);
                 shape = shape_price(change);
             }
-            TripPlace place;
-            double delta = shape;
             if (route.empty()) {
-                if (!may_open) {
-                    return;
+                // A route with a number may be any vehicle's.
+                const bool any = plan_.is_numbered(slot);
+                for (int32_t type = 0; may_open && type < tables_.num_types(); ++type) {
+                    if (any || type == route.type) {
+                        look_at_empty(slot, type, shape);
+                    }
                 }
-                place.cost = tables_.alone(route.type, task);
-                place.place = 1;
-                delta +=
-                    price_of(route.type, {place.cost, 0}) + opening_price(route.type);
-            } else {
-                const double most = balanced ? kNever : best - shape;
-                place = route.cheapest_place(tables_, task, load_price_, most);
-                if (place.place >= 0 && blinks && random_.unit() < blink_rate) {
-                    place = route.cheapest_place(tables_, task, load_price_, most,
-                                                 place.place);
-                }
-                if (place.place < 0) {
-                    return;
-                }
-                delta += price_of(route.type, {place.cost, place.excess}) -
-                         price_of(route.type, route.totals());
+                return;
             }
+            if (!tables_.may_serve(route.type, task)) {
+                return;
+            }
+            const double most = balanced ? kNever : best - shape;
+            TripPlace place = route.cheapest_place(tables_, task, load_price_, most);
+            if (place.place >= 0 && blinks && random_.unit() < blink_rate) {
+                place =
+                    route.cheapest_place(tables_, task, load_price_, most, place.place);
+            }
+            if (place.place < 0) {
+                return;
+            }
+            const double delta = shape +
+                                 price_of(route.type, {place.cost, place.excess}) -
+                                 price_of(route.type, route.totals());
             if (delta < best) {
                 best = delta;
                 best_slot = slot;
+                best_type = route.type;
                 best_place = place;
             }
         };
@@ -288,6 +315,7 @@ bool FleetChain::insert_all(double limit, bool may_open) {
             (tables_.insertion_never_pays && penalised() + best >= limit)) {
             return false;
         }
+        plan_.retype(best_slot, best_type);
         plan_.insert(best_slot, task, best_place);
     }
     return true;
@@ -510,6 +538,73 @@ bool FleetChain::mend_somewhere() {
     const Spot spot = plan_.spot(tables_.planned[random_.below(n)]);
     if (!plan_.mend_visits(spot.slot, spot.place, load_price_)) {
         return false;
+    }
+    cost_ = penalised();
+    return keep_if_best();
+}
+
+bool FleetChain::may_drive(int32_t type, const TripRoute &route) const {
+    for (int32_t place = 1; place <= route.num_tasks(); ++place) {
+        if (!tables_.may_serve(type, route.visits[idx(place)].task)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+TripRoute FleetChain::driven_by(int32_t type, const TripRoute &route) const {
+    TripRoute other(tables_, type);
+    other.visits.insert(other.visits.begin() + 1, route.visits.begin() + 1,
+                        route.visits.end() - 1);
+    other.tidy(tables_);
+    other.refresh(tables_);
+    return other;
+}
+
+bool FleetChain::change_vehicle(double temperature) {
+    const auto n = static_cast<uint32_t>(tables_.planned.size());
+    if (n == 0) {
+        return false;
+    }
+    const int32_t first = plan_.spot(tables_.planned[random_.below(n)]).slot;
+    const int32_t second = plan_.spot(tables_.planned[random_.below(n)]).slot;
+    const TripRoute &one = plan_.route(first);
+    const TripRoute &two = plan_.route(second);
+    if (random_.below(2) == 0) {
+        const auto others = static_cast<uint32_t>(tables_.num_types()) - 1;
+        const auto drawn = static_cast<int32_t>(random_.below(others));
+        const int32_t type = drawn < one.type ? drawn : drawn + 1;
+        if (!may_drive(type, one)) {
+            return false;
+        }
+        TripRoute other = driven_by(type, one);
+        const auto faults = static_cast<double>(plan_.faults_of_closing(one.type) +
+                                                plan_.faults_of_opening(type));
+        const int64_t dearer_type = int64_t{tables_.vehicle(type).fixed_cost} -
+                                    tables_.vehicle(one.type).fixed_cost;
+        const double dearer = price_of(type, other.totals()) -
+                              price_of(one.type, one.totals()) +
+                              static_cast<double>(dearer_type) + fleet_price_ * faults;
+        if (!accepts(dearer, temperature)) {
+            return false;
+        }
+        plan_.replace(first, std::move(other));
+    } else {
+        if (one.type == two.type || !may_drive(two.type, one) ||
+            !may_drive(one.type, two)) {
+            return false;
+        }
+        TripRoute other_one = driven_by(two.type, one);
+        TripRoute other_two = driven_by(one.type, two);
+        const double dearer = price_of(two.type, other_one.totals()) +
+                              price_of(one.type, other_two.totals()) -
+                              price_of(one.type, one.totals()) -
+                              price_of(two.type, two.totals());
+        if (!accepts(dearer, temperature)) {
+            return false;
+        }
+        plan_.replace(first, std::move(other_one));
+        plan_.replace(second, std::move(other_two));
     }
     cost_ = penalised();
     return keep_if_best();

@@ -61,9 +61,14 @@ class FleetChain {
     bool swap(const Spot &first, const Spot &second, double temperature);
     bool exchange_tails(const Spot &first, const Spot &second, double temperature);
     bool mend_somewhere();
+    // Gives a route to a vehicle of another type, or two routes each to the other's.
+    bool change_vehicle(double temperature);
     // Price of a change between two slots, the shape of the plan included.
     double priced(int32_t first, int32_t second, const Change &after);
     bool may_be_in(int32_t task, int32_t slot) const;
+    bool may_drive(int32_t type, const TripRoute &route) const;
+    // The same tasks in the same order by a vehicle of another type.
+    TripRoute driven_by(int32_t type, const TripRoute &route) const;
     bool accepts(double dearer, double temperature);
     bool keep_if_best();
     void adapt_prices();

@@ -12,6 +12,9 @@
 
 namespace arcfleet {
 
+// No route that can be driven costs so much; sums of three stay in range.
+constexpr int32_t kMostCost = 1 << 28;
+
 struct VehicleType {
     int32_t start; // terminals
     int32_t end;
@@ -79,7 +82,9 @@ class DrivingTable {
 };
 
 struct FleetTables {
-    // One network for each set of driving costs; they have the same terminals.
+    // One network for each set of driving costs; they have the same terminals. Throws
+    // std::overflow_error if serving every task by a route of its own would cost
+    // kMostCost or more.
     FleetTables(const std::vector<const Network *> &networks, FleetRules given,
                 const RuinRecreateSettings &given_settings);
 

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from arcfleet.search.run import RunContext
     from arcfleet.solution import Solution
 
+_MOST_COST = 2**28 - 1  # as in the core
+
 
 def fleet_scanning(
     network: Network, context: RunContext, settings: PathScanningSettings
@@ -88,7 +90,7 @@ def _priced(network: Network) -> Iterator[None]:
     except OverflowError:
         raise InstanceError(
             "expected a plan with one route per street to cost at most "
-            f"{_core.MAX_DISTANCE}, found more in instance {network.instance.name!r}: "
+            f"{_MOST_COST}, found more in instance {network.instance.name!r}: "
             "use a coarser unit of cost"
         ) from None
 
@@ -195,19 +197,34 @@ class _Layout:
         }
 
     def _slot_types(self) -> list[int]:
-        """Vehicle type of each numbered route: that of the start, else one that is left."""
+        """Vehicle type of each numbered route to begin with: that of the start, if any.
+
+        A type that may serve what is pinned to the route, one that is left if possible.
+        """
         known = {route.number: route.vehicle for route in self.start}
         used = [route.vehicle for route in self.locked]
         types = []
         for number in self.numbers:
+            pinned = {item.link for item in self.instance.pins if item.route == number}
+            able = [
+                i
+                for i, vehicle in enumerate(self.instance.fleet)
+                if pinned.isdisjoint(vehicle.forbidden_links)
+            ]
+            if not able:
+                raise UnsolvableError(
+                    f"expected a vehicle type that may serve all streets pinned to route "
+                    f"{number}, found none in instance {self.instance.name!r}"
+                )
             kind = known.get(number)
-            if kind is None:
+            if kind not in able:
+                counts = [self.instance.fleet[i].count for i in able]
                 free = (
                     i
-                    for i, vehicle in enumerate(self.instance.fleet)
-                    if vehicle.count is None or used.count(i) < vehicle.count
+                    for i, count in zip(able, counts, strict=True)
+                    if count is None or used.count(i) < count
                 )
-                kind = next(free, 0)
+                kind = next(free, able[0])
             used.append(kind)
             types.append(kind)
         return types
@@ -224,17 +241,22 @@ class _Layout:
             arcs: list[int] = []
             vias: list[bool] = []
             pending = False
+            slot = self.slots.get(route.number or 0, -1)
+            vehicle = types[slot] if slot >= 0 else route.vehicle
+            forbidden = self.instance.fleet[vehicle].forbidden_links
             for arc, via in zip(route.arcs, route.vias, strict=True):
                 task = int(self.network.arc_task[arc])
                 pending = pending or via
-                if task not in seen and pins.get(task, route.number) == route.number:
+                if (
+                    task not in seen
+                    and pins.get(task, route.number) == route.number
+                    and self.instance.required[task] not in forbidden
+                ):
                     seen.add(task)
                     arcs.append(arc)
                     vias.append(pending and len(arcs) > 1)
                     pending = False
             if arcs:
-                slot = self.slots.get(route.number or 0, -1)
-                vehicle = types[slot] if slot >= 0 else route.vehicle
                 routes.append((vehicle, slot, arcs, vias))
         starts = np.cumsum([0, *(len(arcs) for _, _, arcs, _ in routes)])
         return {
