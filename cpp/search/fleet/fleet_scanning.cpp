@@ -90,10 +90,21 @@ const Plan &FleetScanner::build(Random &random, TieRule rule) {
         routes_left += rules.exact_fleet ? vehicle.count : 0;
     }
     Filling route;
+    Filling other;
     for (size_t slot = 0; slot < rules.numbered_slots.size(); ++slot) {
         const auto number = static_cast<int32_t>(slot);
         slot_is_done_[slot] = 1;
         fill(route, rules.numbered_slots[slot], number, routes_left, random, rule);
+        // Any vehicle may drive it, if that one cannot serve all that is pinned to it.
+        for (int32_t type = 0;
+             type < tables_.num_types() && pins_left(route, number) > 0; ++type) {
+            if (used_[idx(type)] < tables_.vehicle(type).count) {
+                fill(other, type, number, routes_left, random, rule);
+                if (pins_left(other, number) < pins_left(route, number)) {
+                    std::swap(route, other);
+                }
+            }
+        }
         if (!route.arcs.empty()) {
             close(route, number);
             --routes_left;
@@ -101,7 +112,6 @@ const Plan &FleetScanner::build(Random &random, TieRule rule) {
     }
     // Once the fleet is used up, beyond it.
     bool beyond = false;
-    Filling other;
     while (!waiting_.empty()) {
         route.type = -1;
         for (int32_t type = 0; type < tables_.num_types(); ++type) {
@@ -150,6 +160,17 @@ void FleetScanner::close(const Filling &route, int32_t slot) {
         is_waiting_[idx(network.arc(arc).task)] = 0;
     }
     std::erase_if(waiting_, [&](int32_t task) { return !is_waiting_[idx(task)]; });
+}
+
+// Tasks pinned to a slot that its route does not serve.
+int64_t FleetScanner::pins_left(const Filling &route, int32_t slot) const {
+    const Network &network = tables_.driving(route.type).tasks().network();
+    const std::vector<int32_t> &pin = tables_.rules.pin;
+    return std::count_if(waiting_.begin(), waiting_.end(),
+                         [&](int32_t task) { return pin[idx(task)] == slot; }) -
+           std::count_if(route.arcs.begin(), route.arcs.end(), [&](int32_t arc) {
+               return pin[idx(network.arc(arc).task)] == slot;
+           });
 }
 
 // By what a share of the work costs; where few routes are wanted, by how much is done.

@@ -63,6 +63,7 @@ class FleetScanner {
     bool triggers(const Filling &route, double near_demand) const;
     const Candidate &choose(const Filling &route, Random &random, TieRule rule) const;
     void close(const Filling &route, int32_t slot);
+    int64_t pins_left(const Filling &route, int32_t slot) const;
     bool is_better(const Filling &a, const Filling &b) const;
     int64_t home(int32_t type, int32_t terminal) const;
     // Of the vehicle type, where trips end: at the nearest facility, or the depot.
