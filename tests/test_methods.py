@@ -141,9 +141,11 @@ def test_wrong_arguments(
 
 def test_methods_that_cannot_plan_with_operations_say_which_can(village: Instance) -> None:
     asked = replace(village, max_route_cost=10**6, fewest_routes=True)
+    able = [repr(name) for name, method in METHODS.items() if method.operations]
     message = (
         "expected a method that plans with a longest route and fewest routes first, which "
-        "instance 'village' asks for, got 'maens': use 'ruin-recreate'"
+        "instance 'village' asks for, got 'maens': use "
+        + " or ".join(part for part in (", ".join(able[:-1]), able[-1]) if part)
     )
     with refused(OptionError, message):
         solve(asked, "maens")
@@ -153,7 +155,7 @@ def test_methods_that_cannot_plan_with_operations_say_which_can(village: Instanc
     for name, method in METHODS.items():
         assert method.operations or name != "ruin-recreate"
         if not method.operations and not method.is_learned:
-            with refused(OptionError, "use 'ruin-recreate'"):
+            with refused(OptionError, f"got {name!r}: use 'ruin-recreate'"):
                 solve(asked, name)
 
 

@@ -2,6 +2,7 @@
 
 #include <cstdio>
 #include <exception>
+#include <string_view>
 
 namespace {
 
@@ -12,7 +13,8 @@ struct Check {
 
 } // namespace
 
-int main() {
+// Runs all checks, or the one that is named.
+int main(int count, char **arguments) {
     const Check checks[] = {
         {"dijkstra", arcfleet::check_dijkstra},
         {"turns", arcfleet::check_turns},
@@ -22,9 +24,13 @@ int main() {
         {"ruin_recreate", arcfleet::check_ruin_recreate},
         {"split", arcfleet::check_split},
         {"maens", arcfleet::check_maens},
+        {"fleet", arcfleet::check_fleet},
     };
     int failures = 0;
     for (const Check &check : checks) {
+        if (count > 1 && std::string_view(arguments[1]) != check.name) {
+            continue;
+        }
         try {
             check.run();
             std::printf("ok      %s\n", check.name);

@@ -68,5 +68,6 @@ void check_moves();
 void check_ruin_recreate();
 void check_split();
 void check_maens();
+void check_fleet();
 
 } // namespace arcfleet

@@ -243,6 +243,7 @@ for _name, _summary in {
         summary=_summary,
         default_stop=Stop(iterations=FIVE_RULES if _name == "ps" else 1000),
         settings=PATH_SCANNING_VARIANTS[_name],
+        operations=True,
     )(path_scanning)
 for _name, _strategy in method_strategies().items():
     register_method(

@@ -2,7 +2,7 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-from arcfleet import Turn, read, write
+from arcfleet import METHODS, Turn, read, write
 from tests.cli.running import (
     SMALL,
     VILLAGE,
@@ -94,4 +94,6 @@ def test_methods_say_whether_they_plan_with_operations() -> None:
     assert any(row.split()[:2] == ["ruin-recreate", "yes"] for row in rows)
     assert any(row.split()[:2] == ["maens", "no"] for row in rows)
     methods = json.loads(succeeded("methods", "--json"))["methods"]
-    assert {one["name"] for one in methods if one["operations"]} == {"ruin-recreate"}
+    assert {one["name"]: one["operations"] for one in methods} == {
+        name: method.operations for name, method in METHODS.items()
+    }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 namespace arcfleet {
 
@@ -34,9 +35,7 @@ constexpr double kNever = std::numeric_limits<double>::infinity();
 
 FleetChain::FleetChain(const FleetTables &tables, uint64_t seed, uint64_t stream)
     : tables_(tables), random_(seed, stream), plan_(tables),
-      order_(tables.drivings[0]->tasks()),
-      // Dear enough that one route less always pays, whatever driving it takes.
-      fleet_price_(1.0 + static_cast<double>(tables.all_alone)),
+      order_(tables.drivings[0]->tasks()), fleet_price_(tables.route_price()),
       marked_(idx(tables.num_tasks()), 0),
       most_routes_(std::numeric_limits<int32_t>::max()),
       attempt_length_(kAttempt + kAttemptByTask * tables.num_tasks()) {
@@ -149,6 +148,9 @@ bool FleetChain::step(double temperature) {
     for (uint32_t i = 0; tables_.has_facilities() && i < kMendsPerStep; ++i) {
         improved = mend_somewhere() || improved;
     }
+    if (tables_.num_types() > 1) {
+        improved = change_vehicle(temperature) || improved;
+    }
     adapt_prices();
     return improved;
 }
@@ -238,10 +240,30 @@ bool FleetChain::insert_all(double limit, bool may_open) {
     for (const int32_t task : removed_) {
         double best = kNever;
         int32_t best_slot = -1;
+        int32_t best_type = -1;
         TripPlace best_place;
+        const auto look_at_empty = [&](int32_t slot, int32_t type, double shape) {
+            if (!tables_.may_serve(type, task)) {
+                return;
+            }
+            TripPlace place;
+            place.cost = tables_.alone(type, task);
+            place.excess =
+                std::max(0, tables_.ends(task).demand - tables_.vehicle(type).capacity);
+            place.place = 1;
+            const double delta = shape + price_of(type, {place.cost, place.excess}) +
+                                 opening_price(type);
+            if (delta < best) {
+                best = delta;
+                best_slot = slot;
+                best_type = type;
+                best_place = place;
+            }
+        };
         const auto look_at = [&](int32_t slot, bool blinks) {
             const TripRoute &route = plan_.route(slot);
-            if (!plan_.is_open(slot) || !may_be_in(task, slot)) {
+            const int32_t pin = tables_.rules.pin[idx(task)];
+            if (!plan_.is_open(slot) || (pin >= 0 && pin != slot)) {
                 return;
             }
             double shape = 0.0;
@@ -251,32 +273,35 @@ bool FleetChain::insert_all(double limit, bool may_open) {
                 change.interleaved = plan_.mates_apart(task, slot);
                 shape = shape_price(change);
             }
-            TripPlace place;
-            double delta = shape;
             if (route.empty()) {
-                if (!may_open) {
-                    return;
+                // A route with a number may be any vehicle's.
+                const bool any = plan_.is_numbered(slot);
+                for (int32_t type = 0; may_open && type < tables_.num_types(); ++type) {
+                    if (any || type == route.type) {
+                        look_at_empty(slot, type, shape);
+                    }
                 }
-                place.cost = tables_.alone(route.type, task);
-                place.place = 1;
-                delta +=
-                    price_of(route.type, {place.cost, 0}) + opening_price(route.type);
-            } else {
-                const double most = balanced ? kNever : best - shape;
-                place = route.cheapest_place(tables_, task, load_price_, most);
-                if (place.place >= 0 && blinks && random_.unit() < blink_rate) {
-                    place = route.cheapest_place(tables_, task, load_price_, most,
-                                                 place.place);
-                }
-                if (place.place < 0) {
-                    return;
-                }
-                delta += price_of(route.type, {place.cost, place.excess}) -
-                         price_of(route.type, route.totals());
+                return;
             }
+            if (!tables_.may_serve(route.type, task)) {
+                return;
+            }
+            const double most = balanced ? kNever : best - shape;
+            TripPlace place = route.cheapest_place(tables_, task, load_price_, most);
+            if (place.place >= 0 && blinks && random_.unit() < blink_rate) {
+                place =
+                    route.cheapest_place(tables_, task, load_price_, most, place.place);
+            }
+            if (place.place < 0) {
+                return;
+            }
+            const double delta = shape +
+                                 price_of(route.type, {place.cost, place.excess}) -
+                                 price_of(route.type, route.totals());
             if (delta < best) {
                 best = delta;
                 best_slot = slot;
+                best_type = route.type;
                 best_place = place;
             }
         };
@@ -290,6 +315,7 @@ bool FleetChain::insert_all(double limit, bool may_open) {
             (tables_.insertion_never_pays && penalised() + best >= limit)) {
             return false;
         }
+        plan_.retype(best_slot, best_type);
         plan_.insert(best_slot, task, best_place);
     }
     return true;
@@ -517,6 +543,73 @@ bool FleetChain::mend_somewhere() {
     return keep_if_best();
 }
 
+bool FleetChain::may_drive(int32_t type, const TripRoute &route) const {
+    for (int32_t place = 1; place <= route.num_tasks(); ++place) {
+        if (!tables_.may_serve(type, route.visits[idx(place)].task)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+TripRoute FleetChain::driven_by(int32_t type, const TripRoute &route) const {
+    TripRoute other(tables_, type);
+    other.visits.insert(other.visits.begin() + 1, route.visits.begin() + 1,
+                        route.visits.end() - 1);
+    other.tidy(tables_);
+    other.refresh(tables_);
+    return other;
+}
+
+bool FleetChain::change_vehicle(double temperature) {
+    const auto n = static_cast<uint32_t>(tables_.planned.size());
+    if (n == 0) {
+        return false;
+    }
+    const int32_t first = plan_.spot(tables_.planned[random_.below(n)]).slot;
+    const int32_t second = plan_.spot(tables_.planned[random_.below(n)]).slot;
+    const TripRoute &one = plan_.route(first);
+    const TripRoute &two = plan_.route(second);
+    if (random_.below(2) == 0) {
+        const auto others = static_cast<uint32_t>(tables_.num_types()) - 1;
+        const auto drawn = static_cast<int32_t>(random_.below(others));
+        const int32_t type = drawn < one.type ? drawn : drawn + 1;
+        if (!may_drive(type, one)) {
+            return false;
+        }
+        TripRoute other = driven_by(type, one);
+        const auto faults = static_cast<double>(plan_.faults_of_closing(one.type) +
+                                                plan_.faults_of_opening(type));
+        const int64_t dearer_type = int64_t{tables_.vehicle(type).fixed_cost} -
+                                    tables_.vehicle(one.type).fixed_cost;
+        const double dearer = price_of(type, other.totals()) -
+                              price_of(one.type, one.totals()) +
+                              static_cast<double>(dearer_type) + fleet_price_ * faults;
+        if (!accepts(dearer, temperature)) {
+            return false;
+        }
+        plan_.replace(first, std::move(other));
+    } else {
+        if (one.type == two.type || !may_drive(two.type, one) ||
+            !may_drive(one.type, two)) {
+            return false;
+        }
+        TripRoute other_one = driven_by(two.type, one);
+        TripRoute other_two = driven_by(one.type, two);
+        const double dearer = price_of(two.type, other_one.totals()) +
+                              price_of(one.type, other_two.totals()) -
+                              price_of(one.type, one.totals()) -
+                              price_of(two.type, two.totals());
+        if (!accepts(dearer, temperature)) {
+            return false;
+        }
+        plan_.replace(first, std::move(other_one));
+        plan_.replace(second, std::move(other_two));
+    }
+    cost_ = penalised();
+    return keep_if_best();
+}
+
 bool FleetChain::accepts(double dearer, double temperature) {
     return dearer < kLongestDraw * temperature &&
            dearer < -temperature * std::log(1.0 - random_.unit());
@@ -527,29 +620,12 @@ bool FleetChain::keep_if_best() {
     if (!sums.feasible() || plan_.fleet_faults() > 0) {
         return false;
     }
-    double objective =
-        static_cast<double>(sums.route_costs + sums.fixed_costs) + shape_price(sums);
-    if (tables_.rules.fewest_routes) {
-        objective += fleet_price_ * sums.routes;
-    }
-    if (tables_.rules.balance > 0.0) {
-        // With the mean of this plan, which is what people see.
-        const double mean = std::max(1.0, static_cast<double>(sums.route_costs) /
-                                              std::max(1, sums.routes));
-        double squares = 0.0;
-        for (int32_t slot = 0; slot < plan_.num_slots(); ++slot) {
-            if (!plan_.route(slot).empty()) {
-                const double off = static_cast<double>(plan_.route(slot).cost) - mean;
-                squares += off * off;
-            }
-        }
-        objective += tables_.rules.balance * squares / mean;
-    }
+    const double objective = plan_.objective();
     if (best_cost_ >= 0 && objective >= best_objective_ - 1e-9) {
         return false;
     }
     best_ = plan_.to_plan();
-    best_cost_ = sums.route_costs + sums.fixed_costs;
+    best_cost_ = plan_.cost();
     best_objective_ = objective;
     best_routes_ = sums.routes;
     best_route_costs_ = sums.route_costs;
@@ -653,135 +729,6 @@ void FleetChain::dissolve_shortest_route() {
     } else {
         plan_.undo();
     }
-}
-
-// ---- a plan to begin with ----
-
-Plan FleetChain::first_plan() {
-    Plan plan;
-    plan.route_starts.push_back(0);
-    std::vector<int32_t> waiting = tables_.planned;
-    std::vector<int32_t> used(tables_.rules.vehicles.size(), 0);
-    const auto close_route = [&](int32_t type, int32_t slot) {
-        plan.route_starts.push_back(static_cast<int32_t>(plan.arcs.size()));
-        plan.vehicles.push_back(type);
-        plan.slots.push_back(slot);
-        ++used[idx(type)];
-    };
-    const auto numbered = static_cast<int32_t>(tables_.rules.numbered_slots.size());
-    for (int32_t slot = 0; slot < numbered; ++slot) {
-        const int32_t type = tables_.rules.numbered_slots[idx(slot)];
-        if (fill_route(type, slot, waiting, plan)) {
-            close_route(type, slot);
-        }
-    }
-    // Round by round over the types, so that every depot gets work near it; once the
-    // fleet is used up, beyond it.
-    bool beyond = false;
-    while (!waiting.empty()) {
-        bool any = false;
-        for (int32_t type = 0; type < tables_.num_types(); ++type) {
-            if ((beyond || used[idx(type)] < tables_.vehicle(type).count) &&
-                fill_route(type, -1, waiting, plan)) {
-                close_route(type, -1);
-                any = true;
-            }
-        }
-        if (!any && beyond) {
-            break;
-        }
-        beyond = beyond || !any;
-    }
-    // What fits nowhere gets a route of its own, for the search to make sense of.
-    for (const int32_t task : waiting) {
-        int32_t type = 0;
-        while (type + 1 < tables_.num_types() && !tables_.may_serve(type, task)) {
-            ++type;
-        }
-        const int32_t pin = tables_.rules.pin[idx(task)];
-        plan.arcs.push_back(tables_.driving(0).tasks().network().task_arc(task));
-        plan.vias.push_back(0);
-        close_route(pin < 0 ? type : tables_.rules.numbered_slots[idx(pin)], pin);
-    }
-    return plan;
-}
-
-// Goes from task to nearest task, those pinned to the slot first, while load and time
-// allow it.
-bool FleetChain::fill_route(int32_t type, int32_t slot, std::vector<int32_t> &waiting,
-                            Plan &plan) {
-    const VehicleType &vehicle = tables_.vehicle(type);
-    const DrivingTable &table = tables_.driving(type);
-    const Network &network = table.tasks().network();
-    const bool via_end = tables_.rules.ends_at_facility();
-    const int32_t *home = table.to(vehicle.end, via_end);
-    int32_t place = vehicle.start;
-    int64_t cost = 0;
-    int32_t load = 0;
-    bool via = false;
-    bool any = false;
-    for (bool pinned : {true, false}) {
-        while (!waiting.empty() && (slot >= 0 || !pinned)) {
-            size_t chosen = waiting.size();
-            int32_t chosen_arc = -1;
-            // The nearest; of these the farthest from home, as long as there is room.
-            int64_t least_reach = kMostCost;
-            int64_t best_home = 0;
-            const bool outward = 2 * int64_t{load} < vehicle.capacity;
-            bool too_large = false;
-            const int32_t *row = table.from(place, via);
-            for (size_t i = 0; i < waiting.size(); ++i) {
-                const int32_t task = waiting[i];
-                const int32_t pin = tables_.rules.pin[idx(task)];
-                if (!tables_.may_serve(type, task) || (pin >= 0 && pin != slot) ||
-                    (pinned && pin < 0)) {
-                    continue;
-                }
-                const int32_t first = network.task_arc(task);
-                if (network.arc(first).demand > vehicle.capacity - (via ? 0 : load)) {
-                    too_large = true;
-                    continue;
-                }
-                const int32_t last =
-                    network.arc(first).inverse >= 0 ? first + 1 : first;
-                for (int32_t number = first; number <= last; ++number) {
-                    const Arc &arc = network.arc(number);
-                    const int64_t reach = row[arc.start];
-                    const int64_t back = home[arc.end];
-                    const bool nearer =
-                        reach < least_reach ||
-                        (reach == least_reach && chosen_arc >= 0 &&
-                         (outward ? back > best_home : back < best_home));
-                    if (nearer && (pinned || cost + reach + arc.service_cost + back <=
-                                                 vehicle.max_cost)) {
-                        least_reach = reach;
-                        best_home = back;
-                        chosen = i;
-                        chosen_arc = number;
-                    }
-                }
-            }
-            if (chosen_arc < 0) {
-                if (tables_.has_facilities() && too_large && any && !via) {
-                    via = true; // empties the vehicle, then looks again
-                    continue;
-                }
-                via = false;
-                break;
-            }
-            const Arc &arc = network.arc(chosen_arc);
-            plan.arcs.push_back(chosen_arc);
-            plan.vias.push_back(via ? 1 : 0);
-            cost += least_reach + arc.service_cost;
-            load = (via ? 0 : load) + arc.demand;
-            place = arc.end;
-            via = false;
-            any = true;
-            waiting[chosen] = waiting.back();
-            waiting.pop_back();
-        }
-    }
-    return any;
 }
 
 } // namespace arcfleet

@@ -32,9 +32,6 @@ class FleetChain {
     bool best_fits_fleet() const { return best_cost_ >= 0; }
     const Plan &best_plan() const { return best_; }
 
-    // A plan to begin with: routes are filled by going to the nearest task that fits.
-    Plan first_plan();
-
     // Whether the cost that the search reckons with is that of the plan at hand.
     bool cost_holds() const;
 
@@ -43,9 +40,6 @@ class FleetChain {
         TripTotals first;
         TripTotals second;
     };
-
-    bool fill_route(int32_t type, int32_t slot, std::vector<int32_t> &waiting,
-                    Plan &plan);
 
     double penalised() const;
     double price_of(int32_t type, const TripTotals &route) const;
@@ -67,9 +61,14 @@ class FleetChain {
     bool swap(const Spot &first, const Spot &second, double temperature);
     bool exchange_tails(const Spot &first, const Spot &second, double temperature);
     bool mend_somewhere();
+    // Gives a route to a vehicle of another type, or two routes each to the other's.
+    bool change_vehicle(double temperature);
     // Price of a change between two slots, the shape of the plan included.
     double priced(int32_t first, int32_t second, const Change &after);
     bool may_be_in(int32_t task, int32_t slot) const;
+    bool may_drive(int32_t type, const TripRoute &route) const;
+    // The same tasks in the same order by a vehicle of another type.
+    TripRoute driven_by(int32_t type, const TripRoute &route) const;
     bool accepts(double dearer, double temperature);
     bool keep_if_best();
     void adapt_prices();

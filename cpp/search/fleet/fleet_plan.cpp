@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace arcfleet {
 
@@ -80,6 +81,11 @@ void FleetPlan::load(const Plan &plan) {
             }
             slot = next++;
         }
+        if (route(slot).empty()) {
+            retype(slot, type);
+        }
+        // Several routes of one number become one.
+        forget(slot);
         TripRoute &here = routes_[idx(slot)];
         const std::span<const int32_t> arcs = plan.route(number);
         for (size_t i = 0; i < arcs.size(); ++i) {
@@ -109,6 +115,29 @@ Plan FleetPlan::to_plan() const {
         }
     }
     return plan;
+}
+
+double FleetPlan::objective() const {
+    const FleetRules &rules = tables_.rules;
+    auto value = static_cast<double>(cost() + rules.change_price * sums_.moved +
+                                     rules.compactness * sums_.interleaved);
+    if (rules.fewest_routes) {
+        value += tables_.route_price() * sums_.routes;
+    }
+    if (rules.balance > 0.0) {
+        // With the mean of this plan, which is what people see.
+        const double mean = std::max(1.0, static_cast<double>(sums_.route_costs) /
+                                              std::max(1, sums_.routes));
+        double squares = 0.0;
+        for (const TripRoute &route : routes_) {
+            if (!route.empty()) {
+                const double off = static_cast<double>(route.cost) - mean;
+                squares += off * off;
+            }
+        }
+        value += rules.balance * squares / mean;
+    }
+    return value;
 }
 
 int64_t FleetPlan::fleet_faults() const {
@@ -305,6 +334,19 @@ bool FleetPlan::mend_visits(int32_t slot, int32_t place, double price) {
     return mended;
 }
 
+void FleetPlan::retype(int32_t slot, int32_t type) {
+    if (route(slot).type != type) {
+        touch(slot);
+        routes_[idx(slot)] = TripRoute(tables_, type);
+    }
+}
+
+void FleetPlan::replace(int32_t slot, TripRoute route) {
+    forget(slot);
+    routes_[idx(slot)] = std::move(route);
+    renew(slot);
+}
+
 void FleetPlan::forget(int32_t slot) {
     const TripRoute &here = route(slot);
     if (here.empty()) {
@@ -365,6 +407,7 @@ void FleetPlan::note_spots(int32_t slot) {
 
 bool FleetPlan::notes_hold() const {
     FleetSums sums;
+    std::vector<int32_t> counts(routes_of_.size(), 0);
     for (int32_t slot = 0; slot < num_slots(); ++slot) {
         TripRoute fresh = route(slot);
         if (fresh.empty()) {
@@ -376,6 +419,8 @@ bool FleetPlan::notes_hold() const {
             return false;
         }
         sums.route_costs += fresh.cost;
+        sums.fixed_costs += tables_.vehicle(fresh.type).fixed_cost;
+        ++counts[idx(fresh.type)];
         sums.excess += fresh.excess;
         sums.overtime += overtime(fresh.type, fresh.cost);
         ++sums.routes;
@@ -399,7 +444,8 @@ bool FleetPlan::notes_hold() const {
             sums.interleaved += here != there && (here >= 0 || there >= 0) ? 1 : 0;
         }
     }
-    return sums.route_costs == sums_.route_costs && sums.excess == sums_.excess &&
+    return counts == routes_of_ && sums.route_costs == sums_.route_costs &&
+           sums.fixed_costs == sums_.fixed_costs && sums.excess == sums_.excess &&
            sums.overtime == sums_.overtime && sums.routes == sums_.routes &&
            sums.moved == sums_.moved && sums.interleaved == sums_.interleaved;
 }

@@ -46,6 +46,9 @@ class FleetPlan {
     // Where a task was when the changes under way began.
     Spot spot(int32_t task) const { return spots_[idx(task)]; }
     bool has(int32_t task) const { return slot_of_[idx(task)] >= 0; }
+    int64_t cost() const { return sums_.route_costs + sums_.fixed_costs; }
+    // What plans that keep all rules are compared by: the cost with all prices.
+    double objective() const;
     // Empty slots that are not the first of their type are passed over.
     bool is_open(int32_t slot) const { return is_open_[idx(slot)] != 0; }
 
@@ -81,6 +84,11 @@ class FleetPlan {
     // Improves the facility visits of a slot around one place; false if that changed
     // nothing. Can be undone like the others where changes are under way.
     bool mend_visits(int32_t slot, int32_t place, double price);
+    // Gives an empty slot to a vehicle of another type. Can be undone.
+    void retype(int32_t slot, int32_t type);
+    // Puts the same tasks by another vehicle in the place of a route. Not to be undone.
+    void replace(int32_t slot, TripRoute route);
+    bool is_numbered(int32_t slot) const { return slot < numbered_; }
 
     // Changes two routes at once, by change(first, second); their labels are computed
     // anew. Not to be undone.

@@ -3,6 +3,7 @@
 #include "base/transpose.h"
 
 #include <algorithm>
+#include <stdexcept>
 #include <utility>
 
 namespace arcfleet {
@@ -46,6 +47,10 @@ FleetTables::FleetTables(const std::vector<const Network *> &networks, FleetRule
     for (const Network *network : networks) {
         drivings.push_back(std::make_unique<DrivingTable>(*network, rules.facilities));
     }
+    // What a route costs is computed no further.
+    for (VehicleType &each : rules.vehicles) {
+        each.max_cost = std::min(each.max_cost, kMostCost - 1);
+    }
     nearest = nearest_tasks(drivings[0]->tasks(), row);
     const int32_t n = num_tasks();
     const bool via_end = rules.ends_at_facility();
@@ -64,18 +69,25 @@ FleetTables::FleetTables(const std::vector<const Network *> &networks, FleetRule
                 std::min<int64_t>(kForbidden, std::min(forward, reverse))));
         }
     }
+    int64_t all_driven = 0; // without fixed costs
     for (int32_t task = 0; task < n; ++task) {
         if (rules.locked[idx(task)] == 0) {
             planned.push_back(task);
         }
         int64_t least = kForbidden;
+        int64_t least_driven = kForbidden;
         for (int32_t type = 0; type < num_types(); ++type) {
             if (may_serve(type, task)) {
-                least = std::min<int64_t>(least,
-                                          alone(type, task) + vehicle(type).fixed_cost);
+                const int64_t driven = alone(type, task);
+                least_driven = std::min(least_driven, driven);
+                least = std::min(least, driven + vehicle(type).fixed_cost);
             }
         }
+        all_driven += least_driven;
         all_alone += least;
+    }
+    if (all_driven >= kMostCost) {
+        throw std::overflow_error("plan costs exceed 2^28 - 1");
     }
     std::vector<int32_t> count(idx(n) + 1, 0);
     for (int32_t task = 0; task < n && row > 1; ++task) {

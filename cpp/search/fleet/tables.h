@@ -12,6 +12,9 @@
 
 namespace arcfleet {
 
+// No route that can be driven costs so much; sums of three stay in range.
+constexpr int32_t kMostCost = 1 << 28;
+
 struct VehicleType {
     int32_t start; // terminals
     int32_t end;
@@ -79,7 +82,9 @@ class DrivingTable {
 };
 
 struct FleetTables {
-    // One network for each set of driving costs; they have the same terminals.
+    // One network for each set of driving costs; they have the same terminals. Throws
+    // std::overflow_error if serving every task by a route of its own would cost
+    // kMostCost or more.
     FleetTables(const std::vector<const Network *> &networks, FleetRules given,
                 const RuinRecreateSettings &given_settings);
 
@@ -102,6 +107,9 @@ struct FleetTables {
     const int32_t *nearest_to(int32_t task) const {
         return nearest.data() + idx(task) * idx(row);
     }
+    // Price of a route beyond the fleet, and of every route where the fewest are
+    // wanted: one route less always pays, whatever driving it takes.
+    double route_price() const { return 1.0 + static_cast<double>(all_alone); }
     // The nearest other task; -1 where there is none.
     int32_t mate(int32_t task) const { return row > 1 ? nearest_to(task)[1] : -1; }
 
@@ -118,7 +126,7 @@ struct FleetTables {
     // The tasks whose mate a task is, one task after the other.
     std::vector<int32_t> mate_of;
     std::vector<int32_t> mate_of_at;
-    // More than any plan costs: the price of a route beyond the fleet.
+    // What a route of its own for each task costs in all.
     int64_t all_alone = 0;
 };
 

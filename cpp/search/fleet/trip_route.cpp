@@ -346,8 +346,9 @@ TripTotals TripRoute::without(const FleetTables &tables, int32_t place) const {
     if (num_tasks() == 1) {
         return {0, 0};
     }
-    const bool via =
-        (is_task(here[-1]) || !is_task(here[1])) && (here->via || here[1].via);
+    // As tidy() leaves it.
+    const bool via = is_task(here[1]) ? is_task(here[-1]) && (here->via || here[1].via)
+                                      : tables.rules.ends_at_facility();
     return joined(tables, type, here[-1], here[1], via);
 }
 
@@ -366,6 +367,7 @@ TripPlace TripRoute::cheapest_place(const FleetTables &tables, int32_t task,
     const DrivingTable &table = tables.driving(type);
     const int32_t capacity = tables.vehicle(type).capacity;
     const Between between(table, ends);
+    const bool may_pay = !table.tasks().removal_never_costs();
     TripPlace best;
     double best_priced = most;
     const auto offer = [&](int64_t route_cost, int32_t more, int32_t place,
@@ -384,7 +386,7 @@ TripPlace TripRoute::cheapest_place(const FleetTables &tables, int32_t task,
         const int32_t load = next[-1].load_before;
         const int32_t more =
             over(int64_t{load} + ends.demand, capacity) - over(load, capacity);
-        const bool worthwhile = price * more < best_priced;
+        const bool worthwhile = price * more < best_priced || may_pay;
         if (worthwhile) {
             if (first == 1 && but_for != 1) {
                 offer(between.cost(visits[0], false, visits[1], false), more, 1, false,
@@ -401,10 +403,12 @@ TripPlace TripRoute::cheapest_place(const FleetTables &tables, int32_t task,
                       false, next->via);
             }
         }
-        if (next->via && behind != but_for) {
+        const bool may_empty =
+            next->via || (!is_task(*next) && tables.has_facilities());
+        if (may_empty && behind != but_for) {
             // A trip of its own, or the first of the next trip.
-            offer(between.cost(next[-1], true, *next, true),
-                  over(ends.demand, capacity), behind, true, true);
+            offer(between.cost(next[-1], true, *next, next->via),
+                  over(ends.demand, capacity), behind, true, next->via);
             if (is_task(*next)) {
                 const int64_t other =
                     int64_t{demand_of(tables, *next)} + next->load_after;

@@ -76,9 +76,8 @@ class TripRoute {
     void refresh(const FleetTables &tables) { refresh(tables, 1, num_tasks()); }
     void refresh(const FleetTables &tables, int32_t first, int32_t last);
 
-    // The cheapest place for a task, load above capacity at a price; `but_for` is a
-    // place that is overlooked. Only places where price * (more excess) is below `most`
-    // are looked at.
+    // The cheapest place for a task, load above capacity at a price, if it makes the
+    // route dearer by less than `most`; `but_for` is a place that is overlooked.
     TripPlace cheapest_place(const FleetTables &tables, int32_t task, double price,
                              double most, int32_t but_for = -1) const;
 
@@ -105,9 +104,6 @@ class TripRoute {
 // from `right` on.
 TripTotals joined(const FleetTables &tables, int32_t type, const TripVisit &left,
                   const TripVisit &right, bool via);
-
-// No route that can be driven costs so much; sums of three stay in range.
-constexpr int32_t kMostCost = 1 << 28;
 
 inline bool is_task(const TripVisit &visit) { return visit.task >= 0; }
 

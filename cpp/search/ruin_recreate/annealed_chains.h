@@ -45,13 +45,13 @@ template <typename Chain> class AnnealedChains : public Engine {
 
     // Starts all chains from a plan; to be called once.
     void begin(const Plan &first, int32_t num_tasks);
-    Chain &first_chain() { return chains_.front(); }
+    const Tables &tables() const { return *tables_; }
 
   private:
     double seconds_per_iteration(const Plan &plan) const;
     double temperature(const Chain &chain) const;
     void run_chain(size_t chain, int64_t until, double deadline, int64_t target);
-    void offer(const Chain &chain);
+    void offer(size_t number);
     void start_next_cycle();
 
     std::unique_ptr<const Tables> tables_;
@@ -59,6 +59,7 @@ template <typename Chain> class AnnealedChains : public Engine {
     Horizon horizon_;
     std::vector<Chain> chains_;
     double best_objective_ = std::numeric_limits<double>::infinity();
+    size_t best_chain_ = 0;
     // A cycle lasts so many iterations of each chain or, where the horizon is in
     // seconds, so many seconds.
     int64_t cycle_iterations_ = std::numeric_limits<int64_t>::max();
@@ -106,7 +107,7 @@ void AnnealedChains<Chain>::begin(const Plan &first, int32_t num_tasks) {
     for (Chain &chain : chains_) {
         chain.start(first);
     }
-    offer(chains_[0]);
+    offer(0);
     const double n = num_tasks;
     // More time is spent on more cycles and on longer ones alike.
     const auto equal_cycles = [&](double iterations) {
@@ -170,14 +171,20 @@ double AnnealedChains<Chain>::temperature(const Chain &chain) const {
            std::pow(fall, 1.0 - std::clamp(left, 0.0, 1.0));
 }
 
-template <typename Chain> void AnnealedChains<Chain>::offer(const Chain &chain) {
+// Of two plans that are as good the one found first, as if the chains took turns: not
+// by the clock, so that the same search gives the same plan.
+template <typename Chain> void AnnealedChains<Chain>::offer(size_t number) {
+    const Chain &chain = chains_[number];
     const std::lock_guard lock(mutex_);
-    if (chain.best_fits_fleet() &&
-        (!has_plan() || chain.best_objective() < best_objective_)) {
-        best_objective_ = chain.best_objective();
-        // Counted as if the chains took turns.
-        const int64_t iteration = std::max<int64_t>(0, chain.iterations() - 1) *
-                                  static_cast<int64_t>(chains_.size());
+    const int64_t iteration = std::max<int64_t>(0, chain.iterations() - 1) *
+                              static_cast<int64_t>(chains_.size());
+    const auto objective = chain.best_objective();
+    const bool first =
+        std::pair(iteration, number) < std::pair(best_iteration(), best_chain_);
+    if (chain.best_fits_fleet() && (!has_plan() || objective < best_objective_ ||
+                                    (objective == best_objective_ && first))) {
+        best_objective_ = objective;
+        best_chain_ = number;
         keep_best(chain.best_plan(), chain.best_cost(), iteration);
     }
 }
@@ -193,7 +200,7 @@ void AnnealedChains<Chain>::run_chain(size_t number, int64_t until, double deadl
             std::min(until, chain.iterations() / kBatch * kBatch + kBatch);
         while (chain.iterations() < batch_end) {
             if (chain.step(degree)) {
-                offer(chain);
+                offer(number);
                 if (chain.best_fits_fleet() && chain.best_cost() <= target) {
                     done_.store(true, std::memory_order_relaxed);
                     return;
