@@ -58,7 +58,7 @@ CAPACITY = 4500
 MARGIN = 500  # metres
 LEFT_OUT = 2
 #: Price of every street that changes its vehicle, in metres; None makes a fresh plan.
-PRICES: tuple[int | None, ...] = (None, 0, 20, 50, 100, 200, 500)
+PRICES: tuple[int | None, ...] = (None, 0, 5, 10, 20, 50, 100, 500)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

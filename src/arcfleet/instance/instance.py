@@ -570,8 +570,7 @@ class Instance:
             f"nodes       {len(self.nodes)}, {self._describe_depots()}",
             f"links       {len(self.links)}, {one_way} of them one-way",
             f"required    {len(self.required)}, total demand {self.total_demand}",
-            f"capacity    {self.capacity}, so at least {self.least_routes} "
-            + ("trips" if self.facilities else "routes"),
+            f"capacity    {self.capacity}, so at least {self._describe_least()}",
         ]
         for vehicle in self.vehicles:
             lines.append(f"vehicle     {vehicle.describe()}")
@@ -590,6 +589,11 @@ class Instance:
 
     def _repr_html_(self) -> str | None:
         return notebook_html(self)
+
+    def _describe_least(self) -> str:
+        if self.facilities:
+            return f"{-(-self.total_demand // self.capacity)} trips"
+        return f"{self.least_routes} routes"
 
     def _describe_depots(self) -> str:
         nodes = dict.fromkeys(x for v in self.fleet for x in (v.start, v.end))
