@@ -6,7 +6,7 @@ the batch is large.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -47,10 +47,13 @@ def graphed(advance: Advance) -> Advance:
     return replay
 
 
-def record(work: Callable[[], object], device: torch.device) -> torch.cuda.CUDAGraph:
+def record(
+    work: Callable[[], object], device: torch.device, pool: Any = None
+) -> torch.cuda.CUDAGraph:
     """Record what a call starts on a GPU; a replay does it again on the same tensors.
 
-    Before the recording the call is made twice, to warm up.
+    Before the recording the call is made twice, to warm up. Graphs that never run at the
+    same time may share a `pool` of memory, that of the first.
     """
     with working_on(device):
         side = torch.cuda.Stream()  # type: ignore[no-untyped-call]
@@ -61,7 +64,7 @@ def record(work: Callable[[], object], device: torch.device) -> torch.cuda.CUDAG
         torch.cuda.current_stream().wait_stream(side)
         graph = torch.cuda.CUDAGraph()
         # By default it would be a stream of the GPU of the first recording ever.
-        with torch.cuda.graph(graph, stream=side):
+        with torch.cuda.graph(graph, pool=pool, stream=side):
             work()
     return graph
 
