@@ -93,7 +93,7 @@ def shares(policy: FastPolicy, batch: ArcBatch, steps: int, threads: int) -> lis
 
     def timed(part: Callable[[], object]) -> float:
         if device.type == "cuda":
-            part = record(part, device).replay
+            part = Recorder(device).record(part).replay
         return seconds(part, device, 5)
 
     with torch.no_grad():

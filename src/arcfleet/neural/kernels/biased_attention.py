@@ -35,12 +35,12 @@ SLOPES = 2
 WHOLE = 256
 
 #: Best of a few on an H200: rows of a tile, warps and stages, up to so many arcs.
-_FORWARD_SHAPE = {48: (16, 1, 2), WHOLE: (32, 2, 2)}
-_BACKWARD_SHAPE = {48: (16, 1, 1), WHOLE: (32, 4, 1)}
+_FORWARD_SHAPE = {48: (16, 1, 2), 128: (64, 4, 2), WHOLE: (32, 2, 2)}
+_BACKWARD_SHAPE = {48: (16, 1, 1), 128: (32, 4, 1), WHOLE: (16, 4, 1)}
 
 #: The same beyond, after the keys of a block.
-_LONG_FORWARD_SHAPE = (128, 64, 4, 2)
-_LONG_BACKWARD_SHAPE = (128, 32, 4, 1)
+_LONG_FORWARD_SHAPE = (64, 64, 4, 2)
+_LONG_BACKWARD_SHAPE = (64, 64, 4, 1)
 
 
 class Pairs(NamedTuple):

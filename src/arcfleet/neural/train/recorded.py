@@ -13,7 +13,7 @@ import torch
 
 from arcfleet.neural.batch import ArcBatch
 from arcfleet.neural.env import State
-from arcfleet.neural.kernels.cuda_graph import record
+from arcfleet.neural.kernels.cuda_graph import Recorder
 from arcfleet.neural.train.steps import Minibatch
 
 if TYPE_CHECKING:
@@ -37,8 +37,7 @@ class RecordedGradients:
         self._loss = loss
         self._weights = weights
         self._recordings: dict[Any, _Recording] = {}
-        # One memory for what lies between the passes: only one replay runs at a time.
-        self._pool: Any = None
+        self._recorder = Recorder(weights[0].device)
 
     def __call__(self, minibatch: Minibatch) -> Tensor:
         """Set the gradients of the weights, and return the loss."""
@@ -65,8 +64,7 @@ class RecordedGradients:
             found.backward()  # type: ignore[no-untyped-call]
             loss = found.detach()
 
-        graph = record(work, self._weights[0].device, self._pool)
-        self._pool = graph.pool()
+        graph = self._recorder.record(work)
         return _Recording(graph, minibatch, loss, [x.grad for x in self._weights])
 
 
