@@ -421,8 +421,14 @@ def _fits(data: bytes, checksum: object) -> bool:
     return hashlib.sha256(blank).hexdigest() == checksum
 
 
+# Sizes that files of an earlier version lack, and what they mean there.
+_LATER_SIZES = {"cost_bias": False}
+
+
 def _config(path: Path, config_class: type[Any], found: object) -> Any:
     names = {field.name for field in fields(config_class)}
+    if isinstance(found, dict):
+        found = {**{x: y for x, y in _LATER_SIZES.items() if x in names}, **found}
     if not isinstance(found, dict) or found.keys() != names:
         others = found.keys() ^ names if isinstance(found, dict) else set()
         _refuse_names(path, "every size of the model", others)
