@@ -98,7 +98,7 @@ def test_seconds_are_a_stop_rule_of_their_own() -> None:
         arcfleet.solve_many([VILLAGE], seconds=1, stop=stop)
 
 
-def test_the_network_is_built_twice_however_much_is_written(
+def test_the_network_is_built_once_however_much_is_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     built = []
@@ -113,7 +113,7 @@ def test_the_network_is_built_twice_however_much_is_written(
     result = solved(instance, "ps")
     write_all(result, tmp_path)
     assert result._repr_html_()
-    assert built == ["village"] * 2  # for the search, and for the shape of plans
+    assert built == ["village"]
 
 
 def test_values_print_what_matters() -> None:

@@ -59,6 +59,9 @@ class Network:
     def distances(self) -> Annotated[NDArray[numpy.int32], dict(shape=(None, None), writable=False)]:
         """Distances between terminals: a read-only view, not a copy."""
 
+    def nearest_others(self) -> Annotated[NDArray[numpy.int32], dict(shape=(None,))]:
+        """The nearest other task of each task; -1 where there is none."""
+
     def drive(self, start: int, end: int) -> Annotated[NDArray[numpy.int32], dict(shape=(None,))]:
         """Edges driven between two terminals."""
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from arcfleet.instance.instance import Instance
 from arcfleet.instance.operations import Assignment
 from arcfleet.network import Network
-from arcfleet.solution.shape import Shape, nearest_streets, shape
+from arcfleet.solution.shape import Shape, shape
 from arcfleet.solution.solution import Route, Service, Solution
 from tests.helpers import NO_ROUTES, make_instance, street
 from tests.strategies import connected_instances, street_distances
@@ -65,7 +65,7 @@ def test_changed_streets_are_those_on_another_route_than_before() -> None:
 def test_nearest_streets_against_networkx(instance: Instance) -> None:
     ways = street_distances(instance)
     required = instance.required
-    found = nearest_streets(Network(instance)).tolist()
+    found = Network(instance).core.nearest_others().tolist()
     for task, link in enumerate(required if len(required) > 1 else ()):
         here = instance.links[link]
         keys = []

@@ -1,6 +1,9 @@
 #include "search/ruin_recreate/tables.h"
 
+#include "network/nearness.h"
+
 #include <algorithm>
+#include <array>
 #include <numeric>
 
 namespace arcfleet {
@@ -48,32 +51,19 @@ double mean_near_distance(const Network &network) {
 
 std::vector<int32_t> nearest_tasks(const TaskTable &tasks, int32_t row) {
     const int32_t n = tasks.num_tasks();
+    const Network &network = tasks.network();
+    const auto between = [&](int32_t from, int32_t to) {
+        return std::array{tasks.from(from)[to], tasks.to(from)[to]};
+    };
     std::vector<int32_t> nearest;
     nearest.reserve(idx(n) * idx(row));
     std::vector<int64_t> keys(
         idx(n)); // distance in the high half, task in the low half
     for (int32_t i = 0; i < n; ++i) {
-        const TaskEnds &a = tasks.ends(i);
+        const Arc &a = network.arc(network.task_arc(i));
         for (int32_t j = 0; j < n; ++j) {
-            const TaskEnds &b = tasks.ends(j);
-            // Many tasks touch: the mean over all ends tells them apart where the least
-            // distance is the same. An end that turn rules close says nothing of it.
-            int64_t least = INT32_MAX;
-            int64_t sum = 0;
-            int64_t open = 0;
-            for (const int32_t from : {a.u, a.v}) {
-                for (const int32_t to : {b.u, b.v}) {
-                    for (const int32_t d : {tasks.from(from)[to], tasks.to(from)[to]}) {
-                        if (tasks.network().is_open(d)) {
-                            least = std::min<int64_t>(least, d);
-                            sum += d;
-                            ++open;
-                        }
-                    }
-                }
-            }
-            const int64_t mean = open > 0 ? sum / open : least;
-            const int64_t distance = i == j ? -1 : least + mean;
+            const Arc &b = network.arc(network.task_arc(j));
+            const int64_t distance = i == j ? -1 : nearness(network, a, b, between);
             keys[idx(j)] = distance * (int64_t{1} << 32) + j;
         }
         std::nth_element(keys.begin(), keys.begin() + (row - 1), keys.end());

@@ -11,7 +11,6 @@ from arcfleet.solution.travel import travel_facts
 from arcfleet.solution.words import (
     fleet_text,
     has_own_numbers,
-    known_shape,
     route_facts,
     route_figures,
     shape_facts,
@@ -74,6 +73,8 @@ class Result:
         Each better plan, in the order found.
     notes
         What was changed before the search, a line each.
+    shape
+        Balance and interleaving of the best plan; None with fewer than two routes.
     """
 
     instance: Instance = field(repr=False)
@@ -86,16 +87,7 @@ class Result:
     stopped_by: StoppedBy
     history: tuple[Improvement, ...] = field(repr=False)
     notes: tuple[str, ...] = ()
-    # Computed when first asked for.
-    _shape: Shape | None = field(default=None, init=False, repr=False, compare=False)
-
-    @property
-    def shape(self) -> Shape | None:
-        """Balance and interleaving of the best plan; None with fewer than two routes."""
-        if self._shape is None:
-            found = known_shape(self.instance, self.solution)
-            object.__setattr__(self, "_shape", found)
-        return self._shape
+    shape: Shape | None = None
 
     @property
     def cost(self) -> int:

@@ -6,13 +6,9 @@ from dataclasses import dataclass
 from statistics import fmean, pstdev
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from arcfleet.network import Network
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from arcfleet.instance.instance import Instance
     from arcfleet.solution.solution import Solution
 
@@ -31,7 +27,8 @@ class Shape:
         Coefficient of variation of the costs of the routes: standard deviation divided by
         mean.
     interleaving
-        Share of the streets whose nearest other street is on another route.
+        Share of the streets whose nearest other street is on another route. Nearness is
+        driving between ends, both ways: the least plus the mean.
     changed
         Number of streets on another route than in the instance's `previous`; None where
         that is empty. Streets that it does not name are new and do not count.
@@ -83,33 +80,6 @@ def shape(instance: Instance, solution: Solution, network: Network | None = None
     )
 
 
-def nearest_streets(network: Network) -> NDArray[np.int64]:
-    """Return the nearest other task of each task, as the search sees it.
-
-    Nearness is driving between ends, over all pairs of ends in both directions: the least
-    plus the mean, since many streets touch; ties go to the smaller number.
-    """
-    count = network.num_tasks
-    ends = np.zeros((count, 2), dtype=np.int64)
-    # Any direction of a task tells both of its ends.
-    ends[network.arc_task[1:]] = np.stack(
-        [network.arc_start[1:], network.arc_end[1:]], axis=1
-    )
-    found = np.zeros(count, dtype=np.int64)
-    for task in range(count):
-        here = ends[task]
-        ways = np.concatenate(
-            (
-                network.distances[here][:, ends],  # (2, count, 2)
-                network.distances.T[here][:, ends],
-            )
-        ).astype(np.int64)  # (4, count, 2)
-        nearness = ways.min(axis=(0, 2)) + ways.sum(axis=(0, 2)) // 8
-        nearness[task] = np.iinfo(np.int64).max
-        found[task] = nearness.argmin()
-    return found
-
-
 def _interleaving(
     instance: Instance, numbers: dict[int, int], network: Network | None
 ) -> float:
@@ -129,8 +99,7 @@ _last: list[tuple[Instance, list[int]]] = []
 def _mates(instance: Instance, network: Network | None) -> list[int]:
     if _last and _last[0][0] is instance:
         return _last[0][1]
-    found: list[int] = nearest_streets(
-        Network(instance) if network is None else network
-    ).tolist()
+    built = Network(instance) if network is None else network
+    found: list[int] = built.core.nearest_others().tolist()
     _last[:] = [(instance, found)]
     return found

@@ -11,6 +11,7 @@ from arcfleet.solution.shape import shape
 
 if TYPE_CHECKING:
     from arcfleet.instance.instance import Instance
+    from arcfleet.network import Network
     from arcfleet.solution.shape import Shape
     from arcfleet.solution.solution import Route, Solution
 
@@ -118,15 +119,18 @@ def route_facts(instance: Instance, solution: Solution, index: int) -> dict[str,
     return facts
 
 
-def known_shape(instance: Instance, solution: Solution) -> Shape | None:
+def known_shape(
+    instance: Instance, solution: Solution, network: Network | None = None
+) -> Shape | None:
     """Return the shape of a plan; None with fewer than two routes.
 
-    A plan that does not serve every street once has none either.
+    A plan that does not serve every street once has none either. Without a network one is
+    built.
     """
     served = sorted(s.link for route in solution.routes for s in route.services)
     if solution.num_routes < 2 or served != list(instance.required):
         return None
-    return shape(instance, solution)
+    return shape(instance, solution, network)
 
 
 def shape_facts(found: Shape | None) -> dict[str, object]:
