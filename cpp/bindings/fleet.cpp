@@ -16,14 +16,14 @@ static void bind_fleet(nb::module_ &module) {
            int64_t compactness, int64_t change_price,
            const InArray<int32_t> &numbered_slots, const InArray<int32_t> &home,
            const InArray<int32_t> &pin, const InArray<int32_t> &locked,
-           const InArray<uint8_t> &may_serve, double average_removed,
-           double longest_string, double split_rate, double split_growth,
-           double blink_rate, double first_temperature, double last_temperature,
-           double most_excess, double target_fit, uint64_t seed, int chains,
-           int64_t horizon_iterations, double horizon_seconds,
-           const InArray<int32_t> &arcs, const InArray<int32_t> &route_starts,
-           const InArray<int32_t> &route_vehicles, const InArray<int32_t> &route_slots,
-           const InArray<uint8_t> &vias) {
+           const InArray<uint8_t> &may_serve, const InArray<int32_t> &locked_costs,
+           double average_removed, double longest_string, double split_rate,
+           double split_growth, double blink_rate, double first_temperature,
+           double last_temperature, double most_excess, double target_fit,
+           uint64_t seed, int chains, int64_t horizon_iterations,
+           double horizon_seconds, const InArray<int32_t> &arcs,
+           const InArray<int32_t> &route_starts, const InArray<int32_t> &route_vehicles,
+           const InArray<int32_t> &route_slots, const InArray<uint8_t> &vias) {
             const RuinRecreateSettings settings{
                 average_removed,  longest_string, split_rate,
                 split_growth,     blink_rate,     first_temperature,
@@ -40,7 +40,8 @@ static void bind_fleet(nb::module_ &module) {
                              copied(home),
                              copied(pin),
                              copied(locked),
-                             copied(may_serve)};
+                             copied(may_serve),
+                             copied(locked_costs)};
             Plan start = to_plan(arcs, route_starts);
             start.vehicles = copied(route_vehicles);
             start.slots = copied(route_slots);
@@ -53,13 +54,14 @@ static void bind_fleet(nb::module_ &module) {
         nb::arg("empty_at_end"), nb::arg("exact_fleet"), nb::arg("fewest_routes"),
         nb::arg("balance"), nb::arg("compactness"), nb::arg("change_price"),
         nb::arg("numbered_slots"), nb::arg("home"), nb::arg("pin"), nb::arg("locked"),
-        nb::arg("may_serve"), nb::arg("average_removed"), nb::arg("longest_string"),
-        nb::arg("split_rate"), nb::arg("split_growth"), nb::arg("blink_rate"),
-        nb::arg("first_temperature"), nb::arg("last_temperature"),
-        nb::arg("most_excess"), nb::arg("target_fit"), nb::arg("seed"),
-        nb::arg("chains"), nb::arg("horizon_iterations"), nb::arg("horizon_seconds"),
-        nb::arg("arcs"), nb::arg("route_starts"), nb::arg("route_vehicles"),
-        nb::arg("route_slots"), nb::arg("vias"), nb::keep_alive<1, 2>());
+        nb::arg("may_serve"), nb::arg("locked_costs"), nb::arg("average_removed"),
+        nb::arg("longest_string"), nb::arg("split_rate"), nb::arg("split_growth"),
+        nb::arg("blink_rate"), nb::arg("first_temperature"),
+        nb::arg("last_temperature"), nb::arg("most_excess"), nb::arg("target_fit"),
+        nb::arg("seed"), nb::arg("chains"), nb::arg("horizon_iterations"),
+        nb::arg("horizon_seconds"), nb::arg("arcs"), nb::arg("route_starts"),
+        nb::arg("route_vehicles"), nb::arg("route_slots"), nb::arg("vias"),
+        nb::keep_alive<1, 2>());
     bind_engine(engine);
     bind_best_fleet(engine);
 }

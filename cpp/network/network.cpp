@@ -7,7 +7,8 @@ namespace arcfleet {
 
 Network::Network(int32_t num_nodes, const LinkArrays &links,
                  const ServiceArrays &services, const Vehicle &vehicle,
-                 const TurnArrays &turns, int threads, std::span<const int32_t> places)
+                 const TurnArrays &turns, int threads, std::span<const int32_t> places,
+                 int32_t least_closed_cost)
     : graph_(num_nodes, links), vehicle_(vehicle), node_terminal_(idx(num_nodes), -1) {
     const size_t num_links = links.tail.size();
     if (services.required.size() != num_links || services.demand.size() != num_links ||
@@ -64,7 +65,7 @@ Network::Network(int32_t num_nodes, const LinkArrays &links,
     } else {
         distance_ = distance_matrix(graph_, terminal_node_, terminal_node_, threads);
     }
-    price_closed_ways();
+    price_closed_ways(least_closed_cost);
 }
 
 void Network::measure_by_turns(const LinkArrays &links, const TurnArrays &turns,
@@ -88,7 +89,7 @@ void Network::measure_by_turns(const LinkArrays &links, const TurnArrays &turns,
     distance_ = turn_graph_->distance_matrix(threads);
 }
 
-void Network::price_closed_ways() {
+void Network::price_closed_ways(int32_t least) {
     int64_t longest = 0;
     bool any_closed = false;
     for (const int32_t distance : distance_) {
@@ -103,7 +104,8 @@ void Network::price_closed_ways() {
         // searches room to add distances up; always more than any open way.
         const int64_t alone = 2 * longest + vehicle_.route_cost;
         const int64_t dear = std::min<int64_t>(kMaxDistance / 4, num_tasks() * alone);
-        closed_cost_ = static_cast<int32_t>(std::max(dear, longest) + 1);
+        closed_cost_ =
+            static_cast<int32_t>(std::max({dear, longest, int64_t{least}}) + 1);
         std::replace(distance_.begin(), distance_.end(), kUnreachable, closed_cost_);
     }
 }

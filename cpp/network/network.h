@@ -56,10 +56,11 @@ struct Vehicle {
 class Network {
   public:
     // `places` are nodes beside the depot where a vehicle may start, end or stop over.
-    // Throws std::overflow_error where a distance exceeds kMaxDistance.
+    // A way that there is not costs more than `least_closed_cost`. Throws
+    // std::overflow_error where a distance exceeds kMaxDistance.
     Network(int32_t num_nodes, const LinkArrays &links, const ServiceArrays &services,
             const Vehicle &vehicle, const TurnArrays &turns, int threads,
-            std::span<const int32_t> places = {});
+            std::span<const int32_t> places = {}, int32_t least_closed_cost = 0);
 
     int32_t num_tasks() const { return static_cast<int32_t>(task_arc_.size()); }
     int32_t num_terminals() const {
@@ -118,7 +119,7 @@ class Network {
     int32_t terminal_of(int32_t node);
     void measure_by_turns(const LinkArrays &links, const TurnArrays &turns,
                           int threads);
-    void price_closed_ways();
+    void price_closed_ways(int32_t least);
 
     StreetGraph graph_;
     std::optional<TurnGraph> turn_graph_; // only with turn rules

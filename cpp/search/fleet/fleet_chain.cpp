@@ -137,10 +137,8 @@ bool FleetChain::step(double temperature) {
         plan_.measure_mean();
         cost_ = penalised();
     }
-    if (tables_.rules.fewest_routes) {
-        manage_fleet();
-    }
-    bool improved = ruin_and_recreate(temperature);
+    bool improved = tables_.rules.fewest_routes && manage_fleet();
+    improved = ruin_and_recreate(temperature) || improved;
     const auto turn = static_cast<uint32_t>(iterations_) * kMovesPerStep;
     for (uint32_t i = 0; i < kMovesPerStep; ++i) {
         improved = small_move((turn + i) % 4, temperature) || improved;
@@ -674,9 +672,9 @@ bool FleetChain::one_route_less_seems_possible() const {
     return demand <= fewer * static_cast<double>(capacity);
 }
 
-void FleetChain::manage_fleet() {
+bool FleetChain::manage_fleet() {
     if (best_cost_ < 0) {
-        return;
+        return false;
     }
     if (!attempting_) {
         most_routes_ = best_routes_;
@@ -687,8 +685,9 @@ void FleetChain::manage_fleet() {
             attempting_ = true;
             attempt_change_ = iterations_ + attempt_length_;
             cost_ = penalised();
+            return keep_if_best();
         }
-        return;
+        return false;
     }
     if (best_routes_ <= most_routes_) {
         attempting_ = false; // it worked: the next one may follow soon
@@ -701,6 +700,7 @@ void FleetChain::manage_fleet() {
         attempt_change_ = iterations_ + kAttemptPause * attempt_length_;
         cost_ = penalised();
     }
+    return false;
 }
 
 void FleetChain::dissolve_shortest_route() {

@@ -73,7 +73,7 @@ class FleetChain {
     bool keep_if_best();
     void adapt_prices();
     // With fewest_routes: tries now and then to do with one route less.
-    void manage_fleet();
+    bool manage_fleet();
     bool one_route_less_seems_possible() const;
     void dissolve_shortest_route();
 

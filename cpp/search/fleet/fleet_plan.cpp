@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <utility>
 
 namespace arcfleet {
@@ -126,14 +127,19 @@ double FleetPlan::objective() const {
     }
     if (rules.balance > 0.0) {
         // With the mean of this plan, which is what people see.
-        const double mean = std::max(1.0, static_cast<double>(sums_.route_costs) /
-                                              std::max(1, sums_.routes));
+        const double mean = mean_cost();
         double squares = 0.0;
+        const auto add = [&](int32_t route_cost) {
+            const double off = static_cast<double>(route_cost) - mean;
+            squares += off * off;
+        };
         for (const TripRoute &route : routes_) {
             if (!route.empty()) {
-                const double off = static_cast<double>(route.cost) - mean;
-                squares += off * off;
+                add(route.cost);
             }
+        }
+        for (const int32_t route_cost : rules.locked_costs) {
+            add(route_cost);
         }
         value += rules.balance * squares / mean;
     }
@@ -173,12 +179,20 @@ double FleetPlan::unevenness(int64_t cost) const {
     return deviation * deviation / mean_;
 }
 
+double FleetPlan::mean_cost() const {
+    const std::vector<int32_t> &locked = tables_.rules.locked_costs;
+    const int64_t all =
+        std::accumulate(locked.begin(), locked.end(), sums_.route_costs);
+    const size_t routes = idx(sums_.routes) + locked.size();
+    return std::max(1.0, static_cast<double>(all) /
+                             static_cast<double>(std::max<size_t>(1, routes)));
+}
+
 void FleetPlan::measure_mean() {
     if (tables_.rules.balance == 0.0) {
         return;
     }
-    mean_ = std::max(1.0, static_cast<double>(sums_.route_costs) /
-                              std::max(1, sums_.routes));
+    mean_ = mean_cost();
     sums_.uneven = 0.0;
     for (const TripRoute &here : routes_) {
         if (!here.empty()) {

@@ -62,6 +62,8 @@ class FleetPlan {
     // as it was when it was last measured.
     double unevenness(int64_t cost) const;
     void measure_mean();
+    // Of the costs of all routes, the locked ones included.
+    double mean_cost() const;
     int64_t overtime(int32_t type, int64_t cost) const {
         return std::max<int64_t>(0, cost - tables_.vehicle(type).max_cost);
     }

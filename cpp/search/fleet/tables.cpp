@@ -47,9 +47,16 @@ FleetTables::FleetTables(const std::vector<const Network *> &networks, FleetRule
     for (const Network *network : networks) {
         drivings.push_back(std::make_unique<DrivingTable>(*network, rules.facilities));
     }
-    // What a route costs is computed no further.
+    // What a route costs is computed no further; and a way that there is not makes any
+    // route too long.
+    int32_t most = kMostCost;
+    for (const Network *network : networks) {
+        if (network->closed_cost() > 0) {
+            most = std::min(most, network->closed_cost());
+        }
+    }
     for (VehicleType &each : rules.vehicles) {
-        each.max_cost = std::min(each.max_cost, kMostCost - 1);
+        each.max_cost = std::min(each.max_cost, most - 1);
     }
     nearest = nearest_tasks(drivings[0]->tasks(), row);
     const int32_t n = num_tasks();
@@ -86,8 +93,8 @@ FleetTables::FleetTables(const std::vector<const Network *> &networks, FleetRule
         all_driven += least_driven;
         all_alone += least;
     }
-    if (all_driven >= kMostCost) {
-        throw std::overflow_error("plan costs exceed 2^28 - 1");
+    if (all_driven >= most) {
+        throw std::overflow_error("plan costs exceed what routes may cost");
     }
     std::vector<int32_t> count(idx(n) + 1, 0);
     for (int32_t task = 0; task < n && row > 1; ++task) {

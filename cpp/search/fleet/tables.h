@@ -47,7 +47,8 @@ struct FleetRules {
     std::vector<int32_t> home;
     std::vector<int32_t> pin;
     std::vector<int32_t> locked;
-    std::vector<uint8_t> may_serve; // by driving costs and task
+    std::vector<uint8_t> may_serve;         // by driving costs and task
+    std::vector<int32_t> locked_costs = {}; // of each locked route, fixed cost apart
 
     bool ends_at_facility() const { return empty_at_end && !facilities.empty(); }
 };
@@ -84,7 +85,7 @@ class DrivingTable {
 struct FleetTables {
     // One network for each set of driving costs; they have the same terminals. Throws
     // std::overflow_error if serving every task by a route of its own would cost
-    // kMostCost or more.
+    // kMostCost or more, or as much as a way that there is not.
     FleetTables(const std::vector<const Network *> &networks, FleetRules given,
                 const RuinRecreateSettings &given_settings);
 
@@ -109,7 +110,12 @@ struct FleetTables {
     }
     // Price of a route beyond the fleet, and of every route where the fewest are
     // wanted: one route less always pays, whatever driving it takes.
-    double route_price() const { return 1.0 + static_cast<double>(all_alone); }
+    double route_price() const {
+        return 1.0 +
+               static_cast<double>(all_alone) * (1.0 + rules.balance * num_tasks()) +
+               static_cast<double>(rules.change_price + rules.compactness) *
+                   num_tasks();
+    }
     // The nearest other task; -1 where there is none.
     int32_t mate(int32_t task) const { return row > 1 ? nearest_to(task)[1] : -1; }
 

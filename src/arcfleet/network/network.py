@@ -29,6 +29,9 @@ IntArray = NDArray[np.int32]
 #: In `node_distances` and `Network.distances`: no way there.
 UNREACHABLE: int = _core.UNREACHABLE
 
+#: In a network of a fleet a way that there is not costs more than this.
+CLOSED_COST = 2**27
+
 #: With so many terminals the matrix takes 4 GB.
 MAX_TERMINALS = 32_768
 #: With more a warning says how much memory is needed: 8,000 tasks with turn rules.
@@ -101,6 +104,8 @@ class Network:
                 threads=threads,
                 places=_array([position[node] for node in self._places()]),
                 closed=closed,
+                # Dearer than any plan, whatever other vehicles and prices cost.
+                least_closed_cost=CLOSED_COST if instance.operations else 0,
             )
 
         # One core for each set of links that some vehicle type may not use.

@@ -13,6 +13,7 @@ import numpy as np
 
 from arcfleet import _core
 from arcfleet.errors import InstanceError, SolutionError, UnsolvableError
+from arcfleet.network.network import CLOSED_COST
 from arcfleet.search.fleet_arrays import facility_rows, flat, may_serve, vehicle_rows
 from arcfleet.search.run import run_engine
 from arcfleet.solution.build import Builder
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from arcfleet.search.run import RunContext
     from arcfleet.solution import Solution
 
-_MOST_COST = 2**28 - 1  # as in the core
+_MOST_COST = CLOSED_COST - 1  # in every network
 
 
 def fleet_scanning(
@@ -65,23 +66,40 @@ def fleet_search(
     Locked routes are kept out of the search.
     """
     layout = _Layout(network, context.start)
-    iterations, seconds = context.horizon
 
     def make_engine() -> _FleetEngine:
-        with _priced(network):
-            core = _core.FleetSearch(
-                networks=network.cores,
-                **layout.arrays(),
-                **asdict(settings),
-                seed=context.seed,
-                chains=context.threads,
-                horizon_iterations=iterations,
-                horizon_seconds=seconds,
-                **layout.start_arrays(),
-            )
+        core = _make_core(layout, settings, context.seed, context.threads, context.horizon)
         return _FleetEngine(core, layout.locked_cost)
 
     return run_engine(make_engine, network, context, layout.solution)
+
+
+def fleet_engine(
+    network: Network, settings: RuinRecreateSettings, seed: int
+) -> _core.FleetSearch:
+    """Return an engine of one chain to be run by hand, for measurements."""
+    return _make_core(_Layout(network, None), settings, seed, 1, (10_000_000, 0.0))
+
+
+def _make_core(
+    layout: _Layout,
+    settings: RuinRecreateSettings,
+    seed: int,
+    chains: int,
+    horizon: tuple[int, float],
+) -> _core.FleetSearch:
+    iterations, seconds = horizon
+    with _priced(layout.network):
+        return _core.FleetSearch(
+            networks=layout.network.cores,
+            **layout.arrays(),
+            **asdict(settings),
+            seed=seed,
+            chains=chains,
+            horizon_iterations=iterations,
+            horizon_seconds=seconds,
+            **layout.start_arrays(),
+        )
 
 
 @contextmanager
@@ -166,11 +184,39 @@ class _Layout:
             vias = tuple(place in visits for place in range(len(arcs)))
             self.locked.append(TripPlan(arcs, vias, lock.vehicle, lock.route))
         try:
-            self.locked_cost = from_trips(network, self.locked).cost
+            locked = from_trips(network, self.locked)
         except SolutionError as error:
             raise UnsolvableError(
                 f"expected locked routes that can be driven: {error}"
             ) from None
+        self.locked_cost = locked.cost
+        self.locked_costs = [
+            route.cost - instance.fleet[route.vehicle].fixed_cost for route in locked.routes
+        ]
+        self._require_sound_locks()
+
+    def _require_sound_locks(self) -> None:
+        """Raise UnsolvableError where a locked route breaks the rules of its vehicle."""
+        for route, cost in zip(self.locked, self.locked_costs, strict=True):
+            vehicle = self.instance.fleet[route.vehicle]
+            load = most = 0
+            for arc, via in zip(route.arcs, route.vias, strict=True):
+                load = (0 if via else load) + int(self.network.arc_demand[arc])
+                most = max(most, load)
+            links = {int(self.network.arc_edge[arc]) // 2 for arc in route.arcs}
+            longest = vehicle.max_route_cost
+            if most > vehicle.capacity:
+                broken = f"carries {most} on a trip, above the capacity {vehicle.capacity}"
+            elif longest is not None and cost > longest:
+                broken = f"costs {cost}, above the longest route {longest}"
+            elif not links.isdisjoint(vehicle.forbidden_links):
+                broken = "serves a link that is forbidden to its vehicle"
+            else:
+                continue
+            raise UnsolvableError(
+                f"expected locked routes that keep the rules, but route {route.number} "
+                f"{broken} in instance {self.instance.name!r}"
+            )
 
     def arrays(self) -> dict[str, Any]:
         """Return what the engine is told of the instance."""
@@ -200,6 +246,7 @@ class _Layout:
             "pin": pin,
             "locked": locked,
             "may_serve": may_serve(network),
+            "locked_costs": flat([self.locked_costs]),
         }
 
     def _slot_types(self) -> list[int]:
