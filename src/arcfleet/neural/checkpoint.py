@@ -295,6 +295,12 @@ def _load(
         tensors = load_tensors(data)
     except (SafetensorError, ValueError, KeyError, TypeError, RuntimeError) as error:
         raise FileError(path, f"expected a whole model file, found: {error}") from None
+    if name == "daam-paper" and "attend_to" in tensors:
+        _refuse(
+            path,
+            "a published model as Eq. 5 is read now, with a term of the arc itself",
+            "one of the earlier reading: train it again",
+        )
     if renamed:
         tensors = {x.replace("_norm.norm.", "_norm."): y for x, y in tensors.items()}
     layers: int = getattr(config, "layers", 1)

@@ -361,6 +361,20 @@ def test_a_quick_recipe_makes_its_data(tmp_path: Path) -> None:
         RecipeConfig(out=tmp_path, minutes=0)
 
 
+def test_finished_stages_need_no_data(folder: Path, tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    made = {"tasks": [20], "count": 3, "labels": {"iterations": {"20": 5}}}
+    first = {"name": "first", "phase": "pretrain", "data": ["made"]}
+    content = altered(stage=[first], data={"made": made})
+    run(data, tmp_path / "out", content)
+    (data / "made-20-0.npz").unlink()
+    for name in ("small.npz", "small.labels.npz"):
+        (data / name).write_bytes((folder / name).read_bytes())
+    content["stage"] = [first, {**first, "name": "second", "data": ["small.npz"]}]
+    assert run(data, tmp_path / "out", content, resume=True).stopped_in is None
+    assert not (data / "made-20-0.npz").exists()
+
+
 def test_a_file_that_is_no_recipe(tmp_path: Path) -> None:
     file = tmp_path / "x.toml"
     for text, message in (

@@ -518,6 +518,8 @@ def run_recipe(
 ) -> RecipeOutcome:
     """Make the data sets that are missing, then train stage after stage.
 
+    Finished stages need their data no more, so that a recipe can go on elsewhere.
+
     It can be stopped as every run of training, and goes on with `resume`; on the CPU it
     then comes to the same weights, bit by bit, as if it had not been stopped. Stages that
     have not begun may have other settings then, or be new; the one under way may have
@@ -529,7 +531,8 @@ def run_recipe(
     world = World.from_environment()
     with closing(_Record(config.out, recipe, config.resume, world.is_main)) as record:
         if world.is_main:
-            make_data(recipe, config.maps, config.workers, progress)
+            ahead = replace(recipe, stages=recipe.stages[record.num_finished() :])
+            make_data(ahead, config.maps, config.workers, progress)
         world.barrier()
         return _run_stages(recipe, config, record, progress, started)
 
