@@ -41,8 +41,8 @@ if TYPE_CHECKING:
 #: Shares of the peer's CPU time; the first is the one to reach.
 SHARES = (0.1, 1.0)
 #: Longer limits, in seconds.
-SECONDS = (30.0,)
-LEAST_SECONDS = 0.03
+SECONDS = (10.0,)
+LEAST_SECONDS = 0.002
 SEEDS = (1, 2, 3)
 
 

@@ -60,7 +60,7 @@ def test_the_fastest_of_the_best_rows_is_the_peer() -> None:
     assert peer[1:] == (1, 13589, 0.02)
     keys = mcarptif.keys_of(["Lpr_IF-a-01", "Act-a"], [0.1], [5.0], [1])
     assert keys == [
-        ("Lpr_IF-a-01", 0.1, 0.03, 1),
+        ("Lpr_IF-a-01", 0.1, 0.002, 1),
         ("Lpr_IF-a-01", None, 5.0, 1),
         ("Act-a", None, 5.0, 1),
     ]

@@ -6,6 +6,7 @@ from arcfleet.instance.instance import Instance
 from arcfleet.report.plot import plot
 from arcfleet.search.result import Result
 from arcfleet.solution.solution import Solution
+from arcfleet.solution.words import known_shape
 from tests.hauling_plans import hauling_plan, hauling_town
 
 
@@ -31,6 +32,7 @@ def result(town: Instance, plan: Solution) -> Result:
         iterations=0,
         stopped_by="iterations",
         history=(),
+        shape=known_shape(town, plan),
     )
 
 

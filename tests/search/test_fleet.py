@@ -2,11 +2,10 @@
 
 from dataclasses import replace
 
-import pytest
-from hypothesis import assume, example, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from arcfleet import Instance, Stop, solve
+from arcfleet import Instance, Stop
 from arcfleet.errors import UnsolvableError
 from arcfleet.instance.diagnose import diagnose
 from arcfleet.instance.operations import Assignment, Facility, Lock, Vehicle
