@@ -257,8 +257,9 @@ void check_places(const FleetTables &tables, const TripRoute &route, int32_t tas
     };
     const double most = kForever * kForever;
     ARCFLEET_EQUAL(found(route.cheapest_place(tables, task, price, most)), least);
-    ARCFLEET_EQUAL(found(route.cheapest_place(tables, task, price, most, overlooked)),
-                   least_other);
+    ARCFLEET_EQUAL(
+        found(route.cheapest_place(tables, task, price, most, Trips::all, overlooked)),
+        least_other);
     const TripPlace none = route.cheapest_place(tables, task, price, least);
     ARCFLEET_EQUAL(none.place, -1);
 }

@@ -235,11 +235,15 @@ bool FleetChain::insert_all(double limit, bool may_open) {
     const bool balanced = tables_.rules.balance > 0.0;
     const bool shaped = tables_.rules.change_price > 0 || tables_.rules.compactness > 0;
     const double blink_rate = tables_.settings.blink_rate;
+    // Whether the price of excess is the least that a place can cost.
+    const bool prunes = tables_.insertion_never_pays;
     for (const int32_t task : removed_) {
         double best = kNever;
         int32_t best_slot = -1;
         int32_t best_type = -1;
         TripPlace best_place;
+        const int32_t pin = tables_.rules.pin[idx(task)];
+        const int32_t demand = tables_.ends(task).demand;
         const auto look_at_empty = [&](int32_t slot, int32_t type, double shape) {
             if (!tables_.may_serve(type, task)) {
                 return;
@@ -258,12 +262,11 @@ bool FleetChain::insert_all(double limit, bool may_open) {
                 best_place = place;
             }
         };
-        const auto look_at = [&](int32_t slot, bool blinks) {
-            const TripRoute &route = plan_.route(slot);
-            const int32_t pin = tables_.rules.pin[idx(task)];
+        const auto look_at = [&](int32_t slot, Trips trips, bool blinks) {
             if (!plan_.is_open(slot) || (pin >= 0 && pin != slot)) {
                 return;
             }
+            const TripRoute &route = plan_.route(slot);
             double shape = 0.0;
             if (shaped) {
                 FleetSums change;
@@ -274,21 +277,32 @@ bool FleetChain::insert_all(double limit, bool may_open) {
             if (route.empty()) {
                 // A route with a number may be any vehicle's.
                 const bool any = plan_.is_numbered(slot);
-                for (int32_t type = 0; may_open && type < tables_.num_types(); ++type) {
+                const bool looks = may_open && trips == Trips::fitting;
+                for (int32_t type = 0; looks && type < tables_.num_types(); ++type) {
                     if (any || type == route.type) {
                         look_at_empty(slot, type, shape);
                     }
                 }
                 return;
             }
-            if (!tables_.may_serve(route.type, task)) {
+            const int64_t excess = int64_t{plan_.least_load(slot)} + demand -
+                                   tables_.vehicle(route.type).capacity;
+            if (trips == Trips::fitting
+                    ? excess > 0 && !tables_.has_facilities()
+                    : prunes && load_price_ * static_cast<double>(
+                                                  std::min<int64_t>(excess, demand)) >=
+                                    best - shape) {
+                return;
+            }
+            if (!tables_.all_may_serve && !tables_.may_serve(route.type, task)) {
                 return;
             }
             const double most = balanced ? kNever : best - shape;
-            TripPlace place = route.cheapest_place(tables_, task, load_price_, most);
+            TripPlace place =
+                route.cheapest_place(tables_, task, load_price_, most, trips);
             if (place.place >= 0 && blinks && random_.unit() < blink_rate) {
-                place =
-                    route.cheapest_place(tables_, task, load_price_, most, place.place);
+                place = route.cheapest_place(tables_, task, load_price_, most, trips,
+                                             place.place);
             }
             if (place.place < 0) {
                 return;
@@ -303,11 +317,17 @@ bool FleetChain::insert_all(double limit, bool may_open) {
                 best_place = place;
             }
         };
-        for (int32_t slot = 0; slot < plan_.num_slots(); ++slot) {
-            look_at(slot, true);
-        }
-        for (int32_t slot = 0; best_slot < 0 && slot < plan_.num_slots(); ++slot) {
-            look_at(slot, false); // all places were overlooked
+        // Trips where it fits first: most others are then ruled out by the price of
+        // their excess alone.
+        for (const bool blinks : {true, false}) { // once more if all were overlooked
+            for (const Trips trips : {Trips::fitting, Trips::exceeding}) {
+                for (int32_t slot = 0; slot < plan_.num_slots(); ++slot) {
+                    look_at(slot, trips, blinks);
+                }
+            }
+            if (best_slot >= 0) {
+                break;
+            }
         }
         if (best_slot < 0 ||
             (tables_.insertion_never_pays && penalised() + best >= limit)) {

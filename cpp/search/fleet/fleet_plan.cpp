@@ -36,6 +36,7 @@ void FleetPlan::add_slot(int32_t type) {
     routes_.emplace_back(tables_, type);
     is_open_.push_back(1);
     is_touched_.push_back(0);
+    least_loads_.push_back(0);
 }
 
 void FleetPlan::open_empty_slots() {
@@ -291,6 +292,7 @@ void FleetPlan::undo() {
     for (size_t i = 0; i < num_saved_; ++i) {
         const int32_t slot = touched_[i];
         std::swap(routes_[idx(slot)], saved_[i]);
+        least_loads_[idx(slot)] = route(slot).least_load;
         is_touched_[idx(slot)] = 0;
     }
     for (size_t i = 0; i < num_saved_; ++i) {
@@ -316,11 +318,11 @@ void FleetPlan::remove_marked(int32_t slot, const std::vector<uint8_t> &marked) 
             take(here.visits[i].task);
         }
     }
-    here.erase_marked(tables_, marked);
+    const auto [first, last] = here.erase_marked(tables_, marked);
     if (here.empty()) {
         opened_or_closed_ = true;
     } else {
-        here.refresh(tables_);
+        here.refresh(tables_, first, last);
     }
     remember(slot);
 }
@@ -370,7 +372,9 @@ void FleetPlan::forget(int32_t slot) {
     sums_.fixed_costs -= tables_.vehicle(here.type).fixed_cost;
     sums_.excess -= here.excess;
     sums_.overtime -= overtime(here.type, here.cost);
-    sums_.uneven -= unevenness(here.cost);
+    if (tables_.rules.balance > 0.0) {
+        sums_.uneven -= unevenness(here.cost);
+    }
     --sums_.routes;
     --routes_of_[idx(here.type)];
 }
@@ -384,7 +388,10 @@ void FleetPlan::remember(int32_t slot) {
     sums_.fixed_costs += tables_.vehicle(here.type).fixed_cost;
     sums_.excess += here.excess;
     sums_.overtime += overtime(here.type, here.cost);
-    sums_.uneven += unevenness(here.cost);
+    if (tables_.rules.balance > 0.0) {
+        sums_.uneven += unevenness(here.cost);
+    }
+    least_loads_[idx(slot)] = here.least_load;
     ++sums_.routes;
     ++routes_of_[idx(here.type)];
 }

@@ -51,6 +51,8 @@ class FleetPlan {
     double objective() const;
     // Empty slots that are not the first of their type are passed over.
     bool is_open(int32_t slot) const { return is_open_[idx(slot)] != 0; }
+    // Load of the trip that carries least, of a route that is not empty.
+    int32_t least_load(int32_t slot) const { return least_loads_[idx(slot)]; }
 
     // Routes beyond the fleet, or missing where it is exact; of all vehicle types, and
     // what a route more or less of one changes.
@@ -124,9 +126,10 @@ class FleetPlan {
     const bool tracks_shape_;
     const int32_t numbered_;
     double mean_ = 1.0;
-    std::vector<TripRoute> routes_; // by slot
-    std::vector<uint8_t> is_open_;  // by slot
-    std::vector<Spot> spots_;       // by task
+    std::vector<TripRoute> routes_;    // by slot
+    std::vector<uint8_t> is_open_;     // by slot
+    std::vector<int32_t> least_loads_; // by slot
+    std::vector<Spot> spots_;          // by task
     // By task: its slot now, -1 while it is out, below -1 on a locked route.
     std::vector<int32_t> slot_of_;
     std::vector<int32_t> routes_of_; // by vehicle type

@@ -32,6 +32,9 @@ DrivingTable::DrivingTable(const Network &network,
             }
         }
     }
+    for (size_t i = 0; i < via_.size(); ++i) {
+        via_never_pays_ = via_never_pays_ && via_[i] >= network.distances()[i];
+    }
     via_transposed_ = transpose(via_, size);
     if (via_transposed_ == via_) {
         via_transposed_.clear();
@@ -49,7 +52,10 @@ FleetTables::FleetTables(const std::vector<const Network *> &networks, FleetRule
     }
     // What a route costs is computed no further; and a way that there is not makes any
     // route too long.
-    int32_t most = kMostCost;
+    all_may_serve = std::find(rules.may_serve.begin(), rules.may_serve.end(), 0) ==
+                    rules.may_serve.end();
+    int32_t &most = least_closed_cost;
+    most = kMostCost;
     for (const Network *network : networks) {
         if (network->closed_cost() > 0) {
             most = std::min(most, network->closed_cost());
@@ -83,15 +89,20 @@ FleetTables::FleetTables(const std::vector<const Network *> &networks, FleetRule
         }
         int64_t least = kForbidden;
         int64_t least_driven = kForbidden;
+        int64_t dearest = 0;
         for (int32_t type = 0; type < num_types(); ++type) {
             if (may_serve(type, task)) {
                 const int64_t driven = alone(type, task);
                 least_driven = std::min(least_driven, driven);
                 least = std::min(least, driven + vehicle(type).fixed_cost);
+                if (driven < most) {
+                    dearest = std::max(dearest, driven + vehicle(type).fixed_cost);
+                }
             }
         }
         all_driven += least_driven;
         all_alone += least;
+        all_alone_at_most += dearest;
     }
     if (all_driven >= most) {
         throw std::overflow_error("plan costs exceed what routes may cost");

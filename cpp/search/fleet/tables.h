@@ -60,6 +60,8 @@ class DrivingTable {
     DrivingTable(const Network &network, const std::vector<FacilityStop> &facilities);
 
     const TaskTable &tasks() const { return tasks_; }
+    // Whether a facility on the way never makes it cheaper.
+    bool via_never_pays() const { return via_never_pays_; }
     const int32_t *from(int32_t terminal) const { return tasks_.from(terminal); }
     const int32_t *to(int32_t terminal) const { return tasks_.to(terminal); }
     // With `via`, by way of a facility.
@@ -80,6 +82,7 @@ class DrivingTable {
     std::vector<int32_t> via_;            // empty without facilities
     std::vector<int32_t> via_transposed_; // empty where it is the same both ways
     const int32_t *via_to_ = nullptr;
+    bool via_never_pays_ = true;
 };
 
 struct FleetTables {
@@ -112,7 +115,8 @@ struct FleetTables {
     // wanted: one route less always pays, whatever driving it takes.
     double route_price() const {
         return 1.0 +
-               static_cast<double>(all_alone) * (1.0 + rules.balance * num_tasks()) +
+               static_cast<double>(all_alone_at_most) *
+                   (1.0 + rules.balance * num_tasks()) +
                static_cast<double>(rules.change_price + rules.compactness) *
                    num_tasks();
     }
@@ -132,8 +136,15 @@ struct FleetTables {
     // The tasks whose mate a task is, one task after the other.
     std::vector<int32_t> mate_of;
     std::vector<int32_t> mate_of_at;
-    // What a route of its own for each task costs in all.
+    // What a route for every task costs, by the cheapest vehicle types and by the
+    // dearest, fixed costs included: the latter is more than any plan costs that is
+    // worth having.
     int64_t all_alone = 0;
+    int64_t all_alone_at_most = 0;
+    // A route that costs less drives no way that there is not.
+    int32_t least_closed_cost;
+    // Whether every vehicle may serve every task.
+    bool all_may_serve;
 };
 
 } // namespace arcfleet

@@ -149,8 +149,8 @@ ARCFLEET_CLONES int64_t scan_short(const TaskEnds &ends, const ShortPair *pairs,
 }
 #endif
 
-// The least cost over the places in front of visits[first] .. visits[last], all of
-// which are tasks, as are those before them; packed with the place.
+// The least cost over the places in front of visits[first] .. visits[last], packed with
+// the place. No facility is visited there.
 int64_t scan(const DrivingTable &table, const TaskEnds &ends, int32_t task,
              const TripVisit *visits, int32_t first, int32_t last, int32_t but_for) {
     const Between between(table, ends);
@@ -225,13 +225,17 @@ void TripRoute::erase(int32_t place) {
     visits[1].via = false;
 }
 
-void TripRoute::erase_marked(const FleetTables &tables,
-                             const std::vector<uint8_t> &marked) {
+std::pair<int32_t, int32_t>
+TripRoute::erase_marked(const FleetTables &tables, const std::vector<uint8_t> &marked) {
     size_t kept = 1;
     bool via = false;
+    size_t first = 0; // behind the first gap
+    size_t last = 0;  // in front of the last
     for (size_t i = 1; i < visits.size(); ++i) {
         via = via || visits[i].via;
         if (i + 1 < visits.size() && marked[idx(visits[i].task)] != 0) {
+            first = first == 0 ? kept : first;
+            last = kept - 1;
             continue;
         }
         visits[kept] = visits[i];
@@ -245,14 +249,37 @@ void TripRoute::erase_marked(const FleetTables &tables,
     } else {
         tidy(tables);
     }
+    return {static_cast<int32_t>(first), static_cast<int32_t>(last)};
 }
+
+namespace {
+
+// Whether labels differ from what they were by the same number, so that all behind them
+// do: labels are sums and the lesser of sums. Those of closed directions stay.
+bool is_shift(Labels now, Labels before, int32_t &by) {
+    const auto open = [](int32_t label) { return label < kMostCost; };
+    if (open(now.at_u) != open(before.at_u) || open(now.at_v) != open(before.at_v)) {
+        return false;
+    }
+    by = open(now.at_u) ? now.at_u - before.at_u : now.at_v - before.at_v;
+    return !open(now.at_u) || !open(now.at_v) || now.at_v - before.at_v == by;
+}
+
+int32_t shifted(int32_t label, int32_t by) {
+    return label < kMostCost ? capped(label + by) : label;
+}
+
+} // namespace
 
 void TripRoute::refresh(const FleetTables &tables, int32_t first, int32_t last) {
-    refresh_forward(tables, idx(first));
-    refresh_backward(tables, idx(last));
+    // Where a way that there is not comes in, labels are no more exact.
+    const bool may_shift = cost < tables.least_closed_cost;
+    refresh_forward(tables, idx(first), idx(last), may_shift);
+    refresh_backward(tables, idx(first), idx(last), may_shift);
 }
 
-void TripRoute::refresh_forward(const FleetTables &tables, size_t first) {
+void TripRoute::refresh_forward(const FleetTables &tables, size_t first, size_t last,
+                                bool may_shift) {
     const DrivingTable &table = tables.driving(type);
     const int32_t capacity = tables.vehicle(type).capacity;
     const TripVisit *left = visits.data() + first - 1;
@@ -264,34 +291,63 @@ void TripRoute::refresh_forward(const FleetTables &tables, size_t first) {
     int32_t v = left->v;
     trip_ends.resize(idx(trip));
     TripVisit *const end = visits.data() + visits.size() - 1;
-    for (TripVisit *here = visits.data() + first; here < end; ++here) {
+    const TripVisit *const settled = may_shift ? visits.data() + last + 1 : end;
+    int32_t by = 0;
+    bool shifts = false;
+    const auto next_trip = [&](const TripVisit *here) {
+        before += over(load, capacity);
+        load = 0;
+        ++trip;
+        trip_ends.push_back(static_cast<int32_t>(here - visits.data()));
+    };
+    TripVisit *here = visits.data() + first;
+    int32_t more_load = 0; // than before in this trip
+    for (; here < end && !shifts; ++here) {
         const TaskEnds &ends = tables.ends(here->task);
         done = serve_after(table, ends, here->via, u, v, done);
         if (here->via) {
-            before += over(load, capacity);
-            load = 0;
-            ++trip;
-            trip_ends.push_back(static_cast<int32_t>(here - visits.data()));
+            next_trip(here);
         }
         load += ends.demand;
         u = ends.u;
         v = ends.v;
+        shifts =
+            here >= settled && is_shift(done, {here->done_at_u, here->done_at_v}, by);
+        more_load = load - here->load_before;
         here->done_at_u = done.at_u;
         here->done_at_v = done.at_v;
         here->trip = trip;
         here->load_before = load;
         here->excess_before = before;
     }
-    cost = join(table, end->via, u, v, done, end->u, end->v, {0, 0});
+    for (; here < end; ++here) {
+        if (here->via) {
+            next_trip(here);
+            more_load = 0;
+        }
+        load = here->load_before + more_load;
+        here->done_at_u = shifted(here->done_at_u, by);
+        here->done_at_v = shifted(here->done_at_v, by);
+        here->trip = trip;
+        here->load_before = load;
+        here->excess_before = before;
+    }
+    cost = shifts ? shifted(cost, by)
+                  : join(table, end->via, u, v, done, end->u, end->v, {0, 0});
     excess = before + over(load, capacity);
     end->done_at_u = end->done_at_v = cost;
     end->trip = trip;
     end->load_before = 0;
     end->excess_before = excess;
     trip_ends.push_back(static_cast<int32_t>(visits.size()) - 1);
+    least_load = load;
+    for (const int32_t behind : trip_ends) {
+        least_load = std::min(least_load, visits[idx(behind) - 1].load_before);
+    }
 }
 
-void TripRoute::refresh_backward(const FleetTables &tables, size_t last) {
+void TripRoute::refresh_backward(const FleetTables &tables, size_t first, size_t last,
+                                 bool may_shift) {
     const DrivingTable &table = tables.driving(type);
     const int32_t capacity = tables.vehicle(type).capacity;
     const TripVisit *right = visits.data() + last + 1;
@@ -301,13 +357,21 @@ void TripRoute::refresh_backward(const FleetTables &tables, size_t last) {
     int32_t after = right->excess_after;
     int32_t u = right->u;
     int32_t v = right->v;
-    for (TripVisit *here = visits.data() + last; here > visits.data(); --here) {
+    TripVisit *const start = visits.data();
+    const TripVisit *const settled = may_shift ? start + first - 1 : start;
+    int32_t by = 0;
+    bool shifts = false;
+    TripVisit *here = start + last;
+    int32_t more_load = 0; // than before in this trip
+    for (; here > start && !shifts; --here) {
         const TaskEnds &ends = tables.ends(here->task);
         onward = serve_before(table, ends, via, u, v, onward);
         if (via) {
             after += over(load, capacity);
             load = 0;
         }
+        shifts = here <= settled && is_shift(onward, {here->from_u, here->from_v}, by);
+        more_load = load - here->load_after;
         here->load_after = load;
         here->excess_after = after;
         here->from_u = onward.at_u;
@@ -316,6 +380,17 @@ void TripRoute::refresh_backward(const FleetTables &tables, size_t last) {
         via = here->via;
         u = ends.u;
         v = ends.v;
+    }
+    for (; here > start; --here) {
+        if (here[1].via) {
+            after += over(int64_t{demand_of(tables, here[1])} + here[1].load_after,
+                          capacity);
+            more_load = 0;
+        }
+        here->load_after += more_load;
+        here->excess_after = after;
+        here->from_u = shifted(here->from_u, by);
+        here->from_v = shifted(here->from_v, by);
     }
 }
 
@@ -362,14 +437,24 @@ TripTotals joined(const FleetTables &tables, int32_t type, const TripVisit &left
 }
 
 TripPlace TripRoute::cheapest_place(const FleetTables &tables, int32_t task,
-                                    double price, double most, int32_t but_for) const {
+                                    double price, double most, Trips trips,
+                                    int32_t but_for) const {
     const TaskEnds &ends = tables.ends(task);
     const DrivingTable &table = tables.driving(type);
     const int32_t capacity = tables.vehicle(type).capacity;
     const Between between(table, ends);
     const bool may_pay = !table.tasks().removal_never_costs();
+    const bool detour_may_pay = !table.via_never_pays();
     TripPlace best;
     double best_priced = most;
+    const auto worthwhile = [&](int32_t more) {
+        const bool looked_at =
+            trips == Trips::all || (more == 0) == (trips == Trips::fitting);
+        return looked_at && (price * more < best_priced || may_pay);
+    };
+    const auto more_with = [&](int64_t load) {
+        return over(load + ends.demand, capacity) - over(load, capacity);
+    };
     const auto offer = [&](int64_t route_cost, int32_t more, int32_t place,
                            bool via_before, bool via_after) {
         const double priced =
@@ -380,45 +465,46 @@ TripPlace TripRoute::cheapest_place(const FleetTables &tables, int32_t task,
                     via_after};
         }
     };
+    const bool scans_end =
+        table.tasks().end_distances(task) != nullptr || visits.back().u == 0;
     int32_t first = 1; // of the trip at hand
-    for (const int32_t behind : trip_ends) {
+    int32_t more = more_with(visits[idx(trip_ends[0]) - 1].load_before);
+    for (size_t trip = 0; trip < trip_ends.size(); ++trip) {
+        const int32_t behind = trip_ends[trip];
         const TripVisit *next = visits.data() + behind;
-        const int32_t load = next[-1].load_before;
-        const int32_t more =
-            over(int64_t{load} + ends.demand, capacity) - over(load, capacity);
-        const bool worthwhile = price * more < best_priced || may_pay;
-        if (worthwhile) {
-            if (first == 1 && but_for != 1) {
-                offer(between.cost(visits[0], false, visits[1], false), more, 1, false,
-                      false);
-            }
-            if (first + 1 < behind) {
-                const int64_t least = scan(table, ends, task, visits.data(), first + 1,
-                                           behind - 1, but_for);
+        const bool is_last = trip + 1 == trip_ends.size();
+        const int32_t next_more =
+            is_last ? 0 : more_with(visits[idx(trip_ends[trip + 1]) - 1].load_before);
+        if (worthwhile(more)) {
+            const bool to_end = !next->via && scans_end;
+            const int32_t from = trip == 0 ? 1 : first + 1;
+            const int32_t to = to_end ? behind : behind - 1;
+            if (from <= to) {
+                const int64_t least =
+                    scan(table, ends, task, visits.data(), from, to, but_for);
                 offer(least >> 32, more, static_cast<int32_t>(least & 0xFFFFFFFF),
                       false, false);
             }
-            if (behind != but_for) {
+            if (!to_end && behind != but_for) {
                 offer(between.cost(next[-1], false, *next, next->via), more, behind,
                       false, next->via);
             }
         }
-        const bool may_empty =
-            next->via || (!is_task(*next) && tables.has_facilities());
-        if (may_empty && behind != but_for) {
-            // A trip of its own, or the first of the next trip.
-            offer(between.cost(next[-1], true, *next, next->via),
-                  over(ends.demand, capacity), behind, true, next->via);
-            if (is_task(*next)) {
-                const int64_t other =
-                    int64_t{demand_of(tables, *next)} + next->load_after;
-                const int32_t too_much =
-                    over(other + ends.demand, capacity) - over(other, capacity);
-                offer(between.cost(next[-1], true, *next, false), too_much, behind,
+        if (behind != but_for && (next->via || (is_last && tables.has_facilities()))) {
+            if (!is_last && worthwhile(next_more)) {
+                offer(between.cost(next[-1], true, *next, false), next_more, behind,
                       true, false);
+            }
+            // A trip of its own, unless the task fits next to it without a detour.
+            const int32_t alone_more = over(ends.demand, capacity);
+            const bool detour = more > 0 && (is_last || next_more > 0);
+            if ((detour || detour_may_pay) && worthwhile(alone_more)) {
+                offer(between.cost(next[-1], true, *next, next->via), alone_more,
+                      behind, true, next->via);
             }
         }
         first = behind;
+        more = next_more;
     }
     return best;
 }

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 namespace arcfleet {
@@ -44,6 +45,10 @@ struct TripTotals {
     int32_t excess;
 };
 
+// Which trips are looked at when a task is put in: those where it fits, or those that
+// would then carry too much.
+enum class Trips { all, fitting, exceeding };
+
 class TripRoute {
   public:
     TripRoute(const FleetTables &tables, int32_t type);
@@ -52,6 +57,7 @@ class TripRoute {
     int32_t type;
     int32_t cost = 0;               // without the fixed cost
     int32_t excess = 0;             // load above capacity, over all trips
+    int32_t least_load = 0;         // of the trip that carries least
     std::vector<int32_t> trip_ends; // place behind the last task of each trip
 
     int32_t num_tasks() const { return static_cast<int32_t>(visits.size()) - 2; }
@@ -65,21 +71,24 @@ class TripRoute {
     // Changes that leave the labels to be refreshed. Facility visits stay unless
     // nothing was carried there.
     void insert(const FleetTables &tables, int32_t task, const TripPlace &place);
-    void erase_marked(const FleetTables &tables, const std::vector<uint8_t> &marked);
+    // Returns the first and the last place that changed.
+    std::pair<int32_t, int32_t> erase_marked(const FleetTables &tables,
+                                             const std::vector<uint8_t> &marked);
     void erase(int32_t place);
     void clear();
     // No facility before the first task; one before the end if the rules ask for it.
     void tidy(const FleetTables &tables);
 
-    // Recomputes all labels; with the first and last place that changed, those that
-    // depend on them.
+    // Recomputes all labels; with the first and last place that changed since they were
+    // last right, those that depend on them.
     void refresh(const FleetTables &tables) { refresh(tables, 1, num_tasks()); }
     void refresh(const FleetTables &tables, int32_t first, int32_t last);
 
     // The cheapest place for a task, load above capacity at a price, if it makes the
     // route dearer by less than `most`; `but_for` is a place that is overlooked.
     TripPlace cheapest_place(const FleetTables &tables, int32_t task, double price,
-                             double most, int32_t but_for = -1) const;
+                             double most, Trips trips = Trips::all,
+                             int32_t but_for = -1) const;
 
     // The route with the task at a place, or with the one there replaced.
     TripPlace at_place(const FleetTables &tables, int32_t task, int32_t place,
@@ -96,8 +105,10 @@ class TripRoute {
                      std::vector<uint8_t> &vias) const;
 
   private:
-    void refresh_forward(const FleetTables &tables, size_t first);
-    void refresh_backward(const FleetTables &tables, size_t last);
+    void refresh_forward(const FleetTables &tables, size_t first, size_t last,
+                         bool may_shift);
+    void refresh_backward(const FleetTables &tables, size_t first, size_t last,
+                          bool may_shift);
 };
 
 // The head of one route up to `left` and the tail of another, of the same vehicle type,
