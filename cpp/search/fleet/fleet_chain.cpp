@@ -263,10 +263,18 @@ bool FleetChain::insert_all(double limit, bool may_open) {
             }
         };
         const auto look_at = [&](int32_t slot, Trips trips, bool blinks) {
-            if (!plan_.is_open(slot) || (pin >= 0 && pin != slot)) {
+            const SlotNote &note = plan_.note(slot);
+            if (!note.is_open || (pin >= 0 && pin != slot)) {
                 return;
             }
-            const TripRoute &route = plan_.route(slot);
+            const int64_t most_load =
+                int64_t{tables_.vehicle(note.type).capacity} - demand;
+            if (!note.is_empty &&
+                (trips == Trips::fitting     ? note.limits.least_load > most_load
+                 : trips == Trips::exceeding ? note.limits.most_load <= most_load
+                                             : false)) {
+                return;
+            }
             double shape = 0.0;
             if (shaped) {
                 FleetSums change;
@@ -274,26 +282,35 @@ bool FleetChain::insert_all(double limit, bool may_open) {
                 change.interleaved = plan_.mates_apart(task, slot);
                 shape = shape_price(change);
             }
-            if (route.empty()) {
+            if (note.is_empty) {
                 // A route with a number may be any vehicle's.
                 const bool any = plan_.is_numbered(slot);
                 const bool looks = may_open && trips == Trips::fitting;
                 for (int32_t type = 0; looks && type < tables_.num_types(); ++type) {
-                    if (any || type == route.type) {
+                    if (any || type == note.type) {
                         look_at_empty(slot, type, shape);
                     }
                 }
                 return;
             }
-            const int64_t excess = int64_t{plan_.least_load(slot)} + demand -
-                                   tables_.vehicle(route.type).capacity;
-            if (trips == Trips::fitting
-                    ? excess > 0 && !tables_.has_facilities()
-                    : prunes && load_price_ * static_cast<double>(
-                                                  std::min<int64_t>(excess, demand)) >=
-                                    best - shape) {
-                return;
+            if (trips == Trips::exceeding && prunes) {
+                const int64_t excess =
+                    std::min<int64_t>(note.limits.least_load - most_load, demand);
+                if (load_price_ * static_cast<double>(excess) >= best - shape) {
+                    return;
+                }
             }
+            if (trips == Trips::own && prunes) {
+                const DrivingTable &table = tables_.driving(note.type);
+                const int32_t trip = tables_.rules.ends_at_facility()
+                                         ? table.own_trip(task)
+                                         : table.first_of_trip(task);
+                if (static_cast<double>(note.limits.least_between) + trip >=
+                    best - shape) {
+                    return;
+                }
+            }
+            const TripRoute &route = plan_.route(slot);
             if (!tables_.all_may_serve && !tables_.may_serve(route.type, task)) {
                 return;
             }
@@ -320,7 +337,10 @@ bool FleetChain::insert_all(double limit, bool may_open) {
         // Trips where it fits first: most others are then ruled out by the price of
         // their excess alone.
         for (const bool blinks : {true, false}) { // once more if all were overlooked
-            for (const Trips trips : {Trips::fitting, Trips::exceeding}) {
+            for (const Trips trips : {Trips::fitting, Trips::exceeding, Trips::own}) {
+                if (trips == Trips::own && !tables_.has_facilities()) {
+                    break;
+                }
                 for (int32_t slot = 0; slot < plan_.num_slots(); ++slot) {
                     look_at(slot, trips, blinks);
                 }
@@ -723,30 +743,35 @@ bool FleetChain::manage_fleet() {
     return false;
 }
 
+// The shortest route whose tasks others may take: pinned ones stay where they are.
 void FleetChain::dissolve_shortest_route() {
-    int32_t shortest = -1;
+    std::vector<int32_t> slots;
     for (int32_t slot = 0; slot < plan_.num_slots(); ++slot) {
-        if (!plan_.route(slot).empty() &&
-            (shortest < 0 || plan_.route(slot).cost < plan_.route(shortest).cost)) {
-            shortest = slot;
+        if (!plan_.route(slot).empty()) {
+            slots.push_back(slot);
         }
     }
-    removed_.clear();
-    const TripRoute &route = plan_.route(shortest);
-    for (size_t i = 1; i + 1 < route.visits.size(); ++i) {
-        removed_.push_back(route.visits[i].task);
-        marked_[idx(route.visits[i].task)] = 1;
-    }
-    plan_.begin();
-    plan_.remove_marked(shortest, marked_);
-    for (const int32_t task : removed_) {
-        marked_[idx(task)] = 0;
-    }
-    order_.sort(removed_, random_);
-    if (insert_all(kNever, false)) {
-        mend_touched();
-        plan_.keep();
-    } else {
+    std::stable_sort(slots.begin(), slots.end(), [&](int32_t a, int32_t b) {
+        return plan_.route(a).cost < plan_.route(b).cost;
+    });
+    for (const int32_t slot : slots) {
+        removed_.clear();
+        const TripRoute &route = plan_.route(slot);
+        for (size_t i = 1; i + 1 < route.visits.size(); ++i) {
+            removed_.push_back(route.visits[i].task);
+            marked_[idx(route.visits[i].task)] = 1;
+        }
+        plan_.begin();
+        plan_.remove_marked(slot, marked_);
+        for (const int32_t task : removed_) {
+            marked_[idx(task)] = 0;
+        }
+        order_.sort(removed_, random_);
+        if (insert_all(kNever, false)) {
+            mend_touched();
+            plan_.keep();
+            return;
+        }
         plan_.undo();
     }
 }

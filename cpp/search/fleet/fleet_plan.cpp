@@ -34,9 +34,8 @@ FleetPlan::FleetPlan(const FleetTables &tables)
 
 void FleetPlan::add_slot(int32_t type) {
     routes_.emplace_back(tables_, type);
-    is_open_.push_back(1);
     is_touched_.push_back(0);
-    least_loads_.push_back(0);
+    notes_.push_back({{}, type, true, true});
 }
 
 void FleetPlan::open_empty_slots() {
@@ -45,10 +44,10 @@ void FleetPlan::open_empty_slots() {
         const TripRoute &here = route(slot);
         // A numbered slot is a vehicle of its own, whether empty or not.
         if (!here.empty() || slot < numbered_) {
-            is_open_[idx(slot)] = 1;
+            notes_[idx(slot)].is_open = true;
             continue;
         }
-        is_open_[idx(slot)] = found[idx(here.type)] == 0 ? 1 : 0;
+        notes_[idx(slot)].is_open = found[idx(here.type)] == 0;
         found[idx(here.type)] = 1;
     }
     for (int32_t type = 0; type < tables_.num_types(); ++type) {
@@ -67,6 +66,7 @@ void FleetPlan::load(const Plan &plan) {
                 take(routes_[idx(slot)].visits[i].task);
             }
             routes_[idx(slot)].clear();
+            note_slot(slot);
         }
     }
     const bool has_slots = plan.slots.size() == plan.num_routes();
@@ -292,7 +292,7 @@ void FleetPlan::undo() {
     for (size_t i = 0; i < num_saved_; ++i) {
         const int32_t slot = touched_[i];
         std::swap(routes_[idx(slot)], saved_[i]);
-        least_loads_[idx(slot)] = route(slot).least_load;
+        note_slot(slot);
         is_touched_[idx(slot)] = 0;
     }
     for (size_t i = 0; i < num_saved_; ++i) {
@@ -354,6 +354,7 @@ void FleetPlan::retype(int32_t slot, int32_t type) {
     if (route(slot).type != type) {
         touch(slot);
         routes_[idx(slot)] = TripRoute(tables_, type);
+        note_slot(slot);
     }
 }
 
@@ -379,7 +380,15 @@ void FleetPlan::forget(int32_t slot) {
     --routes_of_[idx(here.type)];
 }
 
+void FleetPlan::note_slot(int32_t slot) {
+    SlotNote &note = notes_[idx(slot)];
+    note.limits = route(slot).limits;
+    note.type = route(slot).type;
+    note.is_empty = route(slot).empty();
+}
+
 void FleetPlan::remember(int32_t slot) {
+    note_slot(slot);
     const TripRoute &here = route(slot);
     if (here.empty()) {
         return;
@@ -391,7 +400,6 @@ void FleetPlan::remember(int32_t slot) {
     if (tables_.rules.balance > 0.0) {
         sums_.uneven += unevenness(here.cost);
     }
-    least_loads_[idx(slot)] = here.least_load;
     ++sums_.routes;
     ++routes_of_[idx(here.type)];
 }
@@ -402,6 +410,7 @@ void FleetPlan::renew(int32_t slot) {
     TripRoute &here = routes_[idx(slot)];
     if (here.empty()) {
         here.clear();
+        note_slot(slot);
         return;
     }
     here.tidy(tables_);
@@ -431,6 +440,9 @@ bool FleetPlan::notes_hold() const {
     std::vector<int32_t> counts(routes_of_.size(), 0);
     for (int32_t slot = 0; slot < num_slots(); ++slot) {
         TripRoute fresh = route(slot);
+        if (note(slot).is_empty != fresh.empty() || note(slot).type != fresh.type) {
+            return false;
+        }
         if (fresh.empty()) {
             continue;
         }

@@ -31,6 +31,14 @@ struct Placement {
     int32_t slot;
 };
 
+// What decides whether the route of a slot is looked at, all of them side by side.
+struct SlotNote {
+    TripLimits limits; // of a route that is not empty
+    int32_t type;
+    bool is_empty;
+    bool is_open; // not so are empty slots that are not the first of their type
+};
+
 class FleetPlan {
   public:
     explicit FleetPlan(const FleetTables &tables);
@@ -49,10 +57,7 @@ class FleetPlan {
     int64_t cost() const { return sums_.route_costs + sums_.fixed_costs; }
     // What plans that keep all rules are compared by: the cost with all prices.
     double objective() const;
-    // Empty slots that are not the first of their type are passed over.
-    bool is_open(int32_t slot) const { return is_open_[idx(slot)] != 0; }
-    // Load of the trip that carries least, of a route that is not empty.
-    int32_t least_load(int32_t slot) const { return least_loads_[idx(slot)]; }
+    const SlotNote &note(int32_t slot) const { return notes_[idx(slot)]; }
 
     // Routes beyond the fleet, or missing where it is exact; of all vehicle types, and
     // what a route more or less of one changes.
@@ -117,6 +122,7 @@ class FleetPlan {
     void remember(int32_t slot);
     void renew(int32_t slot);
     void note_spots(int32_t slot);
+    void note_slot(int32_t slot);
     void put(int32_t task, int32_t slot);
     void take(int32_t task);
     void open_empty_slots();
@@ -126,10 +132,9 @@ class FleetPlan {
     const bool tracks_shape_;
     const int32_t numbered_;
     double mean_ = 1.0;
-    std::vector<TripRoute> routes_;    // by slot
-    std::vector<uint8_t> is_open_;     // by slot
-    std::vector<int32_t> least_loads_; // by slot
-    std::vector<Spot> spots_;          // by task
+    std::vector<TripRoute> routes_; // by slot
+    std::vector<SlotNote> notes_;   // by slot
+    std::vector<Spot> spots_;       // by task
     // By task: its slot now, -1 while it is out, below -1 on a locked route.
     std::vector<int32_t> slot_of_;
     std::vector<int32_t> routes_of_; // by vehicle type

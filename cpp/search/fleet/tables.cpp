@@ -16,6 +16,8 @@ DrivingTable::DrivingTable(const Network &network,
     }
     const auto size = static_cast<size_t>(network.num_terminals());
     via_.assign(size * size, kForbidden);
+    to_facility_.assign(size, kForbidden / 2);
+    from_facility_.assign(size, kForbidden / 2);
     for (const FacilityStop &facility : facilities) {
         const int32_t *onward = from(facility.terminal);
         for (size_t start = 0; start < size; ++start) {
@@ -25,6 +27,8 @@ DrivingTable::DrivingTable(const Network &network,
                 facility.cost;
             const auto first =
                 static_cast<int32_t>(std::min<int64_t>(there, kForbidden / 2));
+            to_facility_[start] = std::min(to_facility_[start], first);
+            from_facility_[start] = std::min(from_facility_[start], onward[start]);
             int32_t *out = via_.data() + start * size;
             for (size_t end = 0; end < size; ++end) {
                 out[end] =
@@ -34,6 +38,22 @@ DrivingTable::DrivingTable(const Network &network,
     }
     for (size_t i = 0; i < via_.size(); ++i) {
         via_never_pays_ = via_never_pays_ && via_[i] >= network.distances()[i];
+    }
+    for (int32_t task = 0; task < tasks_.num_tasks(); ++task) {
+        const TaskEnds &ends = tasks_.ends(task);
+        const int64_t from_u = from_facility(ends.u);
+        const int64_t from_v = from_facility(ends.v);
+        const int64_t to_u = to_facility(ends.u);
+        const int64_t to_v = to_facility(ends.v);
+        const auto lesser = [](int64_t forward, int64_t reverse) {
+            return static_cast<int32_t>(
+                std::min<int64_t>(kForbidden, std::min(forward, reverse)));
+        };
+        const int64_t forward = ends.forward_cost;
+        const int64_t reverse = ends.reverse_cost;
+        first_of_trip_.push_back(lesser(from_u + forward, from_v + reverse));
+        last_of_trip_.push_back(lesser(forward + to_v, reverse + to_u));
+        own_trip_.push_back(lesser(from_u + forward + to_v, from_v + reverse + to_u));
     }
     via_transposed_ = transpose(via_, size);
     if (via_transposed_ == via_) {

@@ -72,6 +72,17 @@ class DrivingTable {
         return via ? row(via_to_, terminal) : to(terminal);
     }
 
+    // To the nearest facility, its visit included, and from the nearest; by terminal.
+    int32_t to_facility(int32_t terminal) const { return to_facility_[idx(terminal)]; }
+    int32_t from_facility(int32_t terminal) const {
+        return from_facility_[idx(terminal)];
+    }
+    // The least that it costs to come from a facility and serve a task, to serve it and
+    // go to one, and both.
+    int32_t first_of_trip(int32_t task) const { return first_of_trip_[idx(task)]; }
+    int32_t last_of_trip(int32_t task) const { return last_of_trip_[idx(task)]; }
+    int32_t own_trip(int32_t task) const { return own_trip_[idx(task)]; }
+
   private:
     const int32_t *row(const int32_t *matrix, int32_t terminal) const {
         return matrix +
@@ -83,6 +94,11 @@ class DrivingTable {
     std::vector<int32_t> via_transposed_; // empty where it is the same both ways
     const int32_t *via_to_ = nullptr;
     bool via_never_pays_ = true;
+    std::vector<int32_t> to_facility_;
+    std::vector<int32_t> from_facility_;
+    std::vector<int32_t> first_of_trip_;
+    std::vector<int32_t> last_of_trip_;
+    std::vector<int32_t> own_trip_;
 };
 
 struct FleetTables {

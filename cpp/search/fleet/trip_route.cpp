@@ -17,8 +17,8 @@ struct Labels {
 };
 
 // Drives from a task that is served to the start of another, and serves that.
-Labels serve_after(const DrivingTable &table, const TaskEnds &ends, bool via, int32_t u,
-                   int32_t v, Labels done) {
+inline Labels serve_after(const DrivingTable &table, const TaskEnds &ends, bool via,
+                          int32_t u, int32_t v, Labels done) {
     const int32_t *from_u = table.from(u, via);
     const int32_t *from_v = table.from(v, via);
     const int32_t at_u =
@@ -30,8 +30,8 @@ Labels serve_after(const DrivingTable &table, const TaskEnds &ends, bool via, in
 }
 
 // The other way round: serves a task, then drives to the start of the next.
-Labels serve_before(const DrivingTable &table, const TaskEnds &ends, bool via,
-                    int32_t u, int32_t v, Labels onward) {
+inline Labels serve_before(const DrivingTable &table, const TaskEnds &ends, bool via,
+                           int32_t u, int32_t v, Labels onward) {
     const int32_t *from_u = table.from(ends.u, via);
     const int32_t *from_v = table.from(ends.v, via);
     const int32_t home_u = std::min(from_u[u] + onward.at_u, from_u[v] + onward.at_v);
@@ -40,8 +40,8 @@ Labels serve_before(const DrivingTable &table, const TaskEnds &ends, bool via,
             capped(capped(home_u) + ends.reverse_cost)};
 }
 
-int32_t join(const DrivingTable &table, bool via, int32_t left_u, int32_t left_v,
-             Labels left, int32_t right_u, int32_t right_v, Labels right) {
+inline int32_t join(const DrivingTable &table, bool via, int32_t left_u, int32_t left_v,
+                    Labels left, int32_t right_u, int32_t right_v, Labels right) {
     const int32_t *from_u = table.from(left_u, via);
     const int32_t *from_v = table.from(left_v, via);
     const int32_t at_u =
@@ -200,6 +200,8 @@ void TripRoute::clear() {
     cost = 0;
     excess = 0;
     trip_ends.clear();
+    notes.clear();
+    limits = {};
 }
 
 void TripRoute::tidy(const FleetTables &tables) {
@@ -276,6 +278,37 @@ void TripRoute::refresh(const FleetTables &tables, int32_t first, int32_t last) 
     const bool may_shift = cost < tables.least_closed_cost;
     refresh_forward(tables, idx(first), idx(last), may_shift);
     refresh_backward(tables, idx(first), idx(last), may_shift);
+    note_trips(tables);
+}
+
+void TripRoute::note_trips(const FleetTables &tables) {
+    const DrivingTable &table = tables.driving(type);
+    const bool has_facilities = tables.has_facilities();
+    notes.clear();
+    limits = {INT32_MAX, 0, INT32_MAX};
+    for (const int32_t behind : trip_ends) {
+        const TripVisit &left = visits[idx(behind) - 1];
+        const TripVisit &right = visits[idx(behind)];
+        TripNote note{left.load_before, 0, 0, 0};
+        if (has_facilities) {
+            const int32_t there = std::min(left.done_at_u + table.to_facility(left.u),
+                                           left.done_at_v + table.to_facility(left.v));
+            const int32_t onward =
+                std::min(right.from_u + table.from_facility(right.u),
+                         right.from_v + table.from_facility(right.v));
+            const int32_t served = std::min(left.done_at_u, left.done_at_v);
+            const int32_t unserved = std::min(right.from_u, right.from_v);
+            // Without a visit there the vehicle drives on in any way.
+            const int32_t rest = right.via ? capped(onward) : unserved;
+            note.at_end = served + rest - cost;
+            note.at_next_start = capped(there) + unserved - cost;
+            note.between = capped(there) + rest - cost;
+        }
+        limits.least_load = std::min(limits.least_load, note.load);
+        limits.most_load = std::max(limits.most_load, note.load);
+        limits.least_between = std::min(limits.least_between, note.between);
+        notes.push_back(note);
+    }
 }
 
 void TripRoute::refresh_forward(const FleetTables &tables, size_t first, size_t last,
@@ -289,6 +322,8 @@ void TripRoute::refresh_forward(const FleetTables &tables, size_t first, size_t 
     int32_t before = left->excess_before;
     int32_t u = left->u;
     int32_t v = left->v;
+    thread_local std::vector<int32_t> old_ends;
+    old_ends.assign(trip_ends.begin(), trip_ends.end());
     trip_ends.resize(idx(trip));
     TripVisit *const end = visits.data() + visits.size() - 1;
     const TripVisit *const settled = may_shift ? visits.data() + last + 1 : end;
@@ -324,6 +359,9 @@ void TripRoute::refresh_forward(const FleetTables &tables, size_t first, size_t 
         if (here->via) {
             next_trip(here);
             more_load = 0;
+            if (here->trip == trip && here->excess_before == before) {
+                break; // but for the labels, all is as it was
+            }
         }
         load = here->load_before + more_load;
         here->done_at_u = shifted(here->done_at_u, by);
@@ -331,6 +369,19 @@ void TripRoute::refresh_forward(const FleetTables &tables, size_t first, size_t 
         here->trip = trip;
         here->load_before = load;
         here->excess_before = before;
+    }
+    if (here < end) {
+        for (; here < end; ++here) {
+            here->done_at_u = shifted(here->done_at_u, by);
+            here->done_at_v = shifted(here->done_at_v, by);
+        }
+        const auto moved = static_cast<int32_t>(visits.size()) - 1 - old_ends.back();
+        for (size_t i = idx(trip); i + 1 < old_ends.size(); ++i) {
+            trip_ends.push_back(old_ends[i] + moved);
+        }
+        before = end[-1].excess_before;
+        load = end[-1].load_before;
+        trip = end[-1].trip;
     }
     cost = shifts ? shifted(cost, by)
                   : join(table, end->via, u, v, done, end->u, end->v, {0, 0});
@@ -340,10 +391,6 @@ void TripRoute::refresh_forward(const FleetTables &tables, size_t first, size_t 
     end->load_before = 0;
     end->excess_before = excess;
     trip_ends.push_back(static_cast<int32_t>(visits.size()) - 1);
-    least_load = load;
-    for (const int32_t behind : trip_ends) {
-        least_load = std::min(least_load, visits[idx(behind) - 1].load_before);
-    }
 }
 
 void TripRoute::refresh_backward(const FleetTables &tables, size_t first, size_t last,
@@ -386,9 +433,16 @@ void TripRoute::refresh_backward(const FleetTables &tables, size_t first, size_t
             after += over(int64_t{demand_of(tables, here[1])} + here[1].load_after,
                           capacity);
             more_load = 0;
+            if (here->excess_after == after) {
+                break; // but for the labels, all is as it was
+            }
         }
         here->load_after += more_load;
         here->excess_after = after;
+        here->from_u = shifted(here->from_u, by);
+        here->from_v = shifted(here->from_v, by);
+    }
+    for (; here > start; --here) {
         here->from_u = shifted(here->from_u, by);
         here->from_v = shifted(here->from_v, by);
     }
@@ -443,18 +497,8 @@ TripPlace TripRoute::cheapest_place(const FleetTables &tables, int32_t task,
     const DrivingTable &table = tables.driving(type);
     const int32_t capacity = tables.vehicle(type).capacity;
     const Between between(table, ends);
-    const bool may_pay = !table.tasks().removal_never_costs();
-    const bool detour_may_pay = !table.via_never_pays();
     TripPlace best;
     double best_priced = most;
-    const auto worthwhile = [&](int32_t more) {
-        const bool looked_at =
-            trips == Trips::all || (more == 0) == (trips == Trips::fitting);
-        return looked_at && (price * more < best_priced || may_pay);
-    };
-    const auto more_with = [&](int64_t load) {
-        return over(load + ends.demand, capacity) - over(load, capacity);
-    };
     const auto offer = [&](int64_t route_cost, int32_t more, int32_t place,
                            bool via_before, bool via_after) {
         const double priced =
@@ -465,46 +509,73 @@ TripPlace TripRoute::cheapest_place(const FleetTables &tables, int32_t task,
                     via_after};
         }
     };
-    const bool scans_end =
-        table.tasks().end_distances(task) != nullptr || visits.back().u == 0;
-    int32_t first = 1; // of the trip at hand
-    int32_t more = more_with(visits[idx(trip_ends[0]) - 1].load_before);
-    for (size_t trip = 0; trip < trip_ends.size(); ++trip) {
-        const int32_t behind = trip_ends[trip];
-        const TripVisit *next = visits.data() + behind;
-        const bool is_last = trip + 1 == trip_ends.size();
-        const int32_t next_more =
-            is_last ? 0 : more_with(visits[idx(trip_ends[trip + 1]) - 1].load_before);
-        if (worthwhile(more)) {
-            const bool to_end = !next->via && scans_end;
+    // Whether a place may be the best by what it costs more at least.
+    const auto may_win = [&](int64_t least, int32_t more) {
+        return static_cast<double>(least) + price * more < best_priced;
+    };
+    const int64_t most_load = int64_t{capacity} - ends.demand;
+    const auto num_trips = static_cast<int32_t>(notes.size());
+    const bool ends_via = tables.rules.ends_at_facility();
+    if (trips != Trips::own) {
+        const bool may_pay = !table.tasks().removal_never_costs();
+        const bool scans_end =
+            !ends_via && (table.tasks().end_distances(task) || visits.back().u == 0);
+        for (int32_t trip = 0; trip < num_trips; ++trip) {
+            const TripNote &note = notes[idx(trip)];
+            const bool fits = note.load <= most_load;
+            if ((trips == Trips::fitting && !fits) ||
+                (trips == Trips::exceeding && fits)) {
+                continue;
+            }
+            const auto more = fits ? 0
+                                   : static_cast<int32_t>(std::min<int64_t>(
+                                         note.load - most_load, ends.demand));
+            if (!may_pay && price * more >= best_priced) {
+                continue;
+            }
+            const int32_t first = trip_start(trip);
+            const int32_t behind = trip_ends[idx(trip)];
+            const bool is_last = trip + 1 == num_trips;
+            // Between two tasks of the trip, or a depot and one.
             const int32_t from = trip == 0 ? 1 : first + 1;
-            const int32_t to = to_end ? behind : behind - 1;
+            const int32_t to = is_last && scans_end ? behind : behind - 1;
             if (from <= to) {
                 const int64_t least =
                     scan(table, ends, task, visits.data(), from, to, but_for);
                 offer(least >> 32, more, static_cast<int32_t>(least & 0xFFFFFFFF),
                       false, false);
             }
-            if (!to_end && behind != but_for) {
-                offer(between.cost(next[-1], false, *next, next->via), more, behind,
-                      false, next->via);
+            // Right behind the facility visit before it, and before that behind it.
+            if (trip > 0 && first != but_for &&
+                may_win(notes[idx(trip) - 1].at_next_start + table.first_of_trip(task),
+                        more)) {
+                offer(between.cost(visits[idx(first) - 1], true, visits[idx(first)],
+                                   false),
+                      more, first, true, false);
+            }
+            const bool via = !is_last || ends_via;
+            if (to < behind && behind != but_for &&
+                (!via || may_win(note.at_end + table.last_of_trip(task), more))) {
+                offer(between.cost(visits[idx(behind) - 1], false, visits[idx(behind)],
+                                   via),
+                      more, behind, false, via);
             }
         }
-        if (behind != but_for && (next->via || (is_last && tables.has_facilities()))) {
-            if (!is_last && worthwhile(next_more)) {
-                offer(between.cost(next[-1], true, *next, false), next_more, behind,
-                      true, false);
-            }
-            // A trip of its own, unless the task fits next to it without a detour.
-            const int32_t alone_more = over(ends.demand, capacity);
-            const bool detour = more > 0 && (is_last || next_more > 0);
-            if ((detour || detour_may_pay) && worthwhile(alone_more)) {
-                offer(between.cost(next[-1], true, *next, next->via), alone_more,
-                      behind, true, next->via);
+    }
+    if (tables.has_facilities() && (trips == Trips::all || trips == Trips::own)) {
+        // A trip of its own; where the task fits next to it, that is a detour.
+        const int32_t more = over(ends.demand, capacity);
+        for (int32_t trip = 0; trip < num_trips; ++trip) {
+            const int32_t behind = trip_ends[idx(trip)];
+            const bool via = trip + 1 < num_trips || ends_via;
+            const int64_t least =
+                via ? table.own_trip(task) : table.first_of_trip(task);
+            if (may_win(notes[idx(trip)].between + least, more) && behind != but_for) {
+                offer(between.cost(visits[idx(behind) - 1], true, visits[idx(behind)],
+                                   via),
+                      more, behind, true, via);
             }
         }
-        first = behind;
-        more = next_more;
     }
     return best;
 }

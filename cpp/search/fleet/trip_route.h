@@ -45,9 +45,25 @@ struct TripTotals {
     int32_t excess;
 };
 
-// Which trips are looked at when a task is put in: those where it fits, or those that
-// would then carry too much.
-enum class Trips { all, fitting, exceeding };
+// Which trips are looked at when a task is put in: those where it fits, those that
+// would then carry too much, or new ones for this task alone.
+enum class Trips { all, fitting, exceeding, own };
+
+// What decides whether a trip is looked at when a task is put in. With what serving the
+// task costs between facilities, the rest bounds what the route then costs more: with
+// the task at the end of the trip, at the start of the next, or between both.
+struct TripNote {
+    int32_t load;
+    int32_t at_end;
+    int32_t at_next_start;
+    int32_t between;
+};
+
+struct TripLimits {
+    int32_t least_load = 0;
+    int32_t most_load = 0;
+    int32_t least_between = 0; // of TripNote::between
+};
 
 class TripRoute {
   public:
@@ -57,7 +73,8 @@ class TripRoute {
     int32_t type;
     int32_t cost = 0;               // without the fixed cost
     int32_t excess = 0;             // load above capacity, over all trips
-    int32_t least_load = 0;         // of the trip that carries least
+    TripLimits limits;              // over all trips
+    std::vector<TripNote> notes;    // by trip
     std::vector<int32_t> trip_ends; // place behind the last task of each trip
 
     int32_t num_tasks() const { return static_cast<int32_t>(visits.size()) - 2; }
@@ -109,6 +126,7 @@ class TripRoute {
                          bool may_shift);
     void refresh_backward(const FleetTables &tables, size_t first, size_t last,
                           bool may_shift);
+    void note_trips(const FleetTables &tables);
 };
 
 // The head of one route up to `left` and the tail of another, of the same vehicle type,
