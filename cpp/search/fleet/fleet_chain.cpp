@@ -171,7 +171,7 @@ bool FleetChain::ruin_and_recreate(double temperature) {
     const double limit = cost_ - temperature * std::log(1.0 - random_.unit());
     bool taken = insert_all(limit, true);
     if (taken) {
-        mend_touched();
+        mend_touched(load_price_);
         taken = penalised() < limit;
     }
     if (!taken) {
@@ -360,7 +360,7 @@ bool FleetChain::insert_all(double limit, bool may_open) {
 }
 
 // Where a trip carries too much, a facility visit elsewhere may be all it takes.
-void FleetChain::mend_touched() {
+void FleetChain::mend_touched(double load_price) {
     if (!tables_.has_facilities()) {
         return;
     }
@@ -374,10 +374,10 @@ void FleetChain::mend_touched() {
             for (size_t trip = 0; trip < route.trip_ends.size() && !mended; ++trip) {
                 const int32_t last = route.trip_ends[trip] - 1;
                 if (route.visits[idx(last)].load_before > capacity) {
-                    mended = plan_.mend_visits(slot, last, load_price_);
+                    mended = plan_.mend_visits(slot, last, load_price);
                     const bool has_next = trip + 1 < plan_.route(slot).trip_ends.size();
                     if (!mended && has_next) {
-                        mended = plan_.mend_visits(slot, last + 1, load_price_);
+                        mended = plan_.mend_visits(slot, last + 1, load_price);
                     }
                 }
             }
@@ -768,7 +768,7 @@ void FleetChain::dissolve_shortest_route() {
         }
         order_.sort(removed_, random_);
         if (insert_all(kNever, false)) {
-            mend_touched();
+            mend_touched(fleet_price_); // whatever driving it takes
             plan_.keep();
             return;
         }

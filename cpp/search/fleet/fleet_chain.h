@@ -54,7 +54,7 @@ class FleetChain {
     void mark_string(const TripRoute &route, int32_t slot, int32_t place,
                      double longest);
     bool insert_all(double limit, bool may_open);
-    void mend_touched();
+    void mend_touched(double load_price);
     bool small_move(uint32_t number, double temperature);
     bool relocate(const Spot &first, const Spot &second, uint32_t draw,
                   double temperature);

@@ -120,7 +120,10 @@ FleetTables::FleetTables(const std::vector<const Network *> &networks, FleetRule
                 }
             }
         }
-        all_driven += least_driven;
+        if (rules.locked[idx(task)] == 0 && least_driven >= most) {
+            throw std::invalid_argument("a task that no vehicle can reach and leave");
+        }
+        all_driven += std::min<int64_t>(least_driven, most);
         all_alone += least;
         all_alone_at_most += dearest;
     }

@@ -113,6 +113,12 @@ def _priced(network: Network) -> Iterator[None]:
             f"{_MOST_COST}, found more in instance {network.instance.name!r}: "
             "use a coarser unit of cost"
         ) from None
+    except ValueError:
+        raise UnsolvableError(
+            "expected streets that some vehicle can reach and leave on a route of its own, "
+            f"found one that none can in instance {network.instance.name!r}: look at turn "
+            "rules and forbidden links around it"
+        ) from None
 
 
 class _FleetEngine:
