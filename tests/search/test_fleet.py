@@ -86,8 +86,10 @@ def fleets(draw: st.DrawFn, most_tasks: int = 4, shaped: bool = False) -> Instan
         which = draw(st.sampled_from(["compactness", "change_price"]))
         if exact:
             instance = replace(instance, balance=draw(st.sampled_from([0.5, 2.0, 20.0])))
+        elif which == "compactness":
+            instance = replace(instance, compactness=draw(st.integers(1, 40)))
         else:
-            instance = replace(instance, **{which: draw(st.integers(1, 40))})
+            instance = replace(instance, change_price=draw(st.integers(1, 40)))
         if instance.change_price:
             previous = (Assignment(link, draw(st.integers(1, 3))) for link in tasks)
             instance = replace(instance, previous=tuple(previous))
