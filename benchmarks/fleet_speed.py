@@ -41,7 +41,7 @@ def with_operations(instance: Instance, operations: str) -> Instance:
     places = (nodes[len(nodes) // 3], nodes[2 * len(nodes) // 3])
     # Two or three trips a route.
     network = Network(instance)
-    longest = max(network.distances[0].max() * 6, 1)
+    longest = max(network.distances[0].max() * 4, 1)
     return dataclasses.replace(
         instance,
         max_route_cost=int(longest),

@@ -12,7 +12,7 @@ namespace arcfleet {
 namespace {
 
 constexpr uint32_t kMovesPerStep = 10;
-constexpr uint32_t kMendsPerStep = 2;
+constexpr uint32_t kMendsPerStep = 1;
 constexpr int32_t kNearTasks = 10;
 constexpr double kLongestDraw = 36.75; // as in chain.cpp
 constexpr int32_t kPriceWindow = 200;
@@ -235,6 +235,10 @@ bool FleetChain::insert_all(double limit, bool may_open) {
     const bool balanced = tables_.rules.balance > 0.0;
     const bool shaped = tables_.rules.change_price > 0 || tables_.rules.compactness > 0;
     const double blink_rate = tables_.settings.blink_rate;
+    double so_far = penalised();
+    const bool bounded = tables_.drivings.size() == 1 && !balanced &&
+                         !tables_.rules.exact_fleet &&
+                         tables_.driving(0).via_never_pays();
     // Whether the price of excess is the least that a place can cost.
     const bool prunes = tables_.insertion_never_pays;
     for (const int32_t task : removed_) {
@@ -334,14 +338,18 @@ bool FleetChain::insert_all(double limit, bool may_open) {
                 best_place = place;
             }
         };
+        // No place costs less.
+        const double least = bounded ? tables_.ends(task).least_extra : -kNever;
+        const int32_t slots = plan_.num_slots();
         // Trips where it fits first: most others are then ruled out by the price of
         // their excess alone.
         for (const bool blinks : {true, false}) { // once more if all were overlooked
             for (const Trips trips : {Trips::fitting, Trips::exceeding, Trips::own}) {
-                if (trips == Trips::own && !tables_.has_facilities()) {
-                    break;
+                if ((trips == Trips::exceeding && prunes && load_price_ >= best) ||
+                    (trips == Trips::own && !tables_.has_facilities())) {
+                    continue;
                 }
-                for (int32_t slot = 0; slot < plan_.num_slots(); ++slot) {
+                for (int32_t slot = 0; slot < slots && best > least; ++slot) {
                     look_at(slot, trips, blinks);
                 }
             }
@@ -349,10 +357,10 @@ bool FleetChain::insert_all(double limit, bool may_open) {
                 break;
             }
         }
-        if (best_slot < 0 ||
-            (tables_.insertion_never_pays && penalised() + best >= limit)) {
+        if (best_slot < 0 || (tables_.insertion_never_pays && so_far + best >= limit)) {
             return false;
         }
+        so_far += best;
         plan_.retype(best_slot, best_type);
         plan_.insert(best_slot, task, best_place);
     }
@@ -511,7 +519,8 @@ bool FleetChain::exchange_tails(const Spot &first, const Spot &second,
         }
         via = !is_task(right) && tables_.rules.ends_at_facility();
         TripTotals totals = joined(tables_, one.type, left, right, via);
-        if (is_task(left) && is_task(right) && tables_.has_facilities()) {
+        if (is_task(left) && is_task(right) && tables_.has_facilities() &&
+            (totals.excess > 0 || !tables_.driving(one.type).via_never_pays())) {
             const TripTotals other = joined(tables_, one.type, left, right, true);
             if (price_of(one.type, other) < price_of(one.type, totals)) {
                 totals = other;

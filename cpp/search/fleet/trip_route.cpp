@@ -276,21 +276,25 @@ int32_t shifted(int32_t label, int32_t by) {
 void TripRoute::refresh(const FleetTables &tables, int32_t first, int32_t last) {
     // Where a way that there is not comes in, labels are no more exact.
     const bool may_shift = cost < tables.least_closed_cost;
-    refresh_forward(tables, idx(first), idx(last), may_shift);
-    refresh_backward(tables, idx(first), idx(last), may_shift);
-    note_trips(tables);
+    const size_t end = refresh_forward(tables, idx(first), idx(last), may_shift);
+    const size_t start = refresh_backward(tables, idx(first), idx(last), may_shift);
+    note_trips(tables, start, end);
 }
 
-void TripRoute::note_trips(const FleetTables &tables) {
+// Where labels were shifted, as was the cost of the route, bounds stay.
+void TripRoute::note_trips(const FleetTables &tables, size_t start, size_t end) {
     const DrivingTable &table = tables.driving(type);
     const bool has_facilities = tables.has_facilities();
-    notes.clear();
+    const bool anew = notes.size() != trip_ends.size();
+    notes.resize(trip_ends.size());
     limits = {INT32_MAX, 0, INT32_MAX};
-    for (const int32_t behind : trip_ends) {
-        const TripVisit &left = visits[idx(behind) - 1];
-        const TripVisit &right = visits[idx(behind)];
-        TripNote note{left.load_before, 0, 0, 0};
-        if (has_facilities) {
+    for (size_t trip = 0; trip < notes.size(); ++trip) {
+        TripNote &note = notes[trip];
+        const auto behind = idx(trip_ends[trip]);
+        const TripVisit &left = visits[behind - 1];
+        note.load = left.load_before;
+        if (has_facilities && (anew || (behind > start && behind <= end))) {
+            const TripVisit &right = visits[behind];
             const int32_t there = std::min(left.done_at_u + table.to_facility(left.u),
                                            left.done_at_v + table.to_facility(left.v));
             const int32_t onward =
@@ -307,12 +311,11 @@ void TripRoute::note_trips(const FleetTables &tables) {
         limits.least_load = std::min(limits.least_load, note.load);
         limits.most_load = std::max(limits.most_load, note.load);
         limits.least_between = std::min(limits.least_between, note.between);
-        notes.push_back(note);
     }
 }
 
-void TripRoute::refresh_forward(const FleetTables &tables, size_t first, size_t last,
-                                bool may_shift) {
+size_t TripRoute::refresh_forward(const FleetTables &tables, size_t first, size_t last,
+                                  bool may_shift) {
     const DrivingTable &table = tables.driving(type);
     const int32_t capacity = tables.vehicle(type).capacity;
     const TripVisit *left = visits.data() + first - 1;
@@ -355,6 +358,7 @@ void TripRoute::refresh_forward(const FleetTables &tables, size_t first, size_t 
         here->load_before = load;
         here->excess_before = before;
     }
+    const auto computed = static_cast<size_t>(here - visits.data());
     for (; here < end; ++here) {
         if (here->via) {
             next_trip(here);
@@ -391,10 +395,11 @@ void TripRoute::refresh_forward(const FleetTables &tables, size_t first, size_t 
     end->load_before = 0;
     end->excess_before = excess;
     trip_ends.push_back(static_cast<int32_t>(visits.size()) - 1);
+    return computed;
 }
 
-void TripRoute::refresh_backward(const FleetTables &tables, size_t first, size_t last,
-                                 bool may_shift) {
+size_t TripRoute::refresh_backward(const FleetTables &tables, size_t first, size_t last,
+                                   bool may_shift) {
     const DrivingTable &table = tables.driving(type);
     const int32_t capacity = tables.vehicle(type).capacity;
     const TripVisit *right = visits.data() + last + 1;
@@ -428,6 +433,7 @@ void TripRoute::refresh_backward(const FleetTables &tables, size_t first, size_t
         u = ends.u;
         v = ends.v;
     }
+    const auto computed = static_cast<size_t>(here - start);
     for (; here > start; --here) {
         if (here[1].via) {
             after += over(int64_t{demand_of(tables, here[1])} + here[1].load_after,
@@ -446,6 +452,7 @@ void TripRoute::refresh_backward(const FleetTables &tables, size_t first, size_t
         here->from_u = shifted(here->from_u, by);
         here->from_v = shifted(here->from_v, by);
     }
+    return computed;
 }
 
 TripPlace TripRoute::at_place(const FleetTables &tables, int32_t task, int32_t place,
@@ -592,7 +599,8 @@ bool TripRoute::mend_visits(const FleetTables &tables, int32_t place, double pri
     double best = priced(totals()) - 1e-6;
     int32_t best_place = 0; // 0 none, below 0: dropped
     bool moves = false;
-    for (int32_t x = first + 1; x < behind; ++x) {
+    const bool may_pay = excess > 0 || !table.via_never_pays();
+    for (int32_t x = first + 1; x < behind && may_pay; ++x) {
         const double now =
             priced(joined(tables, type, visits[idx(x) - 1], visits[idx(x)], true));
         if (now < best) {

@@ -57,6 +57,8 @@ struct TripNote {
     int32_t at_end;
     int32_t at_next_start;
     int32_t between;
+
+    bool operator==(const TripNote &) const = default;
 };
 
 struct TripLimits {
@@ -122,11 +124,13 @@ class TripRoute {
                      std::vector<uint8_t> &vias) const;
 
   private:
-    void refresh_forward(const FleetTables &tables, size_t first, size_t last,
-                         bool may_shift);
-    void refresh_backward(const FleetTables &tables, size_t first, size_t last,
-                          bool may_shift);
-    void note_trips(const FleetTables &tables);
+    // Each returns the place up to which labels were computed; behind it they were all
+    // shifted by the same number.
+    size_t refresh_forward(const FleetTables &tables, size_t first, size_t last,
+                           bool may_shift);
+    size_t refresh_backward(const FleetTables &tables, size_t first, size_t last,
+                            bool may_shift);
+    void note_trips(const FleetTables &tables, size_t start, size_t end);
 };
 
 // The head of one route up to `left` and the tail of another, of the same vehicle type,
