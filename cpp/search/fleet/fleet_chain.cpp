@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <stdexcept>
 #include <utility>
 
 namespace arcfleet {
@@ -471,8 +472,7 @@ bool FleetChain::relocate(const Spot &first, const Spot &second, uint32_t draw,
         from.erase(first.place);
         to.insert(tables_, task, there);
     });
-    cost_ = penalised();
-    return keep_if_best();
+    return moved(dearer);
 }
 
 bool FleetChain::swap(const Spot &first, const Spot &second, double temperature) {
@@ -499,8 +499,7 @@ bool FleetChain::swap(const Spot &first, const Spot &second, double temperature)
         std::swap(here, there);
         std::swap(here.via, there.via); // facility visits stay where they are
     });
-    cost_ = penalised();
-    return keep_if_best();
+    return moved(dearer);
 }
 
 // The first route goes on with the second from its task on; the second goes on with
@@ -573,8 +572,7 @@ bool FleetChain::exchange_tails(const Spot &first, const Spot &second,
         right.visits.resize(other_cut);
         right.visits.insert(right.visits.end(), tail.begin(), tail.end());
     });
-    cost_ = penalised();
-    return keep_if_best();
+    return moved(dearer);
 }
 
 bool FleetChain::mend_somewhere() {
@@ -654,6 +652,19 @@ bool FleetChain::change_vehicle(double temperature) {
         plan_.replace(second, std::move(other_two));
     }
     cost_ = penalised();
+    return keep_if_best();
+}
+
+// After a change that was reckoned to make the plan dearer by so much. Builds with
+// sanitizers hold the reckoning against the plan.
+bool FleetChain::moved(double dearer) {
+    [[maybe_unused]] const double reckoned = cost_ + dearer;
+    cost_ = penalised();
+#ifdef __SANITIZE_ADDRESS__
+    if (std::abs(cost_ - reckoned) > 1e-6 * (1.0 + std::abs(cost_))) {
+        throw std::logic_error("a move has another price than it was reckoned to have");
+    }
+#endif
     return keep_if_best();
 }
 

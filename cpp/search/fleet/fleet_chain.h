@@ -70,6 +70,7 @@ class FleetChain {
     // The same tasks in the same order by a vehicle of another type.
     TripRoute driven_by(int32_t type, const TripRoute &route) const;
     bool accepts(double dearer, double temperature);
+    bool moved(double dearer);
     bool keep_if_best();
     void adapt_prices();
     // With fewest_routes: tries now and then to do with one route less.

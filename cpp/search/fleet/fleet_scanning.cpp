@@ -328,7 +328,7 @@ FleetScanner::Scan FleetScanner::scan(Filling &route, const std::vector<int32_t>
             const bool one_way = ends.reverse_cost >= kForbidden;
             const int64_t to_u = row[ends.u];
             const int64_t to_v = one_way ? farthest : row[ends.v];
-            if (!filtered && std::min(to_u, to_v) <= mean_cost_) {
+            if (!filtered && static_cast<double>(std::min(to_u, to_v)) <= mean_cost_) {
                 ++near;
                 near_demand += ends.demand;
             }
