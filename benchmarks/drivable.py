@@ -22,7 +22,7 @@ from arcfleet.search import Stop
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from arcfleet.instance import Instance
     from arcfleet.search import Result
@@ -148,14 +148,21 @@ class ReadingTime:
         return (self.map_name,)
 
 
+def no_figures(records: Sequence[Any]) -> Mapping[str, Callable[..., None]]:
+    """Return the figures of lines that have none."""
+    return {}
+
+
 class Lines(NamedTuple):
     """A file of lines, and how its table is made."""
 
     file: str
     form: LineFormat[Any]
-    section: Callable[[Sequence[Any]], Section]
+    section: Callable[[Sequence[Any]], Section | list[Section]]
     command: Callable[[Sequence[Any]], str]
     caption: Callable[[Sequence[Any]], str]
+    # Figures as in `Report`.
+    figures: Callable[[Sequence[Any]], Mapping[str, Callable[..., None]]] = no_figures
 
 
 def make_missing(
@@ -198,9 +205,14 @@ def replace_lines(lines: Lines, folder: Path, measured: Sequence[Line]) -> None:
 
 def solve_verified(instance: Instance, iterations: int, seed: int) -> Result:
     """Solve by ruin and recreate on one thread; raise if the checker finds a fault."""
-    stop = Stop(iterations=iterations)
-    result = solve(instance, "ruin-recreate", stop=stop, seed=seed)
-    report = check(instance, result.solution)
+    return verified(
+        solve(instance, "ruin-recreate", stop=Stop(iterations=iterations), seed=seed)
+    )
+
+
+def verified(result: Result) -> Result:
+    """Return a result; raise if the checker finds a fault in its plan."""
+    report = check(result.instance, result.solution)
     if not report.ok:
         raise SolutionError(f"faulty plan: {report.faults[0]}")
     return result
@@ -234,11 +246,13 @@ def drivable_report(lines: Lines, records: Sequence[Line]) -> Report:
     """Return the table of some lines, with how and where they were measured."""
     machines = "; ".join(dict.fromkeys(line.machine for line in records))
     commits = ", ".join(dict.fromkeys(line.commit for line in records))
+    made = lines.section(records)
     return Report(
         name=Path(lines.file).stem,
-        sections=(lines.section(records),),
+        sections=(made,) if isinstance(made, Section) else tuple(made),
         caption=f"{lines.caption(records)} Measured on {machines}. Commit {commits}.",
         details=(lines.command(records),),
+        figures=lines.figures(records),
     )
 
 
@@ -259,10 +273,10 @@ def _turn_section(records: Sequence[TurnCount]) -> Section:
                 _both(free, obeying, "forbidden") if signs else None,
                 _both(free, obeying, "doubtful") if signs else None,
                 _both(free, obeying, "u_turns_elsewhere"),
-                f"{_mean(free, 'cost') / 1000:.1f}",
-                _percent(_mean(obeying, "cost"), _mean(free, "cost")),
+                f"{mean(free, 'cost') / 1000:.1f}",
+                percent(mean(obeying, "cost"), mean(free, "cost")),
                 _range(free, obeying),
-                _percent(_mean(obeying, "deadhead"), _mean(free, "deadhead")),
+                percent(mean(obeying, "deadhead"), mean(free, "deadhead")),
             ]
         )
     header = [
@@ -291,11 +305,11 @@ def _margin_section(records: Sequence[MarginPlan]) -> Section:
     groups: dict[int | None, list[MarginPlan]] = defaultdict(list)
     for line in records:
         groups[line.margin].append(line)
-    first = _mean([x for x in records if x.margin == 0 and not x.all_tasks], "deadhead")
+    first = mean([x for x in records if x.margin == 0 and not x.all_tasks], "deadhead")
     rows = []
     for margin, group in groups.items():
-        same = _mean([line for line in group if not line.all_tasks], "deadhead")
-        every = _mean([line for line in group if line.all_tasks], "deadhead")
+        same = mean([line for line in group if not line.all_tasks], "deadhead")
+        every = mean([line for line in group if line.all_tasks], "deadhead")
         line = group[0]
         rows.append(
             [
@@ -303,7 +317,7 @@ def _margin_section(records: Sequence[MarginPlan]) -> Section:
                 f"{line.served} of {line.to_serve}",
                 f"{line.driven_on:,}",
                 f"{same / 1000:.2f}",
-                _percent(same, first),
+                percent(same, first),
                 f"{every / 1000:.2f}",
             ]
         )
@@ -344,9 +358,9 @@ def _speed_section(records: Sequence[EngineSpeed]) -> Section:
 def _speed_caption(records: Sequence[EngineSpeed]) -> str:
     return (
         "Per second of CPU time, by turns in one run, from the same seed "
-        f"({_listed(line.seed for line in records)}). Rules: U-turns at dead ends only, "
+        f"({listed(line.seed for line in records)}). Rules: U-turns at dead ends only, "
         "and one in twenty of all other turns forbidden. Quartiles: of the ratios of "
-        f"{_listed(line.turns for line in records)} turns, whose work differs."
+        f"{listed(line.turns for line in records)} turns, whose work differs."
     )
 
 
@@ -367,7 +381,7 @@ def _reading_section(records: Sequence[ReadingTime]) -> Section:
 
 
 def _reading_caption(records: Sequence[ReadingTime]) -> str:
-    return f"Best of {_listed(line.rounds for line in records)} rounds; no seed."
+    return f"Best of {listed(line.rounds for line in records)} rounds; no seed."
 
 
 def _plan_command(name: str) -> Callable[[Sequence[Any]], str]:
@@ -392,31 +406,34 @@ def _speed_command(records: Sequence[EngineSpeed]) -> str:
 def _limits(records: Sequence[TurnCount | MarginPlan]) -> str:
     return (
         "Ruin and recreate on one thread, "
-        f"{_listed(f'{line.iterations:,}' for line in records)} iterations each; capacity "
-        f"{_listed(f'{line.capacity:,}' for line in records)} m; mean of seeds "
-        f"{_listed(line.seed for line in records)}; every plan is verified by the checker."
+        f"{listed(f'{line.iterations:,}' for line in records)} iterations each; capacity "
+        f"{listed(f'{line.capacity:,}' for line in records)} m; mean of seeds "
+        f"{listed(line.seed for line in records)}; every plan is verified by the checker."
     )
 
 
-def _listed(values: Iterable[object]) -> str:
+def listed(values: Iterable[object]) -> str:
+    """Return the different values, after commas."""
     return ", ".join(map(str, dict.fromkeys(values)))
 
 
-def _mean(records: Iterable[Line], field: str) -> float:
+def mean(records: Iterable[Line], field: str) -> float:
+    """Return the mean of a field."""
     return fmean(getattr(line, field) for line in records)
 
 
 def _both(free: Iterable[Line], obeying: Iterable[Line], field: str) -> str:
-    return " → ".join(f"{round(_mean(lines, field), 1):g}" for lines in (free, obeying))
+    return " → ".join(f"{round(mean(lines, field), 1):g}" for lines in (free, obeying))
 
 
 def _range(free: Iterable[TurnCount], obeying: Iterable[TurnCount]) -> str:
     costs = {line.seed: line.cost for line in free}
     ratios = [line.cost / costs[line.seed] for line in obeying]
-    return " to ".join(_percent(ratio, 1) for ratio in (min(ratios), max(ratios)))
+    return " to ".join(percent(ratio, 1) for ratio in (min(ratios), max(ratios)))
 
 
-def _percent(value: float, base: float) -> str:
+def percent(value: float, base: float) -> str:
+    """Return how much a value is above a base, in percent."""
     # Adding 0 makes -0.0 positive.
     return f"{round(100 * (value / base - 1), 1) + 0.0:+.1f} %"
 

@@ -16,9 +16,10 @@ from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING
 
+from arcfleet.instance.change import not_required
 from arcfleet.streets.area import Box
 from arcfleet.streets.files import read_map
-from arcfleet.streets.scene import Scene, SceneRules, cut_scene, not_required
+from arcfleet.streets.scene import Scene, SceneRules, cut_scene
 from arcfleet.streets.turns import FREE_TURNS
 from benchmarks import run_and_exit, shared_dir
 from benchmarks.drivable import (

@@ -22,7 +22,7 @@ from arcfleet.neural.checkpoint import load_model
 from arcfleet.neural.decoding import FastPolicy, decoding_model, greedy, sample
 from arcfleet.neural.device import choose_device, has_bfloat16, working_on
 from arcfleet.neural.env import action_mask, reset, step
-from arcfleet.neural.kernels.cuda_graph import fastest_wrap, record
+from arcfleet.neural.kernels.cuda_graph import Recorder, fastest_wrap
 from arcfleet.neural.model import AttentionModel, Daam, DaamConfig
 from arcfleet.neural.plans import as_decoded, split_plans
 from arcfleet.paper.strategies import paper_beams
@@ -93,7 +93,7 @@ def shares(policy: FastPolicy, batch: ArcBatch, steps: int, threads: int) -> lis
 
     def timed(part: Callable[[], object]) -> float:
         if device.type == "cuda":
-            part = record(part, device).replay
+            part = Recorder(device).record(part).replay
         return seconds(part, device, 5)
 
     with torch.no_grad():

@@ -102,7 +102,7 @@ class Optimum:
         instance = self.instance
         services = [way for link in instance.required for way in self._ways(link)]
         stops: list[Direction | int] = [facility.node for facility in instance.facilities]
-        found = {}
+        found: dict[tuple[int, Direction | int, Direction | int], int] = {}
         for kind, (vehicle, driving) in enumerate(
             zip(instance.fleet, self.drivings, strict=True)
         ):
@@ -156,7 +156,7 @@ class Optimum:
                 yield vias
 
     def _costs(self, kind: int, block: Block) -> set[int]:
-        """Costs of routes of a type that serve some streets; the least if no other counts."""
+        """Costs of routes of a type through some streets; the least if only that counts."""
         vehicle = self.instance.fleet[kind]
         most = FAR - 1 if vehicle.max_route_cost is None else vehicle.max_route_cost
         if any(link in vehicle.forbidden_links for link in block):
@@ -239,7 +239,7 @@ class Optimum:
         return True
 
     def _least_changed(self, blocks: list[Block], held: dict[int, int]) -> int | None:
-        """Streets off their earlier route, by the best numbers; None if no pins allow it."""
+        """Streets off their earlier route, by the best numbers; None if pins forbid it."""
         instance = self.instance
         pins = {item.link: item.route for item in instance.pins if item.link not in held}
         previous = {item.link: item.route for item in instance.previous}

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from arcfleet import Instance, Progress, Stop, solve
+from arcfleet import METHODS, Failure, Instance, Progress, Stop, solve, solve_many
 from arcfleet.errors import OptionError, UnsolvableError
-from tests.helpers import make_instance, solved, star, street, unpackable
+from tests.helpers import make_instance, refused, solved, star, street, unpackable
 
 TIGHT = {2: 9, 3: 9, 4: 1, 5: 1}
 
@@ -137,3 +137,30 @@ def test_wrong_arguments(
 ) -> None:
     with pytest.raises(OptionError, match=message):
         solve(village, **arguments)  # type: ignore[arg-type]
+
+
+def test_methods_that_cannot_plan_with_operations_say_which_can(village: Instance) -> None:
+    asked = replace(village, max_route_cost=10**6, fewest_routes=True)
+    able = [repr(name) for name, method in METHODS.items() if method.operations]
+    message = (
+        "expected a method that plans with a longest route and fewest routes first, which "
+        "instance 'village' asks for, got 'maens': use "
+        + " or ".join(part for part in (", ".join(able[:-1]), able[-1]) if part)
+    )
+    with refused(OptionError, message):
+        solve(asked, "maens")
+    (failure,) = solve_many([asked], "maens")
+    assert isinstance(failure, Failure)
+    assert failure.message == message
+    for name, method in METHODS.items():
+        assert method.operations or name != "ruin-recreate"
+        if not method.operations and not method.is_learned:
+            with refused(OptionError, f"got {name!r}: use 'ruin-recreate'"):
+                solve(asked, name)
+
+
+def test_keep_and_lock_need_a_plan(village: Instance) -> None:
+    with refused(OptionError, "expected a plan to start from with keep, got none"):
+        solve(village, keep=3)
+    with refused(OptionError, "expected a plan to start from with lock, got none"):
+        solve(village, lock=[3])

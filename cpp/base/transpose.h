@@ -1,6 +1,8 @@
 // A square matrix by columns instead of rows.
 #pragma once
 
+#include "base/huge_pages.h"
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -11,7 +13,9 @@ namespace arcfleet {
 // In blocks that fit into the cache: by whole rows, every write would miss it.
 inline std::vector<int32_t> transpose(const std::vector<int32_t> &matrix, size_t size) {
     constexpr size_t kBlock = 32;
-    std::vector<int32_t> out(size * size);
+    std::vector<int32_t> out;
+    reserve_huge(out, size * size);
+    out.resize(size * size);
     for (size_t top = 0; top < size; top += kBlock) {
         const size_t bottom = std::min(size, top + kBlock);
         for (size_t left = 0; left < size; left += kBlock) {

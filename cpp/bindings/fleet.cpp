@@ -1,38 +1,9 @@
 #include "search/fleet/fleet_search.h"
 
 #include "bindings/engine.h"
+#include "bindings/fleet_rules.h"
 
 namespace arcfleet {
-
-namespace {
-
-std::vector<int32_t> copied(const InArray<int32_t> &array) {
-    const auto values = view(array);
-    return {values.begin(), values.end()};
-}
-
-// One row for each vehicle type, in the order of VehicleType.
-std::vector<VehicleType> vehicle_types(const InArray<int32_t> &rows) {
-    constexpr size_t kColumns = 7;
-    const auto values = view(rows);
-    std::vector<VehicleType> types;
-    for (size_t i = 0; i + kColumns <= values.size(); i += kColumns) {
-        types.push_back({values[i], values[i + 1], values[i + 2], values[i + 3],
-                         values[i + 4], values[i + 5], values[i + 6]});
-    }
-    return types;
-}
-
-std::vector<FacilityStop> facility_stops(const InArray<int32_t> &rows) {
-    const auto values = view(rows);
-    std::vector<FacilityStop> stops;
-    for (size_t i = 0; i + 2 <= values.size(); i += 2) {
-        stops.push_back({values[i], values[i + 1]});
-    }
-    return stops;
-}
-
-} // namespace
 
 static void bind_fleet(nb::module_ &module) {
     nb::class_<FleetSearch> engine(module, "FleetSearch",
@@ -57,7 +28,6 @@ static void bind_fleet(nb::module_ &module) {
                 average_removed,  longest_string, split_rate,
                 split_growth,     blink_rate,     first_temperature,
                 last_temperature, most_excess,    target_fit};
-            const auto may = view(may_serve);
             FleetRules rules{vehicle_types(vehicles),
                              facility_stops(facilities),
                              empty_at_end,
@@ -70,13 +40,12 @@ static void bind_fleet(nb::module_ &module) {
                              copied(home),
                              copied(pin),
                              copied(locked),
-                             {may.begin(), may.end()},
+                             copied(may_serve),
                              copied(locked_costs)};
             Plan start = to_plan(arcs, route_starts);
             start.vehicles = copied(route_vehicles);
             start.slots = copied(route_slots);
-            const auto via = view(vias);
-            start.vias.assign(via.begin(), via.end());
+            start.vias = copied(vias);
             const nb::gil_scoped_release release;
             new (self) FleetSearch(networks, std::move(rules), settings, seed, chains,
                                    {horizon_iterations, horizon_seconds}, start);
@@ -94,17 +63,7 @@ static void bind_fleet(nb::module_ &module) {
         nb::arg("route_vehicles"), nb::arg("route_slots"), nb::arg("vias"),
         nb::keep_alive<1, 2>());
     bind_engine(engine);
-    engine.def(
-        "best_fleet",
-        [](const FleetSearch &search) {
-            const Plan &plan = search.best_plan();
-            return std::tuple(to_array(std::vector<int32_t>(plan.vehicles)),
-                              to_array(std::vector<int32_t>(plan.slots)),
-                              to_array(std::vector<uint8_t>(plan.vias)));
-        },
-        "Of the best plan: vehicle type and numbered slot of each route, and for each "
-        "arc "
-        "whether the vehicle comes by way of a facility.");
+    bind_best_fleet(engine);
 }
 
 static const Binding binding{"fleet", bind_fleet};

@@ -1,5 +1,7 @@
 #include "network/network.h"
 
+#include "network/nearness.h"
+
 #include "bindings/bindings.h"
 
 #include <nanobind/stl/pair.h>
@@ -124,6 +126,17 @@ void bind_network(nb::module_ &module) {
             },
             nb::rv_policy::reference,
             "Distances between terminals: a read-only view, not a copy.")
+        .def(
+            "nearest_others",
+            [](const Network &network) {
+                std::vector<int32_t> nearest;
+                {
+                    const nb::gil_scoped_release release;
+                    nearest = nearest_others(network);
+                }
+                return to_array(std::move(nearest));
+            },
+            "The nearest other task of each task; -1 where there is none.")
         .def(
             "drive",
             [](const Network &network, int32_t from, int32_t to) {

@@ -65,7 +65,10 @@ Network::Network(int32_t num_nodes, const LinkArrays &links,
     } else {
         distance_ = distance_matrix(graph_, terminal_node_, terminal_node_, threads);
     }
-    price_closed_ways(least_closed_cost);
+    // Elsewhere a way that there is not is for callers to find.
+    if (turns.any() || !links.closed.empty() || least_closed_cost > 0) {
+        price_closed_ways(least_closed_cost);
+    }
 }
 
 void Network::measure_by_turns(const LinkArrays &links, const TurnArrays &turns,

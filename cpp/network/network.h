@@ -105,6 +105,10 @@ class Network {
     // of closed links: more than any detour by way of the depot. 0 where there is none
     // such.
     int32_t closed_cost() const { return closed_cost_; }
+    // Whether a distance is that of a way that can be driven.
+    bool is_open(int32_t distance) const {
+        return closed_cost_ == 0 || distance < closed_cost_;
+    }
 
     // The links driven along between two terminals, in order.
     std::vector<int32_t> drive(int32_t from, int32_t to) const;

@@ -1,5 +1,6 @@
 #include "network/turn_graph.h"
 
+#include "base/huge_pages.h"
 #include "base/index.h"
 #include "base/parallel.h"
 #include "network/dijkstra.h"
@@ -290,7 +291,9 @@ void TurnGraph::derive_row(int32_t state, std::span<const int32_t *const> rows,
 std::vector<int32_t> TurnGraph::distance_matrix(int threads) const {
     const size_t size = start_.size();
     const size_t num_states = idx(graph_.num_nodes());
-    std::vector<int32_t> matrix(size * size);
+    std::vector<int32_t> matrix;
+    reserve_huge(matrix, size * size);
+    matrix.resize(size * size);
     std::vector<int32_t> row_of(num_states, kNone); // the first place that starts there
     for (size_t place = size; place-- > 0;) {
         row_of[idx(start_[place])] = static_cast<int32_t>(place);

@@ -43,10 +43,14 @@ ARCFLEET_CLONES InsertionPlace scan_symmetric(const TaskEnds &ends,
     return scan_route(ends, SymmetricLanes{distances}, route);
 }
 
-ARCFLEET_CLONES InsertionPlace scan_directed(const TaskEnds &ends,
-                                             const PairDistances *distances,
-                                             const LabelledRoute &route) {
-    return scan_route(ends, DirectedLanes{distances}, route);
+ARCFLEET_CLONES InsertionPlace scan_long(const TaskEnds &ends, const LongPair *pairs,
+                                         const LabelledRoute &route) {
+    return scan_route(ends, DirectedLanes<LongPair>{pairs, 0}, route);
+}
+
+ARCFLEET_CLONES InsertionPlace scan_short(const TaskEnds &ends, const ShortPair *pairs,
+                                          int32_t closed, const LabelledRoute &route) {
+    return scan_route(ends, DirectedLanes<ShortPair>{pairs, closed}, route);
 }
 #endif
 
@@ -79,8 +83,12 @@ InsertionPlace cheapest_insertion(const TaskTable &tasks, int32_t task,
     if (const EndDistances *distances = tasks.end_distances(task)) {
         return scan_symmetric(tasks.ends(task), distances, route);
     }
-    if (const PairDistances *distances = tasks.pair_distances(task)) {
-        return scan_directed(tasks.ends(task), distances, route);
+    if (const ShortPair *pairs = tasks.short_pairs(task)) {
+        const int32_t closed = tasks.network().closed_cost();
+        return scan_short(tasks.ends(task), pairs, closed, route);
+    }
+    if (const LongPair *pairs = tasks.long_pairs(task)) {
+        return scan_long(tasks.ends(task), pairs, route);
     }
 #endif
     return scan(tasks, task, route);

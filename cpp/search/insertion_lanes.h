@@ -52,13 +52,20 @@ struct SymmetricLanes {
     }
 };
 
-struct DirectedLanes {
-    const PairDistances *distances;
+template <typename Pair> struct DirectedLanes {
+    const Pair *distances;
+    int32_t closed; // what kShortClosed stands for
 
-    static Lanes load(const int32_t *four) {
+    Lanes load(const int32_t *four) const {
         Lanes lanes;
         std::memcpy(&lanes, four, sizeof lanes);
         return lanes;
+    }
+    Lanes load(const uint16_t *four) const {
+        uint16_t numbers __attribute__((vector_size(8)));
+        std::memcpy(&numbers, four, sizeof numbers);
+        const Lanes lanes = __builtin_convertvector(numbers, Lanes);
+        return lanes + ((lanes == kShortClosed) & (closed - kShortClosed));
     }
     Lanes depot() const { return load(distances[0].at_u); }
     template <typename AnyVisit> Lanes at_u(const AnyVisit &visit) const {

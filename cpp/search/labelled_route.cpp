@@ -1,7 +1,9 @@
 #include "search/labelled_route.h"
 
+#include "base/huge_pages.h"
 #include "base/transpose.h"
 
+#include <limits>
 #include <stdexcept>
 
 namespace arcfleet {
@@ -10,7 +12,7 @@ namespace {
 
 // Entries, eight bytes each.
 constexpr size_t kMostEndDistances = 4'000'000;
-// Entries, 32 bytes each: 256 MB.
+// Entries, 32 bytes each at most: 256 MB.
 constexpr size_t kMostPairDistances = 8'000'000;
 
 } // namespace
@@ -73,23 +75,39 @@ TaskTable::TaskTable(const Network &network)
             }
         }
     }
-    const size_t others = ends_.size() + 1;
-    if (!symmetric && ends_.size() * others <= kMostPairDistances) {
-        pair_distances_.reserve(ends_.size() * others);
-        for (const TaskEnds &ends : ends_) {
-            const auto at = [&](int32_t terminal, int32_t *out) {
-                out[0] = to(ends.u)[terminal];
-                out[1] = to(ends.v)[terminal];
-                out[2] = from(ends.u)[terminal];
-                out[3] = from(ends.v)[terminal];
-            };
-            for (size_t other = 0; other < others; ++other) {
-                PairDistances &pair = pair_distances_.emplace_back();
-                at(other == 0 ? 0 : ends_[other - 1].u, pair.at_u);
-                at(other == 0 ? 0 : ends_[other - 1].v, pair.at_v);
-            }
+    if (!symmetric && ends_.size() * (ends_.size() + 1) <= kMostPairDistances) {
+        const bool are_short =
+            std::all_of(distances.begin(), distances.end(), [&](int32_t distance) {
+                return distance < kShortClosed || !network.is_open(distance);
+            });
+        if (are_short) {
+            short_pairs_ = pair_distances<uint16_t>();
+        } else {
+            long_pairs_ = pair_distances<int32_t>();
         }
     }
+}
+
+template <typename Number>
+std::vector<PairDistances<Number>> TaskTable::pair_distances() const {
+    constexpr int32_t kMost = std::numeric_limits<Number>::max();
+    std::vector<PairDistances<Number>> pairs;
+    reserve_huge(pairs, ends_.size() * (ends_.size() + 1));
+    for (const TaskEnds &ends : ends_) {
+        const int32_t *rows[] = {to(ends.u), to(ends.v), from(ends.u), from(ends.v)};
+        const auto add = [&](int32_t u, int32_t v) {
+            PairDistances<Number> &pair = pairs.emplace_back();
+            for (size_t i = 0; i < 4; ++i) {
+                pair.at_u[i] = static_cast<Number>(std::min(rows[i][u], kMost));
+                pair.at_v[i] = static_cast<Number>(std::min(rows[i][v], kMost));
+            }
+        };
+        add(0, 0);
+        for (const TaskEnds &other : ends_) {
+            add(other.u, other.v);
+        }
+    }
+    return pairs;
 }
 
 // Labels are carried from visit to visit in variables: read back from memory they would

@@ -49,10 +49,14 @@ struct EndDistances {
 
 // Between both ends of a task and both ends of another, or the depot: to u, to v, from
 // u and from v of the task, at u and at v of the other.
-struct PairDistances {
-    int32_t at_u[4];
-    int32_t at_v[4];
+template <typename Number> struct PairDistances {
+    Number at_u[4];
+    Number at_v[4];
 };
+using LongPair = PairDistances<int32_t>;
+using ShortPair = PairDistances<uint16_t>;
+// Stands in a ShortPair for a way that turn rules close.
+constexpr uint16_t kShortClosed = UINT16_MAX;
 
 // What labels are computed from: the ends of all tasks and the distances both ways.
 class TaskTable {
@@ -81,11 +85,14 @@ class TaskTable {
     }
     // The same where distances differ by direction: by task, counted from 1, the depot
     // first; null where the others are there or the table is too large. A look at two
-    // tasks then touches one line of memory, not four.
-    const PairDistances *pair_distances(int32_t task) const {
-        return pair_distances_.empty()
-                   ? nullptr
-                   : pair_distances_.data() + idx(task) * (ends_.size() + 1);
+    // tasks then touches one line of memory, not four. Where the open distances are
+    // below kShortClosed there are short pairs, else long ones: the time goes into
+    // waiting for memory.
+    const ShortPair *short_pairs(int32_t task) const {
+        return pair_row(short_pairs_, task);
+    }
+    const LongPair *long_pairs(int32_t task) const {
+        return pair_row(long_pairs_, task);
     }
     // Whether every route costs the same when driven the other way round.
     bool reversible() const { return reversible_; }
@@ -93,12 +100,20 @@ class TaskTable {
     bool removal_never_costs() const { return removal_never_costs_; }
 
   private:
+    template <typename Pair>
+    const Pair *pair_row(const std::vector<Pair> &pairs, int32_t task) const {
+        return pairs.empty() ? nullptr : pairs.data() + idx(task) * (ends_.size() + 1);
+    }
+    template <typename Number>
+    std::vector<PairDistances<Number>> pair_distances() const;
+
     const Network *network_;
     std::vector<TaskEnds> ends_;
     std::vector<int32_t> transposed_; // empty where the matrix is symmetric
     const int32_t *to_;
     std::vector<EndDistances> end_distances_;
-    std::vector<PairDistances> pair_distances_;
+    std::vector<ShortPair> short_pairs_;
+    std::vector<LongPair> long_pairs_;
     bool reversible_;
     bool removal_never_costs_;
 };

@@ -1,3 +1,4 @@
+#include "search/fleet/fleet_scanning.h"
 #include "search/fleet/fleet_search.h"
 
 #include "selfcheck/selfcheck.h"
@@ -413,7 +414,7 @@ int64_t check_fleet_plan(const FleetTables &tables, const Plan &plan) {
 // What a chain keeps up to date from step to step equals what is computed from scratch.
 void check_chain(const FleetTables &tables, uint64_t seed) {
     FleetChain chain(tables, seed, 0);
-    chain.start(chain.first_plan());
+    chain.start(scanned_plan(tables, seed));
     ARCFLEET_EQUAL(chain.current().notes_hold(), true);
     double best =
         chain.best_fits_fleet() ? chain.best_objective() : kForever * kForever;

@@ -21,6 +21,7 @@ from arcfleet.errors import (
     UnsolvableError,
 )
 from arcfleet.instance import Assignment, Facility, Instance, Link, Lock, Turn, Vehicle
+from arcfleet.instance.change import exclude, pin, require
 from arcfleet.instance.diagnose import Problem, diagnose
 from arcfleet.instance.files import read, write
 from arcfleet.methods import METHODS, Method, register_method, solve
@@ -38,12 +39,17 @@ from arcfleet.search import (
 )
 from arcfleet.solution import FacilityVisit, Route, Service, Solution, Step, Travel
 from arcfleet.solution.checker import Report, check
+from arcfleet.solution.diff import Diff, diff
+from arcfleet.solution.edit import Edit, edit
 from arcfleet.solution.files import read_solution, write_solution
 from arcfleet.solution.geojson import write_geojson
 from arcfleet.solution.gpx import write_gpx
+from arcfleet.solution.keep import keep, lock
+from arcfleet.solution.repair import Repair, repair
 from arcfleet.streets import Street, StreetMap
 from arcfleet.streets.area import Box, Circle, Polygons
 from arcfleet.streets.files import read_map
+from arcfleet.streets.fleet import SceneOperations, ScenePlace, SceneVehicle
 from arcfleet.streets.scene import SceneRules, make_scene
 from arcfleet.streets.turns import TurnPolicy
 
@@ -54,6 +60,8 @@ __all__ = [
     "BatchProgress",
     "Box",
     "Circle",
+    "Diff",
+    "Edit",
     "Facility",
     "FacilityVisit",
     "Failure",
@@ -71,11 +79,15 @@ __all__ = [
     "Polygons",
     "Problem",
     "Progress",
+    "Repair",
     "Report",
     "Result",
     "Route",
     "RunContext",
+    "SceneOperations",
+    "ScenePlace",
     "SceneRules",
+    "SceneVehicle",
     "Service",
     "Solution",
     "SolutionError",
@@ -91,12 +103,20 @@ __all__ = [
     "Vehicle",
     "check",
     "diagnose",
+    "diff",
+    "edit",
+    "exclude",
+    "keep",
+    "lock",
     "make_scene",
+    "pin",
     "plot",
     "read",
     "read_map",
     "read_solution",
     "register_method",
+    "repair",
+    "require",
     "solve",
     "solve_many",
     "write",

@@ -17,6 +17,7 @@ from arcfleet.methods import (
     chosen_stop,
     find_method,
     load_for_method,
+    require_operations,
     solve,
 )
 from arcfleet.workers import TaskFailure, child_seed, run_tasks
@@ -163,6 +164,7 @@ def solve_many(
         for position, source in enumerate(given):
             try:
                 instance = as_instance(source)
+                require_operations(chosen, instance)
             except ArcfleetError as error:
                 finish(position, TaskFailure(message=str(error)))
                 continue

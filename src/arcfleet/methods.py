@@ -28,6 +28,12 @@ from arcfleet.search import Result, RunContext, Stop
 from arcfleet.search.maens import MaensSettings, maens
 from arcfleet.search.path_scanning import FIVE_RULES, PATH_SCANNING_VARIANTS, path_scanning
 from arcfleet.search.ruin_recreate import RuinRecreateSettings, ruin_recreate
+from arcfleet.solution.keep import keep as keep_routes
+from arcfleet.solution.keep import lock as lock_routes
+from arcfleet.solution.keep import require_known_routes
+from arcfleet.solution.match import carry_over
+from arcfleet.solution.renumber import renumber
+from arcfleet.solution.repair import repair
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -76,6 +82,9 @@ class Method:
         Default settings, an instance of a dataclass; None if the method has none.
     model_type
         Type of the model that a learned method needs; None for other methods.
+    operations
+        Whether it plans with all that `Instance.operations` can name: vehicle types,
+        facilities, a longest route, pins and so on.
     """
 
     name: str
@@ -84,6 +93,7 @@ class Method:
     default_stop: Stop = Stop(seconds=5.0)  # noqa: RUF009
     settings: Any = None
     model_type: str | None = None
+    operations: bool = False
 
     def __post_init__(self) -> None:
         """Raise OptionError if the stop rule or the settings are unfit."""
@@ -119,6 +129,7 @@ def register_method(
     default_stop: Stop = Stop(seconds=5.0),  # noqa: B008
     settings: object = None,
     model_type: str | None = None,
+    operations: bool = False,
 ) -> Callable[[AnyRunner], AnyRunner]:
     """Return a decorator that adds a function `run(network, context)` to `METHODS`.
 
@@ -137,6 +148,9 @@ def register_method(
         Dataclass of the settings, with a default for each, or an instance of it.
     model_type
         Type of the model that a learned method needs.
+    operations
+        Whether it plans with all that `Instance.operations` can name. By default `solve`
+        refuses such instances.
 
     Raises
     ------
@@ -168,6 +182,7 @@ def register_method(
             default_stop=default_stop,
             settings=_usual_settings(name, settings),
             model_type=model_type,
+            operations=operations,
         )
         return run
 
@@ -206,6 +221,7 @@ register_method(
     "ruin-recreate",
     summary="ruin and recreate with simulated annealing (Christiaens, Vanden Berghe)",
     settings=RuinRecreateSettings,
+    operations=True,
 )(ruin_recreate)
 register_method(
     "maens",
@@ -227,6 +243,7 @@ for _name, _summary in {
         summary=_summary,
         default_stop=Stop(iterations=FIVE_RULES if _name == "ps" else 1000),
         settings=PATH_SCANNING_VARIANTS[_name],
+        operations=True,
     )(path_scanning)
 for _name, _strategy in method_strategies().items():
     register_method(
@@ -257,6 +274,21 @@ def find_method(name: str | Method) -> Method:
     raise OptionError(f"expected the name of a method, got {name!r}: {hint}")
 
 
+def require_operations(method: Method, instance: Instance) -> None:
+    """Raise OptionError if an instance asks for more than the method can plan with."""
+    if method.operations or not instance.operations:
+        return
+    able = [repr(each.name) for each in METHODS.values() if each.operations]
+    raise OptionError(
+        f"expected a method that plans with {_listed(instance.operations)}, which instance "
+        f"{instance.name!r} asks for, got {method.name!r}: use {_listed(able, 'or')}"
+    )
+
+
+def _listed(words: Sequence[str], last: str = "and") -> str:
+    return f" {last} ".join(x for x in (", ".join(words[:-1]), words[-1]) if x)
+
+
 def solve(
     instance: Instance | Path | str,
     method: str | Method = "auto",
@@ -268,6 +300,8 @@ def solve(
     threads: int = 1,
     progress: ProgressCallback | None = None,
     start: Solution | None = None,
+    keep: int | None = None,
+    lock: Sequence[int] = (),
     model: Path | str | LoadedModel | None = None,
     device: str = "auto",
 ) -> Result:
@@ -297,7 +331,14 @@ def solve(
     progress
         Callback, called several times a second.
     start
-        Plan to warm-start from, for methods that can. Its directions are chosen anew.
+        Plan to warm-start from, for methods that can. Its directions are chosen anew. A
+        plan that does not fit the instance is repaired first, see `repair`; the notes of
+        the Result say what changed.
+    keep
+        Price of every street that leaves its route of `start`, in the unit of all costs.
+        It is no part of the cost of the plan.
+    lock
+        Numbers of routes of `start` that stay as they are.
     model
         Model file of a learned method, or a model from `load_for_method`; by default the
         shipped one. Loading it does not count as time of the search.
@@ -310,12 +351,23 @@ def solve(
     UnsolvableError
         If no plan can exist, with the reasons, or none was found.
     OptionError
-        If an argument is wrong.
+        If an argument is wrong, or the method cannot plan with what the instance asks for.
+    SolutionError
+        If `start` is a plan of other streets.
     FileError
         If the file of the instance or of the model is not one or is corrupt.
     """
     chosen = find_method(method)
     instance = as_instance(instance)
+    if start is None and (keep is not None or lock):
+        raise OptionError(
+            f"expected a plan to start from with {'lock' if lock else 'keep'}, got none"
+        )
+    notes: tuple[str, ...] = ()
+    given = start
+    if start is not None:
+        instance, start, notes = _prepare_start(instance, start, keep, lock)
+    require_operations(chosen, instance)
     check_whole_number("seed", seed, 0, 2**64 - 1)
     check_whole_number("threads", threads, 0, 1024)
     threads = threads or os.cpu_count() or 1
@@ -337,7 +389,34 @@ def solve(
         params=settings,
         model=loaded,
     )
-    return chosen.run(Network(instance, threads), context)
+    result = chosen.run(Network(instance, threads), context)
+    solution = result.solution
+    if given is not None:
+        solution = renumber(solution, given, _named_routes(instance))
+    return dataclasses.replace(result, solution=solution, notes=notes)
+
+
+def _named_routes(instance: Instance) -> set[int]:
+    """Return the numbers of routes that mean something to the instance."""
+    named = {one.route for one in instance.pins} | {one.route for one in instance.locks}
+    if instance.change_price:
+        named |= {one.route for one in instance.previous}
+    return named
+
+
+def _prepare_start(
+    instance: Instance, start: Solution, price: int | None, locked: Sequence[int]
+) -> tuple[Instance, Solution | None, tuple[str, ...]]:
+    """Return the instance that keeps what it should, the plan repaired, and notes."""
+    carried = carry_over(instance, start)
+    instance = lock_routes(instance, carried, locked)
+    if price is not None:
+        instance = keep_routes(instance, carried, price)
+    require_known_routes(instance, carried)
+    repaired = repair(instance, start)
+    if repaired.ok:
+        return instance, repaired.solution, repaired.notes
+    return instance, None, (f"searched without the plan to start from: {repaired.reason}",)
 
 
 def as_instance(source: object) -> Instance:

@@ -3,6 +3,7 @@ import re
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -169,3 +170,17 @@ def test_an_instance_without_a_plan_is_one_sentence(tmp_path: Path) -> None:
     small = tmp_path / "small.json"
     small.write_text(json.dumps(json.loads(VILLAGE.read_text()) | {"capacity": 1}))
     assert "cannot be solved" in one_sentence(arcfleet("compare", small))
+
+
+def test_methods_that_cannot_plan_with_operations_are_skipped(tmp_path: Path) -> None:
+    scene = tmp_path / "scene.json"
+    write(replace(read(VILLAGE), max_route_cost=20_000), scene)
+    ran = arcfleet("compare", scene, "--time", 0.2, "--json")
+    assert ran.returncode == 0, ran.stderr
+    assert "skipped maens, " in ran.stderr
+    assert "which cannot plan with a longest route" in ran.stderr
+    able = {name for name, method in METHODS.items() if method.operations}
+    assert {one["method"] for one in json.loads(ran.stdout)["methods"]} == able
+    ran = arcfleet("compare", scene, "--time", 0.2, "--methods", "ruin-recreate,maens")
+    assert ran.returncode == 1
+    assert "got 'maens': use 'ruin-recreate'" in ran.stderr

@@ -2,7 +2,7 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-from arcfleet import Turn, read, write
+from arcfleet import METHODS, Turn, read, write
 from tests.cli.running import (
     SMALL,
     VILLAGE,
@@ -87,3 +87,13 @@ def test_names_that_stdout_cannot_encode(tmp_path: Path) -> None:
 def test_unknown_example() -> None:
     line = one_sentence(arcfleet("info", "example:dever"))
     assert line == "arcfleet: expected example:denver, got 'example:dever'"
+
+
+def test_methods_say_whether_they_plan_with_operations() -> None:
+    rows = succeeded("methods").splitlines()
+    assert any(row.split()[:2] == ["ruin-recreate", "yes"] for row in rows)
+    assert any(row.split()[:2] == ["maens", "no"] for row in rows)
+    methods = json.loads(succeeded("methods", "--json"))["methods"]
+    assert {one["name"]: one["operations"] for one in methods} == {
+        name: method.operations for name, method in METHODS.items()
+    }

@@ -453,7 +453,7 @@ def test_kilometres_and_hours_in_all_commands(town: Path, tmp_path: Path) -> Non
     text = succeeded("solve", scene, *search)
     names = [line[:12].strip() for line in text.splitlines()]
     assert names[3:8] == ["deadhead", "distance", "duration", "routes", "loads"]
-    assert names[9:] == ["route 1", "route 2"]
+    assert names[8:] == ["balance", "interleave", "time", "route 1", "route 2"]
     assert re.search(r"^cost +\d+ seconds$", text, re.M)
     facts = json.loads(succeeded("solve", scene, *search, "--json"))
     travel = facts["travel"]
@@ -493,3 +493,32 @@ def test_a_map_without_turn_restrictions(tmp_path: Path) -> None:
     lines = succeeded("scene", extract, "--capacity", 99000, "-o", out).splitlines()
     rules = "U-turns at dead ends only; the map has no turn restrictions"
     assert f"turns         {rules}" in lines
+
+
+def test_a_scene_with_depots_facilities_and_a_shift(town: Path, tmp_path: Path) -> None:
+    out = tmp_path / "scene.json"
+    text = succeeded(
+        *("scene", town, *SQUARE, "--cost", "time", "--shift", "2h", "-o", out),
+        *("--depot", "-71.0,42.0", "--depot", "-70.99,42.01"),
+        *("--facility", "-71.0,42.01=60", "--fewest-routes"),
+    )
+    assert "operations    a longest route, vehicle types, facilities, fewest" in text
+    instance = read(out)
+    assert [x.start for x in instance.vehicles] == [1, 3]
+    assert [x.max_route_cost for x in instance.vehicles] == [7200, 7200]
+    assert [(x.node, x.cost) for x in instance.facilities] == [(4, 60)]
+    assert diagnose(instance) == ()
+
+
+def test_vehicle_types_of_a_scene_come_from_a_file(town: Path, tmp_path: Path) -> None:
+    out, fleet = tmp_path / "scene.json", tmp_path / "fleet.toml"
+    fleet.write_text('[[vehicle]]\nname = "small"\ncapacity = 1200\ncount = 5\n')
+    words = ("scene", town, *SQUARE, "--vehicles", fleet, "--exact-fleet")
+    succeeded(*words, "-o", out)
+    assert (read(out).vehicles[0].count, read(out).exact_fleet) == (5, True)
+    ran = arcfleet(*words, "--turns", "free", "-o", tmp_path / "scene.dat")
+    assert "expected a .json file for a scene with facilities" in one_sentence(ran)
+    ran = arcfleet(*words, "--fleet-limit", 3, "-o", out)
+    assert "give the count of each vehicle type" in one_sentence(ran)
+    ran = arcfleet("scene", town, *SQUARE, "--facility", "here", "-o", out)
+    assert ran.returncode == 2

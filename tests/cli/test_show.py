@@ -52,6 +52,10 @@ def test_show_tells_programs_what_it_wrote(tmp_path: Path, plan: Path) -> None:
     page, tracks = tmp_path / "plan.html", tmp_path / "plan.gpx"
     views = ("--gpx", tracks, "--html", page)
     facts = json.loads(succeeded("show", VILLAGE, plan, *views, "--json"))
+    assert set(facts.pop("shape")) == {
+        *("longest", "shortest", "ratio", "variation", "interleaving")
+    }
+    assert all(set(route) == {"load", "cost"} for route in facts.pop("routes"))
     assert facts == {
         "instance": "village",
         "faults": [],

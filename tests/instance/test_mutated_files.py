@@ -15,9 +15,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from arcfleet.errors import FileError
-from arcfleet.instance.files import read
+from arcfleet.instance.files import read, write
 from arcfleet.instance.instance import Instance, Link
 from tests.helpers import DATA
+from tests.instance.test_json_format import OPERATIONS
+from tests.instance.test_mcarptif import TEXT as HAULING
 
 SPANISH = (DATA / "small.dat").read_bytes()
 MIXED = (DATA / "small_mixed.txt").read_bytes()
@@ -178,6 +180,15 @@ def test_damaged_text(file: Path, data: bytes) -> None:
     assert (0 in instance.nodes) == from_zero
 
 
+@settings(max_examples=300)
+@given(data=damaged((HAULING.encode(), OPERATIONS.encode())))
+def test_damaged_facilities_and_vehicles(file: Path, data: bytes) -> None:
+    instance = read_or_refuse(file, data)
+    if instance is not None:
+        write(instance, file, "json")
+        assert read(file) == instance
+
+
 @settings(max_examples=600)
 @given(data=damaged((JSON,)))
 def test_damaged_json(file: Path, data: bytes) -> None:
@@ -191,7 +202,7 @@ def test_damaged_json(file: Path, data: bytes) -> None:
 
     found = json.loads(data.decode("utf-8-sig"), object_pairs_hook=members)
     assert found.pop("format") == "arcfleet-instance"
-    assert found.pop("version") in (1, 2)  # a damaged 1 may be a 2
+    assert found.pop("version") in (1, 2, 3)  # a damaged 1 may be a 2
     assert list(instance.nodes) == found.pop("nodes")
     points = [(float(x), float(y)) for x, y in found.pop("coordinates", [])]
     assert list(instance.coordinates) == points

@@ -1,4 +1,4 @@
-"""The shipped model once more, slow and word by word.
+"""The shipped model and its successor once more, slow and word by word.
 
 One row at a time, no padding, loops over arcs, explicit concatenations. From `Daam` it
 takes the weights and nothing else. The literal published model shares the public parts.
@@ -21,9 +21,10 @@ def literal_logits(model: Daam, batch: ArcBatch, state: State, mask: Tensor) -> 
     for b in range(len(batch)):
         for c in range(state.previous.shape[1]):
             row = _initial(model, batch, state, b, c)
-            for number in range(model.config.layers):
-                row = _layer(model, number, row)
             arcs = _arcs(batch, state, b, c)
+            for number in range(model.config.layers):
+                bias = _bias(model, number, batch, b, arcs)
+                row = _layer(model, number, row, bias)
             found = pointer(model, batch, state, b, c, dict(zip(arcs, row, strict=True)))
             for arc, logit in found.items():
                 if mask[b, c, arc]:
@@ -85,6 +86,8 @@ def _initial(model: Daam, batch: ArcBatch, state: State, b: int, c: int) -> Tens
     matrix = torch.cat([weights["static.weight"], weights["changing.weight"]], dim=1)
     arcs = _arcs(batch, state, b, c)
     hidden = {arc: matrix @ _features(batch, state, b, c, arc) for arc in arcs}
+    if model.config.cost_bias:
+        return torch.stack(list(hidden.values()))
     attended = graph_attention(weights, batch, b, hidden)
     return torch.stack([attended[arc] + hidden[arc] for arc in arcs])
 
@@ -110,9 +113,26 @@ def graph_attention(
     return results
 
 
-def _layer(model: Daam, number: int, row: Tensor) -> Tensor:
+def _bias(model: Daam, number: int, batch: ArcBatch, b: int, arcs: list[int]) -> Tensor:
+    """What each head adds to the score of arc i for arc j, (heads, arcs i, arcs j)."""
+    heads = model.config.heads
+    bias = torch.zeros(heads, len(arcs), len(arcs), dtype=torch.float64)
+    if model.config.cost_bias:
+        # They are stored divided by ten.
+        slopes = 10 * layer_weights(model, number)["slopes"]
+        for head in range(heads):
+            for row, i in enumerate(arcs):
+                for column, j in enumerate(arcs):
+                    from_j, to_j = edge(batch, b, j, i), edge(batch, b, i, j)
+                    bias[head, row, column] = (
+                        slopes[head, 0] * from_j + slopes[head, 1] * to_j
+                    )
+    return bias
+
+
+def _layer(model: Daam, number: int, row: Tensor, bias: Tensor) -> Tensor:
     weights = layer_weights(model, number)
-    row = row + attention(row, weights, model.config.heads)
+    row = row + attention(row, weights, model.config.heads, bias)
     row = rms_norm(row, weights["attention_norm.weight"])
     row = row + feed_forward(row, weights)
     return rms_norm(row, weights["feed_forward_norm.weight"])
@@ -135,7 +155,9 @@ def feed_forward(row: Tensor, weights: dict[str, Tensor]) -> Tensor:
     return wide @ weights["narrow.weight"].T + weights["narrow.bias"]
 
 
-def attention(row: Tensor, weights: dict[str, Tensor], heads: int) -> Tensor:
+def attention(
+    row: Tensor, weights: dict[str, Tensor], heads: int, bias: Tensor | None = None
+) -> Tensor:
     """Multi-head attention of a layer, arc by arc and head by head."""
     width = row.shape[1]
     size = width // heads
@@ -148,7 +170,10 @@ def attention(row: Tensor, weights: dict[str, Tensor], heads: int) -> Tensor:
         for head in range(heads):
             part = slice(head * size, (head + 1) * size)
             scores = [query[i, part] @ key[j, part] for j in range(len(row))]
-            shares = (torch.stack(scores) / math.sqrt(size)).softmax(0)
+            scaled = torch.stack(scores) / math.sqrt(size)
+            if bias is not None:
+                scaled = scaled + bias[head, i]
+            shares = scaled.softmax(0)
             mixed.append(
                 sum(
                     (shares[j] * value[j, part] for j in range(len(row))), torch.zeros(size)

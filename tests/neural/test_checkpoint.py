@@ -158,6 +158,20 @@ def test_the_same_model_gives_the_same_bytes(tmp_path: Path, written: bytes) -> 
     assert path.read_bytes() == written
 
 
+def test_a_biased_model_comes_back(tmp_path: Path, folder: Path) -> None:
+    model = tiny_model(replace(TINY, cost_bias=True))
+    path = tmp_path / "biased.safetensors"
+    save_model(model, path, {})
+    found, _ = load_model(path)
+    assert found.config == model.config
+    for name, tensor in model.state_dict().items():
+        assert torch.equal(found.state_dict()[name], tensor)
+    assert "encoder.0.slopes" in found.state_dict()
+    # Files from before the bias lack the word.
+    sizes = {x: y for x, y in asdict(TINY).items() if x != "cost_bias"}
+    assert load_model_from(folder, forged({"config": sizes})).config == TINY
+
+
 def load_model_from(folder: Path, data: bytes) -> Model:
     path = folder / "written.safetensors"
     path.write_bytes(data)
@@ -209,7 +223,7 @@ def test_anything_is_refused(folder: Path, junk: bytes) -> None:
         ({"version": True}, "found version True"),
         ({"kind": "s2v"}, "type among daam, daam-paper, s2v-dqn, vrp-dl, got 's2v'"),
         ({"kind": ["daam"]}, "name of a model type, found ['daam']"),
-        ({"kind": "vrp-dl"}, "missing or unknown ones: clip, feed_forward"),
+        ({"kind": "vrp-dl"}, "missing or unknown ones: clip, cost_bias"),
         ({"dtype": "int8"}, "known dtype"),
         ({"dtype": "float16"}, "in torch.float16, found"),
         ({"facts": [1]}, "facts by name"),
@@ -293,7 +307,7 @@ def test_nothing_is_written_that_could_not_be_read(tmp_path: Path) -> None:
 
 def old_file(path: Path, model: Model, changes: dict[str, Any]) -> None:
     """Write a model as versions did in which all models of DaAM were one class."""
-    sizes = {name: getattr(model.config, name) for name in asdict(TINY)}
+    sizes = {x: getattr(model.config, x) for x in asdict(TINY) if x != "cost_bias"}
     old = OLD_SHIPPED if isinstance(model, Daam) else OLD_PUBLISHED
     rms = isinstance(model, Daam) or model.config.norm == "rms"
     weights = {
@@ -313,7 +327,7 @@ OLDEST = {"features": None, "served": None}
     [
         (TINY, {}),
         (replace(TINY, width=8, layers=3, clip=5.0), {}),
-        *((config, changes) for config in PUBLISHED for changes in ({}, OLDEST)),
+        *((x, changes) for x in PUBLISHED if x.inputs == "mds" for changes in ({}, OLDEST)),
     ],
     ids=str,
 )
@@ -331,6 +345,18 @@ def test_files_of_old_versions_are_read(
     require_same_weights(found, model)
     published = isinstance(model, PublishedDaam)
     assert read_model_info(path).model_type == ("daam-paper" if published else "daam")
+
+
+@pytest.mark.parametrize("config", [x for x in PUBLISHED if x.inputs != "mds"], ids=str)
+def test_another_reading_of_the_graph_attention_is_refused(
+    tmp_path: Path, config: Any
+) -> None:
+    model: Any = PublishedDaam(config)
+    model.attend_to = torch.nn.Parameter(torch.ones(1, config.width))
+    path = tmp_path / "old.safetensors"
+    old_file(path, model, {"norm": config.norm, "inputs": config.inputs})
+    with pytest.raises(FileError, match="one of the earlier reading: train it again"):
+        load_model(path)
 
 
 def require_same_weights(found: Model, expected: Model) -> None:

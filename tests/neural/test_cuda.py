@@ -28,8 +28,9 @@ from arcfleet.neural.kernels.cuda_graph import graphed
 from arcfleet.neural.model import AttentionModel, Daam, DaamConfig, EncoderLayer, Model
 from arcfleet.neural.strategies import method_strategies
 from arcfleet.neural.train.config import config_from
+from arcfleet.neural.train.recorded import RecordedGradients
 from arcfleet.neural.train.run import run_training
-from arcfleet.neural.train.steps import LearningForm
+from arcfleet.neural.train.steps import LearningForm, Minibatch, imitation_loss
 from arcfleet.paper.train import PAPER_PHASES
 from tests.helpers import MIXED, SMALL
 from tests.neural.batches import MDS, random_batch
@@ -55,11 +56,13 @@ def kernels(name: str, device: str = "cuda") -> Any:
     return importlib.import_module(f"arcfleet.neural.kernels.{name}")
 
 
-def make_model(device: str, feed_forward: int = 32) -> Daam:
+def make_model(device: str, feed_forward: int = 32, *, cost_bias: bool = False) -> Daam:
     """A model that tells arcs apart, so that rounding does not choose among them."""
     torch.manual_seed(4)
     config = DaamConfig(
-        width=32, layers=2, heads=2, feed_forward=feed_forward, mds_dimensions=MDS
+        **{"width": 32, "layers": 2, "heads": 2, "feed_forward": feed_forward},
+        mds_dimensions=MDS,
+        cost_bias=cost_bias,
     )
     return Daam(config).to(device).eval()
 
@@ -215,6 +218,71 @@ def test_kernel_equals_the_general_attention(
 
 
 @pytest.mark.parametrize(
+    ("arcs", "heads", "dim", "masked"),
+    [
+        *((5, 2, 16, False), (48, 8, 16, True), (88, 4, 32, True), (201, 8, 16, False)),
+        *((248, 4, 32, True), (264, 4, 32, True), (437, 8, 16, False), (608, 4, 32, True)),
+    ],
+)
+def test_biased_kernels_equal_float64(
+    arcs: int, heads: int, dim: int, masked: bool
+) -> None:
+    biased = kernels("biased_attention")
+    generator = torch.Generator("cuda").manual_seed(arcs)
+    rows, plans = 6, 2
+    shape = (rows, arcs, 3 * heads * dim)
+    options: dict[str, Any] = {"generator": generator, "device": "cuda"}
+    parts = torch.randn(shape, **options).bfloat16().requires_grad_()
+    slopes = torch.randn(heads, 2, **options).requires_grad_()
+    incoming = (2 * torch.rand(rows // plans, arcs, arcs, **options)).bfloat16()
+    visible = None
+    if masked:
+        visible = torch.rand(rows, arcs, **options) < 0.7
+        visible[:, 0] = True
+    pairs = biased.pairs_of(incoming)
+    assert pairs.packed is not None
+    found = biased.biased_attention(parts, visible, heads, pairs, slopes)
+    exact = parts.detach().double().requires_grad_()
+    sharp = slopes.detach().double().requires_grad_()
+    wide = biased.pairs_of(incoming.double())
+    assert wide.packed is None
+    wanted = biased.biased_attention(exact, visible, heads, wide, sharp)
+    pull = torch.randn(wanted.shape, **options).bfloat16()
+    ours = torch.autograd.grad(found, [parts, slopes], pull)
+    theirs = torch.autograd.grad(wanted, [exact, sharp], pull.double())
+    for one, other, most in (
+        (found, wanted, 0.005),
+        (ours[0], theirs[0], 0.006),
+        (ours[1], theirs[1], 0.02),
+    ):
+        assert (one.double() - other).norm() < most * other.norm()
+
+
+def test_recorded_gradients_equal_eager_ones() -> None:
+    model = make_model("cuda", feed_forward=64, cost_bias=True).bfloat16().train()
+    form, weights = LearningForm(model), list(model.parameters())
+
+    def loss(minibatch: Minibatch) -> Tensor:
+        return imitation_loss(form, minibatch, padded=True)
+
+    recorded = RecordedGradients(loss, list(weights))
+    for seed, samples in ((1, 2), (2, 2), (3, 4)):  # the last of another shape
+        batch = random_batch([7, 5, 6], seed=seed).to("cuda")
+        state = reset(batch, samples)
+        choice = torch.ones((3, samples), dtype=torch.int64, device="cuda")
+        minibatch = Minibatch(batch, state, choice, torch.ones_like(choice).float())
+        expected = loss(minibatch)
+        theirs = torch.autograd.grad(expected, weights)
+        # A recording may take other matrix products, which round differently.
+        found = recorded(minibatch)
+        torch.testing.assert_close(found, expected.detach(), rtol=1e-2, atol=1e-3)
+        for weight, gradient in zip(weights, theirs, strict=True):
+            assert weight.grad is not None
+            away = (weight.grad.float() - gradient.float()).norm()
+            assert away < 0.05 * gradient.float().norm() + 1e-6
+
+
+@pytest.mark.parametrize(
     ("rows", "arcs", "width", "spread"), [(3, 7, 128, 512), (60, 201, 64, 192)]
 )
 def test_a_layer_in_one_pass_equals_the_layer(
@@ -280,21 +348,23 @@ def test_the_gpu_learns_as_the_cpu() -> None:
 # What torch imports to compile says of itself that it is old.
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning")
 @pytest.mark.parametrize("compiled", [False, True])
-def test_kernels_learn_as_torch_does(compiled: bool) -> None:
+@pytest.mark.parametrize("cost_bias", [False, True])
+def test_kernels_learn_as_torch_does(compiled: bool, cost_bias: bool) -> None:
     hidden = torch.zeros(1, 1, 32, device="cuda", dtype=torch.bfloat16)
     assert kernels("layer").fits(hidden, 64)
     batch = random_batch([7, 5, 6])
-    model = make_model("cuda", feed_forward=64)
+    model = make_model("cuda", feed_forward=64, cost_bias=cost_bias)
     wanted = gradient(model, batch)
     found = gradient(model.bfloat16(), batch, compiled=compiled)
     assert (found - wanted).norm() < 0.15 * wanted.norm()
 
 
 @pytest.mark.parametrize("kind", DECODINGS)
-def test_layers_in_one_pass_are_recorded(kind: str) -> None:
+@pytest.mark.parametrize("cost_bias", [False, True])
+def test_layers_in_one_pass_are_recorded(kind: str, cost_bias: bool) -> None:
     hidden = torch.zeros(1, 1, 32, device="cuda", dtype=torch.bfloat16)
     assert kernels("layer").fits(hidden, 64)
-    model = decoding_model(make_model("cuda", feed_forward=64))
+    model = decoding_model(make_model("cuda", feed_forward=64, cost_bias=cost_bias))
     assert_recorded_equals_eager("cuda", kind, capacity_mask=True, model=model)
 
 

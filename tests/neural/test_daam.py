@@ -5,17 +5,21 @@ from dataclasses import replace
 
 import pytest
 import torch
+from torch import Tensor
 
 from arcfleet.errors import OptionError
 from arcfleet.neural import env as process
 from arcfleet.neural.batch import NUM_PLAIN
 from arcfleet.neural.checkpoint import SHIPPED_MODEL, read_model_info
 from arcfleet.neural.env import State
+from arcfleet.neural.kernels.biased_attention import biased_attention, pairs_of
 from arcfleet.neural.model import (
     CHANGING_FEATURES,
     STATIC_FEATURES,
     Daam,
     DaamConfig,
+    EncoderLayer,
+    initial_slopes,
 )
 from tests.neural.batches import MDS, random_batch
 from tests.neural.literal_daam import literal_logits
@@ -31,6 +35,8 @@ from tests.neural.model_checks import (
 )
 
 SMALL = DaamConfig(width=8, layers=2, heads=2, feed_forward=12, mds_dimensions=MDS)
+BIASED = replace(SMALL, cost_bias=True)
+both = pytest.mark.parametrize("config", [SMALL, BIASED], ids=["graph", "biased"])
 
 
 def make_model(config: DaamConfig = SMALL, seed: int = 1) -> Daam:
@@ -44,8 +50,9 @@ def make_model(config: DaamConfig = SMALL, seed: int = 1) -> Daam:
 
 @pytest.mark.parametrize("tasks", [[2, 4], [3, 3]], ids=["padded", "full"])
 @pytest.mark.parametrize("steps", [0, 2, 5])
-def test_equals_the_literal_model(tasks: list[int], steps: int) -> None:
-    model = make_model().double()
+@both
+def test_equals_the_literal_model(tasks: list[int], steps: int, config: DaamConfig) -> None:
+    model = make_model(config).double()
     batch = random_batch(tasks, mixed=len(set(tasks)) > 1)
     assert_literal(literal_logits, model, exact(batch), midway(batch, steps=steps))
 
@@ -60,17 +67,62 @@ def test_every_feature_has_a_column_of_weights() -> None:
     assert model.changing.weight.shape == (SMALL.width, len(CHANGING_FEATURES))
 
 
+def test_slopes_of_zero_are_no_bias() -> None:
+    torch.manual_seed(0)
+    biased = EncoderLayer(8, 2, 12, cost_bias=True).double()
+    plain = EncoderLayer(8, 2, 12).double()
+    torch.nn.init.zeros_(biased.slopes)
+    plain.load_state_dict({x: y for x, y in biased.state_dict().items() if x != "slopes"})
+    hidden = torch.randn(3, 7, 8, dtype=torch.float64)
+    visible = torch.rand(3, 7) < 0.6
+    visible[:, 0] = True
+    pairs = pairs_of(torch.rand(3, 7, 7, dtype=torch.float64))
+    for seen in (visible, None):
+        torch.testing.assert_close(
+            biased(hidden, seen, pairs), plain(hidden, seen), rtol=0, atol=1e-12
+        )
+
+
+def test_the_bias_has_the_gradient_of_its_differences() -> None:
+    generator = torch.Generator().manual_seed(1)
+
+    def drawn(*shape: int) -> Tensor:
+        return torch.randn(shape, generator=generator, dtype=torch.float64)
+
+    # Two plans of each of two instances.
+    parts, slopes, incoming = drawn(4, 5, 12), drawn(2, 2), drawn(2, 5, 5).abs()
+    visible = torch.tensor([[True] * 5, [True, False, True, True, False]] * 2)
+
+    def attended(parts: Tensor, slopes: Tensor) -> Tensor:
+        result: Tensor = biased_attention(parts, visible, 2, pairs_of(incoming), slopes)
+        return result
+
+    inputs = parts.requires_grad_(), slopes.requires_grad_()
+    assert torch.autograd.gradcheck(attended, inputs, atol=1e-8)
+
+
+def test_half_of_the_heads_look_there_and_half_back() -> None:
+    for heads, steepest in ((1, -0.7), (4, -3.0), (8, -4.0), (12, -4.0)):
+        slopes = initial_slopes(heads)
+        assert ((slopes != 0).sum(1) == 1).all()
+        assert slopes.min() == pytest.approx(steepest)
+        assert abs(int((slopes[:, 0] != 0).sum()) - heads / 2) < 1
+
+
+@both
 @pytest.mark.parametrize("train", [False, True])
-def test_padding_changes_nothing(train: bool) -> None:
-    assert_padding_changes_nothing(make_model().double().train(train))
+def test_padding_changes_nothing(train: bool, config: DaamConfig) -> None:
+    assert_padding_changes_nothing(make_model(config).double().train(train))
 
 
-def test_neighbours_in_the_batch_change_nothing() -> None:
-    assert_neighbours_change_nothing(make_model().double())
+@both
+def test_neighbours_in_the_batch_change_nothing(config: DaamConfig) -> None:
+    assert_neighbours_change_nothing(make_model(config).double())
 
 
-def test_permuted_arcs_permute_the_logits() -> None:
-    model = make_model()
+@both
+def test_permuted_arcs_permute_the_logits(config: DaamConfig) -> None:
+    model = make_model(config)
     batch = random_batch([4], mixed=True)
     order = torch.cat([torch.zeros(1).long(), 1 + torch.randperm(batch.num_arcs - 1)])
     place = order.argsort()
@@ -93,8 +145,9 @@ def test_permuted_arcs_permute_the_logits() -> None:
     )
 
 
-def test_sees_neither_the_unit_of_costs_nor_that_of_demands() -> None:
-    model = make_model()
+@both
+def test_sees_neither_the_unit_of_costs_nor_that_of_demands(config: DaamConfig) -> None:
+    model = make_model(config)
     batch = random_batch([4])
     state = midway(batch)
     other = replace(
@@ -114,16 +167,18 @@ def test_sees_neither_the_unit_of_costs_nor_that_of_demands() -> None:
     )
 
 
+@both
 @pytest.mark.parametrize("padding", [0, 1])
-def test_gradients_flow_to_every_parameter(padding: int) -> None:
+def test_gradients_flow_to_every_parameter(padding: int, config: DaamConfig) -> None:
     torch.manual_seed(0)
-    assert_gradients_flow(Daam(SMALL).train(), padding)
+    assert_gradients_flow(Daam(config).train(), padding)
 
 
+@both
 @pytest.mark.parametrize("padding", [0, 3])
-def test_runs_in_bfloat16_and_answers_in_float32(padding: int) -> None:
+def test_runs_in_bfloat16_and_answers_in_float32(padding: int, config: DaamConfig) -> None:
     torch.manual_seed(2)
-    model = Daam(replace(SMALL, width=32, heads=4, feed_forward=64)).eval()
+    model = Daam(replace(config, width=32, heads=4, feed_forward=64)).eval()
     assert_runs_in_bfloat16(model, padding)
 
 
@@ -135,9 +190,10 @@ def test_without_tasks_only_the_depot_can_be_chosen() -> None:
         assert (logits[0, 0, 1:] == -math.inf).all()
 
 
-def test_many_rows_are_the_same_as_few() -> None:
+@both
+def test_many_rows_are_the_same_as_few(config: DaamConfig) -> None:
     # Without gradients the CPU takes rows in portions that stay in its cache.
-    model = make_model()
+    model = make_model(config)
     batch = random_batch([30] * 150, mixed=True)
     state = process.reset(batch, 2)
     with torch.no_grad():
@@ -157,9 +213,10 @@ def test_many_rows_are_the_same_as_few() -> None:
         )
 
 
-def test_one_graph_holds_the_whole_step() -> None:
+@both
+def test_one_graph_holds_the_whole_step(config: DaamConfig) -> None:
     # What would break the graph would also make the GPU wait for the CPU.
-    model = make_model()
+    model = make_model(config)
     batch = random_batch([3, 4])
     state = midway(batch)
     allowed = process.action_mask(batch, state)
@@ -185,6 +242,7 @@ def test_one_graph_holds_the_whole_step() -> None:
         {"width": 8.0},
         {"layers": True},
         {"mds_dimensions": "2"},
+        {"cost_bias": 1},
     ],
 )
 def test_sizes_that_cannot_be_are_refused(changes: dict[str, object]) -> None:

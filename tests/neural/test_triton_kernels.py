@@ -36,6 +36,46 @@ print("equal")
 """
 
 
+_BIASED_ATTENTION = """
+import torch
+from triton.runtime import interpreter
+from arcfleet.neural.kernels import biased_attention as biased
+
+# numpy makes no number of an array of one any more, as the end of a loop needs it.
+patch = interpreter._patch_lang_tensor
+def patched(tensor, scope):
+    patch(tensor, scope)
+    scope.set_attr(tensor, "__index__", lambda self: self.handle.data.item())
+interpreter._patch_lang_tensor = patched
+
+generator = torch.Generator().manual_seed(0)
+for arcs, heads, dim, masked, whole in (
+    *((5, 2, 16, False, 256), (48, 1, 32, True, 256), (70, 1, 16, True, 256)),
+    *((130, 1, 16, True, 256), (201, 1, 16, False, 256)),
+    *((37, 2, 16, True, 32), (300, 1, 16, True, 256), (264, 1, 32, False, 256)),
+):
+    biased.WHOLE = whole
+    parts = torch.randn(4, arcs, 3 * heads * dim, generator=generator, requires_grad=True)
+    slopes = torch.randn(heads, 2, generator=generator, requires_grad=True)
+    # Rounded, as the kernels get them; two plans of each instance.
+    incoming = (2 * torch.rand(2, arcs, arcs, generator=generator)).bfloat16().float()
+    visible = None
+    if masked:
+        visible = torch.rand(4, arcs, generator=generator) < 0.6
+        visible[:, 0] = True
+    pairs = biased.Pairs(incoming)  # on the CPU torch computes it
+    wanted = biased.biased_attention(parts, visible, heads, pairs, slopes)
+    got, _ = biased._attend(parts, visible, heads, biased.pack(incoming), slopes)
+    torch.testing.assert_close(got, wanted, atol=1e-5, rtol=1e-5)
+    pull = torch.randn(got.shape, generator=generator)
+    ours = torch.autograd.grad(got, [parts, slopes], pull)
+    theirs = torch.autograd.grad(wanted, [parts, slopes], pull)
+    torch.testing.assert_close(ours[0], theirs[0], atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(ours[1], theirs[1], atol=1e-4, rtol=1e-4)
+print("equal")
+"""
+
+
 _LAYER = """
 import torch
 from arcfleet.neural.kernels import layer as layer_kernels
@@ -105,7 +145,11 @@ print("equal")
     importlib.util.find_spec("triton") is None,
     reason="torch for CPUs brings no Triton; install triton to test its kernels",
 )
-@pytest.mark.parametrize("code", [_ATTENTION, _LAYER], ids=["attention", "layer"])
+@pytest.mark.parametrize(
+    "code",
+    [_ATTENTION, _BIASED_ATTENTION, _LAYER],
+    ids=["attention", "biased-attention", "layer"],
+)
 def test_kernels_equal_torch(code: str) -> None:
     # Triton reads the variable when it is first imported, hence another process.
     ran = subprocess.run(

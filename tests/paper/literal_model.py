@@ -8,6 +8,7 @@ import math
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from arcfleet.neural.batch import NUM_PLAIN, ArcBatch
 from arcfleet.neural.env import State
@@ -16,7 +17,6 @@ from tests.neural.literal_daam import (
     attention,
     edge,
     feed_forward,
-    graph_attention,
     layer_weights,
     pointer,
     rms_norm,
@@ -55,14 +55,31 @@ def _features(
 def _initial(model: PublishedDaam, batch: ArcBatch, state: State, b: int, c: int) -> Tensor:
     """h^0 of one row, (its arcs, width)."""
     weights = model.state_dict()
-    matrix = torch.cat([weights["static.weight"], weights["changing.weight"]], dim=1)
-    hidden = {
-        arc: matrix @ _features(model, batch, state, b, c, arc)
-        for arc in range(int(batch.real[b].sum()))
-    }
+    own = torch.cat([weights["static.weight"], weights["changing.weight"]], dim=1)
+    arcs = range(int(batch.real[b].sum()))
+    features = {arc: _features(model, batch, state, b, c, arc) for arc in arcs}
     if model.config.inputs == "mds":
-        return torch.stack([h + weights["static.bias"] for h in hidden.values()])
-    return torch.stack(list(graph_attention(weights, batch, b, hidden).values()))
+        return torch.stack([own @ f + weights["static.bias"] for f in features.values()])
+    # W of Eq. 5, for [F_i || F_j || e_ji].
+    names = ("other_static.weight", "other_changing.weight")
+    other = torch.cat([weights[name] for name in names], dim=1)
+    matrix = torch.cat([own, other, weights["edge"][:, None]], dim=1)
+    results = []
+    for i in arcs:
+        products, scores = [], []
+        for j in arcs:
+            way = torch.tensor([edge(batch, b, j, i)], dtype=torch.float64)
+            product = matrix @ torch.cat([features[i], features[j], way])
+            score = weights["attend"][0] @ product
+            products.append(product)
+            scores.append(score if score > 0 else 0.2 * score)
+        shares = torch.stack(scores).softmax(0)
+        mixed = sum(
+            (share * product for share, product in zip(shares, products, strict=True)),
+            torch.zeros_like(products[0]),
+        )
+        results.append(functional.elu(mixed))
+    return torch.stack(results)
 
 
 def _layer(model: PublishedDaam, number: int, rows: list[Tensor]) -> list[Tensor]:

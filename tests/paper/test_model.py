@@ -36,7 +36,7 @@ VARIANTS = list(product(NORMS, INPUTS))
 
 def make_model(norm: Norm = "batch", inputs: Inputs = "mds+gat") -> PublishedDaam:
     """A model whose every parameter and statistic matters: none is zero or one."""
-    torch.manual_seed(1)
+    torch.manual_seed(3)
     model = PublishedDaam(replace(SMALL, norm=norm, inputs=inputs)).eval()
     for parameter in model.parameters():
         torch.nn.init.normal_(parameter, std=0.4)

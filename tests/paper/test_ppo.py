@@ -12,12 +12,15 @@ from scipy import stats
 
 from arcfleet.errors import OptionError
 from arcfleet.network import Network
+from arcfleet.neural.batch import batch_from_networks
+from arcfleet.neural.checkpoint import sizes_of
 from arcfleet.neural.decoding import greedy, sample
 from arcfleet.neural.env import State, step
 from arcfleet.neural.train.config import changed, config_from
 from arcfleet.neural.train.data import InstanceSet
 from arcfleet.neural.train.run import RunFolder
 from arcfleet.neural.train.steps import states_at
+from arcfleet.paper.model import PublishedDaam
 from arcfleet.paper.ppo import (
     PpoConfig,
     PpoTrainer,
@@ -27,6 +30,7 @@ from arcfleet.paper.ppo import (
 )
 from tests.neural.batches import network_batch, ring, toy_model
 from tests.neural.train.quick import (
+    TINY_PUBLISHED,
     TUNING,
     assert_resumes,
     expected_cost,
@@ -151,6 +155,33 @@ def test_an_advantage_is_that_of_its_own_decision(tmp_path: Path) -> None:
                 costs.append(way)
             expected = (costs[1] - costs[0]) / batch.scale[row].item()
             assert advantage[row, copy].item() == pytest.approx(expected, rel=1e-5)
+
+
+def test_batch_norm_moves_no_ratio_before_the_first_update(tmp_path: Path) -> None:
+    """Policy and baseline have the same statistics, whatever is in the batch."""
+    torch.manual_seed(2)
+    model = PublishedDaam(replace(TINY_PUBLISHED, norm="batch"))
+    for name, buffer in model.named_buffers():
+        torch.nn.init.uniform_(buffer, 0.5 if name.endswith("variance") else -0.5, 1.5)
+    networks = [Network(ring(demands)) for demands in ([2, 3, 1, 1, 2], [1, 1, 2])]
+    dimensions = model.config.mds_dimensions
+    batch = batch_from_networks(networks, device="cpu", mds_dimensions=dimensions)
+    data = InstanceSet(name="toy", batch=batch, full=False, facts={})
+    settings: dict[str, Any] = {"steps": 1, "samples": 3, "decision_steps": 2}
+    settings["model"] = sizes_of(model.config)
+    files = RunFolder(tmp_path / "toy", {"config": {}}, resume=False)
+    made = PpoTrainer(config_from(PpoConfig, settings), model, [data], [], files)
+    statistics = [buffer.clone() for buffer in model.buffers()]
+    decisions = made.collect(batch, data, part=2)
+    for rows in (torch.tensor([0, 1]), torch.tensor([1])):
+        state, choice, old, _, _ = decisions.rows(rows)
+        chosen = made.chosen(batch.select(rows), state, choice, data)
+        torch.testing.assert_close(chosen, old, rtol=0, atol=1e-5)
+        chosen.sum().backward()  # type: ignore[no-untyped-call]
+    assert made.learner.working.training
+    gradient = made.learner.working.encoder[0].attention_norm.weight.grad
+    assert gradient.abs().max() > 0
+    assert all(map(torch.equal, statistics, model.buffers()))
 
 
 def test_wrong_use(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

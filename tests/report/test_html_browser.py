@@ -11,6 +11,7 @@ from arcfleet.instance.instance import Instance
 from arcfleet.report.html_map import write_html
 from arcfleet.solution.solution import Route, Solution
 from arcfleet.solution.travel import duration_text
+from tests.hauling_plans import hauling_plan, hauling_town
 from tests.helpers import make_instance, solved
 from tests.report.browser import Browser
 
@@ -367,8 +368,9 @@ def test_the_clock_counts_time_where_it_is_known(
     lines = browser.run(
         "return [...document.querySelectorAll('#summary .line')].map((x) => x.textContent)"
     )
-    assert len(lines) == 3
-    _, driven, without = lines
+    _, driven, without, balance, interleaving = lines
+    assert re.fullmatch(r"longest route \d+, shortest \d+, [\d.]+ : 1", balance)
+    assert interleaving.endswith("of the streets are nearest to one of another route")
     assert driven.endswith(f"km · {duration_text(plan.travel.seconds or 0)}")
     assert without.startswith("of it ")
     assert without.endswith(" without serving")
@@ -379,10 +381,52 @@ def test_the_clock_counts_time_where_it_is_known(
     assert browser.complaints() == []
 
 
+def test_vehicles_trips_and_visits_of_facilities(
+    browser: Browser, village: Instance, tmp_path: Path
+) -> None:
+    town = hauling_town(village)
+    plan = hauling_plan(town, (2, 5, 11))
+    write_html(town, plan, tmp_path / "hauling.html")
+    browser.open(tmp_path / "hauling.html")
+    names = "return [...document.querySelectorAll('.row label')].map((x) => x.innerText)"
+    assert [name.split("\n")[-1] for name in browser.run(names)] == [
+        "Route 2: north & truck",
+        "Route 5: south van",
+        "Route 11: north & truck",
+    ]
+    loads = " in trips of 595, 599 (capacity 600)"
+    assert loads in browser.run("return document.querySelector('.figures').textContent")
+    assert browser.run("return arcfleetMap.routes.map((x) => x.visits.length)") == [
+        len(route.visits) for route in plan.routes
+    ]
+    # The clock counts what the routes cost, visits included and fixed costs left out.
+    assert browser.run("return arcfleetMap.routes.map((x) => x.duration)") == [
+        route.cost - town.fleet[route.vehicle].fixed_cost for route in plan.routes
+    ]
+    browser.run(
+        "const visit = arcfleetMap.routes[0].visits[1];"
+        "arcfleetMap.setTime((visit.start + visit.end) / 2)"
+    )
+    now = "return document.querySelector('.now').textContent"
+    assert browser.run(now) == "is at Facility 2"
+    browser.run("arcfleetMap.setTime(arcfleetMap.routes[0].visits[1].end)")
+    assert browser.run(now).endswith(", load 0")
+    browser.click("#routes details summary")
+    visits = "return [...document.querySelectorAll('li.visit')].map((x) => x.innerText)"
+    assert browser.run(visits) == ["Landfill <East>: load 595", "Facility 2: load 599"]
+    browser.click("li.visit button")
+    tip = browser.run("return document.getElementById('tip').innerText")
+    assert tip.startswith("Landfill <East>\ncost of a visit 90\nRoute 2 comes once, load")
+    browser.run("arcfleetMap.setTime(1e9); arcfleetMap.showAll(); arcfleetMap.draw()")
+    assert pixels(browser, "#1b2228") > 200  # two facilities
+    assert pixels(browser, "#e3000f") > 300  # three depots
+    assert browser.complaints() == []
+
+
 def test_lengths_of_the_drawn_lines_are_shown_as_ever(shown: Browser) -> None:
     figures = shown.run("return document.querySelector('.figures').textContent")
     assert re.fullmatch(r"load \d+/\d+ · cost \d+ · [\d.]+ k?m", figures)
-    summary = shown.run("return document.getElementById('summary').textContent")
+    summary = shown.run("return document.querySelector('#summary .line').textContent")
     assert re.fullmatch(
         r"\d+ routes · cost \d+ · \d+ of it without serving · [\d.]+ km", summary
     )

@@ -181,7 +181,7 @@ def test_ids_of_street_data_are_no_names() -> None:
 
 def test_single_node_and_empty_plan() -> None:
     _, data = page_of(make_instance(), NO_ROUTES)
-    assert data["depot"] == [0, 0]
+    assert data["depots"] == [{"name": "Depot", "place": [0, 0], "vehicles": []}]
     assert data["routes"] == []
 
 

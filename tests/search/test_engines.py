@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from arcfleet import Instance, Solution, Stop, solve
-from arcfleet.errors import OptionError, SolutionError
+from arcfleet.errors import OptionError
 from arcfleet.search.result import Result
 from tests.helpers import solved
 
@@ -58,11 +58,12 @@ def test_it_beats_path_scanning_and_its_start(
 
 
 @BOTH
-def test_a_faulty_start_is_refused(
+def test_a_start_that_does_not_fit_is_repaired(
     village: Instance, rough_plan: Solution, method: str, many: int, some: int
 ) -> None:
     short = replace(rough_plan, routes=rough_plan.routes[1:])
-    with pytest.raises(SolutionError, match="without faults"):
-        solve(village, method, start=short, stop=Stop(iterations=1))
+    result = solved(village, method, start=short, stop=Stop(iterations=1))
+    (note,) = result.notes
+    assert note.startswith("repaired the plan to start from: inserted ")
     with pytest.raises(OptionError, match="warm-starts from a plan"):
         solve(village, "ps", start=rough_plan)

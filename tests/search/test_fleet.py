@@ -90,8 +90,10 @@ def fleets(draw: st.DrawFn, most_tasks: int = 4, shaped: bool = False) -> Instan
         which = draw(st.sampled_from(["compactness", "change_price"]))
         if exact:
             instance = replace(instance, balance=draw(st.sampled_from([0.5, 2.0, 20.0])))
+        elif which == "compactness":
+            instance = replace(instance, compactness=draw(st.integers(1, 40)))
         else:
-            instance = replace(instance, **{which: draw(st.integers(1, 40))})
+            instance = replace(instance, change_price=draw(st.integers(1, 40)))
         if instance.change_price:
             previous = (Assignment(link, draw(st.integers(1, 3))) for link in tasks)
             instance = replace(instance, previous=tuple(previous))
@@ -182,7 +184,7 @@ def test_interrupt_keeps_the_best_plan() -> None:
 
 def test_a_time_limit_ends_the_search() -> None:
     result = solved(town(), stop=Stop(seconds=0.2))
-    assert result.stopped_by == "time limit"
+    assert result.stopped_by == "seconds"
     assert result.seconds >= 0.2
 
 
@@ -194,12 +196,9 @@ def test_costs_beyond_the_range_are_refused() -> None:
 
 def test_a_locked_route_that_breaks_a_rule_is_named() -> None:
     lock = Lock(route=2, services=((0, False), (1, True)))
-    for more, message in (
-        ({"capacity": 7}, "route 2 carries 9 on a trip"),
-        ({"max_route_cost": 5}, "route 2 costs 10, above the longest route 5"),
-    ):
-        with refused(UnsolvableError, message):
-            solve(star(4, 5, 1, locks=(lock,), **more))
+    for capacity, longest in ((7, None), (20, 5)):
+        with refused(UnsolvableError, "route 2"):
+            solve(star(4, 5, 1, locks=(lock,), capacity=capacity, max_route_cost=longest))
 
 
 def reference() -> dict[str, tuple[int, int]]:

@@ -1,6 +1,9 @@
+from dataclasses import replace
+from itertools import pairwise
+
 import pytest
 
-from arcfleet import Stop, solve
+from arcfleet import Stop, Turn, solve
 from arcfleet.errors import InstanceError
 from tests.helpers import make_instance, solved, star, street
 
@@ -20,3 +23,22 @@ def test_any_capacity_with_tasks_of_no_demand(capacity: int) -> None:
     result = solved(town, stop=Stop(iterations=20_000), seed=1)
     # All the way round, once.
     assert result.cost == sum(link.cost for link in ring)
+
+
+def test_a_street_end_without_a_way_out_does_not_heat_the_search() -> None:
+    """What a closed way costs is no distance: temperatures must not depend on it."""
+    size = 7
+    nodes = [[1 + size * y + x for x in range(size)] for y in range(size)]
+    pairs = [pair for row in (*nodes, *zip(*nodes, strict=True)) for pair in pairwise(row)]
+    links = [street(*pair, cost=10 + i % 7, demand=1) for i, pair in enumerate(pairs)]
+    town = make_instance(*links, capacity=14, u_turns="dead-ends")
+    # Whoever arrives along this street may not leave: it is served the other way.
+    end = links[40].head
+    onto = [
+        Turn(40, False, i, link.head == end)
+        for i, link in enumerate(links)
+        if i != 40 and end in (link.tail, link.head)
+    ]
+    trap = replace(town, turns=tuple(onto))
+    costs = [solved(x, stop=Stop(iterations=20_000), seed=1).cost for x in (town, trap)]
+    assert costs[1] < 1.03 * costs[0]

@@ -257,6 +257,6 @@ def test_plans_do_not_end_where_turn_rules_close_the_way_back(method: str) -> No
 def test_an_order_that_one_route_cannot_drive() -> None:
     # Only from the last street to the first, for no route passes the depot.
     once = trap(12, fleet_limit=1, turns=(Turn(0, True, 12, False),))
-    assert solved(once, "ruin-recreate", stop=Stop(iterations=500)).cost == 220
+    assert solved(once, "ruin-recreate", stop=Stop(iterations=20_000)).cost == 220
     with refused(UnsolvableError, "obeys the turn rules within the fleet limit (1)"):
         solved(once, "ps", stop=Stop(iterations=3))

@@ -375,8 +375,11 @@ def test_streets_without_a_kind_are_unknown() -> None:
         ({"serve_names": ("3 Avenu",)}, "got '3 Avenu': did you mean '3 Avenue'"),
         ({"serve_kinds": ("primary",), "serve_names": ("",)}, "expected the name"),
         ({"depot": (5.1, 0.0)}, "which is 10,6.. m from the nearest one"),
-        ({"depot": (0.0, 91.0)}, "expected the depot as longitude,latitude"),
-        ({"depot": (0.0, float("nan"))}, "expected the depot as longitude,latitude"),
+        ({"depot": (0.0, 91.0)}, "expected a depot or facility as lon"),
+        (
+            {"depot": (0.0, float("nan"))},
+            "expected a depot or facility as lon",
+        ),
         (
             {"area": Box(west=8.0, south=1.0, east=9.0, north=2.0)},
             "expected junctions in the box 8,1,9,2 of map 'grid', found none: "

@@ -13,7 +13,13 @@ from arcfleet.errors import MapError, OptionError
 from arcfleet.instance.diagnose import diagnose
 from arcfleet.streets import Street, StreetMap
 from arcfleet.streets.street_arrays import BANDS, StreetArrays, band, join, to_arrays
-from arcfleet.streets.tasks import TASK_SETS, PieceCutter, find_task_set
+from arcfleet.streets.tasks import (
+    TASK_SETS,
+    VARIED_SETS,
+    PieceCutter,
+    VariedCutter,
+    find_task_set,
+)
 from tests.shared_data import maps_dir
 from tests.towns import town
 
@@ -64,6 +70,51 @@ def test_every_piece_is_as_specified_and_solvable(
     assert len(directed) == len(set(directed))  # no parallels
     assert diagnose(instance) == ()
     assert any(link.one_way for link in instance.links) == (one_way > 0)
+
+
+@cache
+def varied_cutter(name: str, one_way: float) -> VariedCutter:
+    streets = to_arrays(town(3, one_way=one_way, blocks=30), mixed=one_way > 0)
+    return VARIED_SETS[name].cutter(streets)
+
+
+@settings(max_examples=60)
+@given(
+    st.sampled_from(list(VARIED_SETS)), st.integers(0, 2**32), st.sampled_from([0.0, 0.4])
+)
+def test_every_varied_piece_is_solvable(name: str, seed: int, one_way: float) -> None:
+    chosen = VARIED_SETS[name]
+    instance = varied_cutter(name, one_way).cut(np.random.default_rng(seed)).instance("x")
+    assert chosen.least_required <= len(instance.required) <= chosen.most_required
+    demands = [instance.links[i].demand for i in instance.required]
+    assert min(demands) >= 1
+    assert max(demands) <= instance.capacity == chosen.capacity
+    # At most a tenth of a load each as in a Task set, else 20 loads, tiny ones rounded up.
+    most = max(21, len(demands) / 10)
+    assert sum(demands) <= most * instance.capacity
+    assert diagnose(instance) == ()
+
+
+def test_varied_pieces_differ_in_everything() -> None:
+    cut = varied_cutter("varied60", 0.0)
+    pieces = [cut.cut(np.random.default_rng(seed)) for seed in range(400)]
+    demands = [piece.demand[piece.demand > 0] for piece in pieces]
+    tasks = np.array([len(each) for each in demands])
+    assert set(tasks) == set(range(31, 61))
+    loads = np.array([each.sum() for each in demands]) / 10_000
+    assert loads.min() < 1
+    assert loads.max() > 15
+    dense = tasks / np.array([len(piece.tail) for piece in pieces])
+    assert 0.2 < (dense > 0.75).mean() < 0.5
+    in_steps = np.array([(each % 100 == 0).all() for each in demands])
+    as_task_set = in_steps & np.array([each.max() <= 1000 for each in demands])
+    assert 0.18 < as_task_set.mean() < 0.35
+    constant = np.array([len(set(each.tolist())) == 1 for each in demands])
+    assert 0.1 < constant.mean() < 0.3
+    far = np.array([piece.depot > 0.85 * len(piece.longitude) for piece in pieces])
+    assert 0.25 < far.mean() < 0.6  # at the edge or outside, or so by chance
+    again = cut.cut(np.random.default_rng(7))
+    assert again.demand.tolist() == pieces[7].demand.tolist()
 
 
 def test_a_piece_has_all_streets_between_its_nodes_and_grows_breadth_first() -> None:
@@ -181,6 +232,11 @@ def test_unfit_streets_and_names_are_named() -> None:
     cut = PieceCutter(to_arrays(lane, mixed=True), TASK_SETS["task20"])
     with pytest.raises(MapError, match="fewer one-way streets"):
         cut.cut(np.random.default_rng(0))
+    few = VARIED_SETS["varied30"].cutter(to_arrays(lane, mixed=True))
+    with pytest.raises(MapError, match=r"for varied30, found none in .* draws"):
+        few.cut(np.random.default_rng(0))
+    with pytest.raises(OptionError, match="did you mean 'varied60'"):
+        find_task_set("varied6O")
     with pytest.raises(OptionError, match="did you mean 'task50'"):
         find_task_set("Task5O")
     with pytest.raises(OptionError, match="expected a split among train"):

@@ -11,6 +11,9 @@ from arcfleet.paper.reports import report_of
 from arcfleet.paper.series import read_series
 from arcfleet.report.tables import markdown_table
 from benchmarks.drivable import DRIVABLE, drivable_report, read_lines
+from benchmarks.mcarptif import MCARPTIF_RUNS
+from benchmarks.next_day import NEXT_DAYS
+from benchmarks.shape import SHAPED_PLANS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -28,6 +31,7 @@ SOURCES = {
     "results/cities.md": ("cities",),
     "results/ablation.md": ("ablation",),
     "results/drivable.md": ("drivable",),
+    "results/operations.md": ("mcarptif", "shape", "next-day"),
 }
 _BEST_KNOWN = "Mean gap of total cost to the best known"
 _OURS = "ruin-recreate"
@@ -51,6 +55,7 @@ def pages(results: Path, figures: Path) -> dict[str, str]:
         "results/cities.md": _cities(results),
         "results/ablation.md": _ablation(results),
         "results/drivable.md": drivable(results),
+        "results/operations.md": operations(results, figures),
     }
 
 
@@ -207,6 +212,32 @@ def drivable(results: Path) -> str:
     for source in DRIVABLE:
         made = drivable_report(source, read_lines(source, results / "drivable"))
         lines += [*_tables(made.sections), "", made.caption]
+        lines += ["", "```text", *made.details, "```"]
+    return _joined(lines)
+
+
+def operations(results: Path, figures: Path) -> str:
+    """Return the page of plans with facilities, prices on shape, and of the next day."""
+    lines = [
+        "# Operations",
+        "",
+        "Plans with landfills and shifts beside another solver, what even and compact "
+        "routes cost, and what a plan keeps of yesterday's.",
+    ]
+    for title, folder, source in (
+        ("MCARPTIF", "mcarptif", MCARPTIF_RUNS),
+        ("Balance and compactness", "shape", SHAPED_PLANS),
+        ("The next day", "next-day", NEXT_DAYS),
+    ):
+        if not (results / folder / source.file).exists():
+            continue
+        made = drivable_report(source, read_lines(source, results / folder))
+        lines += ["", f"## {title}"]
+        figures.mkdir(parents=True, exist_ok=True)
+        for name, draw in made.figures.items():
+            draw(figures / f"{name}.svg", caption="")
+            lines += ["", f"![{title}]({name}.svg)"]
+        lines += [*_tables(made.sections, level=3), "", made.caption]
         lines += ["", "```text", *made.details, "```"]
     return _joined(lines)
 

@@ -1,8 +1,11 @@
 #include "search/fleet/fleet_chain.h"
 
+#include "search/ruin_recreate/string_removal.h"
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <stdexcept>
 #include <utility>
 
 namespace arcfleet {
@@ -34,13 +37,7 @@ constexpr double kNever = std::numeric_limits<double>::infinity();
 
 FleetChain::FleetChain(const FleetTables &tables, uint64_t seed, uint64_t stream)
     : tables_(tables), random_(seed, stream), plan_(tables),
-      // Dear enough that one route less always pays, whatever driving it takes.
-      fleet_price_(
-          1.0 +
-          static_cast<double>(tables.all_alone_at_most) *
-              (1.0 + tables.rules.balance * tables.num_tasks()) +
-          static_cast<double>(tables.rules.change_price + tables.rules.compactness) *
-              tables.num_tasks()),
+      order_(tables.drivings[0]->tasks()), fleet_price_(tables.route_price()),
       marked_(idx(tables.num_tasks()), 0),
       most_routes_(std::numeric_limits<int32_t>::max()),
       attempt_length_(kAttempt + kAttemptByTask * tables.num_tasks()) {
@@ -129,7 +126,7 @@ void FleetChain::insert_missing() {
         }
     }
     if (!removed_.empty()) {
-        sort_removed();
+        order_.sort(removed_, random_);
         plan_.begin();
         insert_all(kNever, true);
         plan_.keep();
@@ -172,11 +169,11 @@ bool FleetChain::ruin_and_recreate(double temperature) {
     for (const int32_t task : removed_) {
         marked_[idx(task)] = 0;
     }
-    sort_removed();
+    order_.sort(removed_, random_);
     const double limit = cost_ - temperature * std::log(1.0 - random_.unit());
     bool taken = insert_all(limit, true);
     if (taken) {
-        mend_touched();
+        mend_touched(load_price_);
         taken = penalised() < limit;
     }
     if (!taken) {
@@ -218,32 +215,14 @@ void FleetChain::mark_strings() {
 
 void FleetChain::mark_string(const TripRoute &route, int32_t slot, int32_t place,
                              double longest) {
-    const RuinRecreateSettings &settings = tables_.settings;
     const int32_t trip = route.visits[idx(place)].trip;
-    const int32_t begin = route.trip_start(trip);
-    const int32_t end = route.trip_ends[idx(trip)];
-    const int32_t length = end - begin;
-    const double most = std::min(static_cast<double>(length), longest);
-    const int32_t taken =
-        std::min(length, static_cast<int32_t>(random_.unit() * most + 1.0));
-    int32_t kept = 0;
-    if (taken > 1 && taken < length && random_.unit() < settings.split_rate) {
-        kept = 1;
-        while (taken + kept < length && random_.unit() < settings.split_growth) {
-            ++kept;
-        }
-    }
-    const auto below = [&](int32_t n) {
-        return static_cast<int32_t>(random_.below(static_cast<uint32_t>(n)));
-    };
-    const int32_t window = taken + kept;
-    const int32_t least = std::max(begin, place - window + 1);
-    const int32_t last = std::min(place, end - window);
-    const int32_t first = least + below(last - least + 1);
-    const int32_t before = kept == 0 ? taken : 1 + below(taken - 1);
-    for (int32_t i = first; i < first + window; ++i) {
-        const int32_t task = route.visits[idx(i)].task;
-        const bool stays = i >= first + before && i < first + before + kept;
+    const int32_t before = route.trip_start(trip) - 1;
+    const TaskString string =
+        draw_string(tables_.settings, route.trip_ends[idx(trip)] - 1 - before,
+                    place - before, longest, random_);
+    for (int32_t i = string.first; i < string.last; ++i) {
+        const int32_t task = route.visits[idx(before + i)].task;
+        const bool stays = i >= string.kept_from && i < string.kept_from + string.kept;
         if (!stays && marked_[idx(task)] == 0) {
             marked_[idx(task)] = 1;
             removed_.push_back(task);
@@ -251,30 +230,6 @@ void FleetChain::mark_string(const TripRoute &route, int32_t slot, int32_t place
     }
     if (std::find(ruined_.begin(), ruined_.end(), slot) == ruined_.end()) {
         ruined_.push_back(slot);
-    }
-}
-
-void FleetChain::sort_removed() {
-    for (size_t i = removed_.size(); i > 1; --i) {
-        std::swap(removed_[i - 1], removed_[random_.below(static_cast<uint32_t>(i))]);
-    }
-    const uint32_t draw = random_.below(11);
-    if (draw < 4) {
-        return;
-    }
-    const VehicleType &first = tables_.vehicle(0);
-    const int32_t *out = tables_.driving(0).from(first.start);
-    keys_.clear();
-    for (size_t i = 0; i < removed_.size(); ++i) {
-        const TaskEnds &ends = tables_.ends(removed_[i]);
-        const int32_t far = std::min(out[ends.u], out[ends.v]);
-        const int64_t key = draw < 8 ? -ends.demand : (draw < 10 ? -far : far);
-        keys_.push_back(key * (int64_t{1} << 32) + static_cast<int64_t>(i));
-    }
-    std::sort(keys_.begin(), keys_.end());
-    const std::vector<int32_t> shuffled = removed_;
-    for (size_t i = 0; i < keys_.size(); ++i) {
-        removed_[i] = shuffled[idx(keys_[i] & 0xFFFFFFFF)];
     }
 }
 
@@ -423,7 +378,7 @@ bool FleetChain::insert_all(double limit, bool may_open) {
 }
 
 // Where a trip carries too much, a facility visit elsewhere may be all it takes.
-void FleetChain::mend_touched() {
+void FleetChain::mend_touched(double load_price) {
     if (!tables_.has_facilities()) {
         return;
     }
@@ -437,10 +392,10 @@ void FleetChain::mend_touched() {
             for (size_t trip = 0; trip < route.trip_ends.size() && !mended; ++trip) {
                 const int32_t last = route.trip_ends[trip] - 1;
                 if (route.visits[idx(last)].load_before > capacity) {
-                    mended = plan_.mend_visits(slot, last, load_price_);
+                    mended = plan_.mend_visits(slot, last, load_price);
                     const bool has_next = trip + 1 < plan_.route(slot).trip_ends.size();
                     if (!mended && has_next) {
-                        mended = plan_.mend_visits(slot, last + 1, load_price_);
+                        mended = plan_.mend_visits(slot, last + 1, load_price);
                     }
                 }
             }
@@ -526,8 +481,7 @@ bool FleetChain::relocate(const Spot &first, const Spot &second, uint32_t draw,
         from.erase(first.place);
         to.insert(tables_, task, there);
     });
-    cost_ = penalised();
-    return keep_if_best();
+    return moved(dearer);
 }
 
 bool FleetChain::swap(const Spot &first, const Spot &second, double temperature) {
@@ -554,8 +508,7 @@ bool FleetChain::swap(const Spot &first, const Spot &second, double temperature)
         std::swap(here, there);
         std::swap(here.via, there.via); // facility visits stay where they are
     });
-    cost_ = penalised();
-    return keep_if_best();
+    return moved(dearer);
 }
 
 // The first route goes on with the second from its task on; the second goes on with
@@ -628,8 +581,7 @@ bool FleetChain::exchange_tails(const Spot &first, const Spot &second,
         right.visits.resize(other_cut);
         right.visits.insert(right.visits.end(), tail.begin(), tail.end());
     });
-    cost_ = penalised();
-    return keep_if_best();
+    return moved(dearer);
 }
 
 bool FleetChain::mend_somewhere() {
@@ -712,6 +664,19 @@ bool FleetChain::change_vehicle(double temperature) {
     return keep_if_best();
 }
 
+// After a change that was reckoned to make the plan dearer by so much. Builds with
+// sanitizers hold the reckoning against the plan.
+bool FleetChain::moved(double dearer) {
+    [[maybe_unused]] const double reckoned = cost_ + dearer;
+    cost_ = penalised();
+#ifdef __SANITIZE_ADDRESS__
+    if (std::abs(cost_ - reckoned) > 1e-6 * (1.0 + std::abs(cost_))) {
+        throw std::logic_error("a move has another price than it was reckoned to have");
+    }
+#endif
+    return keep_if_best();
+}
+
 bool FleetChain::accepts(double dearer, double temperature) {
     return dearer < kLongestDraw * temperature &&
            dearer < -temperature * std::log(1.0 - random_.unit());
@@ -722,32 +687,12 @@ bool FleetChain::keep_if_best() {
     if (!sums.feasible() || plan_.fleet_faults() > 0) {
         return false;
     }
-    double objective =
-        static_cast<double>(sums.route_costs + sums.fixed_costs) + shape_price(sums);
-    if (tables_.rules.fewest_routes) {
-        objective += fleet_price_ * sums.routes;
-    }
-    if (tables_.rules.balance > 0.0) {
-        // With the mean of this plan, which is what people see.
-        const double mean = plan_.mean_cost();
-        double squares = 0.0;
-        for (const int32_t cost : tables_.rules.locked_costs) {
-            const double off = static_cast<double>(cost) - mean;
-            squares += off * off;
-        }
-        for (int32_t slot = 0; slot < plan_.num_slots(); ++slot) {
-            if (!plan_.route(slot).empty()) {
-                const double off = static_cast<double>(plan_.route(slot).cost) - mean;
-                squares += off * off;
-            }
-        }
-        objective += tables_.rules.balance * squares / mean;
-    }
+    const double objective = plan_.objective();
     if (best_cost_ >= 0 && objective >= best_objective_ - 1e-9) {
         return false;
     }
     best_ = plan_.to_plan();
-    best_cost_ = sums.route_costs + sums.fixed_costs;
+    best_cost_ = plan_.cost();
     best_objective_ = objective;
     best_routes_ = sums.routes;
     best_route_costs_ = sums.route_costs;
@@ -827,161 +772,37 @@ bool FleetChain::manage_fleet() {
     return false;
 }
 
+// The shortest route whose tasks others may take: pinned ones stay where they are.
 void FleetChain::dissolve_shortest_route() {
-    int32_t shortest = -1;
+    std::vector<int32_t> slots;
     for (int32_t slot = 0; slot < plan_.num_slots(); ++slot) {
-        if (!plan_.route(slot).empty() &&
-            (shortest < 0 || plan_.route(slot).cost < plan_.route(shortest).cost)) {
-            shortest = slot;
+        if (!plan_.route(slot).empty()) {
+            slots.push_back(slot);
         }
     }
-    removed_.clear();
-    const TripRoute &route = plan_.route(shortest);
-    for (size_t i = 1; i + 1 < route.visits.size(); ++i) {
-        removed_.push_back(route.visits[i].task);
-        marked_[idx(route.visits[i].task)] = 1;
-    }
-    plan_.begin();
-    plan_.remove_marked(shortest, marked_);
-    for (const int32_t task : removed_) {
-        marked_[idx(task)] = 0;
-    }
-    sort_removed();
-    if (insert_all(kNever, false)) {
-        mend_touched();
-        plan_.keep();
-    } else {
+    std::stable_sort(slots.begin(), slots.end(), [&](int32_t a, int32_t b) {
+        return plan_.route(a).cost < plan_.route(b).cost;
+    });
+    for (const int32_t slot : slots) {
+        removed_.clear();
+        const TripRoute &route = plan_.route(slot);
+        for (size_t i = 1; i + 1 < route.visits.size(); ++i) {
+            removed_.push_back(route.visits[i].task);
+            marked_[idx(route.visits[i].task)] = 1;
+        }
+        plan_.begin();
+        plan_.remove_marked(slot, marked_);
+        for (const int32_t task : removed_) {
+            marked_[idx(task)] = 0;
+        }
+        order_.sort(removed_, random_);
+        if (insert_all(kNever, false)) {
+            mend_touched(fleet_price_); // whatever driving it takes
+            plan_.keep();
+            return;
+        }
         plan_.undo();
     }
-}
-
-// ---- a plan to begin with ----
-
-Plan FleetChain::first_plan() {
-    Plan plan;
-    plan.route_starts.push_back(0);
-    std::vector<int32_t> waiting = tables_.planned;
-    std::vector<int32_t> used(tables_.rules.vehicles.size(), 0);
-    const auto close_route = [&](int32_t type, int32_t slot) {
-        plan.route_starts.push_back(static_cast<int32_t>(plan.arcs.size()));
-        plan.vehicles.push_back(type);
-        plan.slots.push_back(slot);
-        ++used[idx(type)];
-    };
-    const auto numbered = static_cast<int32_t>(tables_.rules.numbered_slots.size());
-    for (int32_t slot = 0; slot < numbered; ++slot) {
-        const int32_t type = tables_.rules.numbered_slots[idx(slot)];
-        if (fill_route(type, slot, waiting, plan)) {
-            close_route(type, slot);
-        }
-    }
-    // Round by round over the types, so that every depot gets work near it; once the
-    // fleet is used up, beyond it.
-    bool beyond = false;
-    while (!waiting.empty()) {
-        bool any = false;
-        for (int32_t type = 0; type < tables_.num_types(); ++type) {
-            if ((beyond || used[idx(type)] < tables_.vehicle(type).count) &&
-                fill_route(type, -1, waiting, plan)) {
-                close_route(type, -1);
-                any = true;
-            }
-        }
-        if (!any && beyond) {
-            break;
-        }
-        beyond = beyond || !any;
-    }
-    // What fits nowhere gets a route of its own, for the search to make sense of.
-    for (const int32_t task : waiting) {
-        int32_t type = 0;
-        while (type + 1 < tables_.num_types() && !tables_.may_serve(type, task)) {
-            ++type;
-        }
-        const int32_t pin = tables_.rules.pin[idx(task)];
-        plan.arcs.push_back(tables_.driving(0).tasks().network().task_arc(task));
-        plan.vias.push_back(0);
-        close_route(pin < 0 ? type : tables_.rules.numbered_slots[idx(pin)], pin);
-    }
-    return plan;
-}
-
-// Goes from task to nearest task, those pinned to the slot first, while load and time
-// allow it.
-bool FleetChain::fill_route(int32_t type, int32_t slot, std::vector<int32_t> &waiting,
-                            Plan &plan) {
-    const VehicleType &vehicle = tables_.vehicle(type);
-    const DrivingTable &table = tables_.driving(type);
-    const Network &network = table.tasks().network();
-    const bool via_end = tables_.rules.ends_at_facility();
-    const int32_t *home = table.to(vehicle.end, via_end);
-    int32_t place = vehicle.start;
-    int64_t cost = 0;
-    int32_t load = 0;
-    bool via = false;
-    bool any = false;
-    for (bool pinned : {true, false}) {
-        while (!waiting.empty() && (slot >= 0 || !pinned)) {
-            size_t chosen = waiting.size();
-            int32_t chosen_arc = -1;
-            // The nearest; of these the farthest from home, as long as there is room.
-            int64_t least_reach = kMostCost;
-            int64_t best_home = 0;
-            const bool outward = 2 * int64_t{load} < vehicle.capacity;
-            bool too_large = false;
-            const int32_t *row = table.from(place, via);
-            for (size_t i = 0; i < waiting.size(); ++i) {
-                const int32_t task = waiting[i];
-                const int32_t pin = tables_.rules.pin[idx(task)];
-                if (!tables_.may_serve(type, task) || (pin >= 0 && pin != slot) ||
-                    (pinned && pin < 0)) {
-                    continue;
-                }
-                const int32_t first = network.task_arc(task);
-                if (network.arc(first).demand > vehicle.capacity - (via ? 0 : load)) {
-                    too_large = true;
-                    continue;
-                }
-                const int32_t last =
-                    network.arc(first).inverse >= 0 ? first + 1 : first;
-                for (int32_t number = first; number <= last; ++number) {
-                    const Arc &arc = network.arc(number);
-                    const int64_t reach = row[arc.start];
-                    const int64_t back = home[arc.end];
-                    const bool nearer =
-                        reach < least_reach ||
-                        (reach == least_reach && chosen_arc >= 0 &&
-                         (outward ? back > best_home : back < best_home));
-                    if (nearer && (pinned || cost + reach + arc.service_cost + back <=
-                                                 vehicle.max_cost)) {
-                        least_reach = reach;
-                        best_home = back;
-                        chosen = i;
-                        chosen_arc = number;
-                    }
-                }
-            }
-            if (chosen_arc < 0) {
-                if (tables_.has_facilities() && too_large && any && !via) {
-                    via = true; // empties the vehicle, then looks again
-                    continue;
-                }
-                via = false;
-                break;
-            }
-            const Arc &arc = network.arc(chosen_arc);
-            plan.arcs.push_back(chosen_arc);
-            plan.vias.push_back(via ? 1 : 0);
-            cost += least_reach + arc.service_cost;
-            load = (via ? 0 : load) + arc.demand;
-            place = arc.end;
-            via = false;
-            any = true;
-            waiting[chosen] = waiting.back();
-            waiting.pop_back();
-        }
-    }
-    return any;
 }
 
 } // namespace arcfleet

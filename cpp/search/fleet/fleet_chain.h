@@ -6,6 +6,7 @@
 
 #include "base/random.h"
 #include "search/fleet/fleet_plan.h"
+#include "search/ruin_recreate/insertion_order.h"
 
 #include <cstdint>
 #include <vector>
@@ -31,9 +32,6 @@ class FleetChain {
     bool best_fits_fleet() const { return best_cost_ >= 0; }
     const Plan &best_plan() const { return best_; }
 
-    // A plan to begin with: routes are filled by going to the nearest task that fits.
-    Plan first_plan();
-
     // Whether the cost that the search reckons with is that of the plan at hand.
     bool cost_holds() const;
 
@@ -42,9 +40,6 @@ class FleetChain {
         TripTotals first;
         TripTotals second;
     };
-
-    bool fill_route(int32_t type, int32_t slot, std::vector<int32_t> &waiting,
-                    Plan &plan);
 
     double penalised() const;
     double price_of(int32_t type, const TripTotals &route) const;
@@ -58,9 +53,8 @@ class FleetChain {
     void mark_strings();
     void mark_string(const TripRoute &route, int32_t slot, int32_t place,
                      double longest);
-    void sort_removed();
     bool insert_all(double limit, bool may_open);
-    void mend_touched();
+    void mend_touched(double load_price);
     bool small_move(uint32_t number, double temperature);
     bool relocate(const Spot &first, const Spot &second, uint32_t draw,
                   double temperature);
@@ -76,6 +70,7 @@ class FleetChain {
     // The same tasks in the same order by a vehicle of another type.
     TripRoute driven_by(int32_t type, const TripRoute &route) const;
     bool accepts(double dearer, double temperature);
+    bool moved(double dearer);
     bool keep_if_best();
     void adapt_prices();
     // With fewest_routes: tries now and then to do with one route less.
@@ -86,6 +81,7 @@ class FleetChain {
     const FleetTables &tables_;
     Random random_;
     FleetPlan plan_;
+    InsertionOrder order_;
     const double fleet_price_;
     double load_price_;
     double time_price_;
@@ -100,7 +96,6 @@ class FleetChain {
     };
     std::vector<Segment> segments_;
     std::vector<Placement> placements_;
-    std::vector<int64_t> keys_;
     Plan best_;
     int64_t best_cost_ = -1;
     double best_objective_ = 0.0;

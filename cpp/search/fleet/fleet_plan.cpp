@@ -119,6 +119,34 @@ Plan FleetPlan::to_plan() const {
     return plan;
 }
 
+double FleetPlan::objective() const {
+    const FleetRules &rules = tables_.rules;
+    auto value = static_cast<double>(cost() + rules.change_price * sums_.moved +
+                                     rules.compactness * sums_.interleaved);
+    if (rules.fewest_routes) {
+        value += tables_.route_price() * sums_.routes;
+    }
+    if (rules.balance > 0.0) {
+        // With the mean of this plan, which is what people see.
+        const double mean = mean_cost();
+        double squares = 0.0;
+        const auto add = [&](int32_t route_cost) {
+            const double off = static_cast<double>(route_cost) - mean;
+            squares += off * off;
+        };
+        for (const TripRoute &route : routes_) {
+            if (!route.empty()) {
+                add(route.cost);
+            }
+        }
+        for (const int32_t route_cost : rules.locked_costs) {
+            add(route_cost);
+        }
+        value += rules.balance * squares / mean;
+    }
+    return value;
+}
+
 int64_t FleetPlan::fleet_faults() const {
     int64_t faults = 0;
     for (int32_t type = 0; type < tables_.num_types(); ++type) {

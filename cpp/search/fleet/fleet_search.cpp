@@ -1,5 +1,7 @@
 #include "search/fleet/fleet_search.h"
 
+#include "search/fleet/fleet_scanning.h"
+
 #include <memory>
 #include <utility>
 
@@ -13,7 +15,7 @@ FleetSearch::FleetSearch(const std::vector<const Network *> &networks, FleetRule
     : AnnealedChains(
           std::make_unique<FleetTables>(networks, std::move(rules), settings), seed,
           chains, horizon) {
-    begin(start.num_routes() > 0 ? start : first_chain().first_plan(),
+    begin(start.num_routes() > 0 ? start : scanned_plan(tables(), seed),
           networks[0]->num_tasks());
 }
 

@@ -65,7 +65,7 @@ DrivingTable::DrivingTable(const Network &network,
 FleetTables::FleetTables(const std::vector<const Network *> &networks, FleetRules given,
                          const RuinRecreateSettings &given_settings)
     : rules(std::move(given)), settings(given_settings),
-      near_distance(mean_near_distance(*networks[0], true)),
+      near_distance(mean_near_distance(*networks[0])),
       row(std::min(networks[0]->num_tasks(), kLongestRow)) {
     for (const Network *network : networks) {
         drivings.push_back(std::make_unique<DrivingTable>(*network, rules.facilities));
@@ -120,7 +120,10 @@ FleetTables::FleetTables(const std::vector<const Network *> &networks, FleetRule
                 }
             }
         }
-        all_driven += least_driven;
+        if (rules.locked[idx(task)] == 0 && least_driven >= most) {
+            throw std::invalid_argument("a task that no vehicle can reach and leave");
+        }
+        all_driven += std::min<int64_t>(least_driven, most);
         all_alone += least;
         all_alone_at_most += dearest;
     }

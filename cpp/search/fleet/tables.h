@@ -127,6 +127,15 @@ struct FleetTables {
     const int32_t *nearest_to(int32_t task) const {
         return nearest.data() + idx(task) * idx(row);
     }
+    // Price of a route beyond the fleet, and of every route where the fewest are
+    // wanted: one route less always pays, whatever driving it takes.
+    double route_price() const {
+        return 1.0 +
+               static_cast<double>(all_alone_at_most) *
+                   (1.0 + rules.balance * num_tasks()) +
+               static_cast<double>(rules.change_price + rules.compactness) *
+                   num_tasks();
+    }
     // The nearest other task; -1 where there is none.
     int32_t mate(int32_t task) const { return row > 1 ? nearest_to(task)[1] : -1; }
 

@@ -117,22 +117,36 @@ int32_t excess_with(const FleetTables &tables, int32_t capacity, const TripVisit
 }
 
 #ifdef ARCFLEET_LANES
-ARCFLEET_CLONES int64_t scan_symmetric(const TaskEnds &ends,
-                                       const EndDistances *distances,
-                                       const TripVisit *visit, const TripVisit *end,
-                                       int32_t first, int32_t done_at_v,
-                                       int32_t done_at_u) {
-    return scan_lanes(ends, SymmetricLanes{distances}, visit, end, first,
-                      Lanes{done_at_v, done_at_u, 0, 0});
+// The places to look through, and the task served, at v and at u, in front of them.
+struct Stretch {
+    const TripVisit *visit;
+    const TripVisit *end;
+    int32_t first;
+    int32_t done_at_v;
+    int32_t done_at_u;
+};
+
+template <typename Distances>
+[[gnu::always_inline]] inline int64_t
+scan_stretch(const TaskEnds &ends, const Distances &distances, const Stretch &stretch) {
+    return scan_lanes(ends, distances, stretch.visit, stretch.end, stretch.first,
+                      Lanes{stretch.done_at_v, stretch.done_at_u, 0, 0});
 }
 
-ARCFLEET_CLONES int64_t scan_directed(const TaskEnds &ends,
-                                      const PairDistances *distances,
-                                      const TripVisit *visit, const TripVisit *end,
-                                      int32_t first, int32_t done_at_v,
-                                      int32_t done_at_u) {
-    return scan_lanes(ends, DirectedLanes{distances}, visit, end, first,
-                      Lanes{done_at_v, done_at_u, 0, 0});
+ARCFLEET_CLONES int64_t scan_symmetric(const TaskEnds &ends,
+                                       const EndDistances *distances,
+                                       const Stretch &stretch) {
+    return scan_stretch(ends, SymmetricLanes{distances}, stretch);
+}
+
+ARCFLEET_CLONES int64_t scan_long(const TaskEnds &ends, const LongPair *pairs,
+                                  const Stretch &stretch) {
+    return scan_stretch(ends, DirectedLanes<LongPair>{pairs, 0}, stretch);
+}
+
+ARCFLEET_CLONES int64_t scan_short(const TaskEnds &ends, const ShortPair *pairs,
+                                   int32_t closed, const Stretch &stretch) {
+    return scan_stretch(ends, DirectedLanes<ShortPair>{pairs, closed}, stretch);
 }
 #endif
 
@@ -144,15 +158,17 @@ int64_t scan(const DrivingTable &table, const TaskEnds &ends, int32_t task,
 #ifdef ARCFLEET_LANES
     if (but_for < first || but_for > last) {
         const Labels done = between.reach(visits[first - 1], false);
-        const TripVisit *visit = visits + first;
-        const TripVisit *end = visits + last + 1;
-        if (const EndDistances *distances = table.tasks().end_distances(task)) {
-            return scan_symmetric(ends, distances, visit, end, first, done.at_v,
-                                  done.at_u);
+        const Stretch stretch{visits + first, visits + last + 1, first, done.at_v,
+                              done.at_u};
+        const TaskTable &tasks = table.tasks();
+        if (const EndDistances *distances = tasks.end_distances(task)) {
+            return scan_symmetric(ends, distances, stretch);
         }
-        if (const PairDistances *distances = table.tasks().pair_distances(task)) {
-            return scan_directed(ends, distances, visit, end, first, done.at_v,
-                                 done.at_u);
+        if (const ShortPair *pairs = tasks.short_pairs(task)) {
+            return scan_short(ends, pairs, tasks.network().closed_cost(), stretch);
+        }
+        if (const LongPair *pairs = tasks.long_pairs(task)) {
+            return scan_long(ends, pairs, stretch);
         }
     }
 #endif

@@ -45,7 +45,7 @@ template <typename Chain> class AnnealedChains : public Engine {
 
     // Starts all chains from a plan; to be called once.
     void begin(const Plan &first, int32_t num_tasks);
-    Chain &first_chain() { return chains_.front(); }
+    const Tables &tables() const { return *tables_; }
 
   private:
     double seconds_per_iteration(const Plan &plan) const;

@@ -23,7 +23,7 @@ constexpr double kLongestDraw = 36.75;
 
 Chain::Chain(const RuinRecreateTables &tables, uint64_t seed, uint64_t stream)
     : tables_(tables), random_(seed, stream), plan_(tables.tasks, tables.rules),
-      penalties_(tables), insertion_(tables) {}
+      penalties_(tables), order_(tables.tasks), insertion_(tables) {}
 
 void Chain::start(const Plan &plan) {
     continue_from(plan);
@@ -53,7 +53,7 @@ bool Chain::ruin_and_recreate(double temperature) {
     removed_.clear();
     plan_.begin();
     remove_strings(tables_, plan_, random_, removed_);
-    insertion_.sort(removed_, random_);
+    order_.sort(removed_, random_);
     const double limit = cost_ - temperature * std::log(1.0 - random_.unit());
     const bool complete =
         insertion_.insert_all(removed_, limit, penalties_, plan_, random_);

@@ -4,6 +4,7 @@
 #include "base/random.h"
 #include "search/ruin_recreate/current_plan.h"
 #include "search/ruin_recreate/greedy_insertion.h"
+#include "search/ruin_recreate/insertion_order.h"
 #include "search/ruin_recreate/penalties.h"
 
 #include <cstdint>
@@ -50,6 +51,7 @@ class Chain {
     Random random_;
     CurrentPlan plan_;
     Penalties penalties_;
+    InsertionOrder order_;
     GreedyInsertion insertion_;
     double cost_ = 0.0; // of the current plan, with the price of its excess
     int64_t iterations_ = 0;

@@ -16,10 +16,6 @@ class GreedyInsertion {
   public:
     explicit GreedyInsertion(const RuinRecreateTables &tables);
 
-    // Draws an order in which the tasks are put back: at random, by demand or by
-    // distance from the depot.
-    void sort(std::vector<int32_t> &removed, Random &random);
-
     // Puts all removed tasks back. Gives up, with false, once the plan is certain to
     // cost more than `limit`.
     bool insert_all(const std::vector<int32_t> &removed, double limit,
@@ -38,9 +34,6 @@ class GreedyInsertion {
     const double log_open_; // logarithm of the share of places not overlooked
     int64_t places_to_blink_ = 0;
     std::vector<int32_t> overlooked_; // places in the route at hand
-    std::vector<int32_t> shuffled_;
-    std::vector<int32_t> keys_;  // of these
-    std::vector<int32_t> ranks_; // likewise
 };
 
 } // namespace arcfleet

@@ -4,10 +4,6 @@
 
 namespace arcfleet {
 
-namespace {
-
-// A string of a route with `length` tasks that holds the task at `place`, or has it
-// among those kept in its middle.
 TaskString draw_string(const RuinRecreateSettings &settings, int32_t length,
                        int32_t place, double longest, Random &random) {
     const double most = std::min(static_cast<double>(length), longest);
@@ -31,8 +27,6 @@ TaskString draw_string(const RuinRecreateSettings &settings, int32_t length,
     const int32_t before = kept == 0 ? taken : 1 + below(taken - 1);
     return {first, first + window, first + before, kept};
 }
-
-} // namespace
 
 void remove_strings(const RuinRecreateTables &tables, CurrentPlan &plan, Random &random,
                     std::vector<int32_t> &removed) {

@@ -10,6 +10,11 @@
 
 namespace arcfleet {
 
+// A string of a route with `length` tasks, counted from 1, that holds the task at
+// `place`, or has it among those kept in its middle.
+TaskString draw_string(const RuinRecreateSettings &settings, int32_t length,
+                       int32_t place, double longest, Random &random);
+
 // Appends the tasks taken out to `removed`.
 void remove_strings(const RuinRecreateTables &tables, CurrentPlan &plan, Random &random,
                     std::vector<int32_t> &removed);

@@ -1,6 +1,9 @@
 #include "search/ruin_recreate/tables.h"
 
+#include "network/nearness.h"
+
 #include <algorithm>
+#include <array>
 #include <numeric>
 
 namespace arcfleet {
@@ -12,8 +15,9 @@ constexpr size_t kNearNodes = 3;
 
 } // namespace
 
-// Several terminals may be at one node.
-double mean_near_distance(const Network &network, bool open_only) {
+// Several terminals may be at one node. Ways that turn rules close are no distances: a
+// single terminal without a way out would make the mean as large as all costs together.
+double mean_near_distance(const Network &network) {
     const std::vector<int32_t> &nodes = network.terminal_nodes();
     std::vector<int32_t> numbers(nodes); // the different nodes, in order
     std::sort(numbers.begin(), numbers.end());
@@ -26,6 +30,7 @@ double mean_near_distance(const Network &network, bool open_only) {
     std::vector<int32_t> least(numbers.size());                          // to each node
     std::vector<int32_t> near(std::min(numbers.size(), kNearNodes + 1)); // itself first
     double sum = 0.0;
+    size_t count = 0;
     for (int32_t i = 0; i < network.num_terminals(); ++i) {
         const int32_t *distances = network.distances_from(i);
         std::fill(least.begin(), least.end(), INT32_MAX);
@@ -34,40 +39,31 @@ double mean_near_distance(const Network &network, bool open_only) {
         }
         least[place[idx(i)]] = 0;
         std::partial_sort_copy(least.begin(), least.end(), near.begin(), near.end());
-        for (int32_t &distance : near) {
-            if (open_only && distance == network.closed_cost()) {
-                distance = 0;
-            }
-        }
-        sum += std::accumulate(near.begin(), near.end(), 0.0);
+        const auto open =
+            std::find_if_not(near.begin(), near.end(), [&](int32_t distance) {
+                return network.is_open(distance);
+            });
+        sum += std::accumulate(near.begin(), open, 0.0);
+        count += idx(open - near.begin()) - 1; // itself apart
     }
-    const size_t others = std::max<size_t>(1, near.size() - 1);
-    return sum / static_cast<double>(nodes.size() * others);
+    return sum / static_cast<double>(std::max<size_t>(1, count));
 }
 
 std::vector<int32_t> nearest_tasks(const TaskTable &tasks, int32_t row) {
     const int32_t n = tasks.num_tasks();
+    const Network &network = tasks.network();
+    const auto between = [&](int32_t from, int32_t to) {
+        return std::array{tasks.from(from)[to], tasks.to(from)[to]};
+    };
     std::vector<int32_t> nearest;
     nearest.reserve(idx(n) * idx(row));
     std::vector<int64_t> keys(
         idx(n)); // distance in the high half, task in the low half
     for (int32_t i = 0; i < n; ++i) {
-        const TaskEnds &a = tasks.ends(i);
+        const Arc &a = network.arc(network.task_arc(i));
         for (int32_t j = 0; j < n; ++j) {
-            const TaskEnds &b = tasks.ends(j);
-            // Many tasks touch: the mean over all ends tells them apart where the least
-            // distance is the same.
-            int64_t least = INT64_MAX;
-            int64_t sum = 0;
-            for (const int32_t from : {a.u, a.v}) {
-                for (const int32_t to : {b.u, b.v}) {
-                    for (const int32_t d : {tasks.from(from)[to], tasks.to(from)[to]}) {
-                        least = std::min<int64_t>(least, d);
-                        sum += d;
-                    }
-                }
-            }
-            const int64_t distance = i == j ? -1 : least + sum / 8;
+            const Arc &b = network.arc(network.task_arc(j));
+            const int64_t distance = i == j ? -1 : nearness(network, a, b, between);
             keys[idx(j)] = distance * (int64_t{1} << 32) + j;
         }
         std::nth_element(keys.begin(), keys.begin() + (row - 1), keys.end());

@@ -22,8 +22,8 @@ struct RuinRecreateSettings {
 };
 
 // The unit of temperature: the mean distance from a node where service starts or ends
-// to the nearest few others; with `open_only`, ways that there are not left out.
-double mean_near_distance(const Network &network, bool open_only = false);
+// to the nearest few others.
+double mean_near_distance(const Network &network);
 
 // For each task the tasks in order of distance, itself first, cut at `row` entries.
 std::vector<int32_t> nearest_tasks(const TaskTable &tasks, int32_t row);

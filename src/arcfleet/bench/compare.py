@@ -12,6 +12,7 @@ from arcfleet.search import Stop
 from arcfleet.search.path_scanning import PATH_SCANNING_VARIANTS
 from arcfleet.solution import checker
 from arcfleet.solution.travel import travel_facts
+from arcfleet.solution.words import shape_facts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -53,6 +54,7 @@ class Entry:
             "cost": self.result.cost,
             "deadhead": self.result.solution.deadhead,
             **travel_facts(self.result.solution.travel),
+            **shape_facts(self.result.shape),
             "num_routes": self.result.solution.num_routes,
             "gap_percent": self.gap_percent(best),
             "seconds": round(self.result.seconds, 3),

@@ -19,6 +19,7 @@ from arcfleet.cli.solve import INSTANCE_HELP
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
 
+    from arcfleet.instance import Instance
     from arcfleet.methods import Method
 
 
@@ -44,7 +45,7 @@ def _info(options: Namespace) -> int:
         "capacity": instance.capacity,
         "depot": instance.depot,
         "total_demand": instance.total_demand,
-        "least_routes": max(
+        "least_trips" if instance.facilities else "least_routes": max(
             -(-instance.total_demand // instance.capacity), int(bool(instance.required))
         ),
         "fleet_limit": instance.fleet_limit,
@@ -52,6 +53,7 @@ def _info(options: Namespace) -> int:
         "cost_unit": instance.cost_unit or None,
         "turn_rules": instance.describe_turn_rules() if instance.has_turn_rules else None,
     }
+    facts |= _operations(instance)
     if options.plot is not None:
         from arcfleet.report.plot import plot
 
@@ -63,6 +65,21 @@ def _info(options: Namespace) -> int:
     for problem in problems:
         print_result(f"problem       {problem}")
     return 0
+
+
+def _operations(instance: Instance) -> dict[str, object]:
+    """Return what the instance asks for beyond the classical problem."""
+    from dataclasses import asdict
+
+    facts: dict[str, object] = {}
+    if instance.operations:
+        facts["operations"] = ", ".join(instance.operations)
+    if instance.max_route_cost is not None:
+        facts["max_route_cost"] = instance.max_route_cost
+    for field in ("vehicles", "facilities"):
+        if getattr(instance, field):
+            facts[field] = [asdict(item) for item in getattr(instance, field)]
+    return facts
 
 
 def _convert_options(parser: ArgumentParser) -> None:
@@ -106,12 +123,23 @@ def _methods(options: Namespace) -> int:
 
     if options.method is not None:
         return _parameters(options, find_method(options.method))
-    methods = [{"name": m.name, "summary": m.summary} for m in METHODS.values()]
+    methods = [
+        {"name": m.name, "summary": m.summary, "operations": m.operations}
+        for m in METHODS.values()
+    ]
     rows = [
-        (method.name, method.summary + (" [default]" if name == DEFAULT_METHOD else ""))
+        (
+            method.name,
+            "yes" if method.operations else "no",
+            method.summary + (" [default]" if name == DEFAULT_METHOD else ""),
+        )
         for name, method in METHODS.items()
     ]
-    text = table(rows, ("method", "description"))
+    text = table(rows, ("method", "operations", "description"))
+    text += (
+        "\n\noperations: vehicle types, facilities, a longest route, pins, locked routes, "
+        "balance"
+    )
     print_either(options, {"default": DEFAULT_METHOD, "methods": methods}, text)
     return 0
 

@@ -125,19 +125,25 @@ def check_plan_files(options: Namespace, *inputs: str) -> None:
 
     checks = {
         "out": check_writable,
+        "out_instance": check_writable,
         "html": check_html,
         "geojson": check_geojson,
         "gpx": check_gpx,
         "plot": check_plot,
     }
     seen: dict[Path, str] = {}
-    for name in (*inputs, "out", *EXPORTS):
+    for name in (*inputs, "out", "out_instance", *EXPORTS):
         path: Path | None = getattr(options, name, None)
         if path is None:
             continue
-        label = f"the {name}" if name in inputs else f"--{name}"
+        label = (
+            f"the {name.replace('_', ' ')}"
+            if name in inputs
+            else f"--{name.replace('_', '-')}"
+        )
         other = seen.setdefault(path.resolve(), label)
-        if other != label:
+        # An earlier instance may be today's.
+        if other != label and name != "old_instance":
             raise OptionError(
                 f"expected different files for {other} and {label}, got {str(path)!r} twice"
             )

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from arcfleet.streets.area import Area
+    from arcfleet.streets.fleet import SceneOperations, ScenePlace
     from arcfleet.streets.scene import Demand, Scene, StreetCount
     from arcfleet.streets.simplify import Dropped
     from arcfleet.streets.street_map import Street, StreetMap
@@ -53,9 +54,9 @@ def _options(parser: ArgumentParser) -> None:
     option(parser, "--capacity", text, positive_number, "N", required=True)
     text = (
         "depot, at the nearest junction, in the area or not (default: the most central "
-        "junction of the area)"
+        "junction of the area); given again, further depots"
     )
-    option(parser, "--depot", text, place, "LON,LAT")
+    option(parser, "--depot", text, place, "LON,LAT", action="append", default=[])
     text = "demand of a street: its length in metres, N, or a random number from LO to HI"
     option(parser, "--demand", text, _demand, "length|N|LO-HI", default=usual["demand"])
     option(parser, "--name", "name of the instance (default: the map's)", str, "TEXT")
@@ -110,8 +111,58 @@ def _options(parser: ArgumentParser) -> None:
     option(streets, "--oversized", text, choices=["split", "refuse"], default=default)
     text = "merge junctions at most this far apart first"
     option(streets, "--merge", text, number_up_to(1e9, "metres"), "METRES")
+    _operation_options(parser)
     _cost_options(parser, usual)
     _turn_options(parser)
+
+
+def _operation_options(parser: ArgumentParser) -> None:
+    group = parser.add_argument_group("operations")
+    text = (
+        "place where vehicles empty or refill, at the nearest junction, and the cost of a "
+        "visit; repeatable"
+    )
+    more: dict[str, Any] = {"action": "append", "default": []}
+    option(group, "--facility", text, _facility, "LON,LAT[=COST]", **more)
+    option(group, "--no-empty-at-end", "vehicles may end their routes loaded")
+    text = "longest route: a number in the unit of costs, or as 8h, 450min, 40km"
+    option(group, "--shift", text, str, "LIMIT")
+    text = "vehicle types, a table [[vehicle]] for each (.toml)"
+    option(group, "--vehicles", text, Path, "FILE")
+    option(group, "--fleet-limit", "use at most N routes", positive_number, "N")
+    option(group, "--exact-fleet", "every vehicle drives a route")
+    option(group, "--fewest-routes", "fewer routes first, then cost")
+    text = "price of uneven routes, as a share of the cost; try 1"
+    option(group, "--balance", text, number_up_to(1e6, "a price"), "PRICE", default=0.0)
+    text = "price of every street whose nearest other street is on another route"
+    option(group, "--compactness", text, whole_number, "PRICE", default=0)
+
+
+def _operations(options: Namespace) -> SceneOperations:
+    from arcfleet.streets.fleet import SceneOperations, read_vehicles
+
+    return SceneOperations(
+        depots=tuple(options.depot[1:]),
+        facilities=tuple(options.facility),
+        empty_at_end=not options.no_empty_at_end,
+        vehicles=() if options.vehicles is None else read_vehicles(options.vehicles),
+        shift=options.shift,
+        fleet_limit=options.fleet_limit,
+        exact_fleet=options.exact_fleet,
+        fewest_routes=options.fewest_routes,
+        balance=options.balance,
+        compactness=options.compactness,
+    )
+
+
+def _facility(text: str) -> ScenePlace:
+    """Parse --facility, for argparse."""
+    from arcfleet.streets.fleet import ScenePlace
+
+    place, equals, cost = text.partition("=")
+    longitude, latitude = coordinates(2, "LON,LAT or LON,LAT=COST")(place)
+    price = whole_number(cost) if equals else 0
+    return ScenePlace(place=(longitude, latitude), cost=price)
 
 
 def _turn_options(parser: ArgumentParser) -> None:
@@ -151,12 +202,13 @@ def _run(options: Namespace) -> int:
     from arcfleet._files import check_writable
     from arcfleet.instance.files import format_of, write
     from arcfleet.streets.area import Polygons
+    from arcfleet.streets.fleet import SceneOperations
     from arcfleet.streets.scene import SceneRules, cut_scene
     from arcfleet.streets.simplify import merge_close_junctions
     from arcfleet.streets.turns import FREE_TURNS
 
     check_writable(options.out)
-    inputs = [options.map, options.polygon, options.drive_area]
+    inputs = [options.map, options.polygon, options.drive_area, options.vehicles]
     inputs = [path for path in inputs if path is not None]
     if options.out.resolve() in [path.resolve() for path in inputs]:
         raise OptionError(f"expected another file than the input, got -o {options.out}")
@@ -166,13 +218,19 @@ def _run(options: Namespace) -> int:
             "expected a .json file for a scene with turn rules, which others cannot hold, "
             f"got -o {options.out}: write .json, or add --turns free"
         )
+    operations = _operations(options)
+    if format_of(options.out) != "json" and operations != SceneOperations():
+        raise OptionError(
+            "expected a .json file for a scene with facilities, vehicles or limits of "
+            f"routes, got -o {options.out}: write .json"
+        )
     rules = SceneRules(
         capacity=options.capacity,
         area=_area(options),
         border=options.border,
         margin=options.margin,
         drive_area=None if options.drive_area is None else Polygons(options.drive_area),
-        depot=options.depot,
+        depot=options.depot[0] if options.depot else None,
         serve_kinds=tuple(names(",".join(options.serve_kind))),
         serve_names=tuple(options.serve_name),
         demand=options.demand,
@@ -187,6 +245,7 @@ def _run(options: Namespace) -> int:
         remark=options.remark,
         seed=options.seed,
         turns=options.turns,
+        operations=operations,
     )
     street_map = _read(options)
     merged = street_map
@@ -322,6 +381,11 @@ def _facts(scene: Scene) -> dict[str, object]:
         "depot_metres": (
             None if scene.depot_metres is None else round(scene.depot_metres, 1)
         ),
+        "depots": list(dict.fromkeys(n for x in instance.fleet for n in x.depots)),
+        "facilities": [facility.node for facility in instance.facilities],
+        "vehicles": [vehicle.name for vehicle in instance.vehicles],
+        "operations": list(instance.operations),
+        "place_metres": [round(metres, 1) for metres in scene.place_metres.values()],
         "split_streets": scene.split_streets,
         "outside": _rounded(scene.outside),
         "cut_off": _rounded(scene.cut_off),
@@ -361,9 +425,17 @@ def _summary(scene: Scene, merged_away: dict[str, int], turns: list[str]) -> str
         f"{_count(len(scene.street_map.junctions), 'junction')}",
         f"depot         {known['depot']}, {depot}",
         f"tasks         {known['tasks']}, total demand {known['total_demand']}",
-        f"least routes  {known['least_routes']} of capacity {known['capacity']}",
+        f"least {'trips ' if scene.instance.facilities else 'routes'}  "
+        f"{known['least_routes']} of capacity {known['capacity']}",
         *turns,
     ]
+    if scene.instance.operations:
+        lines.append(f"operations    {', '.join(scene.instance.operations)}")
+    if scene.place_metres:
+        places = ", ".join(f"{metres:,.0f} m" for metres in scene.place_metres.values())
+        lines.append(
+            f"places        further depots and facilities at junctions {places} away"
+        )
     if scene.instance.cost_unit == "seconds":
         lines.append(
             f"costs         seconds, by maxspeed on {known['streets_with_limit']} streets, "
@@ -437,6 +509,8 @@ examples:
       --capacity 3000 -o scene.json
   arcfleet scene town.osm.pbf --capacity 3000 --cost time --service-speed 8 \\
       --speed residential=20,service=10 -o scene.json
+  arcfleet scene town.osm.pbf --capacity 3000 --cost time --shift 7h \\
+      --depot 13.70,51.06 --depot 13.78,51.03 --facility 13.75,51.09=600 -o scene.json
 
 Places are longitude,latitude in degrees.
 """,

@@ -6,9 +6,9 @@ import argparse
 import warnings
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from arcfleet.cli.changes import add_changes, changed, write_changed
 from arcfleet.cli.options import (
     Command,
     add_shared,
@@ -34,8 +34,10 @@ from arcfleet.errors import FormatWarning, OptionError
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
     from collections.abc import Sequence
+    from pathlib import Path
 
     from arcfleet.bench.compare import Entry
+    from arcfleet.instance import Instance
     from arcfleet.methods import Method
     from arcfleet.search import Result, Stop
     from arcfleet.solution import Solution
@@ -55,8 +57,10 @@ def _solve_options(parser: ArgumentParser) -> None:
     option(parser, "--method", text, str, "NAME", default="auto")
     text = "set a parameter of the method, see `arcfleet methods NAME`; repeatable"
     option(parser, "--set", text, str, "NAME=VALUE", action="append", default=[])
-    option(parser, "--start", "warm-start from this plan", Path, "PLAN")
     option(parser, "--fleet-limit", "use at most N routes", positive_number, "N")
+    text = "longest route: cost of service, deadhead and facility visits at most N"
+    option(parser, "--max-route-cost", text, positive_number, "N")
+    add_changes(parser)
     add_shared(parser, "seed", "threads", "model", "device", "quiet", "json")
     stop = parser.add_argument_group("stop rule (default: the method's own)")
     option(stop, "--time", "stop after S seconds", seconds, "S")
@@ -78,19 +82,26 @@ def _solve(options: Namespace) -> int:
         options.parser.print_help(sys.stderr)
         return 2
     from arcfleet.instance.files import read
-    from arcfleet.methods import find_method, load_for_method, parse_params, solve
-    from arcfleet.solution.files import read_solution
+    from arcfleet.methods import (
+        find_method,
+        load_for_method,
+        parse_params,
+        require_operations,
+        solve,
+    )
 
-    check_plan_files(options, "instance")
+    check_plan_files(options, "instance", "start", "old_instance")
     method = find_method(options.method)
     stop = _stop(options, method)
     params = parse_params(method, options.set)
     loaded = load_for_method(method, options.model, options.device)
     instance = read(options.instance)
     check_drawable_instance(options, instance)
-    if options.fleet_limit is not None:
-        instance = replace(instance, fleet_limit=options.fleet_limit)
-    start = None if options.start is None else read_solution(options.start, instance)
+    for limit in ("fleet_limit", "max_route_cost"):
+        if getattr(options, limit) is not None:
+            instance = replace(instance, **{limit: getattr(options, limit)})
+    instance, start = changed(options, instance)
+    require_operations(method, instance)
     with search_progress(stop, hidden=options.quiet) as progress:
         result = solve(
             instance,
@@ -107,6 +118,7 @@ def _solve(options: Namespace) -> int:
         note("interrupted; this is the best plan so far")
     try:
         write_plan_files(options, instance, result.solution, seconds=result.seconds)
+        write_changed(options, instance)
     finally:
         # Printed even where a file could not be written: the plan is not lost.
         print_either(options, result.facts(), result.summary())
@@ -152,6 +164,11 @@ def _compare(options: Namespace) -> int:
     instance = read(options.instance)
     check_drawable_instance(options, instance)
     require_solvable(instance)
+    if options.methods is None and instance.operations:
+        able = [method for method in methods if method.operations]
+        skipped = ", ".join(x.name for x in methods if not x.operations)
+        note(f"skipped {skipped}, which cannot plan with {', '.join(instance.operations)}")
+        methods = able
     entries: list[Entry] = []
     try:
         for entry in compare(
@@ -200,13 +217,18 @@ def _table(entries: Sequence[Entry], best: Result | None) -> str:
     def cost(entry: Entry) -> float:
         return float("inf") if entry.result is None else entry.result.cost
 
+    def visits(plan: Solution) -> int:
+        return sum(len(route.visits) for route in plan.routes)
+
     rows: list[tuple[object, ...]] = []
     plans = [entry.result.solution for entry in entries if entry.result is not None]
     texts = [plan.travel.texts() for plan in plans if plan.travel is not None]
     measures = list(dict.fromkeys(name for known in texts for name in known))
+    facilities = any(visits(plan) for plan in plans)
     for entry in sorted(entries, key=cost):
         if entry.result is None:
-            rows.append((entry.method, *[None] * (5 + len(measures)), "no plan"))
+            empty = [None] * (5 + facilities + len(measures))
+            rows.append((entry.method, *empty, "no plan"))
             continue
         plan, gap = entry.result.solution, entry.gap_percent(best)
         rows.append(
@@ -215,13 +237,15 @@ def _table(entries: Sequence[Entry], best: Result | None) -> str:
                 plan.cost,
                 plan.deadhead,
                 plan.num_routes,
+                *([visits(plan)] if facilities else []),
                 *(_travel_text(plan, measure) for measure in measures),
                 None if gap is None else f"{gap:.2f} %",
                 f"{entry.result.seconds:.2f}",
                 "ok" if entry.ok else "FAULTY",
             )
         )
-    columns = ("method", "cost", "deadhead", "routes", *measures)
+    counts = ("routes", "visits") if facilities else ("routes",)
+    columns = ("method", "cost", "deadhead", *counts, *measures)
     return table(rows, (*columns, "gap to best", "seconds", "verified"))
 
 
@@ -274,23 +298,47 @@ def _show(options: Namespace) -> int:
         f"{view:<8} {path}{'' if path.is_dir() else f'  {_size(path)}'}"
         for view, path in files.items()
     ]
-    if solution.travel is not None:
-        facts |= _plan_facts(solution)
-        cost = f"cost {solution.cost}, {solution.num_routes} routes"
-        lines.append(f"{'plan':<8} {cost}, {solution.travel.brief()}")
+    facts |= _plan_facts(instance, solution)
+    lines += _plan_lines(instance, solution)
     print_either(options, facts, "\n".join(lines))
     return 0
 
 
-def _plan_facts(plan: Solution) -> dict[str, object]:
-    """Return the length and time of a plan and of its routes, for programs."""
+def _plan_facts(instance: Instance, plan: Solution) -> dict[str, object]:
+    """Return length, time, shape and routes of a plan, as far as known, for programs."""
     from arcfleet.solution.travel import travel_facts
+    from arcfleet.solution.words import known_shape, route_facts, shape_facts
 
     routes = [
-        {"load": route.load, "cost": route.cost, **travel_facts(route.travel)}
-        for route in plan.routes
+        {
+            **route_facts(instance, plan, index),
+            "load": route.load,
+            "cost": route.cost,
+            **travel_facts(route.travel),
+        }
+        for index, route in enumerate(plan.routes)
     ]
-    return {**travel_facts(plan.travel), "routes": routes}
+    return {
+        **travel_facts(plan.travel),
+        **shape_facts(known_shape(instance, plan)),
+        "routes": routes,
+    }
+
+
+def _plan_lines(instance: Instance, plan: Solution) -> list[str]:
+    """Return what is known of a plan beyond its cost, a line each."""
+    from arcfleet.solution.words import has_own_numbers, route_figures
+
+    lines = []
+    if plan.travel is not None:
+        cost = f"cost {plan.cost}, {plan.num_routes} routes"
+        lines.append(f"{'plan':<8} {cost}, {plan.travel.brief()}")
+    if instance.vehicles or instance.facilities or has_own_numbers(plan):
+        for number, route in zip(plan.numbers, plan.routes, strict=True):
+            travel = "" if route.travel is None else route.travel.brief()
+            figures = route_figures(instance, route, travel)
+            lines.append(f"{f'route {number}':<8} {figures}")
+    return lines
 
 
 def _size(path: Path) -> str:
@@ -327,9 +375,11 @@ def _check(options: Namespace) -> int:
     text = f"ok: cost {report.cost}, {solution.num_routes} routes"
     if report.ok and knows_travel(instance):
         solution = with_all_paths(instance, solution)
-    if report.ok and solution.travel is not None:
-        facts |= _plan_facts(solution)
-        text += f", {solution.travel.brief()}"
+    if report.ok:
+        facts |= _plan_facts(instance, solution)
+        visits = sum(len(route.visits) for route in solution.routes)
+        text += f", {visits} facility visits" if instance.facilities else ""
+        text += "" if solution.travel is None else f", {solution.travel.brief()}"
     print_either(options, facts, text if report.ok else "\n".join(report.faults))
     return 0 if report.ok else 1
 
@@ -346,6 +396,8 @@ examples:
   arcfleet solve town.json --out plan.json --html plan.html --gpx plan.gpx
   arcfleet solve town.dat --method daam --device cpu --json
   arcfleet solve town.dat --method maens --set population=50 --iterations 2000
+  arcfleet solve town.json --start yesterday.json --keep 50 --lock 3,5 \\
+      --exclude-name "High Street" --pin "Mill Lane=2" --out today.json
 
 Ctrl-C ends the search and keeps the best plan so far.
 """,

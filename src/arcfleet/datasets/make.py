@@ -28,7 +28,7 @@ from arcfleet.errors import FileError, MapError, OptionError
 from arcfleet.search.stop import Progress
 from arcfleet.streets.street_arrays import BANDS, Split, StreetArrays, band, join, to_arrays
 from arcfleet.streets.synthetic import random_settings, synthetic_streets
-from arcfleet.streets.tasks import CAPACITY, PieceCutter, TaskSet, find_task_set
+from arcfleet.streets.tasks import PieceCutter, VariedCutter, find_task_set
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -73,7 +73,7 @@ def make_dataset(
     path
         File to write.
     task_set
-        One of `TASK_SETS`.
+        One of `TASK_SETS` or `VARIED_SETS`.
     count
         Number of instances.
     split
@@ -120,7 +120,7 @@ def make_dataset(
         "split": split,
         "seed": seed,
         "mixed": mixed,
-        "capacity": CAPACITY,
+        "capacity": chosen.capacity,
         "maps": names,
         "merge_metres": merge_metres if maps else None,
         "credit": attribution,
@@ -131,7 +131,7 @@ def make_dataset(
         require_same_facts(path, found.facts, {**facts, "count": count})
         remove_leftover(path, facts, count=count, size=_CHUNK)
         return found
-    PieceCutter(streets, chosen)  # unfit streets are found before anything is written
+    chosen.cutter(streets)  # unfit streets are found before anything is written
     streets_file = path.with_name(f"{path.name}.streets.npz")
     try:
         # Where the workers find them.
@@ -169,7 +169,7 @@ class _Job:
 
 
 def _cut_chunk(job: _Job, progress: ProgressCallback) -> dict[str, Array]:
-    cutter = _cutter(job.streets, job.digest, find_task_set(job.task_set))
+    cutter = _cutter(job.streets, job.digest, job.task_set)
     number = list(BANDS).index(job.split)
     pieces = []
     for index in range(job.first, job.last):
@@ -181,12 +181,12 @@ def _cut_chunk(job: _Job, progress: ProgressCallback) -> dict[str, Array]:
 
 
 @lru_cache(maxsize=1)  # a worker cuts many chunks from the same streets
-def _cutter(file: Path, digest: str, task_set: TaskSet) -> PieceCutter:
+def _cutter(file: Path, digest: str, task_set: str) -> PieceCutter | VariedCutter:
     arrays = ArrayFile(file, *_STREETS_FORMAT, MADE_BY)
     streets = StreetArrays(**{name: arrays.array(name) for name in _STREET_ARRAYS})
     if streets.digest != digest:
         raise FileError(file, "expected it to stay the same while it is read")
-    return PieceCutter(streets, task_set)
+    return find_task_set(task_set).cutter(streets)
 
 
 def _check_merge_metres(metres: float | None) -> None:

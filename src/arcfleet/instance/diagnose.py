@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from arcfleet.errors import UnsolvableError
+from arcfleet.instance.diagnose_fleet import access_problems, fleet_problems
+from arcfleet.instance.problem import Problem, name_links, problem_on
 from arcfleet.instance.turns import reach, servable
 
 if TYPE_CHECKING:
@@ -14,44 +16,15 @@ if TYPE_CHECKING:
 
     from arcfleet.instance.instance import Instance
 
-ProblemKind = Literal[
-    "isolated-depot",
-    "unreachable",
-    "no-return",
-    "u-turns",
-    "forbidden-turns",
-    "oversized",
-    "fleet-too-small",
-]
-
-#: A message names at most this many links; `Problem.links` has them all.
-MOST_NAMED = 5
-
-
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """One reason why no plan can serve all required links.
-
-    Parameters
-    ----------
-    kind
-        Kind of the problem.
-    message
-        What is wrong, where, and what to do about it, as a clause without a full stop.
-    links
-        Positions of all required links concerned, in order.
-    """
-
-    kind: ProblemKind
-    message: str
-    links: tuple[int, ...]
+__all__ = ["Problem", "diagnose", "require_solvable"]
 
 
 def diagnose(instance: Instance) -> tuple[Problem, ...]:
-    """Find what makes the instance unsolvable, at most one problem of each kind.
+    """Find what makes the instance unsolvable, each street under its first problem.
 
     Nothing found is no proof that a plan exists under a fleet limit: that is a bin packing
-    problem, and only its two simplest bounds are checked. Without a fleet limit it is.
+    problem, and only its simplest bounds are checked. Nor is it with pins, locked routes,
+    or both facilities and turn rules. Otherwise it is.
 
     Parameters
     ----------
@@ -63,10 +36,21 @@ def diagnose(instance: Instance) -> tuple[Problem, ...]:
     problems
         Empty if nothing was found.
     """
-    found = _access_problems(instance)
-    if instance.has_turn_rules and not any(found):
-        found += _turn_problems(instance)
-    found += [_oversized(instance), _fleet_too_small(instance)]
+    found: list[Problem | None]
+    if instance.vehicles:
+        found = access_problems(instance, one_type=False)
+    else:
+        found = _access_problems(instance)
+        if instance.has_turn_rules and not instance.facilities and not any(found):
+            found += _turn_problems(instance)
+        found.append(_oversized(instance))
+        bounded = instance.max_route_cost is not None or instance.facilities
+        if bounded and not any(found):
+            found += access_problems(instance, one_type=True)
+        if not instance.facilities:
+            found.append(_fleet_too_small(instance))
+    if instance.operations:
+        found += fleet_problems(instance)
     return tuple(problem for problem in found if problem is not None)
 
 
@@ -101,18 +85,18 @@ def _access_problems(instance: Instance) -> list[Problem | None]:
         if instance.links[i].tail in reached and instance.links[i].head not in returning
     ]
     return [
-        _problem(
+        problem_on(
             "unreachable",
             unreachable,
             f"expected a way from depot {instance.depot} to every required link, "
-            f"found none to {_name(instance, unreachable)} "
+            f"found none to {name_links(instance, unreachable)} "
             "(add the missing streets, move the depot or do not require these links)",
         ),
-        _problem(
+        problem_on(
             "no-return",
             trapped,
             f"expected a way back to depot {instance.depot} from every required link, "
-            f"found none after {_name(instance, trapped)} "
+            f"found none after {name_links(instance, trapped)} "
             "(one-way streets lead in and none leads out: "
             "check their directions or do not require these links)",
         ),
@@ -134,18 +118,18 @@ def _turn_problems(instance: Instance) -> list[Problem | None]:
         "forbidden" if instance.u_turns == "forbidden" else "forbidden except at dead ends"
     )
     return [
-        _problem(
+        problem_on(
             "u-turns",
             by_u_turns,
             f"U-turns are {where}, and without one there is no way from depot "
-            f"{instance.depot} to {_name(instance, by_u_turns)} and back "
+            f"{instance.depot} to {name_links(instance, by_u_turns)} and back "
             "(allow U-turns there or do not require these links)",
         ),
-        _problem(
+        problem_on(
             "forbidden-turns",
             by_turns,
             f"forbidden turns close every way from depot {instance.depot} to "
-            f"{_name(instance, by_turns)} and back "
+            f"{name_links(instance, by_turns)} and back "
             "(allow one of these turns or do not require these links)",
         ),
     ]
@@ -173,11 +157,11 @@ def _isolated_depot(
         lack = "only one-way links that enter it"
     else:
         lack = "no link to any other node"
-    return _problem(
+    return problem_on(
         "isolated-depot",
         elsewhere,
         f"expected links that leave and enter depot {depot}, found {lack} "
-        f"while {_name(instance, elsewhere)} must be served "
+        f"while {name_links(instance, elsewhere)} must be served "
         "(choose another depot or add the missing street)",
     )
 
@@ -185,11 +169,11 @@ def _isolated_depot(
 def _oversized(instance: Instance) -> Problem | None:
     links = [i for i in instance.required if instance.links[i].demand > instance.capacity]
     largest = max((instance.links[i].demand for i in links), default=0)
-    return _problem(
+    return problem_on(
         "oversized",
         links,
         f"expected demands of at most the capacity ({instance.capacity}), "
-        f"got up to {largest} on {_name(instance, links)} "
+        f"got up to {largest} on {name_links(instance, links)} "
         "(raise the capacity or split these links)",
     )
 
@@ -212,22 +196,11 @@ def _fleet_too_small(instance: Instance) -> Problem | None:
         links = large
         reason = (
             f"{len(large)} demands above half the capacity ({capacity}), "
-            f"on {_name(instance, large)},"
+            f"on {name_links(instance, large)},"
         )
-    return _problem(
+    return problem_on(
         "fleet-too-small",
         links,
         f"{reason} needs at least {least} routes, but the fleet limit is {limit} "
         "(raise the fleet limit or the capacity)",
     )
-
-
-def _problem(kind: ProblemKind, links: Sequence[int], message: str) -> Problem | None:
-    return Problem(kind, message, tuple(links)) if links else None
-
-
-def _name(instance: Instance, links: Sequence[int]) -> str:
-    named = [instance.describe_link(i) for i in links[:MOST_NAMED]]
-    if len(links) > MOST_NAMED:
-        return f"{', '.join(named)} and {len(links) - MOST_NAMED} more"
-    return ", ".join([*named[:-2], " and ".join(named[-2:])])

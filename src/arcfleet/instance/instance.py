@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 from arcfleet._checks import one_line
 from arcfleet._display import notebook_html
@@ -16,6 +16,9 @@ from arcfleet.instance.operations import (
     Vehicle,
     check_operations,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 #: Costs, demands and capacities are at most this (the core computes in 32-bit integers).
 MAX_NUMBER = 2**31 - 1
@@ -169,6 +172,12 @@ class Link:
         if serves and self.service_seconds is not None:
             return self.service_seconds
         return self.reverse_seconds if reverse else self.seconds
+
+    @property
+    def least_service_cost(self) -> int:
+        """Cost of serving in the cheaper direction; 0 unless required."""
+        costs = (self.service_cost, self.reverse_service_cost)
+        return min((cost for cost in costs if cost is not None), default=0)
 
     def _fill_service_costs(self) -> None:
         given = self.service_cost
@@ -524,8 +533,27 @@ class Instance:
 
     @property
     def least_routes(self) -> int:
-        """Least number of routes that can carry the total demand."""
-        return max(-(-self.total_demand // self.capacity), int(bool(self.required)))
+        """Lower bound on the number of routes.
+
+        The routes hold the total demand unless there are facilities, are long enough for
+        all services, and are as many as pins, locks and an exact fleet ask for.
+        """
+        fleet = self.fleet
+        named = {x.route for x in self.pins} | {x.route for x in self.locks}
+        bounds = [int(bool(self.required)), len(named)]
+        if self.exact_fleet and self.required:
+            bounds.append(sum(vehicle.count or 0 for vehicle in fleet))
+        if not self.facilities:
+            capacities = [(vehicle.capacity, vehicle.count) for vehicle in fleet]
+            bounds.append(_least_number(self.total_demand, capacities))
+        longest = [(x.max_route_cost, x.count) for x in fleet if x.max_route_cost]
+        if len(longest) == len(fleet):
+            serving = sum(link.least_service_cost for link in self.links)
+            if self.facilities and self.empty_at_end:
+                visits = -(-self.total_demand // self.capacity)
+                serving += visits * min(facility.cost for facility in self.facilities)
+            bounds.append(_least_number(serving, longest))
+        return max(bounds)
 
     @property
     def notice(self) -> str:
@@ -539,11 +567,16 @@ class Instance:
         one_way = sum(link.one_way for link in self.links)
         lines = [
             f"instance    {one_line(self.name) or '-'}",
-            f"nodes       {len(self.nodes)}, depot {self.depot}",
+            f"nodes       {len(self.nodes)}, {self._describe_depots()}",
             f"links       {len(self.links)}, {one_way} of them one-way",
             f"required    {len(self.required)}, total demand {self.total_demand}",
-            f"capacity    {self.capacity}, so at least {self.least_routes} routes",
+            f"capacity    {self.capacity}, so at least {self._describe_least()}",
         ]
+        for vehicle in self.vehicles:
+            lines.append(f"vehicle     {vehicle.describe()}")
+        if self.facilities:
+            named = (x.name or f"node {x.node}" for x in self.facilities)
+            lines.append(f"facilities  {', '.join(map(one_line, named))}")
         if self.fleet_limit is not None:
             lines.append(f"fleet       at most {self.fleet_limit} routes")
         if self.route_cost:
@@ -556,6 +589,15 @@ class Instance:
 
     def _repr_html_(self) -> str | None:
         return notebook_html(self)
+
+    def _describe_least(self) -> str:
+        if self.facilities:
+            return f"{-(-self.total_demand // self.capacity)} trips"
+        return f"{self.least_routes} routes"
+
+    def _describe_depots(self) -> str:
+        nodes = dict.fromkeys(x for v in self.fleet for x in (v.start, v.end))
+        return f"depot{'s' if len(nodes) > 1 else ''} {', '.join(map(str, nodes))}"
 
     def describe_turn_rules(self) -> str:
         """Return the turn rules in a few words, as in `12 forbidden, no U-turns`."""
@@ -577,6 +619,22 @@ class Instance:
         name = " ".join(link.name.split())  # a message stays one line
         street = f", {name}" if name else ""
         return f"link {index} ({link.tail}{arrow}{link.head}{street})"
+
+
+def _least_number(total: int, sizes: Sequence[tuple[int, int | None]]) -> int:
+    """Return how many bins hold a total, the largest first; sizes come with their counts.
+
+    Where all of them are too small, the largest go on: more bins than there are.
+    """
+    number = 0
+    ordered = sorted(sizes, reverse=True, key=lambda pair: pair[0])
+    for size, count in ordered:
+        needed = -(-total // size)
+        if count is None or needed <= count:
+            return number + needed
+        number += count
+        total -= count * size
+    return number - (-total // ordered[0][0])
 
 
 def stated_attribution(comment: str, has_coordinates: bool) -> str:

@@ -79,6 +79,17 @@ class Vehicle:
                 f"expected every forbidden link once, got one twice {where}"
             )
 
+    def describe(self) -> str:
+        """Return its properties in a few words, as in `van, capacity 9, at most 3`."""
+        parts = [self.name, f"capacity {self.capacity}"]
+        parts += [] if self.count is None else [f"at most {self.count}"]
+        parts += [f"fixed cost {self.fixed_cost}"] if self.fixed_cost else []
+        if self.max_route_cost is not None:
+            parts.append(f"longest route {self.max_route_cost}")
+        if self.forbidden_links:
+            parts.append(f"{len(self.forbidden_links)} links forbidden")
+        return ", ".join(parts)
+
     @property
     def depots(self) -> tuple[int, int]:
         """Nodes where its routes start and end."""

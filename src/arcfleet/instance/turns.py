@@ -71,22 +71,39 @@ class TurnCosts:
 
 
 def servable(instance: Instance) -> set[int]:
-    """Return the links that can be driven to from the depot and back by the turn rules."""
+    """Return the links that some vehicle type can drive to and back by the turn rules."""
     turns = TurnCosts(instance)
     onward: dict[Direction, list[Direction]] = {}
     backward: dict[Direction, list[Direction]] = defaultdict(list)
-    arriving: list[Direction] = []
+    arriving: dict[int, list[Direction]] = defaultdict(list)
     for index, link in enumerate(instance.links):
         for reverse in (False,) if link.one_way else (False, True):
             along = index, reverse
             onward[along] = [onto for onto, _ in turns.onward(along)]
             for onto in onward[along]:
                 backward[onto].append(along)
-            if link.ends(reverse)[1] == instance.depot:
-                arriving.append(along)
-    reached = reach(turns.leaving(instance.depot), onward)
-    returning = reach(arriving, backward)
-    return {index for index, _ in reached & returning}
+            arriving[link.ends(reverse)[1]].append(along)
+    found: set[int] = set()
+    for vehicle in instance.fleet:
+        closed = set(vehicle.forbidden_links)
+        end = vehicle.start if vehicle.end is None else vehicle.end
+        starts = _open(turns.leaving(vehicle.start), closed)
+        reached = reach(starts, _within(onward, closed))
+        returning = reach(_open(arriving[end], closed), _within(backward, closed))
+        found |= {index for index, _ in reached & returning}
+    return found
+
+
+def _open(places: Iterable[Direction], closed: set[int]) -> list[Direction]:
+    return [along for along in places if along[0] not in closed]
+
+
+def _within(
+    neighbours: Mapping[Direction, list[Direction]], closed: set[int]
+) -> Mapping[Direction, list[Direction]]:
+    if not closed:
+        return neighbours
+    return {along: _open(onto, closed) for along, onto in neighbours.items()}
 
 
 def reach(

@@ -295,6 +295,12 @@ def _load(
         tensors = load_tensors(data)
     except (SafetensorError, ValueError, KeyError, TypeError, RuntimeError) as error:
         raise FileError(path, f"expected a whole model file, found: {error}") from None
+    if name == "daam-paper" and "attend_to" in tensors:
+        _refuse(
+            path,
+            "a published model as Eq. 5 is read now, with a term of the arc itself",
+            "one of the earlier reading: train it again",
+        )
     if renamed:
         tensors = {x.replace("_norm.norm.", "_norm."): y for x, y in tensors.items()}
     layers: int = getattr(config, "layers", 1)
@@ -421,8 +427,14 @@ def _fits(data: bytes, checksum: object) -> bool:
     return hashlib.sha256(blank).hexdigest() == checksum
 
 
+# Sizes that files of an earlier version lack, and what they mean there.
+_LATER_SIZES = {"cost_bias": False}
+
+
 def _config(path: Path, config_class: type[Any], found: object) -> Any:
     names = {field.name for field in fields(config_class)}
+    if isinstance(found, dict):
+        found = {**{x: y for x, y in _LATER_SIZES.items() if x in names}, **found}
     if not isinstance(found, dict) or found.keys() != names:
         others = found.keys() ^ names if isinstance(found, dict) else set()
         _refuse_names(path, "every size of the model", others)

@@ -4,10 +4,14 @@ This is the network of the shipped weights, top to bottom:
 
     features -> linear layer -> graph attention, with a skip -> encoder layers -> pointer
 
+and, with `cost_bias`, that of their successor, in which every layer is direction-aware:
+
+    features -> linear layer -> encoder layers, biased by driving costs -> pointer
+
 All of it runs again at every decision step. It differs from the published model, which is
 in `arcfleet.paper.model`, in four points: features of the depot, of the capacity and of the
-slack; a skip around the graph attention; root-mean-square norms; and served arcs are
-hidden, so that a half-built plan is a smaller instance.
+slack; a skip around the graph attention, or none of it; root-mean-square norms; and served
+arcs are hidden, so that a half-built plan is a smaller instance.
 
 Shapes: `batch` instances, `samples`, plans of one instance side by side, `arcs` with arc 0
 being the depot, `width` numbers for each arc.
@@ -29,6 +33,12 @@ from arcfleet.errors import OptionError
 from arcfleet.neural.batch import NUM_PLAIN, ArcBatch
 from arcfleet.neural.env import State, StepNumbers, visible_arcs
 from arcfleet.neural.kernels.attention import attention
+from arcfleet.neural.kernels.biased_attention import (
+    SLOPES,
+    Pairs,
+    biased_attention,
+    pairs_of,
+)
 from arcfleet.neural.kernels.layer import rest_of_layer
 
 if TYPE_CHECKING:
@@ -56,6 +66,9 @@ class DaamConfig:
         Number of MDS coordinates of a node.
     clip
         Bound of the logits: they lie between plus and minus this.
+    cost_bias
+        Bias of the attention by driving costs there and back, in every layer, in place of
+        the graph attention before them.
     """
 
     width: int = 128
@@ -64,10 +77,15 @@ class DaamConfig:
     feed_forward: int = 512
     mds_dimensions: int = 8
     clip: float = 10.0
+    cost_bias: bool = False
 
     def __post_init__(self) -> None:
         """Check every number, and make `clip` a float."""
         check_attention_sizes(self)
+        if type(self.cost_bias) is not bool:
+            raise OptionError(
+                f"expected cost_bias to be true or false, got {self.cost_bias!r:.40}"
+            )
 
 
 def check_attention_sizes(config: Any) -> None:
@@ -187,13 +205,20 @@ class Model(nn.Module, ABC):
 AnyModel = TypeVar("AnyModel", bound=Model)
 
 
-def through_layers(layers: Iterable[Any], hidden: Tensor, visible: Tensor | None) -> Tensor:
-    """Pass embeddings (batch, samples, arcs, width) through the layers of an encoder."""
+def through_layers(
+    layers: Iterable[Any], hidden: Tensor, visible: Tensor | None, prepared: Any
+) -> Tensor:
+    """Pass embeddings (batch, samples, arcs, width) through the layers of an encoder.
+
+    Layers that are biased by driving costs get those of `prepared`.
+    """
     if visible is not None:
         visible = visible.expand(hidden.shape[:3]).flatten(0, 1)  # (rows, arcs)
+    pairs: Pairs | None = getattr(prepared, "pairs", None)
+    more = () if pairs is None else (pairs,)
     flat = hidden.flatten(0, 1)  # (rows, arcs, width)
     for layer in layers:
-        flat = layer(flat, visible)
+        flat = layer(flat, visible, *more)
     return flat.view(hidden.shape)
 
 
@@ -240,7 +265,7 @@ class AttentionModel(Model):
         """Compute the embeddings of the arcs, (batch, samples, arcs, width)."""
         visible = self.visible(prepared, state)
         hidden = self.embed(prepared, state, visible)  # (batch, samples, arcs, width)
-        return through_layers(self.encoder, hidden, visible)
+        return through_layers(self.encoder, hidden, visible, prepared)
 
     def begin(
         self, batch: ArcBatch, state: State, padded: bool
@@ -276,12 +301,24 @@ def at_least_single(values: Tensor) -> Tensor:
 EPSILON = 1e-6
 
 
-class EncoderLayer(nn.Module):
-    """Multi-head attention, then a feed-forward net; skip and norm after each."""
+#: Slopes are stored divided by this. AdamW changes every number by about as much in a step,
+#: which is little for slopes: so they learn ten times as fast.
+SLOPE_UNIT = 10.0
 
-    def __init__(self, width: int, heads: int, feed_forward: int) -> None:
+
+class EncoderLayer(nn.Module):
+    """Multi-head attention, then a feed-forward net; skip and norm after each.
+
+    With `cost_bias` the scores of the attention are biased by driving costs.
+    """
+
+    def __init__(
+        self, width: int, heads: int, feed_forward: int, *, cost_bias: bool = False
+    ) -> None:
         super().__init__()
         self.heads = heads
+        if cost_bias:
+            self.slopes = nn.Parameter(initial_slopes(heads) / SLOPE_UNIT)
         self.query_key_value = nn.Linear(width, 3 * width, bias=False)
         self.out = nn.Linear(width, width, bias=False)
         self.attention_norm = nn.RMSNorm(width, eps=EPSILON)
@@ -289,14 +326,20 @@ class EncoderLayer(nn.Module):
         self.narrow = nn.Linear(feed_forward, width)
         self.feed_forward_norm = nn.RMSNorm(width, eps=EPSILON)
 
-    def forward(self, hidden: Tensor, visible: Tensor | None) -> Tensor:
+    def forward(
+        self, hidden: Tensor, visible: Tensor | None, pairs: Pairs | None = None
+    ) -> Tensor:
         """Compute new embeddings from old ones, (rows, arcs, width).
 
         Arcs attend to the visible ones, (rows, arcs), of which the depot is always one;
-        None for all.
+        None for all. `pairs` are the driving costs of the bias, if there is one.
         """
         parts = self.query_key_value(hidden)  # (rows, arcs, 3 width)
-        mixed = attention(parts, visible, self.heads)  # (rows, arcs, width)
+        if pairs is None:
+            mixed = attention(parts, visible, self.heads)  # (rows, arcs, width)
+        else:
+            slopes = SLOPE_UNIT * self.slopes  # (heads, 2)
+            mixed = biased_attention(parts, visible, self.heads, pairs, slopes)
         result: Tensor = rest_of_layer(
             hidden,
             mixed,
@@ -309,21 +352,42 @@ class EncoderLayer(nn.Module):
         return result
 
 
+def initial_slopes(heads: int) -> Tensor:
+    """Return slopes to start from, (heads, 2): some heads look near, some far.
+
+    Half of them look at where an arc is reached from, half at where it leads to.
+    """
+    steep = (-0.5, -1.0, -2.0, -4.0) if heads >= 8 else (-0.7, -3.0)
+    slopes = torch.zeros(heads, SLOPES)
+    for head in range(heads):
+        slopes[head, head % 2] = steep[head // 2 % len(steep)]
+    return slopes
+
+
 class Prepared(NamedTuple):
     """What the model needs of a batch, computed once for all steps."""
 
     static: Tensor  # features after the first linear layer, (batch, 1, arcs, width)
     # Their part of the graph attention's scores, at least in float32, (batch, 1, 2, arcs):
-    # of the arc that attends, of the arc that is attended to.
-    scores: Tensor
+    # of the arc that attends, of the arc that is attended to; None without it.
+    scores: Tensor | None
     incoming: Tensor  # as `ArcBatch.incoming`, (batch, 1, arcs, arcs)
     capacity: Tensor  # (batch, 1)
     demand: Tensor  # (batch, 1, arcs)
     demand_once: Tensor  # the same, 0 for one of a task's two arcs
+    pairs: Pairs | None  # driving costs of the bias; None without it
 
     def rows(self, rows: slice) -> Prepared:
         """Return some of the instances."""
-        return Prepared(*(part[rows] for part in self))
+        return Prepared(
+            static=self.static[rows],
+            scores=None if self.scores is None else self.scores[rows],
+            incoming=self.incoming[rows],
+            capacity=self.capacity[rows],
+            demand=self.demand[rows],
+            demand_once=self.demand_once[rows],
+            pairs=None if self.pairs is None else self.pairs.rows(rows),
+        )
 
 
 class Daam(AttentionModel):
@@ -341,13 +405,16 @@ class Daam(AttentionModel):
         # One linear layer over all features, its static and its changing columns apart.
         self.static = nn.Linear(num_static, width, bias=False)
         self.changing = nn.Linear(len(CHANGING_FEATURES), width, bias=False)
-        self.attend_to = nn.Parameter(torch.empty(1, width))
-        self.attend_from = nn.Parameter(torch.empty(1, width))
-        self.attend_edge = nn.Parameter(torch.zeros(1))
-        nn.init.xavier_uniform_(self.attend_to)
-        nn.init.xavier_uniform_(self.attend_from)
+        if not config.cost_bias:
+            self.attend_to = nn.Parameter(torch.empty(1, width))
+            self.attend_from = nn.Parameter(torch.empty(1, width))
+            self.attend_edge = nn.Parameter(torch.zeros(1))
+            nn.init.xavier_uniform_(self.attend_to)
+            nn.init.xavier_uniform_(self.attend_from)
         self.encoder = nn.ModuleList(
-            EncoderLayer(width, config.heads, config.feed_forward)
+            EncoderLayer(
+                width, config.heads, config.feed_forward, cost_bias=config.cost_bias
+            )
             for _ in range(config.layers)
         )
         self.context = nn.Linear(2 * width + 2, width, bias=False)
@@ -356,8 +423,9 @@ class Daam(AttentionModel):
     @property
     def step_numbers(self) -> StepNumbers:
         """Numbers that a decision step holds at once, by which chunks fit the memory."""
-        # Ends, scores, weights and their copy in the graph attention, and costs; queries,
-        # keys, values and sums, and the hidden layer twice.
+        # Ends, scores, weights and their copy in the graph attention, and costs (off the
+        # kernels a bias takes about as much); queries, keys, values and sums, and the
+        # hidden layer twice.
         return StepNumbers(6, 8 * self.config.width + 2 * self.config.feed_forward)
 
     def prepare(self, batch: ArcBatch, *, padded: bool | None = None) -> Prepared:
@@ -368,8 +436,13 @@ class Daam(AttentionModel):
         dtype = self.static.weight.dtype
         incoming = batch.incoming().to(dtype)  # (batch, arcs, arcs)
         static = self.static(static_features(batch, incoming))  # (batch, arcs, width)
-        static, attend = static[:, None], self._attend()  # (batch, 1, arcs, width)
-        scores = torch.einsum("bpaw,sw->bpsa", static.to(attend.dtype), attend)
+        static = static[:, None]  # (batch, 1, arcs, width)
+        scores = pairs = None
+        if self.config.cost_bias:
+            pairs = pairs_of(incoming)
+        else:
+            attend = self._attend()
+            scores = torch.einsum("bpaw,sw->bpsa", static.to(attend.dtype), attend)
         return Prepared(
             static=static,
             scores=scores,  # (batch, 1, 2, arcs)
@@ -377,6 +450,7 @@ class Daam(AttentionModel):
             capacity=batch.capacity[:, None],  # (batch, 1)
             demand=batch.demand[:, None],  # (batch, 1, arcs)
             demand_once=batch.demand_once[:, None],  # (batch, 1, arcs)
+            pairs=pairs,
         )
 
     def visible(self, prepared: Prepared, state: State) -> Tensor:
@@ -386,7 +460,10 @@ class Daam(AttentionModel):
     def embed(self, prepared: Prepared, state: State, visible: Tensor | None) -> Tensor:
         """Compute what the encoder starts from, (batch, samples, arcs, width)."""
         changing = changing_features(prepared, state)  # (batch, samples, arcs, columns)
-        hidden = prepared.static + self.changing(changing)  # (batch, samples, arcs, width)
+        hidden: Tensor = prepared.static + self.changing(changing)
+        # (batch, samples, arcs, width)
+        if prepared.scores is None:
+            return hidden
         # The scores follow the changing features as the embeddings do.
         weight = self.changing.weight.to(prepared.scores.dtype)  # (width, columns)
         slopes = (self._attend() @ weight).t()[..., None]  # (columns, 2, 1)

@@ -4,9 +4,16 @@
     with batch norm (Eq. 1) -> pointer (Eq. 2)
 
 Served arcs stay in sight, marked by `allow_serve`; all of it runs again at every decision
-step. Where we read the paper: its one matrix W cannot fit both products of Eq. 5, so the
-score is the additive one of GAT, and logits go through a softmax, not u / sum(u). Lengths
-are divided by the mean of the arc-to-arc matrix and demands by the capacity: `ArcBatch`.
+step. Where we read the paper: Eq. 5 applies one matrix W to [F_i || F_j || e_ji] in its
+scores and to F_j, which has another width, in its sum. It can be one matrix only if the sum
+is over the product that is scored. With W = [W1 | W2 | w]:
+
+    s_ij = LeakyReLU(a . (W1 F_i + W2 F_j + w e_ji)),   c_ij = softmax over j of s_ij
+    h_i = ELU(sum_j c_ij W [F_i || F_j || e_ji])
+        = ELU(W1 F_i + sum_j c_ij (W2 F_j + w e_ji))
+
+Logits go through a softmax, not u / sum(u). Lengths are divided by the mean of the
+arc-to-arc matrix and demands by the capacity: `ArcBatch`.
 
 Shapes: `batch` instances, `samples`, plans of one instance side by side, `arcs` with arc 0
 being the depot, `width` numbers for each arc.
@@ -190,9 +197,10 @@ def _normalise(norm: BatchNorm | nn.RMSNorm, hidden: Tensor, real: Tensor | None
 class Prepared(NamedTuple):
     """What the model needs of a batch, computed once for all steps."""
 
-    static: Tensor  # static features after the first linear layer, (batch, 1, arcs, width)
-    # Their part of the graph attention's scores, at least in float32: a1 . W F_i and
-    # a2 . W F_j, (batch, 1, 2, arcs); None without graph attention.
+    static: Tensor  # W1 F of the static features, (batch, 1, arcs, width)
+    other: Tensor | None  # W2 F of them, likewise; None without graph attention
+    # Their part of the graph attention's scores, at least in float32: a . W1 F_i and
+    # a . W2 F_j, (batch, 1, 2, arcs); None without graph attention.
     scores: Tensor | None
     incoming: Tensor  # |e_ji| at [i, j], (batch, 1, arcs, arcs)
     real: Tensor | None  # arcs that are no padding, (batch, 1, arcs), or None for all
@@ -214,16 +222,19 @@ class PublishedDaam(AttentionModel):
         super().__init__()
         self.config = config
         width = config.width
-        # W of Eq. 5, its static and its changing columns apart.
+        # W1 of Eq. 5, its static and its changing columns apart.
         num_static = NUM_TABLE_1 + 2 * config.mds_dimensions
         self.static = nn.Linear(num_static, width, bias=config.inputs == "mds")
         self.changing = nn.Linear(NUM_CHANGING, width, bias=False)
         if config.inputs != "mds":
-            self.attend_to = nn.Parameter(torch.empty(1, width))
-            self.attend_from = nn.Parameter(torch.empty(1, width))
-            self.attend_edge = nn.Parameter(torch.zeros(1))
-            nn.init.xavier_uniform_(self.attend_to)
-            nn.init.xavier_uniform_(self.attend_from)
+            # W2, w and a.
+            self.other_static = nn.Linear(num_static, width, bias=False)
+            self.other_changing = nn.Linear(NUM_CHANGING, width, bias=False)
+            self.edge = nn.Parameter(torch.empty(width))
+            self.attend = nn.Parameter(torch.empty(1, width))
+            bound = 1 / math.sqrt(num_static + NUM_CHANGING)  # as columns of W
+            nn.init.uniform_(self.edge, -bound, bound)
+            nn.init.xavier_uniform_(self.attend)
         self.encoder = nn.ModuleList(EncoderLayer(config) for _ in range(config.layers))
         self.context = nn.Linear(2 * width + 2, width, bias=False)
         self.key = nn.Linear(width, width, bias=False)
@@ -242,13 +253,17 @@ class PublishedDaam(AttentionModel):
         features = table_1_features(batch)  # (batch, arcs, 3 + 2 d)
         if self.config.inputs == "gat":
             features[..., NUM_TABLE_1:] = 0
-        static = self.static(features.to(dtype))[:, None]  # (batch, 1, arcs, width)
-        scores = None
+        features = features.to(dtype)
+        static = self.static(features)[:, None]  # (batch, 1, arcs, width)
+        other = scores = None
         if self.config.inputs != "mds":
-            wide = static.to(self._attend().dtype)
-            scores = torch.einsum("bpaw,sw->bpsa", wide, self._attend())
+            other = self.other_static(features)[:, None]  # (batch, 1, arcs, width)
+            attend = at_least_single(self.attend)[0]  # (width,)
+            both = [part.to(attend.dtype) @ attend for part in (static, other)]
+            scores = torch.stack(both, dim=2)  # (batch, 1, 2, arcs)
         return Prepared(
             static=static,
+            other=other,
             scores=scores,
             incoming=batch.incoming().to(dtype)[:, None],  # (batch, 1, arcs, arcs)
             real=batch.real[:, None] if padded else None,  # (batch, 1, arcs)
@@ -267,27 +282,28 @@ class PublishedDaam(AttentionModel):
         from_previous = costs.gather(3, previous)  # (batch, samples, arcs, 1)
         allow_serve = state.unserved[..., None].to(dtype)  # (batch, samples, arcs, 1)
         changing = torch.cat([from_previous, allow_serve], dim=-1)
-        hidden: Tensor = prepared.static + self.changing(changing)  # W F of each arc
-        if prepared.scores is None:
-            return hidden
-        # a1 . W F_i and a2 . W F_j of Eq. 5, from what is known of the static features. Not
+        own: Tensor = prepared.static + self.changing(changing)  # W1 F of each arc
+        if prepared.scores is None or prepared.other is None:
+            return own
+        other = prepared.other + self.other_changing(changing)  # W2 F of each arc
+        # a . W1 F_i and a . W2 F_j of Eq. 5, from what is known of the static features. Not
         # a matrix product: its gradient would be a very long and thin one.
-        scores, weight = prepared.scores, self.changing.weight.to(prepared.scores.dtype)
-        slopes = (self._attend() @ weight).t()[..., None]  # (columns, 2, 1)
+        scores, attend = prepared.scores, at_least_single(self.attend)  # (1, width)
+        parts = (self.changing.weight, self.other_changing.weight)
+        slopes = torch.cat([attend @ part.to(attend.dtype) for part in parts])
+        slopes = slopes.t()[..., None]  # (columns, 2, 1)
         for column, slope in zip(changing.to(slopes.dtype).unbind(-1), slopes, strict=True):
             scores = scores + column[:, :, None] * slope  # (batch, samples, 2, arcs)
         attends, attended = scores.unbind(2)  # (batch, samples, arcs) each
         if visible is not None:
             attended = attended.masked_fill(~visible, -math.inf)
         pairs = attends[..., None] + attended[..., None, :]  # (.., arcs i, arcs j)
-        edge = self.attend_edge.to(pairs.dtype)
+        edge = attend @ self.edge.to(attend.dtype)  # a . w, (1,)
         pairs = torch.addcmul(pairs, prepared.incoming.to(pairs.dtype), edge)
         weights = functional.leaky_relu(pairs, 0.2).softmax(-1)  # c_ij
-        return functional.elu(weights.to(dtype) @ hidden)
-
-    def _attend(self) -> Tensor:
-        """Return a1 and a2 of the graph attention, (2, width)."""
-        return at_least_single(torch.cat([self.attend_to, self.attend_from]))
+        way = (weights * prepared.incoming).sum(-1, keepdim=True)  # sum of c_ij e_ji
+        gathered = weights.to(dtype) @ other + way.to(dtype) * self.edge
+        return functional.elu(own + gathered)
 
     def point(
         self, hidden: Tensor, prepared: Prepared, state: State, mask: Tensor

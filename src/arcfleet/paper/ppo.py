@@ -23,7 +23,12 @@ from arcfleet.neural.train.config import (
     check_training,
     setting,
 )
-from arcfleet.neural.train.finetune import PolicyGradientTrainer, batch_sizes, scaled
+from arcfleet.neural.train.finetune import (
+    PolicyGradientTrainer,
+    batch_sizes,
+    deciding,
+    scaled,
+)
 from arcfleet.neural.train.loop import below
 from arcfleet.neural.train.run import run_training
 from arcfleet.neural.train.steps import (
@@ -201,13 +206,24 @@ class PpoTrainer(PolicyGradientTrainer[PpoConfig]):
             order = torch.randperm(count, device=self.device, generator=self.generator)
             for rows in order.view(-1, part):
                 state, choice, old, advantage, weight = decisions.rows(rows)
-                logits = self.form.logits(batch.select(rows), state, padded=not data.full)
-                chosen = log_probabilities(logits, choice, config.temperature)
+                chosen = self.chosen(batch.select(rows), state, choice, data)
                 loss = clipped_loss(chosen, old, advantage, weight, config.ratio_clip)
                 self.learner.update(loss, rate)
                 self.metrics.add(choice.numel(), loss=loss.detach())
         if (self.step + 1) % config.baseline_steps == 0:
             self._test_baseline()
+
+    def chosen(
+        self, batch: ArcBatch, state: State, choice: Tensor, data: InstanceSet
+    ) -> Tensor:
+        """Compute the policy's log-probability of each choice, (batch, samples).
+
+        Batch norm has its fixed statistics, as in the baseline and in the rollouts: with
+        those of the batch a tenth of the ratios would be clipped before the first update.
+        """
+        with deciding(self.learner.working):
+            logits = self.form.logits(batch, state, padded=not data.full)
+        return log_probabilities(logits, choice, self.config.temperature)
 
     def collect(self, batch: ArcBatch, data: InstanceSet, part: int) -> Decisions:
         """Sample decisions of the baseline and compute their advantages."""

@@ -7,6 +7,8 @@ import math
 
 #: The depot, as in the figures of the literature; no route has this colour.
 DEPOT = "#e3000f"
+#: Facilities; their mark is a diamond, so that it differs from routes and depots in shape.
+FACILITY = "#111111"
 #: The first five are those of Okabe and Ito (2008). The others were found one by one, each
 #: the colour farthest in CIELAB from all before, the depot and the grey streets, as seen
 #: with full colour vision, protanopia, deuteranopia and tritanopia (Machado et al. 2009).

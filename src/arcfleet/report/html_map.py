@@ -25,9 +25,25 @@ from arcfleet.solution.drive import (
     joined,
     on_globe,
     route_legs,
+    start_points,
     with_all_paths,
 )
-from arcfleet.solution.travel import Travel, step_costs, step_seconds
+from arcfleet.solution.travel import (
+    Travel,
+    step_costs,
+    step_seconds,
+    visit_seconds,
+    visit_stops,
+)
+from arcfleet.solution.words import (
+    depot_names,
+    depot_nodes,
+    depot_vehicles,
+    facility_name,
+    known_shape,
+    shape_texts,
+    trip_loads,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -120,43 +136,89 @@ def _facts(instance: Instance, solution: Solution) -> dict[str, object]:
     lengths = [None if r.travel is None else r.travel.metres for r in solution.routes]
     metres_per_unit = None
     if on_globe(instance):
-        depot = instance.coordinates[instance.nodes.index(instance.depot)]
+        starts = start_points(instance, solution)
         legs_of_routes = route_legs(instance, solution)
         lengths = [
-            round(line_length(joined(legs, depot))) if known is None else known
-            for known, legs in zip(lengths, legs_of_routes, strict=True)
+            round(line_length(joined(legs, start))) if known is None else known
+            for known, legs, start in zip(lengths, legs_of_routes, starts, strict=True)
         ]
         latitudes = [latitude for _, latitude in instance.coordinates]
         middle = (min(latitudes) + max(latitudes)) / 2
         degree = line_length([(0.0, middle - 0.005), (0.0, middle + 0.005)]) * 100
         metres_per_unit = degree * extent / _GRID
+
+    def place(node: int) -> list[int]:
+        grid: list[int] = on_grid(places[[instance.nodes.index(node)]])[0].tolist()
+        return grid
+
     colours = route_colours(solution.num_routes)
     turns = TurnCosts(instance)
+    fleet = instance.fleet
     return {
         "name": instance.name,
         "comment": instance.notice,
-        "capacity": instance.capacity,
         "cost": solution.cost,
         "deadhead": solution.deadhead,
+        "visitCost": solution.visit_cost,
+        "shape": _shape_lines(instance, solution),
         "metresPerUnit": metres_per_unit,
-        "depot": on_grid(places[[instance.nodes.index(instance.depot)]])[0].tolist(),
+        "depots": [
+            {
+                "name": name,
+                "place": place(node),
+                "vehicles": depot_vehicles(instance, node),
+            }
+            for name, node in zip(depot_names(instance), depot_nodes(instance), strict=True)
+        ],
         "depotColour": DEPOT,
+        "facilities": [
+            {
+                "name": facility_name(instance, index),
+                "place": place(facility.node),
+                "cost": facility.cost,
+            }
+            for index, facility in enumerate(instance.facilities)
+        ],
         "names": list(names),
         "links": links,
         "routes": [
             {
+                "number": solution.numbers[index],
                 "colour": colours[index],
+                "vehicle": instance.vehicles[route.vehicle].name
+                if instance.vehicles
+                else None,
+                "capacity": fleet[route.vehicle].capacity,
                 "load": route.load,
                 "cost": route.cost,
                 "metres": lengths[index],
                 **_travel(route),
                 "steps": [4 * x.link + 2 * x.reverse + x.serves for x in route.path],
-                "costs": step_costs(instance, route.path, turns),
-                "times": step_seconds(instance, route.path, turns),
+                "costs": step_costs(instance, route.path, turns, visit_stops(route)),
+                "times": step_seconds(instance, route.path, turns, visit_stops(route)),
+                "visits": _visits(instance, route),
             }
             for index, route in enumerate(solution.routes)
         ],
     }
+
+
+def _visits(instance: Instance, route: Route) -> list[list[int | None]]:
+    """Return per visit: steps before it, facility, load, cost, seconds."""
+    visits = zip(
+        route.visits,
+        trip_loads(instance, route),
+        visit_seconds(instance, route),
+        strict=False,
+    )
+    return [
+        [v.steps, v.facility, load, instance.facilities[v.facility].cost, seconds]
+        for v, load, seconds in visits
+    ]
+
+
+def _shape_lines(instance: Instance, solution: Solution) -> list[str]:
+    return list(shape_texts(known_shape(instance, solution)).values())
 
 
 def _travel(route: Route) -> dict[str, int | None]:

@@ -14,10 +14,17 @@ import numpy as np
 from arcfleet._display import notebook_html
 from arcfleet.errors import ArcfleetError
 from arcfleet.instance.instance import Instance
-from arcfleet.report.colours import DEPOT, route_colours
+from arcfleet.report.colours import DEPOT, FACILITY, route_colours
 from arcfleet.report.layout import layout, link_shapes, shifted
 from arcfleet.search.result import Result
 from arcfleet.solution.solution import Solution
+from arcfleet.solution.words import (
+    depot_names,
+    depot_nodes,
+    facility_name,
+    route_figures,
+    route_words,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -58,7 +65,7 @@ def result_html(result: Result) -> str:
 def _page(instance: Instance, lines: Sequence[str], solution: Solution | None) -> str:
     rows = ((line[:_NAME].strip(), line[_NAME:]) for line in lines)
     facts = "".join(_row("td", *map(html.escape, row)) for row in rows)
-    routes = "" if solution is None else solution_html(solution)
+    routes = "" if solution is None else solution_html(solution, instance)
     notice = html.escape(instance.attribution)
     return (
         '<div style="display:flex;flex-wrap:wrap;gap:16px;align-items:flex-start">'
@@ -68,17 +75,30 @@ def _page(instance: Instance, lines: Sequence[str], solution: Solution | None) -
 
 
 @notebook_html.register(Solution)
-def solution_html(solution: Solution) -> str:
+def solution_html(solution: Solution, instance: Instance | None = None) -> str:
     """Return a plan as HTML: a row per route, in the colours of the picture."""
     colours = route_colours(solution.num_routes)
     measures = () if solution.travel is None else tuple(solution.travel.texts())
+    vehicles = instance is not None and bool(instance.vehicles)
+    visited = any(route.visits for route in solution.routes)
     rows = []
-    for number, route in enumerate(solution.routes, start=1):
-        mark = f'<span style="color:{colours[number - 1]}">&#9632; {number}</span>'
-        cells = (mark, len(route.services), route.load, route.cost)
+    for number, route, colour in zip(
+        solution.numbers, solution.routes, colours, strict=True
+    ):
+        mark = f'<span style="color:{colour}">&#9632; {number}</span>'
+        vehicle, load, visits = "", str(route.load), str(len(route.visits))
+        if instance is not None and (vehicles or visited):
+            vehicle, load, visits = map(html.escape, route_words(instance, route))
+            load = load.removeprefix("load ")
+        cells = (mark, *([vehicle] if vehicles else []), len(route.services), load)
+        cells = (*cells, route.cost, *([visits] if visited else []))
         rows.append(_row("td", *cells, *_travel_cells(route.travel, measures)))
     more = len(rows) - _MOST_ROUTES
-    columns = ("route", "services", "load", "cost", *measures)
+    columns = (
+        *("route", *(["vehicle"] if vehicles else []), "services", "load", "cost"),
+        *(["visits"] if visited else []),
+        *measures,
+    )
     if more > 0:
         rest = f"and {more} more"
         rows[_MOST_ROUTES:] = [f'<tr><td colspan="{len(columns)}">{rest}</td></tr>']
@@ -134,26 +154,38 @@ def _picture(instance: Instance, solution: Solution | None) -> str:
     ]
     if solution is not None:
         colours = route_colours(solution.num_routes)
-        for number, (route, colour) in enumerate(
-            zip(solution.routes, colours, strict=True), start=1
+        for number, route, colour in zip(
+            solution.numbers, solution.routes, colours, strict=True
         ):
             driven = [
                 beside(step.link, step.reverse) for step in route.path if not step.serves
             ]
             served = [lines[service.link] for service in route.services]
-            facts = f"load {route.load}, cost {route.cost}"
-            if route.travel is not None:
-                facts += f", {route.travel.brief()}"
+            travel = "" if route.travel is None else route.travel.brief()
+            facts = html.escape(route_figures(instance, route, travel))
             title = f"<title>route {number}: {facts}</title>"
             parts.append(
                 f"<g>{title}{_stroke(driven, colour, 5, dashed=True)}"
                 f"{_stroke(served, colour, 12)}</g>"
             )
-    x, y = on_grid(places[[instance.nodes.index(instance.depot)]])[0].astype(int)
-    parts.append(
-        f'<rect x="{x - 22}" y="{y - 22}" width="44" height="44" fill="{DEPOT}" '
-        'stroke="#fff" stroke-width="6"><title>depot</title></rect>'
-    )
+
+    def place(node: int) -> tuple[int, int]:
+        x, y = on_grid(places[[instance.nodes.index(node)]])[0].astype(int)
+        return x, y
+
+    for index, facility in enumerate(instance.facilities):
+        x, y = place(facility.node)
+        parts.append(
+            f'<path d="M{x} {y - 30}l30 30l-30 30l-30 -30z" fill="{FACILITY}" '
+            'stroke="#fff" stroke-width="6">'
+            f"<title>{html.escape(facility_name(instance, index))}</title></path>"
+        )
+    for name, node in zip(depot_names(instance), depot_nodes(instance), strict=True):
+        x, y = place(node)
+        parts.append(
+            f'<rect x="{x - 22}" y="{y - 22}" width="44" height="44" fill="{DEPOT}" '
+            f'stroke="#fff" stroke-width="6"><title>{name.lower()}</title></rect>'
+        )
     width, height = (int(side) for side in np.rint((high - low) * scale))
     box = f"-60 -60 {width + 120} {height + 120}"
     return (

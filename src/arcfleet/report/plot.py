@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 
 from arcfleet.report.charts import PAGE_INCHES, add_caption
-from arcfleet.report.colours import DEPOT, route_colours
+from arcfleet.report.colours import DEPOT, FACILITY, route_colours
 from arcfleet.report.layout import Places, layout, link_shapes, middle, shifted
 from arcfleet.report.picture import new_figure, save_picture
 from arcfleet.solution.drive import check_links
 from arcfleet.solution.travel import with_travel
+from arcfleet.solution.words import brief_figures, depot_nodes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -101,6 +102,7 @@ class _Picture:
         self.places = layout(instance)
         self.position = {node: i for i, node in enumerate(instance.nodes)}
         self.shapes = link_shapes(instance, self.places)
+        self.depots = depot_nodes(instance)
         self.thickness = 1.0 if box is None else _SMALL
         sides, centre = _extent(np.vstack(self._planned(solution)))
         if box is None:  # the picture fills the figure, which takes its shape
@@ -117,17 +119,17 @@ class _Picture:
         self.point = float(sides[0] / inches[0] / _POINTS_PER_INCH)
 
     def _planned(self, solution: Solution | None) -> list[Places]:
-        """Return the lines served and driven, and the depot; of a plan of none, all lines.
+        """Return the lines served and driven, and the marks; of a plan of none, all lines.
 
         Most of a large map is there to drive on only.
         """
         routes = () if solution is None else solution.routes
         driven = {step.link for route in routes for step in route.path}
         shown = sorted(driven.union(self.instance.required))
-        depot = self.places[[self.position[self.instance.depot]]]
+        marked = self._at([*self.depots, *(x.node for x in self.instance.facilities)])
         if not shown:
             return [self.places, *self.shapes]
-        return [depot, *(self.shapes[link] for link in shown)]
+        return [marked, *(self.shapes[link] for link in shown)]
 
     def draw(self, solution: Solution | None, title: str) -> None:
         self._draw_streets(darker_required=solution is None)
@@ -142,8 +144,7 @@ class _Picture:
         """Draw a plan into axes among others: thin lines, no legend, no attribution."""
         self._draw_streets(darker_required=False, arrows=False)
         self._draw_routes(solution.routes, arrows=False)
-        depot = self.places[self.position[self.instance.depot]]
-        self.axes.scatter(depot[0], depot[1], s=16, marker="s", color=DEPOT, zorder=7)
+        self._marks(16)
         self.axes.set_title(title, fontsize=7.5, pad=3, parse_math=False)
 
     def _draw_streets(self, darker_required: bool, arrows: bool = True) -> None:
@@ -183,18 +184,36 @@ class _Picture:
         return lines
 
     def _connectors(self, route: Route) -> list[Places]:
-        depot = self.places[self.position[self.instance.depot]]
-        stops = [depot]
-        for service in route.services:
-            link = self.instance.links[service.link]
-            ends = link.ends(service.reverse)
-            stops += [self.places[self.position[node]] for node in ends]
-        stops.append(depot)
-        pairs = zip(stops[::2], stops[1::2], strict=True)
-        return [np.array(pair) for pair in pairs if not np.array_equal(*pair)]
+        vehicle = self.instance.fleet[route.vehicle]
+        facilities = self.instance.facilities
+        visited = {v.services: facilities[v.facility].node for v in route.visits}
+        stops = [vehicle.start]
+        for order, service in enumerate(route.services):
+            if order in visited:
+                stops += [visited[order]] * 2
+            stops += self.instance.links[service.link].ends(service.reverse)
+        if len(route.services) in visited:
+            stops += [visited[len(route.services)]] * 2
+        stops.append(vehicle.start if vehicle.end is None else vehicle.end)
+        pairs = (self._at(pair) for pair in zip(stops[::2], stops[1::2], strict=True))
+        return [pair for pair in pairs if not np.array_equal(*pair)]
+
+    def _at(self, nodes: Sequence[int]) -> Places:
+        return self.places[[self.position[node] for node in nodes]]
+
+    def _marks(self, size: float, **style: Any) -> None:
+        """Draw facilities as diamonds and depots as squares of so many square points."""
+        facilities = [facility.node for facility in self.instance.facilities]
+        for nodes, marker, colour in (
+            (facilities, "D", FACILITY),
+            (self.depots, "s", DEPOT),
+        ):
+            if nodes:
+                x, y = self._at(nodes).T
+                style |= {"marker": marker, "color": colour}
+                self.axes.scatter(x, y, s=size, zorder=7, **style)
 
     def _draw_nodes(self) -> None:
-        depot = self.places[self.position[self.instance.depot]]
         numbered = (
             len(self.places) <= _MOST_NUMBERED_NODES
             and max(self.instance.nodes) <= _LARGEST_SHOWN_NUMBER
@@ -205,13 +224,13 @@ class _Picture:
                 x, y, s=130, color="white", edgecolors=_ONE_WAY, linewidths=0.8, zorder=6
             )
             centred: dict[str, Any] = {"size": 7, "ha": "center", "va": "center"}
+            marked = {*self.depots, *(x.node for x in self.instance.facilities)}
             for node, place in zip(self.instance.nodes, self.places, strict=True):
-                colour = "white" if node == self.instance.depot else "#333333"
+                colour = "white" if node in marked else "#333333"
                 x, y = place
                 self.axes.text(x, y, str(node), color=colour, zorder=8, **centred)
         size = 130 if numbered else 75
-        style: dict[str, Any] = {"marker": "s", "color": DEPOT, "edgecolors": "white"}
-        self.axes.scatter(depot[0], depot[1], s=size, zorder=7, **style)
+        self._marks(size, edgecolors="white")
 
     def _draw_legend(self, solution: Solution | None) -> None:
         from matplotlib.lines import Line2D
@@ -222,11 +241,15 @@ class _Picture:
                 [], [], color=colour, linewidth=width, linestyle=style, label=label
             )
 
-        marks = [
-            Line2D(
-                [], [], color=DEPOT, marker="s", markersize=7, linestyle="", label="depot"
+        def mark(label: str, colour: str, marker: str) -> Line2D:
+            return Line2D(
+                [], [], color=colour, marker=marker, markersize=7, linestyle="", label=label
             )
-        ]
+
+        marks = [mark("depot", DEPOT, "s")]
+        if self.instance.facilities:
+            named = [x.name for x in self.instance.facilities if x.name]
+            marks.append(mark(_shortened(named), FACILITY, "D"))
         if solution is None:
             marks.append(line("required street", _REQUIRED, 1.9))
             if not all(link.required for link in self.instance.links):
@@ -234,12 +257,13 @@ class _Picture:
         else:
             marks.append(line("deadhead", _REQUIRED, 1.2, dashed=True))
             colours = route_colours(solution.num_routes)
-            named = list(zip(solution.routes, colours, strict=True))[:_MOST_LEGEND_ROUTES]
+            listed = list(zip(solution.numbers, solution.routes, colours, strict=True))
+            listed = listed[:_MOST_LEGEND_ROUTES]
             marks += [
-                line(f"route {number}: {_figures(route)}", colour, 2.6)
-                for number, (route, colour) in enumerate(named, start=1)
+                line(f"route {number}: {self._figures(route)}", colour, 2.6)
+                for number, route, colour in listed
             ]
-            more = solution.num_routes - len(named)
+            more = solution.num_routes - len(listed)
             if more:
                 marks.append(line(f"… and {more} more", "none", 0))
         self.axes.legend(
@@ -249,6 +273,12 @@ class _Picture:
             frameon=False,
             fontsize=9,
         )
+
+    def _figures(self, route: Route) -> str:
+        travel = "" if route.travel is None else route.travel.brief()
+        text = brief_figures(self.instance, route, travel)
+        # No name is a formula to matplotlib.
+        return text.replace("$", r"\$")
 
     def _draw_attribution(self) -> None:
         """Write the attribution of the map data, as its licence asks for."""
@@ -374,9 +404,10 @@ def draw_scenes(scenes: Sequence[ScenePlans], path: Path, caption: str = "") -> 
     save_picture(figure, path, dots_per_inch=_PAGE_DOTS_PER_INCH)
 
 
-def _figures(route: Route) -> str:
-    travel = "" if route.travel is None else f", {route.travel.brief()}"
-    return f"load {route.load}, cost {route.cost}{travel}"
+def _shortened(names: Sequence[str]) -> str:
+    """Return names of facilities for a legend, if they are few."""
+    text = f"facility: {', '.join(names)}" if 0 < len(names) <= 3 else "facility"
+    return text.replace("$", r"\$")
 
 
 def _extent(points: Places) -> tuple[Places, Places]:

@@ -1,7 +1,11 @@
-"""Ruin and recreate over plans of a fleet: all that `Instance.operations` names."""
+"""Searches over plans of a fleet: all that `Instance.operations` names.
+
+Ruin and recreate, and path scanning.
+"""
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -10,22 +14,47 @@ import numpy as np
 from arcfleet import _core
 from arcfleet.errors import InstanceError, SolutionError, UnsolvableError
 from arcfleet.network.network import CLOSED_COST
+from arcfleet.search.fleet_arrays import facility_rows, flat, may_serve, vehicle_rows
 from arcfleet.search.run import run_engine
-from arcfleet.solution.trips import TripPlan, best_vias, from_trips, to_trips
+from arcfleet.solution.build import Builder
+from arcfleet.solution.solution import Service
+from arcfleet.solution.trips import TripPlan, from_trips, to_trips
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
     from arcfleet.network import Network
+    from arcfleet.search.path_scanning import PathScanningSettings
     from arcfleet.search.result import Result
     from arcfleet.search.ruin_recreate import RuinRecreateSettings
     from arcfleet.search.run import RunContext
     from arcfleet.solution import Solution
 
-_NO_LIMIT = 2**31 - 1
 _MOST_COST = CLOSED_COST - 1  # in every network
+
+
+def fleet_scanning(
+    network: Network, context: RunContext, settings: PathScanningSettings
+) -> Result:
+    """Run path scanning on an instance with operations; it must have passed `diagnose`."""
+    layout = _Layout(network, None)
+
+    def make_engine() -> _FleetEngine:
+        with _priced(network):
+            core = _core.FleetScanning(
+                networks=network.cores,
+                **layout.arrays(),
+                choice=settings.choice,
+                trigger=settings.trigger,
+                filter=settings.filter,
+                alpha=settings.alpha,
+                seed=context.seed,
+            )
+        return _FleetEngine(core, layout.locked_cost)
+
+    return run_engine(make_engine, network, context, layout.solution)
 
 
 def fleet_search(
@@ -33,8 +62,8 @@ def fleet_search(
 ) -> Result:
     """Run ruin and recreate on an instance with operations; it must have passed `diagnose`.
 
-    It starts from the plan of the context, otherwise from one that goes to the nearest
-    street that fits. Locked routes are kept out of the search.
+    It starts from the plan of the context, otherwise from one of path scanning.
+    Locked routes are kept out of the search.
     """
     layout = _Layout(network, context.start)
 
@@ -60,7 +89,7 @@ def _make_core(
     horizon: tuple[int, float],
 ) -> _core.FleetSearch:
     iterations, seconds = horizon
-    try:
+    with _priced(layout.network):
         return _core.FleetSearch(
             networks=layout.network.cores,
             **layout.arrays(),
@@ -71,17 +100,33 @@ def _make_core(
             horizon_seconds=seconds,
             **layout.start_arrays(),
         )
+
+
+@contextmanager
+def _priced(network: Network) -> Iterator[None]:
+    """Raise InstanceError where an engine cannot count what a plan may cost."""
+    try:
+        yield
     except OverflowError:
         raise InstanceError(
-            f"expected a plan with one route per street to cost at most {_MOST_COST}, "
-            f"found more in instance {layout.instance.name!r}: use a coarser unit of cost"
+            "expected a plan with one route per street to cost at most "
+            f"{_MOST_COST}, found more in instance {network.instance.name!r}: "
+            "use a coarser unit of cost"
+        ) from None
+    except ValueError:
+        raise UnsolvableError(
+            "expected streets that some vehicle can reach and leave on a route of its own, "
+            f"found one that none can in instance {network.instance.name!r}: look at turn "
+            "rules and forbidden links around it"
         ) from None
 
 
 class _FleetEngine:
     """The engine, with the cost of the locked routes added to that of its plans."""
 
-    def __init__(self, core: _core.FleetSearch, locked_cost: int) -> None:
+    def __init__(
+        self, core: _core.FleetSearch | _core.FleetScanning, locked_cost: int
+    ) -> None:
         self.core = core
         self.locked_cost = locked_cost
 
@@ -136,9 +181,13 @@ class _Layout:
         self.start = [] if start is None else to_trips(network, start)
         arc_of = {int(edge): arc for arc, edge in enumerate(network.arc_edge) if arc}
         self.locked: list[TripPlan] = []
+        builder = Builder(instance)
         for lock in instance.locks:
             arcs = tuple(arc_of[2 * link + reverse] for link, reverse in lock.services)
-            vias = best_vias(network, lock.vehicle, arcs)
+            services = [Service(link, reverse) for link, reverse in lock.services]
+            tour = builder.tour(lock.vehicle, services)
+            visits = {before for _, before in tour.visits}
+            vias = tuple(place in visits for place in range(len(arcs)))
             self.locked.append(TripPlan(arcs, vias, lock.vehicle, lock.route))
         try:
             locked = from_trips(network, self.locked)
@@ -178,25 +227,6 @@ class _Layout:
     def arrays(self) -> dict[str, Any]:
         """Return what the engine is told of the instance."""
         network, instance = self.network, self.instance
-        used = [route.vehicle for route in self.locked]
-        rows = [
-            (
-                network.vehicle_start[i],
-                network.vehicle_end[i],
-                vehicle.capacity,
-                _NO_LIMIT if vehicle.count is None else vehicle.count - used.count(i),
-                vehicle.fixed_cost,
-                vehicle.max_route_cost or _NO_LIMIT,
-                network.vehicle_class[i],
-            )
-            for i, vehicle in enumerate(instance.fleet)
-        ]
-        stops = [
-            (terminal, facility.cost)
-            for terminal, facility in zip(
-                network.facility_terminals, instance.facilities, strict=True
-            )
-        ]
         home = np.full(network.num_tasks, -1, dtype=np.int32)
         if instance.change_price:
             for item in instance.previous:
@@ -208,26 +238,21 @@ class _Layout:
         for position, lock in enumerate(instance.locks, start=1):
             for link, _ in lock.services:
                 locked[self.task_of_link[link]] = position
-        may_serve = np.ones((len(network.cores), network.num_tasks), dtype=np.uint8)
-        for vehicle, number in zip(instance.fleet, network.vehicle_class, strict=True):
-            for link in vehicle.forbidden_links:
-                if link in self.task_of_link:
-                    may_serve[number, self.task_of_link[link]] = 0
         return {
-            "vehicles": _flat(rows),
-            "facilities": _flat(stops),
+            "vehicles": vehicle_rows(network, [route.vehicle for route in self.locked]),
+            "facilities": facility_rows(network),
             "empty_at_end": instance.empty_at_end,
             "exact_fleet": instance.exact_fleet,
             "fewest_routes": instance.fewest_routes,
             "balance": instance.balance,
             "compactness": instance.compactness,
             "change_price": instance.change_price,
-            "numbered_slots": _flat([self._slot_types()]),
+            "numbered_slots": flat([self._slot_types()]),
             "home": home,
             "pin": pin,
             "locked": locked,
-            "may_serve": may_serve.reshape(-1),
-            "locked_costs": _flat([self.locked_costs]),
+            "may_serve": may_serve(network),
+            "locked_costs": flat([self.locked_costs]),
         }
 
     def _slot_types(self) -> list[int]:
@@ -294,11 +319,11 @@ class _Layout:
                 routes.append((vehicle, slot, arcs, vias))
         starts = np.cumsum([0, *(len(arcs) for _, _, arcs, _ in routes)])
         return {
-            "arcs": _flat([arcs for _, _, arcs, _ in routes]),
-            "route_starts": starts.astype(np.int32) if routes else _flat([]),
-            "route_vehicles": _flat([[vehicle for vehicle, _, _, _ in routes]]),
-            "route_slots": _flat([[slot for _, slot, _, _ in routes]]),
-            "vias": _flat([vias for _, _, _, vias in routes]).astype(np.uint8),
+            "arcs": flat([arcs for _, _, arcs, _ in routes]),
+            "route_starts": starts.astype(np.int32) if routes else flat([]),
+            "route_vehicles": flat([[vehicle for vehicle, _, _, _ in routes]]),
+            "route_slots": flat([[slot for _, slot, _, _ in routes]]),
+            "vias": flat([vias for _, _, _, vias in routes]).astype(np.uint8),
         }
 
     def solution(self, engine: _FleetEngine) -> Solution:
@@ -329,7 +354,3 @@ class _Layout:
             return from_trips(self.network, routes)
         except SolutionError as error:
             raise UnsolvableError(f"{error}: search longer or allow more") from None
-
-
-def _flat(rows: Sequence[Sequence[int]]) -> NDArray[np.int32]:
-    return np.array([value for row in rows for value in row], dtype=np.int32)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from arcfleet import _core
 from arcfleet._checks import check_number
 from arcfleet.errors import OptionError
+from arcfleet.search.fleet import fleet_scanning
 from arcfleet.search.run import run_engine
 
 if TYPE_CHECKING:
@@ -83,6 +84,8 @@ def path_scanning(network: Network, context: RunContext) -> Result:
     """Run the variant that the context names; the instance must have passed `diagnose`."""
     context.refuse_warm_start()
     settings = context.params or PATH_SCANNING_VARIANTS[context.method]
+    if network.instance.operations:
+        return fleet_scanning(network, context, settings)
     parameters = (settings.choice, settings.trigger, settings.filter, settings.alpha)
 
     def make_engine() -> _core.PathScanning:

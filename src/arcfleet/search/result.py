@@ -8,11 +8,20 @@ from typing import TYPE_CHECKING
 from arcfleet._checks import one_line
 from arcfleet._display import notebook_html
 from arcfleet.solution.travel import travel_facts
+from arcfleet.solution.words import (
+    fleet_text,
+    has_own_numbers,
+    route_facts,
+    route_figures,
+    shape_facts,
+    shape_texts,
+)
 
 if TYPE_CHECKING:
     from arcfleet.instance import Instance
     from arcfleet.search.stop import StoppedBy
     from arcfleet.solution import Solution
+    from arcfleet.solution.shape import Shape
 
 
 #: A summary has lines for this many routes.
@@ -62,6 +71,10 @@ class Result:
         Reason for the end of the search: a limit of `Stop`, "stop rule" or "interrupt".
     history
         Each better plan, in the order found.
+    notes
+        What was changed before the search, a line each.
+    shape
+        Balance and interleaving of the best plan; None with fewer than two routes.
     """
 
     instance: Instance = field(repr=False)
@@ -73,6 +86,8 @@ class Result:
     iterations: int
     stopped_by: StoppedBy
     history: tuple[Improvement, ...] = field(repr=False)
+    notes: tuple[str, ...] = ()
+    shape: Shape | None = None
 
     @property
     def cost(self) -> int:
@@ -89,7 +104,8 @@ class Result:
     def summary(self) -> str:
         """Return cost, routes and statistics of the search, in a few lines.
 
-        Where the lengths or times of the streets are known, a line for each route follows.
+        Where the lengths or times of the streets are known, or routes differ in vehicle,
+        visits or numbers, a line for each route follows.
         """
         plan = self.solution
         unit = f" {self.instance.cost_unit}" if self.instance.cost_unit else ""
@@ -103,10 +119,13 @@ class Result:
                 f"cost        {plan.cost}{unit}",
                 f"deadhead    {plan.deadhead}{share}",
                 *self._travel_lines(),
-                f"routes      {plan.num_routes}",
+                *self._visit_lines(),
+                f"routes      {plan.num_routes}{self._vehicles()}",
                 f"loads       {loads or '-'}{more}",
+                *(f"{name:<12}{text}" for name, text in shape_texts(self.shape).items()),
                 f"time        {self.seconds:.2f} s, {self.iterations} iterations, "
                 f"stopped by {self.stopped_by.replace('_', ' ')}",
+                *(f"note        {one_line(note)}" for note in self.notes),
                 *self._route_lines(),
             ]
         )
@@ -118,14 +137,29 @@ class Result:
             for name, (whole, part) in ({} if travel is None else travel.texts()).items()
         ]
 
+    def _visit_lines(self) -> list[str]:
+        if not self.instance.facilities:
+            return []
+        visits = sum(len(route.visits) for route in self.solution.routes)
+        return [f"visits      {visits} of facilities, cost {self.solution.visit_cost}"]
+
+    def _vehicles(self) -> str:
+        if not self.instance.vehicles:
+            return ""
+        return f": {fleet_text(self.instance, self.solution)}"
+
     def _route_lines(self) -> list[str]:
-        routes = self.solution.routes
-        lines = [
-            f"{f'route {number}':<12}load {route.load}, cost {route.cost}, {route.travel}"
-            for number, route in enumerate(routes[:_MOST_ROUTE_LINES], start=1)
-            if route.travel is not None
-        ]
-        more = len(routes) - _MOST_ROUTE_LINES
+        plan = self.solution
+        differ = self.instance.vehicles or self.instance.facilities or has_own_numbers(plan)
+        lines = []
+        for number, route in zip(
+            plan.numbers, plan.routes[:_MOST_ROUTE_LINES], strict=False
+        ):
+            if differ or route.travel is not None:
+                travel = "" if route.travel is None else str(route.travel)
+                figures = route_figures(self.instance, route, travel)
+                lines.append(f"{f'route {number}':<12}{figures}")
+        more = plan.num_routes - _MOST_ROUTE_LINES
         return [*lines, f"{'':<12}and {more} more"] if lines and more > 0 else lines
 
     def facts(self) -> dict[str, object]:
@@ -139,19 +173,23 @@ class Result:
             "cost": plan.cost,
             "deadhead": plan.deadhead,
             "service_cost": plan.service_cost,
+            **({"visit_cost": plan.visit_cost} if self.instance.facilities else {}),
             **travel_facts(plan.travel),
+            **shape_facts(self.shape),
             "num_routes": plan.num_routes,
             "seconds": round(self.seconds, 3),
             "iterations": self.iterations,
             "stopped_by": self.stopped_by,
+            **({"notes": list(self.notes)} if self.notes else {}),
             "routes": [
                 {
+                    **route_facts(self.instance, plan, index),
                     "load": route.load,
                     "cost": route.cost,
                     **travel_facts(route.travel),
                     "services": [[s.link, int(s.reverse)] for s in route.services],
                 }
-                for route in plan.routes
+                for index, route in enumerate(plan.routes)
             ],
             "history": [[round(h.seconds, 4), h.iteration, h.cost] for h in self.history],
         }

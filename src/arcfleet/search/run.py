@@ -25,6 +25,7 @@ from arcfleet.search.stop import (
 )
 from arcfleet.solution.checker import check
 from arcfleet.solution.plan import to_plan
+from arcfleet.solution.words import known_shape
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -157,6 +158,7 @@ class RunContext:
             iterations=iterations,
             stopped_by=stopped_by,
             history=tuple(history),
+            shape=known_shape(network.instance, solution, network),
         )
 
 

@@ -14,7 +14,9 @@ import numpy as np
 
 from arcfleet import _core
 from arcfleet.errors import SolutionError, UnsolvableError
+from arcfleet.search.fleet_arrays import facility_rows, may_serve, vehicle_rows
 from arcfleet.solution.plan import IntArray, from_plan
+from arcfleet.solution.trips import TripPlan, from_trips
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -146,8 +148,13 @@ def split(
 ) -> Solution:
     """Cut one order of arcs into the cheapest routes.
 
-    Raises UnsolvableError where that takes more routes than the fleet limit allows.
+    With vehicle types each route is of the best one, and with facilities a route is cut
+    into trips; where the fewest routes are wanted, they come before cost. Raises
+    UnsolvableError where the fleet or another rule leaves no way of cutting the order, and
+    where the instance asks for what an order alone does not tell, as pins do.
     """
+    if network.instance.operations:
+        return _split_trips(network, order, choose_directions)
     result = split_orders(
         [network],
         np.zeros(1, dtype=np.int32),
@@ -163,6 +170,61 @@ def split(
     cuts = np.flatnonzero(result.starts_route)
     route_starts = np.append(cuts, len(order)).astype(np.int32)
     return from_plan(network, result.arcs, route_starts)
+
+
+#: What concerns more than one route, or which one it is.
+_BEYOND_SPLIT = (
+    "balance",
+    "compactness",
+    "pins",
+    "locked routes",
+    "a price for change",
+)
+
+
+def _split_trips(network: Network, order: IntArray, choose_directions: bool) -> Solution:
+    """Cut one order of arcs into routes and trips of a fleet."""
+    instance = network.instance
+    beyond = [asked for asked in instance.operations if asked in _BEYOND_SPLIT]
+    if beyond:
+        raise UnsolvableError(
+            f"expected an instance for Split without {', '.join(beyond)}, got "
+            f"{instance.name!r}: use ruin-recreate"
+        )
+    try:
+        parts = _core.split_trips(
+            networks=network.cores,
+            vehicles=vehicle_rows(network),
+            facilities=facility_rows(network),
+            empty_at_end=instance.empty_at_end,
+            exact_fleet=instance.exact_fleet,
+            fewest_routes=instance.fewest_routes,
+            may_serve=may_serve(network),
+            arcs=np.ascontiguousarray(order, dtype=np.int32),
+            choose_directions=choose_directions,
+        )
+    except ValueError as error:
+        raise SolutionError(
+            f"expected an order of services of the network: {error}"
+        ) from None
+    except OverflowError:
+        raise UnsolvableError(
+            "expected a fleet that Split can count, got too many counted vehicle types for "
+            f"an order of {len(order)} streets in {instance.name!r}: use ruin-recreate"
+        ) from None
+    if parts is None:
+        raise UnsolvableError(
+            f"expected an order that the fleet of {instance.name!r} can serve, got one for "
+            "which no routes and trips keep all rules: allow more vehicles or longer routes"
+        )
+    arcs, starts, vehicles, vias = (part.tolist() for part in parts)
+    return from_trips(
+        network,
+        [
+            TripPlan(tuple(arcs[a:b]), tuple(map(bool, vias[a:b])), vehicle)
+            for a, b, vehicle in zip(starts[:-1], starts[1:], vehicles, strict=True)
+        ],
+    )
 
 
 def drivable(network: Network, arcs: IntArray, route_starts: IntArray) -> Solution:

@@ -78,6 +78,7 @@ class _Check:
     def __init__(self, instance: Instance) -> None:
         self.instance = instance
         self.fleet = instance.fleet
+        self.forbidden = {x.name: frozenset(x.forbidden_links) for x in self.fleet}
         self.faults: list[str] = []
         self.turns = TurnCosts(instance)
 
@@ -244,7 +245,7 @@ class _Check:
                 self.faults.append(f"{where}: serves {name}, which is not required")
             if link.one_way and service.reverse:
                 self.faults.append(f"{where}: serves one-way {name} in reverse")
-            if vehicle is not None and service.link in vehicle.forbidden_links:
+            if vehicle is not None and service.link in self.forbidden[vehicle.name]:
                 self.faults.append(
                     f"{where}: serves {name}, which is forbidden to vehicle "
                     f"{vehicle.name!r}"
@@ -374,7 +375,8 @@ class _Check:
             if link.one_way and step.reverse:
                 self.faults.append(f"{place} drives one-way {name} in reverse")
             # A forbidden link that is served is named among the services.
-            if vehicle and not step.serves and step.link in vehicle.forbidden_links:
+            barred = vehicle is not None and step.link in self.forbidden[vehicle.name]
+            if vehicle is not None and barred and not step.serves:
                 self.faults.append(
                     f"{place} drives along {name}, which is forbidden to vehicle "
                     f"{vehicle.name!r}"
@@ -581,7 +583,7 @@ class _Check:
         for route, legs in zip(routes, legs_of_routes, strict=True):
             vehicle = self._vehicle(route)
             if vehicle is not None:
-                forbidden = frozenset(vehicle.forbidden_links)
+                forbidden = self.forbidden[vehicle.name]
                 wanted[forbidden].update(leg for leg in legs if leg is not None)
                 types[forbidden].add(self.fleet.index(vehicle))
         return {

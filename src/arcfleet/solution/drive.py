@@ -52,7 +52,7 @@ def on_globe(instance: Instance) -> bool:
 
 def with_all_paths(instance: Instance, solution: Solution) -> Solution:
     """Return the plan with street paths, computing those that it lacks, and lengths."""
-    if not all(route.path or not route.services for route in solution.routes):
+    if not all(_has_path(route) for route in solution.routes):
         solution = with_street_paths(Network(instance), solution)
     check_links(instance, solution)
     return with_travel(instance, solution)
@@ -67,6 +67,17 @@ def route_legs(instance: Instance, solution: Solution) -> list[list[Leg]]:
     ]
 
 
+def _has_path(route: Route) -> bool:
+    visited = all(visit.steps is not None for visit in route.visits)
+    return not route.services or (bool(route.path) and visited)
+
+
+def start_points(instance: Instance, solution: Solution) -> list[Coordinate]:
+    """Return the place of the depot where each route starts."""
+    places = dict(zip(instance.nodes, instance.coordinates, strict=True))
+    return [places[instance.fleet[route.vehicle].start] for route in solution.routes]
+
+
 def joined(legs: Sequence[Leg], depot: Coordinate) -> list[Coordinate]:
     """Return the points of a route from depot to depot, each place once in a row."""
     points = [depot]
@@ -79,26 +90,44 @@ def joined(legs: Sequence[Leg], depot: Coordinate) -> list[Coordinate]:
 
 
 def check_paths(instance: Instance, solution: Solution) -> None:
-    """Raise SolutionError where a path jumps, misses the depot or leaves the instance."""
+    """Raise SolutionError where a path jumps, misses a depot or leaves the instance."""
     check_links(instance, solution)
-    for number, route in enumerate(solution.routes, start=1):
+    for number, route in zip(solution.numbers, solution.routes, strict=True):
         _check_path(instance, route, number)
 
 
 def check_links(instance: Instance, solution: Solution) -> None:
-    """Raise SolutionError where a plan has links that the instance does not have."""
-    for number, route in enumerate(solution.routes, start=1):
+    """Raise SolutionError where a plan has what the instance does not have.
+
+    That is links, vehicle types or facilities; and where two routes have one number.
+    """
+    if len(set(solution.numbers)) < solution.num_routes:
+        raise SolutionError(
+            "expected a number of its own for every route, got "
+            f"{', '.join(map(str, solution.numbers))}"
+        )
+    for number, route in zip(solution.numbers, solution.routes, strict=True):
         links = [service.link for service in route.services]
-        for link in [*links, *(step.link for step in route.path)]:
-            if not 0 <= link < len(instance.links):
-                raise SolutionError(
-                    f"expected links from 0 to {len(instance.links) - 1}, "
-                    f"got link {link} on route {number}"
-                )
+        for what, count, found in (
+            ("link", len(instance.links), [*links, *(step.link for step in route.path)]),
+            ("vehicle type", len(instance.fleet), [route.vehicle]),
+            ("facility", len(instance.facilities), [v.facility for v in route.visits]),
+        ):
+            for index in found:
+                if not 0 <= index < count:
+                    raise SolutionError(_unknown(what, count, index, number))
+
+
+def _unknown(what: str, count: int, index: int, number: int) -> str:
+    several = {"facility": "facilities"}.get(what, f"{what}s")
+    known = f"{several} from 0 to {count - 1}" if count else f"no {several}"
+    return f"expected {known}, got {what} {index} on route {number}"
 
 
 def _check_path(instance: Instance, route: Route, number: int) -> None:
-    here = instance.depot
+    vehicle = instance.fleet[route.vehicle]
+    here = vehicle.start
+    passed = [here]
     for step in route.path:
         start, end = instance.links[step.link].ends(step.reverse)
         if start != here or (step.reverse and instance.links[step.link].one_way):
@@ -108,11 +137,25 @@ def _check_path(instance: Instance, route: Route, number: int) -> None:
                 f"{' in reverse' if step.reverse else ''} on route {number}"
             )
         here = end
-    if here != instance.depot:
+        passed.append(here)
+    if here != vehicle.end and route.path:
         raise SolutionError(
-            f"expected a path that ends at the depot {instance.depot}, "
+            f"expected a path that ends at the depot {vehicle.end}, "
             f"got one that ends at node {here} on route {number}"
         )
+    for visit in route.visits:
+        node = instance.facilities[visit.facility].node
+        if visit.steps is None or not 0 <= visit.steps < len(passed):
+            raise SolutionError(
+                f"expected visits after 0 to {len(route.path)} steps of the path, "
+                f"got {visit.steps} on route {number}"
+            )
+        if passed[visit.steps] != node:
+            raise SolutionError(
+                f"expected a path that leads to the facility at node {node}, got one that "
+                f"is at node {passed[visit.steps]} after {visit.steps} steps on route "
+                f"{number}"
+            )
 
 
 def _leg(instance: Instance, places: dict[int, Coordinate], step: Step) -> Leg:

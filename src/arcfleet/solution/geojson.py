@@ -1,8 +1,9 @@
 """Plans as GeoJSON (RFC 7946), for geographic information systems and web maps.
 
-A plan becomes a FeatureCollection: the depot as a point; per route the line of its whole
-drive; and per link driven along its line, with the mode "serve" or "deadhead". The
-property `kind` tells them apart: "depot", "route", "leg".
+A plan becomes a FeatureCollection: depots and facilities as points; per route the line of
+its whole drive; per link driven along its line, with the mode "serve" or "deadhead"; and
+per visit of a facility a point. The property `kind` tells them apart: "depot", "facility",
+"route", "leg", "visit".
 """
 
 from __future__ import annotations
@@ -13,14 +14,29 @@ from typing import TYPE_CHECKING
 
 from arcfleet._files import check_output, write_text_atomically
 from arcfleet.instance.geodesy import line_length
-from arcfleet.solution.drive import Leg, check_located, joined, route_legs, with_all_paths
-from arcfleet.solution.travel import step_seconds
+from arcfleet.solution.drive import (
+    Leg,
+    check_located,
+    joined,
+    route_legs,
+    start_points,
+    with_all_paths,
+)
+from arcfleet.solution.travel import step_seconds, visit_stops
+from arcfleet.solution.words import (
+    depot_names,
+    depot_nodes,
+    depot_vehicles,
+    facility_name,
+    route_facts,
+    trip_loads,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from arcfleet.instance.instance import Coordinate, Instance
-    from arcfleet.solution.solution import Solution
+    from arcfleet.solution.solution import Route, Solution
 
 SUFFIXES = (".geojson", ".json")
 
@@ -58,17 +74,15 @@ def write_geojson(
     check_geojson(Path(path))
     check_located(instance)
     solution = with_all_paths(instance, solution)
-    depot = instance.coordinates[instance.nodes.index(instance.depot)]
-    features = [
-        _feature(
-            {"type": "Point", "coordinates": depot},
-            {"kind": "depot", "name": "Depot", "node": instance.depot},
-        )
-    ]
-    for number, legs in enumerate(route_legs(instance, solution), start=1):
-        style: _Feature = {} if colours is None else {"stroke": colours[number - 1]}
-        features.append(_route(solution, number, joined(legs, depot), style))
-        features += _legs(instance, number, legs, style)
+    features = _places(instance)
+    starts = start_points(instance, solution)
+    for index, legs in enumerate(route_legs(instance, solution)):
+        style: _Feature = {} if colours is None else {"stroke": colours[index]}
+        points = joined(legs, starts[index])
+        features.append(_route(instance, solution, index, points, style))
+        number, route = solution.numbers[index], solution.routes[index]
+        features += _legs(instance, number, route, legs, style)
+        features += _visits(instance, number, route)
     # One feature a line: the file can be read and compared by people, too.
     lines = ",\n".join(json.dumps(feature, ensure_ascii=False) for feature in features)
     head = json.dumps(
@@ -90,10 +104,65 @@ def check_geojson(path: Path) -> None:
     check_output(path, SUFFIXES, "a GeoJSON file")
 
 
+def _places(instance: Instance) -> list[_Feature]:
+    """Return the depots and the facilities."""
+    features = []
+    for name, node in zip(depot_names(instance), depot_nodes(instance), strict=True):
+        facts: _Feature = {"kind": "depot", "name": name, "node": node}
+        if instance.vehicles:
+            facts["vehicles"] = depot_vehicles(instance, node)
+        features.append(_point(instance, node, facts))
+    for index, facility in enumerate(instance.facilities):
+        facts = {
+            "kind": "facility",
+            "name": facility_name(instance, index),
+            "facility": index,
+            "node": facility.node,
+            "cost": facility.cost,
+        }
+        features.append(_point(instance, facility.node, facts))
+    return features
+
+
+def _visits(instance: Instance, number: int, route: Route) -> list[_Feature]:
+    loads = trip_loads(instance, route)
+    return [
+        _point(
+            instance,
+            instance.facilities[visit.facility].node,
+            {
+                "kind": "visit",
+                "name": facility_name(instance, visit.facility),
+                "route": number,
+                "visit": order,
+                "facility": visit.facility,
+                "services": visit.services,
+                "step": visit.steps,
+                "load": loads[order - 1],
+                "cost": instance.facilities[visit.facility].cost,
+            },
+        )
+        for order, visit in enumerate(route.visits, start=1)
+    ]
+
+
+def _point(instance: Instance, node: int, properties: _Feature) -> _Feature:
+    place = instance.coordinates[instance.nodes.index(node)]
+    return _feature({"type": "Point", "coordinates": place}, properties)
+
+
 def _route(
-    solution: Solution, number: int, points: list[Coordinate], style: _Feature
+    instance: Instance,
+    solution: Solution,
+    index: int,
+    points: list[Coordinate],
+    style: _Feature,
 ) -> _Feature:
-    route = solution.routes[number - 1]
+    route, number = solution.routes[index], solution.numbers[index]
+    own = route_facts(instance, solution, index)
+    own.pop("number", None)  # it is given as `route`
+    if instance.facilities:
+        own["visits"] = len(route.visits)  # each is a point of its own
     return _line(
         points,
         {
@@ -103,6 +172,7 @@ def _route(
             "services": len(route.services),
             "load": route.load,
             "cost": route.cost,
+            **own,
             "metres": round(line_length(points), 1),
             **({} if route.travel is None else route.travel.facts()),
             **style,
@@ -111,14 +181,18 @@ def _route(
 
 
 def _legs(
-    instance: Instance, number: int, legs: Sequence[Leg], style: _Feature
+    instance: Instance, number: int, route: Route, legs: Sequence[Leg], style: _Feature
 ) -> list[_Feature]:
     features = []
     load = order = 0
-    times = step_seconds(instance, [leg.step for leg in legs])
+    trip = 1
+    stops = visit_stops(route)
+    times = step_seconds(instance, route.path, None, stops)
     for position, leg in enumerate(legs, start=1):
         link = instance.links[leg.step.link]
         serves = leg.step.serves
+        if position - 1 in stops:
+            load, trip = 0, trip + 1
         order += serves
         load += link.demand if serves else 0
         features.append(
@@ -135,6 +209,7 @@ def _legs(
                     "reverse": leg.step.reverse,
                     "demand": link.demand if serves else 0,
                     "load": load,
+                    **({"trip": trip} if instance.facilities else {}),
                     "metres": (
                         round(line_length(leg.points), 1)
                         if link.metres is None

@@ -11,11 +11,26 @@ from typing import TYPE_CHECKING
 from arcfleet._files import check_writable, write_text_atomically
 from arcfleet.errors import FileError, FormatWarning, OptionError
 from arcfleet.instance.geodesy import line_length
-from arcfleet.solution.drive import check_located, joined, route_legs, with_all_paths
+from arcfleet.solution.drive import (
+    check_located,
+    joined,
+    route_legs,
+    start_points,
+    with_all_paths,
+)
+from arcfleet.solution.words import (
+    depot_names,
+    depot_nodes,
+    facility_name,
+    route_figures,
+    trip_loads,
+)
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from arcfleet.instance.instance import Coordinate, Instance
-    from arcfleet.solution.solution import Solution
+    from arcfleet.solution.solution import Route, Solution
 
 SUFFIX = ".gpx"
 
@@ -26,7 +41,9 @@ _ONE_FILE = re.compile(r"route-\d+\.gpx")
 
 
 def write_gpx(instance: Instance, solution: Solution, path: Path | str) -> None:
-    """Write one GPX track per route, in driving order from the depot to the depot.
+    """Write one GPX track per route, in driving order from depot to depot.
+
+    Depots and visits of facilities are waypoints.
 
     Parameters
     ----------
@@ -36,7 +53,8 @@ def write_gpx(instance: Instance, solution: Solution, path: Path | str) -> None:
         The plan; street paths are worked out where it has none.
     path
         A file for all tracks, or an existing folder for a file per route: route-1.gpx,
-        route-2.gpx and so on, with leading zeros where there are ten or more.
+        route-2.gpx and so on by the routes' numbers, with leading zeros where there are
+        numbers from ten on.
 
     Raises
     ------
@@ -56,20 +74,29 @@ def write_gpx(instance: Instance, solution: Solution, path: Path | str) -> None:
     check_gpx(path)
     check_located(instance)
     solution = with_all_paths(instance, solution)
-    depot = instance.coordinates[instance.nodes.index(instance.depot)]
-    tracks = [
-        _track(solution, number, joined(legs, depot))
-        for number, legs in enumerate(route_legs(instance, solution), start=1)
-    ]
+    starts = start_points(instance, solution)
+    numbered = dict(zip(solution.numbers, solution.routes, strict=True))
+    tracks = {
+        number: _track(instance, numbered[number], number, joined(legs, start))
+        for number, legs, start in zip(
+            numbered, route_legs(instance, solution), starts, strict=True
+        )
+    }
     if not path.is_dir():
-        write_text_atomically(path, _document(instance, instance.name, depot, tracks))
+        points = _depots(instance, depot_nodes(instance))
+        points += [x for item in numbered.items() for x in _visits(instance, *item)]
+        document = _document(instance, instance.name, points, list(tracks.values()))
+        write_text_atomically(path, document)
         return
-    digits = len(str(len(tracks)))
+    digits = len(str(max(tracks, default=0)))
     written = set()
-    for number, track in enumerate(tracks, start=1):
+    for number, track in tracks.items():
         name = f"route-{number:0{digits}}{SUFFIX}"
         title = f"{instance.name}, route {number}"
-        write_text_atomically(path / name, _document(instance, title, depot, [track]))
+        vehicle = instance.fleet[numbered[number].vehicle]
+        points = _depots(instance, [vehicle.start, vehicle.end])
+        points += _visits(instance, number, numbered[number])
+        write_text_atomically(path / name, _document(instance, title, points, [track]))
         written.add(name)
     old = sorted(f.name for f in path.iterdir() if _ONE_FILE.fullmatch(f.name))
     left = [name for name in old if name not in written]
@@ -99,27 +126,57 @@ def check_gpx(path: Path) -> None:
     check_writable(path)
 
 
-def _document(instance: Instance, title: str, depot: Coordinate, tracks: list[str]) -> str:
+def _document(instance: Instance, title: str, points: list[str], tracks: list[str]) -> str:
     return "\n".join(
         [
             '<?xml version="1.0" encoding="UTF-8"?>',
             f'<gpx version="1.1" creator="arcfleet" xmlns="{_NAMESPACE}">',
             f"<metadata><name>{_text(title)}</name>"
             f"<desc>{_text(instance.notice)}</desc></metadata>",
-            f"<wpt {_place(depot)}><name>Depot</name></wpt>",
+            *points,
             *tracks,
             "</gpx>\n",
         ]
     )
 
 
-def _track(solution: Solution, number: int, points: list[Coordinate]) -> str:
-    route = solution.routes[number - 1]
+def _depots(instance: Instance, nodes: Iterable[int | None]) -> list[str]:
+    """Return waypoints for the depots at some nodes."""
+    places = dict(zip(instance.nodes, instance.coordinates, strict=True))
+    names = zip(depot_names(instance), depot_nodes(instance), strict=True)
+    wanted = set(nodes)
+    return [
+        f"<wpt {_place(places[node])}><name>{name}</name></wpt>"
+        for name, node in names
+        if node in wanted
+    ]
+
+
+def _visits(instance: Instance, number: int, route: Route) -> list[str]:
+    """Return a waypoint for each visit of a facility, in driving order."""
+    places = dict(zip(instance.nodes, instance.coordinates, strict=True))
+    loads = trip_loads(instance, route)
+    points = []
+    for order, visit in enumerate(route.visits, start=1):
+        facility = instance.facilities[visit.facility]
+        name = _text(facility_name(instance, visit.facility))
+        facts = (
+            f"after {visit.services} services, load {loads[order - 1]}, "
+            f"cost {facility.cost}"
+        )
+        points.append(
+            f"<wpt {_place(places[facility.node])}>"
+            f"<name>Route {number}, visit {order}: {name}</name><desc>{facts}</desc></wpt>"
+        )
+    return points
+
+
+def _track(instance: Instance, route: Route, number: int, points: list[Coordinate]) -> str:
     length = f"{line_length(points) / 1000:.2f} km"
     if route.travel is not None:
         drawn = "" if route.travel.metres is not None else f"{length}, "
         length = f"{drawn}{route.travel}"
-    facts = f"load {route.load}, cost {route.cost}, {length}"
+    facts = _text(route_figures(instance, route, length))
     return "\n".join(
         [
             f"<trk><name>Route {number}</name><desc>{facts}</desc>"

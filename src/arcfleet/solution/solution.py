@@ -134,15 +134,20 @@ class Solution:
 
     def __str__(self) -> str:
         """Return the costs and the routes, a line each."""
+        visits = f", {self.visit_cost} at facilities" if self.visit_cost else ""
         lines = [
             f"cost {self.cost}: {self.service_cost} serving, {self.deadhead} deadheading"
+            + visits
             + _after_comma(self.travel)
         ]
-        lines += [
-            f"route {number}: {len(route.services)} services, load {route.load}, "
-            f"cost {route.cost}{_after_comma(route.travel)}"
-            for number, route in zip(self.numbers, self.routes, strict=True)
-        ]
+        several = any(route.vehicle for route in self.routes)
+        for number, route in zip(self.numbers, self.routes, strict=True):
+            vehicle = f"vehicle type {route.vehicle + 1}, " if several else ""
+            visits = f", {len(route.visits)} facility visits" if route.visits else ""
+            lines.append(
+                f"route {number}: {vehicle}{len(route.services)} services, "
+                f"load {route.load}, cost {route.cost}{visits}{_after_comma(route.travel)}"
+            )
         return "\n".join(lines)
 
     def _repr_html_(self) -> str | None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from arcfleet.instance.turns import TurnCosts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Container, Iterable, Sequence
 
     from arcfleet.instance.instance import Instance
     from arcfleet.solution.solution import Route, Solution, Step
@@ -94,7 +94,8 @@ def with_travel(instance: Instance, solution: Solution) -> Solution:
     """Return the plan with the length and time of its routes, as far as they are known.
 
     They come from the street paths, and from the metres and seconds of the links; without
-    either they are unknown. The penalties of turns count as time where costs are seconds.
+    either they are unknown. The penalties of turns and the costs of facility visits count
+    as time without serving where costs are seconds.
     """
     known = knows_travel(instance)
     if not known:
@@ -115,12 +116,17 @@ def route_travel(
     """Return the length and time of a route; None where neither is known."""
     if not route.path:  # its way between two services may be any shortest one
         return None
+    stops = visit_stops(route)
+    if None in stops:  # where on the path it empties is unknown
+        return None
     metres = [instance.links[step.link].metres for step in route.path]
     without_serving = (
         length for length, x in zip(metres, route.path, strict=True) if not x.serves
     )
     deadhead_metres = None if None in metres else _sum(list(without_serving))
-    seconds = step_seconds(instance, route.path, turns)
+    seconds = step_seconds(instance, route.path, turns, stops)
+    if seconds is not None:
+        seconds = [*seconds, *visit_seconds(instance, route)]
     # A turn onto a street that is served is no part of serving it.
     serving = sum(
         instance.links[x.link].step_seconds(x.reverse, serves=True) or 0
@@ -136,17 +142,37 @@ def route_travel(
     return travel if travel.facts() else None
 
 
+def visit_stops(route: Route) -> frozenset[int | None]:
+    """Return the numbers of steps after which the vehicle empties: no turn is taken."""
+    return frozenset(visit.steps for visit in route.visits)
+
+
+def visit_seconds(instance: Instance, route: Route) -> list[int]:
+    """Return the seconds of each facility visit: its cost where costs are seconds."""
+    timed = instance.cost_unit == "seconds"
+    return [instance.facilities[v.facility].cost if timed else 0 for v in route.visits]
+
+
 def step_costs(
-    instance: Instance, path: Sequence[Step], turns: TurnCosts | None = None
+    instance: Instance,
+    path: Sequence[Step],
+    turns: TurnCosts | None = None,
+    stops: Container[int | None] = (),
 ) -> list[int]:
-    """Return the cost of each step of a street path, with that of the turn before it."""
+    """Return the cost of each step of a street path, with that of the turn before it.
+
+    After the numbers of steps in `stops` the vehicle visits a facility: no turn is taken.
+    """
     costs = [instance.links[x.link].step_cost(x.reverse, x.serves) or 0 for x in path]
-    penalties = _turn_penalties(instance, path, turns)
+    penalties = _turn_penalties(instance, path, turns, stops)
     return [cost + turn for cost, turn in zip(costs, penalties, strict=True)]
 
 
 def step_seconds(
-    instance: Instance, path: Sequence[Step], turns: TurnCosts | None = None
+    instance: Instance,
+    path: Sequence[Step],
+    turns: TurnCosts | None = None,
+    stops: Container[int | None] = (),
 ) -> list[int] | None:
     """Return the seconds of each step, as `step_costs` does the cost; None if unknown."""
     if not path:
@@ -157,7 +183,7 @@ def step_seconds(
         return None
     if instance.cost_unit != "seconds":
         return known
-    penalties = _turn_penalties(instance, path, turns)
+    penalties = _turn_penalties(instance, path, turns, stops)
     return [time + turn for time, turn in zip(known, penalties, strict=True)]
 
 
@@ -175,14 +201,18 @@ def duration_text(seconds: float) -> str:
 
 
 def _turn_penalties(
-    instance: Instance, path: Sequence[Step], turns: TurnCosts | None
+    instance: Instance,
+    path: Sequence[Step],
+    turns: TurnCosts | None,
+    stops: Container[int | None],
 ) -> list[int]:
     """Return the cost of the turn before each step; a forbidden one, a fault, costs 0."""
     if not instance.has_turn_rules or not path:
         return [0] * len(path)
     turns = TurnCosts(instance) if turns is None else turns
     driven = [(step.link, step.reverse) for step in path]
-    return [0, *(turns.cost(*turn) or 0 for turn in pairwise(driven))]
+    costs = (turns.cost(*turn) or 0 for turn in pairwise(driven))
+    return [0, *(0 if i in stops else cost for i, cost in enumerate(costs, start=1))]
 
 
 def _total(travels: Iterable[Travel | None]) -> Travel | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from arcfleet.errors import SolutionError
@@ -14,8 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from arcfleet.network import Network
-
-_FAR = 2**62
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,50 +126,6 @@ def nearest_facility(network: Network, vehicle: int, start: int, end: int) -> in
         )
     ]
     return costs.index(min(costs))
-
-
-def best_vias(network: Network, vehicle: int, arcs: Sequence[int]) -> tuple[bool, ...]:
-    """Return before which arcs of a fixed order a facility is best visited.
-
-    Dynamic programming over where trips end. Without facilities nowhere; where a single
-    street is above the capacity the trip is left as it is, for the checker to find.
-    """
-    instance = network.instance
-    nowhere = (False,) * len(arcs)
-    if not instance.facilities:
-        return nowhere
-    distances = network.cores[network.vehicle_class[vehicle]].distances
-    capacity = instance.fleet[vehicle].capacity
-    detour = [0]  # of visiting a facility before each arc
-    for before, after in pairwise(arcs):
-        start, end = int(network.arc_end[before]), int(network.arc_start[after])
-        terminal = network.facility_terminals[
-            facility := nearest_facility(network, vehicle, start, end)
-        ]
-        detour.append(
-            int(distances[start, terminal])
-            + instance.facilities[facility].cost
-            + int(distances[terminal, end])
-            - int(distances[start, end])
-        )
-    # best[i]: least detours with a trip that begins at arc i
-    best = [0] + [_FAR] * len(arcs)
-    came = [0] * (len(arcs) + 1)
-    for first in range(len(arcs)):
-        load = 0
-        for end in range(first + 1, len(arcs) + 1):
-            load += int(network.arc_demand[arcs[end - 1]])
-            if load > capacity and end > first + 1:
-                break
-            cost = best[first] + (detour[end] if end < len(arcs) else 0)
-            if cost < best[end]:
-                best[end], came[end] = cost, first
-    starts = set()
-    place = came[len(arcs)]
-    while place > 0:
-        starts.add(place)
-        place = came[place]
-    return tuple(i in starts for i in range(len(arcs)))
 
 
 def to_trips(network: Network, solution: Solution) -> list[TripPlan]:

@@ -51,6 +51,8 @@ class DrivingNetwork:
     outside: Dropped  # what the margin or the area leaves out
     cut_off: Dropped  # what is left of the rest without a way there and back
     unreachable: dict[int, str]  # why streets that were asked for are not among `streets`
+    # Junction of each further place, and its distance from there.
+    places: dict[Coordinate, tuple[int, float]]
 
 
 def streets_in(area: Area | None, street_map: StreetMap) -> list[bool]:
@@ -84,6 +86,7 @@ def driving_network(
     depot: Coordinate | None,
     turns: TurnPolicy,
     where: str,
+    places: Sequence[Coordinate] = (),
 ) -> DrivingNetwork:
     """Choose the depot and the streets to drive on.
 
@@ -111,6 +114,8 @@ def driving_network(
         Turn rules.
     where
         The area of the map, for messages.
+    places
+        Longitude and latitude of further depots and of facilities.
     """
     everything = range(len(street_map.streets))
     inside = streets_in(area, street_map)
@@ -126,14 +131,17 @@ def driving_network(
     if depot is None:
         start, metres = _central(street_map, drives.streets, depots, asked, inside), None
     else:
-        ends = depots & _ends_with_access(street_map) or depots
-        places = {end: street_map.junctions[end] for end in ends}
-        start, metres = nearest_junction(places, depot, within=MOST_DEPOT_METRES)
+        start, metres = _nearest_yard(street_map, depots, depot)
+    stops = {place: _nearest_yard(street_map, depots, place) for place in places}
     unreachable = _unreachable(street_map, candidates, part, asked, start)
     network = candidates
     if area is not None and margin:
         held = streets_in(area.grown(margin), street_map)
         ways = drives.ways(start, asked)
+        for stop, _ in stops.values():
+            ways |= drives.ways(stop, asked)
+            beside = [stop in (x.tail, x.head) for x in street_map.streets]
+            ways |= drives.ways(start, beside)
         network = [i for i in everything if held[i] or inside[i] or i in ways]
         part = next(set(one) for one in strong_parts(street_map, network) if start in one)
     kept = tuple(i for i in network if _within(street_map.streets[i], part))
@@ -153,7 +161,17 @@ def driving_network(
         ),
         cut_off=_dropped(street_map, network, kept, len(junctions) - len(part)),
         unreachable=unreachable,
+        places=stops,
     )
+
+
+def _nearest_yard(
+    street_map: StreetMap, depots: set[int], place: Coordinate
+) -> tuple[int, float]:
+    """Return the nearest junction that a yard can open onto, and how far it is."""
+    ends = depots & _ends_with_access(street_map) or depots
+    junctions = {end: street_map.junctions[end] for end in ends}
+    return nearest_junction(junctions, place, within=MOST_DEPOT_METRES)
 
 
 def _dropped(
@@ -442,7 +460,7 @@ def nearest_junction(
     longitude, latitude = place
     if not is_on_earth(longitude, latitude):
         raise MapError(
-            "expected the depot as longitude,latitude in degrees, "
+            "expected a depot or facility as longitude,latitude in degrees, "
             f"got {longitude:g},{latitude:g}: check their order"
         )
     numbers = sorted(junctions)
@@ -450,8 +468,9 @@ def nearest_junction(
     nearest = int(np.argmin(distances))
     if distances[nearest] > within:
         raise MapError(
-            f"expected a depot within {within:,.0f} m of a junction of the scene, got "
-            f"{longitude:g},{latitude:g}, which is {distances[nearest]:,.0f} m from "
+            f"expected a depot or facility within {within:,.0f} m of a junction of the "
+            f"scene, got {longitude:g},{latitude:g}, which is "
+            f"{distances[nearest]:,.0f} m from "
             f"the nearest one ({numbers[nearest]}): "
             "check that it is longitude,latitude or move it"
         )

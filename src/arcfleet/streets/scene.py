@@ -13,6 +13,7 @@ import numpy as np
 
 from arcfleet._checks import check_number, check_whole_number, name_hint
 from arcfleet.errors import MapError, OptionError
+from arcfleet.instance.change import not_required
 from arcfleet.instance.geodesy import earth_centred
 from arcfleet.instance.instance import MAX_NUMBER, Coordinate, Instance, Link
 from arcfleet.instance.turns import servable
@@ -23,6 +24,7 @@ from arcfleet.streets.driving import (
     middles_in,
     streets_in,
 )
+from arcfleet.streets.fleet import SceneOperations, parse_shift, with_operations
 from arcfleet.streets.speeds import (
     COSTS,
     LEAST_SPEED,
@@ -123,6 +125,9 @@ class SceneRules:
     turns
         Turn rules. By default the map's restrictions are obeyed and U-turns are allowed at
         dead ends only; `FREE_TURNS` has no rules.
+    operations
+        Further depots, facilities, vehicle types, longest route and prices on the shape of
+        plans.
 
     Raises
     ------
@@ -150,6 +155,7 @@ class SceneRules:
     remark: str = ""
     seed: int = 0
     turns: TurnPolicy = TurnPolicy()  # noqa: RUF009 (it is frozen)
+    operations: SceneOperations = SceneOperations()  # noqa: RUF009 (it is frozen)
 
     def __post_init__(self) -> None:
         """Check every rule."""
@@ -170,6 +176,11 @@ class SceneRules:
         self._check_driving()
         if not isinstance(self.turns, TurnPolicy):
             raise OptionError(f"expected turns to be a TurnPolicy, got {self.turns!r}")
+        if not isinstance(self.operations, SceneOperations):
+            raise OptionError(
+                f"expected operations to be SceneOperations, got {self.operations!r}"
+            )
+        parse_shift(self.operations.shift, self.cost)
         object.__setattr__(self, "speeds", checked_speeds(self.speeds))
         speed = "the service speed in km/h"
         check_number(speed, self.service_speed, LEAST_SPEED, MOST_SPEED)
@@ -255,6 +266,8 @@ class Scene:
     most_parts: int  # into how many at most
     # Distance of the depot from the place asked for; None if none was.
     depot_metres: float | None
+    # Distance of each further depot and facility from the place asked for.
+    place_metres: Mapping[Coordinate, float] = field(default_factory=dict)
 
     @property
     def metres(self) -> float:
@@ -365,6 +378,9 @@ def cut_scene(street_map: StreetMap, rules: SceneRules) -> Scene:
     their numbers; where a street is split, new junctions get numbers beyond the largest of
     the map. Costs are metres or seconds, rounded and at least 1.
     """
+    usual_capacity = rules.capacity
+    # Streets are split by the largest vehicle.
+    rules = replace(rules, capacity=rules.operations.capacity(usual_capacity))
     check_known_kinds(rules.speeds, street_map.streets)
     if not rules.one_way:
         two_way = tuple(replace(street, one_way=False) for street in street_map.streets)
@@ -382,6 +398,7 @@ def cut_scene(street_map: StreetMap, rules: SceneRules) -> Scene:
         depot=rules.depot,
         turns=rules.turns,
         where=where,
+        places=rules.operations.places,
     )
     part = replace(
         street_map,
@@ -415,6 +432,13 @@ def cut_scene(street_map: StreetMap, rules: SceneRules) -> Scene:
         u_turns=rules.turns.u_turns,
         u_turn_penalty=rules.turns.u_turn_penalty,
     )
+    instance = with_operations(
+        instance,
+        rules.operations,
+        usual_capacity=usual_capacity,
+        junctions={place: junction for place, (junction, _) in network.places.items()},
+        streets=[streets[position] for position in owners],
+    )
     instance, lost = serve_what_turns_allow(instance)
     if not instance.required:
         raise MapError(
@@ -440,6 +464,7 @@ def cut_scene(street_map: StreetMap, rules: SceneRules) -> Scene:
         split_streets=maker.split_streets,
         most_parts=maker.most_parts,
         depot_metres=network.depot_metres,
+        place_metres={place: metres for place, (_, metres) in network.places.items()},
     )
 
 
@@ -453,18 +478,6 @@ def serve_what_turns_allow(instance: Instance) -> tuple[Instance, set[int]]:
         for position, link in enumerate(instance.links)
     ]
     return (replace(instance, links=tuple(links)) if lost else instance), lost
-
-
-def not_required(link: Link) -> Link:
-    """Return the link to be driven on only."""
-    return replace(
-        link,
-        required=False,
-        demand=0,
-        service_cost=None,
-        reverse_service_cost=None,
-        service_seconds=None,
-    )
 
 
 def _reasons(owners: Sequence[int], instance: Instance, lost: set[int]) -> dict[int, str]:

@@ -1,14 +1,20 @@
-"""The paper's Task sets: random pieces of street maps with demands and a depot.
+"""Sets of tasks: random pieces of street maps with demands and a depot.
 
 A piece is grown from a random junction, breadth first on the undirected streets, until it
-has the number of nodes drawn; then all streets between its nodes are taken. Required
-streets and the depot are drawn uniformly. A piece with too few streets is drawn again.
+has the number of nodes drawn; then all streets between its nodes are taken. A piece with
+too few streets is drawn again.
+
+In the paper's Task sets all instances have the same number of tasks; required streets,
+their demands and the depot are drawn uniformly. In the varied sets the number of tasks,
+the share of required streets, the demands, the number of routes and the place of the depot
+differ from instance to instance.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -25,6 +31,8 @@ if TYPE_CHECKING:
 
 #: Of every Task set.
 CAPACITY = 100
+#: Of every varied set: demands are scaled to it, in steps fine enough for any route.
+VARIED_CAPACITY = 10_000
 LEAST_DEMAND, MOST_DEMAND = 5, 10
 #: Draws for one piece before the map is found unfit.
 _MOST_DRAWS = 2_000
@@ -39,6 +47,26 @@ class TaskSet:
     least_nodes: int
     most_nodes: int
     required: int  # number of required streets
+    capacity: int = CAPACITY
+
+    def cutter(self, streets: StreetArrays) -> PieceCutter:
+        """Return what cuts its instances out of streets."""
+        return PieceCutter(streets, self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VariedSet:
+    """Instances of one range of sizes that differ in everything else."""
+
+    name: str  # name of the set, as given to `arcfleet dataset make`
+    # The number of required streets is drawn uniformly between these.
+    least_required: int
+    most_required: int
+    capacity: int = VARIED_CAPACITY
+
+    def cutter(self, streets: StreetArrays) -> VariedCutter:
+        """Return what cuts its instances out of streets."""
+        return VariedCutter(streets, self)
 
 
 #: Every scale, by name.
@@ -52,13 +80,22 @@ TASK_SETS: dict[str, TaskSet] = {
     )
 }
 
+#: Every range of sizes, by name.
+VARIED_SETS: dict[str, VariedSet] = {
+    f"varied{most}": VariedSet(
+        name=f"varied{most}", least_required=least, most_required=most
+    )
+    for least, most in ((10, 30), (31, 60), (61, 110), (111, 200), (201, 300))
+}
 
-def find_task_set(name: str) -> TaskSet:
-    """Return the Task set of that name, or raise OptionError with the nearest one."""
-    if name in TASK_SETS:
-        return TASK_SETS[name]
+
+def find_task_set(name: str) -> TaskSet | VariedSet:
+    """Return the set of that name, or raise OptionError with the nearest one."""
+    known: dict[str, TaskSet | VariedSet] = {**TASK_SETS, **VARIED_SETS}
+    if name in known:
+        return known[name]
     raise OptionError(
-        f"expected the name of a Task set, got {name!r}: {name_hint(name, TASK_SETS)}"
+        f"expected the name of a Task set, got {name!r}: {name_hint(name, known)}"
     )
 
 
@@ -107,17 +144,24 @@ class Piece:
         )
 
 
-class PieceCutter:
-    """Cuts pieces of one scale out of streets.
+class _Area(NamedTuple):
+    """Nodes grown from a junction, and all streets between them."""
 
-    One-way streets make mixed instances: required streets and the depot then lie in the
-    part of the piece that can be reached from the junction it was grown from and leads
-    back there; a piece where this part has too few streets is drawn again.
-    """
+    places: list[int]  # junctions of the map
+    tail: NDArray[np.int32]
+    head: NDArray[np.int32]
+    links: NDArray[np.int32]  # streets of the map
+    one_way: NDArray[np.bool_]
+    reached: list[int]  # nodes that can be left and reached again, in order
+    servable: list[int]  # links between them
 
-    def __init__(self, streets: StreetArrays, task_set: TaskSet) -> None:
+
+class _Cutter:
+    """What the cutters share: streets as lists, and areas grown on them."""
+
+    def __init__(self, streets: StreetArrays, least_nodes: int, name: str) -> None:
         self.streets = streets
-        self.task_set = task_set
+        self.name = name
         # Lists, because Python reads single numbers from them faster than from arrays.
         self._neighbours: list[list[int]] = [[] for _ in range(len(streets.longitude))]
         self._leaving: list[list[tuple[int, int]]] = [[] for _ in self._neighbours]
@@ -127,29 +171,15 @@ class PieceCutter:
             self._neighbours[head].append(tail)
             self._leaving[tail].append((head, street))
         self._mixed = bool(streets.one_way.any())
-        self._starts = _in_large_parts(self._neighbours, task_set.most_nodes)
+        self._starts = _in_large_parts(self._neighbours, least_nodes)
         if not self._starts:
             raise MapError(
-                f"expected connected streets with at least {task_set.most_nodes} junctions "
-                f"for {task_set.name}, found none among {len(self._neighbours)} junctions: "
+                f"expected connected streets with at least {least_nodes} junctions "
+                f"for {name}, found none among {len(self._neighbours)} junctions: "
                 "use a larger map or a smaller Task set"
             )
 
-    def cut(self, generator: np.random.Generator) -> Piece:
-        """Sample one piece; raise MapError if none of many has enough streets."""
-        for _ in range(_MOST_DRAWS):
-            piece = self._draw(generator)
-            if piece is not None:
-                return piece
-        raise MapError(
-            f"expected pieces with {self.task_set.required} required streets for "
-            f"{self.task_set.name}, found none in {_MOST_DRAWS} draws: "
-            "use a map with more streets between its junctions or fewer one-way streets"
-        )
-
-    def _draw(self, generator: np.random.Generator) -> Piece | None:
-        task_set = self.task_set
-        wanted = int(generator.integers(task_set.least_nodes, task_set.most_nodes + 1))
+    def _grow_area(self, generator: np.random.Generator, wanted: int) -> _Area:
         start = self._starts[int(generator.integers(len(self._starts)))]
         nodes = _grow(self._neighbours, start, wanted)
         position = {node: index for index, node in enumerate(nodes)}
@@ -165,29 +195,150 @@ class PieceCutter:
         if self._mixed:
             part = _strong_part(len(nodes), tail, head, one_way.tolist())
             servable = [i for i in range(len(tail)) if tail[i] in part and head[i] in part]
-            depots = sorted(part)
+            reached = sorted(part)
         else:
             servable = list(range(len(tail)))
-            depots = list(range(len(nodes)))
-        if len(servable) < task_set.required:
-            return None
-        demand = np.zeros(len(tail), dtype=np.uint8)
-        required = generator.permutation(np.array(servable, dtype=np.int32))
-        demand[required[: task_set.required]] = generator.integers(
-            LEAST_DEMAND, MOST_DEMAND + 1, task_set.required
-        )
-        places = np.array(nodes, dtype=np.int32)
+            reached = list(range(len(nodes)))
+        ends = np.array(tail, dtype=np.int32), np.array(head, dtype=np.int32)
+        return _Area(nodes, *ends, links, one_way, reached, servable)
+
+    def _piece(
+        self, area: _Area, demand: NDArray[np.integer], depot: int, capacity: int
+    ) -> Piece:
+        places = np.array(area.places, dtype=np.int32)
         return Piece(
             longitude=self.streets.longitude[places],
             latitude=self.streets.latitude[places],
-            tail=np.array(tail, dtype=np.int32),
-            head=np.array(head, dtype=np.int32),
-            cost=self.streets.cost[links],
-            one_way=one_way,
+            tail=area.tail,
+            head=area.head,
+            cost=self.streets.cost[area.links],
+            one_way=area.one_way,
             demand=demand,
-            depot=depots[int(generator.integers(len(depots)))],
-            source=int(self.streets.source[start]),
+            depot=depot,
+            capacity=capacity,
+            source=int(self.streets.source[area.places[0]]),
         )
+
+    def _unfit(self, required: int) -> MapError:
+        return MapError(
+            f"expected pieces with {required} required streets for "
+            f"{self.name}, found none in {_MOST_DRAWS} draws: "
+            "use a map with more streets between its junctions or fewer one-way streets"
+        )
+
+
+class PieceCutter(_Cutter):
+    """Cuts pieces of one scale out of streets.
+
+    One-way streets make mixed instances: required streets and the depot then lie in the
+    part of the piece that can be reached from the junction it was grown from and leads
+    back there; a piece where this part has too few streets is drawn again.
+    """
+
+    def __init__(self, streets: StreetArrays, task_set: TaskSet) -> None:
+        super().__init__(streets, task_set.most_nodes, task_set.name)
+        self.task_set = task_set
+
+    def cut(self, generator: np.random.Generator) -> Piece:
+        """Sample one piece; raise MapError if none of many has enough streets."""
+        for _ in range(_MOST_DRAWS):
+            piece = self._draw(generator)
+            if piece is not None:
+                return piece
+        raise self._unfit(self.task_set.required)
+
+    def _draw(self, generator: np.random.Generator) -> Piece | None:
+        task_set = self.task_set
+        wanted = int(generator.integers(task_set.least_nodes, task_set.most_nodes + 1))
+        area = self._grow_area(generator, wanted)
+        if len(area.servable) < task_set.required:
+            return None
+        demand = np.zeros(len(area.tail), dtype=np.uint8)
+        required = generator.permutation(np.array(area.servable, dtype=np.int32))
+        demand[required[: task_set.required]] = generator.integers(
+            LEAST_DEMAND, MOST_DEMAND + 1, task_set.required
+        )
+        depot = area.reached[int(generator.integers(len(area.reached)))]
+        return self._piece(area, demand, depot, task_set.capacity)
+
+
+#: Share of the instances of a varied set that are drawn as those of a Task set.
+_AS_TASK_SET = 0.25
+#: Vehicle loads of the demand of all others: least, most, and tasks per load at least.
+_LOADS = (0.7, 20.0, 2.5)
+#: Streets per junction of a map, about: by it an area gets the tasks that are wanted.
+_STREETS_PER_NODE = 1.35
+
+
+class VariedCutter(_Cutter):
+    """Cuts pieces that differ in their sizes, demands, routes and depots out of streets.
+
+    A quarter of them is drawn as those of a Task set. Of the others half have as many nodes
+    as those of a Task set; in the other half nearly all streets are required. Demands are
+    those of a Task set, the lengths of the streets, all the same or lognormal, a quarter
+    each, and fill 0.7 to 20 vehicles, logarithmically uniform. The depot lies anywhere
+    (three of five), at the edge (one) or outside of the area with the tasks (one). One-way
+    streets are treated as in `PieceCutter`.
+    """
+
+    def __init__(self, streets: StreetArrays, varied_set: VariedSet) -> None:
+        super().__init__(streets, varied_set.most_required, varied_set.name)
+        self.varied_set = varied_set
+
+    def cut(self, generator: np.random.Generator) -> Piece:
+        """Sample one piece; raise MapError if none of many has enough streets."""
+        chosen = self.varied_set
+        tasks = int(generator.integers(chosen.least_required, chosen.most_required + 1))
+        as_task_set = generator.random() < _AS_TASK_SET
+        dense = not as_task_set and generator.random() < 0.5
+        place = "anywhere"
+        if not as_task_set:
+            places = ("anywhere", "anywhere", "anywhere", "edge", "outside")
+            place = places[int(generator.integers(len(places)))]
+        nodes = float(tasks + int(generator.integers(5, 11)))
+        if dense:
+            nodes = tasks / (_STREETS_PER_NODE * generator.uniform(0.8, 1.0))
+        for _ in range(_MOST_DRAWS):
+            inner = math.ceil(nodes)
+            wanted = math.ceil(1.4 * inner) if place == "outside" else inner
+            area = self._grow_area(generator, wanted)
+            within = np.array(area.servable, dtype=np.int32)
+            within = within[np.maximum(area.tail[within], area.head[within]) < inner]
+            if len(within) >= tasks:
+                break
+            nodes = min(1.05 * nodes, 2.0 * tasks)  # streets are few here: a larger area
+        else:
+            raise self._unfit(tasks)
+        required = generator.permutation(within)[:tasks]
+        demand = np.zeros(len(area.tail), dtype=np.int32)
+        lengths = self.streets.cost[area.links[required]]
+        demand[required] = self._demands(generator, lengths, as_task_set)
+        depots = area.reached
+        if place != "anywhere":  # nodes grown last lie at the edge
+            depots = depots[-max(1, len(depots) // 8) :]
+        depot = depots[int(generator.integers(len(depots)))]
+        return self._piece(area, demand, depot, chosen.capacity)
+
+    def _demands(
+        self, generator: np.random.Generator, lengths: NDArray[np.int32], as_task_set: bool
+    ) -> NDArray[np.int32]:
+        capacity, tasks = self.varied_set.capacity, len(lengths)
+        uniform = generator.integers(LEAST_DEMAND, MOST_DEMAND + 1, tasks)
+        if as_task_set:
+            return (uniform * (capacity // CAPACITY)).astype(np.int32)
+        kinds = (
+            uniform.astype(np.float64),
+            lengths.astype(np.float64),
+            np.ones(tasks),
+            generator.lognormal(0.0, 1.0, tasks),
+        )
+        raw = kinds[int(generator.integers(len(kinds)))]
+        least, most, per_load = _LOADS
+        most = min(most, tasks / per_load)
+        loads = least * (most / least) ** generator.random()
+        scaled = np.rint(raw * (loads * capacity / float(raw.sum())))
+        demands: NDArray[np.int32] = np.clip(scaled, 1, capacity).astype(np.int32)
+        return demands
 
 
 def _grow(neighbours: Sequence[Sequence[int]], start: int, wanted: int) -> list[int]:

@@ -30,6 +30,7 @@ from arcfleet.neural.train.recipe import (
     train_recipe,
 )
 from arcfleet.neural.train.run import checksum
+from arcfleet.streets.tasks import VARIED_SETS
 from tests.neural.train.quick import assert_same, stop_at
 from tests.neural.train.test_loop import killed_everywhere
 
@@ -204,6 +205,14 @@ def test_starting_from_a_model(folder: Path, whole: Path, tmp_path: Path) -> Non
             {"data": {"a": {"tasks": [20], "seeds": {"30": [1]}}}},
             r"expected data\.a\.seeds for scale 20, got none",
         ),
+        (
+            {"data": {"a": {"tasks": [20]}}},
+            r"expected data\.a\.count for scale 20, got none",
+        ),
+        (
+            {"data": {"a": {"tasks": [20], "set": "varied", "count": 3}}},
+            "expected the name of a Task set, got 'varied20'",
+        ),
     ],
 )
 def test_wrong_recipes(folder: Path, changes: dict[str, Any], message: str) -> None:
@@ -307,6 +316,34 @@ def test_the_defaults_are_the_shipped_recipes() -> None:
     assert [x.config.best_of_k for x in stages[1:]] == [1, 1, 4, 8]
 
 
+def test_the_recipe_of_the_next_model(tmp_path: Path) -> None:
+    """Two-way and one-way streets in equal parts, up to 300 tasks, biased attention."""
+    path = SHIPPED_RECIPE.with_name("daam-2.toml")
+    (stage,) = load_recipe(path, tmp_path).stages
+    sizes = stage.config.model
+    assert (sizes.cost_bias, sizes.layers, sizes.heads) == (True, 6, 4)
+    shares = {
+        file.path.name: weight
+        for file, weight in zip(stage.data, stage.config.run.weights, strict=True)
+    }
+    for scale in (30, 60, 110, 200, 300):
+        assert shares[f"two-way-{scale}-5.npz"] == shares[f"one-way-{scale}-6.npz"]
+    made = {file.make["task_set"]: file for file in stage.data}
+    assert made.keys() == set(VARIED_SETS)
+    assert (made["varied300"].make["count"], made["varied300"].label) == (
+        2000,
+        {"seed": 6, "iterations": 30000},
+    )
+    # Neither the cities of the tests nor those that trials are compared on.
+    left_out = "boston chengdu portland sao_paulo denver monaco paris andorra reisters"
+    maps = " ".join(name for file in stage.data for name in file.make["maps"])
+    assert not any(name in maps for name in [*left_out.split(), "maisons", "west_strip"])
+    config = RecipeConfig(out=tmp_path / "out", config=path, quick=True, device="cpu")
+    outcome = train_recipe(config)
+    assert outcome.stopped_in is None
+    assert read_model_info(outcome.model_file).config.cost_bias
+
+
 def test_a_quick_recipe_makes_its_data(tmp_path: Path) -> None:
     config = RecipeConfig(out=tmp_path / "whole", quick=True, device="cpu")
     told: list[str] = []
@@ -322,6 +359,20 @@ def test_a_quick_recipe_makes_its_data(tmp_path: Path) -> None:
     assert load_model(outcome.model_file)[1]["finished"] is True
     with pytest.raises(OptionError, match="expected minutes above 0, got 0"):
         RecipeConfig(out=tmp_path, minutes=0)
+
+
+def test_finished_stages_need_no_data(folder: Path, tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    made = {"tasks": [20], "count": 3, "labels": {"iterations": {"20": 5}}}
+    first = {"name": "first", "phase": "pretrain", "data": ["made"]}
+    content = altered(stage=[first], data={"made": made})
+    run(data, tmp_path / "out", content)
+    (data / "made-20-0.npz").unlink()
+    for name in ("small.npz", "small.labels.npz"):
+        (data / name).write_bytes((folder / name).read_bytes())
+    content["stage"] = [first, {**first, "name": "second", "data": ["small.npz"]}]
+    assert run(data, tmp_path / "out", content, resume=True).stopped_in is None
+    assert not (data / "made-20-0.npz").exists()
 
 
 def test_a_file_that_is_no_recipe(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ as driving along it.
 
 from __future__ import annotations
 
-from arcfleet.instance.formats.keyed_text import Dialect, Section
+from arcfleet.instance.formats.dialect import Dialect, Section
 
 SPANISH = Dialect(
     file_format="carplib",

@@ -1,4 +1,4 @@
-"""Keyed text formats: a table of keys, and the reader and the writer of what it describes.
+"""Keyed text formats: the reader of what a table of keys, a dialect, describes.
 
 A file is `KEY : value` lines and lists of `( 1, 2) word 3` link lines.
 """
@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING
 
 from arcfleet._files import quote, signed_number, split_lines, whole_number
 from arcfleet.errors import FileError, FormatWarning, InstanceError
+from arcfleet.instance.formats.dialect import EXPLICIT_COSTS, Dialect, Section, counted
 from arcfleet.instance.formats.format import Format
+from arcfleet.instance.formats.keyed_writer import first_obstacle, format_keyed_text
 from arcfleet.instance.instance import (
     MAX_NODE,
     MAX_NUMBER,
@@ -25,9 +27,8 @@ from arcfleet.instance.instance import (
 from arcfleet.instance.operations import Facility
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
-
 
 #: A file may name more nodes than its links touch, but not enough to fill the memory.
 _UNTOUCHED_NODES = 1_000_000
@@ -35,89 +36,6 @@ _LINK = re.compile(r"\(([^(),]*),([^(),]*)\)(.*)", re.DOTALL)
 # Between the words of a key: UPPER_BOUND is also written UPPER BOUND.
 _JOINT = r"(?:_|[ \t]+)"
 _RULE = re.compile(r"-{2,}")
-# What would end the line, make the file binary, or has no place in UTF-8.
-_UNWRITABLE = re.compile("[\r\n\0\ud800-\udfff]+")
-
-
-#: Fields of a dialect that are keys of the header.
-_SINGLE_KEYS = (
-    *("name", "nodes", "capacity", "depot", "vehicles", "comment", "upper_bound"),
-    *("cost_kind", "total_cost", "route_cost"),
-    *("facility_cost", "max_route_cost", "facilities"),
-)
-#: What operations ask, as in `Instance.operations`, that dialects with facilities hold.
-_HAULING = ("a longest route", "facilities", "fewest routes first")
-
-
-@dataclass(frozen=True, slots=True)
-class Section:
-    """One list of links."""
-
-    count_key: str  # header key that states how many links the list has
-    list_key: str  # key that starts the list
-    # The word before each number of a link line, with the `Link` field it stands for.
-    fields: tuple[tuple[str, str], ...]
-    # Whether the links of the list are required, and whether one-way.
-    required: bool
-    one_way: bool = False
-
-    @property
-    def example(self) -> str:
-        """A line as it is expected, for messages."""
-        return "( 1, 2) " + " ".join(f"{word} 3" for word, _ in self.fields)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Dialect:
-    """The keys of one keyed text format; None where it has no such key."""
-
-    file_format: str
-    suffixes: tuple[str, ...] = ()  # suffixes of files that are written in it
-    is_written: bool = True  # whether instances are written in it, too
-    title: str  # name in messages
-    # Keys every file must have.
-    name: str
-    nodes: str
-    capacity: str
-    depot: str
-    # Keys a file may have.
-    vehicles: str
-    comment: str | None = None
-    upper_bound: str | None = None
-    # Keys a file may have: how costs are given, and the sum of the required ones.
-    cost_kind: str | None = None
-    total_cost: str | None = None
-    # Key of the fixed cost of a route; every file must have it.
-    route_cost: str | None = None
-    # Key of the cost of a facility visit; every file must have it.
-    facility_cost: str | None = None
-    # Keys of which a file must have one: the longest route, and the nodes of facilities.
-    # A dialect that has them asks for the fewest routes first.
-    max_route_cost: str | None = None
-    facilities: str | None = None
-    # Lists of links, in the order in which the links are numbered.
-    sections: tuple[Section, ...]
-    first_node: int  # the lowest node number where the data does not show it
-    any_nodes: bool = False  # whether node numbers are labels, with gaps and below 0
-    by_position: bool = False  # whether the words of a link line are not looked at
-
-    @property
-    def keys(self) -> frozenset[str]:
-        """All keys."""
-        single = (getattr(self, name) for name in _SINGLE_KEYS)
-        counts = (section.count_key for section in self.sections)
-        lists = (section.list_key for section in self.sections)
-        return frozenset(key for key in (*single, *counts, *lists) if key is not None)
-
-    @property
-    def telling_keys(self) -> frozenset[str]:
-        """Keys of which a file has at least one; empty where it needs none."""
-        keys = (self.max_route_cost, self.facilities)
-        return frozenset(key for key in keys if key is not None)
-
-
-#: The one way of giving costs: link by link.
-EXPLICIT_COSTS = "EXPLICITOS"
 
 
 def keyed_formats(*dialects: Dialect) -> list[Format]:
@@ -424,7 +342,7 @@ def _nodes(content: _Content) -> tuple[int, ...]:
             nodes = (facility.node for facility in _facilities(content))
             mentions += [(sites.number, sites.text, node) for node in nodes]
         labels = {node for _, _, node in mentions}
-        if not _counted(labels, count):
+        if not counted(labels, count):
             return _labels(content, labels, count)
     mentions.sort()
     ends: dict[int, int] = {}
@@ -451,11 +369,6 @@ def _nodes(content: _Content) -> tuple[int, ...]:
         raise _unexpected(content.path, what, content.line(content.dialect.nodes))
     first = 0 if 0 in ends else 1 if count in ends else content.dialect.first_node
     return tuple(range(first, first + count))
-
-
-def _counted(labels: set[int], count: int) -> bool:
-    """Return whether node numbers can be 0 to count - 1 or 1 to count."""
-    return min(labels) >= 0 and max(labels) <= count and not {0, count} <= labels
 
 
 def _labels(content: _Content, labels: set[int], count: int) -> tuple[int, ...]:
@@ -532,184 +445,3 @@ def _key_line(keys: Iterable[str]) -> re.Pattern[str]:
     return re.compile(
         rf"({'|'.join(spellings)})(?=[\s:]|$)\s*:?(.*)", re.IGNORECASE | re.DOTALL
     )
-
-
-def first_obstacle(instance: Instance, dialect: Dialect) -> str | None:
-    """Return why the dialect cannot hold the instance; None if it can."""
-    if instance.fleet_limit is not None:
-        return f"the fleet limit {instance.fleet_limit}"
-    if instance.route_cost and dialect.route_cost is None:
-        return f"the route cost {instance.route_cost}"
-    if instance.has_turn_rules:
-        return f"the turn rules ({instance.describe_turn_rules()})"
-    obstacle = _operations_obstacle(instance, dialect)
-    if obstacle is not None:
-        return obstacle
-    separate_service = any(
-        name == "service_cost" for section in dialect.sections for _, name in section.fields
-    )
-    for index, link in enumerate(instance.links):
-        where = instance.describe_link(index)
-        if _section(link, dialect) is None:
-            return f"the one-way street of {where}"
-        if not link.one_way and link.cost != link.reverse_cost:
-            return f"the costs {link.cost} and {link.reverse_cost} by direction of {where}"
-        if not link.one_way and link.service_cost != link.reverse_service_cost:
-            return (
-                f"the service costs {link.service_cost} and {link.reverse_service_cost} "
-                f"by direction of {where}"
-            )
-        if link.required and link.service_cost != link.cost and not separate_service:
-            return (
-                f"the service cost {link.service_cost} unlike cost {link.cost} of {where}"
-            )
-    return _node_obstacle(instance, dialect)
-
-
-def format_keyed_text(path: Path | str, instance: Instance, dialect: Dialect) -> str:
-    """Return the text; warn of what is lost in it without changing the problem.
-
-    The dialect must be able to hold the instance, see `first_obstacle`.
-    """
-    lists: dict[str, list[Link]] = {section.list_key: [] for section in dialect.sections}
-    for link in instance.links:
-        if section := _section(link, dialect):
-            lists[section.list_key].append(link)
-    written = [link for links in lists.values() for link in links]
-    changes = _lost(instance, dialect)
-    if written != list(instance.links):
-        changes.append("the order of the links")
-    if changes:
-        warnings.warn(
-            f"{path}: {dialect.title} cannot keep {', '.join(changes)}; "
-            "write JSON to keep everything",
-            FormatWarning,
-            stacklevel=2,
-        )
-    lines = [
-        f"{key} : {value}".rstrip() for key, value in _header(instance, dialect, lists)
-    ]
-    for section in dialect.sections:
-        lines.append(f"{section.list_key} :")
-        for link in lists[section.list_key]:
-            numbers = (f"{word} {getattr(link, name)}" for word, name in section.fields)
-            lines.append(f"( {link.tail}, {link.head}) {' '.join(numbers)}")
-    lines.append(f"{dialect.depot} : {instance.depot}")
-    if dialect.facilities is not None and instance.facilities:
-        nodes = ",".join(str(facility.node) for facility in instance.facilities)
-        lines.append(f"{dialect.facilities} : {nodes}")
-    return "\n".join(lines) + "\n"
-
-
-def _operations_obstacle(instance: Instance, dialect: Dialect) -> str | None:
-    """Return what operations ask that the dialect cannot hold; None if it holds all."""
-    telling = dialect.telling_keys
-    held = _HAULING if telling else ()
-    for asked in instance.operations:
-        if asked not in held:
-            return asked
-    if not telling:
-        return None
-    if instance.max_route_cost is None and not instance.facilities:
-        return "neither a longest route nor facilities"
-    if not instance.fewest_routes:
-        return "least cost, not fewest routes, as objective"
-    if instance.facilities and not instance.empty_at_end:
-        return "vehicles that need not be empty at the end"
-    costs = sorted({facility.cost for facility in instance.facilities})
-    if len(costs) > 1:
-        return f"facility visits of different costs, {costs[0]} and {costs[-1]}"
-    return None
-
-
-def _node_obstacle(instance: Instance, dialect: Dialect) -> str | None:
-    count = len(instance.nodes)
-    if dialect.any_nodes:
-        labels = {instance.depot}.union(
-            *((link.tail, link.head) for link in instance.links),
-            (facility.node for facility in instance.facilities),
-        )
-        if not _counted(labels, count):
-            if instance.nodes == tuple(sorted(labels)):
-                return None
-            return "nodes that no link touches or that are not in order"
-    for first in (0, 1):
-        if instance.nodes == tuple(range(first, first + count)):
-            break
-    else:
-        return f"nodes that are not 0 to {count - 1} or 1 to {count} in that order"
-    # A reader sees the base only if the outermost node occurs.
-    outermost = 0 if first == 0 else count
-    mentioned = {instance.depot}.union(*((link.tail, link.head) for link in instance.links))
-    if dialect.any_nodes:
-        mentioned = labels
-    if first != dialect.first_node and outermost not in mentioned:
-        return f"nodes from {first} on of which no link shows node {outermost}"
-    return None
-
-
-def _section(link: Link, dialect: Dialect) -> Section | None:
-    for section in dialect.sections:
-        if (section.required, section.one_way) == (link.required, link.one_way):
-            return section
-    return None
-
-
-def _one_line(text: str) -> str:
-    return _UNWRITABLE.sub(" ", text).strip()
-
-
-def _lost(instance: Instance, dialect: Dialect) -> list[str]:
-    stated = stated_attribution(_one_line(instance.notice), has_coordinates=False)
-    losses = {
-        "coordinates": bool(instance.coordinates),
-        "street names": any(link.name for link in instance.links),
-        "geometry": any(link.geometry for link in instance.links),
-        "metres and seconds of links": any(
-            number is not None
-            for x in instance.links
-            for number in (x.metres, x.seconds, x.reverse_seconds, x.service_seconds)
-        ),
-        "the unit of costs": instance.cost_unit != "",
-        "names of facilities": any(facility.name for facility in instance.facilities),
-        # Neither changes the problem.
-        "that vehicles need not be empty at the end": not instance.empty_at_end,
-        "the routes of an earlier plan": bool(instance.previous),
-        "the price for change": instance.change_price > 0,
-        "the comment": bool(instance.comment) and dialect.comment is None,
-        "the attribution": bool(instance.attribution) and dialect.comment is None,
-        "the attribution apart from the comment": dialect.comment is not None
-        and (instance.comment, instance.attribution) != (instance.notice, stated),
-        "the upper bound": instance.upper_bound is not None and dialect.upper_bound is None,
-        "space around or line ends in the name": instance.name != _one_line(instance.name),
-        "space around or line ends in the comment": dialect.comment is not None
-        and instance.notice != _one_line(instance.notice),
-    }
-    return [what for what, lost in losses.items() if lost]
-
-
-def _header(
-    instance: Instance, dialect: Dialect, lists: dict[str, list[Link]]
-) -> Iterator[tuple[str, str | int]]:
-    yield dialect.name, _one_line(instance.name)
-    if dialect.comment is not None and _one_line(instance.notice):
-        yield dialect.comment, _one_line(instance.notice)
-    if dialect.upper_bound is not None and instance.upper_bound is not None:
-        yield dialect.upper_bound, instance.upper_bound
-    yield dialect.nodes, len(instance.nodes)
-    for section in dialect.sections:
-        yield section.count_key, len(lists[section.list_key])
-    if instance.stated_vehicles is not None:
-        yield dialect.vehicles, instance.stated_vehicles
-    yield dialect.capacity, instance.capacity
-    if dialect.cost_kind is not None:
-        yield dialect.cost_kind, EXPLICIT_COSTS
-    if dialect.total_cost is not None:
-        yield dialect.total_cost, sum(link.cost for link in instance.links if link.required)
-    if dialect.route_cost is not None:
-        yield dialect.route_cost, instance.route_cost
-    if dialect.facility_cost is not None:
-        costs = [facility.cost for facility in instance.facilities]
-        yield dialect.facility_cost, max(costs, default=0)
-    if dialect.max_route_cost is not None and instance.max_route_cost is not None:
-        yield dialect.max_route_cost, instance.max_route_cost

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from arcfleet.instance.formats.keyed_text import Dialect, Section
+from arcfleet.instance.formats.dialect import Dialect, Section
 
 _REQUIRED_FIELDS = (
     ("serv_cost", "service_cost"),

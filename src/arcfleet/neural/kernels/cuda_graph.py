@@ -6,7 +6,7 @@ the batch is large.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -47,30 +47,49 @@ def graphed(advance: Advance) -> Advance:
     return replay
 
 
-def record(work: Callable[[], object], device: torch.device) -> torch.cuda.CUDAGraph:
-    """Record what a call starts on a GPU; a replay does it again on the same tensors.
+class Recorder:
+    """Records what calls start on a GPU.
 
-    Before the recording the call is made twice, to warm up.
+    Graphs of one recorder share their memory, so no two of them may run at the same time.
+
+    Parameters
+    ----------
+    device
+        Device that the calls work on.
     """
-    with working_on(device):
-        side = torch.cuda.Stream()  # type: ignore[no-untyped-call]
-        side.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(side):
-            for _ in range(_WARM_UPS):
+
+    def __init__(self, device: torch.device) -> None:
+        self._device = device
+        # One stream for all: what was allocated on another is not used again.
+        with working_on(device):
+            self._side = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+        self._pool: Any = None
+
+    def record(self, work: Callable[[], object]) -> torch.cuda.CUDAGraph:
+        """Return a graph whose replay does the work again on the same tensors.
+
+        Before the recording the call is made twice, to warm up.
+        """
+        with working_on(self._device):
+            side = self._side
+            side.wait_stream(torch.cuda.current_stream())
+            with torch.cuda.stream(side):
+                for _ in range(_WARM_UPS):
+                    work()
+            torch.cuda.current_stream().wait_stream(side)
+            graph = torch.cuda.CUDAGraph()
+            # By default it would be a stream of the GPU of the first recording ever.
+            with torch.cuda.graph(graph, pool=self._pool, stream=side):
                 work()
-        torch.cuda.current_stream().wait_stream(side)
-        graph = torch.cuda.CUDAGraph()
-        # By default it would be a stream of the GPU of the first recording ever.
-        with torch.cuda.graph(graph, stream=side):
-            work()
-    return graph
+        self._pool = graph.pool()
+        return graph
 
 
 class _Recording:
     def __init__(self, advance: Advance, carry: Carry) -> None:
         self.carry = _map(carry, torch.clone)
-        self.graph = record(
-            lambda: _overwrite(self.carry, advance(self.carry)), carry.steps.device
+        self.graph = Recorder(carry.steps.device).record(
+            lambda: _overwrite(self.carry, advance(self.carry))
         )
 
     def replay(self, carry: Carry) -> Carry:

@@ -188,6 +188,10 @@ class Learner:
     def accumulate(self, loss: Tensor) -> None:
         """Add the gradient of a loss computed with `working` to that of the next update."""
         loss.backward()  # type: ignore[no-untyped-call]
+        self._collect()
+
+    def _collect(self) -> None:
+        """Add the gradients of the working copy to those of the masters."""
         if self.working is self.master:
             return
         masters, gradients = [], []
@@ -206,6 +210,14 @@ class Learner:
     def update(self, loss: Tensor, rate: float) -> None:
         """Make one step down the gradient of a loss and of those accumulated before."""
         self.accumulate(loss)
+        self._step(rate)
+
+    def update_recorded(self, rate: float) -> None:
+        """Make one step down the gradients that the weights of `working` have."""
+        self._collect()
+        self._step(rate)
+
+    def _step(self, rate: float) -> None:
         # Once all are float32: sums in bfloat16 would lose the small parts.
         gradients = [w.grad for w in self.master.parameters() if w.grad is not None]
         self._world.all_reduce_mean(gradients)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
 import torch
 
 from arcfleet.neural.train.config import PretrainConfig
 from arcfleet.neural.train.loop import Trainer
+from arcfleet.neural.train.recorded import RecordedGradients
 from arcfleet.neural.train.run import run_training
 from arcfleet.neural.train.steps import LearningForm, draw_minibatch, imitation_loss
 
@@ -47,16 +49,26 @@ class PretrainTrainer(Trainer[PretrainConfig]):
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
         compiled = len(self.data) if self.config.run.compile else None
-        self.form = LearningForm(self.learner.working, compiled)
+        working = self.learner.working
+        self.form = LearningForm(working, compiled)
+        self._recorded: RecordedGradients | None = None
+        # The batch norm of the paper would count the warm-ups of a recording.
+        if self.device.type == "cuda" and not any(True for _ in working.buffers()):
+            loss = partial(imitation_loss, self.form, padded=True)
+            self._recorded = RecordedGradients(loss, list(working.parameters()))
 
     def train_step(self, rate: float) -> None:
         """Imitate some decisions of one data set."""
         number = self.draw_set()
         bucket = self.draw_bucket(number)
         minibatch = self.draw(number, bucket)
-        padded = bucket is not None or not self.data[number].full
-        loss = imitation_loss(self.form, minibatch, padded)
-        self.learner.update(loss, rate)
+        if self._recorded is not None:
+            loss = self._recorded(minibatch)
+            self.learner.update_recorded(rate)
+        else:
+            padded = bucket is not None or not self.data[number].full
+            loss = imitation_loss(self.form, minibatch, padded)
+            self.learner.update(loss, rate)
         self.metrics.add(minibatch.choice.numel(), loss=loss.detach())
 
     def draw(self, number: int, bucket: Bucket | None) -> Minibatch:

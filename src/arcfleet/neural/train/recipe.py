@@ -7,9 +7,10 @@ A recipe is a TOML file such as `recipe.toml`, which makes the shipped model:
     [settings]                 settings of all stages
     [PHASE]                    settings of all stages of a phase: pretrain, finetune, ...
     [data.GROUP]               data sets that are made where they are missing
+    set = "task"               or "varied": with the scale, the name of a Task set
     tasks = [20, 30]           one file for each scale and seed
     seeds = [1, 3]             or by scale: { 20 = [1], 30 = [1, 3] }
-    count = 5000               instances of each file
+    count = 5000               instances of each file, likewise
     split = "train"            part of the streets: train, validation or test
     maps = ["NAME"]            street maps, by name; synthetic streets if left out
     mixed = false              whether one-way streets stay one-way
@@ -64,6 +65,7 @@ from arcfleet.neural.train.run import (
     require_unoccupied,
     run_training,
 )
+from arcfleet.streets.tasks import find_task_set
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -93,7 +95,7 @@ PHASES: dict[str, Phase] = {
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,60}")
 _WORDS: dict[Any, str] = {dict: "a table", list: "a list", str: "the name of a model file"}
-_GROUP = ["tasks", "seeds", "count", "split", "maps", "mixed", "file", "labels"]
+_GROUP = ["set", "tasks", "seeds", "count", "split", "maps", "mixed", "file", "labels"]
 _LABELS = ["iterations", "method", "seed"]
 _STAGE = ["name", "phase", "data", "tasks", "validation", "validation_tasks"]
 
@@ -249,8 +251,10 @@ def _files(
     found = []
     for tasks in _checked(table.get("tasks"), list, f"{where}.tasks"):
         for seed in _by_scale(table.get("seeds", [0]), tasks, f"{where}.seeds"):
-            make: dict[str, Any] = {"task_set": f"task{tasks}", "seed": seed}
-            make |= {x: table[x] for x in ("count", "split", "mixed") if x in table}
+            task_set = find_task_set(f"{table.get('set', 'task')}{tasks}").name
+            make: dict[str, Any] = {"task_set": task_set, "seed": seed}
+            make |= {x: table[x] for x in ("split", "mixed") if x in table}
+            make["count"] = _by_scale(table.get("count"), tasks, f"{where}.count")
             make["maps"] = table.get("maps", [])
             if quick:
                 make |= {"count": 5, "maps": [], "seed": 0, "mixed": False}
@@ -514,6 +518,8 @@ def run_recipe(
 ) -> RecipeOutcome:
     """Make the data sets that are missing, then train stage after stage.
 
+    Finished stages need their data no more, so that a recipe can go on elsewhere.
+
     It can be stopped as every run of training, and goes on with `resume`; on the CPU it
     then comes to the same weights, bit by bit, as if it had not been stopped. Stages that
     have not begun may have other settings then, or be new; the one under way may have
@@ -525,7 +531,8 @@ def run_recipe(
     world = World.from_environment()
     with closing(_Record(config.out, recipe, config.resume, world.is_main)) as record:
         if world.is_main:
-            make_data(recipe, config.maps, config.workers, progress)
+            ahead = replace(recipe, stages=recipe.stages[record.num_finished() :])
+            make_data(ahead, config.maps, config.workers, progress)
         world.barrier()
         return _run_stages(recipe, config, record, progress, started)
 

@@ -50,7 +50,7 @@ class LearningForm:
         """Compute the logits of all arcs, (batch, samples, arcs), -inf where masked."""
         mask = action_mask(batch, state, capacity_mask=capacity_mask)
         prepared, embedding, visible = self._begin(batch, state, padded)
-        hidden = through_layers(self._layers, embedding, visible)
+        hidden = through_layers(self._layers, embedding, visible, prepared)
         logits: Tensor = self._point(hidden, prepared, state, mask)
         return logits
 

@@ -53,10 +53,11 @@ function draw() {
     drawOneWay(width);
     for (const route of shown) drawDirections(route, width);
   }
-  if (state.pointed) drawPointed(width);
+  if (state.pointed?.points) drawPointed(width);
+  for (const facility of plan.facilities) drawFacility(facility);
   if (state.time < duration) for (const route of shown) drawVehicle(route);
   else if (shown.length <= MOST_NUMBERS) for (const route of shown) drawNumber(route);
-  drawDepot();
+  for (const depot of plan.depots) drawDepot(depot);
   drawScale();
   state.frame = performance.now() - began;
 }
@@ -187,8 +188,27 @@ function drawPointed(width) {
   pen.globalAlpha = 1;
 }
 
-function drawDepot() {
-  const x = view.scale * plan.depot[0] + view.x, y = view.scale * plan.depot[1] + view.y;
+function onScreen([x, y]) {
+  return [view.scale * x + view.x, view.scale * y + view.y];
+}
+
+function drawFacility({ place }) {
+  const [x, y] = onScreen(place), half = 10;
+  pen.fillStyle = theme.ink;
+  pen.strokeStyle = theme.halo;
+  pen.lineWidth = 2;
+  pen.beginPath();
+  pen.moveTo(x, y - half);
+  pen.lineTo(x + half, y);
+  pen.lineTo(x, y + half);
+  pen.lineTo(x - half, y);
+  pen.closePath();
+  pen.stroke();
+  pen.fill();
+}
+
+function drawDepot({ place }) {
+  const [x, y] = onScreen(place);
   pen.fillStyle = plan.depotColour;
   pen.strokeStyle = theme.halo;
   pen.lineWidth = 2;

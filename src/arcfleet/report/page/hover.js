@@ -25,7 +25,21 @@ function linkNear(px, py) {
   return best;
 }
 
+// The depot or facility at a place on the screen.
+function markNear(px, py) {
+  const near = ({ place }) => {
+    const [x, y] = onScreen(place);
+    return Math.hypot(x - px, y - py) <= REACH;
+  };
+  return plan.depots.find(near) ?? plan.facilities.find(near) ?? null;
+}
+
 function pointAt(px, py) {
+  const mark = markNear(px, py);
+  if (mark !== null) {
+    point(mark, px, py);
+    return;
+  }
   const link = linkNear(px, py);
   if (link === null) {
     pointAtNothing();
@@ -37,7 +51,7 @@ function pointAt(px, py) {
 function point(link, px, py) {
   if (state.pointed !== link) {
     state.pointed = link;
-    tip.replaceChildren(...describe(link));
+    tip.replaceChildren(...(link.place ? describeMark(link) : describe(link)));
     tip.hidden = false;
     redraw();
   }
@@ -52,6 +66,22 @@ function pointAtNothing() {
   state.pointed = null;
   tip.hidden = true;
   redraw();
+}
+
+function describeMark(mark) {
+  const name = document.createElement("strong");
+  name.textContent = mark.name;
+  const lines = [name];
+  if (mark.vehicles?.length) lines.push(line(mark.vehicles.join(", ")));
+  if (mark.cost !== undefined) lines.push(line(`cost of a visit ${mark.cost}`));
+  for (const route of routes) {
+    const visits = route.visits.filter(({ facility }) => facility === mark);
+    if (!visits.length) continue;
+    const load = visits.reduce((sum, visit) => sum + visit.load, 0);
+    const times = visits.length === 1 ? "once" : `${visits.length} times`;
+    lines.push(line(`Route ${route.number} comes ${times}, load ${load}`, route));
+  }
+  return lines;
 }
 
 function describe(link) {

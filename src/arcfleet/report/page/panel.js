@@ -6,10 +6,13 @@ function showPlan() {
   text("comment", plan.comment);
   const count = routes.length === 1 ? "1 route" : `${routes.length} routes`;
   const facts = [count, `cost ${plan.cost}`, `${plan.deadhead} of it without serving`];
-  const lines = withTravel(facts, total);
+  const visits = routes.reduce((sum, route) => sum + route.visits.length, 0);
+  if (visits) facts.push(`${countOf(visits, "visit")} of facilities at ${plan.visitCost}`);
+  const lines = [...withTravel(facts, total), ...plan.shape.map((text) => [text])];
   document.getElementById("summary").append(...lines.map(lineOf));
   canvas.setAttribute("aria-label", `Map of the plan for ${plan.name}: ${lines.flat().join(", ")}`);
   document.documentElement.style.setProperty("--depot", plan.depotColour);
+  document.getElementById("facility").hidden = !plan.facilities.length;
   document.getElementById("routes").append(...routes.map(row));
   document.getElementById("all").addEventListener("click", () => showOnly(() => true));
   document.getElementById("none").addEventListener("click", () => showOnly(() => false));
@@ -51,8 +54,8 @@ function row(route) {
   const swatch = element("span", "swatch", String(route.number));
   swatch.style.background = route.colour;
   swatch.style.color = inkOn(route.colour);
-  const facts = element("span", "", `Route ${route.number}`);
-  const figures = [`load ${route.load}/${plan.capacity}`, `cost ${route.cost}`];
+  const facts = element("span", "", `Route ${route.number}${route.vehicle === null ? "" : `: ${route.vehicle}`}`);
+  const figures = [loadText(route), `cost ${route.cost}`];
   const below = element("small", "figures");
   below.append(...withTravel(figures, (key) => route[key]).map(lineOf));
   below.id = `figures-${route.number}`;
@@ -76,6 +79,18 @@ function row(route) {
   item.append(top, below, bar, now, orderOf(route));
   route.widgets = { item, box, done, now };
   return item;
+}
+
+function countOf(count, name) {
+  return `${count} ${name}${count === 1 ? "" : "s"}`;
+}
+
+// The load against the capacity; with several trips, that of each.
+function loadText(route) {
+  const rest = route.load - route.visits.reduce((sum, visit) => sum + visit.load, 0);
+  const loads = [...route.visits.map((visit) => visit.load), ...(rest ? [rest] : [])];
+  if (loads.length < 2) return `load ${route.load}/${route.capacity}`;
+  return `load ${route.load} in trips of ${loads.join(", ")} (capacity ${route.capacity})`;
 }
 
 function showOnly(chosen) {
@@ -107,7 +122,15 @@ function stepsOf(route) {
     if (passed.length) list.append(element("li", "drive", `drive ${[...new Set(passed)].join(", ")}`));
     passed = [];
   };
-  for (const step of route.steps) {
+  let visits = 0;
+  const visitAfter = (steps) => {
+    for (; route.visits[visits]?.steps === steps; visits++) {
+      flush();
+      list.append(visitItem(route.visits[visits]));
+    }
+  };
+  for (const [position, step] of route.steps.entries()) {
+    visitAfter(position);
     if (!step.serves) {
       passed.push(step.link.name);
       continue;
@@ -121,8 +144,24 @@ function stepsOf(route) {
     item.append(button);
     list.append(item);
   }
+  visitAfter(route.steps.length);
   flush();
   return list;
+}
+
+function visitItem(visit) {
+  const item = element("li", "visit");
+  const when = timed ? `, after ${durationText(visit.start)}` : "";
+  const button = element("button", "", `${visit.facility.name}: load ${visit.load}${when}`);
+  button.type = "button";
+  button.addEventListener("click", () => {
+    setTime(visit.end);
+    const [x, y] = onScreen(visit.facility.place);
+    move(view.width / 2 - x, view.height / 2 - y);
+    point(visit.facility, ...onScreen(visit.facility.place));
+  });
+  item.append(button);
+  return item;
 }
 
 // Bring a step into sight, at the moment it is done.
@@ -143,10 +182,14 @@ function showProgress() {
     if (finished) continue;
     const step = stepAt(route, state.time);
     let text = "back at the depot";
-    if (step && state.time < route.duration) {
+    const visit = route.visits.find(({ start, end }) => start <= state.time && state.time < end);
+    if (visit) {
+      text = `is at ${visit.facility.name}`;
+    } else if (step && state.time < route.duration) {
       text = step.serves
         ? `serves ${step.link.name} (${step.order} of ${route.services})`
         : `drives ${step.link.name}`;
+      if (plan.facilities.length) text += `, load ${step.load}`;
     }
     if (now.textContent !== text) now.textContent = text;
   }

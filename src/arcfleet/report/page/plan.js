@@ -47,17 +47,28 @@ const lanes = new Map();
 // The clock counts seconds where they are known for all routes, else cost.
 const timed = plan.routes.length > 0 && plan.routes.every((facts) => facts.times !== null);
 
-const routes = plan.routes.map((facts, index) => {
+const routes = plan.routes.map((facts) => {
   // The clock of a route is what it has driven so far; where all is free, its steps.
   const counted = timed ? facts.times : facts.costs;
   const free = counted.every((amount) => amount === 0);
-  let clock = 0, order = 0;
-  const route = { ...facts, number: index + 1, visible: true };
+  let clock = 0, order = 0, load = 0;
+  const route = { ...facts, visible: true, visits: [] };
+  // Visits of facilities, once the steps before them are driven; the vehicle is empty then.
+  const visitAfter = (steps) => {
+    for (; facts.visits[route.visits.length]?.[0] === steps; load = 0) {
+      const [, facility, carried, cost, seconds] = facts.visits[route.visits.length];
+      const start = clock;
+      clock += free ? 0 : timed ? seconds : cost;
+      route.visits.push({ facility: plan.facilities[facility], load: carried, cost, start, end: clock, steps, order });
+    }
+  };
   route.steps = facts.steps.map((code, position) => {
     const link = links[code >> 2], reverse = (code & 2) > 0, serves = (code & 1) > 0;
+    visitAfter(position);
     const start = clock;
     clock += free ? 1 : counted[position];
-    const step = { link, reverse, serves, start, end: clock, order: serves ? ++order : null, lane: 0 };
+    if (serves) load += link.demand;
+    const step = { link, reverse, serves, start, end: clock, order: serves ? ++order : null, lane: 0, load };
     if (!serves) {
       const key = code >> 1;
       step.lane = (lanes.get(key) ?? 0) % LANES;
@@ -66,6 +77,7 @@ const routes = plan.routes.map((facts, index) => {
     link.visits.push({ route, step });
     return step;
   });
+  visitAfter(facts.steps.length);
   route.services = order;
   route.duration = clock;
   return route;

@@ -17,9 +17,9 @@ function redraw() {
 const joinBoxes = (a, b) => [
   Math.min(a[0], b[0]), Math.min(a[1], b[1]), Math.max(a[2], b[2]), Math.max(a[3], b[3]),
 ];
-const boxOf = (some) => some.reduce(
-  (box, link) => joinBoxes(box, link.box), [...plan.depot, ...plan.depot],
-);
+// Depots and facilities are always in sight.
+const marks = [...plan.depots, ...plan.facilities].map(({ place }) => [...place, ...place]);
+const boxOf = (some) => [...marks, ...some.map((link) => link.box)].reduce(joinBoxes);
 const bounds = boxOf(links);
 // Most of a large map is there to drive on only: what is served and driven is shown first.
 const planned = links.filter((link) => link.required || link.visits.length);

@@ -1,0 +1,285 @@
+"""Problems of vehicle types, facilities, longest routes, pins and locked routes."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+from arcfleet.instance.problem import name_links, problem_on
+from arcfleet.instance.round_trips import RoundTrips
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from arcfleet.instance.instance import Instance
+    from arcfleet.instance.operations import Vehicle
+    from arcfleet.instance.problem import Problem
+
+
+def access_problems(instance: Instance, one_type: bool) -> list[Problem | None]:
+    """Find streets that no vehicle type can serve, each under its first reason.
+
+    With `one_type` the depot, the turn rules and the capacity have been looked at already.
+    """
+    trips = [RoundTrips(instance, vehicle) for vehicle in instance.fleet]
+    emptied = bool(instance.facilities) and instance.empty_at_end
+    barred: list[int] = []
+    oversized: list[int] = []
+    unreachable: list[int] = []
+    stranded: list[int] = []
+    too_long: dict[int, tuple[int, int]] = {}  # links, with cost and longest route
+    for link in instance.required:
+        allowed = [x for x in trips if x.may_serve(link)]
+        demand = instance.links[link].demand
+        able = [x for x in allowed if demand <= x.vehicle.capacity]
+        reached = [x for x in able if x.least_cost(link, over_facility=False) is not None]
+        costs = [(x.least_cost(link, emptied), x.vehicle.max_route_cost) for x in reached]
+        known = [(cost, longest) for cost, longest in costs if cost is not None]
+        over = [(cost, most) for cost, most in known if most is not None and cost > most]
+        if not allowed:
+            barred.append(link)
+        elif not able:
+            oversized.append(link)
+        elif not reached:
+            unreachable.append(link)
+        elif not known:
+            stranded.append(link)
+        elif len(over) == len(known):
+            too_long[link] = min(over, key=lambda pair: pair[0] - pair[1])
+    rules = " by the turn rules" if instance.has_turn_rules else ""
+    found = [
+        problem_on(
+            "forbidden-links",
+            barred,
+            "expected a vehicle type that may serve every required link, found none for "
+            f"{name_links(instance, barred)} (allow one of them there or do not require "
+            "these links)",
+        ),
+        problem_on(
+            "unreachable",
+            unreachable,
+            f"expected a way{rules} from the start of a vehicle type to every required "
+            f"link and on to its end, found none for {name_links(instance, unreachable)} "
+            "(add the missing streets, move a depot or do not require these links)",
+        ),
+        _no_facility(instance, trips, stranded, rules),
+        _too_long(instance, too_long, emptied),
+    ]
+    if not one_type:
+        found.append(_oversized(instance, oversized))
+    return found
+
+
+def fleet_problems(instance: Instance) -> list[Problem | None]:
+    """Find what the numbers of vehicles contradict, without a look at the streets."""
+    return [
+        *_route_problems(instance),
+        _too_many_routes(instance),
+        _exact_fleet(instance),
+        _capacity_too_small(instance) if instance.vehicles else None,
+        _time_too_short(instance),
+    ]
+
+
+def _no_facility(
+    instance: Instance, trips: Sequence[RoundTrips], stranded: Sequence[int], rules: str
+) -> Problem | None:
+    """Return why vehicles cannot empty after some streets and then drive home."""
+    if not stranded:
+        return None
+    homes = [
+        any(x.facility_home[i] is not None for x in trips)
+        for i in range(len(instance.facilities))
+    ]
+    if not any(homes):
+        nodes = [str(facility.node) for facility in instance.facilities]
+        at = f"the facility at node {nodes[0]}"
+        if len(nodes) > 1:
+            at = f"the facilities at nodes {', '.join(nodes)}"
+        message = (
+            f"expected a way{rules} from a facility to the depot where a route ends, found "
+            f"none from {at} (add the missing streets or another facility)"
+        )
+    else:
+        message = (
+            f"expected a way{rules} from every required link to a facility and on to the "
+            f"depot, found none after {name_links(instance, stranded)} (add the missing "
+            "streets, another facility, or do not require these links)"
+        )
+    return problem_on("no-facility", stranded, message)
+
+
+def _too_long(
+    instance: Instance, too_long: dict[int, tuple[int, int]], emptied: bool
+) -> Problem | None:
+    links = list(too_long)
+    cost, longest = max(too_long.values(), default=(0, 0))
+    by_way = " by way of a facility" if emptied else ""
+    up_to = "up to " if len(links) > 1 else ""
+    return problem_on(
+        "too-long",
+        links,
+        f"expected every required link to be served within the longest route ({longest}), "
+        f"got {up_to}{cost} for the way to {name_links(instance, links)} and back{by_way} "
+        "(raise the longest route or do not require these links)",
+    )
+
+
+def _oversized(instance: Instance, links: Sequence[int]) -> Problem | None:
+    largest = max((instance.links[i].demand for i in links), default=0)
+    return problem_on(
+        "oversized",
+        links,
+        "expected demands of at most the capacity of a vehicle type that may serve them, "
+        f"got up to {largest} on {name_links(instance, links)} "
+        f"(the largest capacity is {instance.capacity}: raise it or split these links)",
+    )
+
+
+def _route_problems(instance: Instance) -> list[Problem | None]:
+    """Find pinned or locked streets that no vehicle can serve on one route."""
+    pinned: dict[int, list[int]] = defaultdict(list)
+    for pin in instance.pins:
+        pinned[pin.route].append(pin.link)
+    found: list[Problem | None] = []
+    for lock in instance.locks:
+        pinned.pop(lock.route, None)  # they agree, as the instance has checked
+        links = [link for link, _ in lock.services]
+        wrong_way = [
+            i for i, reverse in lock.services if reverse and instance.links[i].one_way
+        ]
+        if wrong_way:
+            found.append(
+                problem_on(
+                    "locks",
+                    wrong_way,
+                    f"expected locked route {lock.route} to serve one-way links forward, "
+                    f"got {name_links(instance, wrong_way)} in reverse (correct the route "
+                    "or unlock it)",
+                )
+            )
+        reason = _misfit(instance, instance.fleet[lock.vehicle], links)
+        if reason:
+            found.append(
+                problem_on(
+                    "locks",
+                    links,
+                    f"expected locked route {lock.route} to fit its vehicle, got {reason} "
+                    "(unlock the route or take streets out of it)",
+                )
+            )
+    for route, links in sorted(pinned.items()):
+        reasons = [_misfit(instance, vehicle, links) for vehicle in instance.fleet]
+        if all(reasons):
+            found.append(
+                problem_on(
+                    "pins",
+                    sorted(links),
+                    f"expected the streets pinned to route {route} to fit one vehicle, got "
+                    f"{reasons[0]} (pin fewer streets to this route)",
+                )
+            )
+    return found
+
+
+def _misfit(instance: Instance, vehicle: Vehicle, links: Sequence[int]) -> str:
+    """Return why a vehicle cannot serve all of some links on one route; empty if it may."""
+    barred = [link for link in links if link in vehicle.forbidden_links]
+    if barred:
+        return f"{name_links(instance, barred)} forbidden to vehicle {vehicle.name!r}"
+    demand = sum(instance.links[link].demand for link in links)
+    if demand > vehicle.capacity and not instance.facilities:
+        return f"demands of {demand} together at capacity {vehicle.capacity}"
+    serving = sum(instance.links[link].least_service_cost for link in links)
+    longest = vehicle.max_route_cost
+    if longest is not None and serving > longest:
+        return f"{serving} for serving alone where the longest route is {longest}"
+    return ""
+
+
+def _too_many_routes(instance: Instance) -> Problem | None:
+    """Find more pinned or locked routes than vehicles."""
+    named = {lock.route: [link for link, _ in lock.services] for lock in instance.locks}
+    for vehicle_type, vehicle in enumerate(instance.fleet):
+        locked = [lock for lock in instance.locks if lock.vehicle == vehicle_type]
+        if vehicle.count is not None and len(locked) > vehicle.count:
+            of = f" of vehicle {vehicle.name!r}" if instance.vehicles else ""
+            return problem_on(
+                "locks",
+                [link for lock in locked for link, _ in lock.services],
+                f"expected at most {vehicle.count} locked routes{of} (its count), "
+                f"got {len(locked)} (unlock some or raise the count)",
+            )
+    for pin in instance.pins:
+        named.setdefault(pin.route, []).append(pin.link)
+    most = _fleet_size(instance)
+    if most is None or len(named) <= most:
+        return None
+    return problem_on(
+        "pins" if instance.pins else "locks",
+        sorted({link for links in named.values() for link in links}),
+        f"expected at most {most} routes in pins and locks (the size of the fleet), "
+        f"got {len(named)} (pin to fewer routes or raise the fleet limit)",
+    )
+
+
+def _exact_fleet(instance: Instance) -> Problem | None:
+    size = _fleet_size(instance)
+    if not instance.exact_fleet or size is None:
+        return None
+    locked = {link for lock in instance.locks for link, _ in lock.services}
+    free = [link for link in instance.required if link not in locked]
+    vehicles = size - len(instance.locks)
+    if vehicles <= len(free) or not instance.required:
+        return None
+    beside = " beside the locked routes" if instance.locks else ""
+    return problem_on(
+        "exact-fleet",
+        free or instance.required,
+        f"expected a street for each of the {vehicles} vehicles of an exact fleet{beside}, "
+        f"got {len(free)} streets (take fewer vehicles)",
+    )
+
+
+def _capacity_too_small(instance: Instance) -> Problem | None:
+    if instance.facilities:
+        return None
+    held = 0
+    for vehicle in instance.fleet:
+        if vehicle.count is None:
+            return None
+        held += vehicle.count * vehicle.capacity
+    links = [i for i in instance.required if instance.links[i].demand > 0]
+    if instance.total_demand <= held:
+        return None
+    return problem_on(
+        "fleet-too-small",
+        links,
+        f"expected a total demand of at most what all vehicles hold ({held}), got "
+        f"{instance.total_demand} (add vehicles or raise their capacities)",
+    )
+
+
+def _time_too_short(instance: Instance) -> Problem | None:
+    """Find longest routes that, over the whole fleet, are too short for serving alone."""
+    most = 0
+    for vehicle in instance.fleet:
+        if vehicle.count is None or vehicle.max_route_cost is None:
+            return None
+        most += vehicle.count * vehicle.max_route_cost
+    serving = sum(instance.links[link].least_service_cost for link in instance.required)
+    if serving <= most:
+        return None
+    return problem_on(
+        "fleet-too-small",
+        instance.required,
+        "expected serving to cost at most the longest routes of all vehicles together "
+        f"({most}), got {serving} without driving (add vehicles or raise the longest "
+        "route)",
+    )
+
+
+def _fleet_size(instance: Instance) -> int | None:
+    counts = [vehicle.count for vehicle in instance.fleet]
+    known = [count for count in counts if count is not None]
+    return sum(known) if len(known) == len(counts) else None

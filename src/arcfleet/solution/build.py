@@ -1,0 +1,208 @@
+"""Routes and plans from services alone: facility visits, paths and totals, in plain Python.
+
+Searches have their own, faster way; this one serves plans that are changed by hand or by
+the calendar.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+from typing import TYPE_CHECKING
+
+from arcfleet.errors import SolutionError
+from arcfleet.solution.solution import FacilityVisit, Route, Service, Solution, Step
+from arcfleet.solution.travel import with_travel
+from arcfleet.solution.ways import NO_WAY, Place, Ways
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from arcfleet.instance.instance import Instance
+
+
+@dataclass(frozen=True, slots=True)
+class Tour:
+    """What a vehicle type serves, with the cheapest facility visits."""
+
+    vehicle: int
+    services: tuple[Service, ...]
+    visits: tuple[tuple[int, int], ...]  # facility, and number of services before it
+    cost: float  # without the fixed cost; infinite if there is no way
+
+
+class Builder:
+    """Builds routes of an instance; keeps the shortest ways that it has found.
+
+    Parameters
+    ----------
+    instance
+        Instance to plan for.
+    """
+
+    def __init__(self, instance: Instance) -> None:
+        self.instance = instance
+        self.fleet = instance.fleet
+        self._ways: dict[frozenset[int], Ways] = {}
+
+    def ways(self, vehicle: int) -> Ways:
+        """Return the shortest ways of a vehicle type."""
+        closed = frozenset(self.fleet[vehicle].forbidden_links)
+        if closed not in self._ways:
+            self._ways[closed] = Ways(self.instance, closed)
+        return self._ways[closed]
+
+    def service_cost(self, service: Service) -> int:
+        """Return the cost of a service, driving included."""
+        link = self.instance.links[service.link]
+        return link.step_cost(service.reverse, serves=True) or 0
+
+    def load(self, services: Iterable[Service]) -> int:
+        """Return the total demand of services."""
+        return sum(self.instance.links[service.link].demand for service in services)
+
+    def directions(self, link: int) -> tuple[Service, ...]:
+        """Return the directions in which a link may be served."""
+        both = Service(link), Service(link, reverse=True)
+        return both[:1] if self.instance.links[link].one_way else both
+
+    def fits(self, tour: Tour) -> bool:
+        """Return whether a tour exists and keeps to the longest route of its type."""
+        longest = self.fleet[tour.vehicle].max_route_cost
+        return tour.cost < NO_WAY and (longest is None or tour.cost <= longest)
+
+    def tour(self, vehicle: int, services: Sequence[Service]) -> Tour:
+        """Return the tour of a vehicle type through services in this order.
+
+        Its cost is infinite where a way or a legal direction is missing, or no sequence of
+        trips keeps to the capacity.
+        """
+        services = tuple(services)
+        places = [(service.link, service.reverse) for service in services]
+        ways, kind = self.ways(vehicle), self.fleet[vehicle]
+        end = kind.start if kind.end is None else kind.end
+        if not services:
+            return Tour(vehicle, (), (), ways.cost(kind.start, end))
+        closed = set(kind.forbidden_links)
+        if any(s.link in closed or s not in self.directions(s.link) for s in services):
+            return Tour(vehicle, services, (), NO_WAY)
+        serving = sum(map(self.service_cost, services))
+        stops: list[Place] = [kind.start, *places, end]
+        direct = [ways.path(one, other)[0] for one, other in pairwise(stops)]
+        if not self.instance.facilities:
+            too_much = self.load(services) > kind.capacity
+            cost = NO_WAY if too_much else serving + sum(direct)
+            return Tour(vehicle, services, (), cost)
+        cost, visits = self._trips(vehicle, services, stops, direct)
+        return Tour(vehicle, services, visits, serving + cost)
+
+    def _trips(
+        self,
+        vehicle: int,
+        services: Sequence[Service],
+        stops: Sequence[Place],
+        direct: Sequence[float],
+    ) -> tuple[float, tuple[tuple[int, int], ...]]:
+        """Return the least driving and visiting cost of trips in this order, and visits."""
+        capacity, count = self.fleet[vehicle].capacity, len(services)
+        loads = [0, *accumulate(self.load((service,)) for service in services)]
+        along = [0.0, *accumulate(direct)]  # along[i]: from the start to stop i
+        # Cheapest with a visit after the first j services, and where the trip before began.
+        best: list[float] = [NO_WAY] * (count + 1)
+        trip_start = [0] * (count + 1)
+        facility = [0] * (count + 1)
+        # Cost from the last stop before a trip, through a facility, to its first service.
+        via: list[float] = [direct[0]] + [NO_WAY] * count
+        best[0] = 0.0
+        for j in range(1, count + 1):
+            for i in range(j - 1, -1, -1):
+                if loads[j] - loads[i] > capacity:
+                    break
+                cost = best[i] + via[i] + along[j] - along[i + 1]
+                if cost < best[j]:
+                    best[j], trip_start[j] = cost, i
+            through, facility[j] = self._visit(vehicle, stops[j], stops[j + 1])
+            via[j] = through
+        total, last = best[count] + via[count], count
+        visits = [(facility[count], count)]
+        if not self.instance.empty_at_end:
+            for i in range(count - 1, -1, -1):
+                if loads[count] - loads[i] > capacity:
+                    break
+                cost = best[i] + via[i] + along[count + 1] - along[i + 1]
+                if cost < total:
+                    total, last = cost, i
+                    visits = [(facility[i], i)] if i else []
+        while (last := trip_start[last]) > 0:
+            visits.append((facility[last], last))
+        return total, tuple(reversed(visits))
+
+    def _visit(self, vehicle: int, start: Place, end: Place) -> tuple[float, int]:
+        """Return the least cost of driving by a facility, and the facility."""
+        ways = self.ways(vehicle)
+        costs = [
+            ways.costs_to(one.node)(start) + one.cost + ways.costs_from(one.node)(end)
+            for one in self.instance.facilities
+        ]
+        least = min(costs)
+        return least, costs.index(least)
+
+    def route(self, tour: Tour, number: int | None) -> Route:
+        """Return the route of a tour, with its street path; SolutionError if impossible."""
+        kind = self.fleet[tour.vehicle]
+        if tour.cost == NO_WAY:
+            name = f"route {number}" if number is not None else "a route"
+            raise SolutionError(
+                f"expected services of {name} that vehicle {kind.name!r} can reach and "
+                f"carry, found none in instance {self.instance.name!r}"
+            )
+        ways = self.ways(tour.vehicle)
+        path: list[Step] = []
+        visits = []
+        before: Place = kind.start
+        waiting = list(tour.visits)
+        end = kind.start if kind.end is None else kind.end
+
+        def drive(to: Place) -> None:
+            nonlocal before
+            path.extend(Step(*along, False) for along in ways.path(before, to)[1])
+            before = to
+
+        for done in range(len(tour.services) + 1):
+            if waiting and waiting[0][1] == done:
+                facility = waiting.pop(0)[0]
+                drive(self.instance.facilities[facility].node)
+                visit = FacilityVisit(facility=facility, services=done, steps=len(path))
+                visits.append(visit)
+            if done < len(tour.services):
+                service = tour.services[done]
+                drive((service.link, service.reverse))
+                path.append(Step(service.link, service.reverse, True))
+        drive(end)
+        return Route(
+            services=tour.services,
+            load=self.load(tour.services),
+            cost=round(tour.cost) + kind.fixed_cost,
+            path=tuple(path),
+            vehicle=tour.vehicle,
+            visits=tuple(visits),
+            number=number,
+        )
+
+    def solution(self, routes: Sequence[Route]) -> Solution:
+        """Return the plan of routes, with totals, lengths and times."""
+        instance = self.instance
+        serving = sum(self.service_cost(s) for route in routes for s in route.services)
+        visits = sum(
+            instance.facilities[v.facility].cost for route in routes for v in route.visits
+        )
+        fixed = sum(self.fleet[route.vehicle].fixed_cost for route in routes)
+        cost = sum(route.cost for route in routes)
+        plan = Solution(
+            routes=tuple(routes),
+            cost=cost,
+            deadhead=cost - serving - visits - fixed,
+            service_cost=serving,
+            visit_cost=visits,
+        )
+        return with_travel(instance, plan)

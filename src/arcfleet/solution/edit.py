@@ -1,0 +1,144 @@
+"""A plan changed by hand: streets moved to other routes, removed or added."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from arcfleet.errors import OptionError
+from arcfleet.instance.change import (
+    Demands,
+    Pins,
+    StreetName,
+    as_pairs,
+    exclude,
+    find_links,
+    pin,
+    require,
+)
+from arcfleet.solution.keep import keep, lock, require_known_routes, route_hint
+from arcfleet.solution.match import carry_over
+from arcfleet.solution.repair import Repair, repair
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from arcfleet.instance.instance import Instance
+    from arcfleet.solution.solution import Solution
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edit:
+    """A plan changed by hand, and what a search may change of it.
+
+    Parameters
+    ----------
+    instance
+        Instance to search again: moved streets are pinned, untouched routes locked, and
+        streets that leave their route have a price.
+    plain_instance
+        The same without pins, locks and price: the instance of the edited plan.
+    repaired
+        The plan with the edits, and what they took.
+    free
+        Numbers of the routes that a search may change.
+    """
+
+    instance: Instance
+    plain_instance: Instance
+    repaired: Repair
+    free: tuple[int, ...]
+
+    @property
+    def solution(self) -> Solution:
+        """The plan with the edits."""
+        return self.repaired.solution
+
+
+def edit(
+    instance: Instance,
+    solution: Solution,
+    *,
+    move: Pins = (),
+    remove: Iterable[StreetName] = (),
+    add: Demands | None = None,
+    free: Iterable[int] = (),
+    price: int = 1,
+) -> Edit:
+    """Change a plan by hand; `solve` then searches only what may change.
+
+    Routes that lose or get a street may change, and those of `free`; all others are
+    locked. If streets are added, all routes may change unless `free` names some.
+
+    Parameters
+    ----------
+    instance
+        Instance of the plan.
+    solution
+        Plan to change.
+    move
+        Number of the new route of each street, by names or positions of links.
+    remove
+        Streets that are not served any more, by names or positions of links.
+    add
+        Demand of each link of streets that are to be served as well; "length" for metres.
+    free
+        Numbers of more routes that may change.
+    price
+        Price of every street that leaves its route, in the unit of all costs.
+
+    Raises
+    ------
+    OptionError
+        If a street or a route is not there.
+    SolutionError
+        If the plan is none of the instance.
+    InstanceError
+        If moves contradict each other, pins or locked routes of the instance.
+
+    Examples
+    --------
+    >>> edited = arcfleet.edit(town, plan, move={"High Street": 2})  # doctest: +SKIP
+    >>> result = arcfleet.solve(edited.instance, start=edited.solution)  # doctest: +SKIP
+    """
+    plan = carry_over(instance, solution)
+    remove, free, add = tuple(remove), set(free), dict(add or {})
+    moves = as_pairs(move)
+    if not (moves or remove or add or free):
+        raise OptionError(
+            "expected streets to move, remove or add, or routes to free, got none of them"
+        )
+    unknown = sorted(free - set(plan.numbers))
+    if unknown:
+        raise OptionError(
+            f"expected the number of a route to free, got {unknown[0]}: {route_hint(plan)}"
+        )
+    routes = {
+        service.link: number
+        for number, route in zip(plan.numbers, plan.routes, strict=True)
+        for service in route.services
+    }
+    touched = {route for _, route in moves}
+    for street in (*remove, *(street for street, _ in moves)):
+        links = find_links(instance, street)
+        touched |= {routes[link] for link in links if link in routes}
+    plain = exclude(instance, remove)
+    if add:
+        plain = require(plain, add)
+    may_change = free | touched
+    if add and not free:
+        may_change = set(plan.numbers)
+    pinned = pin(plain, moves)
+    require_known_routes(pinned, plan)
+    fixed = [
+        number
+        for number, route in zip(plan.numbers, plan.routes, strict=True)
+        if number not in may_change and route.services
+    ]
+    searched = keep(lock(pinned, plan, fixed), plan, price)
+    return Edit(
+        instance=searched,
+        plain_instance=plain,
+        repaired=repair(searched, solution),
+        free=tuple(sorted(may_change & {*plan.numbers, *touched})),
+    )

@@ -1,0 +1,105 @@
+"""Shape of a plan: how even its routes are, how far they interleave, what changed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from statistics import fmean, pstdev
+from typing import TYPE_CHECKING
+
+from arcfleet.network import Network
+
+if TYPE_CHECKING:
+    from arcfleet.instance.instance import Instance
+    from arcfleet.solution.solution import Solution
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """Balance, compactness and changes of a plan, as numbers.
+
+    Parameters
+    ----------
+    longest, shortest
+        Largest and smallest cost of a route; 0 without routes.
+    ratio
+        Longest divided by shortest; None where the shortest is 0.
+    variation
+        Coefficient of variation of the costs of the routes: standard deviation divided by
+        mean.
+    interleaving
+        Share of the streets whose nearest other street is on another route. Nearness is
+        driving between ends, both ways: the least plus the mean.
+    changed
+        Number of streets on another route than in the instance's `previous`; None where
+        that is empty. Streets that it does not name are new and do not count.
+    """
+
+    longest: int
+    shortest: int
+    ratio: float | None
+    variation: float
+    interleaving: float
+    changed: int | None
+
+
+def shape(instance: Instance, solution: Solution, network: Network | None = None) -> Shape:
+    """Compute the shape of a plan.
+
+    Parameters
+    ----------
+    instance
+        Instance that the plan solves.
+    solution
+        The plan.
+    network
+        Network of the instance, where it is at hand; else it is built.
+
+    Returns
+    -------
+    shape
+        Figures to compare plans by.
+    """
+    costs = [route.cost for route in solution.routes]
+    longest, shortest = max(costs, default=0), min(costs, default=0)
+    numbers = {
+        service.link: number
+        for number, route in zip(solution.numbers, solution.routes, strict=True)
+        for service in route.services
+    }
+    return Shape(
+        longest=longest,
+        shortest=shortest,
+        ratio=longest / shortest if shortest else None,
+        variation=pstdev(costs) / fmean(costs) if any(costs) else 0.0,
+        interleaving=_interleaving(instance, numbers, network),
+        changed=(
+            sum(numbers.get(x.link, x.route) != x.route for x in instance.previous)
+            if instance.previous
+            else None
+        ),
+    )
+
+
+def _interleaving(
+    instance: Instance, numbers: dict[int, int], network: Network | None
+) -> float:
+    """Return the share of streets whose nearest other street is on another route."""
+    if len(instance.required) < 2 or len(set(numbers.values())) < 2:
+        return 0.0
+    routes = [numbers.get(link) for link in instance.required]
+    mates = _mates(instance, network)
+    return fmean(route != routes[mate] for route, mate in zip(routes, mates, strict=True))
+
+
+#: Instance that was asked for last, and its nearest streets: one command asks several times
+#: for the shape of its plan, and building a network takes long.
+_last: list[tuple[Instance, list[int]]] = []
+
+
+def _mates(instance: Instance, network: Network | None) -> list[int]:
+    if _last and _last[0][0] is instance:
+        return _last[0][1]
+    built = Network(instance) if network is None else network
+    found: list[int] = built.core.nearest_others().tolist()
+    _last[:] = [(instance, found)]
+    return found

@@ -1,0 +1,140 @@
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from arcfleet import Assignment, check, read, read_solution, write
+from tests.cli.running import VILLAGE, arcfleet, one_sentence, succeeded
+from tests.helpers import star
+
+
+@pytest.fixture(scope="module")
+def yesterday(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("plans") / "yesterday.json"
+    succeeded("solve", VILLAGE, "--iterations", 200, "--out", out)
+    return out
+
+
+def test_a_plan_is_repaired_kept_and_compared(yesterday: Path, tmp_path: Path) -> None:
+    today, scene = tmp_path / "today.json", tmp_path / "scene.json"
+    ran = arcfleet(
+        *("solve", VILLAGE, "--start", yesterday, "--exclude-name", "mill lane"),
+        *("--iterations", 50, "--out", today, "--out-instance", scene),
+    )
+    assert ran.returncode == 0
+    assert ran.stderr == (
+        f"arcfleet: repaired {yesterday}: dropped 5 streets, recomputed the totals\n"
+    )
+    instance = read(scene)
+    assert not any(x.required for x in instance.links if x.name == "Mill Lane")
+    assert check(instance, read_solution(today, instance)).ok
+    text = succeeded("diff", VILLAGE, yesterday, today, "--match-routes")
+    assert "Mill Lane" in text
+    picture = tmp_path / "moved.png"
+    options = ("--old-instance", VILLAGE, "--plot", picture, "--json")
+    facts = json.loads(succeeded("diff", scene, yesterday, today, *options))
+    assert len(facts["removed"]) == 5
+    assert picture.stat().st_size
+
+
+def test_what_is_kept_is_written_into_the_instance(yesterday: Path, tmp_path: Path) -> None:
+    scene = tmp_path / "scene.json"
+    plan = read_solution(yesterday, read(VILLAGE))
+    link = plan.routes[1].services[0].link
+    ran = arcfleet(
+        *("solve", VILLAGE, "--start", yesterday, "--keep", 50, "--lock", "1"),
+        *("--pin", f"link:{link}=2", "--iterations", 5, "--out-instance", scene, "--quiet"),
+    )
+    assert ran.returncode == 0, ran.stderr
+    instance = read(scene)
+    assert instance.change_price == 50
+    assert len(instance.previous) == len(instance.required)
+    assert [one.route for one in instance.locks] == [1]
+    assert instance.pins == (Assignment(link, 2),)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--pin", "Mill Lane=1", "--pin", "MILL LANE=2"], "for route 1 and for route 2"),
+        (["--pin", "Mill Lane=77"], "got 77 for link 0"),
+        (["--lock", "77"], "expected the number of a route to lock, got 77"),
+        (["--exclude-name", "Mil Lane"], "did you mean 'Mill Lane' or"),
+        (["--pin", "Nowhere at all=1"], "check its spelling"),
+    ],
+)
+def test_bad_input_is_one_sentence_and_nothing_is_written(
+    yesterday: Path, tmp_path: Path, words: list[str], message: str
+) -> None:
+    out = tmp_path / "today.json"
+    ran = arcfleet("solve", VILLAGE, "--start", yesterday, *words, "--out", out)
+    assert message in one_sentence(ran)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("option", ["--keep", "--lock", "--old-instance"])
+def test_options_of_a_start_need_one(option: str) -> None:
+    value = VILLAGE if option == "--old-instance" else 3
+    ran = arcfleet("solve", VILLAGE, option, value)
+    assert f"expected --start with {option}, got none" in one_sentence(ran)
+
+
+def test_a_plan_of_another_town_is_one_sentence(yesterday: Path, tmp_path: Path) -> None:
+    other, out = tmp_path / "other.json", tmp_path / "today.json"
+    write(replace(star(1, 1), name="village"), other)
+    ran = arcfleet("solve", other, "--start", yesterday, "--out", out)
+    assert "add --old-instance" in one_sentence(ran)
+    village = read(VILLAGE)
+    write(replace(village, links=village.links[1:] + village.links[:1]), other)
+    ran = arcfleet("solve", other, "--start", yesterday, "--out", out)
+    assert "(--old-instance), or start without it" in one_sentence(ran)
+    assert "(--old-instance)" in one_sentence(arcfleet("diff", other, yesterday, yesterday))
+    assert not out.exists()
+    words = ("--start", yesterday, "--old-instance", VILLAGE, "--iterations", 5)
+    ran = arcfleet("solve", other, *words, "--out", out)
+    assert ran.returncode == 0
+    assert check(read(other), read_solution(out, read(other))).ok
+
+
+def test_edit_moves_a_street_and_says_what_moved(yesterday: Path, tmp_path: Path) -> None:
+    out = tmp_path / "edited.json"
+    plan = read_solution(yesterday, read(VILLAGE))
+    link = plan.routes[0].services[0].link
+    words = ("--move", f"link:{link}=2", "--time", 0, "--out", out)
+    text = succeeded("edit", VILLAGE, yesterday, *words)
+    assert text.startswith("free      routes 1, 2\ncost ")
+    assert succeeded("check", VILLAGE, out).startswith("ok")
+    facts = json.loads(
+        succeeded("edit", VILLAGE, yesterday, *words[:2], "--time", 0, "--json")
+    )
+    assert facts["free"] == [1, 2]
+    assert link in {one["link"] for one in facts["moved"]}
+
+
+def test_edit_names_the_instance_that_its_plan_belongs_to(
+    yesterday: Path, tmp_path: Path
+) -> None:
+    out, scene = tmp_path / "edited.json", tmp_path / "scene.json"
+    words = ("edit", VILLAGE, yesterday, "--remove", "Mill Lane", "--time", 0, "--out", out)
+    ran = arcfleet(*words)
+    assert ran.returncode == 0
+    assert "--out-instance writes it" in ran.stderr
+    succeeded(*words, "--out-instance", scene)
+    assert succeeded("check", scene, out).startswith("ok")
+    back = ("--add", "Mill Lane=length", "--time", 0)
+    assert "whose length is unknown" in one_sentence(arcfleet("edit", scene, out, *back))
+    again = ("--add", "Mill Lane=20", "--time", 0)
+    assert "added     7 streets" in succeeded("edit", scene, out, *again)
+
+
+def test_wrong_edits_are_one_sentence_and_nothing_is_written(
+    yesterday: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "edited.json"
+    for words in (["--move", "Mill Lane=99"], ["--free", "99"], [], ["--remove", "Mil"]):
+        one_sentence(arcfleet("edit", VILLAGE, yesterday, *words, "--out", out))
+    ran = arcfleet("edit", VILLAGE, yesterday, "--move", "Mill Lane")
+    assert ran.returncode == 2
+    assert "as in 'Mill Lane=2'" in ran.stderr
+    assert not out.exists()

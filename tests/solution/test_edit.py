@@ -1,0 +1,68 @@
+import pytest
+
+from arcfleet import (
+    Instance,
+    InstanceError,
+    OptionError,
+    Solution,
+    Stop,
+    check,
+    edit,
+    exclude,
+    solve,
+)
+from arcfleet.instance.change import find_links
+from tests.helpers import refused
+from tests.solution.test_repair import numbers_of
+
+
+@pytest.fixture(scope="module")
+def plan(village: Instance) -> Solution:
+    return solve(village, stop=Stop(iterations=200)).solution
+
+
+def test_a_moved_street_is_on_its_new_route_and_others_stay(
+    village: Instance, plan: Solution
+) -> None:
+    before = numbers_of(plan)
+    street = village.required[0]
+    target = next(number for number in plan.numbers if number != before[street])
+    edited = edit(village, plan, move={street: target})
+    assert edited.plain_instance == village
+    assert edited.free == tuple(sorted({before[street], target}))
+    assert {one.route for one in edited.instance.locks} == {*plan.numbers} - {*edited.free}
+    assert edited.repaired.ok
+    assert numbers_of(edited.solution)[street] == target
+    assert check(edited.instance, edited.solution).faults == ()
+
+
+def test_streets_are_removed_and_added(village: Instance, plan: Solution) -> None:
+    removed = edit(village, plan, remove=["Mill Lane"])
+    links = set(find_links(village, "Mill Lane"))
+    assert removed.repaired.dropped == len(links)
+    assert set(removed.plain_instance.required) == {*village.required} - links
+    assert removed.free == tuple(sorted({numbers_of(plan)[link] for link in links}))
+    added = edit(removed.plain_instance, removed.solution, add={"mill lane": 5})
+    lane = find_links(removed.plain_instance, "Mill Lane", required=False)
+    assert links <= set(lane)
+    assert added.repaired.inserted == lane
+    assert added.free == removed.solution.numbers
+    assert check(added.instance, added.solution).faults == ()
+    only = edit(removed.plain_instance, removed.solution, add={"mill lane": 5}, free=[1])
+    assert only.free == (1,)
+
+
+def test_wrong_edits_are_one_sentence(village: Instance, plan: Solution) -> None:
+    with refused(OptionError, "expected streets to move, remove or add"):
+        edit(village, plan)
+    with refused(OptionError, "expected the number of a route to free, got 99"):
+        edit(village, plan, free=[99])
+    with refused(OptionError, "expected the number of a route to pin a street to, got 99"):
+        edit(village, plan, move={"Mill Lane": 99})
+    with refused(OptionError, "did you mean 'Mill Lane'"):
+        edit(village, plan, remove=["Mil Lane"])
+    with refused(InstanceError, "for route 1 and for route 2"):
+        edit(village, plan, move=[("Mill Lane", 1), ("mill lane", 2)])
+    gone = exclude(village, ["Mill Lane"])
+    with refused(OptionError, "which is only driven on"):
+        edit(gone, plan, move={"Mill Lane": 1})

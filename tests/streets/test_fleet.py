@@ -1,0 +1,176 @@
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from arcfleet import FileError, MapError, OptionError, Vehicle, check, repair
+from arcfleet.instance.instance import Coordinate
+from arcfleet.streets.area import Circle
+from arcfleet.streets.fleet import (
+    SceneOperations,
+    ScenePlace,
+    SceneVehicle,
+    parse_shift,
+    read_vehicles,
+)
+from arcfleet.streets.scene import SceneRules, cut_scene, make_scene
+from arcfleet.streets.turns import FREE_TURNS
+from tests.helpers import NO_ROUTES, refused
+from tests.streets.test_scene import STEP, grid
+
+
+def at(column: int, row: int) -> Coordinate:
+    """A place beside a junction of the grid."""
+    return 5.0 + STEP * column + STEP / 10, STEP * row
+
+
+def make_rules(**options: Any) -> SceneRules:
+    return SceneRules(capacity=500, turns=FREE_TURNS, **options)
+
+
+def test_places_are_at_the_nearest_junctions() -> None:
+    operations = SceneOperations(
+        depots=(at(4, 3),), facilities=(ScenePlace(place=at(0, 3), cost=7),), shift="2 km"
+    )
+    scene = cut_scene(grid(), make_rules(depot=at(1, 0), operations=operations))
+    instance = scene.instance
+    assert [(x.name, x.start, x.max_route_cost) for x in instance.fleet] == [
+        ("depot 1", 1, 2000),
+        ("depot 2", 34, 2000),
+    ]
+    assert [(x.node, x.cost) for x in instance.facilities] == [(30, 7)]
+    assert all(0 < metres < 20 for metres in scene.place_metres.values())
+    assert len(scene.place_metres) == 2
+    repaired = repair(instance, NO_ROUTES)
+    assert repaired.ok
+    assert check(instance, repaired.solution).faults == ()
+
+
+def test_vehicles_have_depots_capacities_and_streets_they_may_not_use() -> None:
+    vehicles = (
+        SceneVehicle(name="large", count=2, shift=5000, forbidden_names=("2 avenue",)),
+        SceneVehicle(name="small", capacity=90, depot=at(4, 3), end=at(0, 0)),
+        SceneVehicle(name="tall", fixed_cost=3, forbidden_kinds=("Residential",)),
+    )
+    operations = SceneOperations(vehicles=vehicles, exact_fleet=False, shift=9000)
+    instance = make_scene(grid(), make_rules(depot=at(1, 0), operations=operations))
+    large, small, tall = instance.vehicles
+    assert (large.start, large.capacity, large.count) == (1, 500, 2)
+    assert large.max_route_cost == 5000
+    assert {instance.links[x].name for x in large.forbidden_links} == {"2 Avenue"}
+    assert (small.start, small.end, small.capacity) == (34, 0, 90)
+    assert small.max_route_cost == 9000
+    assert len(tall.forbidden_links) == sum("Street" in x.name for x in instance.links)
+    assert (instance.depot, instance.capacity, instance.max_route_cost) == (1, 500, None)
+
+
+def test_a_margin_keeps_the_ways_to_far_places() -> None:
+    operations = SceneOperations(facilities=(ScenePlace(place=at(7, 7)),))
+    area = Circle(longitude=5.0, latitude=0.0, metres=250)
+    rules = make_rules(area=area, margin=1, depot=at(0, 0), operations=operations)
+    instance = cut_scene(grid(8, 8), rules).instance
+    assert instance.facilities[0].node == 77
+    assert 77 in instance.nodes
+    assert len(instance.nodes) < 64
+    assert repair(instance, NO_ROUTES).ok
+
+
+def test_limits_and_prices_are_those_of_the_instance() -> None:
+    operations = SceneOperations(
+        fleet_limit=9, exact_fleet=True, fewest_routes=True, balance=0.5, compactness=4
+    )
+    instance = make_scene(grid(), make_rules(operations=operations))
+    assert instance.vehicles == ()
+    assert instance.fleet[0] == Vehicle(
+        name="vehicle", start=instance.depot, capacity=500, count=9
+    )
+    assert (instance.exact_fleet, instance.fewest_routes) == (True, True)
+    assert (instance.balance, instance.compactness) == (0.5, 4)
+
+
+@pytest.mark.parametrize(
+    ("shift", "cost", "value"),
+    [
+        (70, "length", 70),
+        ("40 km", "length", 40_000),
+        ("8 h", "time", 28_800),
+        ("7.5h", "time", 27_000),
+        ("450min", "time", 27_000),
+        (None, "time", None),
+    ],
+)
+def test_shifts_have_units(shift: int | str | None, cost: str, value: int | None) -> None:
+    assert parse_shift(shift, cost) == value
+
+
+@pytest.mark.parametrize(
+    ("shift", "message"),
+    [
+        ("8h", "where costs are metres: make the scene with cost='time'"),
+        ("long", "expected the longest route as a number"),
+        ("8 parsecs", "expected the longest route as a number"),
+        (0, "expected the longest route to be a whole number from 1"),
+    ],
+)
+def test_wrong_shifts_are_one_sentence(shift: int | str, message: str) -> None:
+    with refused(OptionError, message):
+        make_rules(operations=SceneOperations(shift=shift))
+
+
+def test_what_does_not_fit_the_map_is_one_sentence() -> None:
+    def make(**options: Any) -> None:
+        operations = SceneOperations(**options)
+        make_scene(grid(), make_rules(operations=operations))
+
+    with refused(MapError, "got 'motorway', of which the scene has none"):
+        make(vehicles=(SceneVehicle(name="a", forbidden_kinds=("motorway",)),))
+    with refused(MapError, "got '9 Avenue', which no street of the scene has"):
+        make(vehicles=(SceneVehicle(name="a", forbidden_names=("9 Avenue",)),))
+    with refused(MapError, "expected facilities at different junctions"):
+        twice = ScenePlace(place=at(0, 0)), ScenePlace(place=(5.0, 0.0))
+        make(facilities=twice)
+    with refused(MapError, "expected a depot or facility within 2,000 m"):
+        make(facilities=(ScenePlace(place=(9.0, 9.0)),))
+    with refused(OptionError, "give the depot of each vehicle type"):
+        make(depots=(at(0, 0),), vehicles=(SceneVehicle(name="a"),))
+    with refused(OptionError, "give the count of each vehicle type"):
+        make(depots=(at(0, 0),), fleet_limit=3)
+    with refused(OptionError, "expected operations to be SceneOperations"):
+        make_rules(operations=3)
+
+
+def test_vehicles_are_read_from_toml(tmp_path: Path) -> None:
+    path = tmp_path / "fleet.toml"
+    path.write_text(
+        '[[vehicle]]\nname = "large"\nshift = "8 h"\ndepot = [5, 0.1]\n'
+        '[[vehicle]]\nname = "small"\ncapacity = 9\nforbidden_kinds = ["primary"]\n'
+    )
+    assert read_vehicles(path) == (
+        SceneVehicle(name="large", shift="8 h", depot=(5.0, 0.1)),
+        SceneVehicle(name="small", capacity=9, forbidden_kinds=("primary",)),
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "expected tables [[vehicle]]"),
+        ("[vehicle]\nname = 'a'", "expected tables [[vehicle]]"),
+        ("[[vehicle]]\ncapacity = 3", "expected a name for each vehicle"),
+        ("[[vehicle]]\nname = 'a'\ncapcity = 3", "did you mean 'capacity'?"),
+        (
+            "[[vehicle]]\nname = 'a'\ncapacity = 'x'",
+            "of vehicle 'a' to be a whole",
+        ),
+        ("[[vehicle]]\nname = 'a'\ndepot = [1]", "as [longitude, latitude], got [1]"),
+        ("[[vehicle]]\nname = 'a'\nshift = 2.5", "as a number or '8 h', got 2.5"),
+        ("[[vehicle]]\nname = 'a'\nforbidden_kinds = 'b'", "as a list of texts"),
+    ],
+)
+def test_wrong_vehicle_files_are_one_sentence(
+    tmp_path: Path, text: str, message: str
+) -> None:
+    path = tmp_path / "fleet.toml"
+    path.write_text(text)
+    with refused(FileError, message):
+        read_vehicles(path)
