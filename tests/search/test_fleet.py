@@ -103,7 +103,9 @@ def fleets(draw: st.DrawFn, most_tasks: int = 4, shaped: bool = False) -> Instan
 def found(instance: Instance, iterations: int, seed: int) -> tuple[int, float] | None:
     try:
         result = solved(instance, stop=Stop(iterations=iterations), seed=seed)
-    except UnsolvableError:
+    except UnsolvableError as error:
+        # A street that is left by way of a facility only, and not at the end of a route.
+        assume("on a route of its own" not in str(error))
         return None
     return objective(instance, result.solution)
 
@@ -196,7 +198,7 @@ def test_costs_beyond_the_range_are_refused() -> None:
 
 def test_a_locked_route_that_breaks_a_rule_is_named() -> None:
     lock = Lock(route=2, services=((0, False), (1, True)))
-    for capacity, longest in ((7, None), (20, 5)):
+    for capacity, longest in ((7, None), (20, 9)):
         with refused(UnsolvableError, "route 2"):
             solve(star(4, 5, 1, locks=(lock,), capacity=capacity, max_route_cost=longest))
 

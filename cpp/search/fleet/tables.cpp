@@ -8,6 +8,13 @@
 
 namespace arcfleet {
 
+namespace {
+
+// Of temperature, where streets have no length: plans that are as good are still taken.
+constexpr double kLeastUnit = 1e-3;
+
+} // namespace
+
 DrivingTable::DrivingTable(const Network &network,
                            const std::vector<FacilityStop> &facilities)
     : tasks_(network) {
@@ -37,7 +44,11 @@ DrivingTable::DrivingTable(const Network &network,
         }
     }
     for (size_t i = 0; i < via_.size(); ++i) {
-        via_never_pays_ = via_never_pays_ && via_[i] >= network.distances()[i];
+        const int32_t straight = network.distances()[i];
+        via_never_pays_ = via_never_pays_ && via_[i] >= straight;
+        via_opens_ways_ = via_opens_ways_ ||
+                          (network.closed_cost() > 0 &&
+                           straight == network.closed_cost() && via_[i] < straight);
     }
     for (int32_t task = 0; task < tasks_.num_tasks(); ++task) {
         const TaskEnds &ends = tasks_.ends(task);
@@ -65,7 +76,7 @@ DrivingTable::DrivingTable(const Network &network,
 FleetTables::FleetTables(const std::vector<const Network *> &networks, FleetRules given,
                          const RuinRecreateSettings &given_settings)
     : rules(std::move(given)), settings(given_settings),
-      near_distance(mean_near_distance(*networks[0])),
+      near_distance(std::max(kLeastUnit, mean_near_distance(*networks[0]))),
       row(std::min(networks[0]->num_tasks(), kLongestRow)) {
     for (const Network *network : networks) {
         drivings.push_back(std::make_unique<DrivingTable>(*network, rules.facilities));
@@ -90,8 +101,9 @@ FleetTables::FleetTables(const std::vector<const Network *> &networks, FleetRule
     insertion_never_pays = rules.balance == 0.0 && !rules.exact_fleet;
     for (int32_t type = 0; type < num_types(); ++type) {
         const DrivingTable &table = driving(type);
-        insertion_never_pays =
-            insertion_never_pays && table.tasks().removal_never_costs();
+        insertion_never_pays = insertion_never_pays &&
+                               table.tasks().removal_never_costs() &&
+                               !table.via_opens_ways();
         const int32_t *out = table.from(vehicle(type).start);
         const int32_t *home = table.to(vehicle(type).end, via_end);
         for (int32_t task = 0; task < n; ++task) {

@@ -62,6 +62,9 @@ class DrivingTable {
     const TaskTable &tasks() const { return tasks_; }
     // Whether a facility on the way never makes it cheaper.
     bool via_never_pays() const { return via_never_pays_; }
+    // Whether it leads somewhere to where there is no other way: no turn is taken
+    // there.
+    bool via_opens_ways() const { return via_opens_ways_; }
     const int32_t *from(int32_t terminal) const { return tasks_.from(terminal); }
     const int32_t *to(int32_t terminal) const { return tasks_.to(terminal); }
     // With `via`, by way of a facility.
@@ -94,6 +97,7 @@ class DrivingTable {
     std::vector<int32_t> via_transposed_; // empty where it is the same both ways
     const int32_t *via_to_ = nullptr;
     bool via_never_pays_ = true;
+    bool via_opens_ways_ = false;
     std::vector<int32_t> to_facility_;
     std::vector<int32_t> from_facility_;
     std::vector<int32_t> first_of_trip_;
