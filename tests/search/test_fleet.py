@@ -1,16 +1,20 @@
 """The search over plans of a fleet, against plans found by trying out all of them."""
 
+import csv
 from dataclasses import replace
+from typing import Any
 
+import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from arcfleet import Instance, Stop
-from arcfleet.errors import UnsolvableError
+from arcfleet import Instance, Progress, Stop, solve
+from arcfleet.errors import InstanceError, UnsolvableError
 from arcfleet.instance.diagnose import diagnose
 from arcfleet.instance.operations import Assignment, Facility, Lock, Vehicle
 from tests.fleet_optimum import Optimum, objective
-from tests.helpers import solved
+from tests.helpers import make_instance, refused, solved, star, street
+from tests.shared_data import shared_dir
 from tests.strategies import connected_instances, turn_rules
 
 
@@ -134,3 +138,83 @@ def test_small_fleets_are_solved_to_optimality(instance: Instance) -> None:
 @given(fleets(most_tasks=3, shaped=True))
 def test_prices_on_the_shape_are_solved_to_optimality(instance: Instance) -> None:
     assert_optimal(instance)
+
+
+def town(**more: Any) -> Instance:
+    """A ring of streets with two yards and a landfill: several trips on every route."""
+    links = [street(n, n % 24 + 1, 10 + n % 7, 3 + n % 4) for n in range(1, 25)]
+    links += [street(n, n + 12, 9) for n in range(1, 13, 3)]
+    return make_instance(
+        *links,
+        capacity=20,
+        vehicles=(
+            Vehicle(name="north", start=1, capacity=20, max_route_cost=400),
+            Vehicle(name="south", start=13, end=7, capacity=15, count=2, fixed_cost=5),
+        ),
+        facilities=(Facility(node=5, cost=4), Facility(node=19, cost=2)),
+        **more,
+    )
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_same_seed_same_plan(threads: int) -> None:
+    first, second = (
+        solved(town(), stop=Stop(iterations=3000), seed=5, threads=threads)
+        for _ in range(2)
+    )
+    assert first.solution == second.solution
+    assert any(route.visits for route in first.solution.routes)
+
+
+def test_a_start_is_improved_and_never_left_for_worse() -> None:
+    rough = solved(town(), stop=Stop(iterations=1))
+    better = solved(town(), stop=Stop(iterations=3000), start=rough.solution)
+    assert better.cost < rough.cost
+    again = solved(town(), stop=Stop(iterations=1), start=better.solution)
+    assert again.cost <= better.cost
+
+
+def test_interrupt_keeps_the_best_plan() -> None:
+    def interrupt(progress: Progress) -> None:
+        raise KeyboardInterrupt
+
+    result = solved(town(), stop=Stop(seconds=600.0), progress=interrupt)
+    assert result.stopped_by == "interrupt"
+
+
+def test_a_time_limit_ends_the_search() -> None:
+    result = solved(town(), stop=Stop(seconds=0.2))
+    assert result.stopped_by == "seconds"
+    assert result.seconds >= 0.2
+
+
+def test_costs_beyond_the_range_are_refused() -> None:
+    far = star(1, 1, cost=lambda node: 2**26, max_route_cost=2**30)
+    with pytest.raises(InstanceError, match="coarser unit"):
+        solve(far)
+
+
+def test_a_locked_route_that_breaks_a_rule_is_named() -> None:
+    # Each street is within the longest route, both together are not.
+    lock = Lock(route=2, services=((0, False), (1, True)))
+    with refused(UnsolvableError, "route 2 costs 10, above the longest route 8"):
+        solve(star(4, 5, 1, locks=(lock,), max_route_cost=8))
+
+
+def reference() -> dict[str, tuple[int, int]]:
+    """Vehicles and cost of the best plan of the peer, by instance."""
+    best: dict[str, tuple[int, int]] = {}
+    with (shared_dir() / "carplib" / "mcarptif" / "reference.csv").open() as lines:
+        for row in csv.DictReader(lines):
+            found = int(row["vehicles"]), int(row["cost"])
+            best[row["instance"]] = min(found, best.get(row["instance"], found))
+    return best
+
+
+@pytest.mark.parametrize("name", ["Lpr_IF-a-01", "Lpr_IF-b-02", "Act-IF-a"])
+def test_mcarptif_files_are_solved_no_worse_than_by_the_peer(name: str) -> None:
+    folder = shared_dir() / "carplib" / "mcarptif"
+    if not (folder / "reference.csv").is_file():
+        pytest.skip(f"no MCARPTIF files in {folder}")
+    result = solved(folder / f"{name}.txt", stop=Stop(iterations=20_000), seed=1)
+    assert (len(result.solution.routes), result.cost) <= reference()[name]

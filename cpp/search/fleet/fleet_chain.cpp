@@ -15,6 +15,7 @@ namespace {
 constexpr uint32_t kMovesPerStep = 10;
 constexpr uint32_t kMendsPerStep = 1;
 constexpr int32_t kNearTasks = 10;
+constexpr int32_t kFirstLooks = 4;
 constexpr double kLongestDraw = 36.75; // as in chain.cpp
 constexpr int32_t kPriceWindow = 200;
 constexpr double kPriceStep = 1.05;
@@ -127,13 +128,16 @@ void FleetChain::insert_missing() {
     if (!removed_.empty()) {
         order_.sort(removed_, random_);
         plan_.begin();
-        insert_all(kNever, true);
+        stuck_ = !insert_all(kNever, true);
         plan_.keep();
     }
 }
 
 bool FleetChain::step(double temperature) {
     ++iterations_;
+    if (stuck_) {
+        return false; // some task has no place at all
+    }
     if (tables_.rules.balance > 0.0) {
         plan_.measure_mean();
         cost_ = penalised();
@@ -342,6 +346,13 @@ bool FleetChain::insert_all(double limit, bool may_open) {
         // No place costs less.
         const double least = bounded ? tables_.ends(task).least_extra : -kNever;
         const int32_t slots = plan_.num_slots();
+        // The route of a neighbour first: the sooner a good place is found, the less is
+        // looked at.
+        int32_t near = 0;
+        for (int32_t i = std::min(kFirstLooks, tables_.row - 1); i > 0; --i) {
+            const int32_t slot = plan_.slot_of(tables_.nearest_to(task)[i]);
+            near = slot >= 0 ? slot : near;
+        }
         // Trips where it fits first: most others are then ruled out by the price of
         // their excess alone.
         for (const bool blinks : {true, false}) { // once more if all were overlooked
@@ -350,8 +361,9 @@ bool FleetChain::insert_all(double limit, bool may_open) {
                     (trips == Trips::own && !tables_.has_facilities())) {
                     continue;
                 }
-                for (int32_t slot = 0; slot < slots && best > least; ++slot) {
-                    look_at(slot, trips, blinks);
+                for (int32_t i = 0; i < slots && best > least; ++i) {
+                    const int32_t slot = near + i;
+                    look_at(slot < slots ? slot : slot - slots, trips, blinks);
                 }
             }
             if (best_slot >= 0) {
@@ -679,7 +691,7 @@ bool FleetChain::keep_if_best() {
         return false;
     }
     const double objective = plan_.objective();
-    if (best_cost_ >= 0 && objective >= best_objective_ - 1e-9) {
+    if ((best_cost_ >= 0 && objective >= best_objective_ - 1e-9) || !plan_.is_sound()) {
         return false;
     }
     best_ = plan_.to_plan();

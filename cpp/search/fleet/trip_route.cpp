@@ -2,6 +2,7 @@
 
 #include "search/insertion_lanes.h"
 
+#include <cstring>
 #include <limits>
 
 namespace arcfleet {
@@ -271,6 +272,29 @@ int32_t shifted(int32_t label, int32_t by) {
     return label < kMostCost ? capped(label + by) : label;
 }
 
+// Shifts the labels up to a number of visits, or those from them on.
+void shift_labels(TripVisit *first, const TripVisit *end, int32_t done, int32_t from) {
+#ifdef ARCFLEET_LANES
+    const Lanes by{done, done, from, from};
+    const Lanes most{kMostCost, kMostCost, kMostCost, kMostCost};
+    for (; first < end; ++first) {
+        Lanes labels;
+        std::memcpy(&labels, &first->done_at_u, sizeof labels);
+        const Lanes sums = labels + by;
+        const Lanes moved = sums < most ? sums : most;
+        labels = labels < most ? moved : labels;
+        std::memcpy(&first->done_at_u, &labels, sizeof labels);
+    }
+#else
+    for (; first < end; ++first) {
+        first->done_at_u = shifted(first->done_at_u, done);
+        first->done_at_v = shifted(first->done_at_v, done);
+        first->from_u = shifted(first->from_u, from);
+        first->from_v = shifted(first->from_v, from);
+    }
+#endif
+}
+
 } // namespace
 
 void TripRoute::refresh(const FleetTables &tables, int32_t first, int32_t last) {
@@ -375,10 +399,7 @@ size_t TripRoute::refresh_forward(const FleetTables &tables, size_t first, size_
         here->excess_before = before;
     }
     if (here < end) {
-        for (; here < end; ++here) {
-            here->done_at_u = shifted(here->done_at_u, by);
-            here->done_at_v = shifted(here->done_at_v, by);
-        }
+        shift_labels(here, end, by, 0);
         const auto moved = static_cast<int32_t>(visits.size()) - 1 - old_ends.back();
         for (size_t i = idx(trip); i + 1 < old_ends.size(); ++i) {
             trip_ends.push_back(old_ends[i] + moved);
@@ -448,10 +469,7 @@ size_t TripRoute::refresh_backward(const FleetTables &tables, size_t first, size
         here->from_u = shifted(here->from_u, by);
         here->from_v = shifted(here->from_v, by);
     }
-    for (; here > start; --here) {
-        here->from_u = shifted(here->from_u, by);
-        here->from_v = shifted(here->from_v, by);
-    }
+    shift_labels(start + 1, here + 1, 0, by);
     return computed;
 }
 
