@@ -12,7 +12,7 @@ from arcfleet.solution.travel import with_travel
 
 
 def hauling_town(village: Instance) -> Instance:
-    """Give a town vehicles of two depots, and two landfills."""
+    """Return a town with vehicles of two depots, and two landfills."""
     nodes = village.nodes
     count = len(nodes)
     return replace(

@@ -128,13 +128,16 @@ void FleetChain::insert_missing() {
     if (!removed_.empty()) {
         order_.sort(removed_, random_);
         plan_.begin();
-        insert_all(kNever, true);
+        stuck_ = !insert_all(kNever, true);
         plan_.keep();
     }
 }
 
 bool FleetChain::step(double temperature) {
     ++iterations_;
+    if (stuck_) {
+        return false; // some task has no place at all
+    }
     if (tables_.rules.balance > 0.0) {
         plan_.measure_mean();
         cost_ = penalised();
@@ -688,7 +691,7 @@ bool FleetChain::keep_if_best() {
         return false;
     }
     const double objective = plan_.objective();
-    if (best_cost_ >= 0 && objective >= best_objective_ - 1e-9) {
+    if ((best_cost_ >= 0 && objective >= best_objective_ - 1e-9) || !plan_.is_sound()) {
         return false;
     }
     best_ = plan_.to_plan();

@@ -86,6 +86,7 @@ class FleetChain {
     double load_price_;
     double time_price_;
     double cost_ = 0.0; // of the current plan, with all prices
+    bool stuck_ = false;
     int64_t iterations_ = 0;
     std::vector<int32_t> removed_;
     std::vector<uint8_t> marked_; // by task

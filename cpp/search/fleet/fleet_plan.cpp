@@ -147,6 +147,19 @@ double FleetPlan::objective() const {
     return value;
 }
 
+bool FleetPlan::is_sound() const {
+    size_t served = 0;
+    for (const TripRoute &route : routes_) {
+        served += idx(route.num_tasks());
+        for (size_t i = 1; !tables_.all_may_serve && i + 1 < route.visits.size(); ++i) {
+            if (!tables_.may_serve(route.type, route.visits[i].task)) {
+                return false;
+            }
+        }
+    }
+    return served == tables_.planned.size();
+}
+
 int64_t FleetPlan::fleet_faults() const {
     int64_t faults = 0;
     for (int32_t type = 0; type < tables_.num_types(); ++type) {

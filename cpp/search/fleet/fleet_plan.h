@@ -54,11 +54,13 @@ class FleetPlan {
     // Where a task was when the changes under way began.
     Spot spot(int32_t task) const { return spots_[idx(task)]; }
     bool has(int32_t task) const { return slot_of_[idx(task)] >= 0; }
-    // Where it is now; below 0 while it is out or on a locked route.
-    int32_t slot_of(int32_t task) const { return slot_of_[idx(task)]; }
     int64_t cost() const { return sums_.route_costs + sums_.fixed_costs; }
     // What plans that keep all rules are compared by: the cost with all prices.
     double objective() const;
+    // Whether every task is there, on a route of a vehicle that may serve it.
+    bool is_sound() const;
+    // Where it is now; below 0 while it is out or on a locked route.
+    int32_t slot_of(int32_t task) const { return slot_of_[idx(task)]; }
     const SlotNote &note(int32_t slot) const { return notes_[idx(slot)]; }
 
     // Routes beyond the fleet, or missing where it is exact; of all vehicle types, and

@@ -114,6 +114,7 @@ FleetTables::FleetTables(const std::vector<const Network *> &networks, FleetRule
                 std::min<int64_t>(kForbidden, std::min(forward, reverse))));
         }
     }
+    int64_t demand = 0;
     int64_t all_driven = 0; // without fixed costs
     for (int32_t task = 0; task < n; ++task) {
         if (rules.locked[idx(task)] == 0) {
@@ -132,12 +133,17 @@ FleetTables::FleetTables(const std::vector<const Network *> &networks, FleetRule
                 }
             }
         }
-        if (rules.locked[idx(task)] == 0 && least_driven >= most) {
-            throw std::invalid_argument("a task that no vehicle can reach and leave");
+        demand += ends(task).demand;
+        // A task that no vehicle can serve alone may follow a visit of a facility,
+        // where no turn is taken.
+        if (least_driven < most) {
+            all_driven += least_driven;
+            all_alone += least;
         }
-        all_driven += std::min<int64_t>(least_driven, most);
-        all_alone += least;
         all_alone_at_most += dearest;
+    }
+    if (demand > INT32_MAX) {
+        throw std::invalid_argument("demands exceed 2^31 - 1");
     }
     if (all_driven >= most) {
         throw std::overflow_error("plan costs exceed what routes may cost");

@@ -225,12 +225,18 @@ def _turn_arrays(instance: Instance) -> dict[str, IntArray]:
 def _check_size(instance: Instance) -> None:
     """Raise InstanceError for a matrix that is too large; warn of a large one."""
     tasks = len(instance.required)
+    fleet = instance.fleet
+    places = {node for vehicle in fleet for node in vehicle.depots}
+    places |= {facility.node for facility in instance.facilities}
     if instance.has_turn_rules:
-        terminals = 2 * tasks + 1
+        terminals = 2 * tasks + len(places)
     else:
         links = instance.links
         ends = {node for x in links if x.required for node in (x.tail, x.head)}
-        terminals = len(ends | {instance.depot})
+        terminals = len(ends | places)
+    # The searches keep a transposed copy, and the same by way of facilities.
+    matrices = len({vehicle.forbidden_links for vehicle in fleet})
+    matrices *= 4 if instance.facilities else 2
     if terminals > MAX_TERMINALS:
         expected = f"required links with at most {MAX_TERMINALS} end nodes, got {terminals}"
         if instance.has_turn_rules:
@@ -240,10 +246,9 @@ def _check_size(instance: Instance) -> None:
             f"expected {expected} in instance {instance.name!r}: split it into areas"
         )
     if terminals > LARGE_TERMINALS:
-        # The searches keep a transposed copy.
         warnings.warn(
             f"instance {instance.name!r} has {tasks} tasks: its driving "
-            f"costs need {8 * terminals**2 / 1e9:.1f} GB of memory",
+            f"costs need {4 * matrices * terminals**2 / 1e9:.1f} GB of memory",
             MemoryWarning,
             stacklevel=3,
         )

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from arcfleet import _core
-from arcfleet.errors import InstanceError, SolutionError, UnsolvableError
+from arcfleet.errors import InstanceError, OptionError, SolutionError, UnsolvableError
+from arcfleet.instance.instance import MAX_NUMBER
 from arcfleet.network.network import CLOSED_COST
 from arcfleet.search.fleet_arrays import facility_rows, flat, may_serve, vehicle_rows
 from arcfleet.search.run import run_engine
@@ -66,6 +67,12 @@ def fleet_search(
     Locked routes are kept out of the search.
     """
     layout = _Layout(network, context.start)
+    usual = type(settings)().most_excess
+    if settings.most_excess != usual:
+        raise OptionError(
+            f"expected most_excess {usual} with operations, whose search has no such "
+            f"limit, got {settings.most_excess}: leave it out"
+        )
 
     def make_engine() -> _FleetEngine:
         core = _make_core(layout, settings, context.seed, context.threads, context.horizon)
@@ -112,12 +119,6 @@ def _priced(network: Network) -> Iterator[None]:
             "expected a plan with one route per street to cost at most "
             f"{_MOST_COST}, found more in instance {network.instance.name!r}: "
             "use a coarser unit of cost"
-        ) from None
-    except ValueError:
-        raise UnsolvableError(
-            "expected streets that some vehicle can reach and leave on a route of its own, "
-            f"found one that none can in instance {network.instance.name!r}: look at turn "
-            "rules and forbidden links around it"
         ) from None
 
 
@@ -171,6 +172,11 @@ class _Layout:
     def __init__(self, network: Network, start: Solution | None) -> None:
         self.network = network
         self.instance = instance = network.instance
+        if instance.total_demand > MAX_NUMBER:
+            raise InstanceError(
+                f"expected a total demand of at most {MAX_NUMBER} with operations, got "
+                f"{instance.total_demand} in instance {instance.name!r}: use a coarser unit"
+            )
         self.task_of_link = {link: task for task, link in enumerate(instance.required)}
         self.locked_numbers = {lock.route for lock in instance.locks}
         named = {item.route for item in instance.pins}

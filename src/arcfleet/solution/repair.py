@@ -353,7 +353,7 @@ class _Repair:
         return number
 
     def _fill_exact_fleet(self) -> None:
-        """Give idle vehicles of an exact fleet the last street of the longest routes."""
+        """Assign last streets of the longest routes to idle vehicles of an exact fleet."""
         if not self.instance.exact_fleet:
             return
         for kind, vehicle in enumerate(self.builder.fleet):

@@ -20,7 +20,7 @@ class Shape:
     Parameters
     ----------
     longest, shortest
-        Largest and smallest cost of a route; 0 without routes.
+        Largest and smallest cost of a route, its fixed cost apart; 0 without routes.
     ratio
         Longest divided by shortest; None where the shortest is 0.
     variation
@@ -59,7 +59,8 @@ def shape(instance: Instance, solution: Solution, network: Network | None = None
     shape
         Figures to compare plans by.
     """
-    costs = [route.cost for route in solution.routes]
+    fleet = instance.fleet
+    costs = [route.cost - fleet[route.vehicle].fixed_cost for route in solution.routes]
     longest, shortest = max(costs, default=0), min(costs, default=0)
     numbers = {
         service.link: number

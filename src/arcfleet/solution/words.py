@@ -7,6 +7,7 @@ from dataclasses import asdict
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from arcfleet.errors import InstanceError
 from arcfleet.solution.shape import shape
 
 if TYPE_CHECKING:
@@ -124,13 +125,16 @@ def known_shape(
 ) -> Shape | None:
     """Return the shape of a plan; None with fewer than two routes.
 
-    A plan that does not serve every street once has none either. Without a network one is
-    built.
+    A plan that does not serve every street once has none either, nor one of an instance
+    that is too large for a network. Without a network one is built.
     """
     served = sorted(s.link for route in solution.routes for s in route.services)
     if solution.num_routes < 2 or served != list(instance.required):
         return None
-    return shape(instance, solution, network)
+    try:
+        return shape(instance, solution, network)
+    except InstanceError:
+        return None  # costs or sizes that no network holds
 
 
 def shape_facts(found: Shape | None) -> dict[str, object]:
