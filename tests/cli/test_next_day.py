@@ -6,7 +6,10 @@ import pytest
 
 from arcfleet import Assignment, check, read, read_solution, write
 from tests.cli.running import VILLAGE, arcfleet, one_sentence, succeeded
+from tests.hauling_plans import hauling_town
 from tests.helpers import star
+
+_NO_TEXT = "expected a .json file for a plan with several vehicle types, which a text"
 
 
 @pytest.fixture(scope="module")
@@ -71,6 +74,44 @@ def test_bad_input_is_one_sentence_and_nothing_is_written(
     ran = arcfleet("solve", VILLAGE, "--start", yesterday, *words, "--out", out)
     assert message in one_sentence(ran)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("command", "words", "message"),
+    [
+        *[
+            (command, ["--out", "x.txt"], _NO_TEXT)
+            for command in ("solve", "compare", "edit")
+        ],
+        *[
+            (command, ["--out-instance", name], message)
+            for command in ("solve", "edit")
+            for name, message in (
+                ("x.txt", "got vehicle types in instance 'village'; write JSON instead"),
+                ("x.jsn", "did you mean .json?"),
+            )
+        ],
+    ],
+)
+def test_a_file_that_cannot_hold_the_result_is_refused_before_the_search(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    command: str,
+    words: list[str],
+    message: str,
+) -> None:
+    town, plan = tmp_path / "town.json", tmp_path / "plan.json"
+    write(hauling_town(read(VILLAGE)), town)
+    more = ["--time", "600"]
+    if command == "edit":
+        succeeded("solve", town, "--iterations", 5, "--out", plan)
+        more = [str(plan), "--remove", "Mill Lane", *more]
+    monkeypatch.chdir(tmp_path)
+    names = {path.name for path in tmp_path.iterdir()}
+    ran = arcfleet(command, town, *more, *words)
+    assert message in ran.stderr
+    assert (ran.returncode, ran.stdout) == (1, "")
+    assert {path.name for path in tmp_path.iterdir()} == names
 
 
 @pytest.mark.parametrize("option", ["--keep", "--lock", "--old-instance"])

@@ -25,6 +25,7 @@ from arcfleet.cli.output import (
     add_plan_files,
     add_plot,
     check_drawable_instance,
+    check_holdable_instance,
     check_plan_files,
     check_plot,
     note,
@@ -132,6 +133,7 @@ def _edit(options: Namespace) -> int:
         free=options.free,
         price=options.keep,
     )
+    check_holdable_instance(options, edited.plain_instance)
     require_solvable(edited.instance)
     after = _searched(options, edited)
     report = check(edited.plain_instance, after)

@@ -125,7 +125,7 @@ def check_plan_files(options: Namespace, *inputs: str) -> None:
 
     checks = {
         "out": check_writable,
-        "out_instance": check_writable,
+        "out_instance": _check_out_instance,
         "html": check_html,
         "geojson": check_geojson,
         "gpx": check_gpx,
@@ -151,6 +151,25 @@ def check_plan_files(options: Namespace, *inputs: str) -> None:
         path = getattr(options, name, None)
         if path is not None:
             check(path)
+
+
+def _check_out_instance(path: Path) -> None:
+    from arcfleet._files import check_writable
+    from arcfleet.instance.files import format_of
+
+    format_of(path)
+    check_writable(path)
+
+
+def check_holdable_instance(options: Namespace, instance: Instance) -> None:
+    """Raise what --out and --out-instance cannot hold, before the search."""
+    from arcfleet.instance.files import check_holds
+    from arcfleet.solution.files import check_holds_plans
+
+    if options.out is not None:
+        check_holds_plans(instance, options.out)
+    if getattr(options, "out_instance", None) is not None:
+        check_holds(instance, options.out_instance)
 
 
 def check_drawable_instance(options: Namespace, instance: Instance) -> None:

@@ -23,6 +23,7 @@ from arcfleet.cli.output import (
     EXPORTS,
     add_plan_files,
     check_drawable_instance,
+    check_holdable_instance,
     check_plan_files,
     note,
     print_either,
@@ -101,6 +102,7 @@ def _solve(options: Namespace) -> int:
         if getattr(options, limit) is not None:
             instance = replace(instance, **{limit: getattr(options, limit)})
     instance, start = changed(options, instance)
+    check_holdable_instance(options, instance)
     require_operations(method, instance)
     with search_progress(stop, hidden=options.quiet) as progress:
         result = solve(
@@ -163,6 +165,7 @@ def _compare(options: Namespace) -> int:
     models = load_for_methods(methods, options.model, options.device)
     instance = read(options.instance)
     check_drawable_instance(options, instance)
+    check_holdable_instance(options, instance)
     require_solvable(instance)
     if options.methods is None and instance.operations:
         able = [method for method in methods if method.operations]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -65,6 +66,18 @@ def write(instance: Instance, path: Path | str, file_format: str | None = None) 
         "carplib" (Spanish keys), "mcarp", "mcarptif" or "json"; by default after the
         suffix: .dat (carplib), .txt (mcarp) or .json.
     """
+    write_text_atomically(path, _format(instance, path, file_format))
+
+
+def check_holds(instance: Instance, path: Path | str) -> None:
+    """Raise what `write` would raise of the instance; for use before long work."""
+    if format_of(Path(path)) != "json":  # which holds every instance
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            _format(instance, path, None)
+
+
+def _format(instance: Instance, path: Path | str, file_format: str | None) -> str:
     if file_format is None:
         file_format = format_of(Path(path))
     written = [name for name, entry in FORMATS.items() if entry.write is not None]
@@ -76,7 +89,7 @@ def write(instance: Instance, path: Path | str, file_format: str | None = None) 
             f"expected file_format {', '.join(written[:-1])} or {written[-1]}, "
             f"got {file_format!r}{hint}"
         )
-    write_text_atomically(path, entry.write(path, instance))
+    return entry.write(path, instance)
 
 
 def format_of(path: Path) -> str:

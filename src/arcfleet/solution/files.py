@@ -15,7 +15,11 @@ from arcfleet._files import read_text, write_text_atomically
 from arcfleet.errors import OptionError
 from arcfleet.solution.drive import with_all_paths
 from arcfleet.solution.json_solution import format_json_solution, read_json_solution
-from arcfleet.solution.text_solution import format_text_solution, read_text_solution
+from arcfleet.solution.text_solution import (
+    format_text_solution,
+    read_text_solution,
+    text_obstacle,
+)
 
 if TYPE_CHECKING:
     from arcfleet.instance.instance import Instance
@@ -56,7 +60,7 @@ def write_solution(
         "carplib" (text) or "json"; by default "json" for the suffix .json, else text.
     """
     if file_format is None:
-        file_format = "json" if Path(path).suffix.lower() == ".json" else "carplib"
+        file_format = _format_of(path)
     if file_format not in _FORMATS:
         near = nearest_name(file_format, _FORMATS)
         hint = f"; did you mean {near}?" if near else ""
@@ -71,3 +75,20 @@ def write_solution(
     else:
         text = format_text_solution(path, solution, instance, seconds)
     write_text_atomically(path, text)
+
+
+def check_holds_plans(instance: Instance, path: Path | str) -> None:
+    """Raise OptionError where `path` is a text that may not hold plans of `instance`.
+
+    For use before a search, which would be lost.
+    """
+    obstacle = text_obstacle(instance)
+    if obstacle is not None and _format_of(path) != "json":
+        raise OptionError(
+            f"expected a .json file for a plan with {obstacle}, which a text cannot hold, "
+            f"got {Path(path).name!r}: write .json"
+        )
+
+
+def _format_of(path: Path | str) -> str:
+    return "json" if Path(path).suffix.lower() == ".json" else "carplib"

@@ -75,6 +75,23 @@ def format_text_solution(
     return "\n".join(lines) + "\n"
 
 
+def text_obstacle(instance: Instance) -> str | None:
+    """Return what asks for plans that a text may not be able to hold; None if nothing.
+
+    A plan to start from may still have route numbers that it cannot.
+    """
+    first = instance.fleet[0]
+    obstacles = {
+        "several vehicle types": len(instance.fleet) > 1,
+        "routes that end elsewhere than they start": first.end != first.start,
+        "facilities": bool(instance.facilities),
+        "pins": bool(instance.pins),
+        "locked routes": bool(instance.locks),
+        "a price for change": instance.change_price > 0 and bool(instance.previous),
+    }
+    return next((what for what, is_asked in obstacles.items() if is_asked), None)
+
+
 def _check_holds(solution: Solution, instance: Instance) -> None:
     """Raise SolutionError where the plan has what a text cannot say."""
     obstacle = None
