@@ -179,3 +179,27 @@ def test_wrong_edits_are_one_sentence_and_nothing_is_written(
     assert ran.returncode == 2
     assert "as in 'Mill Lane=2'" in ran.stderr
     assert not out.exists()
+
+
+def test_pins_and_locks_of_yesterday_may_be_changed(
+    yesterday: Path, tmp_path: Path
+) -> None:
+    scene, out, later = (tmp_path / f"{name}.json" for name in ("scene", "out", "later"))
+    plan = read_solution(yesterday, read(VILLAGE))
+    pinned, moved = plan.routes[1].services[0].link, plan.routes[0].services[0].link
+    search = ("--iterations", 5, "--quiet")
+    succeeded(
+        *("solve", VILLAGE, "--start", yesterday, "--lock", "1", *search, "--out", out),
+        *("--pin", f"link:{pinned}=2", "--out-instance", scene),
+    )
+    words = ("solve", scene, "--start", out, *search, "--pin")
+    assert arcfleet(*words, f"link:{pinned}=3", "--out-instance", later).returncode == 0
+    assert read(later).pins == (Assignment(pinned, 3),)
+    assert "(edit --free 1)" in one_sentence(arcfleet(*words, f"link:{moved}=3"))
+    move = ("--move", f"link:{moved}=3", "--time", 0, "--out", tmp_path / "edited.json")
+    ran = arcfleet("edit", scene, out, *move)
+    assert ran.returncode == 0
+    assert "--out-instance writes it" in ran.stderr
+    succeeded("edit", scene, out, *move, "--out-instance", later)
+    assert read(later).locks == ()
+    assert succeeded("check", later, tmp_path / "edited.json").startswith("ok")

@@ -111,3 +111,9 @@ def test_pins_hold_all_links_of_a_name(town: Instance) -> None:
         pin(town, [("High Street", 2), ("HIGH STREET", 3)])
     with refused(InstanceError, "expected route between 1"):
         pin(town, {"High Street": 0})
+
+
+def test_a_new_pin_replaces_that_of_its_street(town: Instance) -> None:
+    pinned = pin(town, {"High Street": 2, 2: 1})
+    again = pin(pinned, {"link:0": 3})
+    assert set(again.pins) == {Assignment(0, 3), Assignment(1, 2), Assignment(2, 1)}

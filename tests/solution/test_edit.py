@@ -1,6 +1,7 @@
 import pytest
 
 from arcfleet import (
+    Assignment,
     Instance,
     InstanceError,
     OptionError,
@@ -9,6 +10,8 @@ from arcfleet import (
     check,
     edit,
     exclude,
+    lock,
+    pin,
     solve,
 )
 from arcfleet.instance.change import find_links
@@ -66,3 +69,41 @@ def test_wrong_edits_are_one_sentence(village: Instance, plan: Solution) -> None
     gone = exclude(village, ["Mill Lane"])
     with refused(OptionError, "which is only driven on"):
         edit(gone, plan, move={"Mill Lane": 1})
+
+
+def test_a_move_replaces_a_stored_pin(village: Instance, plan: Solution) -> None:
+    before = numbers_of(plan)
+    street, other = village.required[:2]
+    target = next(number for number in plan.numbers if number != before[street])
+    stored = pin(village, {street: before[street], other: before[other]})
+    edited = edit(stored, plan, move={street: target})
+    assert set(edited.plain_instance.pins) == {
+        Assignment(street, target),
+        Assignment(other, before[other]),
+    }
+    assert check(edited.plain_instance, edited.solution).faults == ()
+
+
+def test_edits_unlock_the_routes_that_they_change(
+    village: Instance, plan: Solution
+) -> None:
+    stored = lock(village, plan, plan.numbers)
+    street = village.required[0]
+    source = numbers_of(plan)[street]
+    target = next(number for number in plan.numbers if number != source)
+    moved = edit(stored, plan, move={street: target})
+    freed = edit(stored, plan, free=[target])
+    for edited, free in ((moved, {source, target}), (freed, {target})):
+        locked = {one.route for one in edited.plain_instance.locks}
+        assert locked == {*plan.numbers} - free
+        assert edited.free == tuple(sorted(free))
+        assert check(edited.plain_instance, edited.solution).faults == ()
+    assert numbers_of(moved.solution)[street] == target
+
+
+def test_added_streets_leave_locked_routes_alone(village: Instance, plan: Solution) -> None:
+    removed = edit(village, plan, remove=["Mill Lane"])
+    today, start = removed.plain_instance, removed.solution
+    added = edit(lock(today, start, [1]), start, add={"Mill Lane": 5})
+    assert added.free == tuple(number for number in start.numbers if number != 1)
+    assert [one.route for one in added.plain_instance.locks] == [1]

@@ -73,6 +73,23 @@ def test_pins_that_contradict_a_locked_route_are_refused(town: Instance) -> None
         pin(locked, {3: 1})
 
 
+def test_a_pin_against_a_locked_route_names_the_remedy(town: Instance) -> None:
+    locked = lock(town, plan(route(0, 1), route(2)), [1])
+    with refused(InstanceError, "pin it there, or unlock the route (edit --free 1)"):
+        pin(locked, {0: 2})
+    with refused(InstanceError, "pin it elsewhere, or unlock the route (edit --free 1)"):
+        pin(locked, {3: 1})
+
+
+def test_locks_given_again_replace_older_ones(town: Instance) -> None:
+    locked = lock(town, plan(route(0, 1), route(2), route(3)), [1, 3])
+    again = lock(locked, plan(route(1), route(2, 0), route(3)), [2])
+    assert [(one.route, one.services) for one in again.locks] == [
+        (2, ((2, False), (0, False))),
+        (3, ((3, False),)),
+    ]
+
+
 def test_routes_get_the_numbers_of_those_they_resemble() -> None:
     earlier = plan(route(0, 1, 2, number=4), route(3, 4, number=2))
     later = plan(route(9), route(3, 0), route(1, 2))

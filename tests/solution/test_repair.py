@@ -13,6 +13,7 @@ from arcfleet import (
     Solution,
     SolutionError,
     Stop,
+    UnsolvableError,
     check,
     exclude,
     keep,
@@ -190,11 +191,23 @@ def test_streets_make_way_for_one_that_is_pinned() -> None:
     assert check(town, repaired.solution).ok
 
 
-def test_a_lock_that_cannot_be_driven_is_one_sentence() -> None:
+def test_a_lock_that_cannot_be_driven_is_a_fault() -> None:
     town = star(4, 4, 4, capacity=8)
     everything = Lock(route=1, services=((0, False), (1, False), (2, False)))
-    with refused(SolutionError, "expected services of route 1 that vehicle 'vehicle' can"):
-        repair(replace(town, locks=(everything,)), planned(town))
+    repaired = repair(replace(town, locks=(everything,)), planned(town))
+    assert not repaired.ok
+    assert (
+        repaired.reason == "vehicle 'vehicle' cannot reach or carry all of locked route 1"
+    )
+
+
+def test_solve_says_why_a_lock_does_not_fit_any_more() -> None:
+    town = star(4, 4, 4, capacity=8)
+    plan = planned(town)
+    full = next(n for n, x in zip(plan.numbers, plan.routes, strict=True) if x.load == 8)
+    message = f"expected locked route {full} to fit its vehicle, got demands of 8 together"
+    with refused(UnsolvableError, message):
+        solve(replace(town, capacity=7), start=plan, lock=[full])
 
 
 # --- Plans of other instances -------------------------------------------------------------

@@ -146,7 +146,7 @@ def _edit(options: Namespace) -> int:
         write_plan_files(options, edited.plain_instance, after)
         if options.out_instance is not None:
             write(edited.plain_instance, options.out_instance)
-        elif options.out is not None and edited.plain_instance.links != instance.links:
+        elif options.out is not None and edited.plain_instance != instance:
             note(
                 f"{options.out} belongs to the instance with these edits; --out-instance "
                 "writes it"

@@ -103,6 +103,8 @@ def require(instance: Instance, demands: Demands) -> Instance:
 def pin(instance: Instance, pins: Pins) -> Instance:
     """Return the instance in which streets must be on given routes.
 
+    A new pin replaces the one that the instance has for a street.
+
     Parameters
     ----------
     instance
@@ -117,11 +119,14 @@ def pin(instance: Instance, pins: Pins) -> Instance:
     InstanceError
         If pins contradict each other or a locked route.
     """
-    wanted = dict.fromkeys(instance.pins)
-    for street, route in as_pairs(pins):
-        for position in find_links(instance, street):
-            wanted[Assignment(position, route)] = None
-    return replace(instance, pins=tuple(wanted))
+    wanted = dict.fromkeys(
+        Assignment(position, route)
+        for street, route in as_pairs(pins)
+        for position in find_links(instance, street)
+    )
+    links = {one.link for one in wanted}
+    kept = (one for one in instance.pins if one in wanted or one.link not in links)
+    return replace(instance, pins=tuple(dict.fromkeys((*kept, *wanted))))
 
 
 def as_pairs(pins: Pins) -> tuple[tuple[StreetName, int], ...]:

@@ -246,13 +246,15 @@ def check_operations(instance: Instance, where: str) -> None:
                     raise InstanceError(
                         f"expected pins that agree with the locked routes, got "
                         f"{instance.describe_link(link)} pinned to route {route} and "
-                        f"locked in route {locked[link]} {where}"
+                        f"locked in route {locked[link]} {where}: pin it there, or "
+                        f"unlock the route (edit --free {locked[link]})"
                     )
                 if route in numbers and link not in locked:
                     raise InstanceError(
                         f"expected pins that agree with the locked routes, got "
                         f"{instance.describe_link(link)} pinned to route {route}, which is "
-                        f"locked without it {where}"
+                        f"locked without it {where}: pin it elsewhere, or unlock the "
+                        f"route (edit --free {route})"
                     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from arcfleet.errors import OptionError
@@ -16,7 +16,7 @@ from arcfleet.instance.change import (
     pin,
     require,
 )
-from arcfleet.solution.keep import keep, lock, require_known_routes, route_hint
+from arcfleet.solution.keep import keep, lock, require_known_routes, route_hint, unlock
 from arcfleet.solution.match import carry_over
 from arcfleet.solution.repair import Repair, repair
 
@@ -37,7 +37,8 @@ class Edit:
         Instance to search again: moved streets are pinned, untouched routes locked, and
         streets that leave their route have a price.
     plain_instance
-        The same without pins, locks and price: the instance of the edited plan.
+        The same without pins, locks and price of the edits: the instance of the edited
+        plan. Pins of moved streets are replaced, routes that may change are not locked.
     repaired
         The plan with the edits, and what they took.
     free
@@ -68,7 +69,8 @@ def edit(
     """Change a plan by hand; `solve` then searches only what may change.
 
     Routes that lose or get a street may change, and those of `free`; all others are
-    locked. If streets are added, all routes may change unless `free` names some.
+    locked. If streets are added, all routes may change unless `free` names some or the
+    instance locks them.
 
     Parameters
     ----------
@@ -94,7 +96,7 @@ def edit(
     SolutionError
         If the plan is none of the instance.
     InstanceError
-        If moves contradict each other, pins or locked routes of the instance.
+        If moves contradict each other, or the plan breaks pins of the instance.
 
     Examples
     --------
@@ -119,16 +121,18 @@ def edit(
         for service in route.services
     }
     touched = {route for _, route in moves}
-    for street in (*remove, *(street for street, _ in moves)):
-        links = find_links(instance, street)
-        touched |= {routes[link] for link in links if link in routes}
-    plain = exclude(instance, remove)
+    moved = {link for street, _ in moves for link in find_links(instance, street)}
+    gone = {link for street in remove for link in find_links(instance, street)}
+    touched |= {routes[link] for link in moved | gone if link in routes}
+    may_change = free | touched
+    plain = unlock(exclude(instance, remove), may_change, moved)
     if add:
         plain = require(plain, add)
-    may_change = free | touched
     if add and not free:
-        may_change = set(plan.numbers)
+        may_change |= set(plan.numbers) - {one.route for one in plain.locks}
     pinned = pin(plain, moves)
+    stored = {one.link for one in plain.pins}
+    plain = replace(plain, pins=tuple(one for one in pinned.pins if one.link in stored))
     require_known_routes(pinned, plan)
     fixed = [
         number

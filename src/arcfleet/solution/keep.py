@@ -11,7 +11,7 @@ from arcfleet.instance.instance import MAX_NUMBER
 from arcfleet.instance.operations import Assignment, Lock
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
     from arcfleet.instance.instance import Instance
     from arcfleet.solution.solution import Solution
@@ -44,6 +44,8 @@ def keep(instance: Instance, solution: Solution, price: int) -> Instance:
 def lock(instance: Instance, solution: Solution, routes: Iterable[int]) -> Instance:
     """Return the instance in which some routes of a plan stay as they are.
 
+    They replace locked routes of the instance that have their number or a street of theirs.
+
     Parameters
     ----------
     instance
@@ -62,7 +64,7 @@ def lock(instance: Instance, solution: Solution, routes: Iterable[int]) -> Insta
         If locked routes contradict pins or each other.
     """
     plan = dict(zip(solution.numbers, solution.routes, strict=True))
-    locks = {one.route: one for one in instance.locks}
+    locks: dict[int, Lock] = {}
     for number in routes:
         if number not in plan:
             raise OptionError(
@@ -81,7 +83,25 @@ def lock(instance: Instance, solution: Solution, routes: Iterable[int]) -> Insta
             )
         vehicle = plan[number].vehicle
         locks[number] = Lock(route=number, services=services, vehicle=vehicle)
-    return replace(instance, locks=tuple(locks[number] for number in sorted(locks)))
+    kept = unlock(instance, locks, _links_of(locks.values())).locks
+    both = sorted((*kept, *locks.values()), key=lambda one: one.route)
+    return replace(instance, locks=tuple(both))
+
+
+def unlock(
+    instance: Instance, routes: Collection[int], links: Collection[int] = ()
+) -> Instance:
+    """Return the instance without the locked routes of some numbers or with some links."""
+    left = (
+        one
+        for one in instance.locks
+        if one.route not in routes and _links_of([one]).isdisjoint(links)
+    )
+    return replace(instance, locks=tuple(left))
+
+
+def _links_of(locks: Iterable[Lock]) -> set[int]:
+    return {link for one in locks for link, _ in one.services}
 
 
 def require_known_routes(instance: Instance, solution: Solution) -> None:

@@ -42,7 +42,8 @@ class Repair:
     unplaced
         Links that no route has slack for, and no vehicle is left for.
     fault
-        First fault that the checker finds in the plan; empty if there is none.
+        First fault of the plan, or a locked route that no longer fits, which the plan then
+        is without; empty if there is none.
     recomputed
         Whether totals, paths or visits were computed again.
     """
@@ -172,10 +173,12 @@ class _Repair:
         missing.sort(key=lambda x: (x not in self.pins, -demands[x].demand, x))
         unplaced = tuple(link for link in missing if not self._insert(link))
         self._fill_exact_fleet()
+        faults = self._drop_impossible_locks()
         numbers = sorted(self.tours)
         routes = [self.builder.route(self.tours[n], n) for n in numbers]
         plan = self.builder.solution(routes)
-        faults = () if unplaced else check(self.instance, plan).faults
+        if not unplaced and not faults:
+            faults = check(self.instance, plan).faults
         return Repair(
             solution=plan,
             dropped=services_before - left,
@@ -352,8 +355,19 @@ class _Repair:
             number += 1
         return number
 
+    def _drop_impossible_locks(self) -> tuple[str, ...]:
+        """Leave out locked routes that nothing can drive; return a fault for each."""
+        wrong = [n for n in sorted(self.locks) if self.tours[n].cost == NO_WAY]
+        faults = []
+        for number in wrong:
+            name = self.builder.fleet[self.tours.pop(number).vehicle].name
+            faults.append(
+                f"vehicle {name!r} cannot reach or carry all of locked route {number}"
+            )
+        return tuple(faults)
+
     def _fill_exact_fleet(self) -> None:
-        """Assign last streets of the longest routes to idle vehicles of an exact fleet."""
+        """Assign the last street of the longest routes to idle vehicles, if exact."""
         if not self.instance.exact_fleet:
             return
         for kind, vehicle in enumerate(self.builder.fleet):
