@@ -508,6 +508,10 @@ def test_a_scene_with_depots_facilities_and_a_shift(town: Path, tmp_path: Path) 
     assert [x.max_route_cost for x in instance.vehicles] == [7200, 7200]
     assert [(x.node, x.cost) for x in instance.facilities] == [(4, 60)]
     assert diagnose(instance) == ()
+    trips = -(-instance.total_demand // instance.capacity)
+    assert trips > instance.least_routes
+    assert f"least trips   {trips} of capacity {instance.capacity}" in text.splitlines()
+    assert f"least trips   {trips}" in succeeded("info", out).splitlines()
 
 
 def test_vehicle_types_of_a_scene_come_from_a_file(town: Path, tmp_path: Path) -> None:

@@ -556,6 +556,11 @@ class Instance:
         return max(bounds)
 
     @property
+    def least_trips(self) -> int:
+        """Lower bound on the number of trips: they hold the total demand."""
+        return max(-(-self.total_demand // self.capacity), int(bool(self.required)))
+
+    @property
     def notice(self) -> str:
         """Attribution and comment in one text, for formats with a single field for both."""
         if self.attribution in self.comment:
@@ -592,7 +597,7 @@ class Instance:
 
     def _describe_least(self) -> str:
         if self.facilities:
-            return f"{-(-self.total_demand // self.capacity)} trips"
+            return f"{self.least_trips} trips"
         return f"{self.least_routes} routes"
 
     def _describe_depots(self) -> str:
