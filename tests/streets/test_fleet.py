@@ -106,7 +106,7 @@ def test_shifts_have_units(shift: int | str | None, cost: str, value: int | None
 @pytest.mark.parametrize(
     ("shift", "message"),
     [
-        ("8h", "where costs are metres: make the scene with cost='time'"),
+        ("8h", "where costs are metres: make the scene with cost='time' (--cost time)"),
         ("long", "expected the longest route as a number"),
         ("8 parsecs", "expected the longest route as a number"),
         (0, "expected the longest route to be a whole number from 1"),
@@ -115,6 +115,11 @@ def test_shifts_have_units(shift: int | str | None, cost: str, value: int | None
 def test_wrong_shifts_are_one_sentence(shift: int | str, message: str) -> None:
     with refused(OptionError, message):
         make_rules(operations=SceneOperations(shift=shift))
+
+
+def test_a_length_is_no_shift_in_seconds() -> None:
+    with refused(OptionError, "make the scene with cost='length' (--cost length)"):
+        parse_shift("10km", "time")
 
 
 def test_what_does_not_fit_the_map_is_one_sentence() -> None:

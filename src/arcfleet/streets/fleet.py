@@ -135,8 +135,9 @@ class SceneOperations:
             )
         if self.fleet_limit is not None and (self.depots or self.vehicles):
             raise OptionError(
-                "expected no fleet limit beside vehicle types or several depots: give the "
-                "count of each vehicle type"
+                "expected no fleet_limit (--fleet-limit) beside vehicle types or several "
+                f"depots, got {self.fleet_limit}: give the count of each vehicle type "
+                "(--vehicles)"
             )
 
     @property
@@ -277,10 +278,10 @@ def parse_shift(shift: int | str | None, cost: str) -> int | None:
         )
     measure, factor = _UNITS[unit]
     if measure not in ("", cost):
-        other = "cost='time' (--cost time)" if measure == "time" else "cost='length'"
         raise OptionError(
             f"expected the longest route in the unit of costs, got {shift!r} where costs "
-            f"are {'seconds' if cost == 'time' else 'metres'}: make the scene with {other}"
+            f"are {'seconds' if cost == 'time' else 'metres'}: make the scene with "
+            f"cost={measure!r} (--cost {measure})"
         )
     value = round(float(number) * factor)
     check_whole_number("the longest route", value, 1, MAX_NUMBER)
