@@ -167,6 +167,18 @@ def test_vehicles_are_read_from_toml(tmp_path: Path) -> None:
             "[[vehicle]]\nname = 'a'\ncapacity = 'x'",
             "of vehicle 'a' to be a whole",
         ),
+        (
+            "[[vehicle]]\nname = 'a'\ncapacity = -3",
+            "expected capacity of vehicle 'a' to be a whole number of at least 1, got -3",
+        ),
+        (
+            "[[vehicle]]\nname = 'a'\ncount = 0",
+            "expected count of vehicle 'a' to be a whole number of at least 1, got 0",
+        ),
+        (
+            "[[vehicle]]\nname = 'a'\nfixed_cost = -1",
+            "expected fixed_cost of vehicle 'a' to be a whole number of at least 0, got -1",
+        ),
         ("[[vehicle]]\nname = 'a'\ndepot = [1]", "as [longitude, latitude], got [1]"),
         ("[[vehicle]]\nname = 'a'\nshift = 2.5", "as a number or '8 h', got 2.5"),
         ("[[vehicle]]\nname = 'a'\nforbidden_kinds = 'b'", "as a list of texts"),

@@ -319,12 +319,14 @@ def _read_vehicle(path: Path, table: dict[str, Any]) -> SceneVehicle:
     for key in ("depot", "end"):
         if key in table:
             table[key] = _place(path, table[key], f"{key} {where}")
-    for key in ("capacity", "count", "fixed_cost"):
+    for key, least in (("capacity", 1), ("count", 1), ("fixed_cost", 0)):
         if key in table:
             value = table[key]
-            if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+            if isinstance(value, bool) or not isinstance(value, int) or value < least:
                 raise FileError(
-                    path, f"expected {key} {where} to be a whole number, got {value!r}"
+                    path,
+                    f"expected {key} {where} to be a whole number of at least {least}, got "
+                    f"{value!r}",
                 )
     if "shift" in table and (
         isinstance(table["shift"], bool) or not isinstance(table["shift"], int | str)
