@@ -1,4 +1,5 @@
-from argparse import ArgumentParser, Namespace
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -10,6 +11,8 @@ from arcfleet.cli.options import (
     attach_coordinates,
     config_from,
     given_options,
+    positive_number,
+    whole_number,
 )
 from arcfleet.errors import OptionError
 
@@ -229,3 +232,21 @@ def test_positionals_that_may_be_left_out() -> None:
 def test_places_in_the_west() -> None:
     words = ["--depot", "-71.3,42.5", "--bbox=1,2,3,4", "-3", "-o", "-1,2"]
     assert attach_coordinates(words) == ["--depot=-71.3,42.5", *words[2:]]
+
+
+@pytest.mark.parametrize(
+    ("parse", "least", "texts"),
+    [
+        (whole_number, 0, ["-5", "x", "", "2.5", "²"]),
+        (positive_number, 1, ["-5", "x", "0", "00"]),
+    ],
+)
+def test_wrong_whole_numbers_say_what_is_the_least(
+    parse: Callable[[str], int], least: int, texts: list[str]
+) -> None:
+    assert parse("7") == 7
+    for text in texts:
+        with pytest.raises(ArgumentTypeError) as caught:
+            parse(text)
+        message = f"expected a whole number of at least {least}, got {text!r}"
+        assert str(caught.value) == message

@@ -508,6 +508,10 @@ def test_a_scene_with_depots_facilities_and_a_shift(town: Path, tmp_path: Path) 
     assert [x.max_route_cost for x in instance.vehicles] == [7200, 7200]
     assert [(x.node, x.cost) for x in instance.facilities] == [(4, 60)]
     assert diagnose(instance) == ()
+    trips = -(-instance.total_demand // instance.capacity)
+    assert trips > instance.least_routes
+    assert f"least trips   {trips} of capacity {instance.capacity}" in text.splitlines()
+    assert f"least trips   {trips}" in succeeded("info", out).splitlines()
 
 
 def test_vehicle_types_of_a_scene_come_from_a_file(town: Path, tmp_path: Path) -> None:
@@ -519,6 +523,20 @@ def test_vehicle_types_of_a_scene_come_from_a_file(town: Path, tmp_path: Path) -
     ran = arcfleet(*words, "--turns", "free", "-o", tmp_path / "scene.dat")
     assert "expected a .json file for a scene with facilities" in one_sentence(ran)
     ran = arcfleet(*words, "--fleet-limit", 3, "-o", out)
-    assert "give the count of each vehicle type" in one_sentence(ran)
+    line = one_sentence(ran)
+    assert "expected no fleet_limit (--fleet-limit) beside vehicle types or" in line
+    assert "got 3: give the count of each vehicle type (--vehicles)" in line
+    ran = arcfleet("scene", town, *SQUARE, "--exact-fleet", "-o", out)
+    line = one_sentence(ran)
+    assert (
+        "give fleet_limit (--fleet-limit), or count of every vehicle (--vehicles)" in line
+    )
+    for option, field in (
+        ("--fleet-limit", "count"),
+        ("--max-route-cost", "max_route_cost"),
+    ):
+        line = one_sentence(arcfleet("solve", out, option, 3))
+        assert f"({option}) beside vehicle types, got 3 in instance 'town': give" in line
+        assert f"give {field} of each type" in line
     ran = arcfleet("scene", town, *SQUARE, "--facility", "here", "-o", out)
     assert ran.returncode == 2

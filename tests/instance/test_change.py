@@ -48,10 +48,10 @@ def test_a_name_matches_itself_in_any_case(name: str) -> None:
         ("Hihg Street", "did you mean 'High Street' or 'high street'?"),
         ("Broadway 77", "check its spelling"),
         ("", "expected the name of a street"),
-        ("link:99", "expected a link from 0 to 4"),
-        ("link:x", "expected a link from 0 to 4"),
+        ("link:99", "expected a link from 0 to 4 in instance 'town', got 'link:99'"),
+        ("link:x", "expected a link from 0 to 4 in instance 'town', got 'link:x'"),
         ("allee", "which is only driven on"),
-        (-1, "expected a link from 0 to 4"),
+        (-1, "expected a link from 0 to 4 in instance 'town', got -1"),
     ],
 )
 def test_unknown_streets_are_named_in_one_sentence(

@@ -106,7 +106,7 @@ def test_shifts_have_units(shift: int | str | None, cost: str, value: int | None
 @pytest.mark.parametrize(
     ("shift", "message"),
     [
-        ("8h", "where costs are metres: make the scene with cost='time'"),
+        ("8h", "where costs are metres: make the scene with cost='time' (--cost time)"),
         ("long", "expected the longest route as a number"),
         ("8 parsecs", "expected the longest route as a number"),
         (0, "expected the longest route to be a whole number from 1"),
@@ -115,6 +115,11 @@ def test_shifts_have_units(shift: int | str | None, cost: str, value: int | None
 def test_wrong_shifts_are_one_sentence(shift: int | str, message: str) -> None:
     with refused(OptionError, message):
         make_rules(operations=SceneOperations(shift=shift))
+
+
+def test_a_length_is_no_shift_in_seconds() -> None:
+    with refused(OptionError, "make the scene with cost='length' (--cost length)"):
+        parse_shift("10km", "time")
 
 
 def test_what_does_not_fit_the_map_is_one_sentence() -> None:
@@ -161,6 +166,18 @@ def test_vehicles_are_read_from_toml(tmp_path: Path) -> None:
         (
             "[[vehicle]]\nname = 'a'\ncapacity = 'x'",
             "of vehicle 'a' to be a whole",
+        ),
+        (
+            "[[vehicle]]\nname = 'a'\ncapacity = -3",
+            "expected capacity of vehicle 'a' to be a whole number of at least 1, got -3",
+        ),
+        (
+            "[[vehicle]]\nname = 'a'\ncount = 0",
+            "expected count of vehicle 'a' to be a whole number of at least 1, got 0",
+        ),
+        (
+            "[[vehicle]]\nname = 'a'\nfixed_cost = -1",
+            "expected fixed_cost of vehicle 'a' to be a whole number of at least 0, got -1",
         ),
         ("[[vehicle]]\nname = 'a'\ndepot = [1]", "as [longitude, latitude], got [1]"),
         ("[[vehicle]]\nname = 'a'\nshift = 2.5", "as a number or '8 h', got 2.5"),

@@ -45,8 +45,10 @@ def _info(options: Namespace) -> int:
         "capacity": instance.capacity,
         "depot": instance.depot,
         "total_demand": instance.total_demand,
-        "least_trips" if instance.facilities else "least_routes": max(
-            -(-instance.total_demand // instance.capacity), int(bool(instance.required))
+        **(
+            {"least_trips": instance.least_trips}
+            if instance.facilities
+            else {"least_routes": instance.least_routes}
         ),
         "fleet_limit": instance.fleet_limit,
         "route_cost": instance.route_cost,

@@ -320,17 +320,21 @@ def _member(field_type: Any) -> tuple[bool, Any]:
 
 def whole_number(text: str) -> int:
     """Parse an integer that is at least 0, for argparse."""
-    if not (text.isascii() and text.isdigit() and len(text) <= 20):
-        raise ArgumentTypeError(f"expected a whole number, got {text[:40]!r}")
-    return int(text)
+    return _number_from(0, text)
 
 
 def positive_number(text: str) -> int:
     """Parse an integer that is at least 1, for argparse."""
-    value = whole_number(text)
-    if value == 0:
-        raise ArgumentTypeError("expected a number of at least 1, got 0")
-    return value
+    return _number_from(1, text)
+
+
+def _number_from(least: int, text: str) -> int:
+    is_number = text.isascii() and text.isdigit() and len(text) <= 20
+    if not is_number or int(text) < least:
+        raise ArgumentTypeError(
+            f"expected a whole number of at least {least}, got {text[:40]!r}"
+        )
+    return int(text)
 
 
 def number(text: str) -> float:

@@ -375,6 +375,7 @@ def _facts(scene: Scene) -> dict[str, object]:
         "total_demand": instance.total_demand,
         "capacity": instance.capacity,
         "least_routes": instance.least_routes,
+        "least_trips": instance.least_trips if instance.facilities else None,
         "cost_unit": instance.cost_unit,
         "streets_with_limit": sum(_has_limit(street) for street in streets),
         "depot": instance.depot,
@@ -417,6 +418,9 @@ def _summary(scene: Scene, merged_away: dict[str, int], turns: list[str]) -> str
             f"{scene.served.streets} of {_count(scene.to_serve.streets, 'street')}, "
             f"{_km(scene.served)} of {_km(scene.to_serve)} km"
         )
+    least = f"least routes  {known['least_routes']}"
+    if scene.instance.facilities:
+        least = f"least trips   {known['least_trips']}"
     lines = [
         f"scene         {one_line(scene.instance.name)}",
         f"serves        {served}",
@@ -425,8 +429,7 @@ def _summary(scene: Scene, merged_away: dict[str, int], turns: list[str]) -> str
         f"{_count(len(scene.street_map.junctions), 'junction')}",
         f"depot         {known['depot']}, {depot}",
         f"tasks         {known['tasks']}, total demand {known['total_demand']}",
-        f"least {'trips ' if scene.instance.facilities else 'routes'}  "
-        f"{known['least_routes']} of capacity {known['capacity']}",
+        f"{least} of capacity {known['capacity']}",
         *turns,
     ]
     if scene.instance.operations:

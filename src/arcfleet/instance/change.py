@@ -166,7 +166,7 @@ def find_links(
 
 
 def _all_links(instance: Instance, street: StreetName) -> tuple[int, ...]:
-    last = len(instance.links) - 1
+    last, given = len(instance.links) - 1, street
     if isinstance(street, str) and street.lower().startswith(_POSITION):
         digits = street[len(_POSITION) :].strip()
         street = int(digits) if digits.isascii() and digits.isdigit() else -1
@@ -174,7 +174,7 @@ def _all_links(instance: Instance, street: StreetName) -> tuple[int, ...]:
         if not 0 <= street <= last:
             raise OptionError(
                 f"expected a link from 0 to {last} in instance {instance.name!r}, got "
-                f"{street}"
+                f"{given!r}"
             )
         return (street,)
     wanted = fold_name(street)

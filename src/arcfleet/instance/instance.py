@@ -425,17 +425,20 @@ class Instance:
         if self.vehicles:
             first = self.vehicles[0]
             largest = max(vehicle.capacity for vehicle in self.vehicles)
-            for field, value, usual in (
-                ("depot", self.depot, first.start),
-                ("capacity", self.capacity, largest),
-                ("route_cost", self.route_cost, 0),
-                ("fleet_limit", self.fleet_limit, None),
-                ("max_route_cost", self.max_route_cost, None),
+            for what, value, usual, remedy in (
+                (f"depot {first.start}", self.depot, first.start, "start"),
+                (f"capacity {largest}", self.capacity, largest, "capacity"),
+                ("no route_cost", self.route_cost, 0, "fixed_cost"),
+                ("no fleet_limit (--fleet-limit)", self.fleet_limit, None, "count"),
+                (
+                    "no max_route_cost (--max-route-cost)",
+                    *(self.max_route_cost, None, "max_route_cost"),
+                ),
             ):
                 if value != usual:
                     raise InstanceError(
-                        f"expected {field} {usual} beside vehicle types, got {value} "
-                        f"{where}: state it for each type"
+                        f"expected {what} beside vehicle types, got {value} {where}: give "
+                        f"{remedy} of each type"
                     )
         check_operations(self, where)
 
@@ -556,6 +559,11 @@ class Instance:
         return max(bounds)
 
     @property
+    def least_trips(self) -> int:
+        """Lower bound on the number of trips: they hold the total demand."""
+        return max(-(-self.total_demand // self.capacity), int(bool(self.required)))
+
+    @property
     def notice(self) -> str:
         """Attribution and comment in one text, for formats with a single field for both."""
         if self.attribution in self.comment:
@@ -592,7 +600,7 @@ class Instance:
 
     def _describe_least(self) -> str:
         if self.facilities:
-            return f"{-(-self.total_demand // self.capacity)} trips"
+            return f"{self.least_trips} trips"
         return f"{self.least_routes} routes"
 
     def _describe_depots(self) -> str:

@@ -208,7 +208,7 @@ def check_operations(instance: Instance, where: str) -> None:
     if instance.exact_fleet and any(vehicle.count is None for vehicle in instance.fleet):
         raise InstanceError(
             f"expected a count of every vehicle type where the fleet is exact {where}: "
-            "give fleet_limit, or count of every vehicle"
+            "give fleet_limit (--fleet-limit), or count of every vehicle (--vehicles)"
         )
     locked: dict[int, int] = {}  # links, with their routes
     for lock in instance.locks:

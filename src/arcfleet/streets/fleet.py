@@ -135,8 +135,9 @@ class SceneOperations:
             )
         if self.fleet_limit is not None and (self.depots or self.vehicles):
             raise OptionError(
-                "expected no fleet limit beside vehicle types or several depots: give the "
-                "count of each vehicle type"
+                "expected no fleet_limit (--fleet-limit) beside vehicle types or several "
+                f"depots, got {self.fleet_limit}: give the count of each vehicle type "
+                "(--vehicles)"
             )
 
     @property
@@ -277,10 +278,10 @@ def parse_shift(shift: int | str | None, cost: str) -> int | None:
         )
     measure, factor = _UNITS[unit]
     if measure not in ("", cost):
-        other = "cost='time' (--cost time)" if measure == "time" else "cost='length'"
         raise OptionError(
             f"expected the longest route in the unit of costs, got {shift!r} where costs "
-            f"are {'seconds' if cost == 'time' else 'metres'}: make the scene with {other}"
+            f"are {'seconds' if cost == 'time' else 'metres'}: make the scene with "
+            f"cost={measure!r} (--cost {measure})"
         )
     value = round(float(number) * factor)
     check_whole_number("the longest route", value, 1, MAX_NUMBER)
@@ -318,12 +319,14 @@ def _read_vehicle(path: Path, table: dict[str, Any]) -> SceneVehicle:
     for key in ("depot", "end"):
         if key in table:
             table[key] = _place(path, table[key], f"{key} {where}")
-    for key in ("capacity", "count", "fixed_cost"):
+    for key, least in (("capacity", 1), ("count", 1), ("fixed_cost", 0)):
         if key in table:
             value = table[key]
-            if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+            if isinstance(value, bool) or not isinstance(value, int) or value < least:
                 raise FileError(
-                    path, f"expected {key} {where} to be a whole number, got {value!r}"
+                    path,
+                    f"expected {key} {where} to be a whole number of at least {least}, got "
+                    f"{value!r}",
                 )
     if "shift" in table and (
         isinstance(table["shift"], bool) or not isinstance(table["shift"], int | str)
