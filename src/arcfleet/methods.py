@@ -28,6 +28,7 @@ from arcfleet.search import Result, RunContext, Stop
 from arcfleet.search.maens import MaensSettings, maens
 from arcfleet.search.path_scanning import FIVE_RULES, PATH_SCANNING_VARIANTS, path_scanning
 from arcfleet.search.ruin_recreate import RuinRecreateSettings, ruin_recreate
+from arcfleet.solution.files import as_solution
 from arcfleet.solution.keep import keep as keep_routes
 from arcfleet.solution.keep import lock as lock_routes
 from arcfleet.solution.keep import require_known_routes
@@ -299,7 +300,7 @@ def solve(
     seed: int = 0,
     threads: int = 1,
     progress: ProgressCallback | None = None,
-    start: Solution | None = None,
+    start: Solution | Path | str | None = None,
     keep: int | None = None,
     lock: Sequence[int] = (),
     model: Path | str | LoadedModel | None = None,
@@ -331,9 +332,9 @@ def solve(
     progress
         Callback, called several times a second.
     start
-        Plan to warm-start from, for methods that can. Its directions are chosen anew. A
-        plan that does not fit the instance is repaired first, see `repair`; the notes of
-        the Result say what changed.
+        Plan to warm-start from, or the path of its file, for methods that can. Its
+        directions are chosen anew. A plan that does not fit the instance is repaired
+        first, see `repair`; the notes of the Result say what changed.
     keep
         Price of every street that leaves its route of `start`, in the unit of all costs.
         It is no part of the cost of the plan.
@@ -355,7 +356,7 @@ def solve(
     SolutionError
         If `start` is a plan of other streets.
     FileError
-        If the file of the instance or of the model is not one or is corrupt.
+        If the file of the instance, of `start` or of the model is not one or is corrupt.
     """
     chosen = find_method(method)
     instance = as_instance(instance)
@@ -364,9 +365,9 @@ def solve(
             f"expected a plan to start from with {'lock' if lock else 'keep'}, got none"
         )
     notes: tuple[str, ...] = ()
-    given = start
-    if start is not None:
-        instance, start, notes = _prepare_start(instance, start, keep, lock)
+    given = begin = None if start is None else as_solution(start, instance)
+    if given is not None:
+        instance, begin, notes = _prepare_start(instance, given, keep, lock)
     require_operations(chosen, instance)
     check_whole_number("seed", seed, 0, 2**64 - 1)
     check_whole_number("threads", threads, 0, 1024)
@@ -385,7 +386,7 @@ def solve(
         threads=threads,
         started=started,
         progress=progress,
-        start=start,
+        start=begin,
         params=settings,
         model=loaded,
     )

@@ -1,4 +1,6 @@
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -8,6 +10,7 @@ from arcfleet import (
     Instance,
     Link,
     Lock,
+    OptionError,
     Route,
     Service,
     Solution,
@@ -21,6 +24,7 @@ from arcfleet import (
     pin,
     repair,
     solve,
+    write_solution,
 )
 from arcfleet.solution.match import match_links
 from tests.helpers import NO_ROUTES, make_instance, refused, star, street
@@ -337,3 +341,24 @@ def test_keep_and_lock_of_solve_are_those_of_the_functions(
     changed = keep(lock(village, plan, [1]), plan, 50)
     assert getattr(result.instance, field) == getattr(changed, field)
     assert result.instance.change_price == 50
+
+
+def test_solve_starts_from_the_file_of_a_plan(village: Instance, tmp_path: Path) -> None:
+    plan = planned(village)
+    path = tmp_path / "plan.json"
+    write_solution(village, plan, path)
+    stop = Stop(iterations=5)
+    read, given = (solve(village, start=x, lock=[1], stop=stop) for x in (path, plan))
+    assert read.solution == given.solution
+    assert repair(village, str(path)).ok
+
+
+def test_slips_in_the_start_are_one_sentence(village: Instance) -> None:
+    result = solve(village, "ps", stop=Stop(iterations=1))
+    wrong: Any = result
+    with refused(OptionError, "got Result: take its solution"):
+        solve(village, start=wrong)
+    for wrong in (3, "3", [True]):
+        message = f"expected numbers of routes to lock as in [3], got {wrong!r}"
+        with refused(OptionError, message):
+            solve(village, start=result.solution, lock=wrong)

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING
 
 from arcfleet.solution.build import Builder, Tour
 from arcfleet.solution.checker import check
+from arcfleet.solution.files import as_solution
 from arcfleet.solution.match import carry_over
 from arcfleet.solution.solution import Service, Solution
 from arcfleet.solution.ways import NO_WAY
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from pathlib import Path
 
     from arcfleet.instance.instance import Instance
     from arcfleet.solution.ways import Place
@@ -97,7 +99,9 @@ class Repair:
 
 
 def repair(
-    instance: Instance, solution: Solution, old_instance: Instance | None = None
+    instance: Instance,
+    solution: Solution | Path | str,
+    old_instance: Instance | None = None,
 ) -> Repair:
     """Return an earlier plan made fit for today's instance.
 
@@ -112,7 +116,7 @@ def repair(
     instance
         Today's instance.
     solution
-        Earlier plan.
+        Earlier plan, or the path of its file.
     old_instance
         Instance of the earlier plan; None if links have kept their positions. Streets are
         then matched by end nodes, name and line, see `match_links`.
@@ -122,6 +126,7 @@ def repair(
     SolutionError
         If the plan is none of this instance, or of the old one.
     """
+    solution = as_solution(solution, old_instance or instance)
     carried = carry_over(instance, solution, old_instance)
     served = [one.link for route in solution.routes for one in route.services]
     if (
