@@ -195,6 +195,18 @@ def test_streets_make_way_for_one_that_is_pinned() -> None:
     assert check(town, repaired.solution).ok
 
 
+def test_pinned_streets_that_moved_are_counted() -> None:
+    town = star(4, 4, 4, 4, capacity=8)
+    plan = planned(town)
+    mover = next(link for link in town.required if numbers_of(plan)[link] != 1)
+    repaired = repair(pin(town, {mover: 1}), plan)
+    assert repaired.pinned == (mover,)
+    assert len(repaired.moved) == 1
+    assert str(repaired) == (
+        "moved 1 pinned street, moved 1 street to keep to the limits, recomputed the totals"
+    )
+
+
 def test_a_lock_that_cannot_be_driven_is_a_fault() -> None:
     town = star(4, 4, 4, capacity=8)
     everything = Lock(route=1, services=((0, False), (1, False), (2, False)))

@@ -38,7 +38,10 @@ class Repair:
     inserted
         Links that the earlier plan did not serve.
     moved
-        Links that were taken out of their route and inserted again.
+        Links that were taken out of their route and inserted again, without those of
+        `pinned`.
+    pinned
+        Links that were moved to the route that they are pinned to.
     turned
         Links that are served in the other direction.
     unplaced
@@ -54,6 +57,7 @@ class Repair:
     dropped: int = 0
     inserted: tuple[int, ...] = ()
     moved: tuple[int, ...] = ()
+    pinned: tuple[int, ...] = ()
     turned: tuple[int, ...] = ()
     unplaced: tuple[int, ...] = ()
     fault: str = ""
@@ -82,12 +86,13 @@ class Repair:
     def __str__(self) -> str:
         """Return what was changed, in one line."""
         parts = [
-            f"{verb} {count} {'street' if count == 1 else 'streets'}{rest}"
+            f"{verb.format(count)} {'street' if count == 1 else 'streets'}{rest}"
             for verb, count, rest in (
-                ("dropped", self.dropped, ""),
-                ("inserted", len(self.inserted), ""),
-                ("moved", len(self.moved), " to keep to the limits"),
-                ("turned", len(self.turned), " round"),
+                ("dropped {}", self.dropped, ""),
+                ("inserted {}", len(self.inserted), ""),
+                ("moved {} pinned", len(self.pinned), ""),
+                ("moved {}", len(self.moved), " to keep to the limits"),
+                ("turned {}", len(self.turned), " round"),
             )
             if count
         ]
@@ -171,7 +176,11 @@ class _Repair:
                 self._insert_pinned(link)
         for number in list(self.tours):
             self._keep_to_limits(number)
-        before = {one.link for route in self.carried.routes for one in route.services}
+        before = {
+            one.link: route.number
+            for route in self.carried.routes
+            for one in route.services
+        }
         placed = {s.link for tour in self.tours.values() for s in tour.services}
         missing = [link for link in self.instance.required if link not in placed]
         demands = self.instance.links
@@ -184,11 +193,17 @@ class _Repair:
         plan = self.builder.solution(routes)
         if not unplaced and not faults:
             faults = check(self.instance, plan).faults
+        pinned = {
+            link
+            for link, number in self.pins.items()
+            if link in before and before[link] != number
+        }.difference(unplaced)
         return Repair(
             solution=plan,
             dropped=services_before - left,
-            inserted=tuple(sorted(set(missing) - before - set(unplaced))),
-            moved=tuple(sorted(set(missing) & before - set(unplaced))),
+            inserted=tuple(sorted(set(missing) - set(before) - set(unplaced))),
+            moved=tuple(sorted(set(missing) & set(before) - set(unplaced) - pinned)),
+            pinned=tuple(sorted(pinned)),
             turned=tuple(sorted(self.turned)),
             unplaced=unplaced,
             fault=faults[0] if faults else "",
