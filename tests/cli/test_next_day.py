@@ -162,3 +162,17 @@ def test_pins_and_locks_of_yesterday_may_be_changed(
     succeeded("edit", scene, out, *move, "--out-instance", later)
     assert read(later).locks == ()
     assert succeeded("check", later, tmp_path / "edited.json").startswith("ok")
+
+
+def test_edit_shows_the_times_of_the_earlier_plan_as_they_were(tmp_path: Path) -> None:
+    town, path = tmp_path / "town.json", tmp_path / "plan.json"
+    times = {"metres": 100, "seconds": 10, "service_seconds": 70}
+    links = [replace(link, **times) for link in star(2, 2, 2).links]
+    write(replace(star(2, 2, 2), links=tuple(links)), town)
+    succeeded("solve", town, "--iterations", 5, "--out", path)
+    words = ("edit", town, path, "--remove", "link:0", "--time", 0, "--json")
+    (route,) = json.loads(succeeded(*words))["routes"]
+    before = read_solution(path, read(town)).routes[0].travel
+    assert before is not None
+    assert route["before"]["seconds"] == before.seconds
+    assert route["after"]["seconds"] < route["before"]["seconds"]

@@ -287,6 +287,12 @@ def test_parallel_streets_are_told_apart_by_name_and_line() -> None:
     assert match_links(old, new) == {0: (2, False), 1: (1, False), 2: (0, False)}
 
 
+def test_equal_streets_match_that_of_their_position() -> None:
+    old = make_instance(street(1, 2, 1, 1), street(1, 2, 1), street(2, 3, 1, 1))
+    matches = match_links(old, exclude(old, [0]))
+    assert matches == {0: (0, False), 1: (1, False), 2: (2, False)}
+
+
 def test_a_plan_of_another_town_is_one_sentence(village: Instance) -> None:
     plan = planned(village)
     with refused(SolutionError, "expected a plan of instance 'star', with links from 0 to"):
