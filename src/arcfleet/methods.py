@@ -275,11 +275,19 @@ def find_method(name: str | Method) -> Method:
     raise OptionError(f"expected the name of a method, got {name!r}: {hint}")
 
 
-def require_operations(method: Method, instance: Instance) -> None:
-    """Raise OptionError if an instance asks for more than the method can plan with."""
+def require_operations(
+    method: Method, instance: Instance, *, has_start: bool = False
+) -> None:
+    """Raise OptionError if an instance asks for more than the method can plan with.
+
+    It names the methods that can; where there is a plan to start from, the default one,
+    since path scanning refuses that.
+    """
     if method.operations or not instance.operations:
         return
     able = [repr(each.name) for each in METHODS.values() if each.operations]
+    if has_start:
+        able = [repr(DEFAULT_METHOD)]
     raise OptionError(
         f"expected a method that plans with {_listed(instance.operations)}, which instance "
         f"{instance.name!r} asks for, got {method.name!r}: use {_listed(able, 'or')}"
@@ -368,7 +376,7 @@ def solve(
     given = begin = None if start is None else as_solution(start, instance)
     if given is not None:
         instance, begin, notes = _prepare_start(instance, given, keep, lock)
-    require_operations(chosen, instance)
+    require_operations(chosen, instance, has_start=given is not None)
     check_whole_number("seed", seed, 0, 2**64 - 1)
     check_whole_number("threads", threads, 0, 1024)
     threads = threads or os.cpu_count() or 1
