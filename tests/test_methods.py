@@ -159,6 +159,12 @@ def test_methods_that_cannot_plan_with_operations_say_which_can(village: Instanc
                 solve(asked, name)
 
 
+def test_with_a_start_only_a_method_that_takes_it_is_named(village: Instance) -> None:
+    plan = solve(village, "ps", stop=Stop(iterations=1)).solution
+    with pytest.raises(OptionError, match=r"got 'maens': use 'ruin-recreate'$"):
+        solve(village, "maens", start=plan, keep=3)
+
+
 def test_keep_and_lock_need_a_plan(village: Instance) -> None:
     with refused(OptionError, "expected a plan to start from with keep, got none"):
         solve(village, keep=3)

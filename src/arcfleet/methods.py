@@ -28,6 +28,7 @@ from arcfleet.search import Result, RunContext, Stop
 from arcfleet.search.maens import MaensSettings, maens
 from arcfleet.search.path_scanning import FIVE_RULES, PATH_SCANNING_VARIANTS, path_scanning
 from arcfleet.search.ruin_recreate import RuinRecreateSettings, ruin_recreate
+from arcfleet.solution.files import as_solution
 from arcfleet.solution.keep import keep as keep_routes
 from arcfleet.solution.keep import lock as lock_routes
 from arcfleet.solution.keep import require_known_routes
@@ -274,11 +275,19 @@ def find_method(name: str | Method) -> Method:
     raise OptionError(f"expected the name of a method, got {name!r}: {hint}")
 
 
-def require_operations(method: Method, instance: Instance) -> None:
-    """Raise OptionError if an instance asks for more than the method can plan with."""
+def require_operations(
+    method: Method, instance: Instance, *, has_start: bool = False
+) -> None:
+    """Raise OptionError if an instance asks for more than the method can plan with.
+
+    It names the methods that can; where there is a plan to start from, the default one,
+    since path scanning refuses that.
+    """
     if method.operations or not instance.operations:
         return
     able = [repr(each.name) for each in METHODS.values() if each.operations]
+    if has_start:
+        able = [repr(DEFAULT_METHOD)]
     raise OptionError(
         f"expected a method that plans with {_listed(instance.operations)}, which instance "
         f"{instance.name!r} asks for, got {method.name!r}: use {_listed(able, 'or')}"
@@ -299,7 +308,7 @@ def solve(
     seed: int = 0,
     threads: int = 1,
     progress: ProgressCallback | None = None,
-    start: Solution | None = None,
+    start: Solution | Path | str | None = None,
     keep: int | None = None,
     lock: Sequence[int] = (),
     model: Path | str | LoadedModel | None = None,
@@ -331,9 +340,9 @@ def solve(
     progress
         Callback, called several times a second.
     start
-        Plan to warm-start from, for methods that can. Its directions are chosen anew. A
-        plan that does not fit the instance is repaired first, see `repair`; the notes of
-        the Result say what changed.
+        Plan to warm-start from, or the path of its file, for methods that can. Its
+        directions are chosen anew. A plan that does not fit the instance is repaired
+        first, see `repair`; the notes of the Result say what changed.
     keep
         Price of every street that leaves its route of `start`, in the unit of all costs.
         It is no part of the cost of the plan.
@@ -355,7 +364,7 @@ def solve(
     SolutionError
         If `start` is a plan of other streets.
     FileError
-        If the file of the instance or of the model is not one or is corrupt.
+        If the file of the instance, of `start` or of the model is not one or is corrupt.
     """
     chosen = find_method(method)
     instance = as_instance(instance)
@@ -364,10 +373,10 @@ def solve(
             f"expected a plan to start from with {'lock' if lock else 'keep'}, got none"
         )
     notes: tuple[str, ...] = ()
-    given = start
-    if start is not None:
-        instance, start, notes = _prepare_start(instance, start, keep, lock)
-    require_operations(chosen, instance)
+    given = begin = None if start is None else as_solution(start, instance)
+    if given is not None:
+        instance, begin, notes = _prepare_start(instance, given, keep, lock)
+    require_operations(chosen, instance, has_start=given is not None)
     check_whole_number("seed", seed, 0, 2**64 - 1)
     check_whole_number("threads", threads, 0, 1024)
     threads = threads or os.cpu_count() or 1
@@ -385,7 +394,7 @@ def solve(
         threads=threads,
         started=started,
         progress=progress,
-        start=start,
+        start=begin,
         params=settings,
         model=loaded,
     )

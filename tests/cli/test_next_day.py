@@ -121,6 +121,11 @@ def test_options_of_a_start_need_one(option: str) -> None:
     assert f"expected --start with {option}, got none" in one_sentence(ran)
 
 
+def test_with_a_start_only_a_method_that_takes_it_is_named(yesterday: Path) -> None:
+    ran = arcfleet("solve", VILLAGE, "--start", yesterday, "--keep", 3, "--method", "maens")
+    assert one_sentence(ran).endswith("got 'maens': use 'ruin-recreate'")
+
+
 def test_a_plan_of_another_town_is_one_sentence(yesterday: Path, tmp_path: Path) -> None:
     other, out = tmp_path / "other.json", tmp_path / "today.json"
     write(replace(star(1, 1), name="village"), other)
@@ -203,3 +208,19 @@ def test_pins_and_locks_of_yesterday_may_be_changed(
     succeeded("edit", scene, out, *move, "--out-instance", later)
     assert read(later).locks == ()
     assert succeeded("check", later, tmp_path / "edited.json").startswith("ok")
+
+
+def test_edit_shows_the_times_of_the_earlier_plan_as_they_were(tmp_path: Path) -> None:
+    town, path = tmp_path / "town.json", tmp_path / "plan.json"
+    links = [
+        replace(link, metres=100, seconds=10, service_seconds=70)
+        for link in star(2, 2, 2).links
+    ]
+    write(replace(star(2, 2, 2), links=tuple(links)), town)
+    succeeded("solve", town, "--iterations", 5, "--out", path)
+    words = ("edit", town, path, "--remove", "link:0", "--time", 0, "--json")
+    (route,) = json.loads(succeeded(*words))["routes"]
+    before = read_solution(path, read(town)).routes[0].travel
+    assert before is not None
+    assert route["before"]["seconds"] == before.seconds
+    assert route["after"]["seconds"] < route["before"]["seconds"]

@@ -1,4 +1,5 @@
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -117,3 +118,26 @@ def test_a_new_pin_replaces_that_of_its_street(town: Instance) -> None:
     pinned = pin(town, {"High Street": 2, 2: 1})
     again = pin(pinned, {"link:0": 3})
     assert set(again.pins) == {Assignment(0, 3), Assignment(1, 2), Assignment(2, 1)}
+
+
+def test_a_single_text_is_one_name(town: Instance) -> None:
+    assert exclude(town, "High Street") == exclude(town, ["High Street"])
+    assert exclude(town, 2) == exclude(town, [2])
+
+
+@pytest.mark.parametrize(
+    ("change", "wrong", "message"),
+    [
+        (exclude, [None], "the position of a link, got None"),
+        (exclude, None, "expected names of streets as in ['Mill Lane'], got None"),
+        (pin, ["High Street"], "as in {'Mill Lane': 2}, got 'High Street'"),
+        (pin, "Av", "as in {'Mill Lane': 2}, got 'A'"),
+        (pin, 3, "as in {'Mill Lane': 2}, got 3"),
+        (require, ["Allée"], "as in {'Mill Lane': 120}, got ['Allée']"),
+    ],
+)
+def test_slips_are_one_sentence(
+    town: Instance, change: Any, wrong: object, message: str
+) -> None:
+    with refused(OptionError, message):
+        change(town, wrong)

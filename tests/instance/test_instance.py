@@ -91,6 +91,7 @@ def test_link_rejects(fields: dict[str, Any], message: str) -> None:
         ({"depot": 1.0}, "depot to be an integer"),
         ({"depot": True}, "depot to be an integer"),
         ({"links": (3,)}, "expected links, got 3"),
+        ({"vehicles": None}, r"vehicles as a tuple, got None in .*: give \(\) for none"),
     ],
 )
 def test_instance_rejects(changes: dict[str, Any], message: str) -> None:

@@ -1,6 +1,16 @@
 from dataclasses import replace
+from pathlib import Path
 
-from arcfleet import Instance, SolutionError, Stop, diff, exclude, solve
+from arcfleet import (
+    Instance,
+    OptionError,
+    SolutionError,
+    Stop,
+    diff,
+    exclude,
+    solve,
+    write_solution,
+)
 from arcfleet.solution.diff import Moved
 from tests.helpers import make_instance, refused, street
 from tests.solution.test_keep import plan, route
@@ -47,3 +57,12 @@ def test_plans_of_two_instances_are_compared(village: Instance) -> None:
     shuffled = replace(village, links=village.links[::-1])
     with refused(SolutionError, "(--old-instance)"):
         diff(shuffled, solution, solution)
+
+
+def test_paths_stand_for_plans(village: Instance, tmp_path: Path) -> None:
+    plan = solve(village, "ps", stop=Stop(iterations=1)).solution
+    path = tmp_path / "plan.json"
+    write_solution(village, plan, path)
+    assert diff(village, str(path), plan) == diff(village, plan, path)
+    with refused(OptionError, "expected a Solution or the path of one, got NoneType"):
+        diff(village, plan, None)  # type: ignore[arg-type]

@@ -1,3 +1,5 @@
+from typing import Any
+
 import pytest
 
 from arcfleet import (
@@ -107,3 +109,18 @@ def test_added_streets_leave_locked_routes_alone(village: Instance, plan: Soluti
     added = edit(lock(today, start, [1]), start, add={"Mill Lane": 5})
     assert added.free == tuple(number for number in start.numbers if number != 1)
     assert [one.route for one in added.plain_instance.locks] == [1]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"move": ["Mill Lane"]}, "as in {'Mill Lane': 2}, got 'Mill Lane'"),
+        ({"free": 3}, "expected numbers of routes to free as in [3], got 3"),
+        ({"add": ["Mill Lane"]}, "as in {'Mill Lane': 120}, got ['Mill Lane']"),
+    ],
+)
+def test_slips_are_one_sentence(
+    village: Instance, plan: Solution, wrong: dict[str, Any], message: str
+) -> None:
+    with refused(OptionError, message):
+        edit(village, plan, **wrong)

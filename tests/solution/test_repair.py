@@ -1,4 +1,6 @@
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -8,6 +10,7 @@ from arcfleet import (
     Instance,
     Link,
     Lock,
+    OptionError,
     Route,
     Service,
     Solution,
@@ -21,6 +24,7 @@ from arcfleet import (
     pin,
     repair,
     solve,
+    write_solution,
 )
 from arcfleet.solution.match import match_links
 from tests.helpers import NO_ROUTES, make_instance, refused, star, street
@@ -191,6 +195,18 @@ def test_streets_make_way_for_one_that_is_pinned() -> None:
     assert check(town, repaired.solution).ok
 
 
+def test_pinned_streets_that_moved_are_counted() -> None:
+    town = star(4, 4, 4, 4, capacity=8)
+    plan = planned(town)
+    mover = next(link for link in town.required if numbers_of(plan)[link] != 1)
+    repaired = repair(pin(town, {mover: 1}), plan)
+    assert repaired.pinned == (mover,)
+    assert len(repaired.moved) == 1
+    assert str(repaired) == (
+        "moved 1 pinned street, moved 1 street to keep to the limits, recomputed the totals"
+    )
+
+
 def test_a_lock_that_cannot_be_driven_is_a_fault() -> None:
     town = star(4, 4, 4, capacity=8)
     everything = Lock(route=1, services=((0, False), (1, False), (2, False)))
@@ -271,6 +287,12 @@ def test_parallel_streets_are_told_apart_by_name_and_line() -> None:
     assert match_links(old, new) == {0: (2, False), 1: (1, False), 2: (0, False)}
 
 
+def test_equal_streets_match_that_of_their_position() -> None:
+    old = make_instance(street(1, 2, 1, 1), street(1, 2, 1), street(2, 3, 1, 1))
+    matches = match_links(old, exclude(old, [0]))
+    assert matches == {0: (0, False), 1: (1, False), 2: (2, False)}
+
+
 def test_a_plan_of_another_town_is_one_sentence(village: Instance) -> None:
     plan = planned(village)
     with refused(SolutionError, "expected a plan of instance 'star', with links from 0 to"):
@@ -337,3 +359,24 @@ def test_keep_and_lock_of_solve_are_those_of_the_functions(
     changed = keep(lock(village, plan, [1]), plan, 50)
     assert getattr(result.instance, field) == getattr(changed, field)
     assert result.instance.change_price == 50
+
+
+def test_solve_starts_from_the_file_of_a_plan(village: Instance, tmp_path: Path) -> None:
+    plan = planned(village)
+    path = tmp_path / "plan.json"
+    write_solution(village, plan, path)
+    stop = Stop(iterations=5)
+    read, given = (solve(village, start=x, lock=[1], stop=stop) for x in (path, plan))
+    assert read.solution == given.solution
+    assert repair(village, str(path)).ok
+
+
+def test_slips_in_the_start_are_one_sentence(village: Instance) -> None:
+    result = solve(village, "ps", stop=Stop(iterations=1))
+    wrong: Any = result
+    with refused(OptionError, "got Result: take its solution"):
+        solve(village, start=wrong)
+    for wrong in (3, "3", [True]):
+        message = f"expected numbers of routes to lock as in [3], got {wrong!r}"
+        with refused(OptionError, message):
+            solve(village, start=result.solution, lock=wrong)

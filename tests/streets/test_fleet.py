@@ -140,6 +140,12 @@ def test_what_does_not_fit_the_map_is_one_sentence() -> None:
         make(depots=(at(0, 0),), vehicles=(SceneVehicle(name="a"),))
     with refused(OptionError, "give the count of each vehicle type"):
         make(depots=(at(0, 0),), fleet_limit=3)
+    with refused(OptionError, "tuple of ScenePlace(place=(longitude, latitude)), got (("):
+        make(facilities=(at(0, 0),))
+    with refused(OptionError, "expected depots as a tuple of (longitude, latitude), got ("):
+        make(depots=at(0, 0))
+    with refused(OptionError, "expected vehicles as a tuple of SceneVehicle(name='van')"):
+        make(vehicles=SceneVehicle(name="a"))
     with refused(OptionError, "expected operations to be SceneOperations"):
         make_rules(operations=3)
 

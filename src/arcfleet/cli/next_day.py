@@ -141,7 +141,7 @@ def _edit(options: Namespace) -> int:
         raise SolutionError(
             f"expected a plan without faults after the edits, got: {report.faults[0]}"
         )
-    found = diff(edited.plain_instance, before, after)
+    found = diff(edited.plain_instance, before, after, instance)
     try:
         write_plan_files(options, edited.plain_instance, after)
         if options.out_instance is not None:

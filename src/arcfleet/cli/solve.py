@@ -103,7 +103,7 @@ def _solve(options: Namespace) -> int:
             instance = replace(instance, **{limit: getattr(options, limit)})
     instance, start = changed(options, instance)
     check_holdable_instance(options, instance)
-    require_operations(method, instance)
+    require_operations(method, instance, has_start=options.start is not None)
     with search_progress(stop, hidden=options.quiet) as progress:
         result = solve(
             instance,

@@ -27,7 +27,7 @@ Demands = Mapping[Any, LinkDemand]
 _POSITION = "link:"
 
 
-def exclude(instance: Instance, streets: Iterable[StreetName]) -> Instance:
+def exclude(instance: Instance, streets: StreetName | Iterable[StreetName]) -> Instance:
     """Return the instance in which some streets are not required; they may be driven on.
 
     Pins, locked routes and the previous plan lose these streets.
@@ -37,14 +37,14 @@ def exclude(instance: Instance, streets: Iterable[StreetName]) -> Instance:
     instance
         Instance to change.
     streets
-        Names, regardless of case and accents, or positions of links.
+        Names, regardless of case and accents, or positions of links; or one of them.
 
     Raises
     ------
     OptionError
         If a street is not in the instance, or is not required.
     """
-    gone = {link for street in streets for link in find_links(instance, street)}
+    gone = {link for one in as_streets(streets) for link in find_links(instance, one)}
     links = tuple(
         not_required(link) if position in gone else link
         for position, link in enumerate(instance.links)
@@ -83,7 +83,7 @@ def require(instance: Instance, demands: Demands) -> Instance:
         If a street is not in the instance, is required already, or has no known length.
     """
     wanted: dict[int, int] = {}
-    for street, demand in demands.items():
+    for street, demand in as_demands(demands).items():
         for position in find_links(instance, street, required=False):
             metres = instance.links[position].metres
             if demand == "length" and metres is None:
@@ -130,8 +130,38 @@ def pin(instance: Instance, pins: Pins) -> Instance:
 
 
 def as_pairs(pins: Pins) -> tuple[tuple[StreetName, int], ...]:
-    """Return pins as pairs of a street and its route."""
-    return tuple(pins.items() if isinstance(pins, Mapping) else pins)
+    """Return pins as pairs of a street and its route; OptionError if they are none."""
+    given: object = pins.items() if isinstance(pins, Mapping) else pins
+    pairs = tuple(given) if isinstance(given, Iterable) else (given,)
+    for pair in pairs:
+        if not isinstance(pair, tuple | list) or len(pair) != 2:
+            raise OptionError(
+                "expected streets with the numbers of their routes as in "
+                f"{{'Mill Lane': 2}}, got {pair!r:.60}"
+            )
+    return tuple((street, route) for street, route in pairs)
+
+
+def as_streets(streets: StreetName | Iterable[StreetName]) -> tuple[StreetName, ...]:
+    """Return streets as a tuple, also a single one; OptionError if they are none."""
+    if isinstance(streets, str | int):
+        return (streets,)
+    given: object = streets
+    if not isinstance(given, Iterable):
+        raise OptionError(
+            f"expected names of streets as in ['Mill Lane'], got {streets!r:.60}"
+        )
+    return tuple(streets)
+
+
+def as_demands(demands: Demands) -> Demands:
+    """Return demands as they are; OptionError if they are none."""
+    if not isinstance(demands, Mapping):
+        raise OptionError(
+            "expected streets with the demand of their links as in {'Mill Lane': 120}, got "
+            f"{demands!r:.60}"
+        )
+    return demands
 
 
 def find_links(
@@ -177,6 +207,10 @@ def _all_links(instance: Instance, street: StreetName) -> tuple[int, ...]:
                 f"{given!r}"
             )
         return (street,)
+    if not isinstance(street, str):
+        raise OptionError(
+            f"expected the name of a street or the position of a link, got {street!r:.60}"
+        )
     wanted = fold_name(street)
     found = tuple(
         position

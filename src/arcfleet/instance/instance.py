@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, get_args
 
@@ -346,7 +347,13 @@ class Instance:
         """Check every field and how they fit together."""
         where = f"in instance {self.name!r}"
         for field in ("nodes", "links", "coordinates", "turns", *_OPERATIONS):
-            object.__setattr__(self, field, tuple(getattr(self, field)))
+            items = getattr(self, field)
+            if not isinstance(items, Iterable):
+                raise InstanceError(
+                    f"expected {field} as a tuple, got {items!r:.60} {where}: give () for "
+                    "none"
+                )
+            object.__setattr__(self, field, tuple(items))
         for field in ("name", "comment", "attribution"):
             _check_text(field, getattr(self, field), where)
         known: set[int] = set()

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING
 from arcfleet._checks import one_line
 from arcfleet.errors import SolutionError
 from arcfleet.solution.drive import with_all_paths
+from arcfleet.solution.files import as_solution
 from arcfleet.solution.match import match_links, require_fit
 from arcfleet.solution.travel import duration_text, length_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     from arcfleet.instance.instance import Instance
     from arcfleet.solution.solution import Route, Solution
@@ -116,8 +118,8 @@ class Diff:
 
 def diff(
     instance: Instance,
-    before: Solution,
-    after: Solution,
+    before: Solution | Path | str,
+    after: Solution | Path | str,
     old_instance: Instance | None = None,
 ) -> Diff:
     """Compare two plans, route by route and street by street.
@@ -129,7 +131,7 @@ def diff(
     instance
         Instance of the later plan.
     before, after
-        Earlier and later plan.
+        Earlier and later plan, or the paths of their files.
     old_instance
         Instance of the earlier plan, if it is another one. Streets are matched as for a
         repair, see `match_links`.
@@ -140,6 +142,7 @@ def diff(
         If a plan is none of its instance.
     """
     source = instance if old_instance is None else old_instance
+    before, after = as_solution(before, source), as_solution(after, instance)
     require_fit(source, before)
     require_fit(instance, after)
     matches = match_links(source, instance)

@@ -10,18 +10,29 @@ from arcfleet.instance.change import (
     Demands,
     Pins,
     StreetName,
+    as_demands,
     as_pairs,
+    as_streets,
     exclude,
     find_links,
     pin,
     require,
 )
-from arcfleet.solution.keep import keep, lock, require_known_routes, route_hint, unlock
+from arcfleet.solution.files import as_solution
+from arcfleet.solution.keep import (
+    as_routes,
+    keep,
+    lock,
+    require_known_routes,
+    route_hint,
+    unlock,
+)
 from arcfleet.solution.match import carry_over
 from arcfleet.solution.repair import Repair, repair
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from pathlib import Path
 
     from arcfleet.instance.instance import Instance
     from arcfleet.solution.solution import Solution
@@ -58,10 +69,10 @@ class Edit:
 
 def edit(
     instance: Instance,
-    solution: Solution,
+    solution: Solution | Path | str,
     *,
     move: Pins = (),
-    remove: Iterable[StreetName] = (),
+    remove: StreetName | Iterable[StreetName] = (),
     add: Demands | None = None,
     free: Iterable[int] = (),
     price: int = 1,
@@ -77,7 +88,7 @@ def edit(
     instance
         Instance of the plan.
     solution
-        Plan to change.
+        Plan to change, or the path of its file.
     move
         Number of the new route of each street, by names or positions of links.
     remove
@@ -103,8 +114,10 @@ def edit(
     >>> edited = arcfleet.edit(town, plan, move={"High Street": 2})  # doctest: +SKIP
     >>> result = arcfleet.solve(edited.instance, start=edited.solution)  # doctest: +SKIP
     """
+    solution = as_solution(solution, instance)
     plan = carry_over(instance, solution)
-    remove, free, add = tuple(remove), set(free), dict(add or {})
+    remove, add = as_streets(remove), dict(as_demands(add or {}))
+    free = set(as_routes("free", free))
     moves = as_pairs(move)
     if not (moves or remove or add or free):
         raise OptionError(

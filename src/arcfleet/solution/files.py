@@ -15,6 +15,7 @@ from arcfleet._files import read_text, write_text_atomically
 from arcfleet.errors import OptionError
 from arcfleet.solution.drive import with_all_paths
 from arcfleet.solution.json_solution import format_json_solution, read_json_solution
+from arcfleet.solution.solution import Solution
 from arcfleet.solution.text_solution import (
     format_text_solution,
     read_text_solution,
@@ -23,7 +24,6 @@ from arcfleet.solution.text_solution import (
 
 if TYPE_CHECKING:
     from arcfleet.instance.instance import Instance
-    from arcfleet.solution.solution import Solution
 
 _FORMATS = ("carplib", "json")
 
@@ -34,6 +34,18 @@ def read_solution(path: Path | str, instance: Instance) -> Solution:
     if text.lstrip().startswith(("{", "[")):
         return read_json_solution(path, text, instance)
     return read_text_solution(path, text, instance)
+
+
+def as_solution(source: object, instance: Instance) -> Solution:
+    """Return a plan for `instance`, reading it if it is the path of a file."""
+    if isinstance(source, str | Path):
+        return read_solution(source, instance)
+    if not isinstance(source, Solution):
+        remedy = ": take its solution" if hasattr(source, "solution") else ""
+        raise OptionError(
+            f"expected a Solution or the path of one, got {type(source).__name__}{remedy}"
+        )
+    return source
 
 
 def write_solution(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,7 @@ from arcfleet.instance.instance import MAX_NUMBER
 from arcfleet.instance.operations import Assignment, Lock
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection
 
     from arcfleet.instance.instance import Instance
     from arcfleet.solution.solution import Solution
@@ -65,7 +66,7 @@ def lock(instance: Instance, solution: Solution, routes: Iterable[int]) -> Insta
     """
     plan = dict(zip(solution.numbers, solution.routes, strict=True))
     locks: dict[int, Lock] = {}
-    for number in routes:
+    for number in as_routes("lock", routes):
         if number not in plan:
             raise OptionError(
                 f"expected the number of a route to lock, got {number}: "
@@ -86,6 +87,17 @@ def lock(instance: Instance, solution: Solution, routes: Iterable[int]) -> Insta
     kept = unlock(instance, locks, _links_of(locks.values())).locks
     both = sorted((*kept, *locks.values()), key=lambda one: one.route)
     return replace(instance, locks=tuple(both))
+
+
+def as_routes(name: str, routes: Iterable[int]) -> tuple[int, ...]:
+    """Return numbers of routes as a tuple; OptionError if they are none."""
+    given: object = routes
+    numbers = tuple(given) if isinstance(given, Iterable) else (None,)
+    if not all(isinstance(one, int) and not isinstance(one, bool) for one in numbers):
+        raise OptionError(
+            f"expected numbers of routes to {name} as in [3], got {routes!r:.60}"
+        )
+    return numbers
 
 
 def unlock(

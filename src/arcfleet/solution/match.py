@@ -29,7 +29,8 @@ def match_links(old: Instance, new: Instance) -> dict[int, Direction]:
 
     Links match by their end nodes, name and line, among equal ones by whether they are
     required; what is left by end nodes and name, then by end nodes alone. Two-way links
-    match in either direction. A link matches once, equal ones in their order.
+    match in either direction. A link matches once, equal ones that of the same position if
+    there is one, else in their order.
 
     Returns
     -------
@@ -66,7 +67,8 @@ def _match(
     for position, link in enumerate(old.links):
         found = waiting.get(identity(link))
         if position not in matches and found and not (swapped and link.one_way):
-            matches[position] = found.pop(0)
+            same = (position, swapped)
+            matches[position] = found.pop(found.index(same) if same in found else 0)
             taken.add(matches[position][0])
 
 

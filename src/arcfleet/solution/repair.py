@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING
 
 from arcfleet.solution.build import Builder, Tour
 from arcfleet.solution.checker import check
+from arcfleet.solution.files import as_solution
 from arcfleet.solution.match import carry_over
 from arcfleet.solution.solution import Service, Solution
 from arcfleet.solution.ways import NO_WAY
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from pathlib import Path
 
     from arcfleet.instance.instance import Instance
     from arcfleet.solution.ways import Place
@@ -36,7 +38,10 @@ class Repair:
     inserted
         Links that the earlier plan did not serve.
     moved
-        Links that were taken out of their route and inserted again.
+        Links that were taken out of their route and inserted again, without those of
+        `pinned`.
+    pinned
+        Links that were moved to the route that they are pinned to.
     turned
         Links that are served in the other direction.
     unplaced
@@ -52,6 +57,7 @@ class Repair:
     dropped: int = 0
     inserted: tuple[int, ...] = ()
     moved: tuple[int, ...] = ()
+    pinned: tuple[int, ...] = ()
     turned: tuple[int, ...] = ()
     unplaced: tuple[int, ...] = ()
     fault: str = ""
@@ -80,12 +86,13 @@ class Repair:
     def __str__(self) -> str:
         """Return what was changed, in one line."""
         parts = [
-            f"{verb} {count} {'street' if count == 1 else 'streets'}{rest}"
+            f"{verb.format(count)} {'street' if count == 1 else 'streets'}{rest}"
             for verb, count, rest in (
-                ("dropped", self.dropped, ""),
-                ("inserted", len(self.inserted), ""),
-                ("moved", len(self.moved), " to keep to the limits"),
-                ("turned", len(self.turned), " round"),
+                ("dropped {}", self.dropped, ""),
+                ("inserted {}", len(self.inserted), ""),
+                ("moved {} pinned", len(self.pinned), ""),
+                ("moved {}", len(self.moved), " to keep to the limits"),
+                ("turned {}", len(self.turned), " round"),
             )
             if count
         ]
@@ -97,7 +104,9 @@ class Repair:
 
 
 def repair(
-    instance: Instance, solution: Solution, old_instance: Instance | None = None
+    instance: Instance,
+    solution: Solution | Path | str,
+    old_instance: Instance | None = None,
 ) -> Repair:
     """Return an earlier plan made fit for today's instance.
 
@@ -112,7 +121,7 @@ def repair(
     instance
         Today's instance.
     solution
-        Earlier plan.
+        Earlier plan, or the path of its file.
     old_instance
         Instance of the earlier plan; None if links have kept their positions. Streets are
         then matched by end nodes, name and line, see `match_links`.
@@ -122,6 +131,7 @@ def repair(
     SolutionError
         If the plan is none of this instance, or of the old one.
     """
+    solution = as_solution(solution, old_instance or instance)
     carried = carry_over(instance, solution, old_instance)
     served = [one.link for route in solution.routes for one in route.services]
     if (
@@ -166,7 +176,11 @@ class _Repair:
                 self._insert_pinned(link)
         for number in list(self.tours):
             self._keep_to_limits(number)
-        before = {one.link for route in self.carried.routes for one in route.services}
+        before = {
+            one.link: route.number
+            for route in self.carried.routes
+            for one in route.services
+        }
         placed = {s.link for tour in self.tours.values() for s in tour.services}
         missing = [link for link in self.instance.required if link not in placed]
         demands = self.instance.links
@@ -179,11 +193,17 @@ class _Repair:
         plan = self.builder.solution(routes)
         if not unplaced and not faults:
             faults = check(self.instance, plan).faults
+        pinned = {
+            link
+            for link, number in self.pins.items()
+            if link in before and before[link] != number
+        }.difference(unplaced)
         return Repair(
             solution=plan,
             dropped=services_before - left,
-            inserted=tuple(sorted(set(missing) - before - set(unplaced))),
-            moved=tuple(sorted(set(missing) & before - set(unplaced))),
+            inserted=tuple(sorted(set(missing) - set(before) - set(unplaced))),
+            moved=tuple(sorted(set(missing) & set(before) - set(unplaced) - pinned)),
+            pinned=tuple(sorted(pinned)),
             turned=tuple(sorted(self.turned)),
             unplaced=unplaced,
             fault=faults[0] if faults else "",

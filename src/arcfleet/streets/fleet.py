@@ -127,7 +127,18 @@ class SceneOperations:
     compactness: int = 0
 
     def __post_init__(self) -> None:
-        """Check what only holds without vehicle types."""
+        """Check the types of places and vehicles, and what only holds without these."""
+        for field, wanted, example in (
+            ("depots", tuple, "(longitude, latitude)"),
+            ("facilities", ScenePlace, "ScenePlace(place=(longitude, latitude))"),
+            ("vehicles", SceneVehicle, "SceneVehicle(name='van')"),
+        ):
+            given = getattr(self, field)
+            items = given if isinstance(given, tuple | list) else (given,)
+            if items is not given or not all(isinstance(one, wanted) for one in items):
+                raise OptionError(
+                    f"expected {field} as a tuple of {example}, got {given!r:.60}"
+                )
         if self.depots and self.vehicles:
             raise OptionError(
                 "expected further depots or vehicle types, got both: give the depot of "
