@@ -11,6 +11,7 @@ from tests.cli.running import (
     one_sentence,
     succeeded,
 )
+from tests.helpers import star
 
 
 def test_info_json_has_the_promised_keys() -> None:
@@ -46,6 +47,15 @@ def test_convert_there_and_back(tmp_path: Path) -> None:
     assert facts == {"file": str(second), "format": "carplib"}
     assert read(first) == read(SMALL)
     assert read(second) == read(SMALL)
+
+
+def test_convert_writes_the_text_format_that_can_hold_the_instance(tmp_path: Path) -> None:
+    first, second = tmp_path / "a.json", tmp_path / "b.txt"
+    hauling = replace(star(1, 2), max_route_cost=99, fewest_routes=True)
+    write(hauling, first)
+    facts = json.loads(succeeded("convert", first, second, "--json"))
+    assert facts == {"file": str(second), "format": "mcarptif"}
+    assert read(second) == hauling
 
 
 def test_convert_refuses_what_the_format_cannot_hold(tmp_path: Path) -> None:

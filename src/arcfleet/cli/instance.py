@@ -88,7 +88,8 @@ def _convert_options(parser: ArgumentParser) -> None:
     from arcfleet.instance.formats import FORMATS
 
     written = {name: each for name, each in FORMATS.items() if each.write is not None}
-    suffixes = ", ".join(suffix for each in written.values() for suffix in each.suffixes)
+    known = dict.fromkeys(x for each in written.values() for x in each.suffixes)
+    suffixes = ", ".join(known)
     file_argument(parser, "input", INSTANCE_HELP, "INPUT")
     file_argument(parser, "output", "file to write", "OUTPUT")
     parser.add_argument(
@@ -102,9 +103,10 @@ def _convert_options(parser: ArgumentParser) -> None:
 def _convert(options: Namespace) -> int:
     from arcfleet.instance.files import format_of, read, write
 
-    write(read(options.input), options.output, options.format)
+    instance = read(options.input)
+    write(instance, options.output, options.format)
     if options.json:
-        file_format = options.format or format_of(options.output)
+        file_format = options.format or format_of(options.output, instance)
         print_json({"file": str(options.output), "format": file_format})
     return 0
 
