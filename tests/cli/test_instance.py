@@ -2,7 +2,7 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-from arcfleet import METHODS, Turn, read, write
+from arcfleet import METHODS, Facility, Turn, Vehicle, read, write
 from tests.cli.running import (
     SMALL,
     VILLAGE,
@@ -11,6 +11,7 @@ from tests.cli.running import (
     one_sentence,
     succeeded,
 )
+from tests.helpers import star
 
 
 def test_info_json_has_the_promised_keys() -> None:
@@ -39,6 +40,25 @@ def test_info_has_the_turn_rules_and_the_unit(tmp_path: Path) -> None:
     assert json.loads(succeeded("info", file, "--json"))["turn_rules"] == expected
 
 
+def test_info_has_a_line_for_each_vehicle_type_and_facility(tmp_path: Path) -> None:
+    file = tmp_path / "town.json"
+    van = Vehicle(name="van", start=1, end=2, capacity=9, count=3, max_route_cost=70)
+    truck = Vehicle(name="truck", start=2, capacity=10, fixed_cost=5)
+    sites = (Facility(node=3, cost=4, name="Landfill\nEast"), Facility(node=2))
+    write(replace(star(1, 2), vehicles=(van, truck), facilities=sites), file)
+    lines = succeeded("info", file).splitlines()
+    assert lines[-4:] == [
+        "vehicle 1     van, depot 1, end 2, capacity 9, at most 3, longest route 70",
+        "vehicle 2     truck, depot 2, capacity 10, fixed cost 5",
+        "facility 1    Landfill?East, node 3, cost 4",
+        "facility 2    node 2, cost 0",
+    ]
+    facts = json.loads(succeeded("info", file, "--json"))
+    assert [one["name"] for one in facts["vehicles"]] == ["van", "truck"]
+    assert [one["node"] for one in facts["facilities"]] == [3, 2]
+    assert "vehicle_1" not in facts
+
+
 def test_convert_there_and_back(tmp_path: Path) -> None:
     first, second = tmp_path / "a.json", tmp_path / "b.dat"
     assert succeeded("convert", SMALL, first) == ""
@@ -46,6 +66,15 @@ def test_convert_there_and_back(tmp_path: Path) -> None:
     assert facts == {"file": str(second), "format": "carplib"}
     assert read(first) == read(SMALL)
     assert read(second) == read(SMALL)
+
+
+def test_convert_writes_the_text_format_that_can_hold_the_instance(tmp_path: Path) -> None:
+    first, second = tmp_path / "a.json", tmp_path / "b.txt"
+    hauling = replace(star(1, 2), max_route_cost=99, fewest_routes=True)
+    write(hauling, first)
+    facts = json.loads(succeeded("convert", first, second, "--json"))
+    assert facts == {"file": str(second), "format": "mcarptif"}
+    assert read(second) == hauling
 
 
 def test_convert_refuses_what_the_format_cannot_hold(tmp_path: Path) -> None:

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from arcfleet.errors import FileError, FormatWarning, InstanceError
-from arcfleet.instance.files import read, write
+from arcfleet.instance.files import format_of, read, write
 from arcfleet.instance.instance import Instance
 from arcfleet.instance.operations import Facility, Vehicle
-from tests.helpers import make_instance, refused, street
+from tests.helpers import make_instance, refused, star, street
 from tests.shared_data import shared_dir
 
 TEXT = """\
@@ -153,11 +153,22 @@ def test_refuses_what_it_cannot_hold(
 
 
 def test_mcarp_and_carplib_name_the_format_that_can(tmp_path: Path) -> None:
-    for name, file_format in (("x.txt", "MCARP"), ("x.dat", "Spanish CARPLIB")):
+    for name, file_format in (("mcarp", "MCARP"), ("carplib", "Spanish CARPLIB")):
         message = f"{file_format} can hold, got a longest route in instance"
         with refused(InstanceError, message) as caught:
-            write(INSTANCE, tmp_path / name)
+            write(INSTANCE, tmp_path / "x", name)
         assert "write MCARPTIF instead" in str(caught.value)
+
+
+def test_a_txt_file_is_in_the_format_that_can(tmp_path: Path) -> None:
+    path = tmp_path / "x.txt"
+    write(INSTANCE, path)
+    assert read(path) == INSTANCE
+    assert format_of(path, INSTANCE) == "mcarptif"
+    assert format_of(path, star(1)) == format_of(path) == "mcarp"
+    with refused(InstanceError, "MCARP can hold, got a longest route"):
+        write(replace(INSTANCE, balance=1), path)
+    assert read(path) == INSTANCE
 
 
 def test_every_file_of_the_collection_is_read_and_written(tmp_path: Path) -> None:

@@ -61,9 +61,9 @@ def _info(options: Namespace) -> int:
 
         plot(instance, None, options.plot)
     if options.json:
-        print_json(facts | {"problems": problems})
+        print_json(facts | _fleet(instance) | {"problems": problems})
         return 0
-    print_facts(facts)
+    print_facts(facts | _fleet_lines(instance))
     for problem in problems:
         print_result(f"problem       {problem}")
     return 0
@@ -71,24 +71,43 @@ def _info(options: Namespace) -> int:
 
 def _operations(instance: Instance) -> dict[str, object]:
     """Return what the instance asks for beyond the classical problem."""
-    from dataclasses import asdict
-
     facts: dict[str, object] = {}
     if instance.operations:
         facts["operations"] = ", ".join(instance.operations)
     if instance.max_route_cost is not None:
         facts["max_route_cost"] = instance.max_route_cost
-    for field in ("vehicles", "facilities"):
-        if getattr(instance, field):
-            facts[field] = [asdict(item) for item in getattr(instance, field)]
     return facts
+
+
+def _fleet(instance: Instance) -> dict[str, object]:
+    """Return vehicle types and facilities, for programs."""
+    return {
+        field: [asdict(item) for item in getattr(instance, field)]
+        for field in ("vehicles", "facilities")
+        if getattr(instance, field)
+    }
+
+
+def _fleet_lines(instance: Instance) -> dict[str, object]:
+    """Return a line for each vehicle type and facility, for people."""
+    lines: dict[str, object] = {}
+    for number, vehicle in enumerate(instance.vehicles, start=1):
+        start, end = vehicle.depots
+        depots = f"depot {start}" if end == start else f"depot {start}, end {end}"
+        properties = vehicle.describe().removeprefix(vehicle.name)
+        lines[f"vehicle_{number}"] = f"{vehicle.name}, {depots}{properties}"
+    for number, facility in enumerate(instance.facilities, start=1):
+        name = f"{facility.name}, " if facility.name else ""
+        lines[f"facility_{number}"] = f"{name}node {facility.node}, cost {facility.cost}"
+    return lines
 
 
 def _convert_options(parser: ArgumentParser) -> None:
     from arcfleet.instance.formats import FORMATS
 
     written = {name: each for name, each in FORMATS.items() if each.write is not None}
-    suffixes = ", ".join(suffix for each in written.values() for suffix in each.suffixes)
+    known = dict.fromkeys(x for each in written.values() for x in each.suffixes)
+    suffixes = ", ".join(known)
     file_argument(parser, "input", INSTANCE_HELP, "INPUT")
     file_argument(parser, "output", "file to write", "OUTPUT")
     parser.add_argument(
@@ -102,9 +121,10 @@ def _convert_options(parser: ArgumentParser) -> None:
 def _convert(options: Namespace) -> int:
     from arcfleet.instance.files import format_of, read, write
 
-    write(read(options.input), options.output, options.format)
+    instance = read(options.input)
+    write(instance, options.output, options.format)
     if options.json:
-        file_format = options.format or format_of(options.output)
+        file_format = options.format or format_of(options.output, instance)
         print_json({"file": str(options.output), "format": file_format})
     return 0
 

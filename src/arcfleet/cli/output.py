@@ -70,7 +70,7 @@ def print_facts(facts: dict[str, object]) -> None:
 def _brief(value: object) -> str:
     """Return a fact in one line; --json has what holds many."""
     if isinstance(value, dict | list):
-        return f"{len(value)} entries, see --json"
+        return f"{len(value)} {'entry' if len(value) == 1 else 'entries'}, see --json"
     return "none" if value is None else str(value)
 
 

@@ -64,7 +64,8 @@ def write(instance: Instance, path: Path | str, file_format: str | None = None) 
         The file; it is replaced only when the new one is complete.
     file_format
         "carplib" (Spanish keys), "mcarp", "mcarptif" or "json"; by default after the
-        suffix: .dat (carplib), .txt (mcarp) or .json.
+        suffix: .dat (carplib), .txt (mcarp, or mcarptif where only that can hold the
+        instance) or .json.
     """
     write_text_atomically(path, _format(instance, path, file_format))
 
@@ -79,7 +80,7 @@ def check_holds(instance: Instance, path: Path | str) -> None:
 
 def _format(instance: Instance, path: Path | str, file_format: str | None) -> str:
     if file_format is None:
-        file_format = format_of(Path(path))
+        file_format = format_of(Path(path), instance)
     written = [name for name, entry in FORMATS.items() if entry.write is not None]
     entry = FORMATS.get(file_format)
     if entry is None or entry.write is None:
@@ -92,9 +93,15 @@ def _format(instance: Instance, path: Path | str, file_format: str | None) -> st
     return entry.write(path, instance)
 
 
-def format_of(path: Path) -> str:
-    """Return the format that a suffix stands for, or raise OptionError if for none."""
-    names = {suffix: entry.name for entry in FORMATS.values() for suffix in entry.suffixes}
+def format_of(path: Path, instance: Instance | None = None) -> str:
+    """Return the format that a suffix stands for, or raise OptionError if for none.
+
+    Where it stands for several, that is the first that can hold the instance, if any.
+    """
+    names: dict[str, str] = {}
+    for entry in FORMATS.values():
+        for suffix in entry.suffixes:
+            names.setdefault(suffix, entry.name)
     suffix = path.suffix.lower()
     if suffix not in names:
         near = nearest_name(suffix, names)
@@ -104,4 +111,9 @@ def format_of(path: Path) -> str:
             f"expected a file name in {', '.join(known[:-1])} or {known[-1]}, "
             f"got {path.name!r}; {hint}"
         )
-    return names[suffix]
+    able = (
+        entry.name
+        for entry in FORMATS.values()
+        if suffix in entry.suffixes and instance is not None and entry.holds(instance)
+    )
+    return next(able, names[suffix])

@@ -21,7 +21,8 @@ class Format:
     name
         Name of the format, as given to `write`.
     suffixes
-        Suffixes that choose the format when an instance is written, with the dot.
+        Suffixes that choose the format when an instance is written, with the dot. Of
+        formats with the same one, the first that can hold the instance is chosen.
     recognise
         Returns whether a text is in this format. It must not raise.
     read
@@ -30,6 +31,8 @@ class Format:
     write
         Returns the text of an instance; None for a format that is only read. What the
         format cannot hold is an InstanceError, what it loses a FormatWarning.
+    holds
+        Returns whether the format can hold an instance.
     """
 
     name: str
@@ -37,3 +40,4 @@ class Format:
     recognise: Callable[[str], bool]
     read: Callable[[Path | str, str], Instance]
     write: Callable[[Path | str, Instance], str] | None = None
+    holds: Callable[[Instance], bool] = lambda _: True

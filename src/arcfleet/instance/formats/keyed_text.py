@@ -55,6 +55,9 @@ def keyed_formats(*dialects: Dialect) -> list[Format]:
 
         return write
 
+    def holder(dialect: Dialect) -> Callable[[Instance], bool]:
+        return lambda instance: first_obstacle(instance, dialect) is None
+
     key_line = _key_line(_keys_of(dialects))
     written = [dialect for dialect in dialects if dialect.is_written]
     return [
@@ -66,6 +69,7 @@ def keyed_formats(*dialects: Dialect) -> list[Format]:
             ),
             read=lambda path, text: read_keyed_text(path, text, dialects),
             write=writer(dialect) if dialect.is_written else None,
+            holds=holder(dialect),
         )
         for dialect in dialects
     ]

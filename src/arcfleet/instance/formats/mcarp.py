@@ -43,7 +43,6 @@ MCARP = Dialect(
 MCARPTIF = replace(
     MCARP,
     file_format="mcarptif",
-    suffixes=(),
     title="MCARPTIF",
     route_cost=None,
     facility_cost="DUMPING_COST",
