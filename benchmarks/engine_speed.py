@@ -51,6 +51,22 @@ def load_extension(path: Path) -> None:
     module = importlib.util.module_from_spec(spec)
     sys.modules["arcfleet._core"] = module
     spec.loader.exec_module(module)
+    if not hasattr(module.Network, "place_terminals"):
+        vars(module)["Network"] = _without_fleets(vars(module)["Network"])
+
+
+def _without_fleets(network: Any) -> type:
+    """Return the network of a build from before there were fleets, for today's package."""
+
+    class Network(network):  # type: ignore[misc]
+        place_terminals = property(lambda self: self.terminal_nodes[:1] * 0)
+
+        def __init__(self, **arguments: Any) -> None:
+            for name in ("places", "closed", "least_closed_cost"):
+                arguments.pop(name)
+            super().__init__(**arguments)
+
+    return Network
 
 
 def with_turn_rules(instance: Instance) -> Instance:

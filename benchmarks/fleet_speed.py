@@ -34,12 +34,12 @@ OPERATIONS = ("a longest route", "a longest route and two facilities")
 
 
 def with_operations(instance: Instance, operations: str) -> Instance:
-    """Return the instance with operations; facilities are at a third of all nodes each."""
+    """Return the instance with operations; facilities are spread over its nodes."""
     if operations == OPERATIONS[0]:
         return dataclasses.replace(instance, max_route_cost=2**27)
     nodes = instance.nodes
     places = (nodes[len(nodes) // 3], nodes[2 * len(nodes) // 3])
-    # Two or three trips a route.
+    # Three or four trips a route on the first instance, two or three on the second.
     network = Network(instance)
     longest = max(network.distances[0].max() * 4, 1)
     return dataclasses.replace(
