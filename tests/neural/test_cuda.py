@@ -273,13 +273,10 @@ def test_recorded_gradients_equal_eager_ones() -> None:
         minibatch = Minibatch(batch, state, choice, torch.ones_like(choice).float())
         expected = loss(minibatch)
         theirs = torch.autograd.grad(expected, weights)
-        # A recording may take other matrix products, which round differently.
-        found = recorded(minibatch)
-        torch.testing.assert_close(found, expected.detach(), rtol=1e-2, atol=1e-3)
+        torch.testing.assert_close(recorded(minibatch), expected.detach())
         for weight, gradient in zip(weights, theirs, strict=True):
             assert weight.grad is not None
-            away = (weight.grad.float() - gradient.float()).norm()
-            assert away < 0.05 * gradient.float().norm() + 1e-6
+            torch.testing.assert_close(weight.grad, gradient, rtol=2e-2, atol=1e-4)
 
 
 @pytest.mark.parametrize(
