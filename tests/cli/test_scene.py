@@ -387,9 +387,12 @@ def test_the_example_is_made_by_the_command(tmp_path: Path) -> None:
         *("--name", "denver", "--remark", remark, "-o", made),
     )
     assert ran.returncode == 0, ran.stderr
-    # It has neither metres nor seconds, as instances of other sources.
-    unknown: Any = dict.fromkeys(
-        ("metres", "seconds", "reverse_seconds", "service_seconds")
+    # It has neither metres nor seconds nor kinds, as instances of other sources.
+    unknown: Any = {"kind": "", "ways": ()} | dict.fromkeys(
+        (
+            *("metres", "seconds", "reverse_seconds", "service_seconds"),
+            *("speed_kmh", "reverse_speed_kmh"),
+        )
     )
     scene = read(made)
     links = tuple(replace(link, **unknown) for link in scene.links)

@@ -10,11 +10,14 @@ from arcfleet.errors import FileError
 from arcfleet.instance.geodesy import is_on_earth
 from arcfleet.streets.osm_tags import (
     DRIVABLE_KINDS,
+    OSM_COLUMNS,
+    WAY_COLUMNS,
     StreetRule,
     check_rule,
     is_wanted,
     joined_names,
     main_kind,
+    way_number,
 )
 from arcfleet.streets.simplify import merge_chains
 from arcfleet.streets.speeds import LimitReader, value_of_maxspeed
@@ -44,10 +47,10 @@ def read_geojson(
     """Read the LineString and MultiLineString features of a GeoJSON file as streets.
 
     Lines meet where they have a point in common. Their properties `name`, `highway`,
-    `oneway` and `maxspeed` are read as on OpenStreetMap; points and polygons are passed
-    over. Of several values of `highway` the most important counts, of `maxspeed` the
-    least; several names are joined. A line without `highway` is a street unless a callable
-    objects.
+    `oneway` and `maxspeed` are read as on OpenStreetMap, and the number of the way from
+    `way`, `osm_id`, `@id` and the like; points and polygons are passed over. Of several
+    values of `highway` the most important counts, of `maxspeed` the least; several names
+    are joined. A line without `highway` is a street unless a callable objects.
     """
     check_rule(streets)
     content = read_document(path)
@@ -78,7 +81,9 @@ def read_geojson(
         if wanted:
             points = _points(path, where, line)
             numbered = (numbers.setdefault(p, len(numbers)) for p in points)
-            ways.append(Way.of_tags(numbered, tags, limits))
+            columns = (*WAY_COLUMNS, *OSM_COLUMNS)
+            found = next((tags[one] for one in columns if one in tags), None)
+            ways.append(Way.of_tags(numbered, tags, limits, way_number(found)))
     limits.warn(path)
     if not ways:
         found = "lines, but none of a kind that is wanted" if has_lines else "no line"

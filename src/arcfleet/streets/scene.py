@@ -35,6 +35,7 @@ from arcfleet.streets.speeds import (
     Measures,
     check_known_kinds,
     checked_speeds,
+    driving_speeds,
     measures_of,
 )
 from arcfleet.streets.street_map import turns_of_kept
@@ -62,6 +63,8 @@ MANY_STREETS, MANY_PER_SERVED = 20_000, 20
 _MOST_SUGGESTED = 12
 #: Capacity and demand in different units would cut streets to crumbs.
 _MOST_PARTS = 1000
+#: Share of a street's length below which a way only touches a part of it.
+_TOUCHING = 1e-9
 _CUT_DECIMALS = 7  # of a degree: about a centimetre, as in OpenStreetMap
 
 
@@ -650,6 +653,7 @@ class LinkMaker:
         shares = (equal_shares(n, parts) for n in measures_of(street, self._rules))
         measures = [Measures(*share) for share in zip(*shares, strict=True)]
         one_way = street.one_way or by_side
+        speed, reverse_speed = driving_speeds(street, self._rules)
         for part, part_load in enumerate(equal_shares(load, parts)):
             there = Link(
                 tail=ends[part],
@@ -659,6 +663,10 @@ class LinkMaker:
                 demand=part_load,
                 name=street.name,
                 geometry=lines[part],
+                kind=street.kind,
+                ways=ways_of_part(street, part, parts),
+                speed_kmh=speed,
+                reverse_speed_kmh=None if one_way else reverse_speed,
                 **measures[part].of_link(
                     self._rules.cost, one_way=one_way, required=is_served
                 ),
@@ -670,6 +678,8 @@ class LinkMaker:
                     tail=there.head,
                     head=there.tail,
                     geometry=lines[part][::-1],
+                    ways=there.ways[::-1],
+                    speed_kmh=reverse_speed,
                     **measures[part]
                     .reversed()
                     .of_link(self._rules.cost, one_way=True, required=True),
@@ -718,6 +728,21 @@ def describe_street(street: Street) -> str:
     arrow = ">" if street.one_way else "-"
     name = " ".join(street.name.split())  # a message stays one line
     return f"street {street.tail}{arrow}{street.head}" + (f" ({name})" if name else "")
+
+
+def ways_of_part(street: Street, part: int, parts: int) -> tuple[int, ...]:
+    """Return the OpenStreetMap ways that one of some equal parts of a street is part of."""
+    total = math.fsum(metres for _, metres in street.ways)
+    first, last = total * part / parts, total * (part + 1) / parts
+    found: dict[int, None] = {}
+    start = 0.0
+    for way, metres in street.ways:
+        # Sums of lengths are rounded: what only touches the part is no part of it.
+        if min(start + metres, last) - max(start, first) > _TOUCHING * total:
+            found[way] = None
+        start += metres
+    # A street without a length has its ways, too.
+    return tuple(found) or tuple(dict.fromkeys(way for way, _ in street.ways))
 
 
 def equal_shares(amount: int, parts: int) -> list[int]:
