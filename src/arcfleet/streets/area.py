@@ -213,7 +213,13 @@ def _check_place(longitude: float, latitude: float, what: str) -> None:
         raise MapError(
             f"expected longitude and latitude in degrees as {what}, "
             f"got {longitude:g},{latitude:g}"
+            + (swap_hint(longitude, latitude) if is_on_earth(latitude, longitude) else "")
         )
+
+
+def swap_hint(longitude: float, latitude: float) -> str:
+    """Return the end of a message on a place whose numbers are in the wrong order."""
+    return f", which looks like LAT,LON: write LON,LAT as {latitude:.8g},{longitude:.8g}"
 
 
 def _polygons_of(path: Path | str, document: object) -> Iterator[object]:

@@ -503,9 +503,12 @@ def _in_area(street_map: StreetMap, rules: SceneRules) -> tuple[list[bool], Stre
     if rules.area is not None:
         held = junctions_in(rules.area, street_map)
         if not held:
+            turned = [place[::-1] for place in street_map.junctions.values()]
+            hint = "its numbers look like LAT,LON: write LON,LAT; "
             raise MapError(
                 f"expected junctions in {where}, found none: "
-                f"the map reaches {_extent(street_map)}"
+                + (hint if rules.area.holds(turned).any() else "")
+                + f"the map reaches {_extent(street_map)}"
             )
         if rules.border == "middle":
             middles = middles_in(rules.area, street_map)
