@@ -56,14 +56,7 @@ def read_geojson(
     content = read_document(path)
     if not isinstance(content, dict) or not isinstance(content.get("type"), str):
         raise FileError(path, "expected GeoJSON, found JSON without a type")
-    # Older files may name another system; RFC 7946 has none but degrees.
-    system = content.get("crs")
-    if system is not None and not any(known in str(system) for known in _DEGREES):
-        raise FileError(
-            path,
-            f"expected longitude and latitude in degrees, found the system "
-            f"{quote(str(system))}; convert the file to EPSG:4326",
-        )
+    check_degrees(path, content)
     if attribution is None:
         stated = [content.get(member) for member in _ATTRIBUTIONS]
         attribution = next((text for text in stated if text and isinstance(text, str)), "")
@@ -99,10 +92,21 @@ def read_geojson(
     return merge_chains(raw)
 
 
-def _lines(
+def check_degrees(path: Path | str, content: dict[str, Any]) -> None:
+    """Raise FileError for an older file in another system; RFC 7946 has only degrees."""
+    system = content.get("crs")
+    if system is not None and not any(known in str(system) for known in _DEGREES):
+        raise FileError(
+            path,
+            f"expected longitude and latitude in degrees, found the system "
+            f"{quote(str(system))}; convert the file to EPSG:4326",
+        )
+
+
+def features_of(
     path: Path | str, content: dict[str, Any]
-) -> Iterator[tuple[str, dict[str, Any], Any]]:
-    """Yield (where, properties, coordinates) of every line."""
+) -> Iterator[tuple[Any, dict[str, Any]]]:
+    """Yield (geometry, properties) of every feature."""
     if content["type"] == "FeatureCollection":
         features = content.get("features")
         if not isinstance(features, list):
@@ -116,8 +120,17 @@ def _lines(
         is_feature = feature.get("type") == "Feature"
         geometry = feature.get("geometry") if is_feature else feature
         properties = feature.get("properties") if is_feature else None
+        yield geometry, properties if isinstance(properties, dict) else {}
+
+
+def _lines(
+    path: Path | str, content: dict[str, Any]
+) -> Iterator[tuple[str, dict[str, Any], Any]]:
+    """Yield (where, properties, coordinates) of every line."""
+    for index, (geometry, properties) in enumerate(features_of(path, content)):
+        where = f"in feature {index}"
         for line in _line_coordinates(path, where, geometry):
-            yield where, properties if isinstance(properties, dict) else {}, line
+            yield where, properties, line
 
 
 def _line_coordinates(path: Path | str, where: str, geometry: Any) -> Iterator[Any]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 import warnings
 from collections import Counter
 from dataclasses import dataclass, field, fields, replace
+from itertools import compress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -17,6 +18,7 @@ from arcfleet.instance.change import not_required
 from arcfleet.instance.geodesy import earth_centred
 from arcfleet.instance.instance import MAX_NUMBER, Coordinate, Instance, Link
 from arcfleet.instance.turns import servable
+from arcfleet.streets.choice import Demand, choose_streets, demand_words, kind_of
 from arcfleet.streets.driving import (
     CLOSED_BY_TURNS,
     driving_network,
@@ -25,12 +27,12 @@ from arcfleet.streets.driving import (
     streets_in,
 )
 from arcfleet.streets.fleet import SceneOperations, parse_shift, with_operations
+from arcfleet.streets.joins import USUAL_SNAP, Join, JoinedTable
 from arcfleet.streets.speeds import (
     COSTS,
     LEAST_SPEED,
     MOST_SERVICE_TIME,
     MOST_SPEED,
-    UNKNOWN_KIND,
     Cost,
     Measures,
     check_known_kinds,
@@ -39,6 +41,7 @@ from arcfleet.streets.speeds import (
     measures_of,
 )
 from arcfleet.streets.street_map import turns_of_kept
+from arcfleet.streets.tables import Table
 from arcfleet.streets.turns import TurnPolicy, scene_turns
 
 if TYPE_CHECKING:
@@ -48,19 +51,13 @@ if TYPE_CHECKING:
     from arcfleet.streets.simplify import Dropped
     from arcfleet.streets.street_map import Street, StreetMap
 
-#: "length": metres, rounded; a number: the same for every street; two numbers: drawn
-#: from the first to the second, both included.
-Demand = Literal["length"] | int | tuple[int, int]
-#: In `serve_kinds`: every kind, and every kind but `DRIVEN_KINDS`.
-ALL_KINDS, DEFAULT_KINDS = "all", "default"
-#: Streets of these kinds are driven on, and served only where they are asked for.
-DRIVEN_KINDS = frozenset({"motorway", "motorway_link", "trunk", "trunk_link"})
+#: A table of own data, or the file of one.
+TableSource = Table | Path | str | None
 #: More routes than this are more often a mistake in the capacity than a large fleet.
 MANY_ROUTES = 200
 #: With more streets to drive on than this, and this many for each that is served, a margin
 #: makes files and search faster at little loss.
 MANY_STREETS, MANY_PER_SERVED = 20_000, 20
-_MOST_SUGGESTED = 12
 #: Capacity and demand in different units would cut streets to crumbs.
 _MOST_PARTS = 1000
 #: Share of a street's length below which a way only touches a part of it.
@@ -97,10 +94,25 @@ class SceneRules:
         A street is served if its kind or its name is among these. With neither given, all
         streets are but motorways, trunk roads and their ramps (`DRIVEN_KINDS`).
         `ALL_KINDS` means every kind, `DEFAULT_KINDS` every kind but these,
-        `UNKNOWN_KIND` streets without a kind. Case does not matter.
+        `UNKNOWN_KIND` streets without a kind. Case and accents do not matter.
+    serve_file
+        Table of streets that are served, as those of `serve_names` are.
+    exclude_kinds, exclude_names, exclude_file
+        A street is not served if its kind, its name or a row of the table says so.
     demand
         "length" for the metres of the street, rounded and at least 1; a whole number for
         the same on every street; two of them for a random one between, both included.
+        None means "length", or with a demand file that streets without a row in it are
+        not served.
+    demand_file
+        Table of demands: a `Table`, or a file as `read_table` reads. Of the streets to
+        serve, those with a row in it are served.
+    demand_join
+        How its rows find their streets: "way", "name" or "place"; None recognises it.
+    demand_column
+        Column of its demands; None recognises it, and where there is none, rows count 1.
+    snap
+        Largest distance of a place of a table from its street, in metres.
     one_way
         Whether one-way streets stay one-way; else all are two-way.
     both_sides
@@ -146,7 +158,15 @@ class SceneRules:
     depot: Coordinate | None = None
     serve_kinds: tuple[str, ...] = ()
     serve_names: tuple[str, ...] = ()
-    demand: Demand = "length"
+    serve_file: TableSource = None
+    exclude_kinds: tuple[str, ...] = ()
+    exclude_names: tuple[str, ...] = ()
+    exclude_file: TableSource = None
+    demand: Demand | None = None
+    demand_file: TableSource = None
+    demand_join: Join | None = None
+    demand_column: str | None = None
+    snap: float = USUAL_SNAP
     one_way: bool = True
     both_sides: bool = False
     oversized: Literal["split", "refuse"] = "split"
@@ -162,8 +182,8 @@ class SceneRules:
 
     def __post_init__(self) -> None:
         """Check every rule."""
-        object.__setattr__(self, "serve_kinds", tuple(self.serve_kinds))
-        object.__setattr__(self, "serve_names", tuple(self.serve_names))
+        for rule in ("serve_kinds", "serve_names", "exclude_kinds", "exclude_names"):
+            object.__setattr__(self, rule, tuple(getattr(self, rule)))
         check_whole_number("capacity", self.capacity, 1, MAX_NUMBER)
         check_whole_number("seed", self.seed, 0, 2**64 - 1)
         for rule, choices in (
@@ -177,6 +197,7 @@ class SceneRules:
                     f"got {getattr(self, rule)!r}"
                 )
         self._check_driving()
+        self._check_tables()
         if not isinstance(self.turns, TurnPolicy):
             raise OptionError(f"expected turns to be a TurnPolicy, got {self.turns!r}")
         if not isinstance(self.operations, SceneOperations):
@@ -200,11 +221,27 @@ class SceneRules:
                 )
         elif isinstance(self.demand, int):
             check_whole_number("demand", self.demand, 0, MAX_NUMBER)
-        elif self.demand != "length":
+        elif self.demand not in (None, "length"):
             raise OptionError(
                 "expected demand to be 'length', a whole number or two of them, "
                 f"got {self.demand!r}"
             )
+
+    def _check_tables(self) -> None:
+        check_number("snap", self.snap, 0, 1e6)
+        for rule in ("demand_file", "serve_file", "exclude_file"):
+            source = getattr(self, rule)
+            if source is not None and not isinstance(source, Table | Path | str):
+                raise OptionError(
+                    f"expected {rule} as a file or a Table, got {source!r:.60}: write "
+                    "Table.of(rows) for dicts"
+                )
+        for rule in ("demand_join", "demand_column"):
+            if getattr(self, rule) is not None and self.demand_file is None:
+                raise OptionError(
+                    f"expected a demand file with {rule}, got none: give demand_file "
+                    "(--demand-file)"
+                )
 
     def _check_driving(self) -> None:
         if self.margin is not None:
@@ -271,6 +308,10 @@ class Scene:
     depot_metres: float | None
     # Distance of each further depot and facility from the place asked for.
     place_metres: Mapping[Coordinate, float] = field(default_factory=dict)
+    joins: tuple[JoinedTable, ...] = ()  # files of own data
+    # Streets that are not served because the demand file has no row for them.
+    without_row: StreetCount = StreetCount(streets=0, metres=0.0)
+    excluded: StreetCount = StreetCount(streets=0, metres=0.0)
 
     @property
     def metres(self) -> float:
@@ -294,10 +335,9 @@ class Scene:
 
 def _second_looks(scene: Scene) -> Iterable[str]:
     instance, rules = scene.instance, scene.rules
-    demand = "metres" if rules.demand == "length" else f"{rules.demand} for each street"
-    if isinstance(rules.demand, tuple):
-        demand = "{} to {} for each street".format(*rules.demand)
+    demand = demand_words(rules)
     same_unit = f"check that the capacity is in the unit of the demand ({demand})"
+    yield from (sentence for table in scene.joins for sentence in _unmatched(table))
     if instance.least_routes > MANY_ROUTES:
         yield (
             f"a total demand of {instance.total_demand} takes at least "
@@ -325,6 +365,16 @@ def _second_looks(scene: Scene) -> Iterable[str]:
             f"{lost.streets} of {scene.to_serve.streets} streets to serve "
             f"({lost.metres / 1000:.1f} km) {'is' if lost.streets == 1 else 'are'} NOT in "
             f"the instance, because no way leads there and back: {advice}"
+        )
+
+
+def _unmatched(table: JoinedTable) -> Iterable[str]:
+    """Yield a sentence on the rows of a table that found no street."""
+    if table.unmatched:
+        lost = len(table.unmatched)
+        yield (
+            f"{lost} of {table.rows} rows of {table.file} found no street, as "
+            f"{table.unmatched[0]}"
         )
 
 
@@ -391,7 +441,8 @@ def cut_scene(street_map: StreetMap, rules: SceneRules) -> Scene:
     where = _place(street_map, rules)
     streets = street_map.streets
     inside, crossing = _in_area(street_map, rules)
-    asked = served_streets(street_map, inside, rules)
+    choice = choose_streets(street_map, inside, rules, f"in {where}")
+    asked = choice.asked
     network = driving_network(
         street_map,
         asked,
@@ -414,12 +465,12 @@ def cut_scene(street_map: StreetMap, rules: SceneRules) -> Scene:
     maker = LinkMaker(
         part, rules, first_new_junction=max(street_map.junctions, default=0) + 1
     )
-    demands = _demands(street_map, inside, rules)
     starts = []  # the first link of each street
     owners: list[int] = []  # the street of each link
     for position in network.streets:
         starts.append(len(maker.links))
-        maker.add(streets[position], demands[position] if asked[position] else None)
+        demand = choice.demands[position] if asked[position] else None
+        maker.add(streets[position], demand, exact=position in choice.joined)
         owners += [position] * (len(maker.links) - len(owners))
     instance = Instance(
         name=street_map.name if rules.name is None else rules.name,
@@ -468,6 +519,9 @@ def cut_scene(street_map: StreetMap, rules: SceneRules) -> Scene:
         most_parts=maker.most_parts,
         depot_metres=network.depot_metres,
         place_metres={place: metres for place, (_, metres) in network.places.items()},
+        joins=choice.joins,
+        without_row=StreetCount.of(compress(streets, choice.without_row)),
+        excluded=StreetCount.of(compress(streets, choice.excluded)),
     )
 
 
@@ -532,30 +586,14 @@ def _driven_only(
     rules: SceneRules,
 ) -> dict[str, StreetCount]:
     """Count the streets that are not served for their kind, unless kinds were asked for."""
-    if rules.serve_names or rules.serve_kinds:
+    by_file = rules.serve_file is not None or rules.demand_file is not None
+    if rules.serve_names or rules.serve_kinds or by_file:
         return {}
     by_kind: dict[str, list[Street]] = {}
     for street, is_inside, is_asked in zip(streets, inside, asked, strict=True):
         if is_inside and not is_asked:
-            by_kind.setdefault(_kind_of(street), []).append(street)
+            by_kind.setdefault(kind_of(street), []).append(street)
     return {kind: StreetCount.of(by_kind[kind]) for kind in sorted(by_kind)}
-
-
-def _demands(street_map: StreetMap, inside: Sequence[bool], rules: SceneRules) -> list[int]:
-    """Return the demand of every street, if it is served."""
-    streets = street_map.streets
-    if isinstance(rules.demand, tuple):
-        least, most = rules.demand
-        # Drawn for every street of the area, so that serving others or driving elsewhere
-        # does not change a street's demand.
-        numbers = np.random.default_rng(rules.seed).integers(
-            least, most, size=sum(inside), endpoint=True
-        )
-        drawn = iter(numbers.tolist())
-        return [next(drawn) if is_inside else 0 for is_inside in inside]
-    if isinstance(rules.demand, int):
-        return [rules.demand] * len(streets)
-    return [max(1, round(street.metres)) for street in streets]
 
 
 def _place(street_map: StreetMap, rules: SceneRules) -> str:
@@ -569,65 +607,6 @@ def _extent(street_map: StreetMap) -> str:
     places = np.array(list(street_map.junctions.values()))
     (west, south), (east, north) = places.min(axis=0), places.max(axis=0)
     return f"from {west:.4f},{south:.4f} to {east:.4f},{north:.4f}"
-
-
-def served_streets(
-    street_map: StreetMap, inside: Sequence[bool], rules: SceneRules
-) -> list[bool]:
-    """Return for each street whether it is to be served; refuse kinds and names of none."""
-    where = f"in {_place(street_map, rules)}"
-    present = [
-        street for street, held in zip(street_map.streets, inside, strict=True) if held
-    ]
-    default = {_kind_of(street).casefold() for street in present} - DRIVEN_KINDS
-    if not rules.serve_kinds and not rules.serve_names:
-        kinds, names = default, set[str]()
-        if not default:
-            raise MapError(
-                f"expected streets to serve {where}, found only motorways, trunk roads and "
-                f"their ramps: serve kinds {ALL_KINDS!r} to serve these"
-            )
-    else:
-        groups = {ALL_KINDS: default | DRIVEN_KINDS, DEFAULT_KINDS: default}
-        single = [kind for kind in rules.serve_kinds if kind.casefold() not in groups]
-        kinds = _found("kind", single, map(_kind_of, present), where)
-        kinds |= {
-            one for kind in rules.serve_kinds for one in groups.get(kind.casefold(), ())
-        }
-        names = _found("name", rules.serve_names, (s.name for s in present), where)
-    return [
-        is_inside
-        and (_kind_of(street).casefold() in kinds or street.name.casefold() in names)
-        for street, is_inside in zip(street_map.streets, inside, strict=True)
-    ]
-
-
-def _kind_of(street: Street) -> str:
-    return street.kind or UNKNOWN_KIND
-
-
-def _found(what: str, asked: Iterable[str], present: Iterable[str], where: str) -> set[str]:
-    """Return the texts asked for, case-folded; raise MapError if one does not occur."""
-    counts = Counter(text for text in present if text)
-    spelled = {text.casefold(): text for text in counts}
-    for text in asked:
-        if text.casefold() not in spelled:
-            raise MapError(
-                f"expected the {what} of a street {where}, got {text!r}: "
-                + _suggestion(what, text, counts, spelled)
-            )
-    return {text.casefold() for text in asked}
-
-
-def _suggestion(what: str, text: str, counts: Counter[str], spelled: dict[str, str]) -> str:
-    if not counts:
-        return f"no street there has a {what}"
-    near = difflib.get_close_matches(text.casefold(), spelled, n=3)
-    if near:
-        return f"did you mean {' or '.join(repr(spelled[one]) for one in near)}?"
-    usual = [one for one, _ in counts.most_common(_MOST_SUGGESTED)]
-    more = len(counts) - len(usual)
-    return f"there are {', '.join(usual)}" + (f" and {more} more" if more else "")
 
 
 class LinkMaker:
@@ -644,14 +623,21 @@ class LinkMaker:
         self.split_streets = 0
         self.most_parts = 1
 
-    def add(self, street: Street, demand: int | None) -> None:
-        """Add the links of a street; a demand of None means that it is not served."""
+    def add(self, street: Street, demand: int | None, *, exact: bool = False) -> None:
+        """Add the links of a street; a demand of None means that it is not served.
+
+        Where it is exact, both sides together have the demand; else each has half of it,
+        rounded up.
+        """
         is_served = demand is not None
         by_side = is_served and self._rules.both_sides and not street.one_way
         load = demand or 0
-        if by_side:  # each side has half of the demand, rounded up
+        back_load = load
+        if by_side:
             load = -(-load // 2)
+            back_load = back_load - load if exact else load
         parts = self._parts(street, load)
+        back_loads = equal_shares(back_load, parts)
         ends, lines = self._cut(street, parts)
         shares = (equal_shares(n, parts) for n in measures_of(street, self._rules))
         measures = [Measures(*share) for share in zip(*shares, strict=True)]
@@ -680,6 +666,7 @@ class LinkMaker:
                     there,
                     tail=there.head,
                     head=there.tail,
+                    demand=back_loads[part],
                     geometry=lines[part][::-1],
                     ways=there.ways[::-1],
                     speed_kmh=reverse_speed,
