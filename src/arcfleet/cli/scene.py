@@ -54,8 +54,8 @@ def _options(parser: ArgumentParser) -> None:
     usual = {field.name: field.default for field in fields(SceneRules)}
     place = coordinates(2, "LON,LAT")
     text = (
-        "OpenStreetMap extract (.osm.pbf, .osm), GeoJSON file of lines, or another street "
-        "map that arcfleet reads"
+        "OpenStreetMap extract (.osm.pbf, .osm), lines (GeoJSON, KML, GPX, GeoPackage, "
+        "Shapefile), or another street map that arcfleet reads"
     )
     file_argument(parser, "map", text, "MAP")
     text = "instance to write; .json keeps names and geometry"
@@ -87,7 +87,8 @@ def _options(parser: ArgumentParser) -> None:
     one = area.add_mutually_exclusive_group()
     box, circle = coordinates(4, "W,S,E,N"), coordinates(3, "LON,LAT,METRES")
     option(one, "--bbox", "serve streets between these degrees", box, "W,S,E,N")
-    option(one, "--polygon", "serve streets in a polygon (GeoJSON)", Path, "FILE")
+    text = "serve streets in a polygon (GeoJSON, KML, GPX, GeoPackage, Shapefile)"
+    option(one, "--polygon", text, Path, "FILE")
     option(one, "--around", "serve streets in a circle", circle, "LON,LAT,METRES")
     text = (
         "streets that cross the border of the area: serve none of them, or those whose "
@@ -103,7 +104,7 @@ def _options(parser: ArgumentParser) -> None:
         "the depot and the streets to serve; 0 cuts the map at the border of the area"
     )
     option(one, "--margin", text, number_up_to(1e9, "metres"), "METRES")
-    option(one, "--drive-area", "drive in a polygon (GeoJSON) only", Path, "FILE")
+    option(one, "--drive-area", "drive in a polygon only", Path, "FILE")
 
     streets = parser.add_argument_group("streets")
     repeatable: dict[str, Any] = {"action": "append", "default": []}

@@ -24,7 +24,7 @@ from arcfleet.streets.speeds import LimitReader, value_of_maxspeed
 from arcfleet.streets.ways import Way, map_of_ways
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     from arcfleet.instance.instance import Coordinate
@@ -52,7 +52,6 @@ def read_geojson(
     values of `highway` the most important counts, of `maxspeed` the least; several names
     are joined. A line without `highway` is a street unless a callable objects.
     """
-    check_rule(streets)
     content = read_document(path)
     if not isinstance(content, dict) or not isinstance(content.get("type"), str):
         raise FileError(path, "expected GeoJSON, found JSON without a type")
@@ -60,11 +59,26 @@ def read_geojson(
     if attribution is None:
         stated = [content.get(member) for member in _ATTRIBUTIONS]
         attribution = next((text for text in stated if text and isinstance(text, str)), "")
+    return map_of_lines(
+        path, _lines(path, content), name=name, streets=streets, attribution=attribution
+    )
+
+
+def map_of_lines(
+    path: Path | str,
+    lines: Iterable[tuple[str, dict[str, Any], Any]],
+    *,
+    name: str,
+    streets: StreetRule,
+    attribution: str,
+) -> StreetMap:
+    """Make a map of lines, each as its place in the file, properties and coordinates."""
+    check_rule(streets)
     numbers: dict[Coordinate, int] = {}
     ways: list[Way] = []
     has_lines = False
     limits = LimitReader()
-    for where, properties, line in _lines(path, content):
+    for where, properties, line in lines:
         has_lines = True
         tags = _tags(properties)
         if "highway" in tags or callable(streets):
@@ -80,9 +94,7 @@ def read_geojson(
     limits.warn(path)
     if not ways:
         found = "lines, but none of a kind that is wanted" if has_lines else "no line"
-        raise FileError(
-            path, f"expected at least one street as a LineString, found {found}"
-        )
+        raise FileError(path, f"expected at least one street as a line, found {found}")
     places = {number: point for point, number in numbers.items()}
     raw = map_of_ways(ways, places, name=name, attribution=attribution)
     if not raw.streets:

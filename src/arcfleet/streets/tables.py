@@ -30,6 +30,8 @@ _LAYER = "|layername="
 _DELIMITERS = ",;\t"
 _HEAD_LENGTH = 4096
 _WGS_84 = ("EPSG:4326", "OGC:CRS84")
+#: What pyogrio reads that may hold streets and areas.
+_LAYERED = ("kml", "gpx", "layers", "zip")
 #: Layers of a GPX file that repeat others point by point.
 _POINTS_OF_LINES = ("route_points", "track_points")
 
@@ -141,6 +143,12 @@ def read_shapes(path: Path | str) -> list[Row]:
     return [
         row for _, _, rows in layers for row in rows if row.shape and not row.shape.is_empty
     ]
+
+
+def has_layers(path: Path | str) -> bool:
+    """Return whether a file is KML, GPX, GeoPackage or Shapefile, which have layers."""
+    file, _ = _layer_of(path)
+    return file.is_file() and file_form(file) in _LAYERED
 
 
 def file_form(path: Path) -> str:
@@ -294,7 +302,7 @@ def _only_layer(
 
 
 def _read_layers(path: Path, form: str, layer: str | None) -> list[_Layer]:
-    if form not in ("kml", "gpx", "layers", "sheets", "zip"):
+    if form not in (*_LAYERED, "sheets"):
         raise FileError(
             path,
             "expected CSV, Excel (.xlsx), GeoPackage, GeoJSON, Shapefile, KML or GPX, "
@@ -423,20 +431,10 @@ def _check_on_earth(path: Path, shapes: Iterable[Geometry | None]) -> None:
             )
 
 
-def polygons_in(rows: Iterable[Row]) -> Iterator[Geometry]:
-    """Yield the polygons of rows; a closed line is the border of one."""
-    import shapely
-
-    for row in rows:
-        for shape in shapely.get_parts(row.shape):
-            if shape.geom_type == "GeometryCollection":
-                inner = (Row(number=0, values={}, shape=one) for one in shape.geoms)
-                yield from polygons_in(inner)
-            elif shape.geom_type == "Polygon":
-                yield shape
-            elif _is_border(shape):
-                yield shapely.Polygon(shape.coords)
-
-
-def _is_border(shape: Geometry) -> bool:
-    return shape.geom_type == "LineString" and shape.is_closed and len(shape.coords) > 3
+def parts_of(shape: Geometry | None) -> Iterator[Geometry]:
+    """Yield the points, lines and polygons that a shape consists of."""
+    if shape is not None and hasattr(shape, "geoms"):
+        for part in shape.geoms:
+            yield from parts_of(part)
+    elif shape is not None:
+        yield shape
