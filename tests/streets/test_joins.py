@@ -148,22 +148,22 @@ def test_areas_count_by_their_centre_and_lines_are_no_places() -> None:
 def test_the_nearest_street_is_that_of_all_distances(data: st.DataObject) -> None:
     degrees = st.tuples(st.floats(7.9995, 8.0035), st.floats(47.9995, 48.0025))
     longitude, latitude = data.draw(degrees)
-    barred = [data.draw(st.sampled_from(["", "", "excluded"])) for _ in STREETS]
+    seen = [data.draw(st.sampled_from([True, True, False])) for _ in STREETS]
     scale = math.cos(math.radians(48.001)), 1.0
     point = shapely.Point(longitude * scale[0], latitude)
     distances = {
         position: shapely.LineString(
             [(x * scale[0], y) for x, y in TOWN.points(STREETS[position])]
         ).distance(point)
-        for position, bar in enumerate(barred)
-        if not bar
+        for position, is_seen in enumerate(seen)
+        if is_seen
     }
     rows = [{"lon": longitude, "lat": latitude}]
     if not distances:
         with refused(FileError, "expected rows on streets of the map, found none"):
-            joined(rows, barred=barred)
+            joined(rows, seen=seen)
         return
-    (found,) = joined(rows, barred=barred, snap=1e5).demands
+    (found,) = joined(rows, seen=seen, snap=1e5).demands
     assert distances[found] <= min(distances.values()) + 1e-9
 
 
@@ -418,3 +418,44 @@ def test_a_map_without_way_numbers_says_so() -> None:
             role="demand",
             barred=FREE,
         )
+
+
+#: West Road is one-way into the town, and nothing leads to its first junction.
+ONE_WAY_IN = StreetMap(
+    name="town",
+    junctions=CORNERS | {50: (7.9985, 48.0), 51: (7.998, 48.0)},
+    streets=(
+        *STREETS,
+        Street(tail=50, head=0, metres=110, name="Südstraße", one_way=True),
+        Street(tail=51, head=50, metres=40, name="Way In", one_way=True),
+    ),
+)
+
+
+def test_rows_on_streets_that_cannot_be_served_are_unmatched() -> None:
+    rows = [
+        {
+            "street": "Südstr.",
+            "demand": 9,
+        },  # two pieces that can be served, one that cannot
+        {"street": "Way In", "demand": 5},
+    ]
+    rules = SceneRules(capacity=100, demand_file=Table.of(rows))
+    made = cut_scene(ONE_WAY_IN, rules)
+    assert required(made) == {"Südstraße": 9}
+    (table,) = made.joins
+    assert [str(one) for one in table.unmatched] == [
+        "row 2, 'Way In': its street cannot be served: no way there"
+    ]
+    assert {one.street.name for one in made.unserved} == {"Südstraße", "Way In"}
+    places = [{"lon": 7.9983, "lat": 48.0}, {"lon": 8.0005, "lat": 48.0}]
+    made = cut_scene(ONE_WAY_IN, replace(rules, demand_file=Table.of(places)))
+    assert made.instance.total_demand == 1
+    assert len(made.joins[0].unmatched) == 1
+
+
+def test_a_place_on_an_excluded_street_is_not_moved_to_another() -> None:
+    on, beside = {"lon": 8.0007, "lat": 48.00101}, {"lon": 8.0007, "lat": 48.0}
+    made = scene([on, beside], exclude_names=("Mittelweg",), snap=500)
+    assert required(made) == {"Südstraße": 1}
+    assert [one.reason for one in made.joins[0].unmatched] == ["excluded"]

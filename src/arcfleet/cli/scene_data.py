@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 _WIDTH = 14
 #: Rows that found no street, in the summary; the file has all.
 _MOST_LISTED = 3
-_FILES = ("demand_file", "serve_file", "exclude_file")
 
 
 def data_options(parser: ArgumentParser) -> None:
@@ -54,9 +53,10 @@ def data_options(parser: ArgumentParser) -> None:
 
 def data_rules(options: Namespace) -> dict[str, Any]:
     """Return the rules of own data, with their files read."""
+    from arcfleet.streets.choice import TABLES
     from arcfleet.streets.tables import read_table
 
-    files = {name: getattr(options, name) for name in _FILES}
+    files = {name: getattr(options, name) for name in TABLES}
     return {
         "demand_join": options.demand_join,
         "demand_column": options.demand_column,
@@ -71,7 +71,9 @@ def data_rules(options: Namespace) -> dict[str, Any]:
 
 def data_files(options: Namespace) -> list[Path]:
     """Return the files of own data that were given."""
-    return [path for name in _FILES if (path := getattr(options, name)) is not None]
+    from arcfleet.streets.choice import TABLES
+
+    return [path for name in TABLES if (path := getattr(options, name)) is not None]
 
 
 def unmatched_path(out: Path) -> Path:
@@ -116,6 +118,7 @@ def data_facts(scene: Scene, unmatched: Path | None) -> dict[str, object]:
             }
             for table in scene.joins
         ],
+        "lost_demand": scene.lost_demand,
         "unmatched_file": None if unmatched is None else str(unmatched),
         **{
             name: {"streets": count.streets, "metres": round(count.metres)}
@@ -134,10 +137,8 @@ def data_lines(scene: Scene, unmatched: Path | None) -> Iterator[str]:
     for table in scene.joins:
         yield f"{f'{table.role} file':{_WIDTH}}{one_line(_joined(table))}"
         if table.other_columns:
-            yield (
-                f"{'':{_WIDTH}}every row counts 1; --demand-column "
-                f"{one_line(table.other_columns[0])} takes that column"
-            )
+            columns = one_line(" or ".join(table.other_columns[:_MOST_LISTED]))
+            yield f"{'':{_WIDTH}}every row counts 1; else --demand-column {columns}"
     if scene.without_row.streets:
         yield (
             f"{'without row':{_WIDTH}}{_count(scene.without_row.streets, 'street')}, "
@@ -149,6 +150,9 @@ def data_lines(scene: Scene, unmatched: Path | None) -> Iterator[str]:
             f"{'excluded':{_WIDTH}}{_count(scene.excluded.streets, 'street')}, "
             f"{scene.excluded.metres / 1000:.1f} km, driven on only"
         )
+    if scene.joins and scene.lost_demand:
+        lost_demand = f"{scene.lost_demand}, on streets listed as not served"
+        yield f"{'lost demand':{_WIDTH}}{lost_demand}"
     if unmatched is not None:
         lost = [one for table in scene.joins for one in table.unmatched]
         yield f"{'UNMATCHED':{_WIDTH}}{_count(len(lost), 'row')}, all in {unmatched}"

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import difflib
 from collections import Counter
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -17,7 +18,6 @@ from arcfleet.streets.tables import Table, read_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
-    from pathlib import Path
 
     from arcfleet.streets.joins import Role
     from arcfleet.streets.scene import SceneRules
@@ -30,6 +30,8 @@ Demand = Literal["length"] | int | tuple[int, int]
 ALL_KINDS, DEFAULT_KINDS = "all", "default"
 #: Streets of these kinds are driven on, and served only where they are asked for.
 DRIVEN_KINDS = frozenset({"motorway", "motorway_link", "trunk", "trunk_link"})
+#: The rules that are tables of own data.
+TABLES = ("demand_file", "serve_file", "exclude_file")
 _MOST_SUGGESTED = 12
 
 
@@ -47,7 +49,11 @@ class Choice:
 
 
 def choose_streets(
-    street_map: StreetMap, inside: Sequence[bool], rules: SceneRules, where: str
+    street_map: StreetMap,
+    inside: Sequence[bool],
+    rules: SceneRules,
+    where: str,
+    unreachable: Mapping[int, str] | None = None,
 ) -> Choice:
     """Return which streets are served, and with what demand.
 
@@ -61,6 +67,9 @@ def choose_streets(
         Rules of the scene.
     where
         Name of the area, for messages.
+    unreachable
+        Why streets cannot be served, by their positions, as far as that is known; rows of
+        the demand file that are on these alone are unmatched.
 
     Raises
     ------
@@ -71,33 +80,23 @@ def choose_streets(
     """
     joins: list[JoinedTable] = []
     excluded = _excluded(street_map, inside, rules, where, joins)
-    asked, by_kind = _asked(street_map, inside, rules, where, joins)
-    outside = ["" if held else OUTSIDE for held in inside]
+    asked, anywhere = _asked(street_map, inside, rules, where, joins)
     joined: dict[int, int] = {}
     without_row = [False] * len(asked)
     if rules.demand_file is not None:
-        own = bool(rules.serve_kinds or rules.serve_names or rules.serve_file is not None)
-        named = [
-            "excluded" if gone else ("" if not own or held else _unasked(street))
+        chosen = bool(rules.serve_kinds or rules.serve_names or rules.serve_file)
+        barred = [
+            "excluded" if gone else (_unasked(street) if chosen and not held else "")
             for street, gone, held in zip(
-                street_map.streets, excluded, by_kind, strict=True
+                street_map.streets, excluded, anywhere, strict=True
             )
         ]
-        # A place names no street: one that is not served for its kind is not meant.
-        found = _join(
-            street_map,
-            rules,
-            "demand",
-            [bar or far for bar, far in zip(named, outside, strict=True)],
-            [
-                bar or ("" if held else _unasked(street)) or far
-                for street, bar, held, far in zip(
-                    street_map.streets, named, by_kind, outside, strict=True
-                )
-            ],
-        )
-        joins.append(found)
-        joined = dict(found.demands)
+        for position, held in enumerate(inside):
+            barred[position] = barred[position] or ("" if held else OUTSIDE)
+        for position, why in (unreachable or {}).items():
+            barred[position] = barred[position] or f"its street cannot be served: {why}"
+        joins.append(_join(street_map, rules, "demand", barred, anywhere))
+        joined = dict(joins[-1].demands)
         if rules.demand is None:
             without_row = [
                 held and not gone and position not in joined
@@ -141,9 +140,15 @@ def demand_words(rules: SceneRules) -> str:
     return ", else ".join(words)
 
 
-def table_of(source: Table | Path | str) -> Table:
-    """Return a table, read from its file unless it is one already."""
-    return source if isinstance(source, Table) else read_table(source)
+def with_tables(rules: SceneRules) -> SceneRules:
+    """Return the rules with the files of own data read."""
+    files = {name: getattr(rules, name) for name in TABLES}
+    tables: dict[str, Any] = {
+        name: read_table(source)
+        for name, source in files.items()
+        if isinstance(source, Path | str)
+    }
+    return replace(rules, **tables) if tables else rules
 
 
 def kind_of(street: Street) -> str:
@@ -160,15 +165,19 @@ def _join(
     rules: SceneRules,
     role: Role,
     barred: Sequence[str],
-    unnamed: Sequence[str] | None = None,
+    anywhere: Sequence[bool],
 ) -> JoinedTable:
+    """Join a table; places do not see the motorways that are not asked for anywhere."""
     is_demand = role == "demand"
     return join_table(
-        table_of(getattr(rules, f"{role}_file")),
+        getattr(rules, f"{role}_file"),
         street_map,
         role=role,
         barred=barred,
-        unnamed=unnamed,
+        seen=[
+            asked or fold_name(kind_of(street)) not in DRIVEN_KINDS
+            for street, asked in zip(street_map.streets, anywhere, strict=True)
+        ],
         join=rules.demand_join if is_demand else None,
         column=rules.demand_column if is_demand else None,
         snap=rules.snap,
@@ -189,7 +198,8 @@ def _excluded(
     names = _found("name", rules.exclude_names, (s.name for s in present), where)
     rows: Mapping[int, int] = {}
     if rules.exclude_file is not None:
-        joins.append(_join(street_map, rules, "exclude", [""] * len(streets)))
+        free, unasked = [""] * len(streets), [False] * len(streets)
+        joins.append(_join(street_map, rules, "exclude", free, unasked))
         rows = joins[-1].demands
     return [
         fold_name(kind_of(street)) in kinds
@@ -217,11 +227,7 @@ def _asked(
     rows: Mapping[int, int] = {}
     if rules.serve_file is not None:
         barred = ["" if held else OUTSIDE for held in inside]
-        unnamed = [
-            bar if fold_name(kind_of(street)) in usual else _unasked(street)
-            for street, bar in zip(streets, barred, strict=True)
-        ]
-        joins.append(_join(street_map, rules, "serve", barred, unnamed))
+        joins.append(_join(street_map, rules, "serve", barred, [False] * len(streets)))
         rows = joins[-1].demands
     names = set[str]()
     if not (rules.serve_kinds or rules.serve_names or rows):

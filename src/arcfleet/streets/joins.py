@@ -8,6 +8,7 @@ import math
 import re
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import compress
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 import numpy as np
@@ -142,7 +143,7 @@ def join_table(
     *,
     role: Role,
     barred: Sequence[str],
-    unnamed: Sequence[str] | None = None,
+    seen: Sequence[bool] | None = None,
     join: Join | None = None,
     column: str | None = None,
     snap: float = USUAL_SNAP,
@@ -161,9 +162,9 @@ def join_table(
     role
         What the table is for.
     barred
-        For every street why no row may find it; "" for those that rows may.
-    unnamed
-        The same for places, which name no street; None means as `barred`.
+        For every street why its rows are unmatched; "" for streets that rows may find.
+    seen
+        Whether places see a street, or pass over it to the next; all by default.
     join
         How rows find their streets; None recognises it by the columns and shapes.
     column
@@ -185,9 +186,7 @@ def join_table(
     elif chosen == "name":
         finder = _by_name(street_map, columns[0])
     else:
-        bars = barred if unnamed is None else unnamed
-        finder = _by_place(table, street_map, columns, bars, snap)
-        barred = bars
+        finder = _by_place(table, street_map, columns, seen, snap)
     demand_column = _demand_column(table, named, column) if role == "demand" else None
     # Rows of the same streets are shared together: a count of 1 would always go to the
     # longest of them.
@@ -384,7 +383,10 @@ def _demand_column(
 
 def _number_columns(table: Table, named: Mapping[str, str]) -> tuple[str, ...]:
     """Return columns of whole numbers that are neither places nor numbers of things."""
-    known = (*_LON_COLUMNS, *_LAT_COLUMNS, *WAY_COLUMNS, *OSM_COLUMNS, "id", "fid", "nr")
+    known = (
+        *(*_LON_COLUMNS, *_LAT_COLUMNS, *WAY_COLUMNS, *OSM_COLUMNS, "id", "fid", "nr"),
+        *("number", "housenumber", "addr:housenumber", "hausnummer", "postcode", "plz"),
+    )
     passed = {*map(_folded, known)}
     return tuple(
         column
@@ -479,13 +481,13 @@ def _by_place(
     table: Table,
     street_map: StreetMap,
     columns: Sequence[str],
-    barred: Sequence[str],
+    seen: Sequence[bool] | None,
     snap: float,
 ) -> Callable[[Row], _Wanted]:
     places = {row.number: _place_of(row, columns) for row in table.rows}
     found = [place for place in places.values() if isinstance(place, tuple)]
     _check_order(table, street_map, found)
-    nearest = dict(zip(found, _nearest(street_map, found, barred), strict=True))
+    nearest = dict(zip(found, _nearest(street_map, found, seen), strict=True))
 
     def find(row: Row) -> _Wanted:
         place = places[row.number]
@@ -548,30 +550,28 @@ def _check_order(table: Table, street_map: StreetMap, places: Sequence[Coordinat
 
 
 def _nearest(
-    street_map: StreetMap, places: Sequence[Coordinate], barred: Sequence[str]
+    street_map: StreetMap, places: Sequence[Coordinate], seen: Sequence[bool] | None
 ) -> list[tuple[int | None, float]]:
-    """Return for each place the nearest street that it may find, and how far it is.
-
-    Streets outside the area may be found, too, so that their places are not drawn into it.
-    """
+    """Return for each place the nearest street that it sees, and how far away it is."""
     with needs("shapely", "finding the nearest street", "maps"):
         import shapely
-    open_to_rows = [i for i, why in enumerate(barred) if why in ("", OUTSIDE)]
-    if not open_to_rows or not places:
+    everything = range(len(street_map.streets))
+    positions = list(everything if seen is None else compress(everything, seen))
+    if not positions or not places:
         return [(None, math.inf)] * len(places)
     middle = float(np.mean([latitude for _, latitude in street_map.junctions.values()]))
     # On a plane that touches the earth in the middle of the map.
     scale = np.array([math.cos(math.radians(middle)), 1.0]) * _METRES_PER_DEGREE
     lines = [
         shapely.LineString(np.array(street_map.points(street_map.streets[i])) * scale)
-        for i in open_to_rows
+        for i in positions
     ]
     tree = shapely.STRtree(lines)
     points = shapely.points(np.array(places) * scale)
     pairs, metres = tree.query_nearest(points, return_distance=True, all_matches=True)
     best: list[tuple[int | None, float]] = [(None, math.inf)] * len(places)
     for place, line, distance in zip(*pairs.tolist(), metres.tolist(), strict=True):
-        position = open_to_rows[line]
+        position = positions[line]
         known = best[place][0]
         # Of equally near streets, the first of the map.
         if known is None or position < known:

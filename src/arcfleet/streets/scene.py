@@ -18,7 +18,14 @@ from arcfleet.instance.change import not_required
 from arcfleet.instance.geodesy import earth_centred
 from arcfleet.instance.instance import MAX_NUMBER, Coordinate, Instance, Link
 from arcfleet.instance.turns import servable
-from arcfleet.streets.choice import Demand, choose_streets, demand_words, kind_of
+from arcfleet.streets.choice import (
+    TABLES,
+    Demand,
+    choose_streets,
+    demand_words,
+    kind_of,
+    with_tables,
+)
 from arcfleet.streets.driving import (
     CLOSED_BY_TURNS,
     driving_network,
@@ -229,7 +236,7 @@ class SceneRules:
 
     def _check_tables(self) -> None:
         check_number("snap", self.snap, 0, 1e6)
-        for rule in ("demand_file", "serve_file", "exclude_file"):
+        for rule in TABLES:
             source = getattr(self, rule)
             if source is not None and not isinstance(source, Table | Path | str):
                 raise OptionError(
@@ -312,6 +319,7 @@ class Scene:
     # Streets that are not served because the demand file has no row for them.
     without_row: StreetCount = StreetCount(streets=0, metres=0.0)
     excluded: StreetCount = StreetCount(streets=0, metres=0.0)
+    lost_demand: int = 0  # on links that turn rules cut off
 
     @property
     def metres(self) -> float:
@@ -434,6 +442,7 @@ def cut_scene(street_map: StreetMap, rules: SceneRules) -> Scene:
     usual_capacity = rules.capacity
     # Streets are split by the largest vehicle.
     rules = replace(rules, capacity=rules.operations.capacity(usual_capacity))
+    rules = with_tables(rules)
     check_known_kinds(rules.speeds, street_map.streets)
     if not rules.one_way:
         two_way = tuple(replace(street, one_way=False) for street in street_map.streets)
@@ -454,6 +463,9 @@ def cut_scene(street_map: StreetMap, rules: SceneRules) -> Scene:
         where=where,
         places=rules.operations.places,
     )
+    if not choice.joined.keys().isdisjoint(network.unreachable):
+        where_in, closed = f"in {where}", network.unreachable
+        choice = choose_streets(street_map, inside, rules, where_in, closed)
     part = replace(
         street_map,
         junctions={
@@ -500,6 +512,7 @@ def cut_scene(street_map: StreetMap, rules: SceneRules) -> Scene:
             f"among {sum(asked)}: allow U-turns or take a larger area"
         )
     unserved = network.unreachable | _reasons(owners, instance, lost)
+    lost_demand = sum(maker.links[position].demand for position in lost)
     return Scene(
         instance=instance,
         rules=rules,
@@ -522,6 +535,7 @@ def cut_scene(street_map: StreetMap, rules: SceneRules) -> Scene:
         joins=choice.joins,
         without_row=StreetCount.of(compress(streets, choice.without_row)),
         excluded=StreetCount.of(compress(streets, choice.excluded)),
+        lost_demand=lost_demand,
     )
 
 
