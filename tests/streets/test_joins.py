@@ -11,12 +11,13 @@ import shapely
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arcfleet import FileError, MapError, OptionError, Table, make_scene
+from arcfleet import Box, FileError, MapError, OptionError, Table, make_scene
 from arcfleet.instance.geodesy import line_length
 from arcfleet.streets.joins import JoinedTable, join_table, shared, unmatched_csv
 from arcfleet.streets.scene import Scene, SceneRules, cut_scene
 from arcfleet.streets.street_map import Street, StreetMap
 from arcfleet.streets.tables import Row
+from arcfleet.streets.turns import FREE_TURNS
 from tests.helpers import refused
 from tests.streets.own_files import write_csv
 
@@ -365,8 +366,6 @@ def test_rows_on_streets_that_are_not_served_say_why() -> None:
 
 
 def test_rows_outside_the_area_are_unmatched_and_pieces_inside_have_all() -> None:
-    from arcfleet import Box
-
     west = Box(west=7.999, south=47.999, east=8.0016, north=48.01)
     rows = [{"street": "Südstr.", "demand": 9}, {"street": "Motorway", "demand": 2}]
     made = scene(rows, area=west)
@@ -459,3 +458,24 @@ def test_a_place_on_an_excluded_street_is_not_moved_to_another() -> None:
     made = scene([on, beside], exclude_names=("Mittelweg",), snap=500)
     assert required(made) == {"Südstraße": 1}
     assert [one.reason for one in made.joins[0].unmatched] == ["excluded"]
+
+
+def test_streets_of_one_name_in_two_towns_are_warned_of() -> None:
+    far = {60: (8.1, 48.0), 61: (8.101, 48.0)}
+    road = Street(tail=2, head=60, metres=7400, name="Long Road")
+    other = Street(tail=60, head=61, metres=74, name="Südstraße")
+    two = replace(
+        TOWN, junctions=CORNERS | far, streets=(*STREETS, road, other), name="two towns"
+    )
+    rules = SceneRules(
+        capacity=100,
+        demand_file=Table.of([{"street": "Südstr"}, {"street": "Mittelweg"}]),
+        turns=FREE_TURNS,
+    )
+    made = cut_scene(two, rules)
+    assert made.warnings == (
+        "1 name of rows, as 'Südstraße', is on streets more than 2 km apart, which share "
+        "the demand: give an area",
+    )
+    inside = replace(rules, area=Box(west=7.9, south=47.9, east=8.05, north=48.1))
+    assert cut_scene(two, inside).warnings == ()

@@ -17,7 +17,7 @@ from arcfleet.streets.speeds import UNKNOWN_KIND
 from arcfleet.streets.tables import Table, read_table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from arcfleet.streets.joins import Role
     from arcfleet.streets.scene import SceneRules
@@ -197,16 +197,13 @@ def _excluded(
     kinds = _found("kind", rules.exclude_kinds, map(kind_of, present), where)
     names = _found("name", rules.exclude_names, (s.name for s in present), where)
     rows: Mapping[int, int] = {}
+    if not (kinds or names or rules.exclude_file is not None):
+        return [False] * len(streets)
     if rules.exclude_file is not None:
         free, unasked = [""] * len(streets), [False] * len(streets)
         joins.append(_join(street_map, rules, "exclude", free, unasked))
         rows = joins[-1].demands
-    return [
-        fold_name(kind_of(street)) in kinds
-        or fold_name(street.name) in names
-        or position in rows
-        for position, street in enumerate(streets)
-    ]
+    return _fitting(streets, kinds, names, rows)
 
 
 def _asked(
@@ -222,8 +219,10 @@ def _asked(
     """
     streets = street_map.streets
     present = [street for street, held in zip(streets, inside, strict=True) if held]
-    usual = {fold_name(kind_of(street)) for street in streets} - DRIVEN_KINDS
-    default = {fold_name(kind_of(street)) for street in present} - DRIVEN_KINDS
+    usual, default = (
+        {fold_name(kind) for kind in {kind_of(street) for street in some}} - DRIVEN_KINDS
+        for some in (streets, present)
+    )
     rows: Mapping[int, int] = {}
     if rules.serve_file is not None:
         barred = ["" if held else OUTSIDE for held in inside]
@@ -245,14 +244,25 @@ def _asked(
             one for kind in rules.serve_kinds for one in groups.get(kind.casefold(), ())
         }
         names = _found("name", rules.serve_names, (s.name for s in present), where)
-    anywhere = [
-        fold_name(kind_of(street)) in kinds
-        or fold_name(street.name) in names
-        or position in rows
-        for position, street in enumerate(streets)
-    ]
+    anywhere = _fitting(streets, kinds, names, rows)
     asked = [held and one for held, one in zip(inside, anywhere, strict=True)]
     return asked, anywhere
+
+
+def _fitting(
+    streets: Sequence[Street],
+    kinds: Collection[str],
+    names: Collection[str],
+    rows: Collection[int],
+) -> list[bool]:
+    """Return for each street whether its kind, its name or its position is among these."""
+    folded = {kind: fold_name(kind) for kind in {kind_of(street) for street in streets}}
+    return [
+        folded[kind_of(street)] in kinds
+        or position in rows
+        or (bool(names) and fold_name(street.name) in names)
+        for position, street in enumerate(streets)
+    ]
 
 
 def _demands(street_map: StreetMap, inside: Sequence[bool], rules: SceneRules) -> list[int]:

@@ -17,13 +17,13 @@ from arcfleet._checks import name_hint, needs
 from arcfleet._files import quote
 from arcfleet.errors import FileError, OptionError
 from arcfleet.instance.change import fold_name
-from arcfleet.instance.geodesy import is_on_earth
+from arcfleet.instance.geodesy import is_on_earth, metres_from
 from arcfleet.instance.instance import MAX_NUMBER, Coordinate
 from arcfleet.streets.osm_tags import OSM_COLUMNS, WAY_COLUMNS, way_number
 from arcfleet.streets.street_names import StreetNames
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from arcfleet.streets.street_map import StreetMap
     from arcfleet.streets.tables import Row, Table
@@ -36,6 +36,8 @@ Role = Literal["demand", "serve", "exclude"]
 
 #: A point farther than this from every street is matched to none, in metres.
 USUAL_SNAP = 100.0
+#: Streets of one name with a gap of as many metres are more than one street.
+FAR_APART = 2000.0
 _NAME_COLUMNS = (
     *("name", "street", "street_name", "address", "addr:street"),
     *("strasse", "adresse", "rue", "calle", "via"),
@@ -103,6 +105,8 @@ class JoinedTable:
         Demand of every street that has a row, by its position.
     unmatched
         Rows that found no street.
+    scattered
+        Names of streets far apart, as in several towns, which share the demand.
     """
 
     role: Role
@@ -114,6 +118,7 @@ class JoinedTable:
     rows: int
     demands: Mapping[int, int]
     unmatched: tuple[Unmatched, ...]
+    scattered: tuple[str, ...] = ()
 
     @property
     def matched(self) -> int:
@@ -232,6 +237,7 @@ def join_table(
         rows=len(table.rows),
         demands=demands,
         unmatched=tuple(unmatched),
+        scattered=tuple(_scattered(street_map, totals) if chosen == "name" else ()),
     )
 
 
@@ -248,6 +254,24 @@ def shared(amount: int, weights: Sequence[float]) -> list[int]:
     for index in order[: amount - sum(shares)]:
         shares[index] += 1
     return shares
+
+
+def _scattered(street_map: StreetMap, targets: Iterable[_Target]) -> Iterator[str]:
+    """Yield the names whose streets are in groups that are far apart."""
+    for target in targets:
+        streets = [street_map.streets[position] for position in target.positions]
+        waiting = {end for street in streets for end in (street.tail, street.head)}
+        group = [waiting.pop()]
+        for end in group:  # it grows meanwhile
+            rest = list(waiting)
+            if rest:
+                places = [street_map.junctions[one] for one in rest]
+                distances = metres_from(street_map.junctions[end], places)
+                near = list(compress(rest, (distances < FAR_APART).tolist()))
+                waiting.difference_update(near)
+                group += near
+        if waiting:
+            yield streets[0].name
 
 
 def unmatched_csv(tables: Iterable[JoinedTable]) -> str:

@@ -34,7 +34,7 @@ from arcfleet.streets.driving import (
     streets_in,
 )
 from arcfleet.streets.fleet import SceneOperations, parse_shift, with_operations
-from arcfleet.streets.joins import USUAL_SNAP, Join, JoinedTable
+from arcfleet.streets.joins import FAR_APART, USUAL_SNAP, Join, JoinedTable
 from arcfleet.streets.speeds import (
     COSTS,
     LEAST_SPEED,
@@ -345,7 +345,7 @@ def _second_looks(scene: Scene) -> Iterable[str]:
     instance, rules = scene.instance, scene.rules
     demand = demand_words(rules)
     same_unit = f"check that the capacity is in the unit of the demand ({demand})"
-    yield from (sentence for table in scene.joins for sentence in _unmatched(table))
+    yield from (sentence for table in scene.joins for sentence in _join_looks(table))
     if instance.least_routes > MANY_ROUTES:
         yield (
             f"a total demand of {instance.total_demand} takes at least "
@@ -376,13 +376,20 @@ def _second_looks(scene: Scene) -> Iterable[str]:
         )
 
 
-def _unmatched(table: JoinedTable) -> Iterable[str]:
-    """Yield a sentence on the rows of a table that found no street."""
+def _join_looks(table: JoinedTable) -> Iterable[str]:
+    """Yield a sentence on rows that found no street, and one on rows that found many."""
     if table.unmatched:
         lost = len(table.unmatched)
         yield (
             f"{lost} of {table.rows} rows of {table.file} found no street, as "
             f"{table.unmatched[0]}"
+        )
+    if table.scattered:
+        more = len(table.scattered)
+        yield (
+            f"{more} {'name' if more == 1 else 'names'} of {table.file}, as "
+            f"{table.scattered[0]!r}, {'is' if more == 1 else 'are'} on streets more than "
+            f"{FAR_APART / 1000:g} km apart, which share the demand: give an area"
         )
 
 
