@@ -1,4 +1,5 @@
 import gzip
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -179,3 +180,19 @@ def test_rows_of_python_are_dicts() -> None:
     for wrong in (["Main"], [{1: 2}], 7):
         with refused(OptionError, "expected rows as dicts"):
             Table.of(wrong)
+
+
+def test_a_missing_library_is_named_with_its_extra(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write_layer(tmp_path / "rows.gpkg", "GPKG", ROWS, POINTS, crs="EPSG:4258")
+    monkeypatch.setitem(sys.modules, "pyproj", None)
+    with refused(OptionError, "save the file in WGS 84 (EPSG:4326)"):
+        read_table(path)
+    monkeypatch.setitem(sys.modules, "pyogrio", None)
+    with refused(
+        OptionError, "needs pyogrio, which is not installed: install arcfleet[maps]"
+    ):
+        read_table(path)
+    # Plain tables need neither.
+    assert values(read_table(write_csv(tmp_path / "rows.csv", ROWS))) == WANTED

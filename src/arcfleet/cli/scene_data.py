@@ -24,15 +24,17 @@ def data_options(parser: ArgumentParser) -> None:
     from arcfleet.streets.joins import JOINS, USUAL_SNAP
 
     group = parser.add_argument_group(
-        "own data (CSV, Excel, GeoPackage, GeoJSON, Shapefile, KML; rows find their "
-        "streets by way number, place or name)"
+        "own data (CSV, Excel, GeoPackage, GeoJSON, Shapefile, KML)"
     )
     text = (
         "demands of streets; streets without a row in it are driven on only, unless "
         "--demand is given"
     )
     option(group, "--demand-file", text, Path, "FILE")
-    text = "how its rows find their streets (default: recognised by the columns)"
+    text = (
+        "how its rows find their streets: by OpenStreetMap way, place or name (default: "
+        "recognised by the columns)"
+    )
     option(group, "--demand-join", text, choices=list(JOINS))
     text = (
         "column of the demand (default: demand, amount, quantity or count; without any, "
