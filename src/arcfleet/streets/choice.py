@@ -12,12 +12,12 @@ import numpy as np
 
 from arcfleet.errors import MapError
 from arcfleet.instance.change import fold_name
-from arcfleet.streets.joins import OUTSIDE, JoinedTable, join_table
+from arcfleet.streets.joins import FAR_APART, OUTSIDE, JoinedTable, join_table
 from arcfleet.streets.speeds import UNKNOWN_KIND
 from arcfleet.streets.tables import Table, read_table
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from arcfleet.streets.joins import Role
     from arcfleet.streets.scene import SceneRules
@@ -123,6 +123,23 @@ def choose_streets(
         excluded=excluded,
         joins=tuple(joins),
     )
+
+
+def join_warnings(tables: Iterable[JoinedTable]) -> Iterator[str]:
+    """Yield a sentence on rows that found no street, and on names of several streets."""
+    for table in tables:
+        if table.unmatched:
+            yield (
+                f"{len(table.unmatched)} of {table.rows} rows of {table.file} found no "
+                f"street, as {table.unmatched[0]}"
+            )
+        if table.scattered:
+            more = len(table.scattered)
+            yield (
+                f"{more} {'name' if more == 1 else 'names'} of {table.file}, as "
+                f"{table.scattered[0]!r}, {'is' if more == 1 else 'are'} on streets more "
+                f"than {FAR_APART / 1000:g} km apart, which share the demand: give an area"
+            )
 
 
 def demand_words(rules: SceneRules) -> str:

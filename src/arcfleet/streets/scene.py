@@ -23,6 +23,7 @@ from arcfleet.streets.choice import (
     Demand,
     choose_streets,
     demand_words,
+    join_warnings,
     kind_of,
     with_tables,
 )
@@ -34,7 +35,7 @@ from arcfleet.streets.driving import (
     streets_in,
 )
 from arcfleet.streets.fleet import SceneOperations, parse_shift, with_operations
-from arcfleet.streets.joins import FAR_APART, USUAL_SNAP, Join, JoinedTable
+from arcfleet.streets.joins import USUAL_SNAP, Join, JoinedTable
 from arcfleet.streets.speeds import (
     COSTS,
     LEAST_SPEED,
@@ -305,6 +306,11 @@ class Scene:
     unserved: tuple[Unserved, ...]  # those of them that are not in the instance
     # Streets of the area that are driven on only, because of their kind.
     driven_only: Mapping[str, StreetCount]
+    excluded: StreetCount  # streets of the area that are driven on only, as asked
+    # Streets that are not served because the demand file has no row for them.
+    without_row: StreetCount
+    joins: tuple[JoinedTable, ...]  # files of own data
+    lost_demand: int  # on links that turn rules cut off
     crossing: StreetCount  # streets with one end in the area, which are not served
     outside: Dropped  # streets and junctions that the margin or the area to drive in drops
     # Streets and junctions of the rest without a way there from the depot and back.
@@ -315,11 +321,6 @@ class Scene:
     depot_metres: float | None
     # Distance of each further depot and facility from the place asked for.
     place_metres: Mapping[Coordinate, float] = field(default_factory=dict)
-    joins: tuple[JoinedTable, ...] = ()  # files of own data
-    # Streets that are not served because the demand file has no row for them.
-    without_row: StreetCount = StreetCount(streets=0, metres=0.0)
-    excluded: StreetCount = StreetCount(streets=0, metres=0.0)
-    lost_demand: int = 0  # on links that turn rules cut off
 
     @property
     def metres(self) -> float:
@@ -343,9 +344,9 @@ class Scene:
 
 def _second_looks(scene: Scene) -> Iterable[str]:
     instance, rules = scene.instance, scene.rules
+    yield from join_warnings(scene.joins)
     demand = demand_words(rules)
     same_unit = f"check that the capacity is in the unit of the demand ({demand})"
-    yield from (sentence for table in scene.joins for sentence in _join_looks(table))
     if instance.least_routes > MANY_ROUTES:
         yield (
             f"a total demand of {instance.total_demand} takes at least "
@@ -373,23 +374,6 @@ def _second_looks(scene: Scene) -> Iterable[str]:
             f"{lost.streets} of {scene.to_serve.streets} streets to serve "
             f"({lost.metres / 1000:.1f} km) {'is' if lost.streets == 1 else 'are'} NOT in "
             f"the instance, because no way leads there and back: {advice}"
-        )
-
-
-def _join_looks(table: JoinedTable) -> Iterable[str]:
-    """Yield a sentence on rows that found no street, and one on rows that found many."""
-    if table.unmatched:
-        lost = len(table.unmatched)
-        yield (
-            f"{lost} of {table.rows} rows of {table.file} found no street, as "
-            f"{table.unmatched[0]}"
-        )
-    if table.scattered:
-        more = len(table.scattered)
-        yield (
-            f"{more} {'name' if more == 1 else 'names'} of {table.file}, as "
-            f"{table.scattered[0]!r}, {'is' if more == 1 else 'are'} on streets more than "
-            f"{FAR_APART / 1000:g} km apart, which share the demand: give an area"
         )
 
 
@@ -519,7 +503,6 @@ def cut_scene(street_map: StreetMap, rules: SceneRules) -> Scene:
             f"among {sum(asked)}: allow U-turns or take a larger area"
         )
     unserved = network.unreachable | _reasons(owners, instance, lost)
-    lost_demand = sum(maker.links[position].demand for position in lost)
     return Scene(
         instance=instance,
         rules=rules,
@@ -532,6 +515,10 @@ def cut_scene(street_map: StreetMap, rules: SceneRules) -> Scene:
             for position in sorted(unserved, key=lambda i: (-streets[i].metres, i))
         ),
         driven_only=_driven_only(streets, inside, asked, rules),
+        excluded=StreetCount.of(compress(streets, choice.excluded)),
+        without_row=StreetCount.of(compress(streets, choice.without_row)),
+        joins=choice.joins,
+        lost_demand=sum(maker.links[position].demand for position in lost),
         crossing=crossing,
         outside=network.outside,
         cut_off=network.cut_off,
@@ -539,10 +526,6 @@ def cut_scene(street_map: StreetMap, rules: SceneRules) -> Scene:
         most_parts=maker.most_parts,
         depot_metres=network.depot_metres,
         place_metres={place: metres for place, (_, metres) in network.places.items()},
-        joins=choice.joins,
-        without_row=StreetCount.of(compress(streets, choice.without_row)),
-        excluded=StreetCount.of(compress(streets, choice.excluded)),
-        lost_demand=lost_demand,
     )
 
 
