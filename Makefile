@@ -65,7 +65,7 @@ setup: .venv/ready
 	$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt \
 	    scikit-build-core nanobind cmake ninja torch
 	$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt \
-	    --no-build-isolation -e ".[plot,maps,neural,docs,test]"
+	    --no-build-isolation -e ".[plot,maps,sheets,neural,docs,test]"
 	touch $@
 
 clean:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
+from arcfleet.instance.geodesy import line_length
 from arcfleet.instance.instance import Coordinate, Instance
 from arcfleet.instance.turns import TurnCosts
 
@@ -49,12 +50,11 @@ class Follower:
 
     def _take(self, onto: Along, serves: bool) -> int:
         link = self.instance.links[onto[0]]
-        start, self.node = link.ends(onto[1])
+        self.node = link.ends(onto[1])[1]
         self.along = onto
         self.path.append((*onto, serves))
-        del start
         length = link.metres
-        return max(1, round(self._length(onto)) if length is None else length)
+        return max(1, round(line_length(self._points(onto))) if length is None else length)
 
     def _meant(self, line: Line) -> Along:
         """The only street that a line can mean."""
@@ -103,7 +103,8 @@ class Follower:
         link = self.instance.links[onto[0]]
         small = max(link.tail, link.head) < 100_000
         unnamed = f"street {link.tail}-{link.head}" if small else "unnamed street"
-        return link.name or unnamed
+        printed = "".join(x if x.isprintable() else "?" for x in link.name)
+        return printed or unnamed
 
     def _word(self, onto: Along) -> str:
         assert self.along is not None
@@ -135,11 +136,6 @@ class Follower:
             if gone >= 12:
                 break
         return math.degrees(math.atan2(east, north)) % 360
-
-    def _length(self, along: Along) -> float:
-        from arcfleet.instance.geodesy import line_length
-
-        return line_length(self._points(along))
 
     @staticmethod
     def _vectors(points: list[Coordinate]) -> Iterator[tuple[float, float]]:

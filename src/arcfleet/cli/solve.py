@@ -274,7 +274,8 @@ def _show(options: Namespace) -> int:
     from arcfleet.solution.files import read_solution
 
     if all(getattr(options, name) is None for name in EXPORTS):
-        raise OptionError("expected --plot, --html, --geojson or --gpx, got none of them")
+        known = ", ".join(f"--{name}" for name in EXPORTS)
+        raise OptionError(f"expected one of {known}, got none of them")
     check_plan_files(options, "instance", "solution")
     instance = read(options.instance)
     check_drawable_instance(options, instance)

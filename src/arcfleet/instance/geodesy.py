@@ -164,3 +164,32 @@ def turn_angle(behind: float, ahead: float) -> float:
         Bearing of where it drives on to.
     """
     return (ahead - behind) % 360 - 180
+
+
+def simplify_line(points: Sequence[Coordinate], metres: float) -> list[Coordinate]:
+    """Return fewer points of a line that leave it by at most so many metres.
+
+    Both ends stay (Douglas and Peucker 1973).
+    """
+    if metres <= 0 or len(points) < 3:
+        return list(points)
+    places = earth_centred(points)  # (points, 3)
+    kept = np.zeros(len(points), dtype=np.bool_)
+    kept[[0, -1]] = True
+    parts = [(0, len(points) - 1)]
+    while parts:
+        first, last = parts.pop()
+        if last - first < 2:
+            continue
+        chord = places[last] - places[first]
+        offsets = places[first + 1 : last] - places[first]  # (points between, 3)
+        squared = float(chord @ chord)
+        # A closed line has no chord: distances are those from its end.
+        along = np.clip(offsets @ chord / squared, 0, 1) if squared else np.zeros(1)
+        distances = np.linalg.norm(offsets - along[:, None] * chord, axis=1)
+        farthest = int(distances.argmax())
+        if distances[farthest] > metres:
+            middle = first + 1 + farthest
+            kept[middle] = True
+            parts += [(first, middle), (middle, last)]
+    return [point for point, keep in zip(points, kept.tolist(), strict=True) if keep]

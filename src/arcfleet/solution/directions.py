@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
+from arcfleet._checks import one_line
 from arcfleet.instance.geodesy import (
     STRAIGHT_DEGREES,
     bearing,
@@ -152,7 +153,7 @@ class _Junctions:
     def __init__(self, instance: Instance) -> None:
         self.instance = instance
         self.turns = TurnCosts(instance)
-        self.names = [street_name(link) for link in instance.links]
+        self.names = [one_line(street_name(link)) for link in instance.links]
         self._places = dict(zip(instance.nodes, instance.coordinates, strict=True))
         self._bearings: dict[Direction, float] = {}
 

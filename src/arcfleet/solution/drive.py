@@ -89,6 +89,24 @@ def joined(legs: Sequence[Leg], depot: Coordinate) -> list[Coordinate]:
     return points if len(points) > 1 else [depot, depot]
 
 
+def stretches(
+    route: Route, legs: Sequence[Leg], depot: Coordinate
+) -> list[tuple[bool, list[Coordinate]]]:
+    """Return the lines of a route between changes of work and driving, in order.
+
+    Each with whether it is served. A visit of a facility also ends a line.
+    """
+    stops = {visit.steps for visit in route.visits}
+    found: list[tuple[bool, list[Leg]]] = []
+    for position, leg in enumerate(legs):
+        if found and found[-1][0] == leg.step.serves and position not in stops:
+            found[-1][1].append(leg)
+        else:
+            found.append((leg.step.serves, [leg]))
+    lines = [(serves, joined(part, part[0].points[0])) for serves, part in found]
+    return lines or [(False, joined([], depot))]
+
+
 def check_paths(instance: Instance, solution: Solution) -> None:
     """Raise SolutionError where a path jumps, misses a depot or leaves the instance."""
     check_links(instance, solution)
