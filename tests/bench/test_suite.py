@@ -69,6 +69,3 @@ def test_unknown_names(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("ARCFLEET_SHARED", str(tmp_path))
     with pytest.raises(OptionError, match="ARCFLEET_SHARED"):
         read_suite("gdb")
-    monkeypatch.setattr(suite_module, "checkout", lambda: None)
-    with pytest.raises(OptionError, match="not in the wheel"):
-        read_suite("gdb")

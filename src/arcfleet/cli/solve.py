@@ -234,9 +234,10 @@ def _table(entries: Sequence[Entry], best: Result | None) -> str:
             rows.append((entry.method, *empty, "no plan"))
             continue
         plan, gap = entry.result.solution, entry.gap_percent(best)
+        fallback = entry.result.fallback
         rows.append(
             (
-                entry.method,
+                entry.method if fallback is None else f"{entry.method} (by {fallback})",
                 plan.cost,
                 plan.deadhead,
                 plan.num_routes,
