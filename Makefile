@@ -48,6 +48,20 @@ selfcheck: setup
 unit: setup
 	$(BIN)/pytest -n 2 -q
 
+## test-lowest: the tests with the least versions that pyproject.toml allows, once per release
+# Packages beneath these are the latest, so their own deprecation warnings are no errors.
+test-lowest:
+	test -d .venv-lowest || $(PYTHON) -m venv .venv-lowest
+	.venv-lowest/bin/python -m tools.requirements --lowest plot maps sheets neural \
+	    > .venv-lowest/requirements.txt
+	.venv-lowest/bin/pip install -q --disable-pip-version-check \
+	    -r .venv-lowest/requirements.txt scikit-build-core hatch-fancy-pypi-readme nanobind \
+	    cmake ninja hypothesis networkx pypdf pyproj pytest pytest-timeout pytest-xdist \
+	    tensorboard xmlschema
+	.venv-lowest/bin/pip install -q --no-build-isolation --no-deps .
+	.venv-lowest/bin/pytest -n 2 -q -W default --ignore tests/docs \
+	    --ignore tests/streets/test_osmnx_graph.py
+
 ## docs: build the site into build/site; any warning is an error
 docs: setup
 	$(BIN)/python -m tools.docs

@@ -8,7 +8,7 @@ import pytest
 import xmlschema
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from shapely import LineString
+from shapely import LineString, Point
 
 from arcfleet import Stop
 from arcfleet.errors import FileError, FormatWarning, OptionError
