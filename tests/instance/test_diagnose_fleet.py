@@ -234,7 +234,7 @@ def test_solvable(instance: Instance) -> None:
             ),
             "fleet-too-small",
             (0, 1),
-            "longest routes of all vehicles together (17), got 18 without driving",
+            "routes of all vehicles together (longest route), got 18 without driving",
         ),
     ],
 )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from arcfleet import _core
+from arcfleet.instance.operations import ROUTE_LIMITS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -68,7 +69,10 @@ def _vehicle_columns(network: Network, used: Sequence[int]) -> dict[str, IntArra
             _NO_LIMIT if vehicle.count is None else vehicle.count - used.count(i)
             for i, vehicle in enumerate(fleet)
         ],
-        "max_route_cost": [vehicle.max_route_cost or _NO_LIMIT for vehicle in fleet],
+        **{
+            field: [getattr(vehicle, field) or _NO_LIMIT for vehicle in fleet]
+            for field in ROUTE_LIMITS
+        },
     }
     return {name: flat([values]) for name, values in columns.items()}
 
