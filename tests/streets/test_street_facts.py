@@ -22,13 +22,11 @@ from arcfleet import (
     write_geojson,
 )
 from arcfleet.streets.osm_tags import way_number
-from arcfleet.streets.osmnx_graph import from_osmnx
 from arcfleet.streets.scene import SceneRules, cut_scene, ways_of_part
 from arcfleet.streets.simplify import merge_chains
 from arcfleet.streets.street_map import Street, StreetMap
 from tests.street_strategies import street_maps
 from tests.streets.test_osm import osm_text
-from tests.streets.test_osmnx_graph import graph_of
 
 #: A square: ways 1 and 2 are one street of 2 and 1 pieces, way 3 runs against its line.
 SQUARE = osm_text(
@@ -146,10 +144,7 @@ def test_numbers_of_ways_are_read_as_files_write_them(
     assert way_number(value) == number
 
 
-def test_osmnx_and_geojson_give_way_numbers(tmp_path: Path) -> None:
-    both = {"oneway": False, "length": 80.0}
-    graph = graph_of((1, 2, {**both, "osmid": [7, 8]}), (2, 1, {**both, "osmid": [7, 8]}))
-    assert [way for way, _ in from_osmnx(graph).streets[0].ways] == [7, 8]
+def test_geojson_gives_way_numbers(tmp_path: Path) -> None:
     line = {"type": "LineString", "coordinates": [[8.0, 48.0], [8.001, 48.0]]}
     feature = {"type": "Feature", "properties": {"@id": "way/5"}, "geometry": line}
     (tmp_path / "lines.geojson").write_text(json.dumps(feature), encoding="utf-8")
