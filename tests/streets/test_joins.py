@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import shapely
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from arcfleet import Box, FileError, MapError, OptionError, Table, make_scene
@@ -19,6 +19,7 @@ from arcfleet.streets.street_map import Street, StreetMap
 from arcfleet.streets.tables import Row
 from arcfleet.streets.turns import FREE_TURNS
 from tests.helpers import refused
+from tests.street_strategies import street_maps
 from tests.streets.own_files import write_csv
 
 #: A grid of 3 times 3 junctions, about 100 m apart.
@@ -479,3 +480,32 @@ def test_streets_of_one_name_in_two_towns_are_warned_of() -> None:
     )
     inside = replace(rules, area=Box(west=7.9, south=47.9, east=8.05, north=48.1))
     assert cut_scene(two, inside).warnings == ()
+
+
+@settings(max_examples=60)
+@given(street_map=street_maps(), data=st.data())
+def test_a_scene_has_the_demand_of_its_file_but_for_unmatched_rows(
+    street_map: StreetMap, data: st.DataObject
+) -> None:
+    ways = st.sampled_from(range(1, 5))
+    streets = tuple(
+        replace(one, ways=((data.draw(ways), one.metres),)) for one in street_map.streets
+    )
+    demands = data.draw(st.lists(st.tuples(ways, st.integers(0, 500)), min_size=1))
+    table = Table.of([{"way": way, "demand": demand} for way, demand in demands])
+    rules = SceneRules(
+        capacity=data.draw(st.integers(20, 400)),
+        demand_file=table,
+        both_sides=data.draw(st.booleans()),
+    )
+    try:
+        made = cut_scene(replace(street_map, streets=streets), rules)
+    except (MapError, FileError):
+        return  # no row has a street, or nothing can be served
+    (joined,) = made.joins
+    lost = sum(one.demand or 0 for one in joined.unmatched)
+    total = made.instance.total_demand + made.lost_demand
+    assert total + lost == sum(demand for _, demand in demands)
+    assert joined.matched + len(joined.unmatched) == len(demands)
+    served = {way for link in made.instance.links if link.required for way in link.ways}
+    assert served <= {way for way, _ in demands}

@@ -83,6 +83,9 @@ def test_geographic_files_have_shapes(tmp_path: Path, driver: str, name: str) ->
         assert (row.shape.x, row.shape.y) == pytest.approx((longitude, latitude))
     if name.endswith(".shp"):
         assert values(read_table(zipped(path))) == WANTED
+    if name.endswith(".kml"):
+        packed = zipped(path).rename(tmp_path / "rows.kmz")
+        assert values(read_table(packed)) == WANTED
 
 
 def test_other_systems_are_converted_to_degrees(tmp_path: Path) -> None:
@@ -180,6 +183,8 @@ def test_rows_of_python_are_dicts() -> None:
     for wrong in (["Main"], [{1: 2}], 7):
         with refused(OptionError, "expected rows as dicts"):
             Table.of(wrong)
+    with refused(OptionError, "expected at least one row, got none"):
+        Table.of([])
 
 
 def test_a_missing_library_is_named_with_its_extra(

@@ -226,7 +226,8 @@ def _run(options: Namespace) -> int:
     from arcfleet.streets.turns import FREE_TURNS
 
     check_writable(options.out)
-    check_writable(unmatched_path(options.out))
+    if data_files(options):
+        check_writable(unmatched_path(options.out))
     inputs = [options.map, options.polygon, options.drive_area, options.vehicles]
     inputs = [path for path in inputs if path is not None]
     read = [path.resolve() for path in (*inputs, *data_files(options))]

@@ -182,6 +182,8 @@ def join_table(
     FileError
         If the columns do not fit, a demand is no whole number, or no row finds a street.
     """
+    if not table.rows:
+        raise FileError(table.name, "expected at least one row, found none")
     named = {_folded(one): one for one in table.columns}
     chosen = _recognise(table, named, join)
     columns = _columns_of(table, named, chosen)

@@ -7,6 +7,7 @@ import io
 import json
 import math
 import warnings
+import zipfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -96,6 +97,8 @@ class Table:
                     "expected rows as dicts, as in [{'street': 'Mill Lane', 'demand': 3}], "
                     f"got {row!r:.60}"
                 )
+        if not given:
+            raise OptionError("expected at least one row, got none")
         columns = tuple(dict.fromkeys(key for row in given for key in row))
         return Table(
             name=name,
@@ -316,7 +319,8 @@ def _read_layers(path: Path, form: str, layer: str | None) -> list[_Layer]:
         with warnings.catch_warnings():
             # What the library has to say of a file is no concern of a planner.
             warnings.simplefilter("ignore")
-            names = [str(name) for name, _ in pyogrio.list_layers(path)]
+            inside = _inside(path, form)
+            names = [str(name) for name, _ in pyogrio.list_layers(inside)]
             if layer is not None:
                 if layer not in names:
                     raise FileError(
@@ -325,11 +329,11 @@ def _read_layers(path: Path, form: str, layer: str | None) -> list[_Layer]:
                     )
                 names = [layer]
             return [
-                _read_layer(path, name, form)
+                _read_layer(path, inside, name, form)
                 for name in names
                 if form != "gpx" or name not in _POINTS_OF_LINES
             ]
-    except (RuntimeError, ValueError, OSError) as error:
+    except (RuntimeError, ValueError, OSError, zipfile.BadZipFile) as error:
         said = " ".join(str(error).split())
         raise FileError(
             path,
@@ -338,14 +342,24 @@ def _read_layers(path: Path, form: str, layer: str | None) -> list[_Layer]:
         ) from error
 
 
-def _read_layer(path: Path, name: str, form: str) -> _Layer:
+def _inside(path: Path, form: str) -> Path | str:
+    """Return what the library is to read: of a KMZ file, the KML file in it."""
+    if form != "zip":
+        return path
+    with zipfile.ZipFile(path) as archive:
+        found = (name for name in archive.namelist() if name.lower().endswith(".kml"))
+        inner = next(found, None)
+    return path if inner is None else f"/vsizip/{path.resolve()}/{inner}"
+
+
+def _read_layer(path: Path, inside: Path | str, name: str, form: str) -> _Layer:
     import shapely
     from pyogrio import raw
 
     # A sheet of texts alone would else be taken for one without names of columns.
     options = {"HEADERS": "FORCE"} if form == "sheets" else {}
     facts, numbers, wkb, data = raw.read(
-        path, layer=name, force_2d=True, return_fids=True, **options
+        inside, layer=name, force_2d=True, return_fids=True, **options
     )
     columns = tuple(str(column) for column in facts["fields"])
     count = len(numbers)
