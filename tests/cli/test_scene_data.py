@@ -63,8 +63,8 @@ def test_unmatched_rows_are_counted_and_written(tmp_path: Path) -> None:
     ran = arcfleet(*command)
     assert ran.returncode == 0
     assert ran.stderr == (
-        f"arcfleet: warning: 3 of 4 rows of {file} found no street, as row 2, 'Brodway': "
-        "no street of this name (suggestion: Broadway)\n"
+        f"arcfleet: warning: 3 of 4 rows of {file} found no street to serve, as row 2, "
+        "'Brodway': no street of this name (suggestion: Broadway)\n"
     )
     lost = tmp_path / "scene-unmatched.csv"
     assert f"UNMATCHED     3 rows, all in {lost}\n" in ran.stdout

@@ -362,7 +362,7 @@ def test_rows_on_streets_that_are_not_served_say_why() -> None:
         "not among the streets to serve (tertiary)",
     ]
     assert made.warnings == (
-        "2 of 3 rows of rows found no street, as row 2, 'Mittelweg': excluded",
+        "2 of 3 rows of rows found no street to serve, as row 2, 'Mittelweg': excluded",
     )
 
 
@@ -397,7 +397,9 @@ def test_rules_about_tables_are_checked() -> None:
 
 def test_python_warns_of_unmatched_rows(tmp_path: Path) -> None:
     path = write_csv(tmp_path / "bins.csv", [{"street": "Südstr"}, {"street": "Nowhere"}])
-    with pytest.warns(UserWarning, match="1 of 2 rows of .*bins.csv found no street"):
+    with pytest.warns(
+        UserWarning, match="1 of 2 rows of .*bins.csv found no street to serve"
+    ):
         instance = make_scene(TOWN, capacity=5, demand_file=path)
     assert instance.total_demand == 1
 

@@ -131,7 +131,7 @@ def join_warnings(tables: Iterable[JoinedTable]) -> Iterator[str]:
         if table.unmatched:
             yield (
                 f"{len(table.unmatched)} of {table.rows} rows of {table.file} found no "
-                f"street, as {table.unmatched[0]}"
+                f"street to serve, as {table.unmatched[0]}"
             )
         if table.scattered:
             more = len(table.scattered)
