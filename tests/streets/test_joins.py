@@ -397,9 +397,7 @@ def test_rules_about_tables_are_checked() -> None:
 
 def test_python_warns_of_unmatched_rows(tmp_path: Path) -> None:
     path = write_csv(tmp_path / "bins.csv", [{"street": "Südstr"}, {"street": "Nowhere"}])
-    with pytest.warns(
-        UserWarning, match="1 of 2 rows of .*bins.csv found no street"
-    ):
+    with pytest.warns(UserWarning, match="1 of 2 rows of .*bins.csv found no street"):
         instance = make_scene(TOWN, capacity=5, demand_file=path)
     assert instance.total_demand == 1
 
