@@ -1,9 +1,11 @@
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from arcfleet import FileError, MapError, OptionError, Vehicle, check, repair
+from arcfleet.instance.diagnose import diagnose
 from arcfleet.instance.instance import Coordinate
 from arcfleet.streets.area import Circle
 from arcfleet.streets.fleet import (
@@ -14,7 +16,8 @@ from arcfleet.streets.fleet import (
     read_vehicles,
 )
 from arcfleet.streets.scene import SceneRules, cut_scene, make_scene
-from arcfleet.streets.turns import FREE_TURNS
+from arcfleet.streets.street_map import Street
+from arcfleet.streets.turns import FREE_TURNS, TurnPolicy
 from tests.helpers import NO_ROUTES, refused
 from tests.streets.test_scene import STEP, grid
 
@@ -62,6 +65,46 @@ def test_vehicles_have_depots_capacities_and_streets_they_may_not_use() -> None:
     assert small.max_route_cost == 9000
     assert len(tall.forbidden_links) == sum("Street" in x.name for x in instance.links)
     assert (instance.depot, instance.capacity, instance.max_route_cost) == (1, 500, None)
+
+
+@pytest.mark.parametrize("turns", [FREE_TURNS, TurnPolicy()])
+def test_forbidden_streets_are_not_served_for_that_reason(turns: TurnPolicy) -> None:
+    # A dead end, 3-103-203, at the end of which 203 is reached by a forbidden street only.
+    town = grid()
+    more = {103: (5.0, 0.004), 203: (5.0, 0.005)}
+    dead_end = (
+        Street(tail=30, head=103, metres=100.0, kind="track", name="Forest Way"),
+        Street(tail=103, head=203, metres=100.0, kind="path", name="Far Way"),
+    )
+    streets = (*town.streets, *dead_end)
+    town = replace(town, junctions=town.junctions | more, streets=streets)
+    vehicles = (
+        SceneVehicle(name="a", forbidden_kinds=("track",)),
+        SceneVehicle(name="b", forbidden_names=("Forest Way",)),
+    )
+    operations = SceneOperations(vehicles=vehicles)
+    rules = replace(make_rules(depot=at(1, 0), operations=operations), turns=turns)
+    scene = cut_scene(town, rules)
+    assert [(one.street.name, one.reason) for one in scene.unserved] == [
+        ("Forest Way", "forbidden to every vehicle type"),
+        ("Far Way", "streets forbidden to the vehicle types leave no way there or back"),
+    ]
+    (warning,) = scene.warnings
+    assert "NOT in the instance, because no vehicle type may drive there" in warning
+    assert len(scene.instance.required) == len(streets) - 2
+    assert diagnose(scene.instance) == ()
+
+
+def test_a_scene_that_is_forbidden_as_a_whole_is_refused() -> None:
+    vehicle = SceneVehicle(name="a", forbidden_kinds=("primary", "residential"))
+    with refused(MapError, "found none among 31: forbidden to every vehicle type"):
+        cut_scene(grid(), make_rules(operations=SceneOperations(vehicles=(vehicle,))))
+
+
+def test_many_trips_to_a_facility_are_no_routes() -> None:
+    operations = SceneOperations(facilities=(ScenePlace(place=at(0, 3)),), shift=300)
+    rules = replace(make_rules(operations=operations), capacity=15)
+    assert "takes at least 230 trips of capacity 15" in cut_scene(grid(), rules).warnings[0]
 
 
 def test_a_margin_keeps_the_ways_to_far_places() -> None:

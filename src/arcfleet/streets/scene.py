@@ -62,6 +62,9 @@ MANY_STREETS, MANY_PER_SERVED = 20_000, 20
 _MOST_SUGGESTED = 12
 #: Capacity and demand in different units would cut streets to crumbs.
 _MOST_PARTS = 1000
+#: Why a street cannot be served that the rules of vehicle types close.
+FORBIDDEN = "forbidden to every vehicle type"
+CLOSED_BY_FORBIDDEN = "streets forbidden to the vehicle types leave no way there or back"
 _CUT_DECIMALS = 7  # of a degree: about a centimetre, as in OpenStreetMap
 
 
@@ -295,10 +298,11 @@ def _second_looks(scene: Scene) -> Iterable[str]:
     if isinstance(rules.demand, tuple):
         demand = "{} to {} for each street".format(*rules.demand)
     same_unit = f"check that the capacity is in the unit of the demand ({demand})"
-    if instance.least_routes > MANY_ROUTES:
+    if instance.least_trips > MANY_ROUTES:
         yield (
             f"a total demand of {instance.total_demand} takes at least "
-            f"{instance.least_routes} routes of capacity {instance.capacity}: {same_unit}"
+            f"{instance.least_trips} {'trips' if instance.facilities else 'routes'} of "
+            f"capacity {instance.capacity}: {same_unit}"
         )
     if scene.split_streets:
         one = scene.split_streets == 1
@@ -315,13 +319,18 @@ def _second_looks(scene: Scene) -> Iterable[str]:
         )
     if scene.unserved:
         lost = StreetCount.of(one.street for one in scene.unserved)
+        why = "no way leads there and back"
         advice = "check the one-way streets and turns of the map there"
         if rules.drive_area is not None or rules.margin == 0:
             advice = "drive on more of the map (a larger margin or drive area), or check it"
+        reasons = {one.reason for one in scene.unserved}
+        if any(reason.startswith((FORBIDDEN, CLOSED_BY_FORBIDDEN)) for reason in reasons):
+            why = "no vehicle type may drive there and back"
+            advice = "forbid fewer streets to one of them, or " + advice
         yield (
             f"{lost.streets} of {scene.to_serve.streets} streets to serve "
             f"({lost.metres / 1000:.1f} km) {'is' if lost.streets == 1 else 'are'} NOT in "
-            f"the instance, because no way leads there and back: {advice}"
+            f"the instance, because {why}: {advice}"
         )
 
 
@@ -439,11 +448,12 @@ def cut_scene(street_map: StreetMap, rules: SceneRules) -> Scene:
         junctions={place: junction for place, (junction, _) in network.places.items()},
         streets=[streets[position] for position in owners],
     )
-    instance, lost = serve_what_turns_allow(instance)
+    instance, lost = serve_what_is_open(instance)
     if not instance.required:
         raise MapError(
-            f"expected a street that the turn rules let be served in {where}, found none "
-            f"among {sum(asked)}: allow U-turns or take a larger area"
+            "expected a street that turn rules and forbidden streets let be served in "
+            f"{where}, found none among {sum(asked)}: {_most_common(lost.values())}; "
+            "allow U-turns, forbid fewer streets or take a larger area"
         )
     unserved = network.unreachable | _reasons(owners, instance, lost)
     return Scene(
@@ -468,28 +478,50 @@ def cut_scene(street_map: StreetMap, rules: SceneRules) -> Scene:
     )
 
 
-def serve_what_turns_allow(instance: Instance) -> tuple[Instance, set[int]]:
-    """Require only links that the turn rules let be served; return also the others."""
-    if not instance.has_turn_rules:
-        return instance, set()
-    lost = set(instance.required) - servable(instance)
+def serve_what_is_open(instance: Instance) -> tuple[Instance, dict[int, str]]:
+    """Require only links that some vehicle can serve; return also why not the others."""
+    forbidden = [set(vehicle.forbidden_links) for vehicle in instance.fleet]
+    if not instance.has_turn_rules and not any(forbidden):
+        return instance, {}
+    closed = set(instance.required) - servable(instance)
+    if not closed:
+        return instance, {}
+    to_all = set.intersection(*forbidden)
+    opened = set[int]()  # by every vehicle type, if it might use all streets
+    if any(forbidden):
+        free = tuple(replace(one, forbidden_links=()) for one in instance.vehicles)
+        opened = servable(replace(instance, vehicles=free))
+    lost = {
+        position: FORBIDDEN
+        if position in to_all
+        else (CLOSED_BY_FORBIDDEN if position in opened else CLOSED_BY_TURNS)
+        for position in sorted(closed)
+    }
     links = [
         not_required(link) if position in lost else link
         for position, link in enumerate(instance.links)
     ]
-    return (replace(instance, links=tuple(links)) if lost else instance), lost
+    return replace(instance, links=tuple(links)), lost
 
 
-def _reasons(owners: Sequence[int], instance: Instance, lost: set[int]) -> dict[int, str]:
-    """Return for streets with links that turn rules cut off how much of them it is."""
-    gone = Counter(owners[position] for position in lost)
+def _reasons(
+    owners: Sequence[int], instance: Instance, lost: Mapping[int, str]
+) -> dict[int, str]:
+    """Return for streets with links that are lost why, and how much of them it is."""
+    reasons: dict[int, list[str]] = {}
+    for position, reason in lost.items():
+        reasons.setdefault(owners[position], []).append(reason)
     left = Counter(owners[position] for position in instance.required)
-    return {
-        street: f"{CLOSED_BY_TURNS} for {count} of {count + left[street]} links"
-        if left[street]
-        else CLOSED_BY_TURNS
-        for street, count in gone.items()
-    }
+    texts = {}
+    for street, found in reasons.items():
+        texts[street] = _most_common(found)
+        if left[street]:
+            texts[street] += f" for {len(found)} of {len(found) + left[street]} links"
+    return texts
+
+
+def _most_common(reasons: Iterable[str]) -> str:
+    return Counter(reasons).most_common(1)[0][0]
 
 
 def _in_area(street_map: StreetMap, rules: SceneRules) -> tuple[list[bool], StreetCount]:
