@@ -115,13 +115,17 @@ def _too_long(
     links = list(too_long)
     cost, longest = max(too_long.values(), default=(0, 0))
     by_way = " by way of a facility" if emptied else ""
-    up_to = "up to " if len(links) > 1 else ""
+    up_to, these = "", "this link"
+    if len(links) > 1:
+        up_to, these = "up to ", f"these {len(links)} links"
+    unit = f" {instance.cost_unit}" if instance.cost_unit else ""
     return problem_on(
         "too-long",
         links,
-        f"expected every required link to be served within the longest route ({longest}), "
-        f"got {up_to}{cost} for the way to {name_links(instance, links)} and back{by_way} "
-        "(raise the longest route or do not require these links)",
+        "expected every required link to be served within the longest route "
+        f"({longest}{unit}), got {up_to}{cost} for the way to "
+        f"{name_links(instance, links)} and back{by_way} (raise it to {cost} or do not "
+        f"require {these})",
     )
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from arcfleet._checks import check_number, check_whole_number, name_hint
 from arcfleet.errors import MapError, OptionError
 from arcfleet.instance.change import not_required
+from arcfleet.instance.diagnose import Problem, diagnose
 from arcfleet.instance.geodesy import earth_centred
 from arcfleet.instance.instance import MAX_NUMBER, Coordinate, Instance, Link
 from arcfleet.instance.turns import servable
@@ -24,7 +25,12 @@ from arcfleet.streets.driving import (
     middles_in,
     streets_in,
 )
-from arcfleet.streets.fleet import SceneOperations, parse_shift, with_operations
+from arcfleet.streets.fleet import (
+    SceneOperations,
+    parse_shift,
+    unknown_streets,
+    with_operations,
+)
 from arcfleet.streets.speeds import (
     COSTS,
     LEAST_SPEED,
@@ -56,6 +62,8 @@ ALL_KINDS, DEFAULT_KINDS = "all", "default"
 DRIVEN_KINDS = frozenset({"motorway", "motorway_link", "trunk", "trunk_link"})
 #: More routes than this are more often a mistake in the capacity than a large fleet.
 MANY_ROUTES = 200
+#: A depot or facility farther than this from its junction may be a mistake.
+FAR_METRES = 250.0
 #: With more streets to drive on than this, and this many for each that is served, a margin
 #: makes files and search faster at little loss.
 MANY_STREETS, MANY_PER_SERVED = 20_000, 20
@@ -269,8 +277,11 @@ class Scene:
     most_parts: int  # into how many at most
     # Distance of the depot from the place asked for; None if none was.
     depot_metres: float | None
+    depot_junction: int
     # Distance of each further depot and facility from the place asked for.
     place_metres: Mapping[Coordinate, float] = field(default_factory=dict)
+    place_junctions: Mapping[Coordinate, int] = field(default_factory=dict)
+    problems: tuple[Problem, ...] = ()  # why no plan can exist
 
     @property
     def metres(self) -> float:
@@ -311,6 +322,10 @@ def _second_looks(scene: Scene) -> Iterable[str]:
             f"than the capacity of {instance.capacity} and {'is' if one else 'are'} split "
             f"into up to {scene.most_parts} parts: {same_unit}"
         )
+    yield from unknown_streets(rules.operations, scene.street_map.streets)
+    yield from _far_places(scene)
+    for problem in scene.problems:
+        yield f"no plan can exist: {problem.message}"
     driven, served = len(scene.street_map.streets), scene.served.streets
     if rules.area is not None and driven > max(MANY_STREETS, MANY_PER_SERVED * served):
         yield (
@@ -332,6 +347,22 @@ def _second_looks(scene: Scene) -> Iterable[str]:
             f"({lost.metres / 1000:.1f} km) {'is' if lost.streets == 1 else 'are'} NOT in "
             f"the instance, because {why}: {advice}"
         )
+
+
+def _far_places(scene: Scene) -> Iterable[str]:
+    """Yield a sentence for each depot and facility far from its place."""
+    places = [("depot", scene.rules.depot, scene.depot_metres, scene.depot_junction)]
+    stops = {one.place for one in scene.rules.operations.facilities}
+    for place, far in scene.place_metres.items():
+        what = "facility" if place in stops else "depot"
+        places.append((what, place, far, scene.place_junctions[place]))
+    for what, at, metres, junction in places:
+        if at is not None and metres is not None and metres > FAR_METRES:
+            yield (
+                f"the {what} at {at[0]:g},{at[1]:g} is {metres:,.0f} m from the nearest "
+                f"junction that it can be at, {junction}: check the place, and whether the "
+                "map has its street"
+            )
 
 
 def make_scene(
@@ -441,11 +472,12 @@ def cut_scene(street_map: StreetMap, rules: SceneRules) -> Scene:
         u_turns=rules.turns.u_turns,
         u_turn_penalty=rules.turns.u_turn_penalty,
     )
+    junctions = {place: junction for place, (junction, _) in network.places.items()}
     instance = with_operations(
         instance,
         rules.operations,
         usual_capacity=usual_capacity,
-        junctions={place: junction for place, (junction, _) in network.places.items()},
+        junctions=junctions,
         streets=[streets[position] for position in owners],
     )
     instance, lost = serve_what_is_open(instance)
@@ -456,6 +488,13 @@ def cut_scene(street_map: StreetMap, rules: SceneRules) -> Scene:
             "allow U-turns, forbid fewer streets or take a larger area"
         )
     unserved = network.unreachable | _reasons(owners, instance, lost)
+    problems = diagnose(instance) if instance.operations else ()
+    for problem in problems:
+        if problem.kind == "too-long" and problem.links == instance.required:
+            raise MapError(
+                "expected a longest route that some street fits into, got one that none of "
+                f"{len(problem.links)} links in {where} does: {problem.message}"
+            )
     return Scene(
         instance=instance,
         rules=rules,
@@ -474,7 +513,10 @@ def cut_scene(street_map: StreetMap, rules: SceneRules) -> Scene:
         split_streets=maker.split_streets,
         most_parts=maker.most_parts,
         depot_metres=network.depot_metres,
+        depot_junction=network.depot,
         place_metres={place: metres for place, (_, metres) in network.places.items()},
+        place_junctions=junctions,
+        problems=problems,
     )
 
 
