@@ -21,6 +21,7 @@ from arcfleet._checks import check_whole_number, name_hint
 from arcfleet.errors import OptionError
 from arcfleet.instance import Instance
 from arcfleet.instance.diagnose import require_solvable
+from arcfleet.instance.diagnose_fleet import stuck_vehicles
 from arcfleet.instance.files import read
 from arcfleet.network import Network
 from arcfleet.neural.strategies import method_strategies
@@ -372,10 +373,11 @@ def solve(
         raise OptionError(
             f"expected a plan to start from with {'lock' if lock else 'keep'}, got none"
         )
-    notes: tuple[str, ...] = ()
+    notes = tuple(stuck_vehicles(instance).values())
     given = begin = None if start is None else as_solution(start, instance)
     if given is not None:
-        instance, begin, notes = _prepare_start(instance, given, keep, lock)
+        instance, begin, repairs = _prepare_start(instance, given, keep, lock)
+        notes = (*repairs, *notes)
     require_operations(chosen, instance, has_start=given is not None)
     check_whole_number("seed", seed, 0, 2**64 - 1)
     check_whole_number("threads", threads, 0, 1024)

@@ -8,15 +8,18 @@ import pytest
 from hypothesis import given, settings
 
 from arcfleet.instance.diagnose import diagnose
+from arcfleet.instance.diagnose_fleet import stuck_vehicles
 from arcfleet.instance.instance import Instance, Turn
 from arcfleet.instance.operations import Assignment, Facility, Lock, Vehicle
 from arcfleet.solution.checker import check
 from arcfleet.solution.solution import FacilityVisit, Route, Service, Solution
-from tests.helpers import make_instance, street
+from tests.helpers import make_instance, solved, street
 from tests.strategies import connected_instances, instances, operations, turn_rules
 
 #   1 --0-- 2 --1-- 3 --2-- 4, and the facility at 4; serving 0 and 1.
-ROW = make_instance(street(1, 2, 4, 3), street(2, 3, 5, 4), street(3, 4, 6))
+ROW = make_instance(
+    street(1, 2, 4, 3), street(2, 3, 5, 4), street(3, 4, 6), nodes=(1, 2, 3, 4, 9)
+)
 LANDFILL = (Facility(node=4, cost=7),)
 
 
@@ -139,6 +142,32 @@ def test_solvable(instance: Instance) -> None:
             "found none after link 0 (1-2), link 1 (2>3) and link 3 (4-1)",
         ),
         (
+            replace(
+                ROW,
+                depot=4,
+                vehicles=(vehicle(start=4, forbidden_links=(2,)), vehicle("b", start=9)),
+            ),
+            "unreachable",
+            (0, 1),
+            "none for link 0 (1-2) and link 1 (2-3); vehicle 'van' cannot leave depot 4, "
+            "because all links that lead out of it are forbidden to it; vehicle 'b' "
+            "cannot leave depot 9, because no link leads out of it (add",
+        ),
+        (
+            replace(
+                ROW,
+                exact_fleet=True,
+                vehicles=(
+                    vehicle(count=1),
+                    vehicle("b", start=1, end=4, count=1, forbidden_links=(2,)),
+                ),
+            ),
+            "isolated-depot",
+            (0, 1),
+            "every vehicle of an exact fleet, but vehicle 'b' cannot come back to depot 4, "
+            "because all links that lead to it are forbidden to it (allow",
+        ),
+        (
             replace(ROW, capacity=6, pins=(Assignment(1, 2), Assignment(0, 2))),
             "pins",
             (0, 1),
@@ -246,6 +275,16 @@ def test_the_problem_names_its_links_and_a_remedy(
     assert words in problem.message
     assert problem.message.endswith(")")
     assert "\n" not in problem.message
+
+
+def test_a_vehicle_type_that_is_stuck_leaves_the_work_to_others() -> None:
+    fleet = (vehicle(), vehicle("b", start=4, forbidden_links=(2,)))
+    town = replace(ROW, vehicles=fleet)
+    assert diagnose(town) == ()
+    assert list(stuck_vehicles(town)) == [1]
+    assert "vehicle 'b' cannot leave depot 4" in stuck_vehicles(town)[1]
+    assert solved(town, seconds=0.1).notes == tuple(stuck_vehicles(town).values())
+    assert stuck_vehicles(replace(ROW, vehicles=fleet[:1])) == {}
 
 
 def test_turn_rules_count_and_none_is_taken_at_a_facility() -> None:

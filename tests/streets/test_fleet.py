@@ -118,6 +118,18 @@ def test_forbidden_kinds_and_names_that_the_scene_lacks_are_warned_of() -> None:
     assert scene.instance.vehicles[0].forbidden_links == ()
 
 
+def test_a_vehicle_that_cannot_leave_its_depot_is_warned_of() -> None:
+    vehicles = (
+        SceneVehicle(name="a"),
+        SceneVehicle(name="b", forbidden_kinds=("primary", "residential")),
+    )
+    rules = make_rules(depot=at(1, 0), operations=SceneOperations(vehicles=vehicles))
+    assert cut_scene(grid(), rules).warnings == (
+        "vehicle 'b' cannot leave depot 1, because all links that lead out of it are "
+        "forbidden to it",
+    )
+
+
 def test_places_far_from_every_junction_are_warned_of() -> None:
     operations = SceneOperations(
         depots=((5.0, -0.004),), facilities=(ScenePlace(place=(5.0, 0.006), name="tip"),)

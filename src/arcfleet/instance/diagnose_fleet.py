@@ -47,6 +47,7 @@ def access_problems(instance: Instance, one_type: bool) -> list[Problem | None]:
         elif len(over) == len(known):
             too_long[link] = min(over, key=lambda pair: pair[0] - pair[1])
     rules = " by the turn rules" if instance.has_turn_rules else ""
+    stuck = "".join(f"; {reason}" for reason in stuck_vehicles(instance).values())
     found = [
         problem_on(
             "forbidden-links",
@@ -59,8 +60,9 @@ def access_problems(instance: Instance, one_type: bool) -> list[Problem | None]:
             "unreachable",
             unreachable,
             f"expected a way{rules} from the start of a vehicle type to every required "
-            f"link and on to its end, found none for {name_links(instance, unreachable)} "
-            "(add the missing streets, move a depot or do not require these links)",
+            f"link and on to its end, found none for {name_links(instance, unreachable)}"
+            f"{stuck} (add the missing streets, move a depot or do not require these "
+            "links)",
         ),
         _no_facility(instance, trips, stranded, rules),
         _too_long(instance, too_long, emptied),
@@ -70,12 +72,44 @@ def access_problems(instance: Instance, one_type: bool) -> list[Problem | None]:
     return found
 
 
+def stuck_vehicles(instance: Instance) -> dict[int, str]:
+    """Return vehicle types that cannot leave their depot or not come back, and why.
+
+    Others may do their work, so that a plan may exist nevertheless.
+    """
+    out: dict[int, list[int]] = defaultdict(list)
+    into: dict[int, list[int]] = defaultdict(list)
+    for index, link in enumerate(instance.links):
+        for reverse in (False,) if link.one_way else (False, True):
+            tail, head = link.ends(reverse)
+            out[tail].append(index)
+            into[head].append(index)
+    found = {}
+    for position, vehicle in enumerate(instance.vehicles):
+        closed = set(vehicle.forbidden_links)
+        start, end = vehicle.depots
+        for links, verb, way, depot in (
+            (out[start], "leave", "out of", start),
+            (into[end], "come back to", "to", end),
+        ):
+            if closed.issuperset(links):
+                lack = f"no link leads {way} it"
+                if links:
+                    lack = f"all links that lead {way} it are forbidden to it"
+                found[position] = (
+                    f"vehicle {vehicle.name!r} cannot {verb} depot {depot}, because {lack}"
+                )
+                break
+    return found
+
+
 def fleet_problems(instance: Instance) -> list[Problem | None]:
     """Find what the numbers of vehicles contradict, without a look at the streets."""
     return [
         *_route_problems(instance),
         _too_many_routes(instance),
         _exact_fleet(instance),
+        _stuck_in_exact_fleet(instance),
         _capacity_too_small(instance) if instance.vehicles else None,
         _time_too_short(instance),
     ]
@@ -242,6 +276,19 @@ def _exact_fleet(instance: Instance) -> Problem | None:
         free or instance.required,
         f"expected a street for each of the {vehicles} vehicles of an exact fleet{beside}, "
         f"got {len(free)} streets (take fewer vehicles)",
+    )
+
+
+def _stuck_in_exact_fleet(instance: Instance) -> Problem | None:
+    stuck = stuck_vehicles(instance) if instance.exact_fleet else {}
+    if not stuck:
+        return None
+    return problem_on(
+        "isolated-depot",
+        instance.required,
+        "expected a route for every vehicle of an exact fleet, but "
+        f"{next(iter(stuck.values()))} (allow it one of these links, move its depot or "
+        "leave it out)",
     )
 
 

@@ -15,6 +15,7 @@ from arcfleet._checks import check_number, check_whole_number, name_hint
 from arcfleet.errors import MapError, OptionError
 from arcfleet.instance.change import not_required
 from arcfleet.instance.diagnose import Problem, diagnose
+from arcfleet.instance.diagnose_fleet import stuck_vehicles
 from arcfleet.instance.geodesy import earth_centred
 from arcfleet.instance.instance import MAX_NUMBER, Coordinate, Instance, Link
 from arcfleet.instance.turns import servable
@@ -323,6 +324,7 @@ def _second_looks(scene: Scene) -> Iterable[str]:
             f"into up to {scene.most_parts} parts: {same_unit}"
         )
     yield from unknown_streets(rules.operations, scene.street_map.streets)
+    yield from stuck_vehicles(instance).values()
     yield from _far_places(scene)
     for problem in scene.problems:
         yield f"no plan can exist: {problem.message}"
