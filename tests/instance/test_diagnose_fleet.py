@@ -7,13 +7,14 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
+from arcfleet import UnsolvableError, repair, solve
 from arcfleet.instance.diagnose import diagnose
 from arcfleet.instance.diagnose_fleet import stuck_vehicles
 from arcfleet.instance.instance import Instance, Turn
 from arcfleet.instance.operations import Assignment, Facility, Lock, Vehicle
 from arcfleet.solution.checker import check
 from arcfleet.solution.solution import FacilityVisit, Route, Service, Solution
-from tests.helpers import make_instance, solved, street
+from tests.helpers import NO_ROUTES, make_instance, refused, solved, street
 from tests.strategies import connected_instances, instances, operations, turn_rules
 
 #   1 --0-- 2 --1-- 3 --2-- 4, and the facility at 4; serving 0 and 1.
@@ -296,6 +297,46 @@ def test_turn_rules_count_and_none_is_taken_at_a_facility() -> None:
     (problem,) = diagnose(replace(closed, vehicles=(vehicle(),)))
     assert (problem.kind, problem.links) == ("unreachable", (0, 1))
     assert "expected a way by the turn rules from the start of a" in problem.message
+
+
+@pytest.mark.parametrize("empty_at_end", [True, False])
+def test_a_visit_opens_ways_only_after_a_service(empty_at_end: bool) -> None:
+    # Link 2 is reached by turning at the facility at 3; from 1 by way of 2 it is closed.
+    closed = Turn(0, False, 2, False)
+    town = make_instance(
+        street(1, 2, 4),
+        street(2, 3, 5),
+        street(2, 4, 5, 3, one_way=True),
+        street(4, 1, 5, one_way=True),
+        facilities=(Facility(node=3),),
+        u_turns="forbidden",
+        turns=(closed,),
+        empty_at_end=empty_at_end,
+        vehicles=(vehicle(),),
+    )
+    (problem,) = diagnose(town)
+    assert (problem.kind, problem.links) == ("unreachable", (2,))
+    # After a service of link 0 the vehicle may turn there.
+    links = (street(1, 2, 4, 1), *town.links[1:])
+    assert diagnose(replace(town, links=links)) == ()
+    plan = solved(replace(town, links=links, empty_at_end=False), seconds=0.1).solution
+    assert [visit.services for visit in plan.routes[0].visits] == [1]
+
+
+def test_a_street_left_by_way_of_a_facility_only_needs_a_visit_at_the_end() -> None:
+    town = make_instance(
+        street(1, 2, 4, 3),
+        street(2, 3, 5),
+        facilities=(Facility(node=3, cost=7),),
+        u_turns="forbidden",
+    )
+    assert solved(town, seconds=0.1).cost == 25
+    loaded = replace(town, empty_at_end=False)
+    assert diagnose(loaded) == ()
+    repaired = repair(loaded, NO_ROUTES)
+    assert check(loaded, repaired.solution).faults == ()
+    with refused(UnsolvableError, "let vehicles empty at the end (empty_at_end) if"):
+        solve(loaded, seconds=0.1)
 
 
 def single_route_plans(instance: Instance, link: int) -> bool:

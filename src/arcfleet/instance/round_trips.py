@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import heapq
 from collections import defaultdict
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from arcfleet.instance.turns import TurnCosts
@@ -143,8 +144,8 @@ class _WaysByTurns:
     """Shortest paths over directed links, since a turn depends on the link before it.
 
     A vehicle that visits a facility takes no turn there, so that facilities may open ways
-    that the turn rules close. These count here at the cost of a visit, though a visit needs
-    a service before it: the costs are lower bounds.
+    that the turn rules close. These count here at the cost of a visit. On the way out one
+    needs a service before it, whose cost is left out: the costs are lower bounds.
     """
 
     def __init__(
@@ -175,13 +176,23 @@ class _WaysByTurns:
 
     def out(self, node: int) -> dict[Direction, int]:
         # A place here is the beginning of a link, after the turn onto it.
-        def onward(along: Direction) -> Iterable[tuple[Direction, int]]:
+        def onward(
+            along: Direction, visits: bool = True
+        ) -> Iterable[tuple[Direction, int]]:
             if along[0] in self._forbidden:
                 return ()
-            cost = self._costs[along]
-            return [(onto, cost + turn) for onto, turn in self._following(along)]
+            following = self._following(along) if visits else self._turns.onward(along)
+            return [(onto, self._costs[along] + turn) for onto, turn in following]
 
-        return _shortest(dict.fromkeys(self._turns.leaving(node), 0), onward)
+        starts = dict.fromkeys(self._turns.leaving(node), 0)
+        if not self._visits:
+            return _shortest(starts, onward)
+        # A visit needs a service before it: of a street that is reached without one.
+        direct = _shortest(starts, partial(onward, visits=False))
+        served = {along: 0 for along in direct if self._instance.links[along[0]].required}
+        opened = {*direct, *_shortest(served, onward)}
+        costs = _shortest(starts, onward)
+        return {along: cost for along, cost in costs.items() if along in opened}
 
     def back(self, targets: Mapping[int, int]) -> dict[Direction, int]:
         # A place here is the end of a link, before the turn from it.
