@@ -103,8 +103,11 @@ def _edit_options(parser: ArgumentParser) -> None:
         "streets may go to any route"
     )
     option(edits, "--free", text, route_numbers, "ROUTE[,ROUTE]", default=[])
-    text = "price of every street that leaves its route, in the unit of costs"
-    option(edits, "--keep", text, whole_number, "PRICE", default=1)
+    text = (
+        "price of every street that leaves its route, in the unit of costs (default: so "
+        "high that streets leave only where a limit forces them to; with --free, 1)"
+    )
+    option(edits, "--keep", text, whole_number, "PRICE")
     text = "seconds to search what may change; 0 only repairs the plan"
     option(parser, "--time", text, seconds, "S", default=5.0)
     add_out_instance(parser)
@@ -215,5 +218,6 @@ examples:
 
 Names are matched regardless of case and accents; link:17 is the link of that position.
 Routes that lose or get a street may change, and those of --free; all others are locked.
+Unless --keep or --free allow it, no other street leaves its route to save cost.
 """,
 )
