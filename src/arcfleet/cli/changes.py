@@ -53,9 +53,7 @@ def changed(options: Namespace, instance: Instance) -> tuple[Instance, Solution 
     """Return the instance as the options change it, and the plan to start from."""
     from arcfleet.instance.change import exclude, pin
     from arcfleet.instance.files import read
-    from arcfleet.solution.keep import keep, lock, require_known_routes
-    from arcfleet.solution.match import carry_over
-    from arcfleet.solution.repair import repair
+    from arcfleet.solution.start import prepare_start
 
     instance = exclude(instance, options.exclude_name)
     instance = pin(instance, options.pin)
@@ -69,12 +67,9 @@ def changed(options: Namespace, instance: Instance) -> tuple[Instance, Solution 
         return instance, None
     old = None if options.old_instance is None else read(options.old_instance)
     plan = read_plan(options.start, instance if old is None else old, known=old is not None)
-    carried = carry_over(instance, plan, old)
-    instance = lock(instance, carried, options.lock)
-    if options.keep is not None:
-        instance = keep(instance, carried, options.keep)
-    require_known_routes(instance, carried)
-    repaired = repair(instance, plan, old)
+    instance, repaired = prepare_start(
+        instance, plan, price=options.keep, locked=options.lock, old_instance=old
+    )
     if not repaired.ok:
         note(f"searching without {options.start}: {repaired.reason}")
         return instance, None
