@@ -6,11 +6,11 @@ directed links.
 
 from __future__ import annotations
 
-import heapq
 from collections import defaultdict
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
+from arcfleet.instance.shortest_ways import shortest_ways
 from arcfleet.instance.turns import TurnCosts
 
 if TYPE_CHECKING:
@@ -212,20 +212,5 @@ def _shortest(
     starts: Mapping[_Place, int], onward: Callable[[_Place], Iterable[tuple[_Place, int]]]
 ) -> dict[_Place, int]:
     """Return the least cost of reaching every place from places with costs of their own."""
-    done: dict[_Place, int] = {}
-    best = dict(starts)
-    # Numbers keep places, which need not have an order, from being compared.
-    waiting = [(cost, number, place) for number, (place, cost) in enumerate(best.items())]
-    heapq.heapify(waiting)
-    number = len(waiting)
-    while waiting:
-        cost, _, place = heapq.heappop(waiting)
-        if place in done:
-            continue
-        done[place] = cost
-        for other, step in onward(place):
-            if cost + step < best.get(other, cost + step + 1):
-                best[other] = cost + step
-                heapq.heappush(waiting, (cost + step, number, other))
-                number += 1
-    return done
+    costs, _ = shortest_ways(starts, lambda place: ((*to, None) for to in onward(place)))
+    return costs
