@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from arcfleet.instance import Instance
     from arcfleet.solution import Solution
+    from arcfleet.solution.shape import Shape
 
 #: Options for files that show a plan.
 EXPORTS = ("plot", "html", "geojson", "gpx")
@@ -190,6 +191,7 @@ def write_plan_files(
     solution: Solution,
     *,
     seconds: float | None = None,
+    shape: Shape | None = None,
 ) -> dict[str, Path]:
     """Write the files that were asked for; return those that show the plan."""
     if getattr(options, "out", None) is not None:
@@ -210,7 +212,7 @@ def write_plan_files(
     colours = route_colours(solution.num_routes)
     writers: dict[str, Callable[..., None]] = {
         "plot": plot,
-        "html": write_html,
+        "html": partial(write_html, shape=shape),
         "geojson": partial(write_geojson, colours=colours),
         "gpx": write_gpx,
     }

@@ -88,19 +88,6 @@ def _interleaving(
     if len(instance.required) < 2 or len(set(numbers.values())) < 2:
         return 0.0
     routes = [numbers.get(link) for link in instance.required]
-    mates = _mates(instance, network)
-    return fmean(route != routes[mate] for route, mate in zip(routes, mates, strict=True))
-
-
-#: Instance that was asked for last, and its nearest streets: one command asks several times
-#: for the shape of its plan, and building a network takes long.
-_last: list[tuple[Instance, list[int]]] = []
-
-
-def _mates(instance: Instance, network: Network | None) -> list[int]:
-    if _last and _last[0][0] is instance:
-        return _last[0][1]
     built = Network(instance) if network is None else network
-    found: list[int] = built.core.nearest_others().tolist()
-    _last[:] = [(instance, found)]
-    return found
+    mates = built.core.nearest_others().tolist()
+    return fmean(route != routes[mate] for route, mate in zip(routes, mates, strict=True))
