@@ -81,18 +81,18 @@ class Builder:
         """
         services = tuple(services)
         places = [(service.link, service.reverse) for service in services]
-        ways, kind = self.ways(vehicle), self.fleet[vehicle]
-        end = kind.start if kind.end is None else kind.end
+        ways, driven = self.ways(vehicle), self.fleet[vehicle]
+        start, end = driven.depots
         if not services:
-            return Tour(vehicle, (), (), ways.cost(kind.start, end))
-        closed = set(kind.forbidden_links)
+            return Tour(vehicle, (), (), ways.cost(start, end))
+        closed = set(driven.forbidden_links)
         if any(s.link in closed or s not in self.directions(s.link) for s in services):
             return Tour(vehicle, services, (), NO_WAY)
         serving = sum(map(self.service_cost, services))
-        stops: list[Place] = [kind.start, *places, end]
+        stops: list[Place] = [start, *places, end]
         direct = [ways.path(one, other)[0] for one, other in pairwise(stops)]
         if not self.instance.facilities:
-            too_much = self.load(services) > kind.capacity
+            too_much = self.load(services) > driven.capacity
             cost = NO_WAY if too_much else serving + sum(direct)
             return Tour(vehicle, services, (), cost)
         cost, visits = self._trips(vehicle, services, stops, direct)
@@ -151,15 +151,15 @@ class Builder:
 
     def route(self, tour: Tour, number: int | None) -> Route:
         """Return the route of a tour, with its street path; SolutionError if impossible."""
-        kind = self.fleet[tour.vehicle]
+        vehicle = self.fleet[tour.vehicle]
         if tour.cost == NO_WAY:
             name = f"route {number}" if number is not None else "a route"
             raise SolutionError(
-                f"expected services of {name} that vehicle {kind.name!r} can reach and "
+                f"expected services of {name} that vehicle {vehicle.name!r} can reach and "
                 f"carry, found none in instance {self.instance.name!r}"
             )
         ways = self.ways(tour.vehicle)
-        start, end = kind.depots
+        start, end = vehicle.depots
 
         def place(stop: Stop) -> Place:
             if isinstance(stop, Service):

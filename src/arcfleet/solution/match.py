@@ -173,7 +173,7 @@ def carry_over(
             f"expected a plan for streets of instance {instance.name!r}, got one whose "
             f"{len(served)} services are all of streets that it does not require: {_REMEDY}"
         )
-    kinds = {vehicle.name: number for number, vehicle in enumerate(instance.fleet)}
+    types = {vehicle.name: number for number, vehicle in enumerate(instance.fleet)}
     routes = []
     for number, route in zip(solution.numbers, solution.routes, strict=True):
         services = []
@@ -184,7 +184,7 @@ def carry_over(
                 services.append(replace(service, link=link, reverse=reverse))
         vehicle = route.vehicle
         if old_instance is not None and vehicle < len(old_instance.fleet):
-            vehicle = kinds.get(old_instance.fleet[vehicle].name, vehicle)
+            vehicle = types.get(old_instance.fleet[vehicle].name, vehicle)
         routes.append(
             replace(
                 route,
