@@ -117,6 +117,14 @@ def test_a_file_that_cannot_hold_the_result_is_refused_before_the_search(
     assert {path.name for path in tmp_path.iterdir()} == names
 
 
+def test_a_plan_without_excluded_streets_needs_its_instance(tmp_path: Path) -> None:
+    out = tmp_path / "x.json"
+    words = ("solve", VILLAGE, "--iterations", 1, "--exclude-name", "mill lane")
+    line = f"{out} belongs to the instance with these changes; --out-instance writes it"
+    assert arcfleet(*words, "--out", out).stderr == f"arcfleet: {line}\n"
+    assert arcfleet(*words).stderr == ""
+
+
 def test_a_text_numbers_the_routes_anew(yesterday: Path, tmp_path: Path) -> None:
     # Route 1 of yesterday is gone, so that the numbers begin with 2.
     plan = json.loads(yesterday.read_text())

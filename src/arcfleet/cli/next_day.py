@@ -8,6 +8,7 @@ from arcfleet.cli.changes import (
     REPEATABLE,
     add_old_instance,
     add_out_instance,
+    note_other_instance,
     read_plan,
     route_numbers,
     street_and_demand,
@@ -150,10 +151,7 @@ def _edit(options: Namespace) -> int:
         if options.out_instance is not None:
             write(edited.plain_instance, options.out_instance)
         elif options.out is not None and edited.plain_instance != instance:
-            note(
-                f"{options.out} belongs to the instance with these edits; --out-instance "
-                "writes it"
-            )
+            note_other_instance(options.out)
     finally:
         # Printed even where a file could not be written: the edits are not lost.
         facts = {"free": list(edited.free), **found.facts()}
