@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from arcfleet.instance import Instance
     from arcfleet.solution import Solution
-    from arcfleet.solution.shape import Shape
 
 #: Options for files that show a plan.
 EXPORTS = ("plot", "html", "geojson", "gpx")
@@ -191,7 +190,6 @@ def write_plan_files(
     solution: Solution,
     *,
     seconds: float | None = None,
-    shape: Shape | None = None,
 ) -> dict[str, Path]:
     """Write the files that were asked for; return those that show the plan."""
     if getattr(options, "out", None) is not None:
@@ -212,7 +210,7 @@ def write_plan_files(
     colours = route_colours(solution.num_routes)
     writers: dict[str, Callable[..., None]] = {
         "plot": plot,
-        "html": partial(write_html, shape=shape),
+        "html": write_html,
         "geojson": partial(write_geojson, colours=colours),
         "gpx": write_gpx,
     }

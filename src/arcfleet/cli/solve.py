@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from arcfleet.methods import Method
     from arcfleet.search import Result, Stop
     from arcfleet.solution import Solution
-    from arcfleet.solution.shape import Shape
 
 INSTANCE_HELP = (
     "instance: CARPLIB (.dat), MCARP (.txt) or arcfleet's JSON, recognised by its "
@@ -120,13 +119,7 @@ def _solve(options: Namespace) -> int:
     if result.stopped_by == "interrupt":
         note("interrupted; this is the best plan so far")
     try:
-        write_plan_files(
-            options,
-            instance,
-            result.solution,
-            seconds=result.seconds,
-            shape=result.shape,
-        )
+        write_plan_files(options, instance, result.solution, seconds=result.seconds)
         write_changed(options, instance)
     finally:
         # Printed even where a file could not be written: the plan is not lost.
@@ -200,9 +193,7 @@ def _compare(options: Namespace) -> int:
     best = best_of(entries)
     try:
         if best is not None:
-            write_plan_files(
-                options, instance, best.solution, seconds=best.seconds, shape=best.shape
-            )
+            write_plan_files(options, instance, best.solution, seconds=best.seconds)
     finally:
         # Printed even where a file could not be written: the comparison is not lost.
         facts = {
@@ -281,7 +272,6 @@ def _show(options: Namespace) -> int:
     from arcfleet.solution.checker import check
     from arcfleet.solution.drive import with_all_paths
     from arcfleet.solution.files import read_solution
-    from arcfleet.solution.words import known_shape
 
     if all(getattr(options, name) is None for name in EXPORTS):
         raise OptionError("expected --plot, --html, --geojson or --gpx, got none of them")
@@ -301,8 +291,7 @@ def _show(options: Namespace) -> int:
         services = tuple(replace(route, path=()) for route in solution.routes)
         solution = replace(solution, routes=services)
     solution = with_all_paths(instance, solution)
-    shape = known_shape(instance, solution)
-    files = write_plan_files(options, instance, solution, shape=shape)
+    files = write_plan_files(options, instance, solution)
     facts: dict[str, object] = {
         "instance": instance.name,
         "faults": list(faults),
@@ -312,18 +301,16 @@ def _show(options: Namespace) -> int:
         f"{view:<8} {path}{'' if path.is_dir() else f'  {_size(path)}'}"
         for view, path in files.items()
     ]
-    facts |= _plan_facts(instance, solution, shape)
+    facts |= _plan_facts(instance, solution)
     lines += _plan_lines(instance, solution)
     print_either(options, facts, "\n".join(lines))
     return 0
 
 
-def _plan_facts(
-    instance: Instance, plan: Solution, shape: Shape | None
-) -> dict[str, object]:
+def _plan_facts(instance: Instance, plan: Solution) -> dict[str, object]:
     """Return length, time, shape and routes of a plan, as far as known, for programs."""
     from arcfleet.solution.travel import travel_facts
-    from arcfleet.solution.words import route_facts, shape_facts
+    from arcfleet.solution.words import known_shape, route_facts, shape_facts
 
     routes = [
         {
@@ -336,7 +323,7 @@ def _plan_facts(
     ]
     return {
         **travel_facts(plan.travel),
-        **shape_facts(shape),
+        **shape_facts(known_shape(instance, plan)),
         "routes": routes,
     }
 
@@ -377,7 +364,6 @@ def _check(options: Namespace) -> int:
     from arcfleet.solution.drive import with_all_paths
     from arcfleet.solution.files import read_solution
     from arcfleet.solution.travel import knows_travel
-    from arcfleet.solution.words import known_shape
 
     instance = read(options.instance)
     solution = read_solution(options.solution, instance)
@@ -393,7 +379,7 @@ def _check(options: Namespace) -> int:
     if report.ok and knows_travel(instance):
         solution = with_all_paths(instance, solution)
     if report.ok:
-        facts |= _plan_facts(instance, solution, known_shape(instance, solution))
+        facts |= _plan_facts(instance, solution)
         visits = sum(len(route.visits) for route in solution.routes)
         text += f", {visits} facility visits" if instance.facilities else ""
         text += "" if solution.travel is None else f", {solution.travel.brief()}"

@@ -50,7 +50,6 @@ if TYPE_CHECKING:
 
     from arcfleet.instance.instance import Instance, Link
     from arcfleet.report.layout import Places
-    from arcfleet.solution.shape import Shape
     from arcfleet.solution.solution import Route, Solution
 
 SUFFIXES = (".html", ".htm")
@@ -61,13 +60,7 @@ _LARGEST_SHOWN_NODE = 99_999
 _SCRIPTS = ("plan.js", "view.js", "draw.js", "hover.js", "panel.js", "play.js", "start.js")
 
 
-def write_html(
-    instance: Instance,
-    solution: Solution,
-    path: Path | str,
-    *,
-    shape: Shape | None = None,
-) -> None:
+def write_html(instance: Instance, solution: Solution, path: Path | str) -> None:
     """Write a plan as a map that any browser shows.
 
     Parameters
@@ -78,8 +71,6 @@ def write_html(
         The plan; street paths are worked out where it has none.
     path
         The file; it is replaced only when the new one is complete.
-    shape
-        Shape of the plan, where it is known; else it is computed.
 
     Raises
     ------
@@ -95,7 +86,7 @@ def write_html(
     check_html(Path(path))
     solution = with_all_paths(instance, solution)
     check_paths(instance, solution)
-    write_text_atomically(path, _page(instance.name, _facts(instance, solution, shape)))
+    write_text_atomically(path, _page(instance.name, _facts(instance, solution)))
 
 
 def check_html(path: Path) -> None:
@@ -121,25 +112,23 @@ def _page(name: str, facts: dict[str, object]) -> str:
     return re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], asset("page.html"))
 
 
-def _facts(
-    instance: Instance, solution: Solution, shape: Shape | None
-) -> dict[str, object]:
+def _facts(instance: Instance, solution: Solution) -> dict[str, object]:
     places = layout(instance)
     shapes = link_shapes(instance, places)
     points = np.vstack([places, *shapes])
     corner = np.array([points[:, 0].min(), points[:, 1].max()])
     extent = float(np.ptp(points, axis=0).max()) or 1.0
 
-    def on_grid(line: Places) -> NDArray[np.int64]:
+    def on_grid(shape: Places) -> NDArray[np.int64]:
         # Screens count rows from the top.
-        grid = np.rint((line - corner) * (1, -1) * _GRID / extent)
+        grid = np.rint((shape - corner) * (1, -1) * _GRID / extent)
         return np.asarray(grid, dtype=np.int64)
 
     names: dict[str, int] = {}
     links = []
-    for link, drawn in zip(instance.links, shapes, strict=True):
+    for link, shape in zip(instance.links, shapes, strict=True):
         number = names.setdefault(_name(link), len(names))
-        line = on_grid(drawn)
+        line = on_grid(shape)
         line[1:] = np.diff(line, axis=0)  # steps are shorter to write than places
         flags = link.one_way + 2 * link.required
         links.append([number, flags, link.demand, *line.ravel().tolist()])
@@ -171,7 +160,7 @@ def _facts(
         "cost": solution.cost,
         "deadhead": solution.deadhead,
         "visitCost": solution.visit_cost,
-        "shape": list(shape_texts(shape or known_shape(instance, solution)).values()),
+        "shape": _shape_lines(instance, solution),
         "metresPerUnit": metres_per_unit,
         "depots": [
             {
@@ -226,6 +215,10 @@ def _visits(instance: Instance, route: Route) -> list[list[int | None]]:
         [v.steps, v.facility, load, instance.facilities[v.facility].cost, seconds]
         for v, load, seconds in visits
     ]
+
+
+def _shape_lines(instance: Instance, solution: Solution) -> list[str]:
+    return list(shape_texts(known_shape(instance, solution)).values())
 
 
 def _travel(route: Route) -> dict[str, int | None]:
