@@ -20,7 +20,9 @@ from arcfleet.instance.geodesy import earth_centred
 from arcfleet.instance.instance import MAX_NUMBER, Coordinate, Instance, Link
 from arcfleet.instance.turns import servable
 from arcfleet.streets.driving import (
+    CLOSED_BY_FORBIDDEN,
     CLOSED_BY_TURNS,
+    FORBIDDEN,
     driving_network,
     junctions_in,
     middles_in,
@@ -71,9 +73,6 @@ MANY_STREETS, MANY_PER_SERVED = 20_000, 20
 _MOST_SUGGESTED = 12
 #: Capacity and demand in different units would cut streets to crumbs.
 _MOST_PARTS = 1000
-#: Why a street cannot be served that the rules of vehicle types close.
-FORBIDDEN = "forbidden to every vehicle type"
-CLOSED_BY_FORBIDDEN = "streets forbidden to the vehicle types leave no way there or back"
 _CUT_DECIMALS = 7  # of a degree: about a centimetre, as in OpenStreetMap
 
 
