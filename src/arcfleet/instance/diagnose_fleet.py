@@ -6,7 +6,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from arcfleet.instance.problem import name_links, problem_on
-from arcfleet.instance.round_trips import RoundTrips
+from arcfleet.instance.round_trips import round_trips
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from arcfleet.instance.instance import Instance
     from arcfleet.instance.operations import Vehicle
     from arcfleet.instance.problem import Problem
+    from arcfleet.instance.round_trips import RoundTrips
 
 
 def access_problems(instance: Instance, one_type: bool) -> list[Problem | None]:
@@ -21,7 +22,7 @@ def access_problems(instance: Instance, one_type: bool) -> list[Problem | None]:
 
     With `one_type` the depot, the turn rules and the capacity have been looked at already.
     """
-    trips = [RoundTrips(instance, vehicle) for vehicle in instance.fleet]
+    trips = round_trips(instance)
     emptied = bool(instance.facilities) and instance.empty_at_end
     barred: list[int] = []
     oversized: list[int] = []
