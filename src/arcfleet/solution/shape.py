@@ -88,6 +88,26 @@ def _interleaving(
     if len(instance.required) < 2 or len(set(numbers.values())) < 2:
         return 0.0
     routes = [numbers.get(link) for link in instance.required]
-    built = Network(instance) if network is None else network
-    mates = built.core.nearest_others().tolist()
+    mates = _NEAREST.of(instance, network)
     return fmean(route != routes[mate] for route, mate in zip(routes, mates, strict=True))
+
+
+class _NearestStreets:
+    """The nearest other street of each, kept for the instance that was asked for last.
+
+    A search, its files and its summary all ask for the shape of one plan: with it, one
+    network is built for all of them.
+    """
+
+    def __init__(self) -> None:
+        self._last: tuple[Instance, list[int]] | None = None
+
+    def of(self, instance: Instance, network: Network | None) -> list[int]:
+        last = self._last
+        if last is None or last[0] is not instance:
+            built = Network(instance) if network is None else network
+            last = self._last = instance, built.core.nearest_others().tolist()
+        return last[1]
+
+
+_NEAREST = _NearestStreets()

@@ -483,10 +483,14 @@ def cut_scene(street_map: StreetMap, rules: SceneRules) -> Scene:
     )
     instance, lost = serve_what_is_open(instance)
     if not instance.required:
+        rules_of = "the turn rules"
+        advice = "allow U-turns or take a larger area"
+        if any(vehicle.forbidden_links for vehicle in instance.fleet):
+            rules_of = "turn rules and forbidden streets"
+            advice = "forbid fewer streets, or " + advice
         raise MapError(
-            "expected a street that turn rules and forbidden streets let be served in "
-            f"{where}, found none among {sum(asked)}: {_most_common(lost.values())}; "
-            "allow U-turns, forbid fewer streets or take a larger area"
+            f"expected a street that {rules_of} let be served in {where}, found none among "
+            f"{sum(asked)}: {_most_common(lost.values())}; {advice}"
         )
     unserved = network.unreachable | _reasons(owners, instance, lost)
     problems = diagnose(instance) if instance.operations else ()
