@@ -264,7 +264,21 @@ def test_solvable(instance: Instance) -> None:
             ),
             "fleet-too-small",
             (0, 1),
-            "longest routes of all vehicles together (17), got 18 without driving",
+            "routes of all vehicles together (longest route), got 18 without driving",
+        ),
+        (
+            # Two visits, since the vehicle holds one street.
+            make_instance(
+                street(1, 2, 0, 1, service_cost=5),
+                street(1, 3, 0, 1, service_cost=5),
+                capacity=1,
+                fleet_limit=1,
+                max_route_cost=15,
+                facilities=(Facility(node=1, cost=3),),
+            ),
+            "fleet-too-small",
+            (0, 1),
+            "routes of all vehicles together (longest route), got 16 without driving",
         ),
     ],
 )

@@ -15,6 +15,7 @@ from arcfleet.cli.output import (
     print_result,
 )
 from arcfleet.cli.solve import INSTANCE_HELP
+from arcfleet.instance.operations import ROUTE_LIMITS
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
@@ -78,9 +79,8 @@ def _operations(instance: Instance) -> dict[str, object]:
     facts: dict[str, object] = {}
     if instance.operations:
         facts["operations"] = ", ".join(instance.operations)
-    if instance.max_route_cost is not None:
-        facts["max_route_cost"] = instance.max_route_cost
-    return facts
+    limits = {field: getattr(instance, field) for field in ROUTE_LIMITS}
+    return facts | {field: limit for field, limit in limits.items() if limit is not None}
 
 
 def _fleet(instance: Instance) -> dict[str, object]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
+from arcfleet.instance.operations import ROUTE_LIMITS
 from arcfleet.instance.problem import name_links, problem_on
 from arcfleet.instance.round_trips import round_trips
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from arcfleet.instance.instance import Instance
     from arcfleet.instance.operations import Vehicle
@@ -112,7 +113,7 @@ def fleet_problems(instance: Instance) -> list[Problem | None]:
         _exact_fleet(instance),
         _stuck_in_exact_fleet(instance),
         _capacity_too_small(instance) if instance.vehicles else None,
-        _time_too_short(instance),
+        *_limits_too_small(instance),
     ]
 
 
@@ -229,10 +230,10 @@ def _misfit(instance: Instance, vehicle: Vehicle, links: Sequence[int]) -> str:
     demand = sum(instance.links[link].demand for link in links)
     if demand > vehicle.capacity and not instance.facilities:
         return f"demands of {demand} together at capacity {vehicle.capacity}"
-    serving = sum(instance.links[link].least_service_cost for link in links)
-    longest = vehicle.max_route_cost
-    if longest is not None and serving > longest:
-        return f"{serving} for serving alone where the longest route is {longest}"
+    for field, limit in ROUTE_LIMITS.items():
+        most, work = getattr(vehicle, field), limit.work(instance, links)
+        if most is not None and work > most:
+            return f"{work} {limit.unit} where the {limit.name} is {most}"
     return ""
 
 
@@ -312,23 +313,20 @@ def _capacity_too_small(instance: Instance) -> Problem | None:
     )
 
 
-def _time_too_short(instance: Instance) -> Problem | None:
-    """Find longest routes that, over the whole fleet, are too short for serving alone."""
-    most = 0
-    for vehicle in instance.fleet:
-        if vehicle.count is None or vehicle.max_route_cost is None:
-            return None
-        most += vehicle.count * vehicle.max_route_cost
-    serving = sum(instance.links[link].least_service_cost for link in instance.required)
-    if serving <= most:
-        return None
-    return problem_on(
-        "fleet-too-small",
-        instance.required,
-        "expected serving to cost at most the longest routes of all vehicles together "
-        f"({most}), got {serving} without driving (add vehicles or raise the longest "
-        "route)",
-    )
+def _limits_too_small(instance: Instance) -> Iterator[Problem | None]:
+    """Find limits of routes that, over the whole fleet, are too small for serving alone."""
+    for field, limit in ROUTE_LIMITS.items():
+        sizes = [(vehicle.count, getattr(vehicle, field)) for vehicle in instance.fleet]
+        most = sum(count * size for count, size in sizes if count and size)
+        work = limit.work(instance, instance.required)
+        if all(count and size for count, size in sizes) and work > most:
+            yield problem_on(
+                "fleet-too-small",
+                instance.required,
+                f"expected at most {most} on the routes of all vehicles together "
+                f"({limit.name}), got {work} {limit.unit} (add vehicles or raise the "
+                f"{limit.name})",
+            )
 
 
 def _fleet_size(instance: Instance) -> int | None:

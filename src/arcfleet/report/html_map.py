@@ -42,13 +42,14 @@ from arcfleet.solution.words import (
     facility_name,
     known_shape,
     shape_texts,
+    street_name,
     trip_loads,
 )
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from arcfleet.instance.instance import Instance, Link
+    from arcfleet.instance.instance import Instance
     from arcfleet.report.layout import Places
     from arcfleet.solution.solution import Route, Solution
 
@@ -56,7 +57,6 @@ SUFFIXES = (".html", ".htm")
 
 #: Points are written on a grid of so many steps along the longer side: 5 cm in 10 km.
 _GRID = 200_000
-_LARGEST_SHOWN_NODE = 99_999
 _SCRIPTS = ("plan.js", "view.js", "draw.js", "hover.js", "panel.js", "play.js", "start.js")
 
 
@@ -127,7 +127,7 @@ def _facts(instance: Instance, solution: Solution) -> dict[str, object]:
     names: dict[str, int] = {}
     links = []
     for link, shape in zip(instance.links, shapes, strict=True):
-        number = names.setdefault(_name(link), len(names))
+        number = names.setdefault(street_name(link), len(names))
         line = on_grid(shape)
         line[1:] = np.diff(line, axis=0)  # steps are shorter to write than places
         flags = link.one_way + 2 * link.required
@@ -228,11 +228,3 @@ def _travel(route: Route) -> dict[str, int | None]:
         "seconds": travel.seconds,
         "deadheadSeconds": travel.deadhead_seconds,
     }
-
-
-def _name(link: Link) -> str:
-    if link.name:
-        return link.name
-    # Small numbers are those of a file; the ids of street data tell people nothing.
-    known = max(link.tail, link.head) <= _LARGEST_SHOWN_NODE
-    return f"street {link.tail}-{link.head}" if known else "unnamed street"

@@ -69,9 +69,18 @@ class Builder:
         return both[:1] if self.instance.links[link].one_way else both
 
     def fits(self, tour: Tour) -> bool:
-        """Return whether a tour exists and keeps to the longest route of its type."""
-        longest = self.fleet[tour.vehicle].max_route_cost
-        return tour.cost < NO_WAY and (longest is None or tour.cost <= longest)
+        """Return whether a tour exists and keeps to the limits of its type."""
+        return tour.cost < NO_WAY and not self.is_too_long(tour.vehicle, tour.cost)
+
+    def is_full(self, tour: Tour, link: int) -> bool:
+        """Return whether no place on a tour keeps to the limits with one more link."""
+        load = self.load(tour.services) + self.instance.links[link].demand
+        return not self.instance.facilities and load > self.fleet[tour.vehicle].capacity
+
+    def is_too_long(self, vehicle: int, cost: float) -> bool:
+        """Return whether a route of a vehicle type, without its fixed cost, is too long."""
+        longest = self.fleet[vehicle].max_route_cost
+        return longest is not None and cost > longest
 
     def tour(self, vehicle: int, services: Sequence[Service]) -> Tour:
         """Return the tour of a vehicle type through services in this order.

@@ -322,19 +322,14 @@ class _Repair:
         """Yield where a link may go on a route: cost added, route, position, service."""
         tour, instance = self.tours[number], self.instance
         kind = self.builder.fleet[tour.vehicle]
-        demand = instance.links[link].demand
-        load = self.builder.load(tour.services)
         if link in kind.forbidden_links:
             return
-        is_full = not instance.facilities and load + demand > kind.capacity
-        if within_limits and is_full:
+        if within_limits and self.builder.is_full(tour, link):
             return
         ways = self.builder.ways(tour.vehicle)
         end = kind.start if kind.end is None else kind.end
         # With facilities, other visits may make the route shorter than this estimate.
-        longest = kind.max_route_cost
-        if instance.facilities or not within_limits:
-            longest = None
+        bounded = within_limits and not instance.facilities
         for service in self.builder.directions(link):
             here = service.link, service.reverse
             after, before = ways.costs_from(here), ways.costs_to(here)
@@ -347,8 +342,8 @@ class _Repair:
             for position, (one, other) in enumerate(pairwise(stops)):
                 added = before(one) + after(other) - ways.path(one, other)[0]
                 cost = tour.cost + added + serving
-                is_short = longest is None or cost <= longest
-                if added < NO_WAY and is_short:
+                too_long = bounded and self.builder.is_too_long(tour.vehicle, cost)
+                if added < NO_WAY and not too_long:
                     yield added + serving, number, position, service
 
     def _open_route(self, link: int, number: int | None) -> bool:
