@@ -244,8 +244,8 @@ class _Repair:
 
     def _keep_to_fleet(self) -> None:
         """Dissolve the smallest routes of types that have more routes than vehicles."""
-        for kind, vehicle in enumerate(self.builder.fleet):
-            numbers = [n for n, tour in self.tours.items() if tour.vehicle == kind]
+        for vehicle_type, vehicle in enumerate(self.builder.fleet):
+            numbers = [n for n, tour in self.tours.items() if tour.vehicle == vehicle_type]
             pinned = set(self.pins.values()) | set(self.locks)
             free = [n for n in numbers if n not in pinned]
             free.sort(key=lambda n: (len(self.tours[n].services), n))
@@ -349,9 +349,9 @@ class _Repair:
     def _open_route(self, link: int, number: int | None) -> bool:
         used = Counter(tour.vehicle for tour in self.tours.values())
         tours = [
-            self.builder.tour(kind, [service])
-            for kind, vehicle in enumerate(self.builder.fleet)
-            if vehicle.count is None or used[kind] < vehicle.count
+            self.builder.tour(vehicle_type, [service])
+            for vehicle_type, vehicle in enumerate(self.builder.fleet)
+            if vehicle.count is None or used[vehicle_type] < vehicle.count
             for service in self.builder.directions(link)
         ]
         tours = [tour for tour in tours if self.builder.fits(tour)]
@@ -385,12 +385,12 @@ class _Repair:
         """Assign the last street of the longest routes to idle vehicles, if exact."""
         if not self.instance.exact_fleet:
             return
-        for kind, vehicle in enumerate(self.builder.fleet):
-            used = sum(tour.vehicle == kind for tour in self.tours.values())
+        for vehicle_type, vehicle in enumerate(self.builder.fleet):
+            used = sum(tour.vehicle == vehicle_type for tour in self.tours.values())
             for _ in range((vehicle.count or 0) - used):
-                self._split_route(kind)
+                self._split_route(vehicle_type)
 
-    def _split_route(self, kind: int) -> None:
+    def _split_route(self, vehicle_type: int) -> None:
         free = [
             number
             for number, tour in self.tours.items()
@@ -400,7 +400,7 @@ class _Repair:
         ]
         for number in sorted(free, key=lambda n: -self.tours[n].cost):
             *rest, last = self.tours[number].services
-            alone = self.builder.tour(kind, [last])
+            alone = self.builder.tour(vehicle_type, [last])
             shorter = self.builder.tour(self.tours[number].vehicle, rest)
             if self.builder.fits(alone) and self.builder.fits(shorter):
                 self.tours[number] = shorter
