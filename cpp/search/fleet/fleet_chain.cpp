@@ -244,7 +244,6 @@ bool FleetChain::insert_all(double limit, bool may_open) {
     const bool bounded = tables_.drivings.size() == 1 && !balanced &&
                          !tables_.rules.exact_fleet &&
                          tables_.driving(0).via_never_pays();
-    // Whether the price of excess is the least that a place can cost.
     const bool prunes = tables_.insertion_never_pays;
     for (const int32_t task : removed_) {
         double best = kNever;
@@ -253,6 +252,10 @@ bool FleetChain::insert_all(double limit, bool may_open) {
         TripPlace best_place;
         const int32_t pin = tables_.rules.pin[idx(task)];
         const int32_t demand = tables_.ends(task).demand;
+        // No place costs less.
+        const double least = bounded  ? tables_.ends(task).least_extra
+                             : prunes ? 0.0
+                                      : -kNever;
         const auto look_at_empty = [&](int32_t slot, int32_t type, double shape) {
             if (!tables_.may_serve(type, task)) {
                 return;
@@ -305,7 +308,7 @@ bool FleetChain::insert_all(double limit, bool may_open) {
             if (trips == Trips::exceeding && prunes) {
                 const int64_t excess =
                     std::min<int64_t>(note.limits.least_load - most_load, demand);
-                if (load_price_ * static_cast<double>(excess) >= best - shape) {
+                if (least + load_price_ * static_cast<double>(excess) >= best - shape) {
                     return;
                 }
             }
@@ -343,8 +346,6 @@ bool FleetChain::insert_all(double limit, bool may_open) {
                 best_place = place;
             }
         };
-        // No place costs less.
-        const double least = bounded ? tables_.ends(task).least_extra : -kNever;
         const int32_t slots = plan_.num_slots();
         // The route of a neighbour first: the sooner a good place is found, the less is
         // looked at.
@@ -357,7 +358,7 @@ bool FleetChain::insert_all(double limit, bool may_open) {
         // their excess alone.
         for (const bool blinks : {true, false}) { // once more if all were overlooked
             for (const Trips trips : {Trips::fitting, Trips::exceeding, Trips::own}) {
-                if ((trips == Trips::exceeding && prunes && load_price_ >= best) ||
+                if ((trips == Trips::exceeding && least + load_price_ >= best) ||
                     (trips == Trips::own && !tables_.has_facilities())) {
                     continue;
                 }

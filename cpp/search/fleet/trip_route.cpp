@@ -542,7 +542,8 @@ TripPlace TripRoute::cheapest_place(const FleetTables &tables, int32_t task,
     const auto num_trips = static_cast<int32_t>(notes.size());
     const bool ends_via = tables.rules.ends_at_facility();
     if (trips != Trips::own) {
-        const bool may_pay = !table.tasks().removal_never_costs();
+        // No trip gets dearer by less.
+        const int32_t least_extra = table.tasks().ends(task).least_extra;
         const bool scans_end =
             !ends_via && (table.tasks().end_distances(task) || visits.back().u == 0);
         for (int32_t trip = 0; trip < num_trips; ++trip) {
@@ -555,7 +556,7 @@ TripPlace TripRoute::cheapest_place(const FleetTables &tables, int32_t task,
             const auto more = fits ? 0
                                    : static_cast<int32_t>(std::min<int64_t>(
                                          note.load - most_load, ends.demand));
-            if (!may_pay && price * more >= best_priced) {
+            if (!may_win(least_extra, more)) {
                 continue;
             }
             const int32_t first = trip_start(trip);
