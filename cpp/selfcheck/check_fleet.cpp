@@ -134,6 +134,7 @@ void check_same(const TripRoute &found, const TripRoute &expected) {
     ARCFLEET_EQUAL(found.excess, expected.excess);
     ARCFLEET_EQUAL(found.trip_ends == expected.trip_ends, true);
     ARCFLEET_EQUAL(found.notes == expected.notes, true);
+    ARCFLEET_EQUAL(found.stops == expected.stops, true);
     for (size_t i = 0; i < found.visits.size(); ++i) {
         const TripVisit &a = found.visits[i];
         const TripVisit &b = expected.visits[i];

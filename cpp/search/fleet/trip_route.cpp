@@ -116,71 +116,168 @@ int32_t excess_with(const FleetTables &tables, int32_t capacity, const TripVisit
     return static_cast<int32_t>(excess);
 }
 
-#ifdef ARCFLEET_LANES
-// The places to look through, and the task served, at v and at u, in front of them.
-struct Stretch {
-    const TripVisit *visit;
-    const TripVisit *end;
-    int32_t first;
-    int32_t done_at_v;
-    int32_t done_at_u;
+// The places of a route for a task: the trips to look through, and the task between the
+// depot, or a facility, and them.
+struct TripScan {
+    const TripVisit *visits;
+    const TripNote *notes;
+    const TripStop *stops;
+    const int32_t *trip_ends;
+    int32_t num_trips;
+    int32_t first_trip;
+    int32_t last_trip;
+    int32_t most_load; // heavier trips are left out
+    bool ends_via;
+    const FacilityEnds *facilities; // the task's
+    size_t num_facilities;
+    Labels start; // the task served, at u and at v, right behind the depot
+    Labels home;  // from u and from v to the end, the task served
 };
+
+// Tells places apart: a visit in front of which the task is put, or the last of a trip
+// and which end of the trip it is put to. Of places that cost the same the least number
+// is taken.
+constexpr int32_t kInside = 0;
+constexpr int32_t kFirstOfTrip = 1;
+constexpr int32_t kLastOfTrip = 2;
+constexpr int32_t kPlaceKinds = 4;
+
+int32_t place_number(int32_t visit, int32_t kind) { return visit * kPlaceKinds + kind; }
+
+#ifdef ARCFLEET_LANES
+// As nearest_ends, by way of a facility behind a trip.
+[[gnu::always_inline]] inline Lanes nearest_by_facility(const TripScan &scan,
+                                                        int32_t trip) {
+    static_assert(sizeof(TripStop) == 8 && sizeof(FacilityEnds) == 16);
+    using Halves = int64_t __attribute__((vector_size(16)));
+    const TripStop *stop = scan.stops + idx(trip) * scan.num_facilities;
+    Lanes nearest{INT32_MAX, INT32_MAX, INT32_MAX, INT32_MAX};
+    for (size_t i = 0; i < scan.num_facilities; ++i) {
+        Lanes ends;
+        std::memcpy(&ends, scan.facilities + i, sizeof ends);
+        int64_t both = 0;
+        std::memcpy(&both, stop + i, sizeof both);
+        const auto labels = reinterpret_cast<Lanes>(Halves{both, 0});
+        const Lanes by = __builtin_shufflevector(labels, labels, 0, 0, 1, 1) + ends;
+        nearest = by < nearest ? by : nearest;
+    }
+    return nearest;
+}
 
 template <typename Distances>
 [[gnu::always_inline]] inline int64_t
-scan_stretch(const TaskEnds &ends, const Distances &distances, const Stretch &stretch) {
-    return scan_lanes(ends, distances, stretch.visit, stretch.end, stretch.first,
-                      Lanes{stretch.done_at_v, stretch.done_at_u, 0, 0});
+scan_trips(const TaskEnds &ends, const Distances &distances, const TripScan &scan) {
+    const Lanes service{ends.forward_cost, ends.reverse_cost, 0, 0};
+    const Lanes none{};
+    LeastLanes least;
+    for (int32_t trip = scan.first_trip; trip < scan.last_trip; ++trip) {
+        if (scan.notes[trip].load > scan.most_load) {
+            continue;
+        }
+        const int32_t behind = scan.trip_ends[trip];
+        const TripVisit *visit = scan.visits + 1;
+        Lanes done{scan.start.at_v, scan.start.at_u, 0, 0};
+        Lanes first{INT32_MAX, INT32_MAX, 0, 0};
+        if (trip > 0) {
+            visit = scan.visits + scan.trip_ends[trip - 1];
+            const Lanes nearest = nearest_ends(distances, *visit);
+            first = nearest_by_facility(scan, trip - 1) + service + home_lanes(nearest);
+            done = nearest + service;
+            ++visit;
+        }
+        Lanes number = none + place_number(static_cast<int32_t>(visit - scan.visits),
+                                           kInside);
+        for (; visit < scan.visits + behind; ++visit) {
+            const Lanes nearest = nearest_ends(distances, *visit);
+            least.offer(done + home_lanes(nearest), number);
+            done = nearest + service;
+            number += kPlaceKinds;
+        }
+        if (trip + 1 < scan.num_trips || scan.ends_via) {
+            number -= kPlaceKinds;
+            least.offer(first, number + kFirstOfTrip);
+            least.offer(done + home_lanes(nearest_by_facility(scan, trip)),
+                        number + kLastOfTrip);
+        } else {
+            least.offer(done + Lanes{scan.home.at_v, scan.home.at_u, 0, 0}, number);
+            least.offer(first, number + kFirstOfTrip);
+        }
+    }
+    return least.packed();
 }
 
 ARCFLEET_CLONES int64_t scan_symmetric(const TaskEnds &ends,
                                        const EndDistances *distances,
-                                       const Stretch &stretch) {
-    return scan_stretch(ends, SymmetricLanes{distances}, stretch);
+                                       const TripScan &scan) {
+    return scan_trips(ends, SymmetricLanes{distances}, scan);
 }
 
 ARCFLEET_CLONES int64_t scan_long(const TaskEnds &ends, const LongPair *pairs,
-                                  const Stretch &stretch) {
-    return scan_stretch(ends, DirectedLanes<LongPair>{pairs, 0}, stretch);
+                                  const TripScan &scan) {
+    return scan_trips(ends, DirectedLanes<LongPair>{pairs, 0}, scan);
 }
 
 ARCFLEET_CLONES int64_t scan_short(const TaskEnds &ends, const ShortPair *pairs,
-                                   int32_t closed, const Stretch &stretch) {
-    return scan_stretch(ends, DirectedLanes<ShortPair>{pairs, closed}, stretch);
+                                   int32_t closed, const TripScan &scan) {
+    return scan_trips(ends, DirectedLanes<ShortPair>{pairs, closed}, scan);
 }
 #endif
 
-// The least cost over the places in front of visits[first] .. visits[last], packed with
-// the place. No facility is visited there.
-int64_t scan(const DrivingTable &table, const TaskEnds &ends, int32_t task,
-             const TripVisit *visits, int32_t first, int32_t last, int32_t but_for) {
+// The least cost over the places of a scan, packed with its number; not in front of
+// visits[but_for].
+int64_t scan_by_place(const DrivingTable &table, const TaskEnds &ends,
+                      const TripScan &scan, int32_t but_for) {
     const Between between(table, ends);
-#ifdef ARCFLEET_LANES
-    if (but_for < first || but_for > last) {
-        const Labels done = between.reach(visits[first - 1], false);
-        const Stretch stretch{visits + first, visits + last + 1, first, done.at_v,
-                              done.at_u};
-        const TaskTable &tasks = table.tasks();
-        if (const EndDistances *distances = tasks.end_distances(task)) {
-            return scan_symmetric(ends, distances, stretch);
-        }
-        if (const ShortPair *pairs = tasks.short_pairs(task)) {
-            return scan_short(ends, pairs, tasks.network().closed_cost(), stretch);
-        }
-        if (const LongPair *pairs = tasks.long_pairs(task)) {
-            return scan_long(ends, pairs, stretch);
-        }
-    }
-#endif
     int64_t least = int64_t{kMostCost} << 32;
-    for (int32_t place = first; place <= last; ++place) {
-        if (place != but_for) {
-            const int64_t cost =
-                between.cost(visits[place - 1], false, visits[place], false);
-            least = std::min(least, cost << 32 | place);
+    for (int32_t trip = scan.first_trip; trip < scan.last_trip; ++trip) {
+        if (scan.notes[trip].load > scan.most_load) {
+            continue;
+        }
+        const int32_t first = trip == 0 ? 1 : scan.trip_ends[trip - 1];
+        const int32_t behind = scan.trip_ends[trip];
+        const auto offer = [&](int32_t place, bool via_before, bool via_after,
+                               int32_t number) {
+            if (place != but_for) {
+                const int64_t cost =
+                    between.cost(scan.visits[place - 1], via_before, scan.visits[place],
+                                 via_after);
+                least = std::min(least, cost << 32 | number);
+            }
+        };
+        for (int32_t place = trip == 0 ? 1 : first + 1; place < behind; ++place) {
+            offer(place, false, false, place_number(place, kInside));
+        }
+        int32_t last = behind - 1;
+        if (trip + 1 == scan.num_trips && !scan.ends_via) {
+            offer(behind, false, false, place_number(behind, kInside));
+            last = behind;
+        } else {
+            offer(behind, false, true, place_number(last, kLastOfTrip));
+        }
+        if (trip > 0) {
+            offer(first, true, false, place_number(last, kFirstOfTrip));
         }
     }
     return least;
+}
+
+int64_t scan_places(const DrivingTable &table, const TaskEnds &ends, int32_t task,
+                    const TripScan &scan, int32_t but_for) {
+#ifdef ARCFLEET_LANES
+    const TaskTable &tasks = table.tasks();
+    if (but_for < 0) {
+        if (const EndDistances *distances = tasks.end_distances(task)) {
+            return scan_symmetric(ends, distances, scan);
+        }
+        if (const ShortPair *pairs = tasks.short_pairs(task)) {
+            return scan_short(ends, pairs, tasks.network().closed_cost(), scan);
+        }
+        if (const LongPair *pairs = tasks.long_pairs(task)) {
+            return scan_long(ends, pairs, scan);
+        }
+    }
+#endif
+    return scan_by_place(table, ends, scan, but_for);
 }
 
 } // namespace
@@ -202,6 +299,7 @@ void TripRoute::clear() {
     excess = 0;
     trip_ends.clear();
     notes.clear();
+    stops.clear();
     limits = {};
 }
 
@@ -300,42 +398,69 @@ void shift_labels(TripVisit *first, const TripVisit *end, int32_t done, int32_t 
 void TripRoute::refresh(const FleetTables &tables, int32_t first, int32_t last) {
     // Where a way that there is not comes in, labels are no more exact.
     const bool may_shift = cost < tables.least_closed_cost;
+    const int32_t before = cost;
     const size_t end = refresh_forward(tables, idx(first), idx(last), may_shift);
     const size_t start = refresh_backward(tables, idx(first), idx(last), may_shift);
-    note_trips(tables, start, end);
+    note_trips(tables, start, end, cost - before);
 }
 
-// Where labels were shifted, as was the cost of the route, bounds stay.
-void TripRoute::note_trips(const FleetTables &tables, size_t start, size_t end) {
-    const DrivingTable &table = tables.driving(type);
-    const bool has_facilities = tables.has_facilities();
+// Computes what lies between the labels start + 1 .. end - 1; all others were shifted by
+// the same number, as was the cost of the route, so that bounds stay.
+void TripRoute::note_trips(const FleetTables &tables, size_t start, size_t end,
+                           int32_t by) {
+    const size_t facilities = tables.rules.facilities.size();
     const bool anew = notes.size() != trip_ends.size();
-    notes.resize(trip_ends.size());
+    if (anew) {
+        notes.resize(trip_ends.size());
+        stops.resize(trip_ends.size() * facilities);
+    }
     limits = {INT32_MAX, 0, INT32_MAX};
     for (size_t trip = 0; trip < notes.size(); ++trip) {
         TripNote &note = notes[trip];
         const auto behind = idx(trip_ends[trip]);
-        const TripVisit &left = visits[behind - 1];
-        note.load = left.load_before;
-        if (has_facilities && (anew || (behind > start && behind <= end))) {
-            const TripVisit &right = visits[behind];
-            const int32_t there = std::min(left.done_at_u + table.to_facility(left.u),
-                                           left.done_at_v + table.to_facility(left.v));
-            const int32_t onward =
-                std::min(right.from_u + table.from_facility(right.u),
-                         right.from_v + table.from_facility(right.v));
-            const int32_t served = std::min(left.done_at_u, left.done_at_v);
-            const int32_t unserved = std::min(right.from_u, right.from_v);
-            // Without a visit there the vehicle drives on in any way.
-            const int32_t rest = right.via ? capped(onward) : unserved;
-            note.at_end = served + rest - cost;
-            note.at_next_start = capped(there) + unserved - cost;
-            note.between = capped(there) + rest - cost;
+        note.load = visits[behind - 1].load_before;
+        TripStop *stop = stops.data() + trip * facilities;
+        if (anew || (behind > start && behind <= end)) {
+            note_stops(tables, trip);
+        } else if (behind > end) {
+            for (size_t i = 0; i < facilities; ++i) {
+                stop[i].there = shifted(stop[i].there, by);
+            }
+        } else {
+            for (size_t i = 0; i < facilities; ++i) {
+                stop[i].onward = shifted(stop[i].onward, by);
+            }
         }
         limits.least_load = std::min(limits.least_load, note.load);
         limits.most_load = std::max(limits.most_load, note.load);
         limits.least_between = std::min(limits.least_between, note.between);
     }
+}
+
+void TripRoute::note_stops(const FleetTables &tables, size_t trip) {
+    const DrivingTable &table = tables.driving(type);
+    const TripVisit &left = visits[idx(trip_ends[trip]) - 1];
+    const TripVisit &right = visits[idx(trip_ends[trip])];
+    const int32_t *left_u = table.to_facilities(left.u);
+    const int32_t *left_v = table.to_facilities(left.v);
+    const int32_t *right_u = table.from_facilities(right.u);
+    const int32_t *right_v = table.from_facilities(right.v);
+    const size_t facilities = tables.rules.facilities.size();
+    TripStop *stop = stops.data() + trip * facilities;
+    TripStop least{kMostCost, kMostCost};
+    for (size_t i = 0; i < facilities; ++i) {
+        const int32_t there =
+            std::min(left.done_at_u + left_u[i], left.done_at_v + left_v[i]);
+        const int32_t onward =
+            std::min(right.from_u + right_u[i], right.from_v + right_v[i]);
+        stop[i] = {capped(there), capped(onward)};
+        least.there = std::min(least.there, there);
+        least.onward = std::min(least.onward, onward);
+    }
+    // Without a visit there the vehicle drives on in any way.
+    const int32_t rest =
+        right.via ? least.onward : std::min(right.from_u, right.from_v);
+    notes[trip].between = least.there + rest - cost;
 }
 
 size_t TripRoute::refresh_forward(const FleetTables &tables, size_t first, size_t last,
@@ -521,17 +646,18 @@ TripPlace TripRoute::cheapest_place(const FleetTables &tables, int32_t task,
     const TaskEnds &ends = tables.ends(task);
     const DrivingTable &table = tables.driving(type);
     const int32_t capacity = tables.vehicle(type).capacity;
-    const Between between(table, ends);
+    const auto num_trips = static_cast<int32_t>(notes.size());
+    const bool ends_via = tables.rules.ends_at_facility();
     TripPlace best;
     double best_priced = most;
-    const auto offer = [&](int64_t route_cost, int32_t more, int32_t place,
-                           bool via_before, bool via_after) {
+    const auto offer = [&](int64_t route_cost, int32_t more, const auto &where) {
         const double priced =
             static_cast<double>(route_cost - cost) + price * static_cast<double>(more);
         if (priced < best_priced && route_cost < kMostCost) {
             best_priced = priced;
-            best = {static_cast<int32_t>(route_cost), excess + more, place, via_before,
-                    via_after};
+            best = where();
+            best.cost = static_cast<int32_t>(route_cost);
+            best.excess = excess + more;
         }
     };
     // Whether a place may be the best by what it costs more at least.
@@ -539,57 +665,59 @@ TripPlace TripRoute::cheapest_place(const FleetTables &tables, int32_t task,
         return static_cast<double>(least) + price * more < best_priced;
     };
     const int64_t most_load = int64_t{capacity} - ends.demand;
-    const auto num_trips = static_cast<int32_t>(notes.size());
-    const bool ends_via = tables.rules.ends_at_facility();
     if (trips != Trips::own) {
+        const int32_t *to_u = table.to(ends.u);
+        const int32_t *to_v = table.to(ends.v);
+        const int32_t start = visits.front().u;
+        const int32_t end = visits.back().u;
+        TripScan scan{visits.data(),
+                      notes.data(),
+                      stops.data(),
+                      trip_ends.data(),
+                      num_trips,
+                      0,
+                      num_trips,
+                      static_cast<int32_t>(std::max<int64_t>(most_load, INT32_MIN)),
+                      ends_via,
+                      table.facility_ends(task),
+                      tables.rules.facilities.size(),
+                      {to_v[start] + ends.reverse_cost, to_u[start] + ends.forward_cost},
+                      {table.from(ends.u)[end], table.from(ends.v)[end]}};
+        const auto look = [&](int32_t more) {
+            const int64_t least = scan_places(table, ends, task, scan, but_for);
+            offer(least >> 32, more, [&] {
+                const auto number = static_cast<int32_t>(least & 0xFFFFFFFF);
+                const int32_t visit = number / kPlaceKinds;
+                const int32_t trip = visits[idx(visit)].trip;
+                TripPlace place;
+                place.via_before = number % kPlaceKinds == kFirstOfTrip;
+                place.via_after = number % kPlaceKinds == kLastOfTrip;
+                place.place = place.via_before  ? trip_start(trip)
+                              : place.via_after ? visit + 1
+                                                : visit;
+                return place;
+            });
+        };
+        if (trips != Trips::exceeding) {
+            look(0);
+        }
         // No trip gets dearer by less.
         const int32_t least_extra = table.tasks().ends(task).least_extra;
-        const bool scans_end =
-            !ends_via && (table.tasks().end_distances(task) || visits.back().u == 0);
-        for (int32_t trip = 0; trip < num_trips; ++trip) {
-            const TripNote &note = notes[idx(trip)];
-            const bool fits = note.load <= most_load;
-            if ((trips == Trips::fitting && !fits) ||
-                (trips == Trips::exceeding && fits)) {
-                continue;
-            }
-            const auto more = fits ? 0
-                                   : static_cast<int32_t>(std::min<int64_t>(
-                                         note.load - most_load, ends.demand));
-            if (!may_win(least_extra, more)) {
-                continue;
-            }
-            const int32_t first = trip_start(trip);
-            const int32_t behind = trip_ends[idx(trip)];
-            const bool is_last = trip + 1 == num_trips;
-            // Between two tasks of the trip, or a depot and one.
-            const int32_t from = trip == 0 ? 1 : first + 1;
-            const int32_t to = is_last && scans_end ? behind : behind - 1;
-            if (from <= to) {
-                const int64_t least =
-                    scan(table, ends, task, visits.data(), from, to, but_for);
-                offer(least >> 32, more, static_cast<int32_t>(least & 0xFFFFFFFF),
-                      false, false);
-            }
-            // Right behind the facility visit before it, and before that behind it.
-            if (trip > 0 && first != but_for &&
-                may_win(notes[idx(trip) - 1].at_next_start + table.first_of_trip(task),
-                        more)) {
-                offer(between.cost(visits[idx(first) - 1], true, visits[idx(first)],
-                                   false),
-                      more, first, true, false);
-            }
-            const bool via = !is_last || ends_via;
-            if (to < behind && behind != but_for &&
-                (!via || may_win(note.at_end + table.last_of_trip(task), more))) {
-                offer(between.cost(visits[idx(behind) - 1], false, visits[idx(behind)],
-                                   via),
-                      more, behind, false, via);
+        for (int32_t trip = 0; trips != Trips::fitting && trip < num_trips; ++trip) {
+            const int64_t above = notes[idx(trip)].load - most_load;
+            const auto more =
+                static_cast<int32_t>(std::min<int64_t>(above, ends.demand));
+            if (above > 0 && may_win(least_extra, more)) {
+                scan.first_trip = trip;
+                scan.last_trip = trip + 1;
+                scan.most_load = INT32_MAX;
+                look(more);
             }
         }
     }
     if (tables.has_facilities() && (trips == Trips::all || trips == Trips::own)) {
         // A trip of its own; where the task fits next to it, that is a detour.
+        const Between between(table, ends);
         const int32_t more = over(ends.demand, capacity);
         for (int32_t trip = 0; trip < num_trips; ++trip) {
             const int32_t behind = trip_ends[idx(trip)];
@@ -599,7 +727,7 @@ TripPlace TripRoute::cheapest_place(const FleetTables &tables, int32_t task,
             if (may_win(notes[idx(trip)].between + least, more) && behind != but_for) {
                 offer(between.cost(visits[idx(behind) - 1], true, visits[idx(behind)],
                                    via),
-                      more, behind, true, via);
+                      more, [&] { return TripPlace{0, 0, behind, true, via}; });
             }
         }
     }

@@ -50,15 +50,22 @@ struct TripTotals {
 enum class Trips { all, fitting, exceeding, own };
 
 // What decides whether a trip is looked at when a task is put in. With what serving the
-// task costs between facilities, the rest bounds what the route then costs more: with
-// the task at the end of the trip, at the start of the next, or between both.
+// task costs between facilities, `between` bounds what the route then costs more with a
+// trip of its own behind this one.
 struct TripNote {
     int32_t load;
-    int32_t at_end;
-    int32_t at_next_start;
     int32_t between;
 
     bool operator==(const TripNote &) const = default;
+};
+
+// A facility on the way from one trip to the next, or to the end: what the route costs up
+// to there, the visit included, and from there on.
+struct TripStop {
+    int32_t there;
+    int32_t onward;
+
+    bool operator==(const TripStop &) const = default;
 };
 
 struct TripLimits {
@@ -77,6 +84,7 @@ class TripRoute {
     int32_t excess = 0;             // load above capacity, over all trips
     TripLimits limits;              // over all trips
     std::vector<TripNote> notes;    // by trip
+    std::vector<TripStop> stops;    // behind each trip, by facility
     std::vector<int32_t> trip_ends; // place behind the last task of each trip
 
     int32_t num_tasks() const { return static_cast<int32_t>(visits.size()) - 2; }
@@ -130,7 +138,8 @@ class TripRoute {
                            bool may_shift);
     size_t refresh_backward(const FleetTables &tables, size_t first, size_t last,
                             bool may_shift);
-    void note_trips(const FleetTables &tables, size_t start, size_t end);
+    void note_trips(const FleetTables &tables, size_t start, size_t end, int32_t by);
+    void note_stops(const FleetTables &tables, size_t trip);
 };
 
 // The head of one route up to `left` and the tail of another, of the same vehicle type,
