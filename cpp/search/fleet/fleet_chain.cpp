@@ -395,7 +395,7 @@ void FleetChain::mend_touched(double load_price) {
             bool mended = false;
             for (size_t trip = 0; trip < route.trip_ends.size() && !mended; ++trip) {
                 const int32_t last = route.trip_ends[trip] - 1;
-                if (route.visits[idx(last)].load_before > capacity) {
+                if (route.notes[trip].load > capacity) {
                     mended = plan_.mend_visits(slot, last, load_price);
                     const bool has_next = trip + 1 < plan_.route(slot).trip_ends.size();
                     if (!mended && has_next) {
@@ -524,16 +524,18 @@ bool FleetChain::exchange_tails(const Spot &first, const Spot &second,
     if (one.type != two.type) {
         return false;
     }
-    const auto join = [&](const TripVisit &left, const TripVisit &right, bool &via) {
+    const auto join = [&](const TripPart &head, const TripPart &tail, bool &via) {
+        const TripVisit &left = head.visit;
+        const TripVisit &right = tail.visit;
         if (!is_task(left) && !is_task(right)) {
             via = false;
             return TripTotals{-1, 0}; // closed
         }
         via = !is_task(right) && tables_.rules.ends_at_facility();
-        TripTotals totals = joined(tables_, one.type, left, right, via);
+        TripTotals totals = joined(tables_, one.type, head, tail, via);
         if (is_task(left) && is_task(right) && tables_.has_facilities() &&
             (totals.excess > 0 || !tables_.driving(one.type).via_never_pays())) {
-            const TripTotals other = joined(tables_, one.type, left, right, true);
+            const TripTotals other = joined(tables_, one.type, head, tail, true);
             if (price_of(one.type, other) < price_of(one.type, totals)) {
                 totals = other;
                 via = true;
@@ -545,8 +547,9 @@ bool FleetChain::exchange_tails(const Spot &first, const Spot &second,
     bool second_via = false;
     const auto cut = idx(first.place) + 1;
     const auto other_cut = idx(second.place);
-    const Change after{join(one.visits[cut - 1], two.visits[other_cut], first_via),
-                       join(two.visits[other_cut - 1], one.visits[cut], second_via)};
+    const Change after{
+        join(one.head(first.place), two.tail(second.place), first_via),
+        join(two.head(second.place - 1), one.tail(first.place + 1), second_via)};
     double dearer = priced(first.slot, second.slot, after);
     if (dearer >= kLongestDraw * temperature && tables_.rules.change_price == 0 &&
         tables_.rules.compactness == 0) {

@@ -92,17 +92,11 @@ int32_t over(int64_t load, int32_t capacity) {
     return static_cast<int32_t>(std::max<int64_t>(0, load - capacity));
 }
 
-int32_t demand_of(const FleetTables &tables, const TripVisit &visit) {
-    return is_task(visit) ? tables.ends(visit.task).demand : 0;
-}
-
-// Load above capacity of a route in which so much is served between two visits.
-int32_t excess_with(const FleetTables &tables, int32_t capacity, const TripVisit &left,
-                    bool via_before, int64_t demand, bool via_after,
-                    const TripVisit &right) {
-    const int64_t behind = int64_t{demand_of(tables, right)} + right.load_after;
-    int64_t excess = int64_t{left.excess_before} + right.excess_after;
-    int64_t load = left.load_before;
+// Load above capacity of a route in which so much is served between two parts.
+int32_t excess_with(int32_t capacity, const TripPart &head, bool via_before,
+                    int64_t demand, bool via_after, const TripPart &tail) {
+    int64_t excess = int64_t{head.excess} + tail.excess;
+    int64_t load = head.load;
     if (via_before) {
         excess += over(load, capacity);
         load = 0;
@@ -112,7 +106,7 @@ int32_t excess_with(const FleetTables &tables, int32_t capacity, const TripVisit
         excess += over(load, capacity);
         load = 0;
     }
-    excess += over(load + behind, capacity);
+    excess += over(load + tail.load, capacity);
     return static_cast<int32_t>(excess);
 }
 
@@ -285,8 +279,8 @@ int64_t scan_places(const DrivingTable &table, const TaskEnds &ends, int32_t tas
 TripRoute::TripRoute(const FleetTables &tables, int32_t vehicle_type)
     : visits(2), type(vehicle_type) {
     const VehicleType &vehicle = tables.vehicle(type);
-    visits[0] = {-1, vehicle.start, vehicle.start, false, 0, 0, 0, 0, 0, 0, 0, 0, 0};
-    visits[1] = {-1, vehicle.end, vehicle.end, false, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+    visits[0] = {-1, vehicle.start, vehicle.start, 0, 0, 0, 0, 0, 0, 0, false};
+    visits[1] = {-1, vehicle.end, vehicle.end, 0, 0, 0, 0, 0, 0, 0, false};
 }
 
 void TripRoute::clear() {
@@ -294,7 +288,7 @@ void TripRoute::clear() {
     visits.resize(2);
     visits[1].via = false;
     visits[1].done_at_u = visits[1].done_at_v = 0;
-    visits[1].load_before = visits[1].excess_before = 0;
+    visits[1].trip = visits[1].load = 0;
     cost = 0;
     excess = 0;
     trip_ends.clear();
@@ -315,8 +309,8 @@ void TripRoute::insert(const FleetTables &tables, int32_t task,
     const TaskEnds &ends = tables.ends(task);
     const auto at = visits.begin() + where.place;
     at->via = where.via_after;
-    visits.insert(at, TripVisit{task, ends.u, ends.v, where.via_before, 0, 0, 0, 0, 0,
-                                0, 0, 0, 0});
+    visits.insert(at, TripVisit{task, ends.u, ends.v, ends.demand, 0, 0, 0, 0, 0, 0,
+                                where.via_before});
     tidy(tables);
 }
 
@@ -371,7 +365,7 @@ int32_t shifted(int32_t label, int32_t by) {
 }
 
 // Shifts the labels up to a number of visits, or those from them on.
-void shift_labels(TripVisit *first, const TripVisit *end, int32_t done, int32_t from) {
+ARCFLEET_CLONES void shift_labels(TripVisit *first, const TripVisit *end, int32_t done, int32_t from) {
 #ifdef ARCFLEET_LANES
     const Lanes by{done, done, from, from};
     const Lanes most{kMostCost, kMostCost, kMostCost, kMostCost};
@@ -401,6 +395,7 @@ void TripRoute::refresh(const FleetTables &tables, int32_t first, int32_t last) 
     const int32_t before = cost;
     const size_t end = refresh_forward(tables, idx(first), idx(last), may_shift);
     const size_t start = refresh_backward(tables, idx(first), idx(last), may_shift);
+    number_trips(idx(first), idx(last));
     note_trips(tables, start, end, cost - before);
 }
 
@@ -414,11 +409,15 @@ void TripRoute::note_trips(const FleetTables &tables, size_t start, size_t end,
         notes.resize(trip_ends.size());
         stops.resize(trip_ends.size() * facilities);
     }
+    const int32_t capacity = tables.vehicle(type).capacity;
     limits = {INT32_MAX, 0, INT32_MAX};
+    excess = 0;
     for (size_t trip = 0; trip < notes.size(); ++trip) {
         TripNote &note = notes[trip];
         const auto behind = idx(trip_ends[trip]);
-        note.load = visits[behind - 1].load_before;
+        note.load = visits[behind - 1].load;
+        note.excess_before = excess;
+        excess += over(note.load, capacity);
         TripStop *stop = stops.data() + trip * facilities;
         if (anew || (behind > start && behind <= end)) {
             note_stops(tables, trip);
@@ -434,6 +433,9 @@ void TripRoute::note_trips(const FleetTables &tables, size_t start, size_t end,
         limits.least_load = std::min(limits.least_load, note.load);
         limits.most_load = std::max(limits.most_load, note.load);
         limits.least_between = std::min(limits.least_between, note.between);
+    }
+    for (TripNote &note : notes) {
+        note.excess_after = excess - note.excess_before - over(note.load, capacity);
     }
 }
 
@@ -466,158 +468,113 @@ void TripRoute::note_stops(const FleetTables &tables, size_t trip) {
 size_t TripRoute::refresh_forward(const FleetTables &tables, size_t first, size_t last,
                                   bool may_shift) {
     const DrivingTable &table = tables.driving(type);
-    const int32_t capacity = tables.vehicle(type).capacity;
-    const TripVisit *left = visits.data() + first - 1;
-    Labels done{left->done_at_u, left->done_at_v};
-    int32_t trip = left->trip;
-    int32_t load = left->load_before;
-    int32_t before = left->excess_before;
-    int32_t u = left->u;
-    int32_t v = left->v;
-    thread_local std::vector<int32_t> old_ends;
-    old_ends.assign(trip_ends.begin(), trip_ends.end());
-    trip_ends.resize(idx(trip));
+    TripVisit *here = visits.data() + first;
+    Labels done{here[-1].done_at_u, here[-1].done_at_v};
+    int32_t u = here[-1].u;
+    int32_t v = here[-1].v;
     TripVisit *const end = visits.data() + visits.size() - 1;
     const TripVisit *const settled = may_shift ? visits.data() + last + 1 : end;
-    int32_t by = 0;
-    bool shifts = false;
-    const auto next_trip = [&](const TripVisit *here) {
-        before += over(load, capacity);
-        load = 0;
-        ++trip;
-        trip_ends.push_back(static_cast<int32_t>(here - visits.data()));
-    };
-    TripVisit *here = visits.data() + first;
-    int32_t more_load = 0; // than before in this trip
-    for (; here < end && !shifts; ++here) {
-        const TaskEnds &ends = tables.ends(here->task);
-        done = serve_after(table, ends, here->via, u, v, done);
-        if (here->via) {
-            next_trip(here);
-        }
-        load += ends.demand;
-        u = ends.u;
-        v = ends.v;
-        shifts =
-            here >= settled && is_shift(done, {here->done_at_u, here->done_at_v}, by);
-        more_load = load - here->load_before;
+    for (; here < end; ++here) {
+        done = serve_after(table, tables.ends(here->task), here->via, u, v, done);
+        const Labels before{here->done_at_u, here->done_at_v};
         here->done_at_u = done.at_u;
         here->done_at_v = done.at_v;
-        here->trip = trip;
-        here->load_before = load;
-        here->excess_before = before;
-    }
-    const auto computed = static_cast<size_t>(here - visits.data());
-    for (; here < end; ++here) {
-        if (here->via) {
-            next_trip(here);
-            more_load = 0;
-            if (here->trip == trip && here->excess_before == before) {
-                break; // but for the labels, all is as it was
-            }
+        int32_t by = 0;
+        if (here >= settled && is_shift(done, before, by)) {
+            ++here;
+            shift_labels(here, end, by, 0);
+            cost = shifted(cost, by);
+            end->done_at_u = end->done_at_v = cost;
+            return static_cast<size_t>(here - visits.data());
         }
-        load = here->load_before + more_load;
-        here->done_at_u = shifted(here->done_at_u, by);
-        here->done_at_v = shifted(here->done_at_v, by);
-        here->trip = trip;
-        here->load_before = load;
-        here->excess_before = before;
+        u = here->u;
+        v = here->v;
     }
-    if (here < end) {
-        shift_labels(here, end, by, 0);
-        const auto moved = static_cast<int32_t>(visits.size()) - 1 - old_ends.back();
-        for (size_t i = idx(trip); i + 1 < old_ends.size(); ++i) {
-            trip_ends.push_back(old_ends[i] + moved);
-        }
-        before = end[-1].excess_before;
-        load = end[-1].load_before;
-        trip = end[-1].trip;
-    }
-    cost = shifts ? shifted(cost, by)
-                  : join(table, end->via, u, v, done, end->u, end->v, {0, 0});
-    excess = before + over(load, capacity);
+    cost = join(table, end->via, u, v, done, end->u, end->v, {0, 0});
     end->done_at_u = end->done_at_v = cost;
-    end->trip = trip;
-    end->load_before = 0;
-    end->excess_before = excess;
-    trip_ends.push_back(static_cast<int32_t>(visits.size()) - 1);
-    return computed;
+    return visits.size() - 1;
 }
 
 size_t TripRoute::refresh_backward(const FleetTables &tables, size_t first, size_t last,
                                    bool may_shift) {
     const DrivingTable &table = tables.driving(type);
-    const int32_t capacity = tables.vehicle(type).capacity;
-    const TripVisit *right = visits.data() + last + 1;
-    Labels onward{right->from_u, right->from_v};
-    bool via = right->via;
-    int32_t load = demand_of(tables, *right) + right->load_after;
-    int32_t after = right->excess_after;
-    int32_t u = right->u;
-    int32_t v = right->v;
     TripVisit *const start = visits.data();
-    const TripVisit *const settled = may_shift ? start + first - 1 : start;
-    int32_t by = 0;
-    bool shifts = false;
     TripVisit *here = start + last;
-    int32_t more_load = 0; // than before in this trip
-    for (; here > start && !shifts; --here) {
-        const TaskEnds &ends = tables.ends(here->task);
-        onward = serve_before(table, ends, via, u, v, onward);
-        if (via) {
-            after += over(load, capacity);
-            load = 0;
-        }
-        shifts = here <= settled && is_shift(onward, {here->from_u, here->from_v}, by);
-        more_load = load - here->load_after;
-        here->load_after = load;
-        here->excess_after = after;
+    Labels onward{here[1].from_u, here[1].from_v};
+    const TripVisit *const settled = may_shift ? start + first - 1 : start;
+    for (; here > start; --here) {
+        onward = serve_before(table, tables.ends(here->task), here[1].via, here[1].u,
+                              here[1].v, onward);
+        const Labels before{here->from_u, here->from_v};
         here->from_u = onward.at_u;
         here->from_v = onward.at_v;
-        load += ends.demand;
-        via = here->via;
-        u = ends.u;
-        v = ends.v;
+        int32_t by = 0;
+        if (here <= settled && is_shift(onward, before, by)) {
+            shift_labels(start + 1, here, 0, by);
+            return static_cast<size_t>(here - start) - 1;
+        }
     }
-    const auto computed = static_cast<size_t>(here - start);
-    for (; here > start; --here) {
-        if (here[1].via) {
-            after += over(int64_t{demand_of(tables, here[1])} + here[1].load_after,
-                          capacity);
-            more_load = 0;
-            if (here->excess_after == after) {
-                break; // but for the labels, all is as it was
+    return 0;
+}
+
+// Trips and their loads, where only the places first .. last changed.
+void TripRoute::number_trips(size_t first, size_t last) {
+    int32_t trip = visits[first - 1].trip;
+    int32_t load = visits[first - 1].load;
+    const size_t end = visits.size() - 1;
+    for (size_t i = first; i < end; ++i) {
+        TripVisit &here = visits[i];
+        if (here.via) {
+            if (idx(trip) == trip_ends.size()) {
+                trip_ends.push_back(0);
+            }
+            trip_ends[idx(trip)] = static_cast<int32_t>(i);
+            ++trip;
+            load = 0;
+            // The visit behind the last gap may have come to start its trip.
+            if (i > last + 1 && here.trip == trip) {
+                // From here on trips are what they were.
+                const int32_t moved = static_cast<int32_t>(end) - trip_ends.back();
+                for (size_t other = idx(trip); other < trip_ends.size(); ++other) {
+                    trip_ends[other] += moved;
+                }
+                visits[end].trip = visits[end - 1].trip;
+                visits[end].load = visits[end - 1].load;
+                return;
             }
         }
-        here->load_after += more_load;
-        here->excess_after = after;
-        here->from_u = shifted(here->from_u, by);
-        here->from_v = shifted(here->from_v, by);
+        load += here.demand;
+        here.trip = trip;
+        here.load = load;
     }
-    shift_labels(start + 1, here + 1, 0, by);
-    return computed;
+    trip_ends.resize(idx(trip) + 1);
+    trip_ends.back() = static_cast<int32_t>(end);
+    visits[end].trip = trip;
+    visits[end].load = load;
 }
 
 TripPlace TripRoute::at_place(const FleetTables &tables, int32_t task, int32_t place,
                               bool via_before, bool via_after) const {
-    const TripVisit &left = visits[idx(place) - 1];
-    const TripVisit &right = visits[idx(place)];
     const TaskEnds &ends = tables.ends(task);
     const Between between(tables.driving(type), ends);
-    return {between.cost(left, via_before, right, via_after),
-            excess_with(tables, tables.vehicle(type).capacity, left, via_before,
-                        ends.demand, via_after, right),
+    const TripPart before = head(place - 1);
+    const TripPart after = tail(place);
+    return {between.cost(before.visit, via_before, after.visit, via_after),
+            excess_with(tables.vehicle(type).capacity, before, via_before, ends.demand,
+                        via_after, after),
             place, via_before, via_after};
 }
 
 TripTotals TripRoute::replaced(const FleetTables &tables, int32_t place,
                                int32_t task) const {
-    const TripVisit *here = visits.data() + place;
+    const bool via = visits[idx(place) + 1].via;
     const TaskEnds &ends = tables.ends(task);
     const Between between(tables.driving(type), ends);
-    return {between.cost(here[-1], here->via, here[1], here[1].via),
-            excess_with(tables, tables.vehicle(type).capacity, here[-1], here->via,
-                        ends.demand, here[1].via, here[1])};
+    const TripPart before = head(place - 1);
+    const TripPart after = tail(place + 1);
+    return {between.cost(before.visit, visits[idx(place)].via, after.visit, via),
+            excess_with(tables.vehicle(type).capacity, before, visits[idx(place)].via,
+                        ends.demand, via, after)};
 }
 
 TripTotals TripRoute::without(const FleetTables &tables, int32_t place) const {
@@ -628,16 +585,17 @@ TripTotals TripRoute::without(const FleetTables &tables, int32_t place) const {
     // As tidy() leaves it.
     const bool via = is_task(here[1]) ? is_task(here[-1]) && (here->via || here[1].via)
                                       : tables.rules.ends_at_facility();
-    return joined(tables, type, here[-1], here[1], via);
+    return joined(tables, type, head(place - 1), tail(place + 1), via);
 }
 
-TripTotals joined(const FleetTables &tables, int32_t type, const TripVisit &left,
-                  const TripVisit &right, bool via) {
-    return {
-        join(tables.driving(type), via, left.u, left.v,
-             {left.done_at_u, left.done_at_v}, right.u, right.v,
-             {right.from_u, right.from_v}),
-        excess_with(tables, tables.vehicle(type).capacity, left, via, 0, false, right)};
+TripTotals joined(const FleetTables &tables, int32_t type, const TripPart &head,
+                  const TripPart &tail, bool via) {
+    const TripVisit &left = head.visit;
+    const TripVisit &right = tail.visit;
+    return {join(tables.driving(type), via, left.u, left.v,
+                 {left.done_at_u, left.done_at_v}, right.u, right.v,
+                 {right.from_u, right.from_v}),
+            excess_with(tables.vehicle(type).capacity, head, via, 0, false, tail)};
 }
 
 TripPlace TripRoute::cheapest_place(const FleetTables &tables, int32_t task,
@@ -749,7 +707,7 @@ bool TripRoute::mend_visits(const FleetTables &tables, int32_t place, double pri
     const bool may_pay = excess > 0 || !table.via_never_pays();
     for (int32_t x = first + 1; x < behind && may_pay; ++x) {
         const double now =
-            priced(joined(tables, type, visits[idx(x) - 1], visits[idx(x)], true));
+            priced(joined(tables, type, head(x - 1), tail(x), true));
         if (now < best) {
             best = now;
             best_place = x;
@@ -757,23 +715,20 @@ bool TripRoute::mend_visits(const FleetTables &tables, int32_t place, double pri
     }
     if (first > 1) {
         const int32_t capacity = tables.vehicle(type).capacity;
-        const TripVisit &last_left = visits[idx(first) - 1];
-        const TripVisit &first_right = visits[idx(first)];
-        const double dropped =
-            priced(joined(tables, type, last_left, first_right, false));
+        const TripPart before = head(first - 1);
+        const TripPart after = tail(first);
+        const TripVisit &last_left = before.visit;
+        const TripVisit &first_right = after.visit;
+        const double dropped = priced(joined(tables, type, before, after, false));
         if (dropped < best) {
             best = dropped;
             best_place = -1;
         }
-        const int64_t left_load = last_left.load_before;
-        const int64_t right_load =
-            int64_t{demand_of(tables, first_right)} + first_right.load_after;
-        const int64_t others =
-            int64_t{last_left.excess_before} + first_right.excess_after;
+        const int64_t others = int64_t{before.excess} + after.excess;
         const auto offer = [&](int32_t x, int32_t route_cost, int64_t moved) {
             const auto too_much =
-                static_cast<int32_t>(others + over(left_load + moved, capacity) +
-                                     over(right_load - moved, capacity));
+                static_cast<int32_t>(others + over(before.load + moved, capacity) +
+                                     over(after.load - moved, capacity));
             const double now = priced({route_cost, too_much});
             if (now < best) {
                 best = now;
@@ -791,7 +746,7 @@ bool TripRoute::mend_visits(const FleetTables &tables, int32_t place, double pri
             done = serve_after(table, tables.ends(passed.task), false, left->u, left->v,
                                done);
             left = &passed;
-            moved += demand_of(tables, passed);
+            moved += passed.demand;
             offer(x,
                   join(table, true, passed.u, passed.v, done, right.u, right.v,
                        {right.from_u, right.from_v}),
@@ -803,14 +758,14 @@ bool TripRoute::mend_visits(const FleetTables &tables, int32_t place, double pri
         moved = 0;
         for (int32_t x = first - 1; x > 1 && !visits[idx(x)].via; --x) {
             const TripVisit &passed = visits[idx(x)];
-            const TripVisit &before = visits[idx(x) - 1];
+            const TripVisit &left_of_it = visits[idx(x) - 1];
             onward = serve_before(table, tables.ends(passed.task), false, right->u,
                                   right->v, onward);
             right = &passed;
-            moved -= demand_of(tables, passed);
+            moved -= passed.demand;
             offer(x,
-                  join(table, true, before.u, before.v,
-                       {before.done_at_u, before.done_at_v}, passed.u, passed.v,
+                  join(table, true, left_of_it.u, left_of_it.v,
+                       {left_of_it.done_at_u, left_of_it.done_at_v}, passed.u, passed.v,
                        onward),
                   moved);
         }

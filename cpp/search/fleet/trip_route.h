@@ -17,16 +17,22 @@ struct TripVisit {
     int32_t task;
     int32_t u;
     int32_t v;
-    bool via;          // the vehicle comes here by way of a facility
+    int32_t demand;
     int32_t done_at_u; // as in Visit, in this order
     int32_t done_at_v;
     int32_t from_u;
     int32_t from_v;
-    int32_t trip;          // counted from 0
-    int32_t load_before;   // of its trip up to here, this task included
-    int32_t load_after;    // of its trip behind this task
-    int32_t excess_before; // load above capacity of all trips before its own
-    int32_t excess_after;  // and of all behind it
+    int32_t trip; // counted from 0
+    int32_t load; // of its trip up to here, this task included
+    bool via;     // the vehicle comes here by way of a facility
+};
+
+// The part of a route up to a visit, and from a visit on: what the trip there carries in
+// it, and load above capacity of all other trips.
+struct TripPart {
+    const TripVisit &visit;
+    int32_t load;
+    int32_t excess;
 };
 
 // A place for a task: in front of visits[place], with a facility visit before it,
@@ -55,6 +61,8 @@ enum class Trips { all, fitting, exceeding, own };
 struct TripNote {
     int32_t load;
     int32_t between;
+    int32_t excess_before; // load above capacity of all trips before this one
+    int32_t excess_after;  // and of all behind it
 
     bool operator==(const TripNote &) const = default;
 };
@@ -93,6 +101,16 @@ class TripRoute {
     // Place of the first task of a trip.
     int32_t trip_start(int32_t trip) const {
         return trip == 0 ? 1 : trip_ends[idx(trip) - 1];
+    }
+
+    TripPart head(int32_t place) const {
+        const TripVisit &visit = visits[idx(place)];
+        return {visit, visit.load, notes[idx(visit.trip)].excess_before};
+    }
+    TripPart tail(int32_t place) const {
+        const TripVisit &visit = visits[idx(place)];
+        const TripNote &note = notes[idx(visit.trip)];
+        return {visit, note.load - visit.load + visit.demand, note.excess_after};
     }
 
     // Changes that leave the labels to be refreshed. Facility visits stay unless
@@ -138,14 +156,14 @@ class TripRoute {
                            bool may_shift);
     size_t refresh_backward(const FleetTables &tables, size_t first, size_t last,
                             bool may_shift);
+    void number_trips(size_t first, size_t last);
     void note_trips(const FleetTables &tables, size_t start, size_t end, int32_t by);
     void note_stops(const FleetTables &tables, size_t trip);
 };
 
-// The head of one route up to `left` and the tail of another, of the same vehicle type,
-// from `right` on.
-TripTotals joined(const FleetTables &tables, int32_t type, const TripVisit &left,
-                  const TripVisit &right, bool via);
+// The head of one route and the tail of another, of the same vehicle type.
+TripTotals joined(const FleetTables &tables, int32_t type, const TripPart &head,
+                  const TripPart &tail, bool via);
 
 inline bool is_task(const TripVisit &visit) { return visit.task >= 0; }
 
