@@ -249,18 +249,26 @@ void check_places(const FleetTables &tables, const TripRoute &route, int32_t tas
             }
         }
     }
-    const auto found = [&](const TripPlace &place) {
-        return place.place < 0
-                   ? kForever * kForever
-                   : place.cost - route.cost + price * (place.excess - route.excess);
+    const TripInsertion insertion(tables, task, route.type);
+    const auto found = [&](double most, int32_t but_for) {
+        for (const Trips trips : {Trips::fitting, Trips::exceeding, Trips::own}) {
+            if (trips == Trips::own && !tables.has_facilities()) {
+                continue;
+            }
+            const TripPlace place =
+                insertion.cheapest(route, trips, price, most, but_for);
+            if (place.place >= 0) {
+                most = place.cost - route.cost + price * (place.excess - route.excess);
+            }
+        }
+        return most;
     };
     const double most = kForever * kForever;
-    ARCFLEET_EQUAL(found(route.cheapest_place(tables, task, price, most)), least);
-    ARCFLEET_EQUAL(
-        found(route.cheapest_place(tables, task, price, most, Trips::all, overlooked)),
-        least_other);
-    const TripPlace none = route.cheapest_place(tables, task, price, least);
-    ARCFLEET_EQUAL(none.place, -1);
+    ARCFLEET_EQUAL(found(most, -1), least);
+    ARCFLEET_EQUAL(found(most, overlooked), least_other);
+    for (const Trips trips : {Trips::fitting, Trips::exceeding}) {
+        ARCFLEET_EQUAL(insertion.cheapest(route, trips, price, least).place, -1);
+    }
 }
 
 void check_changes(const FleetTables &tables, const TripRoute &route, int32_t task) {

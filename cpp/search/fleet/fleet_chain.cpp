@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <stdexcept>
 #include <utility>
 
@@ -32,6 +33,7 @@ constexpr int64_t kAttemptPause = 3;
 // vehicle less can work.
 constexpr double kHopeful = 1.03;
 constexpr double kNever = std::numeric_limits<double>::infinity();
+constexpr int32_t kAll = std::numeric_limits<int32_t>::max();
 
 } // namespace
 
@@ -256,6 +258,16 @@ bool FleetChain::insert_all(double limit, bool may_open) {
         const double least = bounded  ? tables_.ends(task).least_extra
                              : prunes ? 0.0
                                       : -kNever;
+        // The least that it costs between facilities, or one and the end.
+        int32_t least_own = 0;
+        if (tables_.has_facilities()) {
+            least_own = kAll;
+            for (const auto &table : tables_.drivings) {
+                least_own = std::min(least_own, tables_.rules.ends_at_facility()
+                                                    ? table->own_trip(task)
+                                                    : table->first_of_trip(task));
+            }
+        }
         const auto look_at_empty = [&](int32_t slot, int32_t type, double shape) {
             if (!tables_.may_serve(type, task)) {
                 return;
@@ -274,17 +286,9 @@ bool FleetChain::insert_all(double limit, bool may_open) {
                 best_place = place;
             }
         };
+        std::optional<TripInsertion> insertion; // for the vehicle type last looked at
         const auto look_at = [&](int32_t slot, Trips trips, bool blinks) {
-            const SlotNote &note = plan_.note(slot);
-            if (!note.is_open || (pin >= 0 && pin != slot)) {
-                return;
-            }
-            const int64_t most_load =
-                int64_t{tables_.vehicle(note.type).capacity} - demand;
-            if (!note.is_empty &&
-                (trips == Trips::fitting     ? note.limits.least_load > most_load
-                 : trips == Trips::exceeding ? note.limits.most_load <= most_load
-                                             : false)) {
+            if (pin >= 0 && pin != slot) {
                 return;
             }
             double shape = 0.0;
@@ -294,44 +298,27 @@ bool FleetChain::insert_all(double limit, bool may_open) {
                 change.interleaved = plan_.mates_apart(task, slot);
                 shape = shape_price(change);
             }
-            if (note.is_empty) {
+            const TripRoute &route = plan_.route(slot);
+            if (route.empty()) {
                 // A route with a number may be any vehicle's.
                 const bool any = plan_.is_numbered(slot);
-                const bool looks = may_open && trips == Trips::fitting;
-                for (int32_t type = 0; looks && type < tables_.num_types(); ++type) {
-                    if (any || type == note.type) {
+                for (int32_t type = 0; may_open && type < tables_.num_types(); ++type) {
+                    if (any || type == route.type) {
                         look_at_empty(slot, type, shape);
                     }
                 }
                 return;
             }
-            if (trips == Trips::exceeding && prunes) {
-                const int64_t excess =
-                    std::min<int64_t>(note.limits.least_load - most_load, demand);
-                if (least + load_price_ * static_cast<double>(excess) >= best - shape) {
-                    return;
-                }
-            }
-            if (trips == Trips::own && prunes) {
-                const DrivingTable &table = tables_.driving(note.type);
-                const int32_t trip = tables_.rules.ends_at_facility()
-                                         ? table.own_trip(task)
-                                         : table.first_of_trip(task);
-                if (static_cast<double>(note.limits.least_between) + trip >=
-                    best - shape) {
-                    return;
-                }
-            }
-            const TripRoute &route = plan_.route(slot);
             if (!tables_.all_may_serve && !tables_.may_serve(route.type, task)) {
                 return;
             }
+            if (!insertion || insertion->type() != route.type) {
+                insertion.emplace(tables_, task, route.type);
+            }
             const double most = balanced ? kNever : best - shape;
-            TripPlace place =
-                route.cheapest_place(tables_, task, load_price_, most, trips);
+            TripPlace place = insertion->cheapest(route, trips, load_price_, most);
             if (place.place >= 0 && blinks && random_.unit() < blink_rate) {
-                place = route.cheapest_place(tables_, task, load_price_, most, trips,
-                                             place.place);
+                place = insertion->cheapest(route, trips, load_price_, most, place.place);
             }
             if (place.place < 0) {
                 return;
@@ -346,7 +333,6 @@ bool FleetChain::insert_all(double limit, bool may_open) {
                 best_place = place;
             }
         };
-        const int32_t slots = plan_.num_slots();
         // The route of a neighbour first: the sooner a good place is found, the less is
         // looked at.
         int32_t near = 0;
@@ -354,18 +340,32 @@ bool FleetChain::insert_all(double limit, bool may_open) {
             const int32_t slot = plan_.slot_of(tables_.nearest_to(task)[i]);
             near = slot >= 0 ? slot : near;
         }
-        // Trips where it fits first: most others are then ruled out by the price of
-        // their excess alone.
+        const SlotNumbers &slots = plan_.slot_numbers();
+        const auto look_through = [&](const std::vector<int32_t> &numbers, int32_t from,
+                                      int32_t to, Trips trips, bool blinks) {
+            for_slots_within(numbers, idx(near), from, to, [&](int32_t slot) {
+                if (best <= least) {
+                    return false;
+                }
+                look_at(slot, trips, blinks);
+                return true;
+            });
+        };
         for (const bool blinks : {true, false}) { // once more if all were overlooked
-            for (const Trips trips : {Trips::fitting, Trips::exceeding, Trips::own}) {
-                if ((trips == Trips::exceeding && least + load_price_ >= best) ||
-                    (trips == Trips::own && !tables_.has_facilities())) {
-                    continue;
-                }
-                for (int32_t i = 0; i < slots && best > least; ++i) {
-                    const int32_t slot = near + i;
-                    look_at(slot < slots ? slot : slot - slots, trips, blinks);
-                }
+            look_through(slots.most_room, demand, kAll, Trips::fitting, blinks);
+            // Where the task fits first: most others are then ruled out by the price of
+            // their excess alone.
+            if (least + load_price_ < best) {
+                look_through(slots.least_room, -kAll, demand - 1, Trips::exceeding,
+                             blinks);
+            }
+            if (tables_.has_facilities()) {
+                const double most_between =
+                    prunes ? best - least_own : static_cast<double>(kAll - 1);
+                look_through(slots.least_between, -kAll,
+                             static_cast<int32_t>(std::min<double>(
+                                 most_between, kAll - 1)),
+                             Trips::own, blinks);
             }
             if (best_slot >= 0) {
                 break;

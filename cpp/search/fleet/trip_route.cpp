@@ -255,6 +255,20 @@ int64_t scan_by_place(const DrivingTable &table, const TaskEnds &ends,
     return least;
 }
 
+// The place that a scan found, in a trip that then carries so much more too much.
+TripPlace place_at(const TripRoute &route, int64_t packed, int32_t more) {
+    const auto number = static_cast<int32_t>(packed & 0xFFFFFFFF);
+    const int32_t visit = number / kPlaceKinds;
+    TripPlace place{static_cast<int32_t>(packed >> 32), route.excess + more, visit,
+                    number % kPlaceKinds == kFirstOfTrip,
+                    number % kPlaceKinds == kLastOfTrip};
+    if (place.via_before) {
+        place.place = route.trip_start(route.visits[idx(visit)].trip);
+    }
+    place.place += place.via_after ? 1 : 0;
+    return place;
+}
+
 int64_t scan_places(const DrivingTable &table, const TaskEnds &ends, int32_t task,
                     const TripScan &scan, int32_t but_for) {
 #ifdef ARCFLEET_LANES
@@ -598,95 +612,101 @@ TripTotals joined(const FleetTables &tables, int32_t type, const TripPart &head,
             excess_with(tables.vehicle(type).capacity, head, via, 0, false, tail)};
 }
 
-TripPlace TripRoute::cheapest_place(const FleetTables &tables, int32_t task,
-                                    double price, double most, Trips trips,
-                                    int32_t but_for) const {
-    const TaskEnds &ends = tables.ends(task);
-    const DrivingTable &table = tables.driving(type);
-    const int32_t capacity = tables.vehicle(type).capacity;
-    const auto num_trips = static_cast<int32_t>(notes.size());
-    const bool ends_via = tables.rules.ends_at_facility();
+TripInsertion::TripInsertion(const FleetTables &tables, int32_t task, int32_t type)
+    : tables_(tables), table_(tables.driving(type)), ends_(tables.ends(task)),
+      task_(task), type_(type), capacity_(tables.vehicle(type).capacity),
+      most_load_(capacity_ - ends_.demand), ends_via_(tables.rules.ends_at_facility()),
+      num_facilities_(tables.rules.facilities.size()),
+      facilities_(table_.facility_ends(task)) {
+    const VehicleType &vehicle = tables.vehicle(type);
+    done_at_u_ = table_.to(ends_.v)[vehicle.start] + ends_.reverse_cost;
+    done_at_v_ = table_.to(ends_.u)[vehicle.start] + ends_.forward_cost;
+    home_from_u_ = table_.from(ends_.u)[vehicle.end];
+    home_from_v_ = table_.from(ends_.v)[vehicle.end];
+}
+
+int64_t TripInsertion::scan(const TripRoute &route, size_t first, size_t last,
+                            int32_t most_load, int32_t but_for) const {
+    const TripScan scan{route.visits.data(),
+                        route.notes.data(),
+                        route.stops.data(),
+                        route.trip_ends.data(),
+                        static_cast<int32_t>(route.notes.size()),
+                        static_cast<int32_t>(first),
+                        static_cast<int32_t>(last),
+                        most_load,
+                        ends_via_,
+                        facilities_,
+                        num_facilities_,
+                        {done_at_u_, done_at_v_},
+                        {home_from_u_, home_from_v_}};
+    return scan_places(table_, ends_, task_, scan, but_for);
+}
+
+TripPlace TripInsertion::cheapest(const TripRoute &route, Trips trips, double price,
+                                  double most, int32_t but_for) const {
+    switch (trips) {
+    case Trips::fitting:
+        return among_fitting(route, most, but_for);
+    case Trips::exceeding:
+        return among_exceeding(route, price, most, but_for);
+    default:
+        return on_its_own(route, price, most, but_for);
+    }
+}
+
+TripPlace TripInsertion::among_fitting(const TripRoute &route, double most,
+                                       int32_t but_for) const {
+    const int64_t least = scan(route, 0, route.notes.size(), most_load_, but_for);
+    const int64_t cost = least >> 32;
+    if (static_cast<double>(cost - route.cost) < most && cost < kMostCost) {
+        return place_at(route, least, 0);
+    }
+    return {};
+}
+
+TripPlace TripInsertion::among_exceeding(const TripRoute &route, double price,
+                                         double most, int32_t but_for) const {
     TripPlace best;
-    double best_priced = most;
-    const auto offer = [&](int64_t route_cost, int32_t more, const auto &where) {
-        const double priced =
-            static_cast<double>(route_cost - cost) + price * static_cast<double>(more);
-        if (priced < best_priced && route_cost < kMostCost) {
-            best_priced = priced;
-            best = where();
-            best.cost = static_cast<int32_t>(route_cost);
-            best.excess = excess + more;
+    // No trip gets dearer by less.
+    const double least_extra = table_.tasks().ends(task_).least_extra;
+    for (size_t trip = 0; trip < route.notes.size(); ++trip) {
+        const int32_t above = route.notes[trip].load - most_load_;
+        const int32_t more = std::min(above, ends_.demand);
+        if (above <= 0 || least_extra + price * more >= most) {
+            continue;
         }
-    };
-    // Whether a place may be the best by what it costs more at least.
-    const auto may_win = [&](int64_t least, int32_t more) {
-        return static_cast<double>(least) + price * more < best_priced;
-    };
-    const int64_t most_load = int64_t{capacity} - ends.demand;
-    if (trips != Trips::own) {
-        const int32_t *to_u = table.to(ends.u);
-        const int32_t *to_v = table.to(ends.v);
-        const int32_t start = visits.front().u;
-        const int32_t end = visits.back().u;
-        TripScan scan{visits.data(),
-                      notes.data(),
-                      stops.data(),
-                      trip_ends.data(),
-                      num_trips,
-                      0,
-                      num_trips,
-                      static_cast<int32_t>(std::max<int64_t>(most_load, INT32_MIN)),
-                      ends_via,
-                      table.facility_ends(task),
-                      tables.rules.facilities.size(),
-                      {to_v[start] + ends.reverse_cost, to_u[start] + ends.forward_cost},
-                      {table.from(ends.u)[end], table.from(ends.v)[end]}};
-        const auto look = [&](int32_t more) {
-            const int64_t least = scan_places(table, ends, task, scan, but_for);
-            offer(least >> 32, more, [&] {
-                const auto number = static_cast<int32_t>(least & 0xFFFFFFFF);
-                const int32_t visit = number / kPlaceKinds;
-                const int32_t trip = visits[idx(visit)].trip;
-                TripPlace place;
-                place.via_before = number % kPlaceKinds == kFirstOfTrip;
-                place.via_after = number % kPlaceKinds == kLastOfTrip;
-                place.place = place.via_before  ? trip_start(trip)
-                              : place.via_after ? visit + 1
-                                                : visit;
-                return place;
-            });
-        };
-        if (trips != Trips::exceeding) {
-            look(0);
-        }
-        // No trip gets dearer by less.
-        const int32_t least_extra = table.tasks().ends(task).least_extra;
-        for (int32_t trip = 0; trips != Trips::fitting && trip < num_trips; ++trip) {
-            const int64_t above = notes[idx(trip)].load - most_load;
-            const auto more =
-                static_cast<int32_t>(std::min<int64_t>(above, ends.demand));
-            if (above > 0 && may_win(least_extra, more)) {
-                scan.first_trip = trip;
-                scan.last_trip = trip + 1;
-                scan.most_load = INT32_MAX;
-                look(more);
-            }
+        const int64_t least = scan(route, trip, trip + 1, INT32_MAX, but_for);
+        const int64_t cost = least >> 32;
+        const double priced = static_cast<double>(cost - route.cost) + price * more;
+        if (priced < most && cost < kMostCost) {
+            most = priced;
+            best = place_at(route, least, more);
         }
     }
-    if (tables.has_facilities() && (trips == Trips::all || trips == Trips::own)) {
-        // A trip of its own; where the task fits next to it, that is a detour.
-        const Between between(table, ends);
-        const int32_t more = over(ends.demand, capacity);
-        for (int32_t trip = 0; trip < num_trips; ++trip) {
-            const int32_t behind = trip_ends[idx(trip)];
-            const bool via = trip + 1 < num_trips || ends_via;
-            const int64_t least =
-                via ? table.own_trip(task) : table.first_of_trip(task);
-            if (may_win(notes[idx(trip)].between + least, more) && behind != but_for) {
-                offer(between.cost(visits[idx(behind) - 1], true, visits[idx(behind)],
-                                   via),
-                      more, [&] { return TripPlace{0, 0, behind, true, via}; });
-            }
+    return best;
+}
+
+// Where the task fits next to it, a trip of its own is a detour.
+TripPlace TripInsertion::on_its_own(const TripRoute &route, double price, double most,
+                                    int32_t but_for) const {
+    TripPlace best;
+    const Between between(table_, ends_);
+    const int32_t more = over(ends_.demand, capacity_);
+    for (size_t trip = 0; trip < route.notes.size(); ++trip) {
+        const int32_t behind = route.trip_ends[trip];
+        const bool via = trip + 1 < route.notes.size() || ends_via_;
+        const int32_t serving = via ? table_.own_trip(task_) : table_.first_of_trip(task_);
+        const double least = static_cast<double>(route.notes[trip].between) + serving;
+        if (least + price * more >= most || behind == but_for) {
+            continue;
+        }
+        const int32_t cost = between.cost(route.visits[idx(behind) - 1], true,
+                                          route.visits[idx(behind)], via);
+        const double priced = static_cast<double>(cost - route.cost) + price * more;
+        if (priced < most && cost < kMostCost) {
+            most = priced;
+            best = {cost, route.excess + more, behind, true, via};
         }
     }
     return best;

@@ -53,7 +53,7 @@ struct TripTotals {
 
 // Which trips are looked at when a task is put in: those where it fits, those that
 // would then carry too much, or new ones for this task alone.
-enum class Trips { all, fitting, exceeding, own };
+enum class Trips { fitting, exceeding, own };
 
 // What decides whether a trip is looked at when a task is put in. With what serving the
 // task costs between facilities, `between` bounds what the route then costs more with a
@@ -129,12 +129,6 @@ class TripRoute {
     void refresh(const FleetTables &tables) { refresh(tables, 1, num_tasks()); }
     void refresh(const FleetTables &tables, int32_t first, int32_t last);
 
-    // The cheapest place for a task, load above capacity at a price, if it makes the
-    // route dearer by less than `most`; `but_for` is a place that is overlooked.
-    TripPlace cheapest_place(const FleetTables &tables, int32_t task, double price,
-                             double most, Trips trips = Trips::all,
-                             int32_t but_for = -1) const;
-
     // The route with the task at a place, or with the one there replaced.
     TripPlace at_place(const FleetTables &tables, int32_t task, int32_t place,
                        bool via_before, bool via_after) const;
@@ -159,6 +153,45 @@ class TripRoute {
     void number_trips(size_t first, size_t last);
     void note_trips(const FleetTables &tables, size_t start, size_t end, int32_t by);
     void note_stops(const FleetTables &tables, size_t trip);
+};
+
+// Looks for places for a task in routes of one vehicle type.
+class TripInsertion {
+  public:
+    TripInsertion(const FleetTables &tables, int32_t task, int32_t type);
+
+    int32_t type() const { return type_; }
+    // The cheapest place in some trips of a route, load above capacity at a price, if it
+    // makes the route dearer by less than `most`; `but_for` is a place that is
+    // overlooked.
+    TripPlace cheapest(const TripRoute &route, Trips trips, double price, double most,
+                       int32_t but_for = -1) const;
+
+  private:
+    TripPlace among_fitting(const TripRoute &route, double most, int32_t but_for) const;
+    TripPlace among_exceeding(const TripRoute &route, double price, double most,
+                              int32_t but_for) const;
+    TripPlace on_its_own(const TripRoute &route, double price, double most,
+                         int32_t but_for) const;
+    // The least cost in some trips of a route, packed with the number of the place.
+    int64_t scan(const TripRoute &route, size_t first, size_t last, int32_t most_load,
+                 int32_t but_for) const;
+
+    const FleetTables &tables_;
+    const DrivingTable &table_;
+    const TaskEnds &ends_;
+    const int32_t task_;
+    const int32_t type_;
+    const int32_t capacity_;
+    const int32_t most_load_; // the largest beside which the task fits
+    const bool ends_via_;
+    const size_t num_facilities_;
+    const FacilityEnds *const facilities_;
+    // Right behind the depot, and right in front of the end.
+    int32_t done_at_u_;
+    int32_t done_at_v_;
+    int32_t home_from_u_;
+    int32_t home_from_v_;
 };
 
 // The head of one route and the tail of another, of the same vehicle type.
