@@ -110,24 +110,6 @@ int32_t excess_with(int32_t capacity, const TripPart &head, bool via_before,
     return static_cast<int32_t>(excess);
 }
 
-// The places of a route for a task: the trips to look through, and the task between the
-// depot, or a facility, and them.
-struct TripScan {
-    const TripVisit *visits;
-    const TripNote *notes;
-    const TripStop *stops;
-    const int32_t *trip_ends;
-    int32_t num_trips;
-    int32_t first_trip;
-    int32_t last_trip;
-    int32_t most_load; // heavier trips are left out
-    bool ends_via;
-    const FacilityEnds *facilities; // the task's
-    size_t num_facilities;
-    Labels start; // the task served, at u and at v, right behind the depot
-    Labels home;  // from u and from v to the end, the task served
-};
-
 // Tells places apart: a visit in front of which the task is put, or the last of a trip
 // and which end of the trip it is put to. Of places that cost the same the least number
 // is taken.
@@ -138,103 +120,132 @@ constexpr int32_t kPlaceKinds = 4;
 
 int32_t place_number(int32_t visit, int32_t kind) { return visit * kPlaceKinds + kind; }
 
+// Trips first .. last - 1 that carry at most so much.
+struct SomeTrips {
+    size_t first;
+    size_t last;
+    int32_t most_load;
+};
+
 #ifdef ARCFLEET_LANES
-// As nearest_ends, by way of a facility behind a trip.
-[[gnu::always_inline]] inline Lanes nearest_by_facility(const TripScan &scan,
-                                                        int32_t trip) {
+// As nearest_ends, by way of a facility behind a trip, whose last visit is given.
+[[gnu::always_inline]] inline Lanes
+nearest_by_facility(const TripTask &task, const TripStop *stop, const TripVisit *last) {
     static_assert(sizeof(TripStop) == 8 && sizeof(FacilityEnds) == 16);
     using Halves = int64_t __attribute__((vector_size(16)));
-    const TripStop *stop = scan.stops + idx(trip) * scan.num_facilities;
-    Lanes nearest{INT32_MAX, INT32_MAX, INT32_MAX, INT32_MAX};
-    for (size_t i = 0; i < scan.num_facilities; ++i) {
+    const auto by = [&](size_t i) {
         Lanes ends;
-        std::memcpy(&ends, scan.facilities + i, sizeof ends);
+        std::memcpy(&ends, task.facilities + i, sizeof ends);
         int64_t both = 0;
         std::memcpy(&both, stop + i, sizeof both);
         const auto labels = reinterpret_cast<Lanes>(Halves{both, 0});
-        const Lanes by = __builtin_shufflevector(labels, labels, 0, 0, 1, 1) + ends;
-        nearest = by < nearest ? by : nearest;
+        return __builtin_shufflevector(labels, labels, 0, 0, 1, 1) + ends;
+    };
+    Lanes nearest = by(0);
+    for (size_t i = 1; i < task.num_facilities; ++i) {
+        const Lanes other = by(i);
+        nearest = other < nearest ? other : nearest;
     }
-    return nearest;
+    Lanes left;
+    Lanes right;
+    std::memcpy(&left, &last[0].done_at_u, sizeof left);
+    std::memcpy(&right, &last[1].done_at_u, sizeof right);
+    const Lanes at_u = __builtin_shufflevector(left, right, 0, 0, 6, 6);
+    const Lanes at_v = __builtin_shufflevector(left, right, 1, 1, 7, 7);
+    nearest += at_u < at_v ? at_u : at_v;
+    // Sums with it must stay in range.
+    const Lanes most{kMostCost, kMostCost, kMostCost, kMostCost};
+    return nearest < most ? nearest : most;
 }
 
 template <typename Distances>
 [[gnu::always_inline]] inline int64_t
-scan_trips(const TaskEnds &ends, const Distances &distances, const TripScan &scan) {
-    const Lanes service{ends.forward_cost, ends.reverse_cost, 0, 0};
+scan_trips(const TripTask &task, const Distances &distances, const TripRoute &route,
+           const SomeTrips &trips) {
+    const Lanes service{task.ends.forward_cost, task.ends.reverse_cost, 0, 0};
     const Lanes none{};
+    const TripVisit *const visits = route.visits.data();
+    const TripNote *const notes = route.notes.data();
+    const TripStop *const stops = route.stops.data();
+    const int32_t *const trip_ends = route.trip_ends.data();
+    const size_t straight_end = task.ends_via ? SIZE_MAX : route.notes.size() - 1;
     LeastLanes least;
-    for (int32_t trip = scan.first_trip; trip < scan.last_trip; ++trip) {
-        if (scan.notes[trip].load > scan.most_load) {
+    for (size_t trip = trips.first; trip < trips.last; ++trip) {
+        if (notes[trip].load > trips.most_load) {
             continue;
         }
-        const int32_t behind = scan.trip_ends[trip];
-        const TripVisit *visit = scan.visits + 1;
-        Lanes done{scan.start.at_v, scan.start.at_u, 0, 0};
+        int32_t place = 1;
+        const int32_t behind = trip_ends[trip];
+        Lanes done{task.done_at_v, task.done_at_u, 0, 0};
         Lanes first{INT32_MAX, INT32_MAX, 0, 0};
         if (trip > 0) {
-            visit = scan.visits + scan.trip_ends[trip - 1];
+            place = trip_ends[trip - 1];
+            const TripVisit *visit = visits + place;
             const Lanes nearest = nearest_ends(distances, *visit);
-            first = nearest_by_facility(scan, trip - 1) + service + home_lanes(nearest);
+            first = nearest_by_facility(
+                        task, stops + (trip - 1) * task.num_facilities, visit - 1) +
+                    service + home_lanes(nearest);
             done = nearest + service;
-            ++visit;
+            ++place;
         }
-        Lanes number = none + place_number(static_cast<int32_t>(visit - scan.visits),
-                                           kInside);
-        for (; visit < scan.visits + behind; ++visit) {
+        Lanes number = none + place_number(place, kInside);
+        const TripVisit *const end = visits + behind;
+        for (const TripVisit *visit = visits + place; visit < end; ++visit) {
             const Lanes nearest = nearest_ends(distances, *visit);
             least.offer(done + home_lanes(nearest), number);
             done = nearest + service;
             number += kPlaceKinds;
         }
-        if (trip + 1 < scan.num_trips || scan.ends_via) {
+        if (trip != straight_end) {
             number -= kPlaceKinds;
             least.offer(first, number + kFirstOfTrip);
-            least.offer(done + home_lanes(nearest_by_facility(scan, trip)),
-                        number + kLastOfTrip);
+            const Lanes nearest =
+                nearest_by_facility(task, stops + trip * task.num_facilities, end - 1);
+            least.offer(done + home_lanes(nearest), number + kLastOfTrip);
         } else {
-            least.offer(done + Lanes{scan.home.at_v, scan.home.at_u, 0, 0}, number);
+            least.offer(done + Lanes{task.from_v, task.from_u, 0, 0}, number);
             least.offer(first, number + kFirstOfTrip);
         }
     }
     return least.packed();
 }
 
-ARCFLEET_CLONES int64_t scan_symmetric(const TaskEnds &ends,
+ARCFLEET_CLONES int64_t scan_symmetric(const TripTask &task,
                                        const EndDistances *distances,
-                                       const TripScan &scan) {
-    return scan_trips(ends, SymmetricLanes{distances}, scan);
+                                       const TripRoute &route, const SomeTrips &trips) {
+    return scan_trips(task, SymmetricLanes{distances}, route, trips);
 }
 
-ARCFLEET_CLONES int64_t scan_long(const TaskEnds &ends, const LongPair *pairs,
-                                  const TripScan &scan) {
-    return scan_trips(ends, DirectedLanes<LongPair>{pairs, 0}, scan);
+ARCFLEET_CLONES int64_t scan_long(const TripTask &task, const LongPair *pairs,
+                                  const TripRoute &route, const SomeTrips &trips) {
+    return scan_trips(task, DirectedLanes<LongPair>{pairs, 0}, route, trips);
 }
 
-ARCFLEET_CLONES int64_t scan_short(const TaskEnds &ends, const ShortPair *pairs,
-                                   int32_t closed, const TripScan &scan) {
-    return scan_trips(ends, DirectedLanes<ShortPair>{pairs, closed}, scan);
+ARCFLEET_CLONES int64_t scan_short(const TripTask &task, const ShortPair *pairs,
+                                   int32_t closed, const TripRoute &route,
+                                   const SomeTrips &trips) {
+    return scan_trips(task, DirectedLanes<ShortPair>{pairs, closed}, route, trips);
 }
 #endif
 
-// The least cost over the places of a scan, packed with its number; not in front of
+// The least cost over the places of some trips, packed with its number; not in front of
 // visits[but_for].
-int64_t scan_by_place(const DrivingTable &table, const TaskEnds &ends,
-                      const TripScan &scan, int32_t but_for) {
-    const Between between(table, ends);
+int64_t scan_by_place(const DrivingTable &table, const TripTask &task,
+                      const TripRoute &route, const SomeTrips &trips, int32_t but_for) {
+    const Between between(table, task.ends);
+    const TripVisit *const visits = route.visits.data();
     int64_t least = int64_t{kMostCost} << 32;
-    for (int32_t trip = scan.first_trip; trip < scan.last_trip; ++trip) {
-        if (scan.notes[trip].load > scan.most_load) {
+    for (size_t trip = trips.first; trip < trips.last; ++trip) {
+        if (route.notes[trip].load > trips.most_load) {
             continue;
         }
-        const int32_t first = trip == 0 ? 1 : scan.trip_ends[trip - 1];
-        const int32_t behind = scan.trip_ends[trip];
+        const int32_t first = route.trip_start(static_cast<int32_t>(trip));
+        const int32_t behind = route.trip_ends[trip];
         const auto offer = [&](int32_t place, bool via_before, bool via_after,
                                int32_t number) {
             if (place != but_for) {
-                const int64_t cost =
-                    between.cost(scan.visits[place - 1], via_before, scan.visits[place],
-                                 via_after);
+                const int64_t cost = between.cost(visits[place - 1], via_before,
+                                                  visits[place], via_after);
                 least = std::min(least, cost << 32 | number);
             }
         };
@@ -242,7 +253,7 @@ int64_t scan_by_place(const DrivingTable &table, const TaskEnds &ends,
             offer(place, false, false, place_number(place, kInside));
         }
         int32_t last = behind - 1;
-        if (trip + 1 == scan.num_trips && !scan.ends_via) {
+        if (trip + 1 == route.notes.size() && !task.ends_via) {
             offer(behind, false, false, place_number(behind, kInside));
             last = behind;
         } else {
@@ -269,29 +280,10 @@ TripPlace place_at(const TripRoute &route, int64_t packed, int32_t more) {
     return place;
 }
 
-int64_t scan_places(const DrivingTable &table, const TaskEnds &ends, int32_t task,
-                    const TripScan &scan, int32_t but_for) {
-#ifdef ARCFLEET_LANES
-    const TaskTable &tasks = table.tasks();
-    if (but_for < 0) {
-        if (const EndDistances *distances = tasks.end_distances(task)) {
-            return scan_symmetric(ends, distances, scan);
-        }
-        if (const ShortPair *pairs = tasks.short_pairs(task)) {
-            return scan_short(ends, pairs, tasks.network().closed_cost(), scan);
-        }
-        if (const LongPair *pairs = tasks.long_pairs(task)) {
-            return scan_long(ends, pairs, scan);
-        }
-    }
-#endif
-    return scan_by_place(table, ends, scan, but_for);
-}
-
 } // namespace
 
 TripRoute::TripRoute(const FleetTables &tables, int32_t vehicle_type)
-    : visits(2), type(vehicle_type) {
+    : visits(2), type(vehicle_type), capacity_(tables.vehicle(vehicle_type).capacity) {
     const VehicleType &vehicle = tables.vehicle(type);
     visits[0] = {-1, vehicle.start, vehicle.start, 0, 0, 0, 0, 0, 0, 0, false};
     visits[1] = {-1, vehicle.end, vehicle.end, 0, 0, 0, 0, 0, 0, 0, false};
@@ -406,77 +398,80 @@ ARCFLEET_CLONES void shift_labels(TripVisit *first, const TripVisit *end, int32_
 void TripRoute::refresh(const FleetTables &tables, int32_t first, int32_t last) {
     // Where a way that there is not comes in, labels are no more exact.
     const bool may_shift = cost < tables.least_closed_cost;
-    const int32_t before = cost;
     const size_t end = refresh_forward(tables, idx(first), idx(last), may_shift);
     const size_t start = refresh_backward(tables, idx(first), idx(last), may_shift);
     number_trips(idx(first), idx(last));
-    note_trips(tables, start, end, cost - before);
+    note_trips(tables, start, end);
 }
 
 // Computes what lies between the labels start + 1 .. end - 1; all others were shifted by
 // the same number, as was the cost of the route, so that bounds stay.
-void TripRoute::note_trips(const FleetTables &tables, size_t start, size_t end,
-                           int32_t by) {
-    const size_t facilities = tables.rules.facilities.size();
-    const bool anew = notes.size() != trip_ends.size();
-    if (anew) {
-        notes.resize(trip_ends.size());
-        stops.resize(trip_ends.size() * facilities);
+void TripRoute::note_trips(const FleetTables &tables, size_t start, size_t end) {
+    const size_t trips = trip_ends.size();
+    size_t first = idx(visits[start].trip);
+    size_t last = idx(visits[end].trip) + (is_task(visits[end]) ? 0 : 1);
+    if (notes.size() != trips) {
+        notes.resize(trips);
+        stops.resize(trips * tables.rules.facilities.size());
+        first = 0;
+        last = trips;
     }
-    const int32_t capacity = tables.vehicle(type).capacity;
+    for (size_t trip = first; trip < last; ++trip) {
+        note_stops(tables, trip);
+    }
     limits = {INT32_MAX, 0, INT32_MAX};
     excess = 0;
-    for (size_t trip = 0; trip < notes.size(); ++trip) {
+    for (size_t trip = 0; trip < trips; ++trip) {
         TripNote &note = notes[trip];
-        const auto behind = idx(trip_ends[trip]);
-        note.load = visits[behind - 1].load;
-        note.excess_before = excess;
-        excess += over(note.load, capacity);
-        TripStop *stop = stops.data() + trip * facilities;
-        if (anew || (behind > start && behind <= end)) {
-            note_stops(tables, trip);
-        } else if (behind > end) {
-            for (size_t i = 0; i < facilities; ++i) {
-                stop[i].there = shifted(stop[i].there, by);
-            }
-        } else {
-            for (size_t i = 0; i < facilities; ++i) {
-                stop[i].onward = shifted(stop[i].onward, by);
-            }
-        }
+        note.load = visits[idx(trip_ends[trip]) - 1].load;
+        excess += over(note.load, capacity_);
         limits.least_load = std::min(limits.least_load, note.load);
         limits.most_load = std::max(limits.most_load, note.load);
         limits.least_between = std::min(limits.least_between, note.between);
     }
-    for (TripNote &note : notes) {
-        note.excess_after = excess - note.excess_before - over(note.load, capacity);
+}
+
+int32_t TripRoute::excess_in(size_t first, size_t last) const {
+    int32_t sum = 0;
+    for (size_t trip = first; trip < last; ++trip) {
+        sum += over(notes[trip].load, capacity_);
     }
+    return sum;
 }
 
 void TripRoute::note_stops(const FleetTables &tables, size_t trip) {
+    const size_t facilities = tables.rules.facilities.size();
+    if (facilities == 0) {
+        return;
+    }
     const DrivingTable &table = tables.driving(type);
     const TripVisit &left = visits[idx(trip_ends[trip]) - 1];
-    const TripVisit &right = visits[idx(trip_ends[trip])];
+    const TripVisit &right = (&left)[1];
     const int32_t *left_u = table.to_facilities(left.u);
     const int32_t *left_v = table.to_facilities(left.v);
     const int32_t *right_u = table.from_facilities(right.u);
     const int32_t *right_v = table.from_facilities(right.v);
-    const size_t facilities = tables.rules.facilities.size();
+    const int32_t done = std::min(left.done_at_u, left.done_at_v);
+    const int32_t from = std::min(right.from_u, right.from_v);
+    // A closed direction is no way to a facility that cannot be reached from the other.
+    const auto open = [](int32_t label) {
+        return label < kMostCost ? label : 2 * kMostCost;
+    };
+    const int32_t done_u = open(left.done_at_u) - done;
+    const int32_t done_v = open(left.done_at_v) - done;
+    const int32_t from_u = open(right.from_u) - from;
+    const int32_t from_v = open(right.from_v) - from;
     TripStop *stop = stops.data() + trip * facilities;
     TripStop least{kMostCost, kMostCost};
     for (size_t i = 0; i < facilities; ++i) {
-        const int32_t there =
-            std::min(left.done_at_u + left_u[i], left.done_at_v + left_v[i]);
-        const int32_t onward =
-            std::min(right.from_u + right_u[i], right.from_v + right_v[i]);
-        stop[i] = {capped(there), capped(onward)};
-        least.there = std::min(least.there, there);
-        least.onward = std::min(least.onward, onward);
+        stop[i] = {std::min(done_u + left_u[i], done_v + left_v[i]),
+                   std::min(from_u + right_u[i], from_v + right_v[i])};
+        least.there = std::min(least.there, stop[i].there);
+        least.onward = std::min(least.onward, stop[i].onward);
     }
     // Without a visit there the vehicle drives on in any way.
-    const int32_t rest =
-        right.via ? least.onward : std::min(right.from_u, right.from_v);
-    notes[trip].between = least.there + rest - cost;
+    notes[trip].between =
+        done + least.there + from + (right.via ? least.onward : 0) - cost;
 }
 
 size_t TripRoute::refresh_forward(const FleetTables &tables, size_t first, size_t last,
@@ -613,34 +608,44 @@ TripTotals joined(const FleetTables &tables, int32_t type, const TripPart &head,
 }
 
 TripInsertion::TripInsertion(const FleetTables &tables, int32_t task, int32_t type)
-    : tables_(tables), table_(tables.driving(type)), ends_(tables.ends(task)),
-      task_(task), type_(type), capacity_(tables.vehicle(type).capacity),
-      most_load_(capacity_ - ends_.demand), ends_via_(tables.rules.ends_at_facility()),
-      num_facilities_(tables.rules.facilities.size()),
-      facilities_(table_.facility_ends(task)) {
+    : table_(tables.driving(type)), task_(task), type_(type),
+      capacity_(tables.vehicle(type).capacity),
+      most_load_(capacity_ - tables.ends(task).demand),
+      ends_{tables.ends(task),
+            table_.facility_ends(task),
+            tables.rules.facilities.size(),
+            tables.rules.ends_at_facility(),
+            0,
+            0,
+            0,
+            0} {
     const VehicleType &vehicle = tables.vehicle(type);
-    done_at_u_ = table_.to(ends_.v)[vehicle.start] + ends_.reverse_cost;
-    done_at_v_ = table_.to(ends_.u)[vehicle.start] + ends_.forward_cost;
-    home_from_u_ = table_.from(ends_.u)[vehicle.end];
-    home_from_v_ = table_.from(ends_.v)[vehicle.end];
+    const TaskEnds &ends = ends_.ends;
+    ends_.done_at_u = table_.to(ends.v)[vehicle.start] + ends.reverse_cost;
+    ends_.done_at_v = table_.to(ends.u)[vehicle.start] + ends.forward_cost;
+    ends_.from_u = table_.from(ends.u)[vehicle.end];
+    ends_.from_v = table_.from(ends.v)[vehicle.end];
 }
 
-int64_t TripInsertion::scan(const TripRoute &route, size_t first, size_t last,
-                            int32_t most_load, int32_t but_for) const {
-    const TripScan scan{route.visits.data(),
-                        route.notes.data(),
-                        route.stops.data(),
-                        route.trip_ends.data(),
-                        static_cast<int32_t>(route.notes.size()),
-                        static_cast<int32_t>(first),
-                        static_cast<int32_t>(last),
-                        most_load,
-                        ends_via_,
-                        facilities_,
-                        num_facilities_,
-                        {done_at_u_, done_at_v_},
-                        {home_from_u_, home_from_v_}};
-    return scan_places(table_, ends_, task_, scan, but_for);
+inline int64_t TripInsertion::scan(const TripRoute &route, size_t first, size_t last,
+                                   int32_t most_load, int32_t but_for) const {
+    const SomeTrips trips{first, last, most_load};
+#ifdef ARCFLEET_LANES
+    const TaskTable &tasks = table_.tasks();
+    if (but_for < 0) {
+        if (const EndDistances *distances = tasks.end_distances(task_)) {
+            return scan_symmetric(ends_, distances, route, trips);
+        }
+        if (const ShortPair *pairs = tasks.short_pairs(task_)) {
+            return scan_short(ends_, pairs, tasks.network().closed_cost(), route,
+                              trips);
+        }
+        if (const LongPair *pairs = tasks.long_pairs(task_)) {
+            return scan_long(ends_, pairs, route, trips);
+        }
+    }
+#endif
+    return scan_by_place(table_, ends_, route, trips, but_for);
 }
 
 TripPlace TripInsertion::cheapest(const TripRoute &route, Trips trips, double price,
@@ -672,7 +677,7 @@ TripPlace TripInsertion::among_exceeding(const TripRoute &route, double price,
     const double least_extra = table_.tasks().ends(task_).least_extra;
     for (size_t trip = 0; trip < route.notes.size(); ++trip) {
         const int32_t above = route.notes[trip].load - most_load_;
-        const int32_t more = std::min(above, ends_.demand);
+        const int32_t more = std::min(above, ends_.ends.demand);
         if (above <= 0 || least_extra + price * more >= most) {
             continue;
         }
@@ -691,11 +696,11 @@ TripPlace TripInsertion::among_exceeding(const TripRoute &route, double price,
 TripPlace TripInsertion::on_its_own(const TripRoute &route, double price, double most,
                                     int32_t but_for) const {
     TripPlace best;
-    const Between between(table_, ends_);
-    const int32_t more = over(ends_.demand, capacity_);
+    const Between between(table_, ends_.ends);
+    const int32_t more = over(ends_.ends.demand, capacity_);
     for (size_t trip = 0; trip < route.notes.size(); ++trip) {
         const int32_t behind = route.trip_ends[trip];
-        const bool via = trip + 1 < route.notes.size() || ends_via_;
+        const bool via = trip + 1 < route.notes.size() || ends_.ends_via;
         const int32_t serving = via ? table_.own_trip(task_) : table_.first_of_trip(task_);
         const double least = static_cast<double>(route.notes[trip].between) + serving;
         if (least + price * more >= most || behind == but_for) {

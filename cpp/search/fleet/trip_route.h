@@ -61,14 +61,13 @@ enum class Trips { fitting, exceeding, own };
 struct TripNote {
     int32_t load;
     int32_t between;
-    int32_t excess_before; // load above capacity of all trips before this one
-    int32_t excess_after;  // and of all behind it
 
     bool operator==(const TripNote &) const = default;
 };
 
-// A facility on the way from one trip to the next, or to the end: what the route costs up
-// to there, the visit included, and from there on.
+// A facility on the way from one trip to the next, or to the end. What the route costs up
+// to there, the visit included, above the lesser label of the last task; what it costs
+// from there on, above the lesser label of what follows.
 struct TripStop {
     int32_t there;
     int32_t onward;
@@ -105,12 +104,13 @@ class TripRoute {
 
     TripPart head(int32_t place) const {
         const TripVisit &visit = visits[idx(place)];
-        return {visit, visit.load, notes[idx(visit.trip)].excess_before};
+        return {visit, visit.load, excess == 0 ? 0 : excess_in(0, idx(visit.trip))};
     }
     TripPart tail(int32_t place) const {
         const TripVisit &visit = visits[idx(place)];
-        const TripNote &note = notes[idx(visit.trip)];
-        return {visit, note.load - visit.load + visit.demand, note.excess_after};
+        const auto trip = idx(visit.trip);
+        return {visit, notes[trip].load - visit.load + visit.demand,
+                excess == 0 ? 0 : excess_in(trip + 1, notes.size())};
     }
 
     // Changes that leave the labels to be refreshed. Facility visits stay unless
@@ -151,8 +151,24 @@ class TripRoute {
     size_t refresh_backward(const FleetTables &tables, size_t first, size_t last,
                             bool may_shift);
     void number_trips(size_t first, size_t last);
-    void note_trips(const FleetTables &tables, size_t start, size_t end, int32_t by);
+    void note_trips(const FleetTables &tables, size_t start, size_t end);
     void note_stops(const FleetTables &tables, size_t trip);
+    // Load above capacity in trips first .. last - 1.
+    int32_t excess_in(size_t first, size_t last) const;
+
+    int32_t capacity_;
+};
+
+// A task that is to be put into routes of one vehicle type.
+struct TripTask {
+    const TaskEnds &ends;
+    const FacilityEnds *facilities;
+    size_t num_facilities;
+    bool ends_via;
+    int32_t done_at_u; // right behind the depot
+    int32_t done_at_v;
+    int32_t from_u; // the task served, to the end of the route
+    int32_t from_v;
 };
 
 // Looks for places for a task in routes of one vehicle type.
@@ -173,25 +189,17 @@ class TripInsertion {
                               int32_t but_for) const;
     TripPlace on_its_own(const TripRoute &route, double price, double most,
                          int32_t but_for) const;
-    // The least cost in some trips of a route, packed with the number of the place.
+    // The least cost in trips first .. last - 1 of a route that carry at most so much,
+    // packed with the number of the place.
     int64_t scan(const TripRoute &route, size_t first, size_t last, int32_t most_load,
                  int32_t but_for) const;
 
-    const FleetTables &tables_;
     const DrivingTable &table_;
-    const TaskEnds &ends_;
     const int32_t task_;
     const int32_t type_;
     const int32_t capacity_;
     const int32_t most_load_; // the largest beside which the task fits
-    const bool ends_via_;
-    const size_t num_facilities_;
-    const FacilityEnds *const facilities_;
-    // Right behind the depot, and right in front of the end.
-    int32_t done_at_u_;
-    int32_t done_at_v_;
-    int32_t home_from_u_;
-    int32_t home_from_v_;
+    TripTask ends_;
 };
 
 // The head of one route and the tail of another, of the same vehicle type.
