@@ -282,8 +282,12 @@ void check_changes(const FleetTables &tables, const TripRoute &route, int32_t ta
         std::vector<uint8_t> marked(idx(tables.num_tasks()), 0);
         marked[idx(route.visits[idx(place)].task)] = 1;
         TripRoute other = route;
-        other.erase_marked(tables, marked);
+        const auto changed = other.erase_marked(tables, marked, place, place);
         check_same(refreshed(tables, other), shorter);
+        if (!other.empty()) {
+            other.refresh(tables, changed.first, changed.second);
+            check_same(other, shorter);
+        }
         const TripTotals replaced = route.replaced(tables, place, task);
         other = route;
         TripVisit &visit = other.visits[idx(place)];

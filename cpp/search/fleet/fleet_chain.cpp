@@ -168,8 +168,8 @@ bool FleetChain::ruin_and_recreate(double temperature) {
     ruined_.clear();
     plan_.begin();
     mark_strings();
-    for (const int32_t slot : ruined_) {
-        plan_.remove_marked(slot, marked_);
+    for (const Ruined &each : ruined_) {
+        plan_.remove_marked(each.slot, marked_, each.first, each.last);
     }
     for (const int32_t task : removed_) {
         marked_[idx(task)] = 0;
@@ -233,9 +233,16 @@ void FleetChain::mark_string(const TripRoute &route, int32_t slot, int32_t place
             removed_.push_back(task);
         }
     }
-    if (std::find(ruined_.begin(), ruined_.end(), slot) == ruined_.end()) {
-        ruined_.push_back(slot);
+    const int32_t first = before + string.first;
+    const int32_t last = before + string.last - 1;
+    for (Ruined &each : ruined_) {
+        if (each.slot == slot) {
+            each.first = std::min(each.first, first);
+            each.last = std::max(each.last, last);
+            return;
+        }
     }
+    ruined_.push_back({slot, first, last});
 }
 
 bool FleetChain::insert_all(double limit, bool may_open) {
@@ -333,6 +340,27 @@ bool FleetChain::insert_all(double limit, bool may_open) {
                 best_place = place;
             }
         };
+        // The slots where some trip may be the best place, by their numbers.
+        struct Range {
+            const std::vector<int32_t> &numbers;
+            int32_t from;
+            int32_t to;
+        };
+        const SlotNumbers &slots = plan_.slot_numbers();
+        const auto range_of = [&](Trips trips) -> Range {
+            switch (trips) {
+            case Trips::fitting:
+                return {slots.most_room, demand, kAll};
+            case Trips::exceeding:
+                return {slots.least_room, -kAll,
+                        least + load_price_ < best ? demand - 1 : -kAll};
+            default: {
+                const double most = prunes ? best - least_own : kNever;
+                return {slots.least_between, -kAll,
+                        static_cast<int32_t>(std::min<double>(most, kAll - 1))};
+            }
+            }
+        };
         // The route of a neighbour first: the sooner a good place is found, the less is
         // looked at.
         int32_t near = 0;
@@ -340,36 +368,20 @@ bool FleetChain::insert_all(double limit, bool may_open) {
             const int32_t slot = plan_.slot_of(tables_.nearest_to(task)[i]);
             near = slot >= 0 ? slot : near;
         }
-        const SlotNumbers &slots = plan_.slot_numbers();
-        const auto look_through = [&](const std::vector<int32_t> &numbers, int32_t from,
-                                      int32_t to, Trips trips, bool blinks) {
-            for_slots_within(numbers, idx(near), from, to, [&](int32_t slot) {
-                if (best <= least) {
-                    return false;
-                }
-                look_at(slot, trips, blinks);
-                return true;
-            });
-        };
-        for (const bool blinks : {true, false}) { // once more if all were overlooked
-            look_through(slots.most_room, demand, kAll, Trips::fitting, blinks);
-            // Where the task fits first: most others are then ruled out by the price of
-            // their excess alone.
-            if (least + load_price_ < best) {
-                look_through(slots.least_room, -kAll, demand - 1, Trips::exceeding,
-                             blinks);
-            }
-            if (tables_.has_facilities()) {
-                const double most_between =
-                    prunes ? best - least_own : static_cast<double>(kAll - 1);
-                look_through(slots.least_between, -kAll,
-                             static_cast<int32_t>(std::min<double>(
-                                 most_between, kAll - 1)),
-                             Trips::own, blinks);
-            }
-            if (best_slot >= 0) {
-                break;
-            }
+        // Trips where it fits first: most others are then ruled out by the price of
+        // their excess alone. All once more if all were overlooked.
+        const int kinds = tables_.has_facilities() ? 3 : 2; // of Trips
+        for (int look = 0; look < 2 * kinds && (look != kinds || best_slot < 0);
+             ++look) {
+            const auto trips = static_cast<Trips>(look % kinds);
+            const Range range = range_of(trips);
+            for_slots_within(range.numbers, idx(near), range.from, range.to,
+                             [&](int32_t slot) {
+                                 if (best > least) {
+                                     look_at(slot, trips, look < kinds);
+                                 }
+                                 return best > least;
+                             });
         }
         if (best_slot < 0 || (tables_.insertion_never_pays && so_far + best >= limit)) {
             return false;
@@ -551,25 +563,25 @@ bool FleetChain::exchange_tails(const Spot &first, const Spot &second,
         join(one.head(first.place), two.tail(second.place), first_via),
         join(two.head(second.place - 1), one.tail(first.place + 1), second_via)};
     double dearer = priced(first.slot, second.slot, after);
-    if (dearer >= kLongestDraw * temperature && tables_.rules.change_price == 0 &&
-        tables_.rules.compactness == 0) {
+    const bool shaped = tables_.rules.change_price > 0 || tables_.rules.compactness > 0;
+    if (dearer >= kLongestDraw * temperature && !shaped) {
         return false;
     }
-    placements_.clear();
-    bool allowed = true;
-    for (size_t i = cut; i + 1 < one.visits.size(); ++i) {
-        placements_.push_back({one.visits[i].task, second.slot});
+    if (shaped || !tables_.all_may_be_anywhere) {
+        placements_.clear();
+        for (size_t i = cut; i + 1 < one.visits.size(); ++i) {
+            placements_.push_back({one.visits[i].task, second.slot});
+        }
+        for (size_t i = other_cut; i + 1 < two.visits.size(); ++i) {
+            placements_.push_back({two.visits[i].task, first.slot});
+        }
+        for (const Placement &each : placements_) {
+            if (!may_be_in(each.task, each.slot)) {
+                return false;
+            }
+        }
     }
-    for (size_t i = other_cut; i + 1 < two.visits.size(); ++i) {
-        placements_.push_back({two.visits[i].task, first.slot});
-    }
-    for (const Placement &each : placements_) {
-        allowed = allowed && may_be_in(each.task, each.slot);
-    }
-    if (!allowed) {
-        return false;
-    }
-    if (tables_.rules.change_price > 0 || tables_.rules.compactness > 0) {
+    if (shaped) {
         dearer += shape_price(plan_.shape_change(placements_));
     }
     if (!accepts(dearer, temperature)) {
@@ -798,7 +810,7 @@ void FleetChain::dissolve_shortest_route() {
             marked_[idx(route.visits[i].task)] = 1;
         }
         plan_.begin();
-        plan_.remove_marked(slot, marked_);
+        plan_.remove_marked(slot, marked_, 1, route.num_tasks());
         for (const int32_t task : removed_) {
             marked_[idx(task)] = 0;
         }

@@ -330,20 +330,22 @@ void FleetPlan::undo() {
     }
 }
 
-void FleetPlan::remove_marked(int32_t slot, const std::vector<uint8_t> &marked) {
+void FleetPlan::remove_marked(int32_t slot, const std::vector<uint8_t> &marked,
+                              int32_t first, int32_t last) {
     touch(slot);
     forget(slot);
     TripRoute &here = routes_[idx(slot)];
-    for (size_t i = 1; i + 1 < here.visits.size(); ++i) {
-        if (marked[idx(here.visits[i].task)] != 0) {
-            take(here.visits[i].task);
+    for (int32_t place = first; place <= last; ++place) {
+        const int32_t task = here.visits[idx(place)].task;
+        if (marked[idx(task)] != 0) {
+            take(task);
         }
     }
-    const auto [first, last] = here.erase_marked(tables_, marked);
+    const auto changed = here.erase_marked(tables_, marked, first, last);
     if (here.empty()) {
         opened_or_closed_ = true;
     } else {
-        here.refresh(tables_, first, last);
+        here.refresh(tables_, changed.first, changed.second);
     }
     remember(slot);
 }

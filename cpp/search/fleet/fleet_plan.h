@@ -94,8 +94,9 @@ class FleetPlan {
     void keep();
     void undo();
     const std::vector<int32_t> &touched() const { return touched_; }
-    // Takes out all marked tasks of a slot.
-    void remove_marked(int32_t slot, const std::vector<uint8_t> &marked);
+    // Takes out all marked tasks of a slot; they are at places first .. last.
+    void remove_marked(int32_t slot, const std::vector<uint8_t> &marked, int32_t first,
+                       int32_t last);
     void insert(int32_t slot, int32_t task, const TripPlace &place);
     // Improves the facility visits of a slot around one place; false if that changed
     // nothing. Can be undone like the others where changes are under way.

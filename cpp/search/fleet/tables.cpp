@@ -93,6 +93,9 @@ FleetTables::FleetTables(const std::vector<const Network *> &networks, FleetRule
     // route too long.
     all_may_serve = std::find(rules.may_serve.begin(), rules.may_serve.end(), 0) ==
                     rules.may_serve.end();
+    all_may_be_anywhere =
+        all_may_serve && std::all_of(rules.pin.begin(), rules.pin.end(),
+                                     [](int32_t slot) { return slot < 0; });
     int32_t &most = least_closed_cost;
     most = kMostCost;
     for (const Network *network : networks) {

@@ -177,8 +177,9 @@ struct FleetTables {
     int64_t all_alone_at_most = 0;
     // A route that costs less drives no way that there is not.
     int32_t least_closed_cost;
-    // Whether every vehicle may serve every task.
+    // Whether every vehicle may serve every task, and whether no task is pinned either.
     bool all_may_serve;
+    bool all_may_be_anywhere;
 };
 
 } // namespace arcfleet

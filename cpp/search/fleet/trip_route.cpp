@@ -327,30 +327,33 @@ void TripRoute::erase(int32_t place) {
 }
 
 std::pair<int32_t, int32_t>
-TripRoute::erase_marked(const FleetTables &tables, const std::vector<uint8_t> &marked) {
-    size_t kept = 1;
+TripRoute::erase_marked(const FleetTables &tables, const std::vector<uint8_t> &marked,
+                        int32_t from, int32_t to) {
+    TripVisit *const all = visits.data();
+    int32_t kept = from;
     bool via = false;
-    size_t first = 0; // behind the first gap
-    size_t last = 0;  // in front of the last
-    for (size_t i = 1; i < visits.size(); ++i) {
-        via = via || visits[i].via;
-        if (i + 1 < visits.size() && marked[idx(visits[i].task)] != 0) {
+    int32_t first = 0; // behind the first gap
+    int32_t last = 0;  // in front of the last
+    for (int32_t i = from; i <= to; ++i) {
+        via = via || all[i].via;
+        if (marked[idx(all[i].task)] != 0) {
             first = first == 0 ? kept : first;
             last = kept - 1;
             continue;
         }
-        visits[kept] = visits[i];
-        visits[kept].via = via;
+        all[kept] = all[i];
+        all[kept].via = via;
         via = false;
         ++kept;
     }
-    visits.resize(kept);
+    all[to + 1].via = all[to + 1].via || via;
+    visits.erase(visits.begin() + kept, visits.begin() + to + 1);
     if (empty()) {
         clear();
     } else {
         tidy(tables);
     }
-    return {static_cast<int32_t>(first), static_cast<int32_t>(last)};
+    return {first, last};
 }
 
 namespace {

@@ -116,9 +116,10 @@ class TripRoute {
     // Changes that leave the labels to be refreshed. Facility visits stay unless
     // nothing was carried there.
     void insert(const FleetTables &tables, int32_t task, const TripPlace &place);
-    // Returns the first and the last place that changed.
+    // Looks at places from .. to; returns the first and the last place that changed.
     std::pair<int32_t, int32_t> erase_marked(const FleetTables &tables,
-                                             const std::vector<uint8_t> &marked);
+                                             const std::vector<uint8_t> &marked,
+                                             int32_t from, int32_t to);
     void erase(int32_t place);
     void clear();
     // No facility before the first task; one before the end if the rules ask for it.
