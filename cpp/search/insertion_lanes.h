@@ -76,8 +76,8 @@ template <typename Pair> struct DirectedLanes {
     }
 };
 
-// The task reached from a visit, at u and at v, and the way home by the visit, from u and
-// from v.
+// The task reached from a visit, at u and at v, and the way home by the visit, from u
+// and from v.
 template <typename Distances, typename AnyVisit>
 [[gnu::always_inline]] inline Lanes nearest_ends(const Distances &distances,
                                                  const AnyVisit &visit) {
@@ -96,8 +96,8 @@ template <typename Distances, typename AnyVisit>
     return __builtin_shufflevector(nearest, nearest, 3, 2, 3, 2);
 }
 
-// The least of the costs that are offered, with the task served at v and at u, and which
-// of them it is.
+// The least of the costs that are offered, with the task served at v and at u, and
+// which of them it is.
 struct LeastLanes {
     Lanes cost{INT32_MAX, INT32_MAX, 0, 0};
     Lanes number{};

@@ -325,7 +325,8 @@ bool FleetChain::insert_all(double limit, bool may_open) {
             const double most = balanced ? kNever : best - shape;
             TripPlace place = insertion->cheapest(route, trips, load_price_, most);
             if (place.place >= 0 && blinks && random_.unit() < blink_rate) {
-                place = insertion->cheapest(route, trips, load_price_, most, place.place);
+                place =
+                    insertion->cheapest(route, trips, load_price_, most, place.place);
             }
             if (place.place < 0) {
                 return;

@@ -142,7 +142,7 @@ class FleetPlan {
     double mean_ = 1.0;
     std::vector<TripRoute> routes_; // by slot
     SlotNumbers numbers_;
-    std::vector<Spot> spots_;       // by task
+    std::vector<Spot> spots_; // by task
     // By task: its slot now, -1 while it is out, below -1 on a locked route.
     std::vector<int32_t> slot_of_;
     std::vector<int32_t> routes_of_; // by vehicle type

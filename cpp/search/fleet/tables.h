@@ -30,8 +30,8 @@ struct FacilityStop {
     int32_t cost; // of a visit
 };
 
-// Between a facility and both ends of a task: from the facility to u and to v, and from u
-// and from v to it, its visit included.
+// Between a facility and both ends of a task: from the facility to u and to v, and from
+// u and from v to it, its visit included.
 struct FacilityEnds {
     int32_t to_u;
     int32_t to_v;
@@ -94,8 +94,8 @@ class DrivingTable {
     const FacilityEnds *facility_ends(int32_t task) const {
         return facility_ends_.data() + idx(task) * num_facilities_;
     }
-    // The least that it costs to come from a facility and serve a task, and to go to one
-    // as well.
+    // The least that it costs to come from a facility and serve a task, and to go to
+    // one as well.
     int32_t first_of_trip(int32_t task) const { return first_of_trip_[idx(task)]; }
     int32_t own_trip(int32_t task) const { return own_trip_[idx(task)]; }
 

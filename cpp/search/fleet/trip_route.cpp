@@ -182,8 +182,8 @@ scan_trips(const TripTask &task, const Distances &distances, const TripRoute &ro
             place = trip_ends[trip - 1];
             const TripVisit *visit = visits + place;
             const Lanes nearest = nearest_ends(distances, *visit);
-            first = nearest_by_facility(
-                        task, stops + (trip - 1) * task.num_facilities, visit - 1) +
+            first = nearest_by_facility(task, stops + (trip - 1) * task.num_facilities,
+                                        visit - 1) +
                     service + home_lanes(nearest);
             done = nearest + service;
             ++place;
@@ -326,9 +326,9 @@ void TripRoute::erase(int32_t place) {
     visits[1].via = false;
 }
 
-std::pair<int32_t, int32_t>
-TripRoute::erase_marked(const FleetTables &tables, const std::vector<uint8_t> &marked,
-                        int32_t from, int32_t to) {
+std::pair<int32_t, int32_t> TripRoute::erase_marked(const FleetTables &tables,
+                                                    const std::vector<uint8_t> &marked,
+                                                    int32_t from, int32_t to) {
     TripVisit *const all = visits.data();
     int32_t kept = from;
     bool via = false;
@@ -374,7 +374,8 @@ int32_t shifted(int32_t label, int32_t by) {
 }
 
 // Shifts the labels up to a number of visits, or those from them on.
-ARCFLEET_CLONES void shift_labels(TripVisit *first, const TripVisit *end, int32_t done, int32_t from) {
+ARCFLEET_CLONES void shift_labels(TripVisit *first, const TripVisit *end, int32_t done,
+                                  int32_t from) {
 #ifdef ARCFLEET_LANES
     const Lanes by{done, done, from, from};
     const Lanes most{kMostCost, kMostCost, kMostCost, kMostCost};
@@ -407,8 +408,8 @@ void TripRoute::refresh(const FleetTables &tables, int32_t first, int32_t last) 
     note_trips(tables, start, end);
 }
 
-// Computes what lies between the labels start + 1 .. end - 1; all others were shifted by
-// the same number, as was the cost of the route, so that bounds stay.
+// Computes what lies between the labels start + 1 .. end - 1; all others were shifted
+// by the same number, as was the cost of the route, so that bounds stay.
 void TripRoute::note_trips(const FleetTables &tables, size_t start, size_t end) {
     const size_t trips = trip_ends.size();
     size_t first = idx(visits[start].trip);
@@ -704,7 +705,8 @@ TripPlace TripInsertion::on_its_own(const TripRoute &route, double price, double
     for (size_t trip = 0; trip < route.notes.size(); ++trip) {
         const int32_t behind = route.trip_ends[trip];
         const bool via = trip + 1 < route.notes.size() || ends_.ends_via;
-        const int32_t serving = via ? table_.own_trip(task_) : table_.first_of_trip(task_);
+        const int32_t serving =
+            via ? table_.own_trip(task_) : table_.first_of_trip(task_);
         const double least = static_cast<double>(route.notes[trip].between) + serving;
         if (least + price * more >= most || behind == but_for) {
             continue;
@@ -734,8 +736,7 @@ bool TripRoute::mend_visits(const FleetTables &tables, int32_t place, double pri
     bool moves = false;
     const bool may_pay = excess > 0 || !table.via_never_pays();
     for (int32_t x = first + 1; x < behind && may_pay; ++x) {
-        const double now =
-            priced(joined(tables, type, head(x - 1), tail(x), true));
+        const double now = priced(joined(tables, type, head(x - 1), tail(x), true));
         if (now < best) {
             best = now;
             best_place = x;

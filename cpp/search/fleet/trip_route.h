@@ -27,8 +27,8 @@ struct TripVisit {
     bool via;     // the vehicle comes here by way of a facility
 };
 
-// The part of a route up to a visit, and from a visit on: what the trip there carries in
-// it, and load above capacity of all other trips.
+// The part of a route up to a visit, and from a visit on: what the trip there carries
+// in it, and load above capacity of all other trips.
 struct TripPart {
     const TripVisit &visit;
     int32_t load;
@@ -65,9 +65,9 @@ struct TripNote {
     bool operator==(const TripNote &) const = default;
 };
 
-// A facility on the way from one trip to the next, or to the end. What the route costs up
-// to there, the visit included, above the lesser label of the last task; what it costs
-// from there on, above the lesser label of what follows.
+// A facility on the way from one trip to the next, or to the end. What the route costs
+// up to there, the visit included, above the lesser label of the last task; what it
+// costs from there on, above the lesser label of what follows.
 struct TripStop {
     int32_t there;
     int32_t onward;
@@ -178,8 +178,8 @@ class TripInsertion {
     TripInsertion(const FleetTables &tables, int32_t task, int32_t type);
 
     int32_t type() const { return type_; }
-    // The cheapest place in some trips of a route, load above capacity at a price, if it
-    // makes the route dearer by less than `most`; `but_for` is a place that is
+    // The cheapest place in some trips of a route, load above capacity at a price, if
+    // it makes the route dearer by less than `most`; `but_for` is a place that is
     // overlooked.
     TripPlace cheapest(const TripRoute &route, Trips trips, double price, double most,
                        int32_t but_for = -1) const;

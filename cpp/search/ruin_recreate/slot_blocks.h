@@ -1,5 +1,5 @@
-// A number for each slot of a plan, side by side: the slots whose number is in a range are
-// found many at a time.
+// A number for each slot of a plan, side by side: the slots whose number is in a range
+// are found many at a time.
 #pragma once
 
 #include <bit>
@@ -13,7 +13,8 @@
 
 namespace arcfleet {
 
-// Numbers are compared in blocks of so many, which compilers turn into few instructions.
+// Numbers are compared in blocks of so many, which compilers turn into few
+// instructions.
 constexpr size_t kSlotBlock = 16;
 
 inline size_t padded_slots(size_t slots) {
@@ -43,7 +44,8 @@ inline uint32_t slots_within(const int32_t *numbers, int32_t least, int32_t most
 }
 
 // Calls look(slot) with each slot whose number is from `least` to `most`, in order from
-// `first` on and then from 0 on, until it returns false. There are padded_slots numbers.
+// `first` on and then from 0 on, until it returns false. There are padded_slots
+// numbers.
 template <typename Look>
 void for_slots_within(const std::vector<int32_t> &numbers, size_t first, int32_t least,
                       int32_t most, const Look &look) {
@@ -51,8 +53,7 @@ void for_slots_within(const std::vector<int32_t> &numbers, size_t first, int32_t
     const size_t blocks = numbers.size() / kSlotBlock;
     size_t block = first / kSlotBlock;
     for (size_t i = 0; i <= blocks; ++i) {
-        uint32_t found =
-            slots_within(numbers.data() + block * kSlotBlock, least, most);
+        uint32_t found = slots_within(numbers.data() + block * kSlotBlock, least, most);
         found &= i == 0 ? ~before : i == blocks ? before : ~0U;
         while (found != 0) {
             if (!look(static_cast<int32_t>(block * kSlotBlock) +
