@@ -76,14 +76,52 @@ template <typename Pair> struct DirectedLanes {
     }
 };
 
-// The least cost of the route in the high half, its place in the low half, over the
-// places in front of `visit` .. `end` - 1, the first of which is `first`. `done` has
-// the task served, at v and at u, after the visit before.
+// The task reached from a visit, at u and at v, and the way home by the visit, from u
+// and from v.
+template <typename Distances, typename AnyVisit>
+[[gnu::always_inline]] inline Lanes nearest_ends(const Distances &distances,
+                                                 const AnyVisit &visit) {
+    static_assert(offsetof(AnyVisit, from_v) == offsetof(AnyVisit, done_at_u) + 12);
+    Lanes labels;
+    std::memcpy(&labels, &visit.done_at_u, sizeof labels);
+    const Lanes by_u =
+        __builtin_shufflevector(labels, labels, 0, 0, 2, 2) + distances.at_u(visit);
+    const Lanes by_v =
+        __builtin_shufflevector(labels, labels, 1, 1, 3, 3) + distances.at_v(visit);
+    return by_u < by_v ? by_u : by_v;
+}
+
+// The way home once the task is served, at v and at u.
+[[gnu::always_inline]] inline Lanes home_lanes(Lanes nearest) {
+    return __builtin_shufflevector(nearest, nearest, 3, 2, 3, 2);
+}
+
+// The least of the costs that are offered, with the task served at v and at u, and
+// which of them it is.
+struct LeastLanes {
+    Lanes cost{INT32_MAX, INT32_MAX, 0, 0};
+    Lanes number{};
+
+    [[gnu::always_inline]] void offer(Lanes other, Lanes other_number) {
+        const auto less = other < cost;
+        cost = less ? other : cost;
+        number = less ? other_number : number;
+    }
+    // Cost in the high half, number in the low half.
+    [[gnu::always_inline]] int64_t packed() const {
+        return std::min(int64_t{cost[0]} << 32 | number[0],
+                        int64_t{cost[1]} << 32 | number[1]);
+    }
+};
+
+// The least cost of the route, and its place, over the places in front of `visit` ..
+// `end` - 1, the first of which is `first`. `done` has the task served, at v and at u,
+// after the visit before. Written out, not by the parts above: with those it lost some
+// speed where routes are long.
 template <typename Distances, typename AnyVisit>
 [[gnu::always_inline]] inline int64_t
 scan_lanes(const TaskEnds &ends, const Distances &distances, const AnyVisit *visit,
            const AnyVisit *end, int32_t first, Lanes done) {
-    static_assert(offsetof(AnyVisit, from_v) == offsetof(AnyVisit, done_at_u) + 12);
     const Lanes service{ends.forward_cost, ends.reverse_cost, 0, 0};
     Lanes least{INT32_MAX, INT32_MAX, 0, 0};
     Lanes least_place{};

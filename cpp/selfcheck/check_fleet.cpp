@@ -134,6 +134,7 @@ void check_same(const TripRoute &found, const TripRoute &expected) {
     ARCFLEET_EQUAL(found.excess, expected.excess);
     ARCFLEET_EQUAL(found.trip_ends == expected.trip_ends, true);
     ARCFLEET_EQUAL(found.notes == expected.notes, true);
+    ARCFLEET_EQUAL(found.stops == expected.stops, true);
     for (size_t i = 0; i < found.visits.size(); ++i) {
         const TripVisit &a = found.visits[i];
         const TripVisit &b = expected.visits[i];
@@ -145,10 +146,7 @@ void check_same(const TripRoute &found, const TripRoute &expected) {
             ARCFLEET_EQUAL(a.from_u, b.from_u);
             ARCFLEET_EQUAL(a.from_v, b.from_v);
             ARCFLEET_EQUAL(a.trip, b.trip);
-            ARCFLEET_EQUAL(a.load_before, b.load_before);
-            ARCFLEET_EQUAL(a.load_after, b.load_after);
-            ARCFLEET_EQUAL(a.excess_before, b.excess_before);
-            ARCFLEET_EQUAL(a.excess_after, b.excess_after);
+            ARCFLEET_EQUAL(a.load, b.load);
         }
     }
 }
@@ -251,18 +249,26 @@ void check_places(const FleetTables &tables, const TripRoute &route, int32_t tas
             }
         }
     }
-    const auto found = [&](const TripPlace &place) {
-        return place.place < 0
-                   ? kForever * kForever
-                   : place.cost - route.cost + price * (place.excess - route.excess);
+    const TripInsertion insertion(tables, task, route.type);
+    const auto found = [&](double most, int32_t but_for) {
+        for (const Trips trips : {Trips::fitting, Trips::exceeding, Trips::own}) {
+            if (trips == Trips::own && !tables.has_facilities()) {
+                continue;
+            }
+            const TripPlace place =
+                insertion.cheapest(route, trips, price, most, but_for);
+            if (place.place >= 0) {
+                most = place.cost - route.cost + price * (place.excess - route.excess);
+            }
+        }
+        return most;
     };
     const double most = kForever * kForever;
-    ARCFLEET_EQUAL(found(route.cheapest_place(tables, task, price, most)), least);
-    ARCFLEET_EQUAL(
-        found(route.cheapest_place(tables, task, price, most, Trips::all, overlooked)),
-        least_other);
-    const TripPlace none = route.cheapest_place(tables, task, price, least);
-    ARCFLEET_EQUAL(none.place, -1);
+    ARCFLEET_EQUAL(found(most, -1), least);
+    ARCFLEET_EQUAL(found(most, overlooked), least_other);
+    for (const Trips trips : {Trips::fitting, Trips::exceeding}) {
+        ARCFLEET_EQUAL(insertion.cheapest(route, trips, price, least).place, -1);
+    }
 }
 
 void check_changes(const FleetTables &tables, const TripRoute &route, int32_t task) {
@@ -276,19 +282,25 @@ void check_changes(const FleetTables &tables, const TripRoute &route, int32_t ta
         std::vector<uint8_t> marked(idx(tables.num_tasks()), 0);
         marked[idx(route.visits[idx(place)].task)] = 1;
         TripRoute other = route;
-        other.erase_marked(tables, marked);
+        const auto changed = other.erase_marked(tables, marked, place, place);
         check_same(refreshed(tables, other), shorter);
+        if (!other.empty()) {
+            other.refresh(tables, changed.first, changed.second);
+            check_same(other, shorter);
+        }
         const TripTotals replaced = route.replaced(tables, place, task);
         other = route;
         TripVisit &visit = other.visits[idx(place)];
         visit.task = task;
         visit.u = tables.ends(task).u;
         visit.v = tables.ends(task).v;
+        visit.demand = tables.ends(task).demand;
         other = refreshed(tables, other);
         ARCFLEET_EQUAL(replaced.cost, other.cost);
         ARCFLEET_EQUAL(replaced.excess, other.excess);
-        const TripVisit *here = route.visits.data() + place;
-        const TripTotals whole = joined(tables, route.type, here[-1], *here, here->via);
+        const TripTotals whole =
+            joined(tables, route.type, route.head(place - 1), route.tail(place),
+                   route.visits[idx(place)].via);
         ARCFLEET_EQUAL(whole.cost, route.cost);
         ARCFLEET_EQUAL(whole.excess, route.excess);
     }

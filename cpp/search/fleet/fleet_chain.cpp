@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <stdexcept>
 #include <utility>
 
@@ -30,6 +31,7 @@ constexpr int64_t kAttemptPause = 3;
 // vehicle less can work.
 constexpr double kHopeful = 1.03;
 constexpr double kNever = std::numeric_limits<double>::infinity();
+constexpr int32_t kAll = std::numeric_limits<int32_t>::max();
 
 double cost_by_demand(const FleetTables &tables) {
     double demand = 1.0;
@@ -164,8 +166,8 @@ bool FleetChain::ruin_and_recreate(double temperature) {
     ruined_.clear();
     plan_.begin();
     mark_strings();
-    for (const int32_t slot : ruined_) {
-        plan_.remove_marked(slot, marked_);
+    for (const Ruined &each : ruined_) {
+        plan_.remove_marked(each.slot, marked_, each.first, each.last);
     }
     for (const int32_t task : removed_) {
         marked_[idx(task)] = 0;
@@ -229,9 +231,16 @@ void FleetChain::mark_string(const TripRoute &route, int32_t slot, int32_t place
             removed_.push_back(task);
         }
     }
-    if (std::find(ruined_.begin(), ruined_.end(), slot) == ruined_.end()) {
-        ruined_.push_back(slot);
+    const int32_t first = before + string.first;
+    const int32_t last = before + string.last - 1;
+    for (Ruined &each : ruined_) {
+        if (each.slot == slot) {
+            each.first = std::min(each.first, first);
+            each.last = std::max(each.last, last);
+            return;
+        }
     }
+    ruined_.push_back({slot, first, last});
 }
 
 bool FleetChain::insert_all(double limit, bool may_open) {
@@ -242,7 +251,6 @@ bool FleetChain::insert_all(double limit, bool may_open) {
     const bool bounded = tables_.drivings.size() == 1 && !balanced &&
                          !tables_.rules.exact_fleet &&
                          tables_.driving(0).via_never_pays();
-    // Whether the price of excess is the least that a place can cost.
     const bool prunes = tables_.insertion_never_pays;
     for (const int32_t task : removed_) {
         double best = kNever;
@@ -251,6 +259,20 @@ bool FleetChain::insert_all(double limit, bool may_open) {
         TripPlace best_place;
         const int32_t pin = tables_.rules.pin[idx(task)];
         const int32_t demand = tables_.ends(task).demand;
+        // No place costs less.
+        const double least = bounded  ? tables_.ends(task).least_extra
+                             : prunes ? 0.0
+                                      : -kNever;
+        // The least that it costs between facilities, or one and the end.
+        int32_t least_own = 0;
+        if (tables_.has_facilities()) {
+            least_own = kAll;
+            for (const auto &table : tables_.drivings) {
+                least_own = std::min(least_own, tables_.rules.ends_at_facility()
+                                                    ? table->own_trip(task)
+                                                    : table->first_of_trip(task));
+            }
+        }
         const auto look_at_empty = [&](int32_t slot, int32_t type, double shape) {
             if (!tables_.may_serve(type, task)) {
                 return;
@@ -269,17 +291,9 @@ bool FleetChain::insert_all(double limit, bool may_open) {
                 best_place = place;
             }
         };
+        std::optional<TripInsertion> insertion; // for the vehicle type last looked at
         const auto look_at = [&](int32_t slot, Trips trips, bool blinks) {
-            const SlotNote &note = plan_.note(slot);
-            if (!note.is_open || (pin >= 0 && pin != slot)) {
-                return;
-            }
-            const int64_t most_load =
-                int64_t{tables_.vehicle(note.type).capacity} - demand;
-            if (!note.is_empty &&
-                (trips == Trips::fitting     ? note.limits.least_load > most_load
-                 : trips == Trips::exceeding ? note.limits.most_load <= most_load
-                                             : false)) {
+            if (pin >= 0 && pin != slot) {
                 return;
             }
             double shape = 0.0;
@@ -289,44 +303,29 @@ bool FleetChain::insert_all(double limit, bool may_open) {
                 change.interleaved = plan_.mates_apart(task, slot);
                 shape = shape_price(change);
             }
-            if (note.is_empty) {
+            const TripRoute &route = plan_.route(slot);
+            if (route.empty()) {
                 // A route with a number may be any vehicle's.
                 const bool any = plan_.is_numbered(slot);
-                const bool looks = may_open && trips == Trips::fitting;
-                for (int32_t type = 0; looks && type < tables_.num_types(); ++type) {
-                    if (any || type == note.type) {
+                for (int32_t type = 0; may_open && type < tables_.num_types(); ++type) {
+                    if (any || type == route.type) {
                         look_at_empty(slot, type, shape);
                     }
                 }
                 return;
             }
-            if (trips == Trips::exceeding && prunes) {
-                const int64_t excess =
-                    std::min<int64_t>(note.limits.least_load - most_load, demand);
-                if (prices_.of(kLoad) * static_cast<double>(excess) >= best - shape) {
-                    return;
-                }
-            }
-            if (trips == Trips::own && prunes) {
-                const DrivingTable &table = tables_.driving(note.type);
-                const int32_t trip = tables_.rules.ends_at_facility()
-                                         ? table.own_trip(task)
-                                         : table.first_of_trip(task);
-                if (static_cast<double>(note.limits.least_between) + trip >=
-                    best - shape) {
-                    return;
-                }
-            }
-            const TripRoute &route = plan_.route(slot);
             if (!tables_.all_may_serve && !tables_.may_serve(route.type, task)) {
                 return;
             }
+            if (!insertion || insertion->type() != route.type) {
+                insertion.emplace(tables_, task, route.type);
+            }
             const double most = balanced ? kNever : best - shape;
             TripPlace place =
-                route.cheapest_place(tables_, task, prices_.of(kLoad), most, trips);
+                insertion->cheapest(route, trips, prices_.of(kLoad), most);
             if (place.place >= 0 && blinks && random_.unit() < blink_rate) {
-                place = route.cheapest_place(tables_, task, prices_.of(kLoad), most,
-                                             trips, place.place);
+                place = insertion->cheapest(route, trips, prices_.of(kLoad), most,
+                                            place.place);
             }
             if (place.place < 0) {
                 return;
@@ -341,9 +340,27 @@ bool FleetChain::insert_all(double limit, bool may_open) {
                 best_place = place;
             }
         };
-        // No place costs less.
-        const double least = bounded ? tables_.ends(task).least_extra : -kNever;
-        const int32_t slots = plan_.num_slots();
+        // The slots where some trip may be the best place, by their numbers.
+        struct Range {
+            const std::vector<int32_t> &numbers;
+            int32_t from;
+            int32_t to;
+        };
+        const SlotNumbers &slots = plan_.slot_numbers();
+        const auto range_of = [&](Trips trips) -> Range {
+            switch (trips) {
+            case Trips::fitting:
+                return {slots.most_room, demand, kAll};
+            case Trips::exceeding:
+                return {slots.least_room, -kAll,
+                        least + prices_.of(kLoad) < best ? demand - 1 : -kAll};
+            default: {
+                const double most = prunes ? best - least_own : kNever;
+                return {slots.least_between, -kAll,
+                        static_cast<int32_t>(std::min<double>(most, kAll - 1))};
+            }
+            }
+        };
         // The route of a neighbour first: the sooner a good place is found, the less is
         // looked at.
         int32_t near = 0;
@@ -352,22 +369,19 @@ bool FleetChain::insert_all(double limit, bool may_open) {
             near = slot >= 0 ? slot : near;
         }
         // Trips where it fits first: most others are then ruled out by the price of
-        // their excess alone.
-        for (const bool blinks : {true, false}) { // once more if all were overlooked
-            for (const Trips trips : {Trips::fitting, Trips::exceeding, Trips::own}) {
-                if ((trips == Trips::exceeding && prunes &&
-                     prices_.of(kLoad) >= best) ||
-                    (trips == Trips::own && !tables_.has_facilities())) {
-                    continue;
-                }
-                for (int32_t i = 0; i < slots && best > least; ++i) {
-                    const int32_t slot = near + i;
-                    look_at(slot < slots ? slot : slot - slots, trips, blinks);
-                }
-            }
-            if (best_slot >= 0) {
-                break;
-            }
+        // their excess alone. All once more if all were overlooked.
+        const int kinds = tables_.has_facilities() ? 3 : 2; // of Trips
+        for (int look = 0; look < 2 * kinds && (look != kinds || best_slot < 0);
+             ++look) {
+            const auto trips = static_cast<Trips>(look % kinds);
+            const Range range = range_of(trips);
+            for_slots_within(range.numbers, idx(near), range.from, range.to,
+                             [&](int32_t slot) {
+                                 if (best > least) {
+                                     look_at(slot, trips, look < kinds);
+                                 }
+                                 return best > least;
+                             });
         }
         if (best_slot < 0 || (tables_.insertion_never_pays && so_far + best >= limit)) {
             return false;
@@ -393,7 +407,7 @@ void FleetChain::mend_touched(double load_price) {
             bool mended = false;
             for (size_t trip = 0; trip < route.trip_ends.size() && !mended; ++trip) {
                 const int32_t last = route.trip_ends[trip] - 1;
-                if (route.visits[idx(last)].load_before > capacity) {
+                if (route.notes[trip].load > capacity) {
                     mended = plan_.mend_visits(slot, last, load_price);
                     const bool has_next = trip + 1 < plan_.route(slot).trip_ends.size();
                     if (!mended && has_next) {
@@ -522,16 +536,18 @@ bool FleetChain::exchange_tails(const Spot &first, const Spot &second,
     if (one.type != two.type) {
         return false;
     }
-    const auto join = [&](const TripVisit &left, const TripVisit &right, bool &via) {
+    const auto join = [&](const TripPart &head, const TripPart &tail, bool &via) {
+        const TripVisit &left = head.visit;
+        const TripVisit &right = tail.visit;
         if (!is_task(left) && !is_task(right)) {
             via = false;
             return TripTotals{-1, 0}; // closed
         }
         via = !is_task(right) && tables_.rules.ends_at_facility();
-        TripTotals totals = joined(tables_, one.type, left, right, via);
+        TripTotals totals = joined(tables_, one.type, head, tail, via);
         if (is_task(left) && is_task(right) && tables_.has_facilities() &&
             (totals.excess > 0 || !tables_.driving(one.type).via_never_pays())) {
-            const TripTotals other = joined(tables_, one.type, left, right, true);
+            const TripTotals other = joined(tables_, one.type, head, tail, true);
             if (price_of(one.type, other) < price_of(one.type, totals)) {
                 totals = other;
                 via = true;
@@ -543,28 +559,29 @@ bool FleetChain::exchange_tails(const Spot &first, const Spot &second,
     bool second_via = false;
     const auto cut = idx(first.place) + 1;
     const auto other_cut = idx(second.place);
-    const Change after{join(one.visits[cut - 1], two.visits[other_cut], first_via),
-                       join(two.visits[other_cut - 1], one.visits[cut], second_via)};
+    const Change after{
+        join(one.head(first.place), two.tail(second.place), first_via),
+        join(two.head(second.place - 1), one.tail(first.place + 1), second_via)};
     double dearer = priced(first.slot, second.slot, after);
-    if (dearer >= kLongestDraw * temperature && tables_.rules.change_price == 0 &&
-        tables_.rules.compactness == 0) {
+    const bool shaped = tables_.rules.change_price > 0 || tables_.rules.compactness > 0;
+    if (dearer >= kLongestDraw * temperature && !shaped) {
         return false;
     }
-    placements_.clear();
-    bool allowed = true;
-    for (size_t i = cut; i + 1 < one.visits.size(); ++i) {
-        placements_.push_back({one.visits[i].task, second.slot});
+    if (shaped || !tables_.all_may_be_anywhere) {
+        placements_.clear();
+        for (size_t i = cut; i + 1 < one.visits.size(); ++i) {
+            placements_.push_back({one.visits[i].task, second.slot});
+        }
+        for (size_t i = other_cut; i + 1 < two.visits.size(); ++i) {
+            placements_.push_back({two.visits[i].task, first.slot});
+        }
+        for (const Placement &each : placements_) {
+            if (!may_be_in(each.task, each.slot)) {
+                return false;
+            }
+        }
     }
-    for (size_t i = other_cut; i + 1 < two.visits.size(); ++i) {
-        placements_.push_back({two.visits[i].task, first.slot});
-    }
-    for (const Placement &each : placements_) {
-        allowed = allowed && may_be_in(each.task, each.slot);
-    }
-    if (!allowed) {
-        return false;
-    }
-    if (tables_.rules.change_price > 0 || tables_.rules.compactness > 0) {
+    if (shaped) {
         dearer += shape_price(plan_.shape_change(placements_));
     }
     if (!accepts(dearer, temperature)) {
@@ -775,7 +792,7 @@ void FleetChain::dissolve_shortest_route() {
             marked_[idx(route.visits[i].task)] = 1;
         }
         plan_.begin();
-        plan_.remove_marked(slot, marked_);
+        plan_.remove_marked(slot, marked_, 1, route.num_tasks());
         for (const int32_t task : removed_) {
             marked_[idx(task)] = 0;
         }

@@ -88,7 +88,11 @@ class FleetChain {
     int64_t iterations_ = 0;
     std::vector<int32_t> removed_;
     std::vector<uint8_t> marked_; // by task
-    std::vector<int32_t> ruined_; // slots
+    // The slots that lose tasks, and between which places.
+    struct Ruined {
+        int32_t slot, first, last;
+    };
+    std::vector<Ruined> ruined_;
     struct Segment {
         int32_t slot, trip, part;
         bool operator==(const Segment &) const = default;

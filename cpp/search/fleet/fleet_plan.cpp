@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <utility>
 
@@ -10,6 +11,9 @@ namespace arcfleet {
 namespace {
 
 constexpr int32_t kOut = -1;
+// Below any demand, and above any.
+constexpr int32_t kNoRoom = -1;
+constexpr int32_t kAnyRoom = std::numeric_limits<int32_t>::max();
 
 } // namespace
 
@@ -35,7 +39,11 @@ FleetPlan::FleetPlan(const FleetTables &tables)
 void FleetPlan::add_slot(int32_t type) {
     routes_.emplace_back(tables_, type);
     is_touched_.push_back(0);
-    notes_.push_back({{}, type, true, true});
+    const size_t padded = padded_slots(routes_.size());
+    numbers_.most_room.resize(padded, kNoRoom);
+    numbers_.least_room.resize(padded, kAnyRoom);
+    numbers_.least_between.resize(padded, kAnyRoom);
+    note_slot(num_slots() - 1);
 }
 
 void FleetPlan::open_empty_slots() {
@@ -44,10 +52,10 @@ void FleetPlan::open_empty_slots() {
         const TripRoute &here = route(slot);
         // A numbered slot is a vehicle of its own, whether empty or not.
         if (!here.empty() || slot < numbered_) {
-            notes_[idx(slot)].is_open = true;
+            note_slot(slot);
             continue;
         }
-        notes_[idx(slot)].is_open = found[idx(here.type)] == 0;
+        note_slot(slot, found[idx(here.type)] == 0);
         found[idx(here.type)] = 1;
     }
     for (int32_t type = 0; type < tables_.num_types(); ++type) {
@@ -322,20 +330,22 @@ void FleetPlan::undo() {
     }
 }
 
-void FleetPlan::remove_marked(int32_t slot, const std::vector<uint8_t> &marked) {
+void FleetPlan::remove_marked(int32_t slot, const std::vector<uint8_t> &marked,
+                              int32_t first, int32_t last) {
     touch(slot);
     forget(slot);
     TripRoute &here = routes_[idx(slot)];
-    for (size_t i = 1; i + 1 < here.visits.size(); ++i) {
-        if (marked[idx(here.visits[i].task)] != 0) {
-            take(here.visits[i].task);
+    for (int32_t place = first; place <= last; ++place) {
+        const int32_t task = here.visits[idx(place)].task;
+        if (marked[idx(task)] != 0) {
+            take(task);
         }
     }
-    const auto [first, last] = here.erase_marked(tables_, marked);
+    const auto changed = here.erase_marked(tables_, marked, first, last);
     if (here.empty()) {
         opened_or_closed_ = true;
     } else {
-        here.refresh(tables_, first, last);
+        here.refresh(tables_, changed.first, changed.second);
     }
     remember(slot);
 }
@@ -392,11 +402,19 @@ void FleetPlan::forget(int32_t slot) {
     --routes_of_[idx(here.type)];
 }
 
-void FleetPlan::note_slot(int32_t slot) {
-    SlotNote &note = notes_[idx(slot)];
-    note.limits = route(slot).limits;
-    note.type = route(slot).type;
-    note.is_empty = route(slot).empty();
+void FleetPlan::note_slot(int32_t slot, bool is_open) {
+    const TripRoute &here = route(slot);
+    const size_t at = idx(slot);
+    if (here.empty()) {
+        numbers_.most_room[at] = is_open ? kAnyRoom : kNoRoom;
+        numbers_.least_room[at] = kAnyRoom;
+        numbers_.least_between[at] = kAnyRoom;
+        return;
+    }
+    const int32_t capacity = tables_.vehicle(here.type).capacity;
+    numbers_.most_room[at] = capacity - here.limits.least_load;
+    numbers_.least_room[at] = capacity - here.limits.most_load;
+    numbers_.least_between[at] = here.limits.least_between;
 }
 
 void FleetPlan::remember(int32_t slot) {
@@ -451,7 +469,8 @@ bool FleetPlan::notes_hold() const {
     std::vector<int32_t> counts(routes_of_.size(), 0);
     for (int32_t slot = 0; slot < num_slots(); ++slot) {
         TripRoute fresh = route(slot);
-        if (note(slot).is_empty != fresh.empty() || note(slot).type != fresh.type) {
+        const bool is_empty = numbers_.least_room[idx(slot)] == kAnyRoom;
+        if (is_empty != fresh.empty()) {
             return false;
         }
         if (fresh.empty()) {

@@ -5,6 +5,7 @@
 #include "search/fleet/trip_route.h"
 #include "search/plan.h"
 #include "search/ruin_recreate/current_plan.h"
+#include "search/ruin_recreate/slot_blocks.h"
 
 #include <cstdint>
 #include <vector>
@@ -28,12 +29,14 @@ struct Placement {
     int32_t slot;
 };
 
-// What decides whether the route of a slot is looked at, all of them side by side.
-struct SlotNote {
-    TripLimits limits; // of a route that is not empty
-    int32_t type;
-    bool is_empty;
-    bool is_open; // not so are empty slots that are not the first of their type
+// What decides whether the route of a slot is looked at for a task, by slot; there are
+// padded_slots numbers of each.
+struct SlotNumbers {
+    // The largest demand that fits into some trip, and into all. An empty slot has room
+    // for all, unless it is not the first of its type.
+    std::vector<int32_t> most_room;
+    std::vector<int32_t> least_room;
+    std::vector<int32_t> least_between; // of TripLimits
 };
 
 class FleetPlan {
@@ -58,7 +61,7 @@ class FleetPlan {
     bool is_sound() const;
     // Where it is now; below 0 while it is out or on a locked route.
     int32_t slot_of(int32_t task) const { return slot_of_[idx(task)]; }
-    const SlotNote &note(int32_t slot) const { return notes_[idx(slot)]; }
+    const SlotNumbers &slot_numbers() const { return numbers_; }
 
     // Routes beyond the fleet, or missing where it is exact; of all vehicle types, and
     // what a route more or less of one changes.
@@ -85,8 +88,9 @@ class FleetPlan {
     void keep();
     void undo();
     const std::vector<int32_t> &touched() const { return touched_; }
-    // Takes out all marked tasks of a slot.
-    void remove_marked(int32_t slot, const std::vector<uint8_t> &marked);
+    // Takes out all marked tasks of a slot; they are at places first .. last.
+    void remove_marked(int32_t slot, const std::vector<uint8_t> &marked, int32_t first,
+                       int32_t last);
     void insert(int32_t slot, int32_t task, const TripPlace &place);
     // Improves the facility visits of a slot around one place; false if that changed
     // nothing. Can be undone like the others where changes are under way.
@@ -120,7 +124,7 @@ class FleetPlan {
     void remember(int32_t slot);
     void renew(int32_t slot);
     void note_spots(int32_t slot);
-    void note_slot(int32_t slot);
+    void note_slot(int32_t slot, bool is_open = true);
     void put(int32_t task, int32_t slot);
     void take(int32_t task);
     void open_empty_slots();
@@ -131,8 +135,8 @@ class FleetPlan {
     const int32_t numbered_;
     double mean_ = 1.0;
     std::vector<TripRoute> routes_; // by slot
-    std::vector<SlotNote> notes_;   // by slot
-    std::vector<Spot> spots_;       // by task
+    SlotNumbers numbers_;
+    std::vector<Spot> spots_; // by task
     // By task: its slot now, -1 while it is out, below -1 on a locked route.
     std::vector<int32_t> slot_of_;
     std::vector<int32_t> routes_of_; // by vehicle type

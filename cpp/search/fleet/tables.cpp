@@ -17,15 +17,16 @@ constexpr double kLeastUnit = 1e-3;
 
 DrivingTable::DrivingTable(const Network &network,
                            const std::vector<FacilityStop> &facilities)
-    : tasks_(network) {
+    : tasks_(network), num_facilities_(facilities.size()) {
     if (facilities.empty()) {
         return;
     }
     const auto size = static_cast<size_t>(network.num_terminals());
     via_.assign(size * size, kForbidden);
-    to_facility_.assign(size, kForbidden / 2);
-    from_facility_.assign(size, kForbidden / 2);
-    for (const FacilityStop &facility : facilities) {
+    to_facilities_.resize(size * num_facilities_);
+    from_facilities_.resize(size * num_facilities_);
+    for (size_t number = 0; number < num_facilities_; ++number) {
+        const FacilityStop &facility = facilities[number];
         const int32_t *onward = from(facility.terminal);
         for (size_t start = 0; start < size; ++start) {
             // Sums of ways that there are not must stay in range.
@@ -34,8 +35,10 @@ DrivingTable::DrivingTable(const Network &network,
                 facility.cost;
             const auto first =
                 static_cast<int32_t>(std::min<int64_t>(there, kForbidden / 2));
-            to_facility_[start] = std::min(to_facility_[start], first);
-            from_facility_[start] = std::min(from_facility_[start], onward[start]);
+            to_facilities_[start * num_facilities_ + number] =
+                std::min(first, kMostCost);
+            from_facilities_[start * num_facilities_ + number] =
+                std::min(onward[start], kMostCost);
             int32_t *out = via_.data() + start * size;
             for (size_t end = 0; end < size; ++end) {
                 out[end] =
@@ -52,19 +55,24 @@ DrivingTable::DrivingTable(const Network &network,
     }
     for (int32_t task = 0; task < tasks_.num_tasks(); ++task) {
         const TaskEnds &ends = tasks_.ends(task);
-        const int64_t from_u = from_facility(ends.u);
-        const int64_t from_v = from_facility(ends.v);
-        const int64_t to_u = to_facility(ends.u);
-        const int64_t to_v = to_facility(ends.v);
-        const auto lesser = [](int64_t forward, int64_t reverse) {
+        FacilityEnds least{kMostCost, kMostCost, kMostCost, kMostCost};
+        for (size_t number = 0; number < num_facilities_; ++number) {
+            const FacilityEnds here{
+                from_facilities(ends.u)[number], from_facilities(ends.v)[number],
+                to_facilities(ends.u)[number], to_facilities(ends.v)[number]};
+            facility_ends_.push_back(here);
+            least = {std::min(least.to_u, here.to_u), std::min(least.to_v, here.to_v),
+                     std::min(least.from_u, here.from_u),
+                     std::min(least.from_v, here.from_v)};
+        }
+        const int64_t forward = int64_t{least.to_u} + ends.forward_cost;
+        const int64_t reverse = int64_t{least.to_v} + ends.reverse_cost;
+        const auto lesser = [](int64_t one, int64_t other) {
             return static_cast<int32_t>(
-                std::min<int64_t>(kForbidden, std::min(forward, reverse)));
+                std::min<int64_t>(kForbidden, std::min(one, other)));
         };
-        const int64_t forward = ends.forward_cost;
-        const int64_t reverse = ends.reverse_cost;
-        first_of_trip_.push_back(lesser(from_u + forward, from_v + reverse));
-        last_of_trip_.push_back(lesser(forward + to_v, reverse + to_u));
-        own_trip_.push_back(lesser(from_u + forward + to_v, from_v + reverse + to_u));
+        first_of_trip_.push_back(lesser(forward, reverse));
+        own_trip_.push_back(lesser(forward + least.from_v, reverse + least.from_u));
     }
     via_transposed_ = transpose(via_, size);
     if (via_transposed_ == via_) {
@@ -85,6 +93,9 @@ FleetTables::FleetTables(const std::vector<const Network *> &networks, FleetRule
     // route too long.
     all_may_serve = std::find(rules.may_serve.begin(), rules.may_serve.end(), 0) ==
                     rules.may_serve.end();
+    all_may_be_anywhere =
+        all_may_serve && std::all_of(rules.pin.begin(), rules.pin.end(),
+                                     [](int32_t slot) { return slot < 0; });
     int32_t &most = least_closed_cost;
     most = kMostCost;
     for (const Network *network : networks) {

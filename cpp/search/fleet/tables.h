@@ -21,6 +21,15 @@ struct FacilityStop {
     int32_t cost; // of a visit
 };
 
+// Between a facility and both ends of a task: from the facility to u and to v, and from
+// u and from v to it, its visit included.
+struct FacilityEnds {
+    int32_t to_u;
+    int32_t to_v;
+    int32_t from_u;
+    int32_t from_v;
+};
+
 // What the instance asks of a plan. A slot is a vehicle that drives one route; the
 // first few slots stand for routes with a number of their own.
 struct FleetRules {
@@ -66,15 +75,19 @@ class DrivingTable {
         return via ? row(via_to_, terminal) : to(terminal);
     }
 
-    // To the nearest facility, its visit included, and from the nearest; by terminal.
-    int32_t to_facility(int32_t terminal) const { return to_facility_[idx(terminal)]; }
-    int32_t from_facility(int32_t terminal) const {
-        return from_facility_[idx(terminal)];
+    // By facility: to each, its visit included, from each, and between each and a task.
+    const int32_t *to_facilities(int32_t terminal) const {
+        return to_facilities_.data() + idx(terminal) * num_facilities_;
     }
-    // The least that it costs to come from a facility and serve a task, to serve it and
-    // go to one, and both.
+    const int32_t *from_facilities(int32_t terminal) const {
+        return from_facilities_.data() + idx(terminal) * num_facilities_;
+    }
+    const FacilityEnds *facility_ends(int32_t task) const {
+        return facility_ends_.data() + idx(task) * num_facilities_;
+    }
+    // The least that it costs to come from a facility and serve a task, and to go to
+    // one as well.
     int32_t first_of_trip(int32_t task) const { return first_of_trip_[idx(task)]; }
-    int32_t last_of_trip(int32_t task) const { return last_of_trip_[idx(task)]; }
     int32_t own_trip(int32_t task) const { return own_trip_[idx(task)]; }
 
   private:
@@ -89,10 +102,11 @@ class DrivingTable {
     const int32_t *via_to_ = nullptr;
     bool via_never_pays_ = true;
     bool via_opens_ways_ = false;
-    std::vector<int32_t> to_facility_;
-    std::vector<int32_t> from_facility_;
+    size_t num_facilities_;
+    std::vector<int32_t> to_facilities_;
+    std::vector<int32_t> from_facilities_;
+    std::vector<FacilityEnds> facility_ends_;
     std::vector<int32_t> first_of_trip_;
-    std::vector<int32_t> last_of_trip_;
     std::vector<int32_t> own_trip_;
 };
 
@@ -154,8 +168,9 @@ struct FleetTables {
     int64_t all_alone_at_most = 0;
     // A route that costs less drives no way that there is not.
     int32_t least_closed_cost;
-    // Whether every vehicle may serve every task.
+    // Whether every vehicle may serve every task, and whether no task is pinned either.
     bool all_may_serve;
+    bool all_may_be_anywhere;
 };
 
 } // namespace arcfleet

@@ -92,17 +92,11 @@ int32_t over(int64_t load, int32_t capacity) {
     return static_cast<int32_t>(std::max<int64_t>(0, load - capacity));
 }
 
-int32_t demand_of(const FleetTables &tables, const TripVisit &visit) {
-    return is_task(visit) ? tables.ends(visit.task).demand : 0;
-}
-
-// Load above capacity of a route in which so much is served between two visits.
-int32_t excess_with(const FleetTables &tables, int32_t capacity, const TripVisit &left,
-                    bool via_before, int64_t demand, bool via_after,
-                    const TripVisit &right) {
-    const int64_t behind = int64_t{demand_of(tables, right)} + right.load_after;
-    int64_t excess = int64_t{left.excess_before} + right.excess_after;
-    int64_t load = left.load_before;
+// Load above capacity of a route in which so much is served between two parts.
+int32_t excess_with(int32_t capacity, const TripPart &head, bool via_before,
+                    int64_t demand, bool via_after, const TripPart &tail) {
+    int64_t excess = int64_t{head.excess} + tail.excess;
+    int64_t load = head.load;
     if (via_before) {
         excess += over(load, capacity);
         load = 0;
@@ -112,84 +106,187 @@ int32_t excess_with(const FleetTables &tables, int32_t capacity, const TripVisit
         excess += over(load, capacity);
         load = 0;
     }
-    excess += over(load + behind, capacity);
+    excess += over(load + tail.load, capacity);
     return static_cast<int32_t>(excess);
 }
 
-#ifdef ARCFLEET_LANES
-// The places to look through, and the task served, at v and at u, in front of them.
-struct Stretch {
-    const TripVisit *visit;
-    const TripVisit *end;
-    int32_t first;
-    int32_t done_at_v;
-    int32_t done_at_u;
+// Tells places apart: a visit in front of which the task is put, or the last of a trip
+// and which end of the trip it is put to. Of places that cost the same the least number
+// is taken.
+constexpr int32_t kInside = 0;
+constexpr int32_t kFirstOfTrip = 1;
+constexpr int32_t kLastOfTrip = 2;
+constexpr int32_t kPlaceKinds = 4;
+
+int32_t place_number(int32_t visit, int32_t kind) { return visit * kPlaceKinds + kind; }
+
+// Trips first .. last - 1 that carry at most so much.
+struct SomeTrips {
+    size_t first;
+    size_t last;
+    int32_t most_load;
 };
+
+#ifdef ARCFLEET_LANES
+// As nearest_ends, by way of a facility behind a trip, whose last visit is given.
+[[gnu::always_inline]] inline Lanes
+nearest_by_facility(const TripTask &task, const TripStop *stop, const TripVisit *last) {
+    static_assert(sizeof(TripStop) == 8 && sizeof(FacilityEnds) == 16);
+    using Halves = int64_t __attribute__((vector_size(16)));
+    const auto by = [&](size_t i) {
+        Lanes ends;
+        std::memcpy(&ends, task.facilities + i, sizeof ends);
+        int64_t both = 0;
+        std::memcpy(&both, stop + i, sizeof both);
+        const auto labels = reinterpret_cast<Lanes>(Halves{both, 0});
+        return __builtin_shufflevector(labels, labels, 0, 0, 1, 1) + ends;
+    };
+    Lanes nearest = by(0);
+    for (size_t i = 1; i < task.num_facilities; ++i) {
+        const Lanes other = by(i);
+        nearest = other < nearest ? other : nearest;
+    }
+    Lanes left;
+    Lanes right;
+    std::memcpy(&left, &last[0].done_at_u, sizeof left);
+    std::memcpy(&right, &last[1].done_at_u, sizeof right);
+    const Lanes at_u = __builtin_shufflevector(left, right, 0, 0, 6, 6);
+    const Lanes at_v = __builtin_shufflevector(left, right, 1, 1, 7, 7);
+    nearest += at_u < at_v ? at_u : at_v;
+    // Sums with it must stay in range.
+    const Lanes most{kMostCost, kMostCost, kMostCost, kMostCost};
+    return nearest < most ? nearest : most;
+}
 
 template <typename Distances>
 [[gnu::always_inline]] inline int64_t
-scan_stretch(const TaskEnds &ends, const Distances &distances, const Stretch &stretch) {
-    return scan_lanes(ends, distances, stretch.visit, stretch.end, stretch.first,
-                      Lanes{stretch.done_at_v, stretch.done_at_u, 0, 0});
-}
-
-ARCFLEET_CLONES int64_t scan_symmetric(const TaskEnds &ends,
-                                       const EndDistances *distances,
-                                       const Stretch &stretch) {
-    return scan_stretch(ends, SymmetricLanes{distances}, stretch);
-}
-
-ARCFLEET_CLONES int64_t scan_long(const TaskEnds &ends, const LongPair *pairs,
-                                  const Stretch &stretch) {
-    return scan_stretch(ends, DirectedLanes<LongPair>{pairs, 0}, stretch);
-}
-
-ARCFLEET_CLONES int64_t scan_short(const TaskEnds &ends, const ShortPair *pairs,
-                                   int32_t closed, const Stretch &stretch) {
-    return scan_stretch(ends, DirectedLanes<ShortPair>{pairs, closed}, stretch);
-}
-#endif
-
-// The least cost over the places in front of visits[first] .. visits[last], packed with
-// the place. No facility is visited there.
-int64_t scan(const DrivingTable &table, const TaskEnds &ends, int32_t task,
-             const TripVisit *visits, int32_t first, int32_t last, int32_t but_for) {
-    const Between between(table, ends);
-#ifdef ARCFLEET_LANES
-    if (but_for < first || but_for > last) {
-        const Labels done = between.reach(visits[first - 1], false);
-        const Stretch stretch{visits + first, visits + last + 1, first, done.at_v,
-                              done.at_u};
-        const TaskTable &tasks = table.tasks();
-        if (const EndDistances *distances = tasks.end_distances(task)) {
-            return scan_symmetric(ends, distances, stretch);
+scan_trips(const TripTask &task, const Distances &distances, const TripRoute &route,
+           const SomeTrips &trips) {
+    const Lanes service{task.ends.forward_cost, task.ends.reverse_cost, 0, 0};
+    const Lanes none{};
+    const TripVisit *const visits = route.visits.data();
+    const TripNote *const notes = route.notes.data();
+    const TripStop *const stops = route.stops.data();
+    const int32_t *const trip_ends = route.trip_ends.data();
+    const size_t straight_end = task.ends_via ? SIZE_MAX : route.notes.size() - 1;
+    LeastLanes least;
+    for (size_t trip = trips.first; trip < trips.last; ++trip) {
+        if (notes[trip].load > trips.most_load) {
+            continue;
         }
-        if (const ShortPair *pairs = tasks.short_pairs(task)) {
-            return scan_short(ends, pairs, tasks.network().closed_cost(), stretch);
+        int32_t place = 1;
+        const int32_t behind = trip_ends[trip];
+        Lanes done{task.done_at_v, task.done_at_u, 0, 0};
+        Lanes first{INT32_MAX, INT32_MAX, 0, 0};
+        if (trip > 0) {
+            place = trip_ends[trip - 1];
+            const TripVisit *visit = visits + place;
+            const Lanes nearest = nearest_ends(distances, *visit);
+            first = nearest_by_facility(task, stops + (trip - 1) * task.num_facilities,
+                                        visit - 1) +
+                    service + home_lanes(nearest);
+            done = nearest + service;
+            ++place;
         }
-        if (const LongPair *pairs = tasks.long_pairs(task)) {
-            return scan_long(ends, pairs, stretch);
+        Lanes number = none + place_number(place, kInside);
+        const TripVisit *const end = visits + behind;
+        for (const TripVisit *visit = visits + place; visit < end; ++visit) {
+            const Lanes nearest = nearest_ends(distances, *visit);
+            least.offer(done + home_lanes(nearest), number);
+            done = nearest + service;
+            number += kPlaceKinds;
+        }
+        if (trip != straight_end) {
+            number -= kPlaceKinds;
+            least.offer(first, number + kFirstOfTrip);
+            const Lanes nearest =
+                nearest_by_facility(task, stops + trip * task.num_facilities, end - 1);
+            least.offer(done + home_lanes(nearest), number + kLastOfTrip);
+        } else {
+            least.offer(done + Lanes{task.from_v, task.from_u, 0, 0}, number);
+            least.offer(first, number + kFirstOfTrip);
         }
     }
+    return least.packed();
+}
+
+ARCFLEET_CLONES int64_t scan_symmetric(const TripTask &task,
+                                       const EndDistances *distances,
+                                       const TripRoute &route, const SomeTrips &trips) {
+    return scan_trips(task, SymmetricLanes{distances}, route, trips);
+}
+
+ARCFLEET_CLONES int64_t scan_long(const TripTask &task, const LongPair *pairs,
+                                  const TripRoute &route, const SomeTrips &trips) {
+    return scan_trips(task, DirectedLanes<LongPair>{pairs, 0}, route, trips);
+}
+
+ARCFLEET_CLONES int64_t scan_short(const TripTask &task, const ShortPair *pairs,
+                                   int32_t closed, const TripRoute &route,
+                                   const SomeTrips &trips) {
+    return scan_trips(task, DirectedLanes<ShortPair>{pairs, closed}, route, trips);
+}
 #endif
+
+// The least cost over the places of some trips, packed with its number; not in front of
+// visits[but_for].
+int64_t scan_by_place(const DrivingTable &table, const TripTask &task,
+                      const TripRoute &route, const SomeTrips &trips, int32_t but_for) {
+    const Between between(table, task.ends);
+    const TripVisit *const visits = route.visits.data();
     int64_t least = int64_t{kMostCost} << 32;
-    for (int32_t place = first; place <= last; ++place) {
-        if (place != but_for) {
-            const int64_t cost =
-                between.cost(visits[place - 1], false, visits[place], false);
-            least = std::min(least, cost << 32 | place);
+    for (size_t trip = trips.first; trip < trips.last; ++trip) {
+        if (route.notes[trip].load > trips.most_load) {
+            continue;
+        }
+        const int32_t first = route.trip_start(static_cast<int32_t>(trip));
+        const int32_t behind = route.trip_ends[trip];
+        const auto offer = [&](int32_t place, bool via_before, bool via_after,
+                               int32_t number) {
+            if (place != but_for) {
+                const int64_t cost = between.cost(visits[place - 1], via_before,
+                                                  visits[place], via_after);
+                least = std::min(least, cost << 32 | number);
+            }
+        };
+        for (int32_t place = trip == 0 ? 1 : first + 1; place < behind; ++place) {
+            offer(place, false, false, place_number(place, kInside));
+        }
+        int32_t last = behind - 1;
+        if (trip + 1 == route.notes.size() && !task.ends_via) {
+            offer(behind, false, false, place_number(behind, kInside));
+            last = behind;
+        } else {
+            offer(behind, false, true, place_number(last, kLastOfTrip));
+        }
+        if (trip > 0) {
+            offer(first, true, false, place_number(last, kFirstOfTrip));
         }
     }
     return least;
 }
 
+// The place that a scan found, in a trip that then carries so much more too much.
+TripPlace place_at(const TripRoute &route, int64_t packed, int32_t more) {
+    const auto number = static_cast<int32_t>(packed & 0xFFFFFFFF);
+    const int32_t visit = number / kPlaceKinds;
+    TripPlace place{static_cast<int32_t>(packed >> 32), route.excess + more, visit,
+                    number % kPlaceKinds == kFirstOfTrip,
+                    number % kPlaceKinds == kLastOfTrip};
+    if (place.via_before) {
+        place.place = route.trip_start(route.visits[idx(visit)].trip);
+    }
+    place.place += place.via_after ? 1 : 0;
+    return place;
+}
+
 } // namespace
 
 TripRoute::TripRoute(const FleetTables &tables, int32_t vehicle_type)
-    : visits(2), type(vehicle_type) {
+    : visits(2), type(vehicle_type), capacity_(tables.vehicle(vehicle_type).capacity) {
     const VehicleType &vehicle = tables.vehicle(type);
-    visits[0] = {-1, vehicle.start, vehicle.start, false, 0, 0, 0, 0, 0, 0, 0, 0, 0};
-    visits[1] = {-1, vehicle.end, vehicle.end, false, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+    visits[0] = {-1, vehicle.start, vehicle.start, 0, 0, 0, 0, 0, 0, 0, false};
+    visits[1] = {-1, vehicle.end, vehicle.end, 0, 0, 0, 0, 0, 0, 0, false};
 }
 
 void TripRoute::clear() {
@@ -197,11 +294,12 @@ void TripRoute::clear() {
     visits.resize(2);
     visits[1].via = false;
     visits[1].done_at_u = visits[1].done_at_v = 0;
-    visits[1].load_before = visits[1].excess_before = 0;
+    visits[1].trip = visits[1].load = 0;
     cost = 0;
     excess = 0;
     trip_ends.clear();
     notes.clear();
+    stops.clear();
     limits = {};
 }
 
@@ -217,8 +315,8 @@ void TripRoute::insert(const FleetTables &tables, int32_t task,
     const TaskEnds &ends = tables.ends(task);
     const auto at = visits.begin() + where.place;
     at->via = where.via_after;
-    visits.insert(at, TripVisit{task, ends.u, ends.v, where.via_before, 0, 0, 0, 0, 0,
-                                0, 0, 0, 0});
+    visits.insert(at, TripVisit{task, ends.u, ends.v, ends.demand, 0, 0, 0, 0, 0, 0,
+                                where.via_before});
     tidy(tables);
 }
 
@@ -228,31 +326,34 @@ void TripRoute::erase(int32_t place) {
     visits[1].via = false;
 }
 
-std::pair<int32_t, int32_t>
-TripRoute::erase_marked(const FleetTables &tables, const std::vector<uint8_t> &marked) {
-    size_t kept = 1;
+std::pair<int32_t, int32_t> TripRoute::erase_marked(const FleetTables &tables,
+                                                    const std::vector<uint8_t> &marked,
+                                                    int32_t from, int32_t to) {
+    TripVisit *const all = visits.data();
+    int32_t kept = from;
     bool via = false;
-    size_t first = 0; // behind the first gap
-    size_t last = 0;  // in front of the last
-    for (size_t i = 1; i < visits.size(); ++i) {
-        via = via || visits[i].via;
-        if (i + 1 < visits.size() && marked[idx(visits[i].task)] != 0) {
+    int32_t first = 0; // behind the first gap
+    int32_t last = 0;  // in front of the last
+    for (int32_t i = from; i <= to; ++i) {
+        via = via || all[i].via;
+        if (marked[idx(all[i].task)] != 0) {
             first = first == 0 ? kept : first;
             last = kept - 1;
             continue;
         }
-        visits[kept] = visits[i];
-        visits[kept].via = via;
+        all[kept] = all[i];
+        all[kept].via = via;
         via = false;
         ++kept;
     }
-    visits.resize(kept);
+    all[to + 1].via = all[to + 1].via || via;
+    visits.erase(visits.begin() + kept, visits.begin() + to + 1);
     if (empty()) {
         clear();
     } else {
         tidy(tables);
     }
-    return {static_cast<int32_t>(first), static_cast<int32_t>(last)};
+    return {first, last};
 }
 
 namespace {
@@ -273,7 +374,8 @@ int32_t shifted(int32_t label, int32_t by) {
 }
 
 // Shifts the labels up to a number of visits, or those from them on.
-void shift_labels(TripVisit *first, const TripVisit *end, int32_t done, int32_t from) {
+ARCFLEET_CLONES void shift_labels(TripVisit *first, const TripVisit *end, int32_t done,
+                                  int32_t from) {
 #ifdef ARCFLEET_LANES
     const Lanes by{done, done, from, from};
     const Lanes most{kMostCost, kMostCost, kMostCost, kMostCost};
@@ -302,197 +404,190 @@ void TripRoute::refresh(const FleetTables &tables, int32_t first, int32_t last) 
     const bool may_shift = cost < tables.least_closed_cost;
     const size_t end = refresh_forward(tables, idx(first), idx(last), may_shift);
     const size_t start = refresh_backward(tables, idx(first), idx(last), may_shift);
+    number_trips(idx(first), idx(last));
     note_trips(tables, start, end);
 }
 
-// Where labels were shifted, as was the cost of the route, bounds stay.
+// Computes what lies between the labels start + 1 .. end - 1; all others were shifted
+// by the same number, as was the cost of the route, so that bounds stay.
 void TripRoute::note_trips(const FleetTables &tables, size_t start, size_t end) {
-    const DrivingTable &table = tables.driving(type);
-    const bool has_facilities = tables.has_facilities();
-    const bool anew = notes.size() != trip_ends.size();
-    notes.resize(trip_ends.size());
+    const size_t trips = trip_ends.size();
+    size_t first = idx(visits[start].trip);
+    size_t last = idx(visits[end].trip) + (is_task(visits[end]) ? 0 : 1);
+    if (notes.size() != trips) {
+        notes.resize(trips);
+        stops.resize(trips * tables.rules.facilities.size());
+        first = 0;
+        last = trips;
+    }
+    for (size_t trip = first; trip < last; ++trip) {
+        note_stops(tables, trip);
+    }
     limits = {INT32_MAX, 0, INT32_MAX};
-    for (size_t trip = 0; trip < notes.size(); ++trip) {
+    excess = 0;
+    for (size_t trip = 0; trip < trips; ++trip) {
         TripNote &note = notes[trip];
-        const auto behind = idx(trip_ends[trip]);
-        const TripVisit &left = visits[behind - 1];
-        note.load = left.load_before;
-        if (has_facilities && (anew || (behind > start && behind <= end))) {
-            const TripVisit &right = visits[behind];
-            const int32_t there = std::min(left.done_at_u + table.to_facility(left.u),
-                                           left.done_at_v + table.to_facility(left.v));
-            const int32_t onward =
-                std::min(right.from_u + table.from_facility(right.u),
-                         right.from_v + table.from_facility(right.v));
-            const int32_t served = std::min(left.done_at_u, left.done_at_v);
-            const int32_t unserved = std::min(right.from_u, right.from_v);
-            // Without a visit there the vehicle drives on in any way.
-            const int32_t rest = right.via ? capped(onward) : unserved;
-            note.at_end = served + rest - cost;
-            note.at_next_start = capped(there) + unserved - cost;
-            note.between = capped(there) + rest - cost;
-        }
+        note.load = visits[idx(trip_ends[trip]) - 1].load;
+        excess += over(note.load, capacity_);
         limits.least_load = std::min(limits.least_load, note.load);
         limits.most_load = std::max(limits.most_load, note.load);
         limits.least_between = std::min(limits.least_between, note.between);
     }
 }
 
+int32_t TripRoute::excess_in(size_t first, size_t last) const {
+    int32_t sum = 0;
+    for (size_t trip = first; trip < last; ++trip) {
+        sum += over(notes[trip].load, capacity_);
+    }
+    return sum;
+}
+
+void TripRoute::note_stops(const FleetTables &tables, size_t trip) {
+    const size_t facilities = tables.rules.facilities.size();
+    if (facilities == 0) {
+        return;
+    }
+    const DrivingTable &table = tables.driving(type);
+    const TripVisit &left = visits[idx(trip_ends[trip]) - 1];
+    const TripVisit &right = (&left)[1];
+    const int32_t *left_u = table.to_facilities(left.u);
+    const int32_t *left_v = table.to_facilities(left.v);
+    const int32_t *right_u = table.from_facilities(right.u);
+    const int32_t *right_v = table.from_facilities(right.v);
+    const int32_t done = std::min(left.done_at_u, left.done_at_v);
+    const int32_t from = std::min(right.from_u, right.from_v);
+    // A closed direction is no way to a facility that cannot be reached from the other.
+    const auto open = [](int32_t label) {
+        return label < kMostCost ? label : 2 * kMostCost;
+    };
+    const int32_t done_u = open(left.done_at_u) - done;
+    const int32_t done_v = open(left.done_at_v) - done;
+    const int32_t from_u = open(right.from_u) - from;
+    const int32_t from_v = open(right.from_v) - from;
+    TripStop *stop = stops.data() + trip * facilities;
+    TripStop least{kMostCost, kMostCost};
+    for (size_t i = 0; i < facilities; ++i) {
+        stop[i] = {std::min(done_u + left_u[i], done_v + left_v[i]),
+                   std::min(from_u + right_u[i], from_v + right_v[i])};
+        least.there = std::min(least.there, stop[i].there);
+        least.onward = std::min(least.onward, stop[i].onward);
+    }
+    // Without a visit there the vehicle drives on in any way.
+    notes[trip].between =
+        done + least.there + from + (right.via ? least.onward : 0) - cost;
+}
+
 size_t TripRoute::refresh_forward(const FleetTables &tables, size_t first, size_t last,
                                   bool may_shift) {
     const DrivingTable &table = tables.driving(type);
-    const int32_t capacity = tables.vehicle(type).capacity;
-    const TripVisit *left = visits.data() + first - 1;
-    Labels done{left->done_at_u, left->done_at_v};
-    int32_t trip = left->trip;
-    int32_t load = left->load_before;
-    int32_t before = left->excess_before;
-    int32_t u = left->u;
-    int32_t v = left->v;
-    thread_local std::vector<int32_t> old_ends;
-    old_ends.assign(trip_ends.begin(), trip_ends.end());
-    trip_ends.resize(idx(trip));
+    TripVisit *here = visits.data() + first;
+    Labels done{here[-1].done_at_u, here[-1].done_at_v};
+    int32_t u = here[-1].u;
+    int32_t v = here[-1].v;
     TripVisit *const end = visits.data() + visits.size() - 1;
     const TripVisit *const settled = may_shift ? visits.data() + last + 1 : end;
-    int32_t by = 0;
-    bool shifts = false;
-    const auto next_trip = [&](const TripVisit *here) {
-        before += over(load, capacity);
-        load = 0;
-        ++trip;
-        trip_ends.push_back(static_cast<int32_t>(here - visits.data()));
-    };
-    TripVisit *here = visits.data() + first;
-    int32_t more_load = 0; // than before in this trip
-    for (; here < end && !shifts; ++here) {
-        const TaskEnds &ends = tables.ends(here->task);
-        done = serve_after(table, ends, here->via, u, v, done);
-        if (here->via) {
-            next_trip(here);
-        }
-        load += ends.demand;
-        u = ends.u;
-        v = ends.v;
-        shifts =
-            here >= settled && is_shift(done, {here->done_at_u, here->done_at_v}, by);
-        more_load = load - here->load_before;
+    for (; here < end; ++here) {
+        done = serve_after(table, tables.ends(here->task), here->via, u, v, done);
+        const Labels before{here->done_at_u, here->done_at_v};
         here->done_at_u = done.at_u;
         here->done_at_v = done.at_v;
-        here->trip = trip;
-        here->load_before = load;
-        here->excess_before = before;
-    }
-    const auto computed = static_cast<size_t>(here - visits.data());
-    for (; here < end; ++here) {
-        if (here->via) {
-            next_trip(here);
-            more_load = 0;
-            if (here->trip == trip && here->excess_before == before) {
-                break; // but for the labels, all is as it was
-            }
+        int32_t by = 0;
+        if (here >= settled && is_shift(done, before, by)) {
+            ++here;
+            shift_labels(here, end, by, 0);
+            cost = shifted(cost, by);
+            end->done_at_u = end->done_at_v = cost;
+            return static_cast<size_t>(here - visits.data());
         }
-        load = here->load_before + more_load;
-        here->done_at_u = shifted(here->done_at_u, by);
-        here->done_at_v = shifted(here->done_at_v, by);
-        here->trip = trip;
-        here->load_before = load;
-        here->excess_before = before;
+        u = here->u;
+        v = here->v;
     }
-    if (here < end) {
-        shift_labels(here, end, by, 0);
-        const auto moved = static_cast<int32_t>(visits.size()) - 1 - old_ends.back();
-        for (size_t i = idx(trip); i + 1 < old_ends.size(); ++i) {
-            trip_ends.push_back(old_ends[i] + moved);
-        }
-        before = end[-1].excess_before;
-        load = end[-1].load_before;
-        trip = end[-1].trip;
-    }
-    cost = shifts ? shifted(cost, by)
-                  : join(table, end->via, u, v, done, end->u, end->v, {0, 0});
-    excess = before + over(load, capacity);
+    cost = join(table, end->via, u, v, done, end->u, end->v, {0, 0});
     end->done_at_u = end->done_at_v = cost;
-    end->trip = trip;
-    end->load_before = 0;
-    end->excess_before = excess;
-    trip_ends.push_back(static_cast<int32_t>(visits.size()) - 1);
-    return computed;
+    return visits.size() - 1;
 }
 
 size_t TripRoute::refresh_backward(const FleetTables &tables, size_t first, size_t last,
                                    bool may_shift) {
     const DrivingTable &table = tables.driving(type);
-    const int32_t capacity = tables.vehicle(type).capacity;
-    const TripVisit *right = visits.data() + last + 1;
-    Labels onward{right->from_u, right->from_v};
-    bool via = right->via;
-    int32_t load = demand_of(tables, *right) + right->load_after;
-    int32_t after = right->excess_after;
-    int32_t u = right->u;
-    int32_t v = right->v;
     TripVisit *const start = visits.data();
-    const TripVisit *const settled = may_shift ? start + first - 1 : start;
-    int32_t by = 0;
-    bool shifts = false;
     TripVisit *here = start + last;
-    int32_t more_load = 0; // than before in this trip
-    for (; here > start && !shifts; --here) {
-        const TaskEnds &ends = tables.ends(here->task);
-        onward = serve_before(table, ends, via, u, v, onward);
-        if (via) {
-            after += over(load, capacity);
-            load = 0;
-        }
-        shifts = here <= settled && is_shift(onward, {here->from_u, here->from_v}, by);
-        more_load = load - here->load_after;
-        here->load_after = load;
-        here->excess_after = after;
+    Labels onward{here[1].from_u, here[1].from_v};
+    const TripVisit *const settled = may_shift ? start + first - 1 : start;
+    for (; here > start; --here) {
+        onward = serve_before(table, tables.ends(here->task), here[1].via, here[1].u,
+                              here[1].v, onward);
+        const Labels before{here->from_u, here->from_v};
         here->from_u = onward.at_u;
         here->from_v = onward.at_v;
-        load += ends.demand;
-        via = here->via;
-        u = ends.u;
-        v = ends.v;
+        int32_t by = 0;
+        if (here <= settled && is_shift(onward, before, by)) {
+            shift_labels(start + 1, here, 0, by);
+            return static_cast<size_t>(here - start) - 1;
+        }
     }
-    const auto computed = static_cast<size_t>(here - start);
-    for (; here > start; --here) {
-        if (here[1].via) {
-            after += over(int64_t{demand_of(tables, here[1])} + here[1].load_after,
-                          capacity);
-            more_load = 0;
-            if (here->excess_after == after) {
-                break; // but for the labels, all is as it was
+    return 0;
+}
+
+// Trips and their loads, where only the places first .. last changed.
+void TripRoute::number_trips(size_t first, size_t last) {
+    int32_t trip = visits[first - 1].trip;
+    int32_t load = visits[first - 1].load;
+    const size_t end = visits.size() - 1;
+    for (size_t i = first; i < end; ++i) {
+        TripVisit &here = visits[i];
+        if (here.via) {
+            if (idx(trip) == trip_ends.size()) {
+                trip_ends.push_back(0);
+            }
+            trip_ends[idx(trip)] = static_cast<int32_t>(i);
+            ++trip;
+            load = 0;
+            // The visit behind the last gap may have come to start its trip.
+            if (i > last + 1 && here.trip == trip) {
+                // From here on trips are what they were.
+                const int32_t moved = static_cast<int32_t>(end) - trip_ends.back();
+                for (size_t other = idx(trip); other < trip_ends.size(); ++other) {
+                    trip_ends[other] += moved;
+                }
+                visits[end].trip = visits[end - 1].trip;
+                visits[end].load = visits[end - 1].load;
+                return;
             }
         }
-        here->load_after += more_load;
-        here->excess_after = after;
-        here->from_u = shifted(here->from_u, by);
-        here->from_v = shifted(here->from_v, by);
+        load += here.demand;
+        here.trip = trip;
+        here.load = load;
     }
-    shift_labels(start + 1, here + 1, 0, by);
-    return computed;
+    trip_ends.resize(idx(trip) + 1);
+    trip_ends.back() = static_cast<int32_t>(end);
+    visits[end].trip = trip;
+    visits[end].load = load;
 }
 
 TripPlace TripRoute::at_place(const FleetTables &tables, int32_t task, int32_t place,
                               bool via_before, bool via_after) const {
-    const TripVisit &left = visits[idx(place) - 1];
-    const TripVisit &right = visits[idx(place)];
     const TaskEnds &ends = tables.ends(task);
     const Between between(tables.driving(type), ends);
-    return {between.cost(left, via_before, right, via_after),
-            excess_with(tables, tables.vehicle(type).capacity, left, via_before,
-                        ends.demand, via_after, right),
+    const TripPart before = head(place - 1);
+    const TripPart after = tail(place);
+    return {between.cost(before.visit, via_before, after.visit, via_after),
+            excess_with(tables.vehicle(type).capacity, before, via_before, ends.demand,
+                        via_after, after),
             place, via_before, via_after};
 }
 
 TripTotals TripRoute::replaced(const FleetTables &tables, int32_t place,
                                int32_t task) const {
-    const TripVisit *here = visits.data() + place;
+    const bool via = visits[idx(place) + 1].via;
     const TaskEnds &ends = tables.ends(task);
     const Between between(tables.driving(type), ends);
-    return {between.cost(here[-1], here->via, here[1], here[1].via),
-            excess_with(tables, tables.vehicle(type).capacity, here[-1], here->via,
-                        ends.demand, here[1].via, here[1])};
+    const TripPart before = head(place - 1);
+    const TripPart after = tail(place + 1);
+    return {between.cost(before.visit, visits[idx(place)].via, after.visit, via),
+            excess_with(tables.vehicle(type).capacity, before, visits[idx(place)].via,
+                        ends.demand, via, after)};
 }
 
 TripTotals TripRoute::without(const FleetTables &tables, int32_t place) const {
@@ -503,103 +598,125 @@ TripTotals TripRoute::without(const FleetTables &tables, int32_t place) const {
     // As tidy() leaves it.
     const bool via = is_task(here[1]) ? is_task(here[-1]) && (here->via || here[1].via)
                                       : tables.rules.ends_at_facility();
-    return joined(tables, type, here[-1], here[1], via);
+    return joined(tables, type, head(place - 1), tail(place + 1), via);
 }
 
-TripTotals joined(const FleetTables &tables, int32_t type, const TripVisit &left,
-                  const TripVisit &right, bool via) {
-    return {
-        join(tables.driving(type), via, left.u, left.v,
-             {left.done_at_u, left.done_at_v}, right.u, right.v,
-             {right.from_u, right.from_v}),
-        excess_with(tables, tables.vehicle(type).capacity, left, via, 0, false, right)};
+TripTotals joined(const FleetTables &tables, int32_t type, const TripPart &head,
+                  const TripPart &tail, bool via) {
+    const TripVisit &left = head.visit;
+    const TripVisit &right = tail.visit;
+    return {join(tables.driving(type), via, left.u, left.v,
+                 {left.done_at_u, left.done_at_v}, right.u, right.v,
+                 {right.from_u, right.from_v}),
+            excess_with(tables.vehicle(type).capacity, head, via, 0, false, tail)};
 }
 
-TripPlace TripRoute::cheapest_place(const FleetTables &tables, int32_t task,
-                                    double price, double most, Trips trips,
-                                    int32_t but_for) const {
-    const TaskEnds &ends = tables.ends(task);
-    const DrivingTable &table = tables.driving(type);
-    const int32_t capacity = tables.vehicle(type).capacity;
-    const Between between(table, ends);
-    TripPlace best;
-    double best_priced = most;
-    const auto offer = [&](int64_t route_cost, int32_t more, int32_t place,
-                           bool via_before, bool via_after) {
-        const double priced =
-            static_cast<double>(route_cost - cost) + price * static_cast<double>(more);
-        if (priced < best_priced && route_cost < kMostCost) {
-            best_priced = priced;
-            best = {static_cast<int32_t>(route_cost), excess + more, place, via_before,
-                    via_after};
+TripInsertion::TripInsertion(const FleetTables &tables, int32_t task, int32_t type)
+    : table_(tables.driving(type)), task_(task), type_(type),
+      capacity_(tables.vehicle(type).capacity),
+      most_load_(capacity_ - tables.ends(task).demand),
+      ends_{tables.ends(task),
+            table_.facility_ends(task),
+            tables.rules.facilities.size(),
+            tables.rules.ends_at_facility(),
+            0,
+            0,
+            0,
+            0} {
+    const VehicleType &vehicle = tables.vehicle(type);
+    const TaskEnds &ends = ends_.ends;
+    ends_.done_at_u = table_.to(ends.v)[vehicle.start] + ends.reverse_cost;
+    ends_.done_at_v = table_.to(ends.u)[vehicle.start] + ends.forward_cost;
+    ends_.from_u = table_.from(ends.u)[vehicle.end];
+    ends_.from_v = table_.from(ends.v)[vehicle.end];
+}
+
+inline int64_t TripInsertion::scan(const TripRoute &route, size_t first, size_t last,
+                                   int32_t most_load, int32_t but_for) const {
+    const SomeTrips trips{first, last, most_load};
+#ifdef ARCFLEET_LANES
+    const TaskTable &tasks = table_.tasks();
+    if (but_for < 0) {
+        if (const EndDistances *distances = tasks.end_distances(task_)) {
+            return scan_symmetric(ends_, distances, route, trips);
         }
-    };
-    // Whether a place may be the best by what it costs more at least.
-    const auto may_win = [&](int64_t least, int32_t more) {
-        return static_cast<double>(least) + price * more < best_priced;
-    };
-    const int64_t most_load = int64_t{capacity} - ends.demand;
-    const auto num_trips = static_cast<int32_t>(notes.size());
-    const bool ends_via = tables.rules.ends_at_facility();
-    if (trips != Trips::own) {
-        const bool may_pay = !table.tasks().removal_never_costs();
-        const bool scans_end =
-            !ends_via && (table.tasks().end_distances(task) || visits.back().u == 0);
-        for (int32_t trip = 0; trip < num_trips; ++trip) {
-            const TripNote &note = notes[idx(trip)];
-            const bool fits = note.load <= most_load;
-            if ((trips == Trips::fitting && !fits) ||
-                (trips == Trips::exceeding && fits)) {
-                continue;
-            }
-            const auto more = fits ? 0
-                                   : static_cast<int32_t>(std::min<int64_t>(
-                                         note.load - most_load, ends.demand));
-            if (!may_pay && price * more >= best_priced) {
-                continue;
-            }
-            const int32_t first = trip_start(trip);
-            const int32_t behind = trip_ends[idx(trip)];
-            const bool is_last = trip + 1 == num_trips;
-            // Between two tasks of the trip, or a depot and one.
-            const int32_t from = trip == 0 ? 1 : first + 1;
-            const int32_t to = is_last && scans_end ? behind : behind - 1;
-            if (from <= to) {
-                const int64_t least =
-                    scan(table, ends, task, visits.data(), from, to, but_for);
-                offer(least >> 32, more, static_cast<int32_t>(least & 0xFFFFFFFF),
-                      false, false);
-            }
-            // Right behind the facility visit before it, and before that behind it.
-            if (trip > 0 && first != but_for &&
-                may_win(notes[idx(trip) - 1].at_next_start + table.first_of_trip(task),
-                        more)) {
-                offer(between.cost(visits[idx(first) - 1], true, visits[idx(first)],
-                                   false),
-                      more, first, true, false);
-            }
-            const bool via = !is_last || ends_via;
-            if (to < behind && behind != but_for &&
-                (!via || may_win(note.at_end + table.last_of_trip(task), more))) {
-                offer(between.cost(visits[idx(behind) - 1], false, visits[idx(behind)],
-                                   via),
-                      more, behind, false, via);
-            }
+        if (const ShortPair *pairs = tasks.short_pairs(task_)) {
+            return scan_short(ends_, pairs, tasks.network().closed_cost(), route,
+                              trips);
+        }
+        if (const LongPair *pairs = tasks.long_pairs(task_)) {
+            return scan_long(ends_, pairs, route, trips);
         }
     }
-    if (tables.has_facilities() && (trips == Trips::all || trips == Trips::own)) {
-        // A trip of its own; where the task fits next to it, that is a detour.
-        const int32_t more = over(ends.demand, capacity);
-        for (int32_t trip = 0; trip < num_trips; ++trip) {
-            const int32_t behind = trip_ends[idx(trip)];
-            const bool via = trip + 1 < num_trips || ends_via;
-            const int64_t least =
-                via ? table.own_trip(task) : table.first_of_trip(task);
-            if (may_win(notes[idx(trip)].between + least, more) && behind != but_for) {
-                offer(between.cost(visits[idx(behind) - 1], true, visits[idx(behind)],
-                                   via),
-                      more, behind, true, via);
-            }
+#endif
+    return scan_by_place(table_, ends_, route, trips, but_for);
+}
+
+TripPlace TripInsertion::cheapest(const TripRoute &route, Trips trips, double price,
+                                  double most, int32_t but_for) const {
+    switch (trips) {
+    case Trips::fitting:
+        return among_fitting(route, most, but_for);
+    case Trips::exceeding:
+        return among_exceeding(route, price, most, but_for);
+    default:
+        return on_its_own(route, price, most, but_for);
+    }
+}
+
+TripPlace TripInsertion::among_fitting(const TripRoute &route, double most,
+                                       int32_t but_for) const {
+    const int64_t least = scan(route, 0, route.notes.size(), most_load_, but_for);
+    const int64_t cost = least >> 32;
+    if (static_cast<double>(cost - route.cost) < most && cost < kMostCost) {
+        return place_at(route, least, 0);
+    }
+    return {};
+}
+
+TripPlace TripInsertion::among_exceeding(const TripRoute &route, double price,
+                                         double most, int32_t but_for) const {
+    TripPlace best;
+    // No trip gets dearer by less.
+    const double least_extra = table_.tasks().ends(task_).least_extra;
+    for (size_t trip = 0; trip < route.notes.size(); ++trip) {
+        const int32_t above = route.notes[trip].load - most_load_;
+        const int32_t more = std::min(above, ends_.ends.demand);
+        if (above <= 0 || least_extra + price * more >= most) {
+            continue;
+        }
+        const int64_t least = scan(route, trip, trip + 1, INT32_MAX, but_for);
+        const int64_t cost = least >> 32;
+        const double priced = static_cast<double>(cost - route.cost) + price * more;
+        if (priced < most && cost < kMostCost) {
+            most = priced;
+            best = place_at(route, least, more);
+        }
+    }
+    return best;
+}
+
+// Where the task fits next to it, a trip of its own is a detour.
+TripPlace TripInsertion::on_its_own(const TripRoute &route, double price, double most,
+                                    int32_t but_for) const {
+    TripPlace best;
+    const Between between(table_, ends_.ends);
+    const int32_t more = over(ends_.ends.demand, capacity_);
+    for (size_t trip = 0; trip < route.notes.size(); ++trip) {
+        const int32_t behind = route.trip_ends[trip];
+        const bool via = trip + 1 < route.notes.size() || ends_.ends_via;
+        const int32_t serving =
+            via ? table_.own_trip(task_) : table_.first_of_trip(task_);
+        const double least = static_cast<double>(route.notes[trip].between) + serving;
+        if (least + price * more >= most || behind == but_for) {
+            continue;
+        }
+        const int32_t cost = between.cost(route.visits[idx(behind) - 1], true,
+                                          route.visits[idx(behind)], via);
+        const double priced = static_cast<double>(cost - route.cost) + price * more;
+        if (priced < most && cost < kMostCost) {
+            most = priced;
+            best = {cost, route.excess + more, behind, true, via};
         }
     }
     return best;
@@ -619,8 +736,7 @@ bool TripRoute::mend_visits(const FleetTables &tables, int32_t place, double pri
     bool moves = false;
     const bool may_pay = excess > 0 || !table.via_never_pays();
     for (int32_t x = first + 1; x < behind && may_pay; ++x) {
-        const double now =
-            priced(joined(tables, type, visits[idx(x) - 1], visits[idx(x)], true));
+        const double now = priced(joined(tables, type, head(x - 1), tail(x), true));
         if (now < best) {
             best = now;
             best_place = x;
@@ -628,23 +744,20 @@ bool TripRoute::mend_visits(const FleetTables &tables, int32_t place, double pri
     }
     if (first > 1) {
         const int32_t capacity = tables.vehicle(type).capacity;
-        const TripVisit &last_left = visits[idx(first) - 1];
-        const TripVisit &first_right = visits[idx(first)];
-        const double dropped =
-            priced(joined(tables, type, last_left, first_right, false));
+        const TripPart before = head(first - 1);
+        const TripPart after = tail(first);
+        const TripVisit &last_left = before.visit;
+        const TripVisit &first_right = after.visit;
+        const double dropped = priced(joined(tables, type, before, after, false));
         if (dropped < best) {
             best = dropped;
             best_place = -1;
         }
-        const int64_t left_load = last_left.load_before;
-        const int64_t right_load =
-            int64_t{demand_of(tables, first_right)} + first_right.load_after;
-        const int64_t others =
-            int64_t{last_left.excess_before} + first_right.excess_after;
+        const int64_t others = int64_t{before.excess} + after.excess;
         const auto offer = [&](int32_t x, int32_t route_cost, int64_t moved) {
             const auto too_much =
-                static_cast<int32_t>(others + over(left_load + moved, capacity) +
-                                     over(right_load - moved, capacity));
+                static_cast<int32_t>(others + over(before.load + moved, capacity) +
+                                     over(after.load - moved, capacity));
             const double now = priced({route_cost, too_much});
             if (now < best) {
                 best = now;
@@ -662,7 +775,7 @@ bool TripRoute::mend_visits(const FleetTables &tables, int32_t place, double pri
             done = serve_after(table, tables.ends(passed.task), false, left->u, left->v,
                                done);
             left = &passed;
-            moved += demand_of(tables, passed);
+            moved += passed.demand;
             offer(x,
                   join(table, true, passed.u, passed.v, done, right.u, right.v,
                        {right.from_u, right.from_v}),
@@ -674,14 +787,14 @@ bool TripRoute::mend_visits(const FleetTables &tables, int32_t place, double pri
         moved = 0;
         for (int32_t x = first - 1; x > 1 && !visits[idx(x)].via; --x) {
             const TripVisit &passed = visits[idx(x)];
-            const TripVisit &before = visits[idx(x) - 1];
+            const TripVisit &left_of_it = visits[idx(x) - 1];
             onward = serve_before(table, tables.ends(passed.task), false, right->u,
                                   right->v, onward);
             right = &passed;
-            moved -= demand_of(tables, passed);
+            moved -= passed.demand;
             offer(x,
-                  join(table, true, before.u, before.v,
-                       {before.done_at_u, before.done_at_v}, passed.u, passed.v,
+                  join(table, true, left_of_it.u, left_of_it.v,
+                       {left_of_it.done_at_u, left_of_it.done_at_v}, passed.u, passed.v,
                        onward),
                   moved);
         }

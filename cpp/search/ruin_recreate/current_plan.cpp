@@ -40,7 +40,7 @@ void CurrentPlan::load(const Plan &plan) {
         routes_.push_back(std::move(route));
         note_spots(static_cast<int32_t>(r));
     }
-    loads_.assign(padded(routes_.size()), kClosed);
+    loads_.assign(padded_slots(routes_.size()), kClosed);
     for (size_t slot = 0; slot < routes_.size(); ++slot) {
         loads_[slot] = routes_[slot].load;
     }
@@ -59,7 +59,7 @@ void CurrentPlan::open_one_empty_slot() {
     if (!found) {
         routes_.emplace_back();
         is_touched_.push_back(0);
-        loads_.resize(padded(routes_.size()), kClosed);
+        loads_.resize(padded_slots(routes_.size()), kClosed);
         loads_[routes_.size() - 1] = 0;
     }
     routes_opened_or_closed_ = false;

@@ -4,15 +4,12 @@
 
 #include "search/moves/move.h"
 #include "search/plan.h"
+#include "search/ruin_recreate/slot_blocks.h"
 #include "search/ruin_recreate/tables.h"
 
 #include <bit>
 #include <cstdint>
 #include <vector>
-
-#if defined(__SSE2__)
-#include <emmintrin.h>
-#endif
 
 namespace arcfleet {
 
@@ -93,36 +90,6 @@ class CurrentPlan {
     bool notes_hold() const;
 
   private:
-    // Loads are compared in blocks of so many, which compilers turn into few
-    // instructions.
-    static constexpr size_t kSlotBlock = 16;
-
-    static size_t padded(size_t slots) {
-        return (slots + kSlotBlock - 1) / kSlotBlock * kSlotBlock;
-    }
-    // One bit for each of a block of loads, set where it is from `least` to `most`.
-    static uint32_t slots_within(const int32_t *loads, int32_t least, int32_t most) {
-#if defined(__SSE2__)
-        const __m128i low = _mm_set1_epi32(least);
-        const __m128i high = _mm_set1_epi32(most);
-        const auto outside = [&](size_t first) { // of four loads
-            const __m128i four =
-                _mm_loadu_si128(reinterpret_cast<const __m128i *>(loads + first));
-            return _mm_or_si128(_mm_cmplt_epi32(four, low),
-                                _mm_cmpgt_epi32(four, high));
-        };
-        const __m128i all = _mm_packs_epi16(_mm_packs_epi32(outside(0), outside(4)),
-                                            _mm_packs_epi32(outside(8), outside(12)));
-        return ~static_cast<uint32_t>(_mm_movemask_epi8(all)) & 0xFFFFU;
-#else
-        uint32_t bits = 0;
-        for (size_t i = 0; i < kSlotBlock; ++i) {
-            bits |= uint32_t{loads[i] >= least && loads[i] <= most} << i;
-        }
-        return bits;
-#endif
-    }
-
     void touch(int32_t slot);
     void end_changes();
     void forget(int32_t slot);
