@@ -59,6 +59,14 @@ def test_csv_passes_over_empty_lines_only(tmp_path: Path) -> None:
     ]
 
 
+def test_csv_may_name_its_delimiter_for_excel(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text("sep=;\r\nstreet;bins\r\nHauptstraße;3\r\n", encoding="utf-8")
+    table = read_table(path)
+    assert values(table) == WANTED[:1]
+    assert table.rows[0].number == 3
+
+
 @pytest.mark.parametrize(("driver", "name"), [("XLSX", "rows.xlsx"), ("ODS", "rows.ods")])
 def test_sheets_keep_their_first_row_as_names(
     tmp_path: Path, driver: str, name: str
@@ -146,7 +154,7 @@ def test_geojson_needs_no_other_library(tmp_path: Path) -> None:
         ("a.csv", b"a,b,a\n1,2,3\n", "expected every column once, found 'a' twice"),
         ("a.csv", b"a,b\n1,2\n3\n", "expected 2 columns as in the first line, found 1"),
         ("a.csv", b'a,b\n1,"2\n', "expected CSV, found a row that is not"),
-        ("a.csv", "straße\nä\n".encode("cp1252"), "convert the file to UTF-8"),
+        ("a.csv", "straße\nä\n".encode("cp1252"), "save it as .xlsx or as CSV UTF-8"),
         ("a.xls", b"\xd0\xcf\x11\xe0" + bytes(99), "save it as .xlsx"),
         ("a.xlsx", b"PK\x03\x04" + bytes(99), "found a cut or broken one"),
         ("a.gpkg", b"SQLite format 3\0" + bytes(99), "found a cut or broken one"),

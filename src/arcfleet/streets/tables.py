@@ -191,11 +191,16 @@ def _layer_of(path: Path | str) -> tuple[Path, str | None]:
 
 
 def _read_csv(path: Path) -> tuple[tuple[str, ...], list[Row]]:
-    text = decode_text(path, read_unpacked(path))
-    head = text.split("\n", 1)[0]
-    delimiter = max(_DELIMITERS, key=head.count)
+    remedy = "in Excel, save it as .xlsx or as CSV UTF-8"
+    text = decode_text(path, read_unpacked(path), remedy)
+    head = text.split("\n", 1)[0].rstrip("\r")
+    # A first line for Excel alone may name the delimiter.
+    named = head.startswith("sep=") and len(head) == 5
+    delimiter = head[-1] if named else max(_DELIMITERS, key=head.count)
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     try:
+        if named:
+            next(reader)
         columns = tuple(one.strip() for one in next(reader, []))
         _check_columns(path, columns)
         rows = []
