@@ -540,6 +540,7 @@ def cut_scene(street_map: StreetMap, rules: SceneRules) -> Scene:
     )
     instance, lost = serve_what_is_open(instance)
     if not instance.required:
+        reasons = [*lost.values(), *network.unreachable.values()]
         rules_of = "the turn rules"
         advice = "allow U-turns or take a larger area"
         if any(vehicle.forbidden_links for vehicle in instance.fleet):
@@ -547,7 +548,7 @@ def cut_scene(street_map: StreetMap, rules: SceneRules) -> Scene:
             advice = "forbid fewer streets, or " + advice
         raise MapError(
             f"expected a street that {rules_of} let be served in {where}, found none among "
-            f"{sum(asked)}: {_most_common(lost.values())}; {advice}"
+            f"{sum(asked)}: {_most_common(reasons)}; {advice}"
         )
     unserved = network.unreachable | _reasons(owners, instance, lost)
     problems = diagnose(instance) if instance.operations else ()
