@@ -142,8 +142,8 @@ def check_plan_files(options: Namespace, *inputs: str) -> None:
             else f"--{name.replace('_', '-')}"
         )
         other = seen.setdefault(path.resolve(), label)
-        # An earlier instance may be today's.
-        if other != label and name != "old_instance":
+        # Inputs may be the same, as an earlier instance and today's.
+        if other != label and name not in inputs:
             raise OptionError(
                 f"expected different files for {other} and {label}, got {str(path)!r} twice"
             )
@@ -178,7 +178,7 @@ def check_drawable_instance(options: Namespace, instance: Instance) -> None:
         from arcfleet.report.layout import check_drawable
 
         check_drawable(instance)
-    if options.geojson is not None or options.gpx is not None:
+    if any(getattr(options, name, None) is not None for name in ("geojson", "gpx")):
         from arcfleet.solution.drive import check_located
 
         check_located(instance)
