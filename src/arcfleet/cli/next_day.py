@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from arcfleet.cli.changes import (
@@ -23,8 +22,10 @@ from arcfleet.cli.options import (
     whole_number,
 )
 from arcfleet.cli.output import (
+    add_html,
     add_plan_files,
     add_plot,
+    base_map_options,
     check_drawable_instance,
     check_holdable_instance,
     check_plan_files,
@@ -55,8 +56,7 @@ def _diff_options(parser: ArgumentParser) -> None:
     option(parser, "--match-routes", text)
     add_shared(parser, "json")
     add_plot(parser)
-    text = "write an interactive map of both plans (one HTML file)"
-    option(parser, "--html", text, Path, "FILE")
+    add_html(parser, "write an interactive map of both plans (one HTML file)")
 
 
 def _diff(options: Namespace) -> int:
@@ -83,7 +83,8 @@ def _diff(options: Namespace) -> int:
     if options.html is not None:
         from arcfleet.report.html_map import write_diff_html
 
-        write_diff_html(instance, before, after, options.html, old)
+        base_map = base_map_options(options)
+        write_diff_html(instance, before, after, options.html, old, **base_map)
     print_either(options, found.facts(), str(found))
     return 0
 

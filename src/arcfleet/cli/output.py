@@ -100,6 +100,32 @@ def check_plot(path: Path | None) -> None:
         check_plottable(path)
 
 
+def add_html(parser: Any, text: str) -> None:
+    """Add --html with its base map."""
+    option(parser, "--html", text, Path, "FILE")
+    text = "map below it: a URL with {z}, {x} and {y} of raster tiles, or a .pmtiles file"
+    option(parser, "--base-map", text, str, "URL|FILE")
+    text = "attribution of the base map (default: the one in the file, else its source)"
+    option(parser, "--base-map-credit", text, str, "TEXT", default="")
+
+
+def base_map_options(options: Namespace) -> dict[str, Any]:
+    """Return the base map for `write_html`."""
+    return {"base_map": options.base_map, "base_map_credit": options.base_map_credit}
+
+
+def _check_html(options: Namespace) -> None:
+    from arcfleet.report.base_map import check_base_map
+    from arcfleet.report.html_map import check_html
+
+    if options.html is not None:
+        check_html(options.html)
+    elif options.base_map is not None or options.base_map_credit:
+        raise OptionError("expected --html with a base map, got none")
+    if options.base_map is not None:
+        check_base_map(options.base_map)
+
+
 # --- The files of a plan ----------------------------------------------------------------
 
 
@@ -110,7 +136,7 @@ def add_plan_files(parser: ArgumentParser, *, out: bool = True) -> None:
         text = "write the plan (.json with streets, else text)"
         option(files, "--out", text, Path, "FILE")
     add_plot(files)
-    option(files, "--html", "write an interactive map (one HTML file)", Path, "FILE")
+    add_html(files, "write an interactive map (one HTML file)")
     option(files, "--geojson", "write lines for map software", Path, "FILE")
     text = "write tracks for navigation; into a folder, one file per route"
     option(files, "--gpx", text, Path, "FILE")
@@ -119,14 +145,12 @@ def add_plan_files(parser: ArgumentParser, *, out: bool = True) -> None:
 def check_plan_files(options: Namespace, *inputs: str) -> None:
     """Raise what would prevent writing the files; none may be an input or another."""
     from arcfleet._files import check_writable
-    from arcfleet.report.html_map import check_html
     from arcfleet.solution.geojson import check_geojson
     from arcfleet.solution.gpx import check_gpx
 
     checks = {
         "out": check_writable,
         "out_instance": _check_out_instance,
-        "html": check_html,
         "geojson": check_geojson,
         "gpx": check_gpx,
         "plot": check_plot,
@@ -151,6 +175,7 @@ def check_plan_files(options: Namespace, *inputs: str) -> None:
         path = getattr(options, name, None)
         if path is not None:
             check(path)
+    _check_html(options)
 
 
 def _check_out_instance(path: Path) -> None:
@@ -210,7 +235,7 @@ def write_plan_files(
     colours = route_colours(solution.num_routes)
     writers: dict[str, Callable[..., None]] = {
         "plot": plot,
-        "html": write_html,
+        "html": partial(write_html, **base_map_options(options)),
         "geojson": partial(write_geojson, colours=colours),
         "gpx": write_gpx,
     }

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from arcfleet._files import check_output, write_text_atomically
+from arcfleet.report.base_map import load_base_map
 from arcfleet.report.map_facts import diff_facts, plan_facts
 from arcfleet.solution.diff import diff
 from arcfleet.solution.drive import check_paths, with_all_paths
@@ -21,17 +22,25 @@ from arcfleet.solution.files import as_solution
 
 if TYPE_CHECKING:
     from arcfleet.instance.instance import Instance
+    from arcfleet.report.base_map import BaseMap
     from arcfleet.solution.solution import Solution
 
 SUFFIXES = (".html", ".htm")
 
 _SCRIPTS = (
-    *("plan.js", "view.js", "draw.js", "labels.js", "hover.js", "panel.js", "load.js"),
-    *("search.js", "changes.js", "play.js", "print.js", "start.js"),
+    *("plan.js", "view.js", "base.js", "draw.js", "labels.js", "hover.js", "panel.js"),
+    *("load.js", "search.js", "changes.js", "play.js", "here.js", "print.js", "start.js"),
 )
 
 
-def write_html(instance: Instance, solution: Solution, path: Path | str) -> None:
+def write_html(
+    instance: Instance,
+    solution: Solution,
+    path: Path | str,
+    *,
+    base_map: Path | str | None = None,
+    base_map_credit: str = "",
+) -> None:
     """Write a plan as a map that any browser shows.
 
     Parameters
@@ -42,11 +51,18 @@ def write_html(instance: Instance, solution: Solution, path: Path | str) -> None
         The plan; street paths are worked out where it has none.
     path
         The file; it is replaced only when the new one is complete.
+    base_map
+        A URL with `{z}`, `{x}` and `{y}` of raster tiles that the browser fetches, or a
+        PMTiles file of raster tiles, whose tiles around the plan become part of the page.
+        Without one the page needs no network.
+    base_map_credit
+        Attribution of the base map; by default the one that the PMTiles file has, else
+        its source.
 
     Raises
     ------
     OptionError
-        If the suffix is unknown.
+        If the suffix is unknown, or the base map is none or the plan not on the globe.
     InstanceError
         If the instance is too large to be laid out without coordinates.
     SolutionError
@@ -55,8 +71,10 @@ def write_html(instance: Instance, solution: Solution, path: Path | str) -> None
         If the file cannot be written.
     """
     check_html(Path(path))
-    facts = plan_facts(instance, _driven(instance, solution))
-    write_text_atomically(path, _page(f"{instance.name}: plan", facts))
+    solution = _driven(instance, solution)
+    base = load_base_map(base_map, base_map_credit, instance, solution)
+    facts = plan_facts(instance, solution)
+    write_text_atomically(path, _page(f"{instance.name}: plan", facts, base))
 
 
 def write_diff_html(
@@ -65,6 +83,9 @@ def write_diff_html(
     after: Solution | Path | str,
     path: Path | str,
     old_instance: Instance | None = None,
+    *,
+    base_map: Path | str | None = None,
+    base_map_credit: str = "",
 ) -> None:
     """Write two plans as one map: side by side or by turns, with the streets that moved.
 
@@ -78,11 +99,13 @@ def write_diff_html(
         The file; it is replaced only when the new one is complete.
     old_instance
         Instance of the earlier plan, if it is another one, see `diff`.
+    base_map, base_map_credit
+        Base map and its attribution, as for `write_html`.
 
     Raises
     ------
     OptionError
-        If the suffix is unknown.
+        If the suffix is unknown, or the base map is none or the plan not on the globe.
     InstanceError
         If the instance is too large to be laid out without coordinates.
     SolutionError
@@ -94,10 +117,10 @@ def write_diff_html(
     source = instance if old_instance is None else old_instance
     before, after = as_solution(before, source), as_solution(after, instance)
     found = diff(instance, before, after, old_instance)
-    facts = diff_facts(
-        instance, _driven(source, before), _driven(instance, after), found, source
-    )
-    write_text_atomically(path, _page(f"{instance.name}: two plans", facts))
+    before, after = _driven(source, before), _driven(instance, after)
+    base = load_base_map(base_map, base_map_credit, instance, after)
+    facts = diff_facts(instance, before, after, found, source)
+    write_text_atomically(path, _page(f"{instance.name}: two plans", facts, base))
 
 
 def check_html(path: Path) -> None:
@@ -111,15 +134,16 @@ def _driven(instance: Instance, solution: Solution) -> Solution:
     return solution
 
 
-def _page(title: str, facts: dict[str, object]) -> str:
+def _page(title: str, facts: dict[str, object], base: BaseMap) -> str:
     folder = resources.files("arcfleet.report") / "page"
 
     def asset(file: str) -> str:
         return (folder / file).read_text(encoding="utf-8")
 
-    data = json.dumps(facts, ensure_ascii=False, separators=(",", ":"))
+    data = json.dumps(facts | base.facts, ensure_ascii=False, separators=(",", ":"))
     parts = {
         "title": html.escape(title),
+        "images": f" {base.origin}" if base.origin else "",
         "style": asset("page.css"),
         "script": "\n".join(asset(file) for file in _SCRIPTS),
         # Without "<" no street name can end the element that holds the data.

@@ -84,6 +84,10 @@ function drawPane(pane) {
   const width = Math.min(Math.max(across / 11, 1.6), 5);
   const inUnits = () => pen.setTransform(ratio * scale, 0, 0, ratio * scale, ratio * (pane.x + x), ratio * (pane.y + y));
   const inPixels = () => pen.setTransform(ratio, 0, 0, ratio, ratio * pane.x, ratio * pane.y);
+  if (base) {
+    inPixels();
+    drawBase();
+  }
   const plain = across < SMALL; // round ends would not be seen either
   pen.lineCap = plain ? "butt" : "round";
   pen.lineJoin = plain ? "bevel" : "round";
@@ -121,9 +125,10 @@ function drawPane(pane) {
   drawDirections(shown, width, taken);
   drawLabels(labels);
   for (const facility of pane.plan.facilities) drawFacility(facility);
-  for (const route of starts) drawStart(route);
+  state.starts = starts.map(drawStart);
   for (const { x: left, y: top, route } of badges) badge(left, top, route);
   for (const depot of pane.plan.depots) drawDepot(depot);
+  if (state.here) drawHere();
 }
 
 // A whole route in a few strokes: dashes and lanes would not be seen, and cost time.
@@ -416,10 +421,11 @@ function drawStart(route) {
   pen.fillStyle = theme.paper;
   pen.strokeStyle = route.colour;
   pen.lineWidth = 3;
-  pen.stroke();
   pen.fill();
+  pen.stroke();
   pen.restore();
   write(String(route.number), x, y, theme.ink);
+  return { number: route.number, x, y };
 }
 
 // The step a route is at; its last one once all is done.

@@ -17,4 +17,4 @@ setTime(duration);
 resize();
 
 // For tests and for the curious: what the page shows, and a frame drawn now.
-window.arcfleetMap = { plan, plans, links, routes, state, view, draw, setTime, showAll, zoom, move, fit };
+window.arcfleetMap = { plan, plans, links, routes, state, view, draw, setTime, showAll, zoom, move, fit, tileImages };
