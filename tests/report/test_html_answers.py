@@ -145,11 +145,9 @@ def test_only_this_route_is_shown_and_zoomed_to(shown: Browser) -> None:
         " Math[i < 2 ? 'min' : 'max'](...boxes.map((box) => box[i])))"
     )
     now = view(shown)
-    gaps = (
-        now["width"] - now["scale"] * (box[2] - box[0]),
-        now["height"] - now["scale"] * (box[3] - box[1]),
-    )
-    assert min(gaps) == pytest.approx(56, abs=1)
+    across = now["width"] - 28 - 64 - now["scale"] * (box[2] - box[0])  # beside buttons
+    down = now["height"] - 2 * 28 - now["scale"] * (box[3] - box[1])
+    assert min(across, down) == pytest.approx(0, abs=1)
     shown.click("#all")
     assert view(shown) == whole
 

@@ -125,9 +125,9 @@ function drawPane(pane) {
   drawDirections(shown, width, taken);
   drawLabels(labels);
   for (const facility of pane.plan.facilities) drawFacility(facility);
-  state.starts = starts.map(drawStart);
   for (const { x: left, y: top, route } of badges) badge(left, top, route);
   for (const depot of pane.plan.depots) drawDepot(depot);
+  state.starts = starts.map(drawStart);
   if (state.here) drawHere();
 }
 

@@ -1,6 +1,6 @@
 // Printing: one page for every route that is shown, with its map and its figures.
 
-const PAPER = { width: 700, height: 720 }; // pixels of the map on paper
+const PAPER = { width: 700, least: 380, most: 720 }; // pixels of the map on paper
 const MOST_SHARP = 24; // with more routes, pictures of less detail spare memory
 
 function makeSheets() {
@@ -34,12 +34,16 @@ function sheetOf(route, ratio) {
   const facts = element("p", "figures");
   facts.append(...withTravel([countOf(route.services, "street piece"), loadText(route), `cost ${route.cost}`], (key) => route[key]).map(lineOf));
   const picture = element("canvas");
+  const box = boxOfRoutes([route]);
+  // As high as the route needs.
+  const needed = (PAPER.width * (box[3] - box[1])) / (box[2] - box[0] || 1);
+  const height = Math.round(Math.min(Math.max(needed, PAPER.least), PAPER.most));
   picture.width = PAPER.width * ratio;
-  picture.height = PAPER.height * ratio;
+  picture.height = height * ratio;
   pen = picture.getContext("2d");
   panes = [{ plan: route.plan, x: 0, y: 0 }];
-  Object.assign(view, { width: PAPER.width, height: PAPER.height, ratio });
-  fit(boxOfRoutes([route]), Infinity);
+  Object.assign(view, { width: PAPER.width, height, ratio, edge: MARGIN });
+  fit(box, Infinity);
   draw();
   const chart = loadChart(route, PAPER.width, 110);
   sheet.append(element("p", "plan", plan.name), title, facts, picture, chart, element("p", "notice", plan.comment));

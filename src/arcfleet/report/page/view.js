@@ -1,10 +1,11 @@
 // Moving and zooming: from units of the plan to pixels of the canvas.
 
 const canvas = document.getElementById("map");
-// Width and height are those of one pane; two plans have two, which move together.
-const view = { scale: 1, x: 0, y: 0, width: 0, height: 0, ratio: 1, least: 0, most: 1, whole: true };
-let panes = [];
 const MARGIN = 28;
+const BUTTONS = 64; // on the right, where the buttons are
+// Width and height are those of one pane; two plans have two, which move together.
+const view = { scale: 1, x: 0, y: 0, width: 0, height: 0, ratio: 1, edge: BUTTONS, least: 0, most: 1, whole: true };
+let panes = [];
 
 let waiting = null;
 function redraw() {
@@ -30,9 +31,9 @@ const bounds = withMarks(links);
 const planned = links.filter((link) => link.required || link.visits.length);
 const plannedBounds = planned.length ? withMarks(planned) : bounds;
 
-const room = (side) => Math.max(side - 2 * MARGIN, 40);
 const fitting = (box) => Math.min(
-  room(view.width) / (box[2] - box[0] || 1), room(view.height) / (box[3] - box[1] || 1),
+  Math.max(view.width - MARGIN - view.edge, 40) / (box[2] - box[0] || 1),
+  Math.max(view.height - 2 * MARGIN, 40) / (box[3] - box[1] || 1),
 );
 
 function showAll() {
@@ -46,7 +47,7 @@ function showAll() {
 function fit(box, closest = 130) {
   view.whole = false;
   view.scale = Math.min(fitting(box), Math.max(closest / typical, view.least));
-  view.x = view.width / 2 - (view.scale * (box[0] + box[2])) / 2;
+  view.x = (MARGIN + view.width - view.edge) / 2 - (view.scale * (box[0] + box[2])) / 2;
   view.y = view.height / 2 - (view.scale * (box[1] + box[3])) / 2;
   redraw();
 }
