@@ -67,6 +67,8 @@ class Browser:
             wanted = {
                 "goog:chromeOptions": options,
                 "goog:loggingPrefs": {"browser": "ALL"},
+                # Hangs are ended by the test's own limit; a busy machine is none.
+                "timeouts": dict.fromkeys(("script", "pageLoad"), 3_600_000),
             }
             made = self._call("POST", "", {"capabilities": {"alwaysMatch": wanted}})
             self._session += f"/{made['sessionId']}"

@@ -161,6 +161,32 @@ def test_tiles_of_a_file_are_part_of_the_page(
         # Tiles are light, and so is the page.
         paper = "return getComputedStyle(document.body).backgroundColor"
         assert browser.run(paper) == "rgb(255, 255, 255)"
+        # Beside the middle of straight streets that are served: white, for contrast.
+        beside = browser.run(
+            """
+            const { view, routes, zoom, draw } = arcfleetMap;
+            zoom(3);
+            draw();
+            const pen = document.getElementById("map").getContext("2d");
+            const straight = routes.flatMap((route) => route.steps)
+              .filter(({ serves, link }) => serves && link.points.length === 4);
+            return straight.map(({ link: { points: [x, y, u, v] } }) => {
+              const [px, py] = [0.3 * x + 0.7 * u, 0.3 * y + 0.7 * v];
+              const away = 3.5 / Math.hypot(u - x, v - y);
+              const place = [view.scale * px + view.x - away * (v - y),
+                             view.scale * py + view.y + away * (u - x)];
+              return [place, [-1, 1].map((side) => Math.min(...pen.getImageData(
+                view.ratio * (view.scale * px + view.x - side * away * (v - y)),
+                view.ratio * (view.scale * py + view.y + side * away * (u - x)), 1, 1)
+                .data.slice(0, 3)))];
+            }).filter(([[px, py]]) =>
+              px > 0 && py > 0 && px < view.width && py < view.height)
+              .map(([, sides]) => Math.max(...sides));
+            """
+        )
+        assert len(beside) > 3
+        # Names and marks may cover one or the other.
+        assert sum(light > 225 for light in beside) > len(beside) / 2
     assert browser.run("return document.getElementById('credit').textContent") == "© town"
     assert browser.run("return performance.getEntriesByType('resource').length") == 0
     assert browser.complaints() == []

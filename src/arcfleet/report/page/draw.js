@@ -103,10 +103,12 @@ function drawPane(pane) {
   const small = plain && state.time >= duration;
   const faint = compares ? 0.4 : 1;
   if (small) {
+    if (base) for (const route of shown) drawSmall(route, width / scale, 1, 2 / scale);
     for (const route of shown) drawSmall(route, width / scale, faint);
     inPixels();
   } else {
     inPixels();
+    if (base) for (const route of shown) drawCasing(route, width);
     for (const route of shown) drawRoute(route, width, faint);
   }
   if (compares) drawChanges(pane, shown, width);
@@ -131,19 +133,20 @@ function drawPane(pane) {
   if (state.here) drawHere();
 }
 
-// A whole route in a few strokes: dashes and lanes would not be seen, and cost time.
-function drawSmall(route, width, faint) {
+// A whole route in a few strokes: dashes and lanes would not be seen, and cost time. With a
+// rim it is what keeps lines apart from a base map.
+function drawSmall(route, width, faint, rim = 0) {
   const { served, driven } = pathsFor(route, (tolerance) => {
     const paths = { served: new Path2D(), driven: new Path2D() };
     for (const { link, serves } of route.steps) putLine(serves ? paths.served : paths.driven, link.points, tolerance);
     return paths;
   });
-  pen.strokeStyle = route.colour;
-  pen.lineWidth = 0.4 * width;
+  pen.strokeStyle = rim ? theme.halo : route.colour;
+  pen.lineWidth = 0.4 * width + rim;
   pen.globalAlpha = 0.5 * faint;
   pen.stroke(driven);
   pen.globalAlpha = faint;
-  pen.lineWidth = width;
+  pen.lineWidth = width + rim;
   pen.stroke(served);
   pen.globalAlpha = 1;
 }
@@ -151,6 +154,19 @@ function drawSmall(route, width, faint) {
 // Deadheads run to the right of the street, so that a service there stays visible.
 function asideOf({ serves, lane }, width) {
   return serves ? 0 : Math.max(width * 0.75, 1.8) + lane * Math.max(width * 0.6, 1.5);
+}
+
+// Light lines below those of a route, for its contrast on a base map of any colour.
+function drawCasing(route, width) {
+  pen.strokeStyle = theme.halo;
+  for (const [serves, wide] of [[false, Math.max(width * 0.4, 1)], [true, width]]) {
+    pen.lineWidth = wide + 3;
+    pen.beginPath();
+    for (const step of route.steps) {
+      if (step.serves === serves && !outside(step.link)) trace(step, asideOf(step, width));
+    }
+    pen.stroke();
+  }
 }
 
 function drawRoute(route, width, faint) {
