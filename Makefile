@@ -1,21 +1,28 @@
 # Each target works from a fresh clone with Python 3.11 and g++ alone.
 PYTHON ?= python3
 BIN := .venv/bin
+PIP = $(BIN)/pip install -q --disable-pip-version-check -c constraints.txt
 CXX_FILES := $(shell find cpp -name "*.cpp" -o -name "*.h")
 
-.PHONY: demo test lint types selfcheck unit docs bench stub setup clean
+.PHONY: core demo demo-neural test test-lowest lint types selfcheck unit docs bench stub setup clean
 
-## demo: set up, then plan a part of Denver by every method and draw the best plan
-demo: setup
+## demo: set up, then plan a part of Denver: a map, and a sheet and a track for each driver
+demo: core
 	mkdir -p out
 	$(BIN)/arcfleet info example:denver
 	@echo
-	$(BIN)/arcfleet compare example:denver --time 2 --seed 1 \
-	    --out out/denver-plan.json --plot out/denver-plan.png --html out/denver-plan.html
+	$(BIN)/arcfleet solve example:denver --time 10 --seed 1 --out out/denver-plan.json \
+	    --html out/denver-map.html --plot out/denver-plan.png \
+	    --sheets out/denver-drivers --gpx out/denver-drivers
 	@echo
 	$(BIN)/arcfleet check example:denver out/denver-plan.json
-	@echo "The best plan is in out/denver-plan.json, its picture in out/denver-plan.png;"
-	@echo "open out/denver-plan.html in a browser to see it driven"
+	@echo "Open out/denver-map.html in a browser to see the plan driven; the drivers' sheets"
+	@echo "and tracks are in out/denver-drivers, a picture is in out/denver-plan.png"
+
+## demo-neural: the same streets by every method, the learned ones too
+demo-neural: setup
+	mkdir -p out
+	$(BIN)/arcfleet compare example:denver --time 2 --seed 1 --out out/denver-best.json
 
 ## test: set up, then lint, types, the self-check of the C++ core, tests and the site
 test: setup lint types selfcheck unit docs
@@ -41,6 +48,20 @@ selfcheck: setup
 unit: setup
 	$(BIN)/pytest -n 2 -q
 
+## test-lowest: the tests with the least versions that pyproject.toml allows, once per release
+# Packages beneath these are the latest, so their own deprecation warnings are no errors.
+test-lowest:
+	test -d .venv-lowest || $(PYTHON) -m venv .venv-lowest
+	.venv-lowest/bin/python -m tools.requirements --lowest plot maps sheets neural \
+	    > .venv-lowest/requirements.txt
+	.venv-lowest/bin/pip install -q --disable-pip-version-check \
+	    -r .venv-lowest/requirements.txt scikit-build-core hatch-fancy-pypi-readme nanobind \
+	    cmake ninja hypothesis networkx pypdf pyproj pytest pytest-timeout pytest-xdist \
+	    tensorboard xmlschema
+	.venv-lowest/bin/pip install -q --no-build-isolation --no-deps .
+	.venv-lowest/bin/pytest -n 2 -q -W default --ignore tests/docs \
+	    --ignore tests/streets/test_osmnx_graph.py
+
 ## docs: build the site into build/site; any warning is an error
 docs: setup
 	$(BIN)/python -m tools.docs
@@ -56,16 +77,24 @@ bench: setup
 stub: setup
 	$(BIN)/python -m nanobind.stubgen -m arcfleet._core -o src/arcfleet/_core.pyi
 
+## setup: the package with all extras and what the tests need, into .venv
 setup: .venv/ready
 
-# torch first, and pinned: what depends on it would bring a build with CUDA along.
+core: .venv/core
+
 # --no-build-isolation: the build uses the pinned tools of the environment.
-.venv/ready: pyproject.toml constraints.txt CMakeLists.txt $(CXX_FILES)
+.venv/core: pyproject.toml constraints.txt CMakeLists.txt $(CXX_FILES)
 	test -d .venv || $(PYTHON) -m venv .venv
-	$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt \
-	    scikit-build-core nanobind cmake ninja torch
-	$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt \
-	    --no-build-isolation -e ".[plot,maps,neural,docs,test]"
+	$(PIP) scikit-build-core hatch-fancy-pypi-readme nanobind cmake ninja
+	$(PIP) --no-build-isolation -e ".[plot,maps,sheets]"
+	touch $@
+
+# torch first, and pinned: what depends on it would bring a build with CUDA along. The rest
+# by name: installing the package again would build it again.
+.venv/ready: .venv/core
+	$(PIP) torch
+	$(BIN)/python -m tools.requirements neural docs test > .venv/requirements.txt
+	$(PIP) -r .venv/requirements.txt
 	touch $@
 
 clean:

@@ -4,7 +4,17 @@ from dataclasses import replace
 
 import pytest
 
-from arcfleet import METHODS, Failure, Instance, Progress, Stop, solve, solve_many
+from arcfleet import (
+    METHODS,
+    Failure,
+    Instance,
+    Progress,
+    Solution,
+    Stop,
+    check,
+    solve,
+    solve_many,
+)
 from arcfleet.errors import OptionError, UnsolvableError
 from tests.helpers import make_instance, refused, solved, star, street, unpackable
 
@@ -81,6 +91,39 @@ def test_progress_is_reported(village: Instance) -> None:
     result = solved(village, stop=lambda p: len(seen) >= 3, progress=seen.append)
     assert seen[-1].cost == result.cost
     assert [p.iterations for p in seen] == sorted(p.iterations for p in seen)
+
+
+@pytest.mark.parametrize("method", ["ruin-recreate", "maens", "ps-random-arc"])
+def test_progress_carries_the_plan(village: Instance, method: str) -> None:
+    seen: list[tuple[int | None, Solution | None]] = []
+
+    def look(progress: Progress) -> None:
+        seen.append((progress.cost, progress.solution))
+
+    solved(village, method, stop=lambda p: len(seen) >= 2, progress=look)
+    for cost, plan in seen:
+        assert plan is not None
+        assert plan.cost == cost
+        assert check(village, plan).ok
+    assert Progress(0.0, 0, None).solution is None
+
+
+@pytest.mark.parametrize("method", ["ruin-recreate", "maens"])
+def test_an_error_of_the_callback_keeps_the_best_plan(
+    village: Instance, method: str
+) -> None:
+    def fail(progress: Progress) -> None:
+        raise RuntimeError("the window was closed")
+
+    def rule(progress: Progress) -> bool:
+        raise ZeroDivisionError
+
+    with pytest.warns(RuntimeWarning, match="the window was closed"):
+        result = solved(village, method, stop=Stop(seconds=600.0), progress=fail)
+    assert result.stopped_by == "error"
+    with pytest.warns(RuntimeWarning, match="ZeroDivisionError"):
+        result = solved(village, method, stop=rule)
+    assert result.stopped_by == "error"
 
 
 @pytest.mark.parametrize("method", ["ruin-recreate", "maens", "ps"])

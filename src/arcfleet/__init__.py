@@ -28,6 +28,7 @@ from arcfleet.methods import METHODS, Method, register_method, solve
 from arcfleet.report import notebook as _notebook  # noqa: F401  # registers its pictures
 from arcfleet.report.html_map import write_diff_html, write_html
 from arcfleet.report.plot import plot
+from arcfleet.report.sheets import write_sheets
 from arcfleet.search import (
     Improvement,
     Incumbent,
@@ -40,12 +41,15 @@ from arcfleet.search import (
 from arcfleet.solution import FacilityVisit, Route, Service, Solution, Step, Travel
 from arcfleet.solution.checker import Report, check
 from arcfleet.solution.diff import Diff, diff
+from arcfleet.solution.directions import Instruction, directions
 from arcfleet.solution.edit import Edit, edit
 from arcfleet.solution.files import read_solution, write_solution
 from arcfleet.solution.geojson import write_geojson
 from arcfleet.solution.gpx import write_gpx
 from arcfleet.solution.keep import keep, lock
+from arcfleet.solution.kml import write_kml
 from arcfleet.solution.repair import Repair, repair
+from arcfleet.solution.stops import write_stops
 from arcfleet.streets import Street, StreetMap
 from arcfleet.streets.area import Box, Circle, Polygons
 from arcfleet.streets.files import read_map
@@ -71,6 +75,7 @@ __all__ = [
     "Incumbent",
     "Instance",
     "InstanceError",
+    "Instruction",
     "Link",
     "Lock",
     "MapError",
@@ -104,6 +109,7 @@ __all__ = [
     "check",
     "diagnose",
     "diff",
+    "directions",
     "edit",
     "exclude",
     "keep",
@@ -124,5 +130,8 @@ __all__ = [
     "write_geojson",
     "write_gpx",
     "write_html",
+    "write_kml",
+    "write_sheets",
     "write_solution",
+    "write_stops",
 ]

@@ -61,11 +61,13 @@ def in_a_new_process(*arguments: object, **environment: str) -> Ran:
 
 
 def on_a_terminal(
-    *arguments: object, interrupt_at: bytes | None = None
+    *arguments: object,
+    interrupt_at: bytes | None = None,
+    by: signal.Signals = signal.SIGINT,
 ) -> tuple[int, str, bytes]:
     """Run with stderr on a terminal: exit code, stdout and what the terminal was sent.
 
-    Ctrl-C is pressed as soon as the terminal shows `interrupt_at`.
+    Ctrl-C is pressed, or another signal sent, as soon as the terminal shows `interrupt_at`.
     """
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
@@ -86,7 +88,7 @@ def on_a_terminal(
             break
         shown += chunk
         if interrupt_at is not None and interrupt_at in shown:
-            process.send_signal(signal.SIGINT)
+            process.send_signal(by)
             interrupt_at = None
     os.close(ours)
     out, _ = process.communicate()

@@ -35,20 +35,20 @@ def test_every_method_has_a_row_and_the_best_plan_is_written(tmp_path: Path) -> 
         *("--out", out, "--plot", picture, "--html", page),
     )
     assert ran.returncode == 0
-    # Whether 0.06 s are enough for the hybrid's learned plan is the machine's business.
+    # Whether the time is enough for a learned plan is the machine's business.
     assert all("without a learned plan" in line for line in ran.stderr.splitlines())
     header, _, *lines = ran.stdout.splitlines()
     columns = ["method", "cost", "deadhead", "routes", "gap to best", "seconds", "verified"]
     assert re.split("  +", header) == columns
-    rows = [line.split() for line in lines]
-    assert {row[0] for row in rows} == {
+    rows = [re.split("  +", line.strip()) for line in lines]
+    assert {row[0].removesuffix(" (by ps)") for row in rows} == {
         name
         for name, method in METHODS.items()
         if method.model_type is None or has_model(method.model_type)
     }
     costs = [int(row[1]) for row in rows]
     assert costs == sorted(costs)
-    assert rows[0][4:6] == ["0.00", "%"]
+    assert rows[0][4] == "0.00 %"
     assert {row[-1] for row in rows} == {"ok"}
     instance = read(VILLAGE)
     best = read_solution(out, instance)

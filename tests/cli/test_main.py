@@ -98,7 +98,7 @@ def test_the_steps_of_the_demo(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     steps = _demo_steps()
-    assert [step[0] for step in steps] == ["info", "compare", "check"]
+    assert [step[0] for step in steps] == ["info", "solve", "check"]
     monkeypatch.chdir(tmp_path)
     (tmp_path / "out").mkdir()
     for step in steps:
@@ -110,7 +110,10 @@ def test_the_steps_of_the_demo(
     instance = read("example:denver")
     assert check(instance, read_solution(plan, instance)).ok
     assert plan.with_suffix(".png").read_bytes().startswith(b"\x89PNG")
-    assert "OpenStreetMap" in plan.with_suffix(".html").read_text(encoding="utf-8")
+    page = tmp_path / "out" / "denver-map.html"
+    assert "OpenStreetMap" in page.read_text(encoding="utf-8")
+    drivers = {file.suffix for file in (tmp_path / "out" / "denver-drivers").iterdir()}
+    assert drivers == {".gpx", ".html", ".pdf"}
 
 
 def _demo_steps() -> list[list[str]]:

@@ -70,7 +70,7 @@ def test_show_tells_programs_what_it_wrote(tmp_path: Path, plan: Path) -> None:
 
 
 def test_nothing_asked_for(plan: Path) -> None:
-    assert "expected --plot, --html" in one_sentence(arcfleet("show", VILLAGE, plan))
+    assert "expected one of --plot, --html" in one_sentence(arcfleet("show", VILLAGE, plan))
 
 
 def test_missing_plan(tmp_path: Path) -> None:
@@ -89,6 +89,9 @@ def test_missing_plan(tmp_path: Path) -> None:
         ("--html", "nowhere/a.html", "create it first"),
         ("--geojson", "nowhere/a.json", "create it first"),
         ("--gpx", "nowhere/a.gpx", "create it first"),
+        ("--kml", "a.kmz", "ending in .kml, got 'a.kmz'"),
+        ("--stops", "a.ods", "ending in .csv or .xlsx, got 'a.ods'"),
+        ("--sheets", "nowhere/sheets", "create it first"),
     ],
 )
 def test_bad_files_are_found_before_the_search(
@@ -102,14 +105,17 @@ def test_bad_files_are_found_before_the_search(
     assert expected in line
 
 
-@pytest.mark.parametrize(("option", "name"), [("--geojson", "a.json"), ("--gpx", "a.gpx")])
+@pytest.mark.parametrize(
+    ("option", "name"),
+    [("--geojson", "a.json"), ("--gpx", "a.gpx"), ("--kml", "a.kml"), ("--sheets", "a")],
+)
 def test_missing_coordinates_are_found_before_the_search(
     tmp_path: Path, option: str, name: str
 ) -> None:
     # With this start plan missing, only a check before the search comes first.
     start = ("--start", tmp_path / "none.sol")
     line = one_sentence(arcfleet("solve", SMALL, *start, option, tmp_path / name))
-    assert "expected coordinates to write GeoJSON or GPX" in line
+    assert "expected coordinates to write directions, GeoJSON, GPX or KML" in line
 
 
 def test_one_file_for_two_things(tmp_path: Path, plan: Path) -> None:
@@ -143,3 +149,18 @@ def test_plan_of_another_instance(tmp_path: Path, plan: Path) -> None:
     write(read(SMALL), other)
     assert arcfleet("show", other, plan, "--html", tmp_path / "a.html").returncode == 1
     assert not (tmp_path / "a.html").exists()
+
+
+def test_what_drivers_get_in_one_folder(tmp_path: Path, plan: Path) -> None:
+    folder, table, lines = tmp_path / "drivers", tmp_path / "a.xlsx", tmp_path / "a.kml"
+    files = ("--sheets", folder, "--gpx", folder, "--stops", table, "--kml", lines)
+    ran = arcfleet("show", VILLAGE, plan, *files, "--simplify", "5", "--json")
+    assert ran.returncode == 0, ran.stderr
+    names = {file.name for file in folder.iterdir()}
+    routes = json.loads(ran.stdout)["routes"]
+    for number in range(1, len(routes) + 1):
+        assert {f"route-{number:02}.{x}" for x in ("gpx", "html", "pdf")} <= names
+    assert len(names) == 3 * len(routes)
+    assert table.stat().st_size
+    assert lines.stat().st_size
+    assert set(json.loads(ran.stdout)["files"]) == {"sheets", "gpx", "stops", "kml"}

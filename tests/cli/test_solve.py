@@ -1,5 +1,6 @@
 import json
 import shutil
+import signal
 import time
 from pathlib import Path
 
@@ -90,9 +91,10 @@ def test_outputs_may_not_overwrite_the_input(tmp_path: Path) -> None:
     assert own.read_bytes() == before
 
 
-def test_ctrl_c_gives_the_best_so_far() -> None:
+@pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_gives_the_best_so_far(by: signal.Signals) -> None:
     command = ("solve", VILLAGE, "--time", 1000, "--json")
-    code, out, shown = on_a_terminal(*command, interrupt_at=b"cost")
+    code, out, shown = on_a_terminal(*command, interrupt_at=b"cost", by=by)
     assert code == 0
     assert json.loads(out)["stopped_by"] == "interrupt"
     assert b"best plan so far" in shown

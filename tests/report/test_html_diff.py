@@ -157,6 +157,25 @@ def test_streets_that_are_gone_are_drawn_as_they_were(tmp_path: Path) -> None:
     assert (added["name"], added["linksAfter"]) == ("New Road", [1])
 
 
+def test_a_number_that_is_another_junction_now_is_drawn_where_it_was(
+    tmp_path: Path,
+) -> None:
+    places = ((0.0, 0.0), (0.01, 0.0), (0.01, 0.01))
+    old = make_instance(street(1, 2, 10, 3, name="a"), coordinates=places[:2])
+    moved = (places[2], places[0], places[1])
+    new = make_instance(
+        *(street(2, 3, 10, 3, name="a"), street(3, 1, 10, 3, name="b")),
+        coordinates=moved,
+    )
+    path = tmp_path / "diff.html"
+    write_diff_html(new, solved(old, "ps").solution, solved(new, "ps").solution, path, old)
+    data = data_of(path)
+    assert data["depots"][0]["place"] != data["before"]["depots"][0]["place"]
+    # Everything is on one grid: what is at (0, 0) today is the depot of before.
+    (_, _, _, *line), *_ = data["links"]
+    assert data["before"]["depots"][0]["place"] == line[:2]
+
+
 def test_what_cannot_be_compared(
     tmp_path: Path, village: Instance, small: Instance, village_plan: Solution
 ) -> None:

@@ -259,7 +259,9 @@ def test_tracks_and_lines(tmp_path: Path) -> None:
     write_geojson(instance, solution, tmp_path / "plan.geojson")
     document = json.loads((tmp_path / "plan.geojson").read_text())
     assert (document["metres"], document["deadhead_seconds"]) == (3900, 272)
-    _, route, *legs = [feature["properties"] for feature in document["features"]]
+    found = [feature["properties"] for feature in document["features"]]
+    (route,) = (x for x in found if x["kind"] == "route")
+    legs = [x for x in found if x["kind"] == "leg"]
     assert (route["metres"], route["seconds"], route["deadhead_metres"]) == (
         *(3900, 4272, 2800),
     )

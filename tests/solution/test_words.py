@@ -141,13 +141,20 @@ def test_geojson_has_depots_facilities_visits_and_trips(
                 assert legs[step]["trip"] == int(str(visit["visit"])) + 1
 
 
+def places_of(root: ET.Element) -> list[ET.Element]:
+    """Waypoints of depots and visits, not of turns."""
+    points = root.findall(f"{GPX}wpt")
+    return [point for point in points if point.findtext(f"{GPX}type") != "turn"]
+
+
 def test_gpx_has_a_waypoint_for_each_visit(
     town: Instance, plan: Solution, tmp_path: Path
 ) -> None:
     path = tmp_path / "plan.gpx"
     write_gpx(town, plan, path)
     root = ET.parse(path).getroot()
-    names = [point.findtext(f"{GPX}name") or "" for point in root.findall(f"{GPX}wpt")]
+    points = places_of(root)
+    names = [point.findtext(f"{GPX}name") or "" for point in points]
     assert names[:3] == depot_names(town)
     assert len(names) == 3 + sum(len(route.visits) for route in plan.routes)
     assert all(name.startswith("Route ") for name in names[3:])
@@ -162,7 +169,7 @@ def test_gpx_has_a_waypoint_for_each_visit(
     assert sorted(x.name for x in folder.iterdir()) == [
         *("route-02.gpx", "route-05.gpx", "route-11.gpx")
     ]
-    own = ET.parse(folder / "route-05.gpx").getroot().findall(f"{GPX}wpt")
+    own = places_of(ET.parse(folder / "route-05.gpx").getroot())
     assert len(own) == 2 + len(plan.routes[1].visits)
 
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from arcfleet import make_scene
 from arcfleet.errors import MapError, OptionError
 from arcfleet.instance import turns as turns_module
+from arcfleet.instance.geodesy import bearing, turn_angle
 from arcfleet.instance.instance import U_TURNS, Coordinate, Instance, Link, Turn, UTurns
 from arcfleet.streets.scene import SceneRules, cut_scene
 from arcfleet.streets.simplify import (
@@ -23,8 +24,6 @@ from arcfleet.streets.street_map import Street, StreetMap, StreetTurn
 from arcfleet.streets.turns import (
     FREE_TURNS,
     TurnPolicy,
-    bearing,
-    turn_angle,
     turns_of_groups,
 )
 from tests.helpers import street

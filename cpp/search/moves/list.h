@@ -25,7 +25,8 @@ template <typename Visitor> bool with_move(size_t number, const Visitor &visitor
         [&](const auto... moves) {
             size_t i = 0;
             bool result = false;
-            ((i++ == number && (result = visitor(moves), true)) || ...);
+            static_cast<void>(
+                ((i++ == number && (result = visitor(moves), true)) || ...));
             return result;
         },
         Moves{});

@@ -51,6 +51,7 @@ class Entry:
             return {"method": self.method, "ok": False, "failure": self.failure}
         return {
             "method": self.method,
+            **({} if self.result.fallback is None else {"fallback": self.result.fallback}),
             "cost": self.result.cost,
             "deadhead": self.result.solution.deadhead,
             **travel_facts(self.result.solution.travel),

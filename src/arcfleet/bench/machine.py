@@ -20,7 +20,7 @@ _ROOT = Path(__file__).parents[3]
 
 def checkout() -> Path | None:
     """Return the root of the repository; None where only a wheel is installed."""
-    return _ROOT if (_ROOT / "benchmarks" / "suites").is_dir() else None
+    return _ROOT if (_ROOT / "benchmarks").is_dir() and (_ROOT / "cpp").is_dir() else None
 
 
 def shared_folder() -> Path | None:

@@ -10,9 +10,11 @@ from pathlib import Path
 
 from arcfleet._checks import nearest_name
 from arcfleet._files import read_text, read_toml
-from arcfleet.bench.machine import checkout, shared_folder
+from arcfleet.bench.machine import shared_folder
 from arcfleet.errors import FileError, OptionError
 
+#: The suites that have names; the public instances are not part of the package.
+_SUITES = Path(__file__).parent / "suites"
 _KEYS = {"summary", "folder", "references", "sets"}
 
 _SET_KEYS = {"name", "files"}
@@ -40,7 +42,7 @@ class Suite:
 
 
 def read_suite(name_or_path: str) -> Suite:
-    """Read a suite: the path of a TOML file, or the name of one in benchmarks/suites."""
+    """Read a suite: the path of a TOML file, or the name of one in `suites`."""
     path = _find(name_or_path)
     content = read_toml(path)
     _check_keys(path, content, _KEYS)
@@ -86,15 +88,7 @@ def _find(name_or_path: str) -> Path:
     path = Path(name_or_path)
     if path.suffix == ".toml":
         return path  # reading it says what is wrong with it
-    root = checkout()
-    if root is None:
-        raise OptionError(
-            f"expected the path of a suite's .toml file, got {name_or_path!r}: the named "
-            "suites are in the repository's benchmarks/suites, not in the wheel"
-        )
-    known = {
-        file.stem: file for file in sorted((root / "benchmarks/suites").glob("*.toml"))
-    }
+    known = {file.stem: file for file in sorted(_SUITES.glob("*.toml"))}
     if name_or_path not in known:
         near = nearest_name(name_or_path, known)
         hint = f"did you mean {near!r}?" if near else f"known are {', '.join(known)}"

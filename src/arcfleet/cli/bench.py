@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def _options(parser: ArgumentParser) -> None:
-    text = "name of a file in benchmarks/suites, or path of such a .toml file"
+    text = "suite: gdb, val, egl, quick or another name, or the path of a .toml file"
     parser.add_argument("suite", metavar="SUITE", help=text)
     text = "JSON lines of the runs; finished runs in it are reused"
     option(parser, "--out", text, Path, "FILE", required=True)

@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
+import threading
 import warnings
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from arcfleet.cli import HAS_PAPER
@@ -26,7 +29,7 @@ from arcfleet.cli.train import TRAIN
 from arcfleet.errors import ArcfleetError, OptionError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from arcfleet.cli.options import Command
 
@@ -53,7 +56,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     warnings.showwarning = _show_warning
     warnings.simplefilter("always", UserWarning)
     try:
-        return _run(words)
+        with _terminated_as_interrupted():
+            return _run(words)
     except ArcfleetError as error:
         note(f"{error}")
     except KeyboardInterrupt:
@@ -64,6 +68,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
             "smaller areas"
         )
     return 1
+
+
+@contextmanager
+def _terminated_as_interrupted() -> Iterator[None]:
+    """Treat SIGTERM, which service managers and `timeout` send, as Ctrl-C."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def interrupt(number: int, frame: object) -> None:
+        signal.raise_signal(signal.SIGINT)
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _run(words: list[str]) -> int:

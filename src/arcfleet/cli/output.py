@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from arcfleet.cli.options import option
+from arcfleet.cli.options import number_up_to, option
 from arcfleet.errors import FileError, OptionError
 
 if TYPE_CHECKING:
@@ -20,7 +20,10 @@ if TYPE_CHECKING:
     from arcfleet.solution import Solution
 
 #: Options for files that show a plan.
-EXPORTS = ("plot", "html", "geojson", "gpx")
+EXPORTS = ("plot", "html", "sheets", "geojson", "gpx", "kml", "stops")
+
+#: Those that need coordinates.
+_LOCATED = ("sheets", "geojson", "gpx", "kml")
 
 
 def print_result(text: str) -> None:
@@ -130,29 +133,43 @@ def _check_html(options: Namespace) -> None:
 
 
 def add_plan_files(parser: ArgumentParser, *, out: bool = True) -> None:
-    """Add --plot, --html, --geojson, --gpx and, unless `out` is False, --out."""
+    """Add the options for files that show a plan and, unless `out` is False, --out."""
     files = parser.add_argument_group("files")
     if out:
         text = "write the plan (.json with streets, else text)"
         option(files, "--out", text, Path, "FILE")
     add_plot(files)
     add_html(files, "write an interactive map (one HTML file)")
+    text = "write a driver's sheet per route, with a map and directions (HTML, PDF)"
+    option(files, "--sheets", text, Path, "DIR")
     option(files, "--geojson", "write lines for map software", Path, "FILE")
     text = "write tracks for navigation; into a folder, one file per route"
     option(files, "--gpx", text, Path, "FILE")
+    option(files, "--kml", "write lines for Google Earth and map apps", Path, "FILE")
+    text = "write a table of the streets in driving order (.csv, .xlsx)"
+    option(files, "--stops", text, Path, "FILE")
+    text = "let the lines of --gpx and --kml leave the streets by M metres: fewer points"
+    metres = number_up_to(1000, "metres")
+    option(files, "--simplify", text, metres, "M", default=0.0)
 
 
 def check_plan_files(options: Namespace, *inputs: str) -> None:
     """Raise what would prevent writing the files; none may be an input or another."""
     from arcfleet._files import check_writable
+    from arcfleet.report.sheets import check_sheets
     from arcfleet.solution.geojson import check_geojson
     from arcfleet.solution.gpx import check_gpx
+    from arcfleet.solution.kml import check_kml
+    from arcfleet.solution.stops import check_stops
 
     checks = {
         "out": check_writable,
         "out_instance": _check_out_instance,
         "geojson": check_geojson,
         "gpx": check_gpx,
+        "kml": check_kml,
+        "sheets": check_sheets,
+        "stops": check_stops,
         "plot": check_plot,
     }
     seen: dict[Path, str] = {}
@@ -166,14 +183,17 @@ def check_plan_files(options: Namespace, *inputs: str) -> None:
             else f"--{name.replace('_', '-')}"
         )
         other = seen.setdefault(path.resolve(), label)
-        # Inputs may be the same, as an earlier instance and today's.
-        if other != label and name not in inputs:
+        # Inputs may be the same, as an earlier instance and today's; sheets and tracks may
+        # share a folder.
+        shared = {other, label} == {"--sheets", "--gpx"}
+        if other != label and name not in inputs and not shared:
             raise OptionError(
                 f"expected different files for {other} and {label}, got {str(path)!r} twice"
             )
     for name, check in checks.items():
         path = getattr(options, name, None)
-        if path is not None:
+        # The folder of the sheets is made with them, and checked with them.
+        if path is not None and not (name == "gpx" and path == options.sheets):
             check(path)
     _check_html(options)
 
@@ -203,7 +223,7 @@ def check_drawable_instance(options: Namespace, instance: Instance) -> None:
         from arcfleet.report.layout import check_drawable
 
         check_drawable(instance)
-    if any(getattr(options, name, None) is not None for name in ("geojson", "gpx")):
+    if any(getattr(options, name, None) is not None for name in _LOCATED):
         from arcfleet.solution.drive import check_located
 
         check_located(instance)
@@ -228,16 +248,22 @@ def write_plan_files(
     from arcfleet.report.colours import route_colours
     from arcfleet.report.html_map import write_html
     from arcfleet.report.plot import plot
+    from arcfleet.report.sheets import write_sheets
     from arcfleet.solution.drive import with_all_paths
     from arcfleet.solution.geojson import write_geojson
     from arcfleet.solution.gpx import write_gpx
+    from arcfleet.solution.kml import write_kml
+    from arcfleet.solution.stops import write_stops
 
     colours = route_colours(solution.num_routes)
     writers: dict[str, Callable[..., None]] = {
         "plot": plot,
         "html": partial(write_html, **base_map_options(options)),
         "geojson": partial(write_geojson, colours=colours),
-        "gpx": write_gpx,
+        "gpx": partial(write_gpx, simplify=options.simplify),
+        "kml": partial(write_kml, colours=colours, simplify=options.simplify),
+        "sheets": write_sheets,
+        "stops": write_stops,
     }
     solution = with_all_paths(instance, solution)
     for name, path in exports.items():

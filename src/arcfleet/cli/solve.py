@@ -234,9 +234,10 @@ def _table(entries: Sequence[Entry], best: Result | None) -> str:
             rows.append((entry.method, *empty, "no plan"))
             continue
         plan, gap = entry.result.solution, entry.gap_percent(best)
+        fallback = entry.result.fallback
         rows.append(
             (
-                entry.method,
+                entry.method if fallback is None else f"{entry.method} (by {fallback})",
                 plan.cost,
                 plan.deadhead,
                 plan.num_routes,
@@ -274,7 +275,8 @@ def _show(options: Namespace) -> int:
     from arcfleet.solution.files import read_solution
 
     if all(getattr(options, name) is None for name in EXPORTS):
-        raise OptionError("expected --plot, --html, --geojson or --gpx, got none of them")
+        known = ", ".join(f"--{name}" for name in EXPORTS)
+        raise OptionError(f"expected one of {known}, got none of them")
     check_plan_files(options, "instance", "solution")
     instance = read(options.instance)
     check_drawable_instance(options, instance)

@@ -1,7 +1,9 @@
-"""Distances on the earth's ellipsoid, WGS 84, for many points at once."""
+"""Distances on the earth's ellipsoid, WGS 84, for many points at once, and turns."""
 
 from __future__ import annotations
 
+import math
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,6 +15,14 @@ if TYPE_CHECKING:
 
     from arcfleet.instance.instance import Coordinate
 
+#: Bearings are taken to the point this far from a junction: the first metres of a street
+#: are often drawn to the middle of the other one, at any angle.
+BEARING_METRES = 12.0
+#: A turn by at most this many degrees is straight on.
+STRAIGHT_DEGREES = 45.0
+#: A turn by more is one back, onto the other carriageway of the same road.
+BACK_DEGREES = 160.0
+_METRES_PER_DEGREE = 111_195.0  # along a meridian
 _SEMI_MAJOR_AXIS = 6378137.0
 _FLATTENING = 1 / 298.257223563
 _SQUARED_ECCENTRICITY = _FLATTENING * (2 - _FLATTENING)
@@ -119,3 +129,67 @@ def _arcs(
     half_angles = np.arcsin(np.minimum(chords * mean_curvature / 2, 1))
     arcs: NDArray[np.float64] = 2 * half_angles / mean_curvature
     return arcs
+
+
+def bearing(points: Sequence[Coordinate]) -> float:
+    """Return the direction in which a line starts, in degrees clockwise from north.
+
+    It is that to the point `BEARING_METRES` along the line, or to its end.
+    """
+    east = north = along = 0.0
+    for (longitude, latitude), following in pairwise(points):
+        next_longitude, next_latitude = following
+        # The difference in longitude holds across the 180th meridian.
+        degrees = (next_longitude - longitude + 180) % 360 - 180
+        step_east = degrees * math.cos(math.radians(latitude)) * _METRES_PER_DEGREE
+        step_north = (next_latitude - latitude) * _METRES_PER_DEGREE
+        length = math.hypot(step_east, step_north)
+        share = min(1.0, (BEARING_METRES - along) / length) if length else 0.0
+        east += share * step_east
+        north += share * step_north
+        along += length
+        if along >= BEARING_METRES:
+            break
+    return math.degrees(math.atan2(east, north)) % 360
+
+
+def turn_angle(behind: float, ahead: float) -> float:
+    """Return the angle of a turn, from -180 to 180 degrees, positive to the right.
+
+    Parameters
+    ----------
+    behind
+        Bearing, at the junction, of where the vehicle comes from.
+    ahead
+        Bearing of where it drives on to.
+    """
+    return (ahead - behind) % 360 - 180
+
+
+def simplify_line(points: Sequence[Coordinate], metres: float) -> list[Coordinate]:
+    """Return fewer points of a line that leave it by at most so many metres.
+
+    Both ends stay (Douglas and Peucker 1973).
+    """
+    if metres <= 0 or len(points) < 3:
+        return list(points)
+    places = earth_centred(points)  # (points, 3)
+    kept = np.zeros(len(points), dtype=np.bool_)
+    kept[[0, -1]] = True
+    parts = [(0, len(points) - 1)]
+    while parts:
+        first, last = parts.pop()
+        if last - first < 2:
+            continue
+        chord = places[last] - places[first]
+        offsets = places[first + 1 : last] - places[first]  # (points between, 3)
+        squared = float(chord @ chord)
+        # A closed line has no chord: distances are those from its end.
+        along = np.clip(offsets @ chord / squared, 0, 1) if squared else np.zeros(1)
+        distances = np.linalg.norm(offsets - along[:, None] * chord, axis=1)
+        farthest = int(distances.argmax())
+        if distances[farthest] > metres:
+            middle = first + 1 + farthest
+            kept[middle] = True
+            parts += [(first, middle), (middle, last)]
+    return [point for point, keep in zip(points, kept.tolist(), strict=True) if keep]

@@ -45,6 +45,7 @@ from arcfleet.search.run import RunContext
 from arcfleet.search.split import drivable
 from arcfleet.search.stop import (
     ANY_NUMBER,
+    CallerError,
     Progress,
     Stop,
     StoppedBy,
@@ -65,6 +66,7 @@ if TYPE_CHECKING:
     from arcfleet.datasets import Dataset
     from arcfleet.instance import Instance
     from arcfleet.neural.model import Model
+    from arcfleet.solution import Solution
     from arcfleet.solution.plan import IntArray
 
     FlatPlan = tuple[IntArray, IntArray]
@@ -148,13 +150,25 @@ class Attempt:
     stopped_by: StoppedBy | None = None
     #: Seconds since the start when it ended; None until then.
     ended: float | None = None
+    #: Method that made the plan where the learned one had no time; None otherwise.
+    fallback: str | None = None
 
     @property
     def progress(self) -> Progress:
         """Progress of the attempt, for the stop rule and callbacks."""
         best = self.history[-1].iteration if self.history else -1
         seconds = self.context.seconds if self.ended is None else self.ended
-        return Progress(seconds, self.iterations, self.cost, self.iterations - 1 - best)
+        return Progress(
+            seconds,
+            self.iterations,
+            self.cost,
+            self.iterations - 1 - best,
+            partial(self._solution, self.plan),
+        )
+
+    def _solution(self, plan: FlatPlan | None) -> Solution:
+        assert plan is not None  # asked where there is a cost
+        return drivable(self.network, *plan)
 
     @property
     def iterations_left(self) -> int:
@@ -188,6 +202,7 @@ class Attempt:
             WithoutLearnedPlanWarning,
             stacklevel=2,
         )
+        self.fallback = found.method
         self.offer([found.cost], lambda _: to_plan(self.network, found.solution))
 
     def result(self) -> Result:
@@ -204,13 +219,13 @@ class Attempt:
             )
         result = self.context.result(
             self.network,
-            drivable(self.network, *self.plan),
+            self._solution(self.plan),
             iterations=self.iterations,
             # A method that has made all its plans has done its iterations.
             stopped_by=self.stopped_by or "iterations",
             history=self.history,
         )
-        return replace(result, seconds=self.progress.seconds)
+        return replace(result, seconds=self.progress.seconds, fallback=self.fallback)
 
 
 def solve_learned(network: Network, context: RunContext) -> Result:
@@ -251,6 +266,11 @@ def attempt_together(networks: Sequence[Network], context: RunContext) -> list[A
         _end(attempts, "seconds")
     except KeyboardInterrupt:
         _end(attempts, "interrupt")
+    except CallerError as error:
+        if all(attempt.plan is None for attempt in attempts):
+            raise error.__cause__ or error from None
+        context.warn_of(error)
+        _end(attempts, "error")
     ended = context.seconds
     for attempt in attempts:
         attempt.ended = ended

@@ -28,11 +28,12 @@ from arcfleet.solution.words import (
     facility_name,
     known_shape,
     shape_texts,
+    street_name,
     trip_loads,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -44,14 +45,14 @@ if TYPE_CHECKING:
 
 #: Points are written on a grid of so many steps along the longer side: 5 cm in 10 km.
 _GRID = 200_000
-_LARGEST_SHOWN_NODE = 99_999
 
 
 def plan_facts(instance: Instance, solution: Solution) -> dict[str, object]:
     """Return the page's data for a plan whose paths are known."""
     streets = _Streets.of(instance, instance.links)
     plain = [(position, False) for position in range(len(instance.links))]
-    return streets.facts() | _plan(streets, instance, solution, plain, solution.numbers)
+    numbers = solution.numbers
+    return streets.facts() | _plan(streets.place, instance, solution, plain, numbers)
 
 
 def diff_facts(
@@ -64,12 +65,15 @@ def diff_facts(
     """
     now = [(position, False) for position in range(len(instance.links))]
     earlier, gone = _found_again(source, instance)
-    streets = _Streets.of(_both(instance, source, gone), (*instance.links, *gone))
+    together, nodes = _both(instance, source, gone)
+    streets = _Streets.of(together, (*instance.links, *gone))
     numbers = [*after.numbers, *(route.number for route in found.routes)]
     return {
         **streets.facts(),
-        **_plan(streets, instance, after, now, numbers),
-        "before": _plan(streets, source, before, earlier, numbers),
+        **_plan(streets.place, instance, after, now, numbers),
+        "before": _plan(
+            lambda node: streets.place(nodes[node]), source, before, earlier, numbers
+        ),
         "changes": {
             "streets": found.streets,
             **{
@@ -105,24 +109,37 @@ def _looks_alike(old: Link, new: Link, *, swapped: bool) -> bool:
     )
 
 
-def _both(instance: Instance, source: Instance, gone: Sequence[Link]) -> Instance:
-    """Return an instance to lay out, with the streets of both."""
-    if not gone and set(source.nodes) <= set(instance.nodes):
-        return instance
-    nodes = tuple(dict.fromkeys([*instance.nodes, *source.nodes]))
-    places = {
-        node: place
-        for one in (source, instance)
-        for node, place in zip(one.nodes, one.coordinates, strict=False)
-    }
-    known = len(places) == len(nodes)
-    links = (*instance.links, *map(not_required, gone))
-    return replace(
+def _both(
+    instance: Instance, source: Instance, gone: Sequence[Link]
+) -> tuple[Instance, dict[int, int]]:
+    """Return an instance to lay out with the streets of both, and the earlier nodes in it.
+
+    A node of the earlier instance that lies elsewhere than the later one of its number is
+    a node of its own.
+    """
+    places = dict(zip(instance.nodes, instance.coordinates, strict=False))
+    old_places = dict(zip(source.nodes, source.coordinates, strict=False))
+    free = max(*instance.nodes, *source.nodes) + 1
+    known = set(instance.nodes)
+    renamed: dict[int, int] = {}
+    for node in source.nodes:
+        there, here = old_places.get(node), places.get(node)
+        is_same = node not in known or there is None or here is None or there == here
+        renamed[node] = node if is_same else free + len(renamed)
+    nodes = tuple(dict.fromkeys([*instance.nodes, *renamed.values()]))
+    places = {renamed[node]: place for node, place in old_places.items()} | places
+    located = len(places) == len(nodes)
+    drawn = (
+        not_required(replace(x, tail=renamed[x.tail], head=renamed[x.head])) for x in gone
+    )
+    links = (*instance.links, *drawn)
+    together = replace(
         instance,
         nodes=nodes,
-        coordinates=tuple(places[node] for node in nodes) if known else (),
-        links=links if known else tuple(replace(link, geometry=()) for link in links),
+        coordinates=tuple(places[node] for node in nodes) if located else (),
+        links=links if located else tuple(replace(x, geometry=()) for x in links),
     )
+    return together, renamed
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +176,7 @@ class _Streets:
         names: dict[str, int] = {}
         links = []
         for link, shape in zip(self.links, self.shapes, strict=True):
-            number = names.setdefault(_name(link), len(names))
+            number = names.setdefault(street_name(link), len(names))
             line = self.on_grid(shape)
             line[1:] = np.diff(line, axis=0)  # steps are shorter to write than places
             flags = link.one_way + 2 * link.required + 4 * bool(link.name)
@@ -193,7 +210,7 @@ class _Streets:
 
 
 def _plan(
-    streets: _Streets,
+    place: Callable[[int], list[int]],
     instance: Instance,
     solution: Solution,
     drawn: Sequence[Direction],
@@ -212,7 +229,7 @@ def _plan(
         "depots": [
             {
                 "name": name,
-                "place": streets.place(node),
+                "place": place(node),
                 "vehicles": depot_vehicles(instance, node),
             }
             for name, node in zip(depot_names(instance), depot_nodes(instance), strict=True)
@@ -220,7 +237,7 @@ def _plan(
         "facilities": [
             {
                 "name": facility_name(instance, index),
-                "place": streets.place(facility.node),
+                "place": place(facility.node),
                 "cost": facility.cost,
             }
             for index, facility in enumerate(instance.facilities)
@@ -315,11 +332,3 @@ def _grouped(moved: Iterable[Moved], earlier: Sequence[int]) -> list[dict[str, o
 
 def _known(positions: Iterable[int | None]) -> Iterator[int]:
     return (position for position in positions if position is not None)
-
-
-def _name(link: Link) -> str:
-    if link.name:
-        return link.name
-    # Small numbers are those of a file; the ids of street data tell people nothing.
-    known = max(link.tail, link.head) <= _LARGEST_SHOWN_NODE
-    return f"street {link.tail}-{link.head}" if known else "unnamed street"

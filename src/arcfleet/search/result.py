@@ -68,13 +68,17 @@ class Result:
     iterations
         Number of iterations.
     stopped_by
-        Reason for the end of the search: a limit of `Stop`, "stop rule" or "interrupt".
+        Reason for the end of the search: a limit of `Stop`, "stop rule", "interrupt", or
+        "error" where the caller's stop rule or progress callback raised one.
     history
         Each better plan, in the order found.
     notes
         What was changed before the search, a line each.
     shape
         Balance and interleaving of the best plan; None with fewer than two routes.
+    fallback
+        Name of the method that the plan is of, where `method` found none in time; None
+        where it is its own.
     """
 
     instance: Instance = field(repr=False)
@@ -88,6 +92,7 @@ class Result:
     history: tuple[Improvement, ...] = field(repr=False)
     notes: tuple[str, ...] = ()
     shape: Shape | None = None
+    fallback: str | None = None
 
     @property
     def cost(self) -> int:
@@ -115,7 +120,7 @@ class Result:
         return "\n".join(
             [
                 f"instance    {one_line(self.instance.name)}",
-                f"method      {self.method}, seed {self.seed}",
+                f"method      {self.method}, seed {self.seed}{self._fallback()}",
                 f"cost        {plan.cost}{unit}",
                 f"deadhead    {plan.deadhead}{share}",
                 *self._travel_lines(),
@@ -129,6 +134,11 @@ class Result:
                 *self._route_lines(),
             ]
         )
+
+    def _fallback(self) -> str:
+        if self.fallback is None:
+            return ""
+        return f"; the plan is of {self.fallback}, for want of time"
 
     def _travel_lines(self) -> list[str]:
         travel = self.solution.travel
@@ -168,6 +178,7 @@ class Result:
         return {
             "instance": self.instance.name,
             "method": self.method,
+            **({} if self.fallback is None else {"fallback": self.fallback}),
             "seed": self.seed,
             "threads": self.threads,
             "cost": plan.cost,

@@ -7,7 +7,9 @@ it to `run_engine`; one in Python offers its plans to an `Incumbent`.
 from __future__ import annotations
 
 import time
+import warnings
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 
 import numpy as np
@@ -17,8 +19,10 @@ from arcfleet.search.result import Improvement, Result
 from arcfleet.search.split import drivable
 from arcfleet.search.stop import (
     ANY_NUMBER,
+    CallerError,
     Progress,
     Stop,
+    caller_errors,
     iterations_left,
     stopped_by,
     time_limit,
@@ -57,7 +61,7 @@ class RunContext:
     started
         `time.perf_counter()` at the call of `solve`.
     progress
-        Callback, called several times a second; it may raise KeyboardInterrupt.
+        Callback, called several times a second; what it raises ends the search.
     start
         Plan to warm-start from.
     params
@@ -117,7 +121,18 @@ class RunContext:
     def report(self, progress: Progress) -> None:
         """Call the progress callback, if there is one."""
         if self.progress is not None:
-            self.progress(progress)
+            with caller_errors():
+                self.progress(progress)
+
+    def warn_of(self, error: CallerError) -> None:
+        """Warn of an error of the caller's function, at which the search ended."""
+        cause = error.__cause__
+        warnings.warn(
+            "the search ended because the stop rule or progress callback raised "
+            f"{cause!r}; the best plan so far is returned",
+            RuntimeWarning,
+            stacklevel=5,
+        )
 
     def no_plan(self, network: Network, iterations: int) -> UnsolvableError:
         """Return the error for a search that found no plan that keeps all rules."""
@@ -202,9 +217,20 @@ class Incumbent:
         """Return itself."""
         return self
 
-    def __exit__(self, error: type[BaseException] | None, *_: object) -> bool:
+    def __exit__(
+        self,
+        error_type: type[BaseException] | None,
+        error: BaseException | None,
+        *_: object,
+    ) -> bool:
         """End the search at Ctrl-C, if there is a plan to return."""
-        if error is not KeyboardInterrupt or self.solution is None:
+        if isinstance(error, CallerError):
+            if self.solution is None:
+                raise error.__cause__ or error
+            self.context.warn_of(error)
+            self.stopped_by = "error"
+            return True
+        if error_type is not KeyboardInterrupt or self.solution is None:
             return False
         self.stopped_by = "interrupt"
         return True
@@ -218,6 +244,7 @@ class Incumbent:
             iterations=self.iterations,
             cost=None if self.solution is None else self.solution.cost,
             no_improvement=self.iterations - 1 - best,
+            find_solution=partial(_known, self.solution),
         )
 
     def offer(self, solution: Solution | None) -> bool:
@@ -302,6 +329,12 @@ def run_engine(
     """
     offset = context.seconds  # its history counts from here
     engine = make_engine()
+
+    def solution() -> Solution:
+        if solution_of is None:
+            return drivable(network, *engine.best_plan())
+        return solution_of(engine)
+
     rule, limit = context.stop, time_limit(context.stop)
     target = -1
     if isinstance(rule, Stop) and rule.target_cost is not None:
@@ -315,7 +348,7 @@ def run_engine(
     try:
         # The first iteration is made whatever the clock says: a plan is always returned.
         engine.run(1, _FOREVER, target, 1)
-        progress = _progress(engine, context)
+        progress = _progress(engine, context, solution)
         while (ended_by := stopped_by(rule, progress)) is None:
             left = _FOREVER if limit is None else limit - context.seconds
             engine.run(
@@ -324,7 +357,7 @@ def run_engine(
                 target,
                 context.threads,
             )
-            progress = _progress(engine, context)
+            progress = _progress(engine, context, solution)
             if in_slices or progress.seconds - reported >= _SLICE_SECONDS:
                 reported = progress.seconds
                 context.report(progress)
@@ -332,23 +365,34 @@ def run_engine(
         if not engine.has_plan:
             raise
         ended_by = "interrupt"
+    except CallerError as error:
+        if not engine.has_plan:
+            raise error.__cause__ or error from None
+        context.warn_of(error)
+        ended_by = "error"
     if not engine.has_plan:
         raise context.no_plan(network, engine.iterations)
     return context.result(
         network,
-        drivable(network, *engine.best_plan())
-        if solution_of is None
-        else solution_of(engine),
+        solution(),
         iterations=engine.iterations,
         stopped_by=ended_by,
         history=[Improvement(offset + s, i, c) for s, i, c in engine.history()],
     )
 
 
-def _progress(engine: Engine, context: RunContext) -> Progress:
+def _known(solution: Solution | None) -> Solution:
+    assert solution is not None  # asked where there is a cost
+    return solution
+
+
+def _progress(
+    engine: Engine, context: RunContext, find_solution: Callable[[], Solution]
+) -> Progress:
     return Progress(
         seconds=context.seconds,
         iterations=engine.iterations,
         cost=engine.best_cost if engine.has_plan else None,
         no_improvement=engine.iterations - 1 - engine.best_iteration,
+        find_solution=find_solution,
     )

@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Literal, Protocol
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from arcfleet._checks import check_number, check_whole_number
+
+if TYPE_CHECKING:
+    from arcfleet.solution import Solution
 
 #: Largest number of iterations; more than any search makes.
 ANY_NUMBER = 2**62
 _MOST_SECONDS = 10**9
 
-#: What ended a search: a limit of `Stop`, another stop rule, or Ctrl-C.
+#: What ended a search: a limit of `Stop`, another stop rule, Ctrl-C, or an error that the
+#: caller's own stop rule or progress callback raised.
 StoppedBy = Literal[
-    "seconds", "iterations", "no_improvement", "target_cost", "stop rule", "interrupt"
+    "seconds",
+    "iterations",
+    "no_improvement",
+    "target_cost",
+    "stop rule",
+    "interrupt",
+    "error",
 ]
 
 
@@ -38,6 +49,17 @@ class Progress:
     iterations: int
     cost: int | None
     no_improvement: int = 0
+    # Worked out only where it is asked for: a search reports many times a second.
+    find_solution: Callable[[], Solution] | None = field(
+        default=None, repr=False, compare=False
+    )
+
+    @property
+    def solution(self) -> Solution | None:
+        """Best plan so far; None while there is none."""
+        if self.cost is None or self.find_solution is None:
+            return None
+        return self.find_solution()
 
 
 #: Called several times a second while a search runs.
@@ -84,10 +106,10 @@ class Stop:
         """Check every limit."""
         if self.seconds is not None:
             check_number("seconds", self.seconds, 0, _MOST_SECONDS)
-        for field, least in (("iterations", 1), ("no_improvement", 1), ("target_cost", 0)):
-            value = getattr(self, field)
+        for name, least in (("iterations", 1), ("no_improvement", 1), ("target_cost", 0)):
+            value = getattr(self, name)
             if value is not None:
-                check_whole_number(field, value, least, ANY_NUMBER - 1)
+                check_whole_number(name, value, least, ANY_NUMBER - 1)
 
     def __call__(self, progress: Progress, /) -> bool:
         """Return whether a limit is met."""
@@ -129,11 +151,25 @@ class Stop:
         )
 
 
+class CallerError(Exception):
+    """The caller's stop rule or progress callback raised the error that is the cause."""
+
+
+@contextmanager
+def caller_errors() -> Iterator[None]:
+    """Tell errors of the caller's functions from ours: the best plan is kept at them."""
+    try:
+        yield
+    except Exception as error:
+        raise CallerError from error
+
+
 def stopped_by(rule: StopRule, progress: Progress) -> StoppedBy | None:
     """Return what ends a search now; None while it goes on."""
     if isinstance(rule, Stop):
         return rule.limit_met(progress)
-    return "stop rule" if rule(progress) else None
+    with caller_errors():
+        return "stop rule" if rule(progress) else None
 
 
 def iterations_left(rule: StopRule, progress: Progress, otherwise: int) -> int:

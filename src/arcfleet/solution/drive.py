@@ -31,14 +31,14 @@ def check_located(instance: Instance) -> None:
     """Raise OptionError unless every node of the instance has a place on the globe."""
     if not instance.coordinates:
         raise OptionError(
-            "expected coordinates to write GeoJSON or GPX, got none in instance "
-            f"{instance.name!r}: add them or write HTML, which needs none"
+            "expected coordinates to write directions, GeoJSON, GPX or KML, got none in "
+            f"instance {instance.name!r}: add them or write HTML, which needs none"
         )
     if not on_globe(instance):
         raise OptionError(
             "expected longitudes within 180 and latitudes within 90 degrees to write "
-            f"GeoJSON or GPX, got others in instance {instance.name!r}: project them to "
-            "WGS 84"
+            f"directions, GeoJSON, GPX or KML, got others in instance {instance.name!r}: "
+            "project them to WGS 84"
         )
 
 
@@ -87,6 +87,24 @@ def joined(legs: Sequence[Leg], depot: Coordinate) -> list[Coordinate]:
                 points.append(point)
     # A line has two points, even that of a route that never leaves.
     return points if len(points) > 1 else [depot, depot]
+
+
+def stretches(
+    route: Route, legs: Sequence[Leg], depot: Coordinate
+) -> list[tuple[bool, list[Coordinate]]]:
+    """Return the lines of a route between changes of work and driving, in order.
+
+    Each with whether it is served. A visit of a facility also ends a line.
+    """
+    stops = {visit.steps for visit in route.visits}
+    found: list[tuple[bool, list[Leg]]] = []
+    for position, leg in enumerate(legs):
+        if found and found[-1][0] == leg.step.serves and position not in stops:
+            found[-1][1].append(leg)
+        else:
+            found.append((leg.step.serves, [leg]))
+    lines = [(serves, joined(part, part[0].points[0])) for serves, part in found]
+    return lines or [(False, joined([], depot))]
 
 
 def check_paths(instance: Instance, solution: Solution) -> None:
@@ -159,11 +177,18 @@ def _check_path(instance: Instance, route: Route, number: int) -> None:
 
 
 def _leg(instance: Instance, places: dict[int, Coordinate], step: Step) -> Leg:
-    link = instance.links[step.link]
+    return Leg(step, driven_points(instance, places, step.link, step.reverse))
+
+
+def driven_points(
+    instance: Instance, places: dict[int, Coordinate], index: int, reverse: bool
+) -> tuple[Coordinate, ...]:
+    """Return the points of a link in the driven direction, from junction to junction."""
+    link = instance.links[index]
     line = link.geometry
-    line = line[::-1] if step.reverse else line
-    start, end = (places[node] for node in link.ends(step.reverse))
+    line = line[::-1] if reverse else line
+    start, end = (places[node] for node in link.ends(reverse))
     # Drawn lines may end beside the junction; the vehicle passes through it.
     before = () if line and line[0] == start else (start,)
     after = () if line and line[-1] == end else (end,)
-    return Leg(step, before + line + after)
+    return before + line + after

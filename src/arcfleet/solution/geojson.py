@@ -1,9 +1,9 @@
 """Plans as GeoJSON (RFC 7946), for geographic information systems and web maps.
 
 A plan becomes a FeatureCollection: depots and facilities as points; per route the line of
-its whole drive; per link driven along its line, with the mode "serve" or "deadhead"; and
-per visit of a facility a point. The property `kind` tells them apart: "depot", "facility",
-"route", "leg", "visit".
+its whole drive; per link driven along its line, with the mode "serve" or "deadhead"; a
+point per visit of a facility, and one where each line of directions starts. The property
+`kind` tells them apart: "depot", "facility", "route", "leg", "visit", "turn".
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from arcfleet._files import check_output, write_text_atomically
 from arcfleet.instance.geodesy import line_length
+from arcfleet.solution.directions import directions
 from arcfleet.solution.drive import (
     Leg,
     check_located,
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from arcfleet.instance.instance import Coordinate, Instance
+    from arcfleet.solution.directions import Instruction
     from arcfleet.solution.solution import Route, Solution
 
 SUFFIXES = (".geojson", ".json")
@@ -76,6 +78,7 @@ def write_geojson(
     solution = with_all_paths(instance, solution)
     features = _places(instance)
     starts = start_points(instance, solution)
+    cues = directions(instance, solution)
     for index, legs in enumerate(route_legs(instance, solution)):
         style: _Feature = {} if colours is None else {"stroke": colours[index]}
         points = joined(legs, starts[index])
@@ -83,6 +86,7 @@ def write_geojson(
         number, route = solution.numbers[index], solution.routes[index]
         features += _legs(instance, number, route, legs, style)
         features += _visits(instance, number, route)
+        features += _turns(number, cues[index])
     # One feature a line: the file can be read and compared by people, too.
     lines = ",\n".join(json.dumps(feature, ensure_ascii=False) for feature in features)
     head = json.dumps(
@@ -143,6 +147,27 @@ def _visits(instance: Instance, number: int, route: Route) -> list[_Feature]:
             },
         )
         for order, visit in enumerate(route.visits, start=1)
+    ]
+
+
+def _turns(number: int, cues: list[Instruction]) -> list[_Feature]:
+    return [
+        _feature(
+            {"type": "Point", "coordinates": cue.place},
+            {
+                "kind": "turn",
+                "name": cue.manoeuvre,
+                "route": number,
+                "line": order,
+                "street": cue.street,
+                "mode": "serve" if cue.action == "serve" else "deadhead",
+                "metres": cue.metres,
+                "step": cue.first + 1,
+                "text": str(cue),
+            },
+        )
+        for order, cue in enumerate(cues, start=1)
+        if cue.action in ("serve", "drive")
     ]
 
 

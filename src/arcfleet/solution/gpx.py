@@ -1,4 +1,8 @@
-"""Plans as GPX 1.1 tracks, which navigation devices and apps follow."""
+"""Plans as GPX 1.1 tracks, which navigation devices and apps follow.
+
+A track has a segment for every stretch of work and of driving; a waypoint of the type
+`turn` stands where a line of directions starts.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +14,14 @@ from typing import TYPE_CHECKING
 
 from arcfleet._files import check_writable, write_text_atomically
 from arcfleet.errors import FileError, FormatWarning, OptionError
-from arcfleet.instance.geodesy import line_length
+from arcfleet.instance.geodesy import line_length, simplify_line
+from arcfleet.solution.directions import directions
 from arcfleet.solution.drive import (
     check_located,
     joined,
     route_legs,
     start_points,
+    stretches,
     with_all_paths,
 )
 from arcfleet.solution.words import (
@@ -30,20 +36,27 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from arcfleet.instance.instance import Coordinate, Instance
+    from arcfleet.solution.directions import Instruction
+    from arcfleet.solution.drive import Leg
     from arcfleet.solution.solution import Route, Solution
 
 SUFFIX = ".gpx"
 
 _NAMESPACE = "http://www.topografix.com/GPX/1/1"
+#: Of the element that tells work from driving.
+_OWN_NAMESPACE = "urn:arcfleet:track:1"
 #: What XML cannot hold, not even escaped.
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _ONE_FILE = re.compile(r"route-\d+\.gpx")
 
 
-def write_gpx(instance: Instance, solution: Solution, path: Path | str) -> None:
+def write_gpx(
+    instance: Instance, solution: Solution, path: Path | str, *, simplify: float = 0.0
+) -> None:
     """Write one GPX track per route, in driving order from depot to depot.
 
-    Depots and visits of facilities are waypoints.
+    Every stretch of work and of driving is a segment of the track. Depots, visits of
+    facilities and the starts of the lines of directions are waypoints.
 
     Parameters
     ----------
@@ -52,9 +65,10 @@ def write_gpx(instance: Instance, solution: Solution, path: Path | str) -> None:
     solution
         The plan; street paths are worked out where it has none.
     path
-        A file for all tracks, or an existing folder for a file per route: route-1.gpx,
-        route-2.gpx and so on by the routes' numbers, with leading zeros where there are
-        numbers from ten on.
+        A file for all tracks, or an existing folder for a file per route: route-01.gpx,
+        route-02.gpx and so on by the routes' numbers.
+    simplify
+        Metres by which a track may leave the streets, for fewer points; 0 keeps all.
 
     Raises
     ------
@@ -75,28 +89,28 @@ def write_gpx(instance: Instance, solution: Solution, path: Path | str) -> None:
     check_located(instance)
     solution = with_all_paths(instance, solution)
     starts = start_points(instance, solution)
-    numbered = dict(zip(solution.numbers, solution.routes, strict=True))
-    tracks = {
-        number: _track(instance, numbered[number], number, joined(legs, start))
-        for number, legs, start in zip(
-            numbered, route_legs(instance, solution), starts, strict=True
-        )
-    }
+    legs = route_legs(instance, solution)
+    cues = directions(instance, solution)
+    tracks, turns = [], []
+    for index, (number, route) in enumerate(
+        zip(solution.numbers, solution.routes, strict=True)
+    ):
+        track = _track(instance, route, number, legs[index], starts[index], simplify)
+        tracks.append(track)
+        turns.append(_visits(instance, number, route) + _turns(number, cues[index]))
     if not path.is_dir():
         points = _depots(instance, depot_nodes(instance))
-        points += [x for item in numbered.items() for x in _visits(instance, *item)]
-        document = _document(instance, instance.name, points, list(tracks.values()))
+        points += [point for points in turns for point in points]
+        document = _document(instance, instance.name, points, tracks)
         write_text_atomically(path, document)
         return
-    digits = len(str(max(tracks, default=0)))
     written = set()
-    for number, track in tracks.items():
-        name = f"route-{number:0{digits}}{SUFFIX}"
-        title = f"{instance.name}, route {number}"
-        vehicle = instance.fleet[numbered[number].vehicle]
-        points = _depots(instance, [vehicle.start, vehicle.end])
-        points += _visits(instance, number, numbered[number])
-        write_text_atomically(path / name, _document(instance, title, points, [track]))
+    for index, name in enumerate(route_file_names(solution)):
+        title = f"{instance.name}, route {solution.numbers[index]}"
+        vehicle = instance.fleet[solution.routes[index].vehicle]
+        points = _depots(instance, [vehicle.start, vehicle.end]) + turns[index]
+        document = _document(instance, title, points, [tracks[index]])
+        write_text_atomically(path / name, document)
         written.add(name)
     old = sorted(f.name for f in path.iterdir() if _ONE_FILE.fullmatch(f.name))
     left = [name for name in old if name not in written]
@@ -109,6 +123,12 @@ def write_gpx(instance: Instance, solution: Solution, path: Path | str) -> None:
         )
 
 
+def route_file_names(solution: Solution) -> list[str]:
+    """Return the name of each route's track file: route-01.gpx and so on."""
+    digits = max(2, len(str(max(solution.numbers, default=0))))
+    return [f"route-{number:0{digits}}{SUFFIX}" for number in solution.numbers]
+
+
 def check_gpx(path: Path) -> None:
     """Raise what `write_gpx` would raise about its file, before the work for it."""
     try:
@@ -116,7 +136,7 @@ def check_gpx(path: Path) -> None:
     except (OSError, ValueError) as error:
         raise FileError(path, f"cannot be written ({error}); choose another") from error
     if folder:
-        check_writable(path / f"route-1{SUFFIX}")
+        check_writable(path / f"route-01{SUFFIX}")
         return
     if path.suffix.lower() != SUFFIX:
         raise OptionError(
@@ -131,8 +151,8 @@ def _document(instance: Instance, title: str, points: list[str], tracks: list[st
         [
             '<?xml version="1.0" encoding="UTF-8"?>',
             f'<gpx version="1.1" creator="arcfleet" xmlns="{_NAMESPACE}">',
-            f"<metadata><name>{_text(title)}</name>"
-            f"<desc>{_text(instance.notice)}</desc></metadata>",
+            f"<metadata><name>{xml_text(title)}</name>"
+            f"<desc>{xml_text(instance.notice)}</desc></metadata>",
             *points,
             *tracks,
             "</gpx>\n",
@@ -159,7 +179,7 @@ def _visits(instance: Instance, number: int, route: Route) -> list[str]:
     points = []
     for order, visit in enumerate(route.visits, start=1):
         facility = instance.facilities[visit.facility]
-        name = _text(facility_name(instance, visit.facility))
+        name = xml_text(facility_name(instance, visit.facility))
         facts = (
             f"after {visit.services} services, load {loads[order - 1]}, "
             f"cost {facility.cost}"
@@ -171,20 +191,42 @@ def _visits(instance: Instance, number: int, route: Route) -> list[str]:
     return points
 
 
-def _track(instance: Instance, route: Route, number: int, points: list[Coordinate]) -> str:
-    length = f"{line_length(points) / 1000:.2f} km"
+def _turns(number: int, cues: list[Instruction]) -> list[str]:
+    """Return a waypoint where each line of directions starts; visits have their own."""
+    return [
+        f"<wpt {_place(cue.place)}><name>{xml_text(cue.manoeuvre)}</name>"
+        f"<desc>{xml_text(f'Route {number}, line {order}: {cue}')}</desc>"
+        "<type>turn</type></wpt>"
+        for order, cue in enumerate(cues, start=1)
+        if cue.action in ("serve", "drive")
+    ]
+
+
+def _track(
+    instance: Instance,
+    route: Route,
+    number: int,
+    legs: list[Leg],
+    start: Coordinate,
+    simplify: float,
+) -> str:
+    length = f"{line_length(joined(legs, start)) / 1000:.2f} km"
     if route.travel is not None:
         drawn = "" if route.travel.metres is not None else f"{length}, "
         length = f"{drawn}{route.travel}"
-    facts = _text(route_figures(instance, route, length))
-    return "\n".join(
-        [
-            f"<trk><name>Route {number}</name><desc>{facts}</desc>"
-            f"<number>{number}</number><trkseg>",
-            *(f"<trkpt {_place(point)}/>" for point in points),
-            "</trkseg></trk>",
-        ]
-    )
+    facts = xml_text(route_figures(instance, route, length))
+    lines = [
+        f"<trk><name>Route {number}</name><desc>{facts}</desc><number>{number}</number>"
+    ]
+    for serves, points in stretches(route, legs, start):
+        lines.append("<trkseg>")
+        lines += [f"<trkpt {_place(x)}/>" for x in simplify_line(points, simplify)]
+        mode = "serve" if serves else "deadhead"
+        lines.append(
+            f'<extensions><mode xmlns="{_OWN_NAMESPACE}">{mode}</mode></extensions>'
+            "</trkseg>"
+        )
+    return "\n".join([*lines, "</trk>"])
 
 
 def _place(point: Coordinate) -> str:
@@ -196,5 +238,6 @@ def _place(point: Coordinate) -> str:
     return f'lat="{latitude:.7f}" lon="{east}"'
 
 
-def _text(text: str) -> str:
+def xml_text(text: str) -> str:
+    """Return text as XML holds it."""
     return html.escape(_NOT_XML.sub("\ufffd", text), quote=False)

@@ -1,4 +1,4 @@
-"""Depots, facilities, vehicles and trips of a plan, and its shape, for reports."""
+"""Streets, depots, facilities, vehicles, trips and the shape of a plan, in words."""
 
 from __future__ import annotations
 
@@ -11,10 +11,21 @@ from arcfleet.errors import InstanceError
 from arcfleet.solution.shape import shape
 
 if TYPE_CHECKING:
-    from arcfleet.instance.instance import Instance
+    from arcfleet.instance.instance import Instance, Link
     from arcfleet.network import Network
     from arcfleet.solution.shape import Shape
     from arcfleet.solution.solution import Route, Solution
+
+_LARGEST_SHOWN_NODE = 99_999
+
+
+def street_name(link: Link) -> str:
+    """Return the name of a street, or words in its place."""
+    if link.name:
+        return link.name
+    # Small numbers are those of a file; the ids of street data tell people nothing.
+    known = max(link.tail, link.head) <= _LARGEST_SHOWN_NODE
+    return f"street {link.tail}-{link.head}" if known else "unnamed street"
 
 
 def depot_nodes(instance: Instance) -> list[int]:
@@ -27,6 +38,11 @@ def depot_names(instance: Instance) -> list[str]:
     """Return a name for each of `depot_nodes`: `Depot`, or numbered from 1."""
     count = len(depot_nodes(instance))
     return ["Depot"] if count == 1 else [f"Depot {i}" for i in range(1, count + 1)]
+
+
+def depot_name(instance: Instance, node: int) -> str:
+    """Return the name of the depot at a node."""
+    return depot_names(instance)[depot_nodes(instance).index(node)]
 
 
 def depot_vehicles(instance: Instance, node: int) -> list[str]:

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from arcfleet._checks import name_hint
 from arcfleet.errors import OptionError
+from arcfleet.instance.geodesy import bearing, turn_angle
 from arcfleet.streets.street_map import StreetTurn
-from arcfleet.streets.turns import bearing, turn_angle
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

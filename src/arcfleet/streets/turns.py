@@ -2,34 +2,30 @@
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from arcfleet._checks import check_whole_number, name_hint
 from arcfleet.errors import OptionError
+from arcfleet.instance.geodesy import (
+    BACK_DEGREES,
+    STRAIGHT_DEGREES,
+    bearing,
+    turn_angle,
+)
 from arcfleet.instance.instance import MAX_NUMBER, U_TURNS, Turn, UTurns
 from arcfleet.streets.street_map import StreetTurn
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from arcfleet.instance.instance import Coordinate, Link
+    from arcfleet.instance.instance import Link
     from arcfleet.instance.turns import Direction
     from arcfleet.streets.street_map import StreetMap
 
 #: Side of the street that traffic keeps to.
 Traffic = Literal["right", "left"]
-#: Bearings are taken to the point this far from a junction: the first metres of a street
-#: are often drawn to the middle of the other one, at any angle.
-BEARING_METRES = 12.0
-#: A turn by at most this many degrees is straight on.
-STRAIGHT_DEGREES = 45.0
-#: A turn by more is one back, onto the other carriageway of the same road.
-BACK_DEGREES = 160.0
-_METRES_PER_DEGREE = 111_195.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -261,10 +257,10 @@ class _SceneTurns:
                 # Where the vehicle comes from lies behind it.
                 behind = self._bearing(street, not reverse)
                 along = self._last_link(street, reverse)
-                for onto, bearing in bearings.items():
+                for onto, ahead in bearings.items():
                     if onto == (street, not reverse):  # a U-turn
                         continue
-                    penalty = self.policy.penalty(turn_angle(behind, bearing))
+                    penalty = self.policy.penalty(turn_angle(behind, ahead))
                     if penalty:
                         yield (along, self._first_link(*onto)), penalty
 
@@ -320,41 +316,6 @@ class _SceneTurns:
             back, next_there, next_back = there + 1, there + 2, there + 3
             yield ((there, False), (back, False)), penalty
             yield ((next_back, False), (next_there, False)), penalty
-
-
-def bearing(points: Sequence[Coordinate]) -> float:
-    """Return the direction in which a line starts, in degrees clockwise from north.
-
-    It is that to the point `BEARING_METRES` along the line, or to its end.
-    """
-    east = north = along = 0.0
-    for (longitude, latitude), following in pairwise(points):
-        next_longitude, next_latitude = following
-        # The difference in longitude holds across the 180th meridian.
-        degrees = (next_longitude - longitude + 180) % 360 - 180
-        step_east = degrees * math.cos(math.radians(latitude)) * _METRES_PER_DEGREE
-        step_north = (next_latitude - latitude) * _METRES_PER_DEGREE
-        length = math.hypot(step_east, step_north)
-        share = min(1.0, (BEARING_METRES - along) / length) if length else 0.0
-        east += share * step_east
-        north += share * step_north
-        along += length
-        if along >= BEARING_METRES:
-            break
-    return math.degrees(math.atan2(east, north)) % 360
-
-
-def turn_angle(behind: float, ahead: float) -> float:
-    """Return the angle of a turn, from -180 to 180 degrees, positive to the right.
-
-    Parameters
-    ----------
-    behind
-        Bearing, at the junction, of where the vehicle comes from.
-    ahead
-        Bearing of where it drives on to.
-    """
-    return (ahead - behind) % 360 - 180
 
 
 def turns_of_groups(

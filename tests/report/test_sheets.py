@@ -1,0 +1,178 @@
+import shutil
+from dataclasses import replace
+from html.parser import HTMLParser
+from io import BytesIO
+from pathlib import Path
+
+import pypdf
+import pytest
+
+from arcfleet import Stop, check, make_scene, read_map
+from arcfleet.errors import FileError, FormatWarning, OptionError
+from arcfleet.instance.instance import Instance
+from arcfleet.report import sheets
+from arcfleet.report.sheet_pdf import sheet_pdf
+from arcfleet.report.sheets import make_sheets, write_sheets
+from arcfleet.solution.drive import with_all_paths
+from arcfleet.solution.solution import Solution
+from tests.directions_follower import Follower, Line
+from tests.hauling_plans import hauling_plan, hauling_town
+from tests.helpers import solved
+from tests.shared_data import maps_dir
+
+
+class Rows(HTMLParser):
+    """The rows of the tables of a sheet: the class of the row, and cells by class."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.rows: list[tuple[str, dict[str, str]]] = []
+        self._cell: str | None = None
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        classes = dict(attrs).get("class") or ""
+        if tag == "tr" and classes:
+            self.rows.append((classes, {}))
+        self._cell = classes.split()[-1] if tag == "td" and classes else None
+
+    def handle_data(self, data: str) -> None:
+        if self._cell is not None and self.rows:
+            cells = self.rows[-1][1]
+            cells[self._cell] = cells.get(self._cell, "") + data
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag == "td":
+            self._cell = None
+
+
+def assert_driven(instance: Instance, solution: Solution, folder: Path) -> None:
+    """A driver with the sheets in hand drives the paths of the plan."""
+    plan = with_all_paths(instance, solution)
+    files = sorted(folder.glob("route-*.html"))
+    assert len(files) == plan.num_routes
+    for file, route in zip(files, plan.routes, strict=True):
+        driver = Follower(instance, instance.fleet[route.vehicle].start)
+        rows = Rows(file.read_text(encoding="utf-8")).rows
+        visits = 0
+        for action, cells in rows:
+            if action in ("serve", "drive"):
+                assert cells["mode"] == {"serve": "work", "drive": "drive"}[action]
+                serves = cells["mode"] == "work"
+                metres = int(cells["metres"])
+                driver.follow(Line(cells["what"], cells["street"], serves, metres))
+            elif action == "visit":
+                visit = route.visits[visits]
+                assert driver.node == instance.facilities[visit.facility].node
+                driver.stop()
+                visits += 1
+        assert driver.path == [(s.link, s.reverse, s.serves) for s in route.path]
+        assert visits == len(route.visits)
+        assert rows[-1][0] == "return"
+        if not route.visits:
+            assert int(rows[-1][1]["load"]) == route.load
+
+
+def test_village(tmp_path: Path, village: Instance, village_plan: Solution) -> None:
+    folder = tmp_path / "sheets"
+    write_sheets(village, village_plan, folder)
+    assert_driven(village, village_plan, folder)
+
+
+def test_vehicles_and_landfills(tmp_path: Path, village: Instance) -> None:
+    town = hauling_town(village)
+    plan = hauling_plan(town, (2, 5, 11))
+    write_sheets(town, plan, tmp_path)
+    assert_driven(town, plan, tmp_path)
+    text = (tmp_path / "route-02.html").read_text(encoding="utf-8")
+    assert "north &amp; truck" in text
+    assert "Landfill &lt;East&gt;" in text
+    assert "Empty or refill" in text
+
+
+@pytest.mark.parametrize(
+    ("name", "capacity"),
+    [("herrenberg-minimal", 4000), ("portland-central-filtered", 4200)],
+)
+def test_real_towns(tmp_path: Path, name: str, capacity: int) -> None:
+    streets = read_map(maps_dir() / "raw_osm" / f"{name}.osm.pbf")
+    with pytest.warns(UserWarning, match="NOT in the instance"):
+        instance = make_scene(streets, capacity=capacity, cost="time")
+    plan = solved(instance, "ps-efficiency", stop=Stop(iterations=1)).solution
+    assert not check(instance, plan).faults
+    # Pages of thousands of streets take long to draw as PDF; one route is as good as all.
+    first = replace(plan, routes=plan.routes[:1])
+    write_sheets(instance, first, tmp_path)
+    assert_driven(instance, first, tmp_path)
+
+
+def test_pdf_says_what_the_page_says(village: Instance, village_plan: Solution) -> None:
+    for sheet in make_sheets(village, village_plan):
+        pages = pypdf.PdfReader(BytesIO(sheet_pdf(sheet))).pages
+        assert len(pages) == len(sheet.pages)
+        for page, expected in zip(pages, sheet.pages, strict=True):
+            text = page.extract_text()
+            assert sheet.title in text
+            for _, line in expected.lines:
+                assert line.manoeuvre in text
+                assert line.street in text
+        assert sheet.track in pages[0].extract_text()
+        assert sheet_pdf(sheet) == sheet_pdf(sheet)
+
+
+@pytest.mark.parametrize("name", ["Łódź ulica", "Ленина", "长安街", "銀座どおり", "종로"])
+def test_names_in_other_letters(
+    village: Instance, village_plan: Solution, name: str
+) -> None:
+    links = tuple(replace(link, name=name) for link in village.links)
+    sheet = make_sheets(replace(village, links=links), village_plan)[0]
+    document = sheet_pdf(sheet)
+    assert document.startswith(b"%PDF")
+    assert name in pypdf.PdfReader(BytesIO(document)).pages[0].extract_text()
+
+
+def test_qr_code_holds_the_name_of_the_track(
+    tmp_path: Path, village: Instance, village_plan: Solution
+) -> None:
+    import segno
+
+    write_sheets(village, village_plan, tmp_path)
+    text = (tmp_path / "route-01.html").read_text(encoding="utf-8")
+    code = segno.make("route-01.gpx", error="m", micro=False)
+    assert code.svg_inline(scale=1, border=2, omitsize=True) in text
+
+
+def test_without_the_packages(
+    tmp_path: Path,
+    village: Instance,
+    village_plan: Solution,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sheets, "find_spec", lambda _: None)
+    with pytest.warns(FormatWarning, match=r"pip install 'arcfleet\[sheets\]'"):
+        write_sheets(village, village_plan, tmp_path)
+    assert_driven(village, village_plan, tmp_path)
+    assert not list(tmp_path.glob("*.pdf"))
+
+
+def test_sheets_of_an_earlier_plan(
+    tmp_path: Path, village: Instance, village_plan: Solution
+) -> None:
+    (tmp_path / "route-99.pdf").touch()
+    with pytest.warns(FormatWarning, match=r"route-99\.pdf belong to an earlier plan"):
+        write_sheets(village, village_plan, tmp_path)
+
+
+def test_what_cannot_be_written(
+    tmp_path: Path, village: Instance, village_plan: Solution
+) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    with pytest.raises(FileError, match="expected a folder for the sheets, found a file"):
+        write_sheets(village, village_plan, file)
+    with pytest.raises(FileError, match="create it first"):
+        write_sheets(village, village_plan, tmp_path / "no" / "sheets")
+    with pytest.raises(OptionError, match="expected coordinates to write directions"):
+        write_sheets(replace(village, coordinates=()), village_plan, tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+    shutil.rmtree(tmp_path)
