@@ -124,6 +124,31 @@ def test_places_of_the_plan_lie_on_their_tiles(
         assert any(end == pytest.approx(there, abs=1) for end in ends)
 
 
+def test_sheets_are_printed_with_their_tiles(
+    browser: Browser, village: Instance, server: Server, tmp_path: Path
+) -> None:
+    page = tmp_path / "plan.html"
+    write_html(village, plan_of(village), page, base_map=server.url)
+    browser.open(page)
+    browser.wait(READY)
+    before = len(server.asked)
+    browser.run("window.print = () => { window.printed = true; }")
+    # Sheets need tiles of another zoom than a map that is far away.
+    browser.run("arcfleetMap.zoom(0.01); arcfleetMap.draw()")
+    browser.click("#print")
+    browser.wait("return window.printed")
+    browser.wait(READY)
+    zooms = {path.split("/")[1] for path in server.asked[before:]}
+    assert len(zooms) > 1
+    with browser.media(media="print"):
+        browser.run("window.dispatchEvent(new Event('beforeprint'))")
+        browser.frames()
+        pixels = image.imread(BytesIO(browser.screenshot()), format="png")[:, :, :3]
+        faded = (pixels[:, :, 1] > 0.95) & (pixels[:, :, 0] < 0.8) & (pixels[:, :, 2] < 0.8)
+        assert faded.mean() > 0.2
+    browser.run("window.dispatchEvent(new Event('afterprint'))")
+
+
 def test_a_server_that_has_no_tiles_leaves_the_plan(
     browser: Browser, village: Instance, server: Server, tmp_path: Path
 ) -> None:

@@ -35,6 +35,13 @@ function tileImage(zoom, column, row) {
   return tile;
 }
 
+// Wait for tiles that are on their way, but not for ever.
+function tilesLoaded() {
+  const missing = [...tileImages.values()].filter((tile) => tile.image && !tile.ready);
+  const loaded = missing.map((tile) => tile.image.decode().then(() => { tile.ready = true; }, () => {}));
+  return Promise.race([Promise.all(loaded), new Promise((done) => setTimeout(done, 8000))]);
+}
+
 function drawBase() {
   const degrees = plan.globe.perX / view.scale; // to a pixel
   let zoom = Math.round(Math.log2(360 / (256 * degrees)));

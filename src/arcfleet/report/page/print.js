@@ -59,4 +59,12 @@ function removeSheets() {
 
 window.addEventListener("beforeprint", makeSheets);
 window.addEventListener("afterprint", removeSheets);
-document.getElementById("print").addEventListener("click", () => window.print());
+document.getElementById("print").addEventListener("click", async () => {
+  if (base) {
+    // Asks for the tiles that the sheets need; paper does not wait for them.
+    makeSheets();
+    removeSheets();
+    await tilesLoaded();
+  }
+  window.print();
+});
