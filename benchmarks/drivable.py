@@ -6,6 +6,7 @@ The lines are written by `turns_on_maps`, `drive_area`, `engine_speed --turn-rul
 
 from __future__ import annotations
 
+import argparse
 from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +22,6 @@ from arcfleet.paper.report import Report, Section, make_folder
 from arcfleet.search import Stop
 
 if TYPE_CHECKING:
-    import argparse
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from arcfleet.instance import Instance
@@ -218,8 +218,11 @@ def verified(result: Result) -> Result:
     return result
 
 
-def add_plan_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options of a benchmark that makes plans."""
+def plan_parser(description: str | None) -> argparse.ArgumentParser:
+    """Return the parser of a benchmark that makes plans."""
+    parser = argparse.ArgumentParser(
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument(
         "--iterations", type=positive_number, default=ITERATIONS, help="of each plan"
     )
@@ -228,6 +231,7 @@ def add_plan_options(parser: argparse.ArgumentParser) -> None:
         "--quick", action="store_true", help="few plans of few iterations, to try it"
     )
     add_out_option(parser)
+    return parser
 
 
 def add_out_option(parser: argparse.ArgumentParser) -> None:
@@ -297,7 +301,7 @@ def _turn_caption(records: Sequence[TurnCount]) -> str:
         f"{sum(line.lost for line in records)}. km: cost of the plans without rules, "
         "serving included. By seed: least and largest cost of obeying. Whoever obeys "
         "could drive the same without rules: below 0, the search without rules missed a "
-        f"cheaper plan, and the cost is too small to be told. {_limits(records)}"
+        f"cheaper plan, and the cost is too small to be told. {plan_limits(records)}"
     )
 
 
@@ -333,7 +337,7 @@ def _margin_caption(records: Sequence[MarginPlan]) -> str:
     return (
         "Margin: distance from the box up to which streets are driven on. Deadhead of the "
         "streets that can be served with margin 0, so that the tasks are the same, and of "
-        f"all that can be served. No turn rules. {_limits(records)}"
+        f"all that can be served. No turn rules. {plan_limits(records)}"
     )
 
 
@@ -384,18 +388,20 @@ def _reading_caption(records: Sequence[ReadingTime]) -> str:
     return f"Best of {listed(line.rounds for line in records)} rounds; no seed."
 
 
-def _plan_command(name: str) -> Callable[[Sequence[Any]], str]:
-    def command(records: Sequence[TurnCount | MarginPlan]) -> str:
+def plan_command(name: str, folder: str) -> Callable[[Sequence[Any]], str]:
+    """Return a function of the command that made some plans of a benchmark."""
+
+    def command(records: Sequence[Any]) -> str:
         # One limit for all plans: a table of several would not compare.
         (iterations,) = {line.iterations for line in records}
         seeds = " ".join(map(str, dict.fromkeys(line.seed for line in records)))
-        return _command(f"{name} --iterations {iterations} --seeds {seeds}")
+        return _command(f"{name} --iterations {iterations} --seeds {seeds}", folder)
 
     return command
 
 
-def _command(words: str) -> str:
-    return f"python -m benchmarks.{words} --out benchmarks/results/drivable"
+def _command(words: str, folder: str = "drivable") -> str:
+    return f"python -m benchmarks.{words} --out benchmarks/results/{folder}"
 
 
 def _speed_command(records: Sequence[EngineSpeed]) -> str:
@@ -403,10 +409,13 @@ def _speed_command(records: Sequence[EngineSpeed]) -> str:
     return _command(f"engine_speed --turn-rules --turns {turns}")
 
 
-def _limits(records: Sequence[TurnCount | MarginPlan]) -> str:
+def plan_limits(records: Sequence[Any], streets: bool = False) -> str:
+    """Return how plans were made, for a caption; with `streets`, also of how many."""
+    tasks = f"{listed(line.tasks for line in records)} streets, " if streets else ""
     return (
         "Ruin and recreate on one thread, "
-        f"{listed(f'{line.iterations:,}' for line in records)} iterations each; capacity "
+        f"{listed(f'{line.iterations:,}' for line in records)} iterations each; {tasks}"
+        "capacity "
         f"{listed(f'{line.capacity:,}' for line in records)} m; mean of seeds "
         f"{listed(line.seed for line in records)}; every plan is verified by the checker."
     )
@@ -442,14 +451,14 @@ TURN_COUNTS = Lines(
     "turns.jsonl",
     LineFormat("arcfleet-turn-count-1", TurnCount, "a line of `turns_on_maps`"),
     _turn_section,
-    _plan_command("turns_on_maps"),
+    plan_command("turns_on_maps", "drivable"),
     _turn_caption,
 )
 MARGIN_PLANS = Lines(
     "margins.jsonl",
     LineFormat("arcfleet-margin-plan-1", MarginPlan, "a line of `drive_area`"),
     _margin_section,
-    _plan_command("drive_area"),
+    plan_command("drive_area", "drivable"),
     _margin_caption,
 )
 ENGINE_SPEEDS = Lines(

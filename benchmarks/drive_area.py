@@ -11,7 +11,6 @@ adds one JSON line per plan to DIR/margins.jsonl; finished ones are reused.
 
 from __future__ import annotations
 
-import argparse
 from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING
@@ -26,9 +25,9 @@ from benchmarks.drivable import (
     MARGIN_PLANS,
     QUICK_ITERATIONS,
     MarginPlan,
-    add_plan_options,
     drivable_report,
     make_missing,
+    plan_parser,
     solve_verified,
 )
 
@@ -95,11 +94,7 @@ def make_plan(
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Make the plans that are missing and print the table."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    add_plan_options(parser)
-    options = parser.parse_args(arguments)
+    options = plan_parser(__doc__).parse_args(arguments)
     margins, seeds, iterations = MARGINS, options.seeds, options.iterations
     if options.quick:
         margins, seeds, iterations = MARGINS[:2], seeds[:1], QUICK_ITERATIONS

@@ -12,7 +12,6 @@ adds one JSON line per plan to DIR/days.jsonl; finished ones are reused.
 
 from __future__ import annotations
 
-import argparse
 import random
 from collections import defaultdict
 from dataclasses import dataclass, replace
@@ -36,12 +35,14 @@ from benchmarks import run_and_exit, shared_dir
 from benchmarks.drivable import (
     QUICK_ITERATIONS,
     Lines,
-    add_plan_options,
     drivable_report,
     listed,
     make_missing,
     mean,
     percent,
+    plan_command,
+    plan_limits,
+    plan_parser,
     solve_verified,
     verified,
 )
@@ -177,19 +178,7 @@ def _caption(records: Sequence[NextDay]) -> str:
         "on another vehicle than yesterday; the plans start from yesterday's, repaired. "
         "Fresh plan: made from nothing; its routes are paired with those of yesterday that "
         "they share most streets with. Cost: against the fresh plan; the price is no part "
-        "of it. Ruin and recreate on one thread, "
-        f"{listed(f'{plan.iterations:,}' for plan in records)} iterations each; capacity "
-        f"{listed(f'{plan.capacity:,}' for plan in records)} m; mean of seeds "
-        f"{listed(plan.seed for plan in records)}; every plan is verified by the checker."
-    )
-
-
-def _command(records: Sequence[NextDay]) -> str:
-    (iterations,) = {plan.iterations for plan in records}
-    seeds = " ".join(map(str, dict.fromkeys(plan.seed for plan in records)))
-    return (
-        f"python -m benchmarks.next_day --iterations {iterations} --seeds {seeds} "
-        "--out benchmarks/results/next-day"
+        f"of it. {plan_limits(records)}"
     )
 
 
@@ -197,18 +186,14 @@ NEXT_DAYS = Lines(
     "days.jsonl",
     LineFormat("arcfleet-next-day-1", NextDay, "a line of `next_day`"),
     _section,
-    _command,
+    plan_command("next_day", "next-day"),
     _caption,
 )
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Make the plans that are missing and print the table."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    add_plan_options(parser)
-    options = parser.parse_args(arguments)
+    options = plan_parser(__doc__).parse_args(arguments)
     prices, seeds, iterations = PRICES, options.seeds, options.iterations
     if options.quick:
         prices, seeds, iterations = (None, 100), seeds[:1], QUICK_ITERATIONS

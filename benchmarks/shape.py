@@ -11,7 +11,6 @@ adds one JSON line per plan to DIR/shapes.jsonl; finished ones are reused.
 
 from __future__ import annotations
 
-import argparse
 from collections import defaultdict
 from dataclasses import dataclass, replace
 from functools import cache
@@ -30,12 +29,13 @@ from benchmarks import run_and_exit, shared_dir
 from benchmarks.drivable import (
     QUICK_ITERATIONS,
     Lines,
-    add_plan_options,
     drivable_report,
-    listed,
     make_missing,
     mean,
     percent,
+    plan_command,
+    plan_limits,
+    plan_parser,
     solve_verified,
 )
 from benchmarks.drive_area import BOX, EXTRACT
@@ -178,11 +178,7 @@ def _caption(records: Sequence[ShapedPlan]) -> str:
         "Cost: driving and serving, against price 0; the price is no part of it. "
         "Variation: standard deviation of the costs of routes, divided by their mean. "
         "Interleaving: share of the streets whose nearest other street is on another "
-        "route. Ruin and recreate on one thread, "
-        f"{listed(f'{plan.iterations:,}' for plan in records)} iterations each; "
-        f"{listed(plan.tasks for plan in records)} streets, capacity "
-        f"{listed(f'{plan.capacity:,}' for plan in records)} m; mean of seeds "
-        f"{listed(plan.seed for plan in records)}; every plan is verified by the checker."
+        f"route. {plan_limits(records, streets=True)}"
     )
 
 
@@ -227,20 +223,11 @@ def _figures(records: Sequence[ShapedPlan]) -> Mapping[str, Callable[..., None]]
     return {"shape": draw}
 
 
-def _command(records: Sequence[ShapedPlan]) -> str:
-    (iterations,) = {plan.iterations for plan in records}
-    seeds = " ".join(map(str, dict.fromkeys(plan.seed for plan in records)))
-    return (
-        f"python -m benchmarks.shape --iterations {iterations} --seeds {seeds} "
-        "--out benchmarks/results/shape"
-    )
-
-
 SHAPED_PLANS = Lines(
     "shapes.jsonl",
     LineFormat("arcfleet-shaped-plan-1", ShapedPlan, "a line of `shape`"),
     _sections,
-    _command,
+    plan_command("shape", "shape"),
     _caption,
     _figures,
 )
@@ -248,11 +235,7 @@ SHAPED_PLANS = Lines(
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Make the plans that are missing and print the tables."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    add_plan_options(parser)
-    options = parser.parse_args(arguments)
+    options = plan_parser(__doc__).parse_args(arguments)
     priced = [
         NONE,
         *(("balance", price) for price in BALANCES),

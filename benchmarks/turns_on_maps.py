@@ -18,7 +18,6 @@ whose junctions were merged (`--merge`) cannot be counted.
 
 from __future__ import annotations
 
-import argparse
 import csv
 import gzip
 import json
@@ -42,9 +41,9 @@ from benchmarks.drivable import (
     QUICK_ITERATIONS,
     TURN_COUNTS,
     TurnCount,
-    add_plan_options,
     drivable_report,
     make_missing,
+    plan_parser,
     solve_verified,
 )
 
@@ -382,12 +381,9 @@ def make_plan(name: str, rules: str, seed: int, iterations: int, **here: str) ->
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Count one plan, or compare plans with and without rules."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = plan_parser(__doc__)
     parser.add_argument("files", nargs="*", type=Path, metavar="SCENE PLAN MAP")
     parser.add_argument("--maps", help="names of maps, with commas")
-    add_plan_options(parser)
     options = parser.parse_args(arguments)
     if options.files:
         scene, plan, path = options.files

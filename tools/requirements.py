@@ -1,4 +1,4 @@
-"""Print what extras of the package ask for, a line each: `python -m tools.requirements test`.
+"""Print what extras of the package ask for: `python -m tools.requirements test`.
 
 With --lowest every version is the least one that is allowed.
 """

@@ -11,16 +11,10 @@ static void bind_fleet(nb::module_ &module) {
     engine.def(
         "__init__",
         [](FleetSearch *self, const std::vector<const Network *> &networks,
-           const InArray<int32_t> &vehicles, const InArray<int32_t> &facilities,
-           bool empty_at_end, bool exact_fleet, bool fewest_routes, double balance,
-           int64_t compactness, int64_t change_price,
-           const InArray<int32_t> &numbered_slots, const InArray<int32_t> &home,
-           const InArray<int32_t> &pin, const InArray<int32_t> &locked,
-           const InArray<uint8_t> &may_serve, const InArray<int32_t> &locked_costs,
-           double average_removed, double longest_string, double split_rate,
-           double split_growth, double blink_rate, double first_temperature,
-           double last_temperature, double most_excess, double target_fit,
-           uint64_t seed, int chains, int64_t horizon_iterations,
+           const FleetRules &rules, double average_removed, double longest_string,
+           double split_rate, double split_growth, double blink_rate,
+           double first_temperature, double last_temperature, double most_excess,
+           double target_fit, uint64_t seed, int chains, int64_t horizon_iterations,
            double horizon_seconds, const InArray<int32_t> &arcs,
            const InArray<int32_t> &route_starts, const InArray<int32_t> &route_vehicles,
            const InArray<int32_t> &route_slots, const InArray<uint8_t> &vias) {
@@ -28,33 +22,15 @@ static void bind_fleet(nb::module_ &module) {
                 average_removed,  longest_string, split_rate,
                 split_growth,     blink_rate,     first_temperature,
                 last_temperature, most_excess,    target_fit};
-            FleetRules rules{vehicle_types(vehicles),
-                             facility_stops(facilities),
-                             empty_at_end,
-                             exact_fleet,
-                             fewest_routes,
-                             balance,
-                             compactness,
-                             change_price,
-                             copied(numbered_slots),
-                             copied(home),
-                             copied(pin),
-                             copied(locked),
-                             copied(may_serve),
-                             copied(locked_costs)};
             Plan start = to_plan(arcs, route_starts);
             start.vehicles = copied(route_vehicles);
             start.slots = copied(route_slots);
             start.vias = copied(vias);
             const nb::gil_scoped_release release;
-            new (self) FleetSearch(networks, std::move(rules), settings, seed, chains,
+            new (self) FleetSearch(networks, rules, settings, seed, chains,
                                    {horizon_iterations, horizon_seconds}, start);
         },
-        nb::arg("networks"), nb::arg("vehicles"), nb::arg("facilities"),
-        nb::arg("empty_at_end"), nb::arg("exact_fleet"), nb::arg("fewest_routes"),
-        nb::arg("balance"), nb::arg("compactness"), nb::arg("change_price"),
-        nb::arg("numbered_slots"), nb::arg("home"), nb::arg("pin"), nb::arg("locked"),
-        nb::arg("may_serve"), nb::arg("locked_costs"), nb::arg("average_removed"),
+        nb::arg("networks"), nb::arg("rules"), nb::arg("average_removed"),
         nb::arg("longest_string"), nb::arg("split_rate"), nb::arg("split_growth"),
         nb::arg("blink_rate"), nb::arg("first_temperature"),
         nb::arg("last_temperature"), nb::arg("most_excess"), nb::arg("target_fit"),

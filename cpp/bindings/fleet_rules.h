@@ -1,5 +1,5 @@
-// Shared by the files that bind the searches over plans of a fleet: what the instance
-// asks of a plan, and what a plan has beside its arcs, as flat arrays.
+// Shared by the files that bind the searches over plans of a fleet: the rules, which
+// fleet_rules.cpp binds, and what a plan has beside its arcs.
 #pragma once
 
 #include "bindings/engine.h"
@@ -13,27 +13,6 @@ namespace arcfleet {
 template <typename T> std::vector<T> copied(const InArray<T> &array) {
     const auto values = view(array);
     return {values.begin(), values.end()};
-}
-
-// One row for each vehicle type, in the order of VehicleType.
-inline std::vector<VehicleType> vehicle_types(const InArray<int32_t> &rows) {
-    constexpr size_t kColumns = 7;
-    const auto values = view(rows);
-    std::vector<VehicleType> types;
-    for (size_t i = 0; i + kColumns <= values.size(); i += kColumns) {
-        types.push_back({values[i], values[i + 1], values[i + 2], values[i + 3],
-                         values[i + 4], values[i + 5], values[i + 6]});
-    }
-    return types;
-}
-
-inline std::vector<FacilityStop> facility_stops(const InArray<int32_t> &rows) {
-    const auto values = view(rows);
-    std::vector<FacilityStop> stops;
-    for (size_t i = 0; i + 2 <= values.size(); i += 2) {
-        stops.push_back({values[i], values[i + 1]});
-    }
-    return stops;
 }
 
 template <typename Type> void bind_best_fleet(nb::class_<Type> &engine) {

@@ -16,18 +16,9 @@ static void bind_trip_split(nb::module_ &module) {
                              OutArray<uint8_t>>;
     module.def(
         "split_trips",
-        [](const std::vector<const Network *> &networks,
-           const InArray<int32_t> &vehicles, const InArray<int32_t> &facilities,
-           bool empty_at_end, bool exact_fleet, bool fewest_routes,
-           const InArray<uint8_t> &may_serve, const InArray<int32_t> &arcs,
+        [](const std::vector<const Network *> &networks, const FleetRules &rules,
+           const InArray<int32_t> &arcs,
            bool choose_directions) -> std::optional<Parts> {
-            FleetRules rules;
-            rules.vehicles = vehicle_types(vehicles);
-            rules.facilities = facility_stops(facilities);
-            rules.empty_at_end = empty_at_end;
-            rules.exact_fleet = exact_fleet;
-            rules.fewest_routes = fewest_routes;
-            rules.may_serve = copied(may_serve);
             std::optional<Plan> plan;
             {
                 const nb::gil_scoped_release release;
@@ -41,14 +32,12 @@ static void bind_trip_split(nb::module_ &module) {
                          to_array(std::move(plan->vehicles)),
                          to_array(std::move(plan->vias)));
         },
-        nb::arg("networks"), nb::arg("vehicles"), nb::arg("facilities"),
-        nb::arg("empty_at_end"), nb::arg("exact_fleet"), nb::arg("fewest_routes"),
-        nb::arg("may_serve"), nb::arg("arcs"), nb::arg("choose_directions"),
+        nb::arg("networks"), nb::arg("rules"), nb::arg("arcs"),
+        nb::arg("choose_directions"),
         "Cuts an order of services into routes and trips of a fleet at least cost: "
-        "arcs, "
-        "where each route starts, its vehicle type, and for each arc whether the "
-        "vehicle "
-        "comes by way of a facility. None where the rules leave no way of cutting it.");
+        "arcs, where each route starts, its vehicle type, and for each arc whether the "
+        "vehicle comes by way of a facility. None where the rules leave no way of "
+        "cutting it.");
 }
 
 static const Binding binding{"trip_split", bind_trip_split};

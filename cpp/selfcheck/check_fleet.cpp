@@ -102,7 +102,7 @@ struct RandomFleet {
                 longest = std::max(longest, tables.alone(0, task));
             }
             for (VehicleType &vehicle : rules.vehicles) {
-                vehicle.max_cost = longest + draw(0, 2) * longest / 2;
+                vehicle.max_route_cost = longest + draw(0, 2) * longest / 2;
             }
         }
     }
@@ -397,7 +397,7 @@ int64_t check_fleet_plan(const FleetTables &tables, const Plan &plan) {
                 rules.pin[idx(arc.task)] < 0 || rules.pin[idx(arc.task)] == slot, true);
         }
         cost += drive(tables, type, at, vehicle.end, rules.ends_at_facility());
-        ARCFLEET_EQUAL(cost <= vehicle.max_cost, true);
+        ARCFLEET_EQUAL(cost <= vehicle.max_route_cost, true);
         total += cost + vehicle.fixed_cost;
     }
     for (size_t type = 0; type < used.size(); ++type) {

@@ -43,6 +43,7 @@ from arcfleet.solution.checker import Report, check
 from arcfleet.solution.diff import Diff, diff
 from arcfleet.solution.directions import Instruction, directions
 from arcfleet.solution.edit import Edit, edit
+from arcfleet.solution.evaluate import evaluate
 from arcfleet.solution.files import read_solution, write_solution
 from arcfleet.solution.geojson import write_geojson
 from arcfleet.solution.gpx import write_gpx
@@ -111,6 +112,7 @@ __all__ = [
     "diff",
     "directions",
     "edit",
+    "evaluate",
     "exclude",
     "keep",
     "lock",

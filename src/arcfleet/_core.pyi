@@ -1,6 +1,6 @@
 """The machinery of arcfleet in C++; called by network and search only."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 import enum
 from typing import Annotated
 
@@ -71,7 +71,7 @@ class Network:
 class FleetSearch:
     """Ruin and recreate over plans of a fleet."""
 
-    def __init__(self, networks: Sequence[Network], vehicles: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], facilities: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], empty_at_end: bool, exact_fleet: bool, fewest_routes: bool, balance: float, compactness: int, change_price: int, numbered_slots: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], home: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], pin: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], locked: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], may_serve: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], locked_costs: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], average_removed: float, longest_string: float, split_rate: float, split_growth: float, blink_rate: float, first_temperature: float, last_temperature: float, most_excess: float, target_fit: float, seed: int, chains: int, horizon_iterations: int, horizon_seconds: float, arcs: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], route_starts: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], route_vehicles: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], route_slots: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], vias: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None: ...
+    def __init__(self, networks: Sequence[Network], rules: FleetRules, average_removed: float, longest_string: float, split_rate: float, split_growth: float, blink_rate: float, first_temperature: float, last_temperature: float, most_excess: float, target_fit: float, seed: int, chains: int, horizon_iterations: int, horizon_seconds: float, arcs: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], route_starts: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], route_vehicles: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], route_slots: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], vias: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None: ...
 
     def run(self, iterations: int, seconds: float, target: int, threads: int) -> None: ...
 
@@ -98,10 +98,15 @@ class FleetSearch:
         Of the best plan: vehicle type and numbered slot of each route, and for each arc whether the vehicle comes by way of a facility.
         """
 
+class FleetRules:
+    """What an instance asks of a plan."""
+
+    def __init__(self, vehicles: Mapping[str, Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)]], facilities: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], empty_at_end: bool, exact_fleet: bool, fewest_routes: bool, balance: float, compactness: int, change_price: int, numbered_slots: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], home: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], pin: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], locked: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], may_serve: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], locked_costs: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None: ...
+
 class FleetScanning:
     """Builds plans of a fleet by path scanning and keeps the best."""
 
-    def __init__(self, networks: Sequence[Network], vehicles: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], facilities: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], empty_at_end: bool, exact_fleet: bool, fewest_routes: bool, balance: float, compactness: int, change_price: int, numbered_slots: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], home: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], pin: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], locked: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], may_serve: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], locked_costs: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], choice: Choice, trigger: Trigger, filter: Filter, alpha: float, seed: int) -> None: ...
+    def __init__(self, networks: Sequence[Network], rules: FleetRules, choice: Choice, trigger: Trigger, filter: Filter, alpha: float, seed: int) -> None: ...
 
     def run(self, iterations: int, seconds: float, target: int, threads: int) -> None: ...
 
@@ -230,7 +235,7 @@ def split_gathered(directions: int, service: Annotated[NDArray[numpy.int32], dic
     Cuts orders of services, given by their costs, into routes at least cost.
     """
 
-def split_trips(networks: Sequence[Network], vehicles: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], facilities: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], empty_at_end: bool, exact_fleet: bool, fewest_routes: bool, may_serve: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], arcs: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], choose_directions: bool) -> tuple[Annotated[NDArray[numpy.int32], dict(shape=(None,))], Annotated[NDArray[numpy.int32], dict(shape=(None,))], Annotated[NDArray[numpy.int32], dict(shape=(None,))], Annotated[NDArray[numpy.uint8], dict(shape=(None,))]] | None:
+def split_trips(networks: Sequence[Network], rules: FleetRules, arcs: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], choose_directions: bool) -> tuple[Annotated[NDArray[numpy.int32], dict(shape=(None,))], Annotated[NDArray[numpy.int32], dict(shape=(None,))], Annotated[NDArray[numpy.int32], dict(shape=(None,))], Annotated[NDArray[numpy.uint8], dict(shape=(None,))]] | None:
     """
     Cuts an order of services into routes and trips of a fleet at least cost: arcs, where each route starts, its vehicle type, and for each arc whether the vehicle comes by way of a facility. None where the rules leave no way of cutting it.
     """

@@ -21,6 +21,7 @@ from arcfleet._checks import check_whole_number, name_hint
 from arcfleet.errors import OptionError
 from arcfleet.instance import Instance
 from arcfleet.instance.diagnose import require_solvable
+from arcfleet.instance.diagnose_fleet import stuck_vehicles
 from arcfleet.instance.files import read
 from arcfleet.network import Network
 from arcfleet.neural.strategies import method_strategies
@@ -29,12 +30,8 @@ from arcfleet.search.maens import MaensSettings, maens
 from arcfleet.search.path_scanning import FIVE_RULES, PATH_SCANNING_VARIANTS, path_scanning
 from arcfleet.search.ruin_recreate import RuinRecreateSettings, ruin_recreate
 from arcfleet.solution.files import as_solution
-from arcfleet.solution.keep import keep as keep_routes
-from arcfleet.solution.keep import lock as lock_routes
-from arcfleet.solution.keep import require_known_routes
-from arcfleet.solution.match import carry_over
 from arcfleet.solution.renumber import renumber
-from arcfleet.solution.repair import repair
+from arcfleet.solution.start import prepare_start
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -372,10 +369,13 @@ def solve(
         raise OptionError(
             f"expected a plan to start from with {'lock' if lock else 'keep'}, got none"
         )
-    notes: tuple[str, ...] = ()
+    notes = tuple(stuck_vehicles(instance).values())
     given = begin = None if start is None else as_solution(start, instance)
     if given is not None:
-        instance, begin, notes = _prepare_start(instance, given, keep, lock)
+        instance, repaired = prepare_start(instance, given, price=keep, locked=lock)
+        without = f"searched without the plan to start from: {repaired.reason}"
+        notes = (*(repaired.notes if repaired.ok else (without,)), *notes)
+        begin = repaired.solution if repaired.ok else None
     require_operations(chosen, instance, has_start=given is not None)
     check_whole_number("seed", seed, 0, 2**64 - 1)
     check_whole_number("threads", threads, 0, 1024)
@@ -411,21 +411,6 @@ def _named_routes(instance: Instance) -> set[int]:
     if instance.change_price:
         named |= {one.route for one in instance.previous}
     return named
-
-
-def _prepare_start(
-    instance: Instance, start: Solution, price: int | None, locked: Sequence[int]
-) -> tuple[Instance, Solution | None, tuple[str, ...]]:
-    """Return the instance that keeps what it should, the plan repaired, and notes."""
-    carried = carry_over(instance, start)
-    instance = lock_routes(instance, carried, locked)
-    if price is not None:
-        instance = keep_routes(instance, carried, price)
-    require_known_routes(instance, carried)
-    repaired = repair(instance, start)
-    if repaired.ok:
-        return instance, repaired.solution, repaired.notes
-    return instance, None, (f"searched without the plan to start from: {repaired.reason}",)
 
 
 def as_instance(source: object) -> Instance:

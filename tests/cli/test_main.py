@@ -30,6 +30,38 @@ def test_wrong_usage_exits_2() -> None:
     assert arcfleet("fly").returncode == 2
 
 
+@pytest.mark.parametrize("package", ["numpy", "arcfleet.cli.solve"])
+def test_ctrl_c_while_importing_is_one_line(package: str, tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text(
+        "import sys\n"
+        "class Interrupt:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        f"        if name == {package!r}:\n"
+        "            raise KeyboardInterrupt\n"
+        "sys.meta_path.insert(0, Interrupt())\n"
+    )
+    script = "import sys; from arcfleet_command import main; sys.exit(main())"
+    ran = subprocess.run(
+        [sys.executable, "-c", script, "solve", str(SMALL)],
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+        env=os.environ | {"PYTHONPATH": str(tmp_path)},
+    )
+    assert (ran.returncode, ran.stdout) == (130, "")
+    assert ran.stderr == "arcfleet: interrupted before it began\n"
+
+
+def test_ctrl_c_before_a_result_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*arguments: object, **options: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("arcfleet.instance.files.read", interrupted)
+    ran = arcfleet("info", SMALL)
+    assert (ran.returncode, ran.stdout) == (130, "")
+    assert ran.stderr == "arcfleet: interrupted before all was done\n"
+
+
 def test_bad_input_is_one_sentence(tmp_path: Path) -> None:
     missing = tmp_path / "missing.dat"
     assert str(missing) in one_sentence(arcfleet("solve", missing))

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from arcfleet import Assignment, check, read, read_solution, write
+from arcfleet import Assignment, check, exclude, read, read_solution, write
 from tests.cli.running import VILLAGE, arcfleet, one_sentence, succeeded
 from tests.hauling_plans import hauling_town
 from tests.helpers import star
@@ -87,7 +87,10 @@ def test_bad_input_is_one_sentence_and_nothing_is_written(
             (command, ["--out-instance", name], message)
             for command in ("solve", "edit")
             for name, message in (
-                ("x.txt", "got vehicle types in instance 'village'; write JSON instead"),
+                (
+                    "x.txt",
+                    "got vehicle types in instance 'village'; write a .json file instead",
+                ),
                 ("x.jsn", "did you mean .json?"),
             )
         ],
@@ -114,6 +117,34 @@ def test_a_file_that_cannot_hold_the_result_is_refused_before_the_search(
     assert {path.name for path in tmp_path.iterdir()} == names
 
 
+def test_a_plan_without_excluded_streets_needs_its_instance(tmp_path: Path) -> None:
+    out = tmp_path / "x.json"
+    words = ("solve", VILLAGE, "--iterations", 1, "--exclude-name", "mill lane")
+    line = f"{out} belongs to the instance with these changes; --out-instance writes it"
+    assert arcfleet(*words, "--out", out).stderr == f"arcfleet: {line}\n"
+    assert arcfleet(*words).stderr == ""
+
+
+def test_a_text_numbers_the_routes_anew(yesterday: Path, tmp_path: Path) -> None:
+    # Route 1 of yesterday is gone, so that the numbers begin with 2.
+    plan = json.loads(yesterday.read_text())
+    gone = plan["routes"].pop(0)
+    numbers = list(range(2, 2 + len(plan["routes"])))
+    for route, number in zip(plan["routes"], numbers, strict=True):
+        route["number"] = number
+    start, town, out = (tmp_path / name for name in ("start.json", "town.json", "x.txt"))
+    start.write_text(json.dumps(plan | {"version": 3}))
+    excluded = {service["link"] for service in gone["services"]}
+    write(exclude(read(VILLAGE), excluded), town)
+    ran = arcfleet(
+        "solve", town, "--start", start, "--iterations", 1, "--out", out, "--quiet"
+    )
+    assert ran.returncode == 0
+    line = f"{out}: the text form numbers routes by their position: route 2 is 1 there"
+    assert line in ran.stderr
+    assert check(read(town), read_solution(out, read(town))).ok
+
+
 @pytest.mark.parametrize("option", ["--keep", "--lock", "--old-instance"])
 def test_options_of_a_start_need_one(option: str) -> None:
     value = VILLAGE if option == "--old-instance" else 3
@@ -134,8 +165,9 @@ def test_a_plan_of_another_town_is_one_sentence(yesterday: Path, tmp_path: Path)
     village = read(VILLAGE)
     write(replace(village, links=village.links[1:] + village.links[:1]), other)
     ran = arcfleet("solve", other, "--start", yesterday, "--out", out)
-    assert "(--old-instance), or start without it" in one_sentence(ran)
-    assert "(--old-instance)" in one_sentence(arcfleet("diff", other, yesterday, yesterday))
+    assert "add --old-instance" in one_sentence(ran)
+    ran = arcfleet("diff", other, yesterday, yesterday)
+    assert "add --old-instance" in one_sentence(ran)
     assert not out.exists()
     words = ("--start", yesterday, "--old-instance", VILLAGE, "--iterations", 5)
     ran = arcfleet("solve", other, *words, "--out", out)

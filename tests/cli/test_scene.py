@@ -508,10 +508,10 @@ def test_a_scene_with_depots_facilities_and_a_shift(town: Path, tmp_path: Path) 
 
 def test_vehicle_types_of_a_scene_come_from_a_file(town: Path, tmp_path: Path) -> None:
     out, fleet = tmp_path / "scene.json", tmp_path / "fleet.toml"
-    fleet.write_text('[[vehicle]]\nname = "small"\ncapacity = 1200\ncount = 5\n')
+    fleet.write_text('[[vehicle]]\nname = "small"\ncapacity = 1200\ncount = 4\n')
     words = ("scene", town, *SQUARE, "--vehicles", fleet, "--exact-fleet")
     succeeded(*words, "-o", out)
-    assert (read(out).vehicles[0].count, read(out).exact_fleet) == (5, True)
+    assert (read(out).vehicles[0].count, read(out).exact_fleet) == (4, True)
     ran = arcfleet(*words, "--turns", "free", "-o", tmp_path / "scene.dat")
     assert "expected a .json file for a scene with facilities" in one_sentence(ran)
     ran = arcfleet(*words, "--fleet-limit", 3, "-o", out)

@@ -7,16 +7,20 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
+from arcfleet import UnsolvableError, repair, solve
 from arcfleet.instance.diagnose import diagnose
+from arcfleet.instance.diagnose_fleet import stuck_vehicles
 from arcfleet.instance.instance import Instance, Turn
 from arcfleet.instance.operations import Assignment, Facility, Lock, Vehicle
 from arcfleet.solution.checker import check
 from arcfleet.solution.solution import FacilityVisit, Route, Service, Solution
-from tests.helpers import make_instance, street
+from tests.helpers import NO_ROUTES, make_instance, refused, solved, street
 from tests.strategies import connected_instances, instances, operations, turn_rules
 
 #   1 --0-- 2 --1-- 3 --2-- 4, and the facility at 4; serving 0 and 1.
-ROW = make_instance(street(1, 2, 4, 3), street(2, 3, 5, 4), street(3, 4, 6))
+ROW = make_instance(
+    street(1, 2, 4, 3), street(2, 3, 5, 4), street(3, 4, 6), nodes=(1, 2, 3, 4, 9)
+)
 LANDFILL = (Facility(node=4, cost=7),)
 
 
@@ -139,6 +143,32 @@ def test_solvable(instance: Instance) -> None:
             "found none after link 0 (1-2), link 1 (2>3) and link 3 (4-1)",
         ),
         (
+            replace(
+                ROW,
+                depot=4,
+                vehicles=(vehicle(start=4, forbidden_links=(2,)), vehicle("b", start=9)),
+            ),
+            "unreachable",
+            (0, 1),
+            "none for link 0 (1-2) and link 1 (2-3); vehicle 'van' cannot leave depot 4, "
+            "because all links that lead out of it are forbidden to it; vehicle 'b' "
+            "cannot leave depot 9, because no link leads out of it (add",
+        ),
+        (
+            replace(
+                ROW,
+                exact_fleet=True,
+                vehicles=(
+                    vehicle(count=1),
+                    vehicle("b", start=1, end=4, count=1, forbidden_links=(2,)),
+                ),
+            ),
+            "isolated-depot",
+            (0, 1),
+            "every vehicle of an exact fleet, but vehicle 'b' cannot come back to depot 4, "
+            "because all links that lead to it are forbidden to it (allow",
+        ),
+        (
             replace(ROW, capacity=6, pins=(Assignment(1, 2), Assignment(0, 2))),
             "pins",
             (0, 1),
@@ -234,7 +264,21 @@ def test_solvable(instance: Instance) -> None:
             ),
             "fleet-too-small",
             (0, 1),
-            "longest routes of all vehicles together (17), got 18 without driving",
+            "routes of all vehicles together (longest route), got 18 without driving",
+        ),
+        (
+            # Two visits, since the vehicle holds one street.
+            make_instance(
+                street(1, 2, 0, 1, service_cost=5),
+                street(1, 3, 0, 1, service_cost=5),
+                capacity=1,
+                fleet_limit=1,
+                max_route_cost=15,
+                facilities=(Facility(node=1, cost=3),),
+            ),
+            "fleet-too-small",
+            (0, 1),
+            "routes of all vehicles together (longest route), got 16 without driving",
         ),
     ],
 )
@@ -248,6 +292,16 @@ def test_the_problem_names_its_links_and_a_remedy(
     assert "\n" not in problem.message
 
 
+def test_a_vehicle_type_that_is_stuck_leaves_the_work_to_others() -> None:
+    fleet = (vehicle(), vehicle("b", start=4, forbidden_links=(2,)))
+    town = replace(ROW, vehicles=fleet)
+    assert diagnose(town) == ()
+    assert list(stuck_vehicles(town)) == [1]
+    assert "vehicle 'b' cannot leave depot 4" in stuck_vehicles(town)[1]
+    assert solved(town, seconds=0.1).notes == tuple(stuck_vehicles(town).values())
+    assert stuck_vehicles(replace(ROW, vehicles=fleet[:1])) == {}
+
+
 def test_turn_rules_count_and_none_is_taken_at_a_facility() -> None:
     # Without U-turns the way back from 4 is the turn at the facility itself.
     rules = replace(ROW, u_turns="forbidden", facilities=LANDFILL, links=ROW.links[:3])
@@ -257,6 +311,46 @@ def test_turn_rules_count_and_none_is_taken_at_a_facility() -> None:
     (problem,) = diagnose(replace(closed, vehicles=(vehicle(),)))
     assert (problem.kind, problem.links) == ("unreachable", (0, 1))
     assert "expected a way by the turn rules from the start of a" in problem.message
+
+
+@pytest.mark.parametrize("empty_at_end", [True, False])
+def test_a_visit_opens_ways_only_after_a_service(empty_at_end: bool) -> None:
+    # Link 2 is reached by turning at the facility at 3; from 1 by way of 2 it is closed.
+    closed = Turn(0, False, 2, False)
+    town = make_instance(
+        street(1, 2, 4),
+        street(2, 3, 5),
+        street(2, 4, 5, 3, one_way=True),
+        street(4, 1, 5, one_way=True),
+        facilities=(Facility(node=3),),
+        u_turns="forbidden",
+        turns=(closed,),
+        empty_at_end=empty_at_end,
+        vehicles=(vehicle(),),
+    )
+    (problem,) = diagnose(town)
+    assert (problem.kind, problem.links) == ("unreachable", (2,))
+    # After a service of link 0 the vehicle may turn there.
+    links = (street(1, 2, 4, 1), *town.links[1:])
+    assert diagnose(replace(town, links=links)) == ()
+    plan = solved(replace(town, links=links, empty_at_end=False), seconds=0.1).solution
+    assert [visit.services for visit in plan.routes[0].visits] == [1]
+
+
+def test_a_street_left_by_way_of_a_facility_only_needs_a_visit_at_the_end() -> None:
+    town = make_instance(
+        street(1, 2, 4, 3),
+        street(2, 3, 5),
+        facilities=(Facility(node=3, cost=7),),
+        u_turns="forbidden",
+    )
+    assert solved(town, seconds=0.1).cost == 25
+    loaded = replace(town, empty_at_end=False)
+    assert diagnose(loaded) == ()
+    repaired = repair(loaded, NO_ROUTES)
+    assert check(loaded, repaired.solution).faults == ()
+    with refused(UnsolvableError, "let vehicles empty at the end (empty_at_end) if"):
+        solve(loaded, seconds=0.1)
 
 
 def single_route_plans(instance: Instance, link: int) -> bool:

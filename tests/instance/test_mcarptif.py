@@ -157,7 +157,7 @@ def test_mcarp_and_carplib_name_the_format_that_can(tmp_path: Path) -> None:
         message = f"{file_format} can hold, got a longest route in instance"
         with refused(InstanceError, message) as caught:
             write(INSTANCE, tmp_path / "x", name)
-        assert "write MCARPTIF instead" in str(caught.value)
+        assert "write a .txt file (MCARPTIF) instead" in str(caught.value)
 
 
 def test_a_txt_file_is_in_the_format_that_can(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ import pytest
 
 from arcfleet.instance.instance import Instance
 from arcfleet.report.html_map import write_html
+from tests.helpers import star
 from tests.report.browser import Browser, plan_of
 
 
@@ -26,3 +27,14 @@ def village_page(tmp_path_factory: pytest.TempPathFactory, village: Instance) ->
 def shown(browser: Browser, village_page: Path) -> Browser:
     browser.open(village_page)
     return browser
+
+
+@pytest.fixture(scope="session")
+def many_routes(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A page of sixty routes."""
+    town = star(*[10] * 60)
+    plan = plan_of(town)
+    assert plan.num_routes == 60
+    page = tmp_path_factory.mktemp("many") / "many.html"
+    write_html(town, plan, page)
+    return page

@@ -8,7 +8,6 @@ import pytest
 from arcfleet.instance.instance import Instance
 from arcfleet.report.html_map import write_html
 from tests.hauling_plans import hauling_plan, hauling_town
-from tests.helpers import star
 from tests.report.browser import DARK, Browser, plan_of
 
 PHONE = (360, 740)
@@ -150,17 +149,6 @@ def test_nothing_scrolls_sideways(
 
 
 # --- Contrast -----------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def many_routes(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A page of sixty routes."""
-    town = star(*[10] * 60)
-    plan = plan_of(town)
-    assert plan.num_routes == 60
-    page = tmp_path_factory.mktemp("many") / "many.html"
-    write_html(town, plan, page)
-    return page
 
 
 @pytest.mark.parametrize("dark", [False, True])

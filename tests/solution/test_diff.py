@@ -67,3 +67,22 @@ def test_paths_stand_for_plans(village: Instance, tmp_path: Path) -> None:
     assert diff(village, str(path), plan) == diff(village, plan, path)
     with refused(OptionError, "expected a Solution or the path of one, got NoneType"):
         diff(village, plan, None)  # type: ignore[arg-type]
+
+
+def test_plans_of_two_towns_are_not_compared(village: Instance) -> None:
+    plan = solve(village, stop=Stop(iterations=20)).solution
+    elsewhere = replace(
+        village, coordinates=tuple((x + 1, y) for x, y in village.coordinates)
+    )
+    streets = len(village.required)
+    with refused(
+        SolutionError,
+        f"expected plans with streets in common, got 0 of {streets} streets of the earlier "
+        "plan in instance",
+    ):
+        diff(village, plan, plan, elsewhere)
+    # Two days of one town need not have one.
+    first, rest = plan.routes[0], plan.routes[1:]
+    monday = replace(plan, routes=(first,))
+    tuesday = replace(plan, routes=rest)
+    assert diff(village, monday, tuesday).streets == 0

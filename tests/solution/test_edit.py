@@ -41,6 +41,29 @@ def test_a_moved_street_is_on_its_new_route_and_others_stay(
     assert check(edited.instance, edited.solution).faults == ()
 
 
+def test_a_search_after_an_edit_moves_no_street_that_need_not_move(
+    village: Instance, plan: Solution
+) -> None:
+    before = numbers_of(plan)
+    street = village.required[0]
+    loads = {n: x.load for n, x in zip(plan.numbers, plan.routes, strict=True)}
+    del loads[before[street]]
+    number = min(loads, key=loads.__getitem__)
+
+    def moved(**options: Any) -> set[int]:
+        edited = edit(village, plan, move={street: number}, **options)
+        stop = Stop(iterations=2000)
+        found = solve(edited.instance, start=edited.solution, stop=stop).solution
+        assert check(edited.plain_instance, found).faults == ()
+        after = numbers_of(found)
+        return {link for link in after if after[link] != before[link]}
+
+    assert moved() == {street}
+    # Where cost may decide, more streets move.
+    assert len(moved(price=1)) > 1
+    assert moved(price=1) == moved(free=[before[street]])
+
+
 def test_streets_are_removed_and_added(village: Instance, plan: Solution) -> None:
     removed = edit(village, plan, remove=["Mill Lane"])
     links = set(find_links(village, "Mill Lane"))

@@ -287,6 +287,32 @@ def test_parallel_streets_are_told_apart_by_name_and_line() -> None:
     assert match_links(old, new) == {0: (2, False), 1: (1, False), 2: (0, False)}
 
 
+def test_junctions_with_new_numbers_are_found_by_their_places(village: Instance) -> None:
+    # A map that is read anew may number its junctions in another order.
+    numbers = dict(zip(village.nodes, reversed(village.nodes), strict=True))
+    today = replace(
+        village,
+        nodes=tuple(numbers[node] for node in village.nodes),
+        links=tuple(
+            replace(link, tail=numbers[link.tail], head=numbers[link.head])
+            for link in village.links
+        ),
+        depot=numbers[village.depot],
+    )
+    same = {position: (position, False) for position in range(len(village.links))}
+    assert match_links(village, today) == same
+    plan = planned(village)
+    repaired = repair(today, plan, village)
+    assert (repaired.ok, repaired.dropped, repaired.inserted) == (True, 0, ())
+    assert numbers_of(repaired.solution) == numbers_of(plan)
+    # A junction that moved a little is the same; one elsewhere is not.
+    places = village.coordinates
+    near = replace(village, coordinates=tuple((x + 1e-4, y) for x, y in places))
+    assert match_links(village, near) == same
+    far = replace(village, coordinates=tuple((x + 1, y) for x, y in places))
+    assert match_links(village, far) == {}
+
+
 def test_equal_streets_match_that_of_their_position() -> None:
     old = make_instance(street(1, 2, 1, 1), street(1, 2, 1), street(2, 3, 1, 1))
     matches = match_links(old, exclude(old, [0]))

@@ -24,7 +24,7 @@ from arcfleet.streets.scene import (
     cut_scene,
     equal_shares,
     make_scene,
-    serve_what_turns_allow,
+    serve_what_is_open,
 )
 from arcfleet.streets.street_map import StreetTurn
 from arcfleet.streets.turns import FREE_TURNS, TurnPolicy
@@ -286,10 +286,10 @@ def test_what_turn_rules_cut_off_is_not_required() -> None:
     instance = Instance(
         name="line", nodes=(1, 2, 3), links=links, depot=1, capacity=9, u_turns="dead-ends"
     )
-    assert serve_what_turns_allow(instance) == (instance, set())
+    assert serve_what_is_open(instance) == (instance, {})
     cut = replace(instance, turns=(Turn(1, False, 1, True),))
-    left, lost = serve_what_turns_allow(cut)
-    assert lost == {0, 1}
+    left, lost = serve_what_is_open(cut)
+    assert lost == dict.fromkeys((0, 1), "the turn rules leave no way there or back")
     assert left.required == ()
     assert left.links[0] == replace(
         links[0],

@@ -17,8 +17,6 @@ constexpr uint32_t kMendsPerStep = 1;
 constexpr int32_t kNearTasks = 10;
 constexpr int32_t kFirstLooks = 4;
 constexpr double kLongestDraw = 36.75; // as in chain.cpp
-constexpr int32_t kPriceWindow = 200;
-constexpr double kPriceStep = 1.05;
 // A trip may lose more than one string if it is longer than this.
 constexpr int32_t kSegment = 40;
 // Facility visits of a route that carries too much are mended so often at most.
@@ -33,22 +31,23 @@ constexpr int64_t kAttemptPause = 3;
 constexpr double kHopeful = 1.03;
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
+double cost_by_demand(const FleetTables &tables) {
+    double demand = 1.0;
+    for (const int32_t task : tables.planned) {
+        demand += tables.ends(task).demand;
+    }
+    return static_cast<double>(tables.all_alone) / demand;
+}
+
 } // namespace
 
 FleetChain::FleetChain(const FleetTables &tables, uint64_t seed, uint64_t stream)
     : tables_(tables), random_(seed, stream), plan_(tables),
       order_(tables.drivings[0]->tasks()), fleet_price_(tables.route_price()),
+      prices_(cost_by_demand(tables), tables.settings.target_fit),
       marked_(idx(tables.num_tasks()), 0),
       most_routes_(std::numeric_limits<int32_t>::max()),
-      attempt_length_(kAttempt + kAttemptByTask * tables.num_tasks()) {
-    double demand = 1.0;
-    for (const int32_t task : tables.planned) {
-        demand += tables.ends(task).demand;
-    }
-    load_price_ = static_cast<double>(tables.all_alone) / demand;
-    // To work a little longer on a route costs at first a few times the driving saved.
-    time_price_ = 3.0;
-}
+      attempt_length_(kAttempt + kAttemptByTask * tables.num_tasks()) {}
 
 // ---- what a plan costs ----
 
@@ -56,11 +55,9 @@ double FleetChain::penalised() const {
     const FleetSums &sums = plan_.sums();
     double faults = static_cast<double>(plan_.fleet_faults());
     faults += std::max(0, sums.routes - most_routes_);
-    return static_cast<double>(sums.route_costs + sums.fixed_costs) +
-           load_price_ * static_cast<double>(sums.excess) +
-           time_price_ * static_cast<double>(sums.overtime) +
-           tables_.rules.balance * sums.uneven + shape_price(sums) +
-           fleet_price_ * faults;
+    const auto cost = static_cast<double>(sums.route_costs + sums.fixed_costs);
+    return prices_.added_to(cost, sums.excess) + tables_.rules.balance * sums.uneven +
+           shape_price(sums) + fleet_price_ * faults;
 }
 
 bool FleetChain::cost_holds() const {
@@ -73,9 +70,8 @@ double FleetChain::shape_price(const FleetSums &change) const {
 }
 
 double FleetChain::price_of(int32_t type, const TripTotals &route) const {
-    double price = static_cast<double>(route.cost) +
-                   load_price_ * static_cast<double>(route.excess) +
-                   time_price_ * static_cast<double>(plan_.overtime(type, route.cost));
+    double price = prices_.added_to(static_cast<double>(route.cost),
+                                    excesses(tables_.vehicle(type), route));
     if (tables_.rules.balance > 0.0) {
         price += tables_.rules.balance * plan_.unevenness(route.cost);
     }
@@ -154,7 +150,9 @@ bool FleetChain::step(double temperature) {
     if (tables_.num_types() > 1) {
         improved = change_vehicle(temperature) || improved;
     }
-    adapt_prices();
+    if (prices_.adapt(plan_.sums().excess)) {
+        cost_ = penalised();
+    }
     return improved;
 }
 
@@ -176,7 +174,7 @@ bool FleetChain::ruin_and_recreate(double temperature) {
     const double limit = cost_ - temperature * std::log(1.0 - random_.unit());
     bool taken = insert_all(limit, true);
     if (taken) {
-        mend_touched(load_price_);
+        mend_touched(prices_.of(kLoad));
         taken = penalised() < limit;
     }
     if (!taken) {
@@ -305,7 +303,7 @@ bool FleetChain::insert_all(double limit, bool may_open) {
             if (trips == Trips::exceeding && prunes) {
                 const int64_t excess =
                     std::min<int64_t>(note.limits.least_load - most_load, demand);
-                if (load_price_ * static_cast<double>(excess) >= best - shape) {
+                if (prices_.of(kLoad) * static_cast<double>(excess) >= best - shape) {
                     return;
                 }
             }
@@ -325,10 +323,10 @@ bool FleetChain::insert_all(double limit, bool may_open) {
             }
             const double most = balanced ? kNever : best - shape;
             TripPlace place =
-                route.cheapest_place(tables_, task, load_price_, most, trips);
+                route.cheapest_place(tables_, task, prices_.of(kLoad), most, trips);
             if (place.place >= 0 && blinks && random_.unit() < blink_rate) {
-                place = route.cheapest_place(tables_, task, load_price_, most, trips,
-                                             place.place);
+                place = route.cheapest_place(tables_, task, prices_.of(kLoad), most,
+                                             trips, place.place);
             }
             if (place.place < 0) {
                 return;
@@ -357,7 +355,8 @@ bool FleetChain::insert_all(double limit, bool may_open) {
         // their excess alone.
         for (const bool blinks : {true, false}) { // once more if all were overlooked
             for (const Trips trips : {Trips::fitting, Trips::exceeding, Trips::own}) {
-                if ((trips == Trips::exceeding && prunes && load_price_ >= best) ||
+                if ((trips == Trips::exceeding && prunes &&
+                     prices_.of(kLoad) >= best) ||
                     (trips == Trips::own && !tables_.has_facilities())) {
                     continue;
                 }
@@ -593,7 +592,7 @@ bool FleetChain::mend_somewhere() {
         return false;
     }
     const Spot spot = plan_.spot(tables_.planned[random_.below(n)]);
-    if (!plan_.mend_visits(spot.slot, spot.place, load_price_)) {
+    if (!plan_.mend_visits(spot.slot, spot.place, prices_.of(kLoad))) {
         return false;
     }
     cost_ = penalised();
@@ -687,7 +686,7 @@ bool FleetChain::accepts(double dearer, double temperature) {
 
 bool FleetChain::keep_if_best() {
     const FleetSums &sums = plan_.sums();
-    if (!sums.feasible() || plan_.fleet_faults() > 0) {
+    if (!sums.excess.none() || plan_.fleet_faults() > 0) {
         return false;
     }
     const double objective = plan_.objective();
@@ -702,31 +701,13 @@ bool FleetChain::keep_if_best() {
     return true;
 }
 
-void FleetChain::adapt_prices() {
-    ++window_;
-    window_light_ += plan_.sums().excess == 0;
-    window_short_ += plan_.sums().overtime == 0;
-    if (window_ < kPriceWindow) {
-        return;
-    }
-    const double wanted = tables_.settings.target_fit * kPriceWindow;
-    load_price_ *= window_light_ > wanted ? 1.0 / kPriceStep : kPriceStep;
-    time_price_ *= window_short_ > wanted ? 1.0 / kPriceStep : kPriceStep;
-    load_price_ = std::clamp(load_price_, 1e-6, 1e12);
-    time_price_ = std::clamp(time_price_, 1e-3, 1e6);
-    window_ = 0;
-    window_light_ = 0;
-    window_short_ = 0;
-    cost_ = penalised();
-}
-
 // ---- fewest routes ----
 
 bool FleetChain::one_route_less_seems_possible() const {
     int64_t work = 0;
     int64_t capacity = 0;
     for (const VehicleType &vehicle : tables_.rules.vehicles) {
-        work = std::max<int64_t>(work, vehicle.max_cost);
+        work = std::max<int64_t>(work, vehicle.max_route_cost);
         capacity = std::max<int64_t>(capacity, vehicle.capacity);
     }
     const double fewer = best_routes_ - 1;

@@ -72,7 +72,6 @@ class FleetChain {
     bool accepts(double dearer, double temperature);
     bool moved(double dearer);
     bool keep_if_best();
-    void adapt_prices();
     // With fewest_routes: tries now and then to do with one route less.
     bool manage_fleet();
     bool one_route_less_seems_possible() const;
@@ -83,8 +82,7 @@ class FleetChain {
     FleetPlan plan_;
     InsertionOrder order_;
     const double fleet_price_;
-    double load_price_;
-    double time_price_;
+    LimitPrices prices_;
     double cost_ = 0.0; // of the current plan, with all prices
     bool stuck_ = false;
     int64_t iterations_ = 0;
@@ -102,9 +100,6 @@ class FleetChain {
     double best_objective_ = 0.0;
     int32_t best_routes_ = 0;
     int64_t best_route_costs_ = 0;
-    int32_t window_ = 0; // iterations since the prices were last adapted
-    int32_t window_light_ = 0;
-    int32_t window_short_ = 0;
     // One route less: the most routes that cost nothing extra, and the attempt.
     int32_t most_routes_;
     bool attempting_ = false;

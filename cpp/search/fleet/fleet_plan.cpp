@@ -384,8 +384,7 @@ void FleetPlan::forget(int32_t slot) {
     }
     sums_.route_costs -= here.cost;
     sums_.fixed_costs -= tables_.vehicle(here.type).fixed_cost;
-    sums_.excess -= here.excess;
-    sums_.overtime -= overtime(here.type, here.cost);
+    sums_.excess -= excesses(tables_.vehicle(here.type), here.totals());
     if (tables_.rules.balance > 0.0) {
         sums_.uneven -= unevenness(here.cost);
     }
@@ -408,8 +407,7 @@ void FleetPlan::remember(int32_t slot) {
     }
     sums_.route_costs += here.cost;
     sums_.fixed_costs += tables_.vehicle(here.type).fixed_cost;
-    sums_.excess += here.excess;
-    sums_.overtime += overtime(here.type, here.cost);
+    sums_.excess += excesses(tables_.vehicle(here.type), here.totals());
     if (tables_.rules.balance > 0.0) {
         sums_.uneven += unevenness(here.cost);
     }
@@ -467,8 +465,7 @@ bool FleetPlan::notes_hold() const {
         sums.route_costs += fresh.cost;
         sums.fixed_costs += tables_.vehicle(fresh.type).fixed_cost;
         ++counts[idx(fresh.type)];
-        sums.excess += fresh.excess;
-        sums.overtime += overtime(fresh.type, fresh.cost);
+        sums.excess += excesses(tables_.vehicle(fresh.type), fresh.totals());
         ++sums.routes;
         for (size_t place = 1; place + 1 < fresh.visits.size(); ++place) {
             const int32_t task = fresh.visits[place].task;
@@ -492,8 +489,8 @@ bool FleetPlan::notes_hold() const {
     }
     return counts == routes_of_ && sums.route_costs == sums_.route_costs &&
            sums.fixed_costs == sums_.fixed_costs && sums.excess == sums_.excess &&
-           sums.overtime == sums_.overtime && sums.routes == sums_.routes &&
-           sums.moved == sums_.moved && sums.interleaved == sums_.interleaved;
+           sums.routes == sums_.routes && sums.moved == sums_.moved &&
+           sums.interleaved == sums_.interleaved;
 }
 
 } // namespace arcfleet

@@ -15,14 +15,11 @@ namespace arcfleet {
 struct FleetSums {
     int64_t route_costs = 0; // fixed costs apart
     int64_t fixed_costs = 0;
-    int64_t excess = 0;      // load above capacity
-    int64_t overtime = 0;    // cost of routes above the longest allowed
+    Excesses excess{};
     int64_t moved = 0;       // tasks that are not in their slot of the earlier plan
     int64_t interleaved = 0; // tasks whose mate is in another slot
     double uneven = 0.0;     // squared deviations of route costs from `mean`, over it
     int32_t routes = 0;
-
-    bool feasible() const { return excess == 0 && overtime == 0; }
 };
 
 // A task that is to be put into a slot.
@@ -75,9 +72,6 @@ class FleetPlan {
     void measure_mean();
     // Of the costs of all routes, the locked ones included.
     double mean_cost() const;
-    int64_t overtime(int32_t type, int64_t cost) const {
-        return std::max<int64_t>(0, cost - tables_.vehicle(type).max_cost);
-    }
     // What putting a task into a slot adds to `moved` and `interleaved`.
     int64_t moves_in(int32_t task, int32_t slot) const {
         const int32_t home = tables_.rules.home[idx(task)];

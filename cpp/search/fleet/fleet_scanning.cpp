@@ -53,7 +53,7 @@ FleetScanner::FleetScanner(const FleetTables &tables,
             const VehicleType &vehicle = tables.vehicle(type);
             const bool can = tables.may_serve(type, task) &&
                              ends.demand <= vehicle.capacity &&
-                             tables.alone(type, task) <= vehicle.max_cost;
+                             tables.alone(type, task) <= vehicle.max_route_cost;
             serves_[idx(type) * idx(tables.num_tasks()) + idx(task)] = can ? 1 : 0;
             scarce_[idx(task)] |= can ? 0 : 1;
         }
@@ -311,7 +311,7 @@ FleetScanner::Scan FleetScanner::scan(Filling &route, const std::vector<int32_t>
     const int32_t *homeward = table.to(vehicle.end, tables_.rules.ends_at_facility());
     const int32_t *back = trip_end(route.type);
     const int64_t farthest = closed_from(network);
-    const int64_t most_cost = whatever_it_takes ? kForbidden : vehicle.max_cost;
+    const int64_t most_cost = whatever_it_takes ? kForbidden : vehicle.max_route_cost;
     const int32_t load = via ? 0 : route.load;
     const int64_t slack = int64_t{vehicle.capacity} - load;
     const double average =
@@ -424,8 +424,7 @@ constexpr int64_t kMostSplit = 2000;
 using Rank = std::tuple<int64_t, int64_t, double>;
 
 Rank rank_of(const FleetPlan &plan) {
-    return {plan.fleet_faults(), plan.sums().excess + plan.sums().overtime,
-            plan.objective()};
+    return {plan.fleet_faults(), plan.sums().excess.total(), plan.objective()};
 }
 
 // Whether the order of services alone says what a plan is worth.
@@ -499,7 +498,7 @@ void FleetScanning::run(int64_t iterations, double seconds, int64_t target,
             Random random(seed_, static_cast<uint64_t>(iteration));
             plan.load(
                 scanner.build(random, static_cast<TieRule>(iteration % kTieRules)));
-            if (scanner.all_fit() && plan.sums().feasible() &&
+            if (scanner.all_fit() && plan.sums().excess.none() &&
                 plan.fleet_faults() == 0) {
                 offer(plan, iteration);
                 if (reached(target)) {

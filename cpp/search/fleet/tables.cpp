@@ -93,7 +93,7 @@ FleetTables::FleetTables(const std::vector<const Network *> &networks, FleetRule
         }
     }
     for (VehicleType &each : rules.vehicles) {
-        each.max_cost = std::min(each.max_cost, most - 1);
+        each.max_route_cost = std::min(each.max_route_cost, most - 1);
     }
     nearest = nearest_tasks(drivings[0]->tasks(), row);
     const int32_t n = num_tasks();

@@ -3,6 +3,7 @@
 // facility on the way.
 #pragma once
 
+#include "search/fleet/limits.h"
 #include "search/labelled_route.h"
 #include "search/ruin_recreate/tables.h"
 
@@ -14,16 +15,6 @@ namespace arcfleet {
 
 // No route that can be driven costs so much; sums of three stay in range.
 constexpr int32_t kMostCost = 1 << 28;
-
-struct VehicleType {
-    int32_t start; // terminals
-    int32_t end;
-    int32_t capacity; // of a trip
-    int32_t count;    // most routes; INT32_MAX means any number
-    int32_t fixed_cost;
-    int32_t max_cost; // longest route, fixed cost apart; INT32_MAX means no limit
-    int32_t driving;  // which driving costs it has
-};
 
 struct FacilityStop {
     int32_t terminal;

@@ -39,12 +39,6 @@ struct TripPlace {
     bool via_after = false;
 };
 
-// What two routes, or parts of them, cost and carry too much.
-struct TripTotals {
-    int32_t cost;
-    int32_t excess;
-};
-
 // Which trips are looked at when a task is put in: those where it fits, those that
 // would then carry too much, or new ones for this task alone.
 enum class Trips { all, fitting, exceeding, own };

@@ -58,7 +58,8 @@ class RoutesFrom {
                std::span<const int32_t> arcs, bool choose_directions, int32_t type)
         : vehicle_(rules.vehicles[idx(type)]),
           network_(*networks[idx(vehicle_.driving)]),
-          most_cost_(vehicle_.max_cost == INT32_MAX ? kNoWay - 1 : vehicle_.max_cost),
+          most_cost_(vehicle_.max_route_cost == INT32_MAX ? kNoWay - 1
+                                                          : vehicle_.max_route_cost),
           ways_(network_, rules.facilities), has_facilities_(!rules.facilities.empty()),
           directions_(choose_directions ? 2 : 1) {
         const size_t n = arcs.size();

@@ -53,9 +53,7 @@ def changed(options: Namespace, instance: Instance) -> tuple[Instance, Solution 
     """Return the instance as the options change it, and the plan to start from."""
     from arcfleet.instance.change import exclude, pin
     from arcfleet.instance.files import read
-    from arcfleet.solution.keep import keep, lock, require_known_routes
-    from arcfleet.solution.match import carry_over
-    from arcfleet.solution.repair import repair
+    from arcfleet.solution.start import prepare_start
 
     instance = exclude(instance, options.exclude_name)
     instance = pin(instance, options.pin)
@@ -69,12 +67,9 @@ def changed(options: Namespace, instance: Instance) -> tuple[Instance, Solution 
         return instance, None
     old = None if options.old_instance is None else read(options.old_instance)
     plan = read_plan(options.start, instance if old is None else old, known=old is not None)
-    carried = carry_over(instance, plan, old)
-    instance = lock(instance, carried, options.lock)
-    if options.keep is not None:
-        instance = keep(instance, carried, options.keep)
-    require_known_routes(instance, carried)
-    repaired = repair(instance, plan, old)
+    instance, repaired = prepare_start(
+        instance, plan, price=options.keep, locked=options.lock, old_instance=old
+    )
     if not repaired.ok:
         note(f"searching without {options.start}: {repaired.reason}")
         return instance, None
@@ -84,11 +79,18 @@ def changed(options: Namespace, instance: Instance) -> tuple[Instance, Solution 
 
 
 def write_changed(options: Namespace, instance: Instance) -> None:
-    """Write the changed instance where that was asked for."""
+    """Write the changed instance where that was asked for; say so where it is needed."""
     if options.out_instance is not None:
         from arcfleet.instance.files import write
 
         write(instance, options.out_instance)
+    elif options.out is not None and options.exclude_name:
+        note_other_instance(options.out)
+
+
+def note_other_instance(path: Path) -> None:
+    """Say that a plan belongs to an instance that was not written."""
+    note(f"{path} belongs to the instance with these changes; --out-instance writes it")
 
 
 def read_plan(path: Path, instance: Instance, *, known: bool = True) -> Solution:

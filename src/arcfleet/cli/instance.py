@@ -15,6 +15,7 @@ from arcfleet.cli.output import (
     print_result,
 )
 from arcfleet.cli.solve import INSTANCE_HELP
+from arcfleet.instance.operations import ROUTE_LIMITS
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
@@ -31,11 +32,13 @@ def _info_options(parser: ArgumentParser) -> None:
 
 def _info(options: Namespace) -> int:
     from arcfleet.instance.diagnose import diagnose
+    from arcfleet.instance.diagnose_fleet import stuck_vehicles
     from arcfleet.instance.files import read
 
     check_plot(options.plot)
     instance = read(options.instance)
     problems = [problem.message for problem in diagnose(instance)]
+    idle = [] if problems else list(stuck_vehicles(instance).values())
     facts: dict[str, object] = {
         "name": instance.name,
         "nodes": len(instance.nodes),
@@ -61,11 +64,13 @@ def _info(options: Namespace) -> int:
 
         plot(instance, None, options.plot)
     if options.json:
-        print_json(facts | _fleet(instance) | {"problems": problems})
+        print_json(facts | _fleet(instance) | {"problems": problems, "idle": idle})
         return 0
     print_facts(facts | _fleet_lines(instance))
     for problem in problems:
         print_result(f"problem       {problem}")
+    for reason in idle:
+        print_result(f"idle          {reason}")
     return 0
 
 
@@ -74,9 +79,8 @@ def _operations(instance: Instance) -> dict[str, object]:
     facts: dict[str, object] = {}
     if instance.operations:
         facts["operations"] = ", ".join(instance.operations)
-    if instance.max_route_cost is not None:
-        facts["max_route_cost"] = instance.max_route_cost
-    return facts
+    limits = {field: getattr(instance, field) for field in ROUTE_LIMITS}
+    return facts | {field: limit for field, limit in limits.items() if limit is not None}
 
 
 def _fleet(instance: Instance) -> dict[str, object]:

@@ -1,7 +1,7 @@
 """Entry point of the `arcfleet` command.
 
 Results go to stdout, everything else to stderr. Exit codes: 0 done, 1 bad input or a
-faulty plan, 2 wrong usage.
+faulty plan, 2 wrong usage, 130 interrupted before there was a result.
 """
 
 from __future__ import annotations
@@ -62,6 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         note(f"{error}")
     except KeyboardInterrupt:
         note("interrupted before all was done")
+        return 130
     except MemoryError:
         note(
             "expected the instance to fit in memory, found too little: split it into "
@@ -130,7 +131,7 @@ def _parser() -> CommandParser:
         epilog="example:\n"
         "  arcfleet solve example:denver --time 5 --html plan.html\n\n"
         "Every command has --help. Exit codes: 0 done, 1 bad input or a faulty plan,\n"
-        "2 wrong usage.\n",
+        "2 wrong usage, 130 interrupted before there was a result.\n",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"arcfleet {__version__}")

@@ -8,6 +8,7 @@ from arcfleet.cli.changes import (
     REPEATABLE,
     add_old_instance,
     add_out_instance,
+    note_other_instance,
     read_plan,
     route_numbers,
     street_and_demand,
@@ -107,8 +108,11 @@ def _edit_options(parser: ArgumentParser) -> None:
         "streets may go to any route"
     )
     option(edits, "--free", text, route_numbers, "ROUTE[,ROUTE]", default=[])
-    text = "price of every street that leaves its route, in the unit of costs"
-    option(edits, "--keep", text, whole_number, "PRICE", default=1)
+    text = (
+        "price of every street that leaves its route, in the unit of costs (default: so "
+        "high that streets leave only where a limit forces them to; with --free, 1)"
+    )
+    option(edits, "--keep", text, whole_number, "PRICE")
     text = "seconds to search what may change; 0 only repairs the plan"
     option(parser, "--time", text, seconds, "S", default=5.0)
     add_out_instance(parser)
@@ -151,10 +155,7 @@ def _edit(options: Namespace) -> int:
         if options.out_instance is not None:
             write(edited.plain_instance, options.out_instance)
         elif options.out is not None and edited.plain_instance != instance:
-            note(
-                f"{options.out} belongs to the instance with these edits; --out-instance "
-                "writes it"
-            )
+            note_other_instance(options.out)
     finally:
         # Printed even where a file could not be written: the edits are not lost.
         facts = {"free": list(edited.free), **found.facts()}
@@ -219,5 +220,6 @@ examples:
 
 Names are matched regardless of case and accents; link:17 is the link of that position.
 Routes that lose or get a street may change, and those of --free; all others are locked.
+Unless --keep or --free allow it, no other street leaves its route to save cost.
 """,
 )

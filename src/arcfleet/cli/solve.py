@@ -31,6 +31,7 @@ from arcfleet.cli.output import (
 )
 from arcfleet.cli.progress import search_progress
 from arcfleet.errors import FormatWarning, OptionError
+from arcfleet.instance.operations import ROUTE_LIMITS
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
@@ -59,8 +60,9 @@ def _solve_options(parser: ArgumentParser) -> None:
     text = "set a parameter of the method, see `arcfleet methods NAME`; repeatable"
     option(parser, "--set", text, str, "NAME=VALUE", action="append", default=[])
     option(parser, "--fleet-limit", "use at most N routes", positive_number, "N")
-    text = "longest route: cost of service, deadhead and facility visits at most N"
-    option(parser, "--max-route-cost", text, positive_number, "N")
+    for field, limit in ROUTE_LIMITS.items():
+        flag = f"--{field.replace('_', '-')}"
+        option(parser, flag, f"{limit.name}: {limit.rule}", positive_number, "N")
     add_changes(parser)
     add_shared(parser, "seed", "threads", "model", "device", "quiet", "json")
     stop = parser.add_argument_group("stop rule (default: the method's own)")
@@ -98,7 +100,7 @@ def _solve(options: Namespace) -> int:
     loaded = load_for_method(method, options.model, options.device)
     instance = read(options.instance)
     check_drawable_instance(options, instance)
-    for limit in ("fleet_limit", "max_route_cost"):
+    for limit in ("fleet_limit", *ROUTE_LIMITS):
         if getattr(options, limit) is not None:
             instance = replace(instance, **{limit: getattr(options, limit)})
     instance, start = changed(options, instance)

@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
+from arcfleet.instance.operations import ROUTE_LIMITS
 from arcfleet.instance.problem import name_links, problem_on
-from arcfleet.instance.round_trips import RoundTrips
+from arcfleet.instance.round_trips import round_trips
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from arcfleet.instance.instance import Instance
     from arcfleet.instance.operations import Vehicle
     from arcfleet.instance.problem import Problem
+    from arcfleet.instance.round_trips import RoundTrips
 
 
 def access_problems(instance: Instance, one_type: bool) -> list[Problem | None]:
@@ -21,7 +23,7 @@ def access_problems(instance: Instance, one_type: bool) -> list[Problem | None]:
 
     With `one_type` the depot, the turn rules and the capacity have been looked at already.
     """
-    trips = [RoundTrips(instance, vehicle) for vehicle in instance.fleet]
+    trips = round_trips(instance)
     emptied = bool(instance.facilities) and instance.empty_at_end
     barred: list[int] = []
     oversized: list[int] = []
@@ -47,6 +49,7 @@ def access_problems(instance: Instance, one_type: bool) -> list[Problem | None]:
         elif len(over) == len(known):
             too_long[link] = min(over, key=lambda pair: pair[0] - pair[1])
     rules = " by the turn rules" if instance.has_turn_rules else ""
+    stuck = "".join(f"; {reason}" for reason in stuck_vehicles(instance).values())
     found = [
         problem_on(
             "forbidden-links",
@@ -59,8 +62,9 @@ def access_problems(instance: Instance, one_type: bool) -> list[Problem | None]:
             "unreachable",
             unreachable,
             f"expected a way{rules} from the start of a vehicle type to every required "
-            f"link and on to its end, found none for {name_links(instance, unreachable)} "
-            "(add the missing streets, move a depot or do not require these links)",
+            f"link and on to its end, found none for {name_links(instance, unreachable)}"
+            f"{stuck} (add the missing streets, move a depot or do not require these "
+            "links)",
         ),
         _no_facility(instance, trips, stranded, rules),
         _too_long(instance, too_long, emptied),
@@ -70,14 +74,46 @@ def access_problems(instance: Instance, one_type: bool) -> list[Problem | None]:
     return found
 
 
+def stuck_vehicles(instance: Instance) -> dict[int, str]:
+    """Return vehicle types that cannot leave their depot or not come back, and why.
+
+    Others may do their work, so that a plan may exist nevertheless.
+    """
+    out: dict[int, list[int]] = defaultdict(list)
+    into: dict[int, list[int]] = defaultdict(list)
+    for index, link in enumerate(instance.links):
+        for reverse in (False,) if link.one_way else (False, True):
+            tail, head = link.ends(reverse)
+            out[tail].append(index)
+            into[head].append(index)
+    found = {}
+    for position, vehicle in enumerate(instance.vehicles):
+        closed = set(vehicle.forbidden_links)
+        start, end = vehicle.depots
+        for links, verb, way, depot in (
+            (out[start], "leave", "out of", start),
+            (into[end], "come back to", "to", end),
+        ):
+            if closed.issuperset(links):
+                lack = f"no link leads {way} it"
+                if links:
+                    lack = f"all links that lead {way} it are forbidden to it"
+                found[position] = (
+                    f"vehicle {vehicle.name!r} cannot {verb} depot {depot}, because {lack}"
+                )
+                break
+    return found
+
+
 def fleet_problems(instance: Instance) -> list[Problem | None]:
     """Find what the numbers of vehicles contradict, without a look at the streets."""
     return [
         *_route_problems(instance),
         _too_many_routes(instance),
         _exact_fleet(instance),
+        _stuck_in_exact_fleet(instance),
         _capacity_too_small(instance) if instance.vehicles else None,
-        _time_too_short(instance),
+        *_limits_too_small(instance),
     ]
 
 
@@ -115,13 +151,17 @@ def _too_long(
     links = list(too_long)
     cost, longest = max(too_long.values(), default=(0, 0))
     by_way = " by way of a facility" if emptied else ""
-    up_to = "up to " if len(links) > 1 else ""
+    up_to, these = "", "this link"
+    if len(links) > 1:
+        up_to, these = "up to ", f"these {len(links)} links"
+    unit = f" {instance.cost_unit}" if instance.cost_unit else ""
     return problem_on(
         "too-long",
         links,
-        f"expected every required link to be served within the longest route ({longest}), "
-        f"got {up_to}{cost} for the way to {name_links(instance, links)} and back{by_way} "
-        "(raise the longest route or do not require these links)",
+        "expected every required link to be served within the longest route "
+        f"({longest}{unit}), got {up_to}{cost} for the way to "
+        f"{name_links(instance, links)} and back{by_way} (raise it to {cost} or do not "
+        f"require {these})",
     )
 
 
@@ -190,10 +230,10 @@ def _misfit(instance: Instance, vehicle: Vehicle, links: Sequence[int]) -> str:
     demand = sum(instance.links[link].demand for link in links)
     if demand > vehicle.capacity and not instance.facilities:
         return f"demands of {demand} together at capacity {vehicle.capacity}"
-    serving = sum(instance.links[link].least_service_cost for link in links)
-    longest = vehicle.max_route_cost
-    if longest is not None and serving > longest:
-        return f"{serving} for serving alone where the longest route is {longest}"
+    for field, limit in ROUTE_LIMITS.items():
+        most, work = getattr(vehicle, field), limit.work(instance, links)
+        if most is not None and work > most:
+            return f"{work} {limit.unit} where the {limit.name} is {most}"
     return ""
 
 
@@ -241,6 +281,19 @@ def _exact_fleet(instance: Instance) -> Problem | None:
     )
 
 
+def _stuck_in_exact_fleet(instance: Instance) -> Problem | None:
+    stuck = stuck_vehicles(instance) if instance.exact_fleet else {}
+    if not stuck:
+        return None
+    return problem_on(
+        "isolated-depot",
+        instance.required,
+        "expected a route for every vehicle of an exact fleet, but "
+        f"{next(iter(stuck.values()))} (allow it one of these links, move its depot or "
+        "leave it out)",
+    )
+
+
 def _capacity_too_small(instance: Instance) -> Problem | None:
     if instance.facilities:
         return None
@@ -260,23 +313,20 @@ def _capacity_too_small(instance: Instance) -> Problem | None:
     )
 
 
-def _time_too_short(instance: Instance) -> Problem | None:
-    """Find longest routes that, over the whole fleet, are too short for serving alone."""
-    most = 0
-    for vehicle in instance.fleet:
-        if vehicle.count is None or vehicle.max_route_cost is None:
-            return None
-        most += vehicle.count * vehicle.max_route_cost
-    serving = sum(instance.links[link].least_service_cost for link in instance.required)
-    if serving <= most:
-        return None
-    return problem_on(
-        "fleet-too-small",
-        instance.required,
-        "expected serving to cost at most the longest routes of all vehicles together "
-        f"({most}), got {serving} without driving (add vehicles or raise the longest "
-        "route)",
-    )
+def _limits_too_small(instance: Instance) -> Iterator[Problem | None]:
+    """Find limits of routes that, over the whole fleet, are too small for serving alone."""
+    for field, limit in ROUTE_LIMITS.items():
+        sizes = [(vehicle.count, getattr(vehicle, field)) for vehicle in instance.fleet]
+        most = sum(count * size for count, size in sizes if count and size)
+        work = limit.work(instance, instance.required)
+        if all(count and size for count, size in sizes) and work > most:
+            yield problem_on(
+                "fleet-too-small",
+                instance.required,
+                f"expected at most {most} on the routes of all vehicles together "
+                f"({limit.name}), got {work} {limit.unit} (add vehicles or raise the "
+                f"{limit.name})",
+            )
 
 
 def _fleet_size(instance: Instance) -> int | None:

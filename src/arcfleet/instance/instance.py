@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from arcfleet._checks import one_line
 from arcfleet._display import notebook_html
 from arcfleet.errors import InstanceError
 from arcfleet.instance.operations import (
+    ROUTE_LIMITS,
     Assignment,
     Facility,
     Lock,
@@ -415,8 +416,9 @@ class Instance:
                     f"expected {field} to be True or False, "
                     f"got {getattr(self, field)!r} {where}"
                 )
-        if self.max_route_cost is not None:
-            check_integer("max_route_cost", self.max_route_cost, 1, MAX_NUMBER, where)
+        for field, limit in self._limits().items():
+            if limit is not None:
+                check_integer(field, limit, 1, MAX_NUMBER, where)
         for field in ("compactness", "change_price"):
             check_integer(field, getattr(self, field), 0, MAX_NUMBER, where)
         balance: object = self.balance
@@ -437,9 +439,9 @@ class Instance:
                 (f"capacity {largest}", self.capacity, largest, "capacity"),
                 ("no route_cost", self.route_cost, 0, "fixed_cost"),
                 ("no fleet_limit (--fleet-limit)", self.fleet_limit, None, "count"),
-                (
-                    "no max_route_cost (--max-route-cost)",
-                    *(self.max_route_cost, None, "max_route_cost"),
+                *(
+                    (f"no {field} (--{field.replace('_', '-')})", value, None, field)
+                    for field, value in self._limits().items()
                 ),
             ):
                 if value != usual:
@@ -504,16 +506,22 @@ class Instance:
                 capacity=self.capacity,
                 count=self.fleet_limit,
                 fixed_cost=self.route_cost,
-                max_route_cost=self.max_route_cost,
+                **self._limits(),
             ),
         )
+
+    def _limits(self) -> dict[str, Any]:
+        """Return the limits of routes for a single vehicle type, by their fields."""
+        return {field: getattr(self, field) for field in ROUTE_LIMITS}
 
     @property
     def operations(self) -> tuple[str, ...]:
         """What the instance asks for beyond the classical problem, in words."""
         asked = {
-            "a longest route": self.max_route_cost is not None
-            or any(vehicle.max_route_cost is not None for vehicle in self.vehicles),
+            **{
+                f"a {limit.name}": any(getattr(x, field) is not None for x in self.fleet)
+                for field, limit in ROUTE_LIMITS.items()
+            },
             "vehicle types": bool(self.vehicles),
             "facilities": bool(self.facilities),
             "an exact fleet": self.exact_fleet,
@@ -556,13 +564,10 @@ class Instance:
         if not self.facilities:
             capacities = [(vehicle.capacity, vehicle.count) for vehicle in fleet]
             bounds.append(_least_number(self.total_demand, capacities))
-        longest = [(x.max_route_cost, x.count) for x in fleet if x.max_route_cost]
-        if len(longest) == len(fleet):
-            serving = sum(link.least_service_cost for link in self.links)
-            if self.facilities and self.empty_at_end:
-                visits = -(-self.total_demand // self.capacity)
-                serving += visits * min(facility.cost for facility in self.facilities)
-            bounds.append(_least_number(serving, longest))
+        for field, limit in ROUTE_LIMITS.items():
+            sizes = [(getattr(x, field), x.count) for x in fleet if getattr(x, field)]
+            if len(sizes) == len(fleet):
+                bounds.append(_least_number(limit.work(self, self.required), sizes))
         return max(bounds)
 
     @property

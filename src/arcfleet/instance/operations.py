@@ -12,10 +12,55 @@ from arcfleet._checks import one_line
 from arcfleet.errors import InstanceError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
     from arcfleet.instance.instance import Instance
 
 #: Costs, demands, capacities and counts are at most this (the core computes in 32 bits).
 _MAX_NUMBER = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RouteLimit:
+    """A limit of every route beside its capacity; a field that is None where there is none.
+
+    Parameters
+    ----------
+    name
+        What the limit is called.
+    work
+        The least that serving some links uses up of it, on one route or on several.
+    unit
+        What follows the amount of work in a sentence.
+    rule
+        What a limit of N asks for, for `--help`.
+    """
+
+    name: str
+    work: Callable[[Instance, Iterable[int]], int]
+    unit: str
+    rule: str
+
+
+def _least_cost(instance: Instance, links: Iterable[int]) -> int:
+    """Return the least cost of serving links and of emptying afterwards, driving apart."""
+    served = [instance.links[link] for link in links]
+    cost = sum(link.least_service_cost for link in served)
+    if instance.facilities and instance.empty_at_end:
+        visits = -(-sum(link.demand for link in served) // instance.capacity)
+        cost += visits * min(facility.cost for facility in instance.facilities)
+    return cost
+
+
+#: By the name of the field: of `Vehicle`, and of `Instance` for a single vehicle type.
+ROUTE_LIMITS = {
+    "max_route_cost": RouteLimit(
+        name="longest route",
+        work=_least_cost,
+        unit="without driving",
+        rule="cost of service, deadhead and facility visits at most N",
+    ),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,8 +115,9 @@ class Vehicle:
         _check_integer("fixed_cost", self.fixed_cost, 0, where)
         if self.count is not None:
             _check_integer("count", self.count, 1, where)
-        if self.max_route_cost is not None:
-            _check_integer("max_route_cost", self.max_route_cost, 1, where)
+        for field in ROUTE_LIMITS:
+            if getattr(self, field) is not None:
+                _check_integer(field, getattr(self, field), 1, where)
         for link in self.forbidden_links:
             _check_integer("forbidden link", link, 0, where)
         if len(set(self.forbidden_links)) < len(self.forbidden_links):
@@ -84,8 +130,9 @@ class Vehicle:
         parts = [self.name, f"capacity {self.capacity}"]
         parts += [] if self.count is None else [f"at most {self.count}"]
         parts += [f"fixed cost {self.fixed_cost}"] if self.fixed_cost else []
-        if self.max_route_cost is not None:
-            parts.append(f"longest route {self.max_route_cost}")
+        for field, limit in ROUTE_LIMITS.items():
+            if getattr(self, field) is not None:
+                parts.append(f"{limit.name} {getattr(self, field)}")
         if self.forbidden_links:
             parts.append(f"{len(self.forbidden_links)} links forbidden")
         return ", ".join(parts)

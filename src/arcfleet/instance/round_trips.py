@@ -6,10 +6,10 @@ directed links.
 
 from __future__ import annotations
 
-import heapq
 from collections import defaultdict
 from typing import TYPE_CHECKING, TypeVar
 
+from arcfleet.instance.shortest_ways import shortest_ways
 from arcfleet.instance.turns import TurnCosts
 
 if TYPE_CHECKING:
@@ -31,6 +31,8 @@ class RoundTrips:
         The instance.
     vehicle
         Vehicle type that drives.
+    ways
+        Shortest ways of the instance, which vehicle types share.
 
     Attributes
     ----------
@@ -46,35 +48,28 @@ class RoundTrips:
         way.
     """
 
-    def __init__(self, instance: Instance, vehicle: Vehicle) -> None:
+    def __init__(
+        self, instance: Instance, vehicle: Vehicle, ways: _WaysByTurns | _WaysByNodes
+    ) -> None:
         self._instance = instance
         self.vehicle = vehicle
         self._forbidden = frozenset(vehicle.forbidden_links)
-        self._directions = [
-            (index, reverse)
-            for index, link in enumerate(instance.links)
-            for reverse in ((False,) if link.one_way else (False, True))
-        ]
-        ways = _WaysByTurns if instance.has_turn_rules else _WaysByNodes
-        found = ways(instance, self._directions, self._forbidden)
-        leaving: dict[int, list[Direction]] = defaultdict(list)
-        for along in self._directions:
-            leaving[instance.links[along[0]].ends(along[1])[0]].append(along)
-        end = vehicle.start if vehicle.end is None else vehicle.end
-        self.out = found.out(vehicle.start)
-        self.home = found.back({end: 0})
+        start, end = vehicle.depots
+        self.out = ways.out(start, self._forbidden)
+        self.home = ways.back({end: 0}, self._forbidden)
         self.facility_home = [
-            0 if facility.node == end else self._from_any(leaving[facility.node])
+            0 if facility.node == end else self._from_any(ways.leaving[facility.node])
             for facility in instance.facilities
         ]
-        self.over_facility = found.back(
+        self.over_facility = ways.back(
             {
                 facility.node: facility.cost + home
                 for facility, home in zip(
                     instance.facilities, self.facility_home, strict=True
                 )
                 if home is not None
-            }
+            },
+            self._forbidden,
         )
 
     def _from_any(self, directions: Iterable[Direction]) -> int | None:
@@ -108,113 +103,131 @@ class RoundTrips:
         return min(costs, default=None)
 
 
-class _WaysByNodes:
+def round_trips(instance: Instance) -> list[RoundTrips]:
+    """Return the costs of driving to a street and back for every vehicle type."""
+    ways = _WaysByTurns(instance) if instance.has_turn_rules else _WaysByNodes(instance)
+    return [RoundTrips(instance, vehicle, ways) for vehicle in instance.fleet]
+
+
+class _Directions:
+    """Directed links with their ends and costs."""
+
+    def __init__(self, instance: Instance) -> None:
+        self.ends: dict[Direction, tuple[int, int]] = {}
+        self.costs: dict[Direction, int] = {}
+        self.leaving: dict[int, list[Direction]] = defaultdict(list)
+        self.arriving: dict[int, list[Direction]] = defaultdict(list)
+        for index, link in enumerate(instance.links):
+            for reverse in (False,) if link.one_way else (False, True):
+                along = index, reverse
+                self.ends[along] = link.ends(reverse)
+                self.costs[along] = link.step_cost(reverse, serves=False) or 0
+                self.leaving[self.ends[along][0]].append(along)
+                self.arriving[self.ends[along][1]].append(along)
+
+
+class _WaysByNodes(_Directions):
     """Shortest paths over nodes."""
 
-    def __init__(
-        self, instance: Instance, directions: list[Direction], forbidden: frozenset[int]
-    ) -> None:
-        links = instance.links
-        self._ends = {(i, reverse): links[i].ends(reverse) for i, reverse in directions}
-        self._onward: dict[int, list[tuple[int, int]]] = defaultdict(list)
-        self._backward: dict[int, list[tuple[int, int]]] = defaultdict(list)
-        for (index, reverse), (start, end) in self._ends.items():
-            if index not in forbidden:
-                cost = links[index].step_cost(reverse, serves=False) or 0
-                self._onward[start].append((end, cost))
-                self._backward[end].append((start, cost))
+    def out(self, node: int, forbidden: frozenset[int]) -> dict[Direction, int]:
+        def onward(here: int) -> Iterable[tuple[int, int]]:
+            return [
+                (self.ends[along][1], self.costs[along])
+                for along in self.leaving[here]
+                if along[0] not in forbidden
+            ]
 
-    def out(self, node: int) -> dict[Direction, int]:
-        reached = _shortest({node: 0}, self._onward.__getitem__)
+        reached = _shortest({node: 0}, onward)
         return {
             along: reached[start]
-            for along, (start, _) in self._ends.items()
+            for along, (start, _) in self.ends.items()
             if start in reached
         }
 
-    def back(self, targets: Mapping[int, int]) -> dict[Direction, int]:
-        reached = _shortest(targets, self._backward.__getitem__)
+    def back(
+        self, targets: Mapping[int, int], forbidden: frozenset[int]
+    ) -> dict[Direction, int]:
+        def before(here: int) -> Iterable[tuple[int, int]]:
+            return [
+                (self.ends[along][0], self.costs[along])
+                for along in self.arriving[here]
+                if along[0] not in forbidden
+            ]
+
+        reached = _shortest(targets, before)
         return {
-            along: reached[end] for along, (_, end) in self._ends.items() if end in reached
+            along: reached[end] for along, (_, end) in self.ends.items() if end in reached
         }
 
 
-class _WaysByTurns:
+class _WaysByTurns(_Directions):
     """Shortest paths over directed links, since a turn depends on the link before it.
 
     A vehicle that visits a facility takes no turn there, so that facilities may open ways
-    that the turn rules close. These count here at the cost of a visit, though a visit needs
-    a service before it: the costs are lower bounds.
+    that the turn rules close. These count here at the cost of a visit. On the way out one
+    needs a service before it, whose cost is left out: the costs are lower bounds.
     """
 
-    def __init__(
-        self, instance: Instance, directions: list[Direction], forbidden: frozenset[int]
-    ) -> None:
-        self._instance = instance
-        self._turns = TurnCosts(instance)
-        self._forbidden = forbidden
-        self._visits = {facility.node: facility.cost for facility in instance.facilities}
-        self._costs = {
-            (index, reverse): instance.links[index].step_cost(reverse, serves=False) or 0
-            for index, reverse in directions
-        }
-        self._arriving: dict[int, list[Direction]] = defaultdict(list)
+    def __init__(self, instance: Instance) -> None:
+        super().__init__(instance)
+        turns = TurnCosts(instance)
+        visits = {facility.node: facility.cost for facility in instance.facilities}
+        self._has_visits = bool(visits)
+        self._required = {along for along in self.ends if instance.links[along[0]].required}
+        # Links after each and before each, with the costs of the turns; with visits, also
+        # those that a visit leads to.
+        self._turning = {along: turns.onward(along) for along in self.ends}
+        self._after = dict(self._turning)
+        for node, cost in visits.items():
+            visiting = [(onto, cost) for onto in self.leaving[node]]
+            for along in self.arriving[node]:
+                self._after[along] = [*self._turning[along], *visiting]
         self._before: dict[Direction, list[tuple[Direction, int]]] = defaultdict(list)
-        for along in directions:
-            self._arriving[instance.links[along[0]].ends(along[1])[1]].append(along)
-            for onto, turn in self._following(along):
+        for along, following in self._after.items():
+            for onto, turn in following:
                 self._before[onto].append((along, turn))
 
-    def _following(self, along: Direction) -> list[tuple[Direction, int]]:
-        """Return the links after one, with the costs of the turns or facility visits."""
-        found = self._turns.onward(along)
-        node = self._instance.links[along[0]].ends(along[1])[1]
-        if node in self._visits:
-            found += [(onto, self._visits[node]) for onto in self._turns.leaving(node)]
-        return found
-
-    def out(self, node: int) -> dict[Direction, int]:
+    def out(self, node: int, forbidden: frozenset[int]) -> dict[Direction, int]:
         # A place here is the beginning of a link, after the turn onto it.
-        def onward(along: Direction) -> Iterable[tuple[Direction, int]]:
-            if along[0] in self._forbidden:
-                return ()
-            cost = self._costs[along]
-            return [(onto, cost + turn) for onto, turn in self._following(along)]
+        starts = dict.fromkeys(self.leaving[node], 0)
+        costs = self._search(starts, self._after, forbidden)
+        if not self._has_visits:
+            return costs
+        # A visit needs a service before it: of a street that is reached without one.
+        direct = self._search(starts, self._turning, forbidden)
+        if len(direct) == len(costs):
+            return costs
+        served = {along: 0 for along in direct if along in self._required}
+        opened = {*direct, *self._search(served, self._after, forbidden)}
+        return {along: cost for along, cost in costs.items() if along in opened}
 
-        return _shortest(dict.fromkeys(self._turns.leaving(node), 0), onward)
-
-    def back(self, targets: Mapping[int, int]) -> dict[Direction, int]:
+    def back(
+        self, targets: Mapping[int, int], forbidden: frozenset[int]
+    ) -> dict[Direction, int]:
         # A place here is the end of a link, before the turn from it.
-        def before(along: Direction) -> Iterable[tuple[Direction, int]]:
-            if along[0] in self._forbidden:
-                return ()
-            cost = self._costs[along]
-            return [(came, cost + turn) for came, turn in self._before[along]]
-
         starts = {
-            along: cost for node, cost in targets.items() for along in self._arriving[node]
+            along: cost for node, cost in targets.items() for along in self.arriving[node]
         }
-        return _shortest(starts, before)
+        return self._search(starts, self._before, forbidden)
+
+    def _search(
+        self,
+        starts: Mapping[Direction, int],
+        steps: Mapping[Direction, list[tuple[Direction, int]]],
+        forbidden: frozenset[int],
+    ) -> dict[Direction, int]:
+        def onward(along: Direction) -> Iterable[tuple[Direction, int]]:
+            if along[0] in forbidden:
+                return ()
+            cost = self.costs[along]
+            return [(other, cost + turn) for other, turn in steps.get(along, ())]
+
+        return _shortest(starts, onward)
 
 
 def _shortest(
     starts: Mapping[_Place, int], onward: Callable[[_Place], Iterable[tuple[_Place, int]]]
 ) -> dict[_Place, int]:
     """Return the least cost of reaching every place from places with costs of their own."""
-    done: dict[_Place, int] = {}
-    best = dict(starts)
-    # Numbers keep places, which need not have an order, from being compared.
-    waiting = [(cost, number, place) for number, (place, cost) in enumerate(best.items())]
-    heapq.heapify(waiting)
-    number = len(waiting)
-    while waiting:
-        cost, _, place = heapq.heappop(waiting)
-        if place in done:
-            continue
-        done[place] = cost
-        for other, step in onward(place):
-            if cost + step < best.get(other, cost + step + 1):
-                best[other] = cost + step
-                heapq.heappush(waiting, (cost + step, number, other))
-                number += 1
-    return done
+    costs, _ = shortest_ways(starts, lambda place: ((*to, None) for to in onward(place)))
+    return costs

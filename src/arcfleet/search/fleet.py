@@ -15,7 +15,7 @@ from arcfleet import _core
 from arcfleet.errors import InstanceError, OptionError, SolutionError, UnsolvableError
 from arcfleet.instance.instance import MAX_NUMBER
 from arcfleet.network.network import CLOSED_COST
-from arcfleet.search.fleet_arrays import facility_rows, flat, may_serve, vehicle_rows
+from arcfleet.search.fleet_rules import flat, fleet_rules
 from arcfleet.search.run import run_engine
 from arcfleet.solution.build import Builder
 from arcfleet.solution.solution import Service
@@ -46,7 +46,7 @@ def fleet_scanning(
         with _priced(network):
             core = _core.FleetScanning(
                 networks=network.cores,
-                **layout.arrays(),
+                rules=layout.rules(),
                 choice=settings.choice,
                 trigger=settings.trigger,
                 filter=settings.filter,
@@ -99,7 +99,7 @@ def _make_core(
     with _priced(layout.network):
         return _core.FleetSearch(
             networks=layout.network.cores,
-            **layout.arrays(),
+            rules=layout.rules(),
             **asdict(settings),
             seed=seed,
             chains=chains,
@@ -230,7 +230,7 @@ class _Layout:
                 f"{broken} in instance {self.instance.name!r}"
             )
 
-    def arrays(self) -> dict[str, Any]:
+    def rules(self) -> _core.FleetRules:
         """Return what the engine is told of the instance."""
         network, instance = self.network, self.instance
         home = np.full(network.num_tasks, -1, dtype=np.int32)
@@ -244,22 +244,15 @@ class _Layout:
         for position, lock in enumerate(instance.locks, start=1):
             for link, _ in lock.services:
                 locked[self.task_of_link[link]] = position
-        return {
-            "vehicles": vehicle_rows(network, [route.vehicle for route in self.locked]),
-            "facilities": facility_rows(network),
-            "empty_at_end": instance.empty_at_end,
-            "exact_fleet": instance.exact_fleet,
-            "fewest_routes": instance.fewest_routes,
-            "balance": instance.balance,
-            "compactness": instance.compactness,
-            "change_price": instance.change_price,
-            "numbered_slots": flat([self._slot_types()]),
-            "home": home,
-            "pin": pin,
-            "locked": locked,
-            "may_serve": may_serve(network),
-            "locked_costs": flat([self.locked_costs]),
-        }
+        vehicles = [route.vehicle for route in self.locked]
+        return fleet_rules(
+            network,
+            numbered_slots=self._slot_types(),
+            home=home,
+            pin=pin,
+            locked=locked,
+            locked_routes=list(zip(vehicles, self.locked_costs, strict=True)),
+        )
 
     def _slot_types(self) -> list[int]:
         """Vehicle type of each numbered route to begin with: that of the start, if any.

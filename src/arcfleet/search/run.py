@@ -136,16 +136,23 @@ class RunContext:
 
     def no_plan(self, network: Network, iterations: int) -> UnsolvableError:
         """Return the error for a search that found no plan that keeps all rules."""
-        if network.instance.operations:
-            asked = ", ".join(network.instance.operations)
+        instance = network.instance
+        if instance.operations:
+            asked = ", ".join(instance.operations)
+            advice = "give it more time, more vehicles or longer routes"
+            may_trap = instance.has_turn_rules and instance.facilities
+            if may_trap and not instance.empty_at_end:
+                advice += (
+                    ", or let vehicles empty at the end (empty_at_end) if streets can only "
+                    "be left by way of a facility"
+                )
             return UnsolvableError(
                 f"found no plan that keeps all rules ({asked}) for "
-                f"{network.instance.name!r} in {iterations} iterations of {self.method}: "
-                "give it more time, more vehicles or longer routes"
+                f"{instance.name!r} in {iterations} iterations of {self.method}: {advice}"
             )
         return UnsolvableError(
-            f"found no plan with at most {network.instance.fleet_limit} routes for "
-            f"{network.instance.name!r} in {iterations} iterations of {self.method}: "
+            f"found no plan with at most {instance.fleet_limit} routes for "
+            f"{instance.name!r} in {iterations} iterations of {self.method}: "
             "give it more time, try another method or raise the fleet limit"
         )
 

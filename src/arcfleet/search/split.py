@@ -14,7 +14,7 @@ import numpy as np
 
 from arcfleet import _core
 from arcfleet.errors import SolutionError, UnsolvableError
-from arcfleet.search.fleet_arrays import facility_rows, may_serve, vehicle_rows
+from arcfleet.search.fleet_rules import fleet_rules
 from arcfleet.solution.plan import IntArray, from_plan
 from arcfleet.solution.trips import TripPlan, from_trips
 
@@ -194,12 +194,7 @@ def _split_trips(network: Network, order: IntArray, choose_directions: bool) -> 
     try:
         parts = _core.split_trips(
             networks=network.cores,
-            vehicles=vehicle_rows(network),
-            facilities=facility_rows(network),
-            empty_at_end=instance.empty_at_end,
-            exact_fleet=instance.exact_fleet,
-            fewest_routes=instance.fewest_routes,
-            may_serve=may_serve(network),
+            rules=fleet_rules(network),
             arcs=np.ascontiguousarray(order, dtype=np.int32),
             choose_directions=choose_directions,
         )

@@ -11,14 +11,17 @@ from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING
 
 from arcfleet.errors import SolutionError
-from arcfleet.solution.solution import FacilityVisit, Route, Service, Solution, Step
-from arcfleet.solution.travel import with_travel
+from arcfleet.solution.assemble import assemble_plan, assemble_route, service_cost
+from arcfleet.solution.solution import Service
 from arcfleet.solution.ways import NO_WAY, Place, Ways
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from arcfleet.instance.instance import Instance
+    from arcfleet.instance.turns import Direction
+    from arcfleet.solution.assemble import Stop
+    from arcfleet.solution.solution import Route, Solution
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +57,7 @@ class Builder:
 
     def service_cost(self, service: Service) -> int:
         """Return the cost of a service, driving included."""
-        link = self.instance.links[service.link]
-        return link.step_cost(service.reverse, serves=True) or 0
+        return service_cost(self.instance, service)
 
     def load(self, services: Iterable[Service]) -> int:
         """Return the total demand of services."""
@@ -67,9 +69,18 @@ class Builder:
         return both[:1] if self.instance.links[link].one_way else both
 
     def fits(self, tour: Tour) -> bool:
-        """Return whether a tour exists and keeps to the longest route of its type."""
-        longest = self.fleet[tour.vehicle].max_route_cost
-        return tour.cost < NO_WAY and (longest is None or tour.cost <= longest)
+        """Return whether a tour exists and keeps to the limits of its type."""
+        return tour.cost < NO_WAY and not self.is_too_long(tour.vehicle, tour.cost)
+
+    def is_full(self, tour: Tour, link: int) -> bool:
+        """Return whether no place on a tour keeps to the limits with one more link."""
+        load = self.load(tour.services) + self.instance.links[link].demand
+        return not self.instance.facilities and load > self.fleet[tour.vehicle].capacity
+
+    def is_too_long(self, vehicle: int, cost: float) -> bool:
+        """Return whether a route of a vehicle type, without its fixed cost, is too long."""
+        longest = self.fleet[vehicle].max_route_cost
+        return longest is not None and cost > longest
 
     def tour(self, vehicle: int, services: Sequence[Service]) -> Tour:
         """Return the tour of a vehicle type through services in this order.
@@ -79,18 +90,18 @@ class Builder:
         """
         services = tuple(services)
         places = [(service.link, service.reverse) for service in services]
-        ways, kind = self.ways(vehicle), self.fleet[vehicle]
-        end = kind.start if kind.end is None else kind.end
+        ways, driven = self.ways(vehicle), self.fleet[vehicle]
+        start, end = driven.depots
         if not services:
-            return Tour(vehicle, (), (), ways.cost(kind.start, end))
-        closed = set(kind.forbidden_links)
+            return Tour(vehicle, (), (), ways.cost(start, end))
+        closed = set(driven.forbidden_links)
         if any(s.link in closed or s not in self.directions(s.link) for s in services):
             return Tour(vehicle, services, (), NO_WAY)
         serving = sum(map(self.service_cost, services))
-        stops: list[Place] = [kind.start, *places, end]
+        stops: list[Place] = [start, *places, end]
         direct = [ways.path(one, other)[0] for one, other in pairwise(stops)]
         if not self.instance.facilities:
-            too_much = self.load(services) > kind.capacity
+            too_much = self.load(services) > driven.capacity
             cost = NO_WAY if too_much else serving + sum(direct)
             return Tour(vehicle, services, (), cost)
         cost, visits = self._trips(vehicle, services, stops, direct)
@@ -149,60 +160,31 @@ class Builder:
 
     def route(self, tour: Tour, number: int | None) -> Route:
         """Return the route of a tour, with its street path; SolutionError if impossible."""
-        kind = self.fleet[tour.vehicle]
+        vehicle = self.fleet[tour.vehicle]
         if tour.cost == NO_WAY:
             name = f"route {number}" if number is not None else "a route"
             raise SolutionError(
-                f"expected services of {name} that vehicle {kind.name!r} can reach and "
+                f"expected services of {name} that vehicle {vehicle.name!r} can reach and "
                 f"carry, found none in instance {self.instance.name!r}"
             )
         ways = self.ways(tour.vehicle)
-        path: list[Step] = []
-        visits = []
-        before: Place = kind.start
-        waiting = list(tour.visits)
-        end = kind.start if kind.end is None else kind.end
+        start, end = vehicle.depots
 
-        def drive(to: Place) -> None:
-            nonlocal before
-            path.extend(Step(*along, False) for along in ways.path(before, to)[1])
-            before = to
+        def place(stop: Stop) -> Place:
+            if isinstance(stop, Service):
+                return stop.link, stop.reverse
+            if isinstance(stop, int):
+                return self.instance.facilities[stop].node
+            return start if stop == "start" else end
 
-        for done in range(len(tour.services) + 1):
-            if waiting and waiting[0][1] == done:
-                facility = waiting.pop(0)[0]
-                drive(self.instance.facilities[facility].node)
-                visit = FacilityVisit(facility=facility, services=done, steps=len(path))
-                visits.append(visit)
-            if done < len(tour.services):
-                service = tour.services[done]
-                drive((service.link, service.reverse))
-                path.append(Step(service.link, service.reverse, True))
-        drive(end)
-        return Route(
-            services=tour.services,
-            load=self.load(tour.services),
-            cost=round(tour.cost) + kind.fixed_cost,
-            path=tuple(path),
-            vehicle=tour.vehicle,
-            visits=tuple(visits),
-            number=number,
+        def drive(one: Stop, other: Stop) -> tuple[int, Iterable[Direction]]:
+            cost, links = ways.path(place(one), place(other))
+            return round(cost), links
+
+        return assemble_route(
+            self.instance, tour.vehicle, tour.services, tour.visits, drive, number
         )
 
     def solution(self, routes: Sequence[Route]) -> Solution:
         """Return the plan of routes, with totals, lengths and times."""
-        instance = self.instance
-        serving = sum(self.service_cost(s) for route in routes for s in route.services)
-        visits = sum(
-            instance.facilities[v.facility].cost for route in routes for v in route.visits
-        )
-        fixed = sum(self.fleet[route.vehicle].fixed_cost for route in routes)
-        cost = sum(route.cost for route in routes)
-        plan = Solution(
-            routes=tuple(routes),
-            cost=cost,
-            deadhead=cost - serving - visits - fixed,
-            service_cost=serving,
-            visit_cost=visits,
-        )
-        return with_travel(instance, plan)
+        return assemble_plan(self.instance, routes)

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 #: Streets that the text names.
 _MOST_NAMED = 20
+#: Share of the streets of the earlier plan that the later instance has at least.
+_LEAST_COMMON = 0.05
 _WITHOUT_NAME = "without a name"
 
 
@@ -142,7 +144,8 @@ def diff(
     Raises
     ------
     SolutionError
-        If a plan is none of its instance.
+        If a plan is none of its instance, or hardly a street of the earlier one is in the
+        later instance.
     """
     source = instance if old_instance is None else old_instance
     before, after = as_solution(before, source), as_solution(after, instance)
@@ -151,6 +154,13 @@ def diff(
     matches = match_links(source, instance)
     earlier = _routes_of(before)
     later = _routes_of(after)
+    found_again = sum(link in matches for link in earlier)
+    if found_again < _LEAST_COMMON * len(earlier):
+        raise SolutionError(
+            f"expected plans with streets in common, got {found_again} of {len(earlier)} "
+            f"streets of the earlier plan in instance {instance.name!r}: compare plans of "
+            "one town"
+        )
     moved, removed = [], []
     both = set()
     for link, number in earlier.items():

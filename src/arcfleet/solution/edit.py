@@ -18,6 +18,7 @@ from arcfleet.instance.change import (
     pin,
     require,
 )
+from arcfleet.instance.instance import MAX_NUMBER
 from arcfleet.solution.files import as_solution
 from arcfleet.solution.keep import (
     as_routes,
@@ -75,7 +76,7 @@ def edit(
     remove: StreetName | Iterable[StreetName] = (),
     add: Demands | None = None,
     free: Iterable[int] = (),
-    price: int = 1,
+    price: int | None = None,
 ) -> Edit:
     """Change a plan by hand; `solve` then searches only what may change.
 
@@ -98,7 +99,10 @@ def edit(
     free
         Numbers of more routes that may change.
     price
-        Price of every street that leaves its route, in the unit of all costs.
+        Price of every street that leaves its route, in the unit of all costs. By default
+        it is above all that could be saved, so that streets leave their routes only where
+        a limit forces them to; with `free`, it is 1, so that of equal plans the one with
+        fewer changes is taken.
 
     Raises
     ------
@@ -152,6 +156,8 @@ def edit(
         for number, route in zip(plan.numbers, plan.routes, strict=True)
         if number not in may_change and route.services
     ]
+    if price is None:
+        price = 1 if free else min(MAX_NUMBER, 2 * max(1, solution.cost))
     searched = keep(lock(pinned, plan, fixed), plan, price)
     return Edit(
         instance=searched,

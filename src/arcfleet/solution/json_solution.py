@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from arcfleet._files import quote
 from arcfleet.errors import FormatWarning
 from arcfleet.instance.formats.strict_json import JsonObject, dump, open_document
-from arcfleet.instance.instance import MAX_NODE
+from arcfleet.instance.instance import MAX_NODE, MIN_NODE
 from arcfleet.solution.drive import check_links
 from arcfleet.solution.solution import FacilityVisit, Route, Service, Solution, Step
 from arcfleet.solution.travel import Travel, travel_facts
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 FORMAT = "arcfleet-solution"
 #: Version 2 brought the length and time of routes; version 3 vehicle types, facility visits
-#: and numbers of routes. A file is written in the oldest version that holds it, which older
-#: programs read.
-VERSION = 3
+#: and numbers of routes; version 4 names and ends of the streets served. A file is written
+#: in the oldest version that holds it, which older programs read.
+VERSION = 4
 
 _SOLUTION_KEYS = frozenset(
     (
@@ -35,7 +35,7 @@ _ROUTE_KEYS = frozenset(
 )
 _VISIT_KEYS = frozenset(("facility", "services", "steps"))
 _TRAVEL_KEYS = frozenset(Travel.__dataclass_fields__)
-_SERVICE_KEYS = frozenset(("link", "reverse"))
+_SERVICE_KEYS = frozenset(("link", "reverse", "name", "from", "to"))
 _STEP_KEYS = frozenset(("link", "reverse", "serves"))
 
 
@@ -66,9 +66,11 @@ def read_json_solution(path: Path | str, text: str, instance: Instance) -> Solut
 
 def format_json_solution(solution: Solution, instance: Instance, seconds: float) -> str:
     """Return the JSON text, one route a line."""
+    check_links(instance, solution)
+    is_named = any(link.name for link in instance.links)
     members: dict[str, object] = {
         "format": FORMAT,
-        "version": _version(solution),
+        "version": _version(solution, is_named),
         "instance": instance.name,
         "cost": solution.cost,
         "deadhead": solution.deadhead,
@@ -77,15 +79,17 @@ def format_json_solution(solution: Solution, instance: Instance, seconds: float)
         **travel_facts(solution.travel),
         "seconds": seconds,
     }
-    check_links(instance, solution)
     lines = [f"{dump(key)}: {dump(value)}" for key, value in members.items()]
-    routes = ",\n  ".join(dump(_route_members(route)) for route in solution.routes)
+    streets = instance if is_named else None
+    routes = ",\n  ".join(dump(_route_members(route, streets)) for route in solution.routes)
     lines.append(f'"routes": [\n  {routes}\n ]' if routes else '"routes": []')
     return "{\n " + ",\n ".join(lines) + "\n}\n"
 
 
-def _version(solution: Solution) -> int:
+def _version(solution: Solution, is_named: bool) -> int:
     """Return the oldest version that holds the plan."""
+    if is_named and any(route.services for route in solution.routes):
+        return 4
     if solution.visit_cost or any(
         route.vehicle or route.visits or route.number is not None
         for route in solution.routes
@@ -114,7 +118,7 @@ def _read_route(item: JsonObject, instance: Instance) -> Route:
         item.refuse(item.place("visits"), "no visits, as there are no facilities,", visits)
     return Route(
         services=tuple(
-            Service(service.integer("link", 0, last), service.flag("reverse"))
+            _read_service(service, instance)
             for service in item.objects("services", _SERVICE_KEYS)
         ),
         load=_amount(item, "load"),
@@ -137,16 +141,43 @@ def _read_route(item: JsonObject, instance: Instance) -> Route:
     )
 
 
-def _route_members(route: Route) -> dict[str, object]:
+def _read_service(item: JsonObject, instance: Instance) -> Service:
+    service = Service(
+        item.integer("link", 0, len(instance.links) - 1), item.flag("reverse")
+    )
+    # People read the name; the ends show whether the plan is one of this instance.
+    item.text("name", "")
+    ends = instance.links[service.link].ends(service.reverse)
+    for key, verb, node in zip(("from", "to"), ("starts", "ends"), ends, strict=True):
+        stated = item.optional_integer(key, MIN_NODE, MAX_NODE)
+        if stated not in (None, node):
+            expected = (
+                f"node {node}, where link {service.link} of instance "
+                f"{quote(instance.name)} {verb},"
+            )
+            item.refuse(item.place(key), expected, stated)
+    return service
+
+
+def _service_members(service: Service, instance: Instance | None) -> dict[str, object]:
+    """Return a service; with an instance, also the name and the ends of its street."""
+    members: dict[str, object] = {"link": service.link, "reverse": service.reverse}
+    if instance is None:
+        return members
+    link = instance.links[service.link]
+    start, end = link.ends(service.reverse)
+    name = {"name": link.name} if link.name else {}
+    return {**members, **name, "from": start, "to": end}
+
+
+def _route_members(route: Route, streets: Instance | None) -> dict[str, object]:
     members: dict[str, object] = {
         **({} if route.number is None else {"number": route.number}),
         **({"vehicle": route.vehicle} if route.vehicle else {}),
         "load": route.load,
         "cost": route.cost,
         **travel_facts(route.travel),
-        "services": [
-            {"link": service.link, "reverse": service.reverse} for service in route.services
-        ],
+        "services": [_service_members(service, streets) for service in route.services],
     }
     if route.visits:
         members["visits"] = [_visit_members(visit) for visit in route.visits]

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import replace
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from arcfleet.errors import SolutionError
 from arcfleet.instance.change import fold_name
+from arcfleet.instance.geodesy import is_on_earth, metres_from
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable
+    from collections.abc import Callable, Hashable, Sequence
 
-    from arcfleet.instance.instance import Instance, Link
+    from arcfleet.instance.instance import Coordinate, Instance, Link
     from arcfleet.instance.turns import Direction
     from arcfleet.solution.solution import Solution
 
@@ -22,6 +23,23 @@ _REMEDY = (
     "give the instance that it was made for as old_instance (--old-instance), or start "
     "without it"
 )
+
+#: A junction that a map puts farther than this from where it was is another one, in metres.
+_MOST_MOVED = 100.0
+#: Of degrees, by which places are the same: about 10 cm.
+_DECIMALS = 6
+
+
+class _Street(NamedTuple):
+    """A link with its end nodes, in terms of the later instance."""
+
+    tail: Hashable
+    head: Hashable
+    link: Link
+    swapped: bool = False
+
+    def turned(self) -> _Street:
+        return _Street(self.head, self.tail, self.link, swapped=True)
 
 
 def match_links(old: Instance, new: Instance) -> dict[int, Direction]:
@@ -32,64 +50,91 @@ def match_links(old: Instance, new: Instance) -> dict[int, Direction]:
     match in either direction. A link matches once, equal ones that of the same position if
     there is one, else in their order.
 
+    Nodes are the same if they have the same number, unless both instances have coordinates:
+    then a node that is far from where it was is another one, and nodes of different numbers
+    at one place are the same.
+
     Returns
     -------
     matches
         Position in `new` by position in `old`, and whether tail and head are swapped.
     """
-    if old.links == new.links:
+    if old.links == new.links and old.coordinates == new.coordinates:
         return {position: (position, False) for position in range(len(old.links))}
+    same = _same_nodes(old, new)
+    before = [_Street(same(link.tail), same(link.head), link) for link in old.links]
+    after = [_Street(link.tail, link.head, link) for link in new.links]
     matches: dict[int, Direction] = {}
     taken: set[int] = set()
     for identity in (_as_it_was, _by_line, _by_name, _by_ends):
         waiting: dict[Hashable, list[Direction]] = defaultdict(list)
-        for position, link in enumerate(new.links):
+        for position, street in enumerate(after):
             if position not in taken:
-                waiting[identity(link)].append((position, False))
-        _match(old, identity, waiting, matches, taken, swapped=False)
+                waiting[identity(street)].append((position, False))
+        _match(before, identity, waiting, matches, taken, swapped=False)
         waiting.clear()
-        for position, link in enumerate(new.links):
-            if position not in taken and not link.one_way:
-                waiting[identity(_turned(link))].append((position, True))
-        _match(old, identity, waiting, matches, taken, swapped=True)
+        for position, street in enumerate(after):
+            if position not in taken and not street.link.one_way:
+                waiting[identity(street.turned())].append((position, True))
+        _match(before, identity, waiting, matches, taken, swapped=True)
     return matches
 
 
+def _same_nodes(old: Instance, new: Instance) -> Callable[[int], Hashable]:
+    """Return a function of the new number of an old node; of none, what is no number."""
+    known = (*old.coordinates, *new.coordinates)
+    if not (old.coordinates and new.coordinates and all(is_on_earth(*x) for x in known)):
+        return lambda node: node
+    places = dict(zip(new.nodes, new.coordinates, strict=True))
+    at = {_rounded(place): node for node, place in places.items()}
+    found: dict[int, Hashable] = {}
+    for node, place in zip(old.nodes, old.coordinates, strict=True):
+        there = places.get(node)
+        if there is not None and (
+            there == place or metres_from(place, [there])[0] <= _MOST_MOVED
+        ):
+            found[node] = node
+        else:
+            found[node] = at.get(_rounded(place), ("gone", node))
+    return found.__getitem__
+
+
+def _rounded(place: Coordinate) -> Coordinate:
+    return round(place[0], _DECIMALS), round(place[1], _DECIMALS)
+
+
 def _match(
-    old: Instance,
-    identity: Callable[[Link], Hashable],
+    old: Sequence[_Street],
+    identity: Callable[[_Street], Hashable],
     waiting: dict[Hashable, list[Direction]],
     matches: dict[int, Direction],
     taken: set[int],
     *,
     swapped: bool,
 ) -> None:
-    for position, link in enumerate(old.links):
-        found = waiting.get(identity(link))
-        if position not in matches and found and not (swapped and link.one_way):
+    for position, street in enumerate(old):
+        found = waiting.get(identity(street))
+        if position not in matches and found and not (swapped and street.link.one_way):
             same = (position, swapped)
             matches[position] = found.pop(found.index(same) if same in found else 0)
             taken.add(matches[position][0])
 
 
-def _as_it_was(link: Link) -> Hashable:
-    return _by_line(link), link.required
+def _as_it_was(street: _Street) -> Hashable:
+    return _by_line(street), street.link.required
 
 
-def _by_line(link: Link) -> Hashable:
-    return _by_name(link), link.geometry
+def _by_line(street: _Street) -> Hashable:
+    line = street.link.geometry
+    return _by_name(street), line[::-1] if street.swapped else line
 
 
-def _by_name(link: Link) -> Hashable:
-    return link.tail, link.head, fold_name(link.name), link.one_way
+def _by_name(street: _Street) -> Hashable:
+    return _by_ends(street), fold_name(street.link.name), street.link.one_way
 
 
-def _by_ends(link: Link) -> Hashable:
-    return link.tail, link.head
-
-
-def _turned(link: Link) -> Link:
-    return replace(link, tail=link.head, head=link.tail, geometry=link.geometry[::-1])
+def _by_ends(street: _Street) -> Hashable:
+    return street.tail, street.head
 
 
 def carry_over(
@@ -128,7 +173,7 @@ def carry_over(
             f"expected a plan for streets of instance {instance.name!r}, got one whose "
             f"{len(served)} services are all of streets that it does not require: {_REMEDY}"
         )
-    kinds = {vehicle.name: number for number, vehicle in enumerate(instance.fleet)}
+    types = {vehicle.name: number for number, vehicle in enumerate(instance.fleet)}
     routes = []
     for number, route in zip(solution.numbers, solution.routes, strict=True):
         services = []
@@ -139,7 +184,7 @@ def carry_over(
                 services.append(replace(service, link=link, reverse=reverse))
         vehicle = route.vehicle
         if old_instance is not None and vehicle < len(old_instance.fleet):
-            vehicle = kinds.get(old_instance.fleet[vehicle].name, vehicle)
+            vehicle = types.get(old_instance.fleet[vehicle].name, vehicle)
         routes.append(
             replace(
                 route,

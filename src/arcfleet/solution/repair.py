@@ -244,8 +244,8 @@ class _Repair:
 
     def _keep_to_fleet(self) -> None:
         """Dissolve the smallest routes of types that have more routes than vehicles."""
-        for kind, vehicle in enumerate(self.builder.fleet):
-            numbers = [n for n, tour in self.tours.items() if tour.vehicle == kind]
+        for vehicle_type, vehicle in enumerate(self.builder.fleet):
+            numbers = [n for n, tour in self.tours.items() if tour.vehicle == vehicle_type]
             pinned = set(self.pins.values()) | set(self.locks)
             free = [n for n in numbers if n not in pinned]
             free.sort(key=lambda n: (len(self.tours[n].services), n))
@@ -322,19 +322,14 @@ class _Repair:
         """Yield where a link may go on a route: cost added, route, position, service."""
         tour, instance = self.tours[number], self.instance
         kind = self.builder.fleet[tour.vehicle]
-        demand = instance.links[link].demand
-        load = self.builder.load(tour.services)
         if link in kind.forbidden_links:
             return
-        is_full = not instance.facilities and load + demand > kind.capacity
-        if within_limits and is_full:
+        if within_limits and self.builder.is_full(tour, link):
             return
         ways = self.builder.ways(tour.vehicle)
         end = kind.start if kind.end is None else kind.end
         # With facilities, other visits may make the route shorter than this estimate.
-        longest = kind.max_route_cost
-        if instance.facilities or not within_limits:
-            longest = None
+        bounded = within_limits and not instance.facilities
         for service in self.builder.directions(link):
             here = service.link, service.reverse
             after, before = ways.costs_from(here), ways.costs_to(here)
@@ -347,16 +342,16 @@ class _Repair:
             for position, (one, other) in enumerate(pairwise(stops)):
                 added = before(one) + after(other) - ways.path(one, other)[0]
                 cost = tour.cost + added + serving
-                is_short = longest is None or cost <= longest
-                if added < NO_WAY and is_short:
+                too_long = bounded and self.builder.is_too_long(tour.vehicle, cost)
+                if added < NO_WAY and not too_long:
                     yield added + serving, number, position, service
 
     def _open_route(self, link: int, number: int | None) -> bool:
         used = Counter(tour.vehicle for tour in self.tours.values())
         tours = [
-            self.builder.tour(kind, [service])
-            for kind, vehicle in enumerate(self.builder.fleet)
-            if vehicle.count is None or used[kind] < vehicle.count
+            self.builder.tour(vehicle_type, [service])
+            for vehicle_type, vehicle in enumerate(self.builder.fleet)
+            if vehicle.count is None or used[vehicle_type] < vehicle.count
             for service in self.builder.directions(link)
         ]
         tours = [tour for tour in tours if self.builder.fits(tour)]
@@ -390,12 +385,12 @@ class _Repair:
         """Assign the last street of the longest routes to idle vehicles, if exact."""
         if not self.instance.exact_fleet:
             return
-        for kind, vehicle in enumerate(self.builder.fleet):
-            used = sum(tour.vehicle == kind for tour in self.tours.values())
+        for vehicle_type, vehicle in enumerate(self.builder.fleet):
+            used = sum(tour.vehicle == vehicle_type for tour in self.tours.values())
             for _ in range((vehicle.count or 0) - used):
-                self._split_route(kind)
+                self._split_route(vehicle_type)
 
-    def _split_route(self, kind: int) -> None:
+    def _split_route(self, vehicle_type: int) -> None:
         free = [
             number
             for number, tour in self.tours.items()
@@ -405,7 +400,7 @@ class _Repair:
         ]
         for number in sorted(free, key=lambda n: -self.tours[n].cost):
             *rest, last = self.tours[number].services
-            alone = self.builder.tour(kind, [last])
+            alone = self.builder.tour(vehicle_type, [last])
             shorter = self.builder.tour(self.tours[number].vehicle, rest)
             if self.builder.fits(alone) and self.builder.fits(shorter):
                 self.tours[number] = shorter

@@ -88,19 +88,26 @@ def _interleaving(
     if len(instance.required) < 2 or len(set(numbers.values())) < 2:
         return 0.0
     routes = [numbers.get(link) for link in instance.required]
-    mates = _mates(instance, network)
+    mates = _NEAREST.of(instance, network)
     return fmean(route != routes[mate] for route, mate in zip(routes, mates, strict=True))
 
 
-#: Instance that was asked for last, and its nearest streets: one command asks several times
-#: for the shape of its plan, and building a network takes long.
-_last: list[tuple[Instance, list[int]]] = []
+class _NearestStreets:
+    """The nearest other street of each, kept for the instance that was asked for last.
+
+    A search, its files and its summary all ask for the shape of one plan: with it, one
+    network is built for all of them.
+    """
+
+    def __init__(self) -> None:
+        self._last: tuple[Instance, list[int]] | None = None
+
+    def of(self, instance: Instance, network: Network | None) -> list[int]:
+        last = self._last
+        if last is None or last[0] is not instance:
+            built = Network(instance) if network is None else network
+            last = self._last = instance, built.core.nearest_others().tolist()
+        return last[1]
 
 
-def _mates(instance: Instance, network: Network | None) -> list[int]:
-    if _last and _last[0][0] is instance:
-        return _last[0][1]
-    built = Network(instance) if network is None else network
-    found: list[int] = built.core.nearest_others().tolist()
-    _last[:] = [(instance, found)]
-    return found
+_NEAREST = _NearestStreets()

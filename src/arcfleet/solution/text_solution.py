@@ -39,12 +39,25 @@ def read_text_solution(path: Path | str, text: str, instance: Instance) -> Solut
 def format_text_solution(
     path: Path | str, solution: Solution, instance: Instance, seconds: float
 ) -> str:
-    """Return the text; warn of a direction that it cannot tell.
+    """Return the text; warn of directions and numbers of routes that it cannot tell.
 
-    Raises SolutionError for what it cannot hold: vehicle types, facility visits, routes
-    that end elsewhere than they start and numbers of routes other than their positions.
+    Raises SolutionError for what it cannot hold: vehicle types, facility visits and routes
+    that end elsewhere than they start.
     """
     _check_holds(solution, instance)
+    changed = [
+        f"route {number} is {position}"
+        for position, number in enumerate(solution.numbers, start=1)
+        if number != position
+    ]
+    if changed:
+        more = f" and {len(changed) - 1} more differ" if len(changed) > 1 else ""
+        warnings.warn(
+            f"{path}: the text form numbers routes by their position: {changed[0]} there"
+            f"{more}; write a .json file to keep the numbers",
+            FormatWarning,
+            stacklevel=2,
+        )
     ids = {link: number for number, link in enumerate(instance.required, start=1)}
     depot = f"(D 0,{instance.depot},{instance.depot})"
     lines = [str(solution.cost), str(len(solution.routes)), f"{seconds:.2f}"]
@@ -76,10 +89,7 @@ def format_text_solution(
 
 
 def text_obstacle(instance: Instance) -> str | None:
-    """Return what asks for plans that a text may not be able to hold; None if nothing.
-
-    A plan to start from may still have route numbers that it cannot.
-    """
+    """Return what asks for plans that a text may not be able to hold; None if nothing."""
     first = instance.fleet[0]
     obstacles = {
         "several vehicle types": len(instance.fleet) > 1,
@@ -103,12 +113,10 @@ def _check_holds(solution: Solution, instance: Instance) -> None:
             obstacle = f"depot {first.start} at the start and {first.end} at the end"
         elif route.visits:
             obstacle = f"{len(route.visits)} facility visits"
-        elif route.number not in (None, position):
-            obstacle = f"number {route.number}"
         if obstacle is not None:
             raise SolutionError(
                 f"expected a plan that the text form can hold, got {obstacle} on route "
-                f"{position} of the plan; write JSON instead"
+                f"{position} of the plan; write a .json file instead"
             )
 
 

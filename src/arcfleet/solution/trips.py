@@ -6,13 +6,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from arcfleet.errors import SolutionError
-from arcfleet.solution.solution import FacilityVisit, Route, Service, Solution, Step
-from arcfleet.solution.travel import with_travel
+from arcfleet.solution.assemble import assemble_plan, assemble_route
+from arcfleet.solution.solution import Service
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from arcfleet.instance.turns import Direction
     from arcfleet.network import Network
+    from arcfleet.solution.assemble import Stop
+    from arcfleet.solution.solution import Route, Solution
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,78 +48,51 @@ def from_trips(network: Network, routes: Sequence[TripPlan]) -> Solution:
 
     Raises SolutionError where no streets connect two services that follow each other.
     """
-    built = [_Builder(network, route, number) for number, route in enumerate(routes, 1)]
-    solution = Solution(
-        routes=tuple(each.route for each in built),
-        cost=sum(each.route.cost for each in built),
-        deadhead=sum(each.deadhead for each in built),
-        service_cost=sum(each.service_cost for each in built),
-        visit_cost=sum(each.visit_cost for each in built),
-    )
-    return with_travel(network.instance, solution)
+    made = [_route(network, route, position) for position, route in enumerate(routes, 1)]
+    return assemble_plan(network.instance, made)
 
 
-class _Builder:
-    """One route, leg by leg."""
+def _route(network: Network, plan: TripPlan, position: int) -> Route:
+    """Return one route, with the drives of the network."""
+    instance = network.instance
+    core = network.cores[network.vehicle_class[plan.vehicle]]
+    edges = [int(network.arc_edge[arc]) for arc in plan.arcs]
+    services = [Service(edge // 2, edge % 2 == 1) for edge in edges]
+    arcs = dict(zip(services, plan.arcs, strict=True))
 
-    def __init__(self, network: Network, plan: TripPlan, position: int) -> None:
-        instance = network.instance
-        self.network, self.position = network, position
-        self.core = network.cores[network.vehicle_class[plan.vehicle]]
-        self.deadhead = self.visit_cost = self.service_cost = 0
-        path: list[Step] = []
-        visits: list[FacilityVisit] = []
-        at = network.vehicle_start[plan.vehicle]
-        last = instance.empty_at_end and bool(instance.facilities)
-        stops = [
-            (int(network.arc_start[arc]), arc, via)
-            for arc, via in zip(plan.arcs, plan.vias, strict=True)
-        ]
-        stops.append((network.vehicle_end[plan.vehicle], -1, last))
-        for served, (target, arc, via) in enumerate(stops):
-            if via:
-                facility = nearest_facility(network, plan.vehicle, at, target)
-                terminal = network.facility_terminals[facility]
-                self._drive(at, terminal, path)
-                visits.append(
-                    FacilityVisit(facility=facility, services=served, steps=len(path))
-                )
-                self.visit_cost += instance.facilities[facility].cost
-                at = terminal
-            self._drive(at, target, path)
-            if arc >= 0:
-                edge = int(network.arc_edge[arc])
-                path.append(Step(edge // 2, edge % 2 == 1, serves=True))
-                self.service_cost += int(network.arc_service_cost[arc])
-                at = int(network.arc_end[arc])
-        edges = [int(network.arc_edge[arc]) for arc in plan.arcs]
-        self.route = Route(
-            services=tuple(Service(edge // 2, edge % 2 == 1) for edge in edges),
-            load=sum(int(network.arc_demand[arc]) for arc in plan.arcs),
-            cost=self.deadhead
-            + self.service_cost
-            + self.visit_cost
-            + instance.fleet[plan.vehicle].fixed_cost,
-            path=tuple(path),
-            vehicle=plan.vehicle,
-            visits=tuple(visits),
-            number=plan.number,
-        )
+    def terminal(stop: Stop, arc_ends: NDArray[np.int32]) -> int:
+        if isinstance(stop, Service):
+            return int(arc_ends[arcs[stop]])
+        if isinstance(stop, int):
+            return int(network.facility_terminals[stop])
+        ends = network.vehicle_start if stop == "start" else network.vehicle_end
+        return int(ends[plan.vehicle])
 
-    def _drive(self, start: int, end: int, path: list[Step]) -> None:
-        cost = int(self.core.distances[start, end])
+    def drive(one: Stop, other: Stop) -> tuple[int, Iterable[Direction]]:
+        start, end = terminal(one, network.arc_end), terminal(other, network.arc_start)
+        cost = int(core.distances[start, end])
         try:
-            edges = self.core.drive(start, end).tolist()
+            driven = core.drive(start, end).tolist()
         except ValueError:
             cost = -1
-        if cost < 0 or cost == self.core.closed_cost != 0:
+        if cost < 0 or cost == core.closed_cost != 0:
             raise SolutionError(
-                f"expected streets that lead through all services of route {self.position}"
+                f"expected streets that lead through all services of route {position}"
                 " and to its depot, found no way that its vehicle may take between two of "
-                f"them in instance {self.network.instance.name!r}"
+                f"them in instance {instance.name!r}"
             )
-        self.deadhead += cost
-        path += [Step(edge // 2, edge % 2 == 1, serves=False) for edge in edges]
+        return cost, [(edge // 2, edge % 2 == 1) for edge in driven]
+
+    stops: list[Stop] = ["start", *services, "end"]
+    last = instance.empty_at_end and bool(instance.facilities)
+    visits = []
+    for served, via in enumerate((*plan.vias, last)):
+        if via:
+            start = terminal(stops[served], network.arc_end)
+            end = terminal(stops[served + 1], network.arc_start)
+            facility = nearest_facility(network, plan.vehicle, start, end)
+            visits.append((facility, served))
+    return assemble_route(instance, plan.vehicle, services, visits, drive, plan.number)
 
 
 def nearest_facility(network: Network, vehicle: int, start: int, end: int) -> int:

@@ -6,10 +6,10 @@ computes all of them at once.
 
 from __future__ import annotations
 
-import heapq
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
+from arcfleet.instance.shortest_ways import shortest_ways
 from arcfleet.instance.turns import Direction, TurnCosts
 
 if TYPE_CHECKING:
@@ -84,14 +84,18 @@ class Ways:
     def costs_from(self, start: Place) -> Callable[[Place], float]:
         """Return a function of the cost from a place to any other, after one search."""
         if start not in self._from:
-            costs = self._explore(self._starts(start), self._onward)
+            costs, _ = shortest_ways(
+                self._starts(start), lambda key: self._onward.get(key, ())
+            )
             self._from[start] = lambda end: costs.get(self._goal(end), NO_WAY)
         return self._from[start]
 
     def costs_to(self, end: Place) -> Callable[[Place], float]:
         """Return a function of the cost to a place from any other, after one search."""
         if end not in self._to:
-            costs = self._explore({self._goal(end): 0}, self._back)
+            costs, _ = shortest_ways(
+                {self._goal(end): 0}, lambda key: self._back.get(key, ())
+            )
             self._to[end] = lambda start: min(
                 (c + costs.get(key, NO_WAY) for key, c in self._starts(start).items()),
                 default=NO_WAY,
@@ -127,52 +131,14 @@ class Ways:
 
     def _search(self, start: Place, end: Place) -> tuple[float, tuple[Direction, ...]]:
         goal = self._goal(end)
-        starts = self._starts(start)
-        best: dict[_Key, float] = dict(starts)
-        before: dict[_Key, tuple[_Key, Direction]] = {}
-        heap = _heap(starts)
-        number = len(heap)
-        while heap:
-            cost, _, key = heapq.heappop(heap)
-            if key == goal:
-                driven = []
-                while key in before:
-                    key, along = before[key]
-                    driven.append(along)
-                return cost, tuple(reversed(driven))
-            if cost > best[key]:
-                continue
-            for other, more, along in self._onward.get(key, ()):
-                if cost + more < best.get(other, NO_WAY):
-                    best[other] = cost + more
-                    before[other] = key, along
-                    number += 1
-                    heapq.heappush(heap, (cost + more, number, other))
-        return NO_WAY, ()
-
-    @staticmethod
-    def _explore(
-        starts: dict[_Key, int], steps: dict[_Key, list[tuple[_Key, int, Direction]]]
-    ) -> dict[_Key, float]:
-        best: dict[_Key, float] = dict(starts)
-        heap = _heap(starts)
-        number = len(heap)
-        while heap:
-            cost, _, key = heapq.heappop(heap)
-            if cost > best[key]:
-                continue
-            for other, more, _ in steps.get(key, ()):
-                if cost + more < best.get(other, NO_WAY):
-                    best[other] = cost + more
-                    number += 1
-                    heapq.heappush(heap, (cost + more, number, other))
-        return best
-
-
-def _heap(starts: dict[_Key, int]) -> list[tuple[float, int, _Key]]:
-    """Return a heap; the number decides between equal costs, as keys cannot be compared."""
-    heap: list[tuple[float, int, _Key]] = [
-        (cost, number, key) for number, (key, cost) in enumerate(starts.items())
-    ]
-    heapq.heapify(heap)
-    return heap
+        costs, before = shortest_ways(
+            self._starts(start), lambda key: self._onward.get(key, ()), goal
+        )
+        if goal not in costs:
+            return NO_WAY, ()
+        driven = []
+        key = goal
+        while key in before:
+            key, along = before[key]
+            driven.append(along)
+        return costs[goal], tuple(reversed(driven))

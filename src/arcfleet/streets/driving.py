@@ -36,6 +36,9 @@ MOST_DEPOT_METRES = 2000.0
 MOST_MEASURED = 1000
 #: Why a street cannot be served that one-way streets alone leave open.
 CLOSED_BY_TURNS = "the turn rules leave no way there or back"
+#: Why a street cannot be served that is, or lies behind, one that no vehicle may use.
+FORBIDDEN = "forbidden to every vehicle type"
+CLOSED_BY_FORBIDDEN = "streets forbidden to the vehicle types leave no way there or back"
 #: No yard opens onto these.
 _WITHOUT_ACCESS = frozenset({"motorway", "motorway_link"})
 

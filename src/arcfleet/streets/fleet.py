@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
-from arcfleet._checks import check_whole_number, name_hint
+from arcfleet._checks import check_whole_number, name_hint, nearest_name
 from arcfleet._files import read_toml
 from arcfleet.errors import FileError, MapError, OptionError
 from arcfleet.instance.change import fold_name
@@ -15,7 +15,7 @@ from arcfleet.instance.operations import Facility, Vehicle
 from arcfleet.streets.speeds import UNKNOWN_KIND
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from arcfleet.streets.street_map import Street
@@ -237,22 +237,43 @@ def with_operations(
     )
 
 
-def _forbidden(vehicle: SceneVehicle, streets: Sequence[Street]) -> tuple[int, ...]:
-    """Return the links that a vehicle may not use; refuse kinds and names of none."""
+def unknown_streets(
+    operations: SceneOperations, streets: Sequence[Street]
+) -> Iterator[str]:
+    """Yield a sentence for each kind and name that a vehicle may not use and no street has.
+
+    Parameters
+    ----------
+    operations
+        Vehicle types.
+    streets
+        Streets that are driven on.
+    """
     kinds = {(street.kind or UNKNOWN_KIND).casefold() for street in streets}
     names = {fold_name(street.name): street.name for street in streets if street.name}
-    for kind in vehicle.forbidden_kinds:
-        if kind.casefold() not in kinds:
-            raise MapError(
-                f"expected kinds of street that vehicle {vehicle.name!r} may not use, got "
-                f"{kind!r}, of which the scene has none: {name_hint(kind, sorted(kinds))}"
-            )
-    for name in vehicle.forbidden_names:
-        if fold_name(name) not in names:
-            raise MapError(
-                f"expected names of streets that vehicle {vehicle.name!r} may not use, got "
-                f"{name!r}, which no street of the scene has: check its spelling"
-            )
+    for vehicle in operations.vehicles:
+        for what, given, known in (
+            ("of kind", vehicle.forbidden_kinds, {kind: kind for kind in sorted(kinds)}),
+            ("named", vehicle.forbidden_names, names),
+        ):
+            for text in given:
+                folded = text.casefold() if what == "of kind" else fold_name(text)
+                if folded in known:
+                    continue
+                near = nearest_name(folded, known)
+                hint = "check the spelling"
+                if near is not None:
+                    hint = f"did you mean {known[near]!r}?"
+                elif what == "of kind":
+                    hint = f"there are {', '.join(known)}"
+                yield (
+                    f"vehicle {vehicle.name!r} may not use streets {what} {text!r}, of "
+                    f"which the scene has none: {hint}"
+                )
+
+
+def _forbidden(vehicle: SceneVehicle, streets: Sequence[Street]) -> tuple[int, ...]:
+    """Return the links that a vehicle may not use."""
     closed_kinds = {kind.casefold() for kind in vehicle.forbidden_kinds}
     closed_names = {fold_name(name) for name in vehicle.forbidden_names}
     return tuple(

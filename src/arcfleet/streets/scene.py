@@ -14,17 +14,26 @@ import numpy as np
 from arcfleet._checks import check_number, check_whole_number, name_hint
 from arcfleet.errors import MapError, OptionError
 from arcfleet.instance.change import not_required
+from arcfleet.instance.diagnose import Problem, diagnose
+from arcfleet.instance.diagnose_fleet import stuck_vehicles
 from arcfleet.instance.geodesy import earth_centred
 from arcfleet.instance.instance import MAX_NUMBER, Coordinate, Instance, Link
 from arcfleet.instance.turns import servable
 from arcfleet.streets.driving import (
+    CLOSED_BY_FORBIDDEN,
     CLOSED_BY_TURNS,
+    FORBIDDEN,
     driving_network,
     junctions_in,
     middles_in,
     streets_in,
 )
-from arcfleet.streets.fleet import SceneOperations, parse_shift, with_operations
+from arcfleet.streets.fleet import (
+    SceneOperations,
+    parse_shift,
+    unknown_streets,
+    with_operations,
+)
 from arcfleet.streets.speeds import (
     COSTS,
     LEAST_SPEED,
@@ -56,6 +65,8 @@ ALL_KINDS, DEFAULT_KINDS = "all", "default"
 DRIVEN_KINDS = frozenset({"motorway", "motorway_link", "trunk", "trunk_link"})
 #: More routes than this are more often a mistake in the capacity than a large fleet.
 MANY_ROUTES = 200
+#: A depot or facility farther than this from its junction may be a mistake.
+FAR_METRES = 250.0
 #: With more streets to drive on than this, and this many for each that is served, a margin
 #: makes files and search faster at little loss.
 MANY_STREETS, MANY_PER_SERVED = 20_000, 20
@@ -266,8 +277,11 @@ class Scene:
     most_parts: int  # into how many at most
     # Distance of the depot from the place asked for; None if none was.
     depot_metres: float | None
+    depot_junction: int
     # Distance of each further depot and facility from the place asked for.
     place_metres: Mapping[Coordinate, float] = field(default_factory=dict)
+    place_junctions: Mapping[Coordinate, int] = field(default_factory=dict)
+    problems: tuple[Problem, ...] = ()  # why no plan can exist
 
     @property
     def metres(self) -> float:
@@ -295,10 +309,11 @@ def _second_looks(scene: Scene) -> Iterable[str]:
     if isinstance(rules.demand, tuple):
         demand = "{} to {} for each street".format(*rules.demand)
     same_unit = f"check that the capacity is in the unit of the demand ({demand})"
-    if instance.least_routes > MANY_ROUTES:
+    if instance.least_trips > MANY_ROUTES:
         yield (
             f"a total demand of {instance.total_demand} takes at least "
-            f"{instance.least_routes} routes of capacity {instance.capacity}: {same_unit}"
+            f"{instance.least_trips} {'trips' if instance.facilities else 'routes'} of "
+            f"capacity {instance.capacity}: {same_unit}"
         )
     if scene.split_streets:
         one = scene.split_streets == 1
@@ -307,6 +322,11 @@ def _second_looks(scene: Scene) -> Iterable[str]:
             f"than the capacity of {instance.capacity} and {'is' if one else 'are'} split "
             f"into up to {scene.most_parts} parts: {same_unit}"
         )
+    yield from unknown_streets(rules.operations, scene.street_map.streets)
+    yield from stuck_vehicles(instance).values()
+    yield from _far_places(scene)
+    for problem in scene.problems:
+        yield f"no plan can exist: {problem.message}"
     driven, served = len(scene.street_map.streets), scene.served.streets
     if rules.area is not None and driven > max(MANY_STREETS, MANY_PER_SERVED * served):
         yield (
@@ -315,14 +335,35 @@ def _second_looks(scene: Scene) -> Iterable[str]:
         )
     if scene.unserved:
         lost = StreetCount.of(one.street for one in scene.unserved)
+        why = "no way leads there and back"
         advice = "check the one-way streets and turns of the map there"
         if rules.drive_area is not None or rules.margin == 0:
             advice = "drive on more of the map (a larger margin or drive area), or check it"
+        reasons = {one.reason for one in scene.unserved}
+        if any(reason.startswith((FORBIDDEN, CLOSED_BY_FORBIDDEN)) for reason in reasons):
+            why = "no vehicle type may drive there and back"
+            advice = "forbid fewer streets to one of them, or " + advice
         yield (
             f"{lost.streets} of {scene.to_serve.streets} streets to serve "
             f"({lost.metres / 1000:.1f} km) {'is' if lost.streets == 1 else 'are'} NOT in "
-            f"the instance, because no way leads there and back: {advice}"
+            f"the instance, because {why}: {advice}"
         )
+
+
+def _far_places(scene: Scene) -> Iterable[str]:
+    """Yield a sentence for each depot and facility far from its place."""
+    places = [("depot", scene.rules.depot, scene.depot_metres, scene.depot_junction)]
+    stops = {one.place for one in scene.rules.operations.facilities}
+    for place, far in scene.place_metres.items():
+        what = "facility" if place in stops else "depot"
+        places.append((what, place, far, scene.place_junctions[place]))
+    for what, at, metres, junction in places:
+        if at is not None and metres is not None and metres > FAR_METRES:
+            yield (
+                f"the {what} at {at[0]:g},{at[1]:g} is {metres:,.0f} m from the nearest "
+                f"junction that it can be at, {junction}: check the place, and whether the "
+                "map has its street"
+            )
 
 
 def make_scene(
@@ -432,20 +473,33 @@ def cut_scene(street_map: StreetMap, rules: SceneRules) -> Scene:
         u_turns=rules.turns.u_turns,
         u_turn_penalty=rules.turns.u_turn_penalty,
     )
+    junctions = {place: junction for place, (junction, _) in network.places.items()}
     instance = with_operations(
         instance,
         rules.operations,
         usual_capacity=usual_capacity,
-        junctions={place: junction for place, (junction, _) in network.places.items()},
+        junctions=junctions,
         streets=[streets[position] for position in owners],
     )
-    instance, lost = serve_what_turns_allow(instance)
+    instance, lost = serve_what_is_open(instance)
     if not instance.required:
+        rules_of = "the turn rules"
+        advice = "allow U-turns or take a larger area"
+        if any(vehicle.forbidden_links for vehicle in instance.fleet):
+            rules_of = "turn rules and forbidden streets"
+            advice = "forbid fewer streets, or " + advice
         raise MapError(
-            f"expected a street that the turn rules let be served in {where}, found none "
-            f"among {sum(asked)}: allow U-turns or take a larger area"
+            f"expected a street that {rules_of} let be served in {where}, found none among "
+            f"{sum(asked)}: {_most_common(lost.values())}; {advice}"
         )
     unserved = network.unreachable | _reasons(owners, instance, lost)
+    problems = diagnose(instance) if instance.operations else ()
+    for problem in problems:
+        if problem.kind == "too-long" and problem.links == instance.required:
+            raise MapError(
+                "expected a longest route that some street fits into, got one that none of "
+                f"{len(problem.links)} links in {where} does: {problem.message}"
+            )
     return Scene(
         instance=instance,
         rules=rules,
@@ -464,32 +518,57 @@ def cut_scene(street_map: StreetMap, rules: SceneRules) -> Scene:
         split_streets=maker.split_streets,
         most_parts=maker.most_parts,
         depot_metres=network.depot_metres,
+        depot_junction=network.depot,
         place_metres={place: metres for place, (_, metres) in network.places.items()},
+        place_junctions=junctions,
+        problems=problems,
     )
 
 
-def serve_what_turns_allow(instance: Instance) -> tuple[Instance, set[int]]:
-    """Require only links that the turn rules let be served; return also the others."""
-    if not instance.has_turn_rules:
-        return instance, set()
-    lost = set(instance.required) - servable(instance)
+def serve_what_is_open(instance: Instance) -> tuple[Instance, dict[int, str]]:
+    """Require only links that some vehicle can serve; return also why not the others."""
+    forbidden = [set(vehicle.forbidden_links) for vehicle in instance.fleet]
+    if not instance.has_turn_rules and not any(forbidden):
+        return instance, {}
+    closed = set(instance.required) - servable(instance)
+    if not closed:
+        return instance, {}
+    to_all = set.intersection(*forbidden)
+    opened = set[int]()  # by every vehicle type, if it might use all streets
+    if any(forbidden):
+        free = tuple(replace(one, forbidden_links=()) for one in instance.vehicles)
+        opened = servable(replace(instance, vehicles=free))
+    lost = {
+        position: FORBIDDEN
+        if position in to_all
+        else (CLOSED_BY_FORBIDDEN if position in opened else CLOSED_BY_TURNS)
+        for position in sorted(closed)
+    }
     links = [
         not_required(link) if position in lost else link
         for position, link in enumerate(instance.links)
     ]
-    return (replace(instance, links=tuple(links)) if lost else instance), lost
+    return replace(instance, links=tuple(links)), lost
 
 
-def _reasons(owners: Sequence[int], instance: Instance, lost: set[int]) -> dict[int, str]:
-    """Return for streets with links that turn rules cut off how much of them it is."""
-    gone = Counter(owners[position] for position in lost)
+def _reasons(
+    owners: Sequence[int], instance: Instance, lost: Mapping[int, str]
+) -> dict[int, str]:
+    """Return for streets with links that are lost why, and how much of them it is."""
+    reasons: dict[int, list[str]] = {}
+    for position, reason in lost.items():
+        reasons.setdefault(owners[position], []).append(reason)
     left = Counter(owners[position] for position in instance.required)
-    return {
-        street: f"{CLOSED_BY_TURNS} for {count} of {count + left[street]} links"
-        if left[street]
-        else CLOSED_BY_TURNS
-        for street, count in gone.items()
-    }
+    texts = {}
+    for street, found in reasons.items():
+        texts[street] = _most_common(found)
+        if left[street]:
+            texts[street] += f" for {len(found)} of {len(found) + left[street]} links"
+    return texts
+
+
+def _most_common(reasons: Iterable[str]) -> str:
+    return Counter(reasons).most_common(1)[0][0]
 
 
 def _in_area(street_map: StreetMap, rules: SceneRules) -> tuple[list[bool], StreetCount]:

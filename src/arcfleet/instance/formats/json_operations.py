@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, Any
 
 from arcfleet.errors import FileError, InstanceError
 from arcfleet.instance.instance import MAX_NODE, MAX_NUMBER, MIN_NODE, Instance
-from arcfleet.instance.operations import Assignment, Facility, Lock, Vehicle
+from arcfleet.instance.operations import (
+    ROUTE_LIMITS,
+    Assignment,
+    Facility,
+    Lock,
+    Vehicle,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -19,7 +25,8 @@ if TYPE_CHECKING:
 
 #: Members of an instance of one line each, and members that are arrays of one item a line.
 SINGLE_FIELDS = (
-    *("max_route_cost", "empty_at_end", "exact_fleet", "fewest_routes", "balance"),
+    *ROUTE_LIMITS,
+    *("empty_at_end", "exact_fleet", "fewest_routes", "balance"),
     *("compactness", "change_price"),
 )
 ROW_FIELDS = ("vehicles", "facilities", "pins", "locks", "previous")
@@ -31,27 +38,10 @@ _LOCK_KEYS = frozenset(Lock.__dataclass_fields__)
 _SERVICE_KEYS = frozenset(("link", "reverse"))
 
 
-class Operations(TypedDict):
-    """Arguments of `Instance` that are read here."""
-
-    max_route_cost: int | None
-    vehicles: tuple[Vehicle, ...]
-    facilities: tuple[Facility, ...]
-    empty_at_end: bool
-    exact_fleet: bool
-    fewest_routes: bool
-    balance: float
-    compactness: int
-    pins: tuple[Assignment, ...]
-    locks: tuple[Lock, ...]
-    previous: tuple[Assignment, ...]
-    change_price: int
-
-
-def read_operations(document: JsonObject) -> Operations:
-    """Read what operations ask beyond the classical problem; defaults where left out."""
-    return Operations(
-        max_route_cost=document.optional_integer("max_route_cost", 1, MAX_NUMBER),
+def read_operations(document: JsonObject) -> dict[str, Any]:
+    """Read arguments of `Instance` beyond the classical problem; defaults if left out."""
+    return dict(
+        **_limits(document),
         vehicles=tuple(_read(document, "vehicles", _VEHICLE_KEYS, _vehicle)),
         facilities=tuple(_read(document, "facilities", _FACILITY_KEYS, _facility)),
         empty_at_end=document.flag("empty_at_end", True),
@@ -104,6 +94,10 @@ def _read(
             raise FileError(item.path, f"{error}, {item.where}") from error
 
 
+def _limits(item: JsonObject) -> dict[str, int | None]:
+    return {key: item.optional_integer(key, 1, MAX_NUMBER) for key in ROUTE_LIMITS}
+
+
 def _vehicle(item: JsonObject) -> Vehicle:
     return Vehicle(
         name=item.text("name"),
@@ -112,8 +106,8 @@ def _vehicle(item: JsonObject) -> Vehicle:
         capacity=item.integer("capacity", 1, MAX_NUMBER),
         count=item.optional_integer("count", 1, MAX_NUMBER),
         fixed_cost=item.optional_integer("fixed_cost", 0, MAX_NUMBER) or 0,
-        max_route_cost=item.optional_integer("max_route_cost", 1, MAX_NUMBER),
         forbidden_links=item.integers("forbidden_links", 0, MAX_NUMBER, optional=True),
+        **_limits(item),
     )
 
 
@@ -122,7 +116,7 @@ def _vehicle_members(vehicle: Vehicle) -> dict[str, object]:
     if vehicle.end != vehicle.start:
         members["end"] = vehicle.end
     members["capacity"] = vehicle.capacity
-    for key in ("count", "fixed_cost", "max_route_cost", "forbidden_links"):
+    for key in ("count", "fixed_cost", *ROUTE_LIMITS, "forbidden_links"):
         if getattr(vehicle, key):
             members[key] = getattr(vehicle, key)
     return members

@@ -46,10 +46,15 @@ def keyed_formats(*dialects: Dialect) -> list[Format]:
             obstacle = first_obstacle(instance, dialect)
             if obstacle is not None:
                 others = written[written.index(dialect) + 1 :]
-                able = [x.title for x in others if first_obstacle(instance, x) is None]
+                able = [
+                    f"{x.suffixes[0]} file ({x.title})"
+                    for x in others
+                    if first_obstacle(instance, x) is None
+                ]
                 raise InstanceError(
                     f"expected an instance that {dialect.title} can hold, got {obstacle} "
-                    f"in instance {instance.name!r}; write {(*able, 'JSON')[0]} instead"
+                    f"in instance {instance.name!r}; write a {(*able, '.json file')[0]} "
+                    "instead"
                 )
             return format_keyed_text(path, instance, dialect)
 
