@@ -26,7 +26,7 @@ from arcfleet.instance.diagnose import Problem, diagnose
 from arcfleet.instance.files import read, write
 from arcfleet.methods import METHODS, Method, register_method, solve
 from arcfleet.report import notebook as _notebook  # noqa: F401  # registers its pictures
-from arcfleet.report.html_map import write_html
+from arcfleet.report.html_map import write_diff_html, write_html
 from arcfleet.report.plot import plot
 from arcfleet.report.sheets import write_sheets
 from arcfleet.search import (
@@ -131,6 +131,7 @@ __all__ = [
     "solve",
     "solve_many",
     "write",
+    "write_diff_html",
     "write_geojson",
     "write_gpx",
     "write_html",

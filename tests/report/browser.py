@@ -1,15 +1,23 @@
 """A real browser, driven over the W3C WebDriver protocol with the standard library only."""
 
+import base64
 import json
 import os
 import re
 import shutil
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
 from urllib.request import Request, urlopen
 
 import pytest
+
+from arcfleet import Stop
+from arcfleet.instance.instance import Instance
+from arcfleet.solution.solution import Solution
+from tests.helpers import solved
 
 _ARGUMENTS = (
     "--headless",
@@ -22,6 +30,8 @@ _ARGUMENTS = (
     "--disable-sync",
     "--window-size=1200,800",
 )
+#: For `Browser.media`.
+DARK = [{"name": "prefers-color-scheme", "value": "dark"}]
 _ELEMENT = "element-6066-11e4-a52e-4f735466cecf"
 
 
@@ -57,6 +67,8 @@ class Browser:
             wanted = {
                 "goog:chromeOptions": options,
                 "goog:loggingPrefs": {"browser": "ALL"},
+                # Hangs are ended by the test's own limit; a busy machine is none.
+                "timeouts": dict.fromkeys(("script", "pageLoad"), 3_600_000),
             }
             made = self._call("POST", "", {"capabilities": {"alwaysMatch": wanted}})
             self._session += f"/{made['sessionId']}"
@@ -81,6 +93,12 @@ class Browser:
         return self._call(
             "POST", "/execute/sync", {"script": script, "args": list(arguments)}
         )
+
+    def wait(self, script: str) -> Any:
+        """Run a script until what it returns is true, as long as a test may take."""
+        while not (found := self.run(script)):
+            self.frames()
+        return found
 
     def run_later(self, script: str) -> Any:
         """Run a script that hands its result to the function that it is given."""
@@ -110,10 +128,39 @@ class Browser:
         self._call("POST", "/actions", {"actions": list(sources)})
         self.frames()
 
+    def printed(self) -> bytes:
+        """Print the page; returns the PDF."""
+        return base64.b64decode(self._call("POST", "/print", {"background": True}))
+
+    def screenshot(self) -> bytes:
+        """Return the window as PNG."""
+        return base64.b64decode(self._call("GET", "/screenshot"))
+
     def devtools(self, command: str, **parameters: object) -> None:
         """Pretend another device."""
         self._call("POST", "/goog/cdp/execute", {"cmd": command, "params": parameters})
         self.frames()
+
+    @contextmanager
+    def device(self, width: int, height: int, **more: object) -> Iterator[None]:
+        """Pretend a screen of this size, a phone's unless told otherwise."""
+        screen = {"deviceScaleFactor": 2, "mobile": True, **more}
+        self.devtools(
+            "Emulation.setDeviceMetricsOverride", width=width, height=height, **screen
+        )
+        try:
+            yield
+        finally:
+            self.devtools("Emulation.clearDeviceMetricsOverride")
+
+    @contextmanager
+    def media(self, **more: object) -> Iterator[None]:
+        """Pretend another medium or the dark scheme."""
+        self.devtools("Emulation.setEmulatedMedia", **more)
+        try:
+            yield
+        finally:
+            self.devtools("Emulation.setEmulatedMedia", media="", features=[])
 
     def complaints(self) -> list[str]:
         """Errors of the page since it was last asked, blocked requests among them."""
@@ -139,3 +186,47 @@ class Browser:
         self._process.wait()
         assert self._process.stdout is not None
         self._process.stdout.close()
+
+
+# --- What tests do with it ----------------------------------------------------------------
+
+
+def plan_of(instance: Instance) -> Solution:
+    return solved(instance, "ps-efficiency", stop=Stop(iterations=50)).solution
+
+
+def pixels(browser: Browser, colour: str) -> int:
+    """How many pixels of the map have exactly this colour."""
+    return int(
+        browser.run(
+            """
+            const canvas = document.getElementById("map");
+            const wanted = [1, 3, 5].map((i) => parseInt(arguments[0].slice(i, i + 2), 16));
+            const { data } = canvas.getContext("2d").getImageData(
+              0, 0, canvas.width, canvas.height);
+            let count = 0;
+            for (let i = 0; i < data.length; i += 4)
+              count += data[i] === wanted[0] && data[i + 1] === wanted[1]
+                && data[i + 2] === wanted[2];
+            return count;
+            """,
+            colour,
+        )
+    )
+
+
+def mouse(*actions: dict[str, object]) -> dict[str, object]:
+    return {"type": "pointer", "id": "mouse", "actions": list(actions)}
+
+
+def at(x: float, y: float, **more: object) -> dict[str, object]:
+    return {"type": "pointerMove", "x": round(x), "y": round(y), "duration": 0, **more}
+
+
+def on_page(browser: Browser, x: float, y: float) -> tuple[float, float]:
+    """From places on the map to places in the window."""
+    left, top = browser.run(
+        "const box = document.getElementById('map').getBoundingClientRect();"
+        "return [box.left, box.top]"
+    )
+    return x + left, y + top

@@ -4,7 +4,14 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from arcfleet.report.colours import DEPOT, route_colours
+from arcfleet.report.colours import (
+    DEPOT,
+    GROUNDS,
+    Ground,
+    contrast,
+    numbered_colours,
+    route_colours,
+)
 
 # Machado, Oliveira and Fernandes (2009), full severity, on linear RGB.
 SIGHTS = {
@@ -43,15 +50,38 @@ def cielab(colour: str, sight: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
 
 
-def test_colours_of_many_routes_all_differ() -> None:
-    assert len(set(route_colours(60))) == 60
-    assert route_colours(3) == route_colours(60)[:3]
+@pytest.mark.parametrize("ground", GROUNDS)
+def test_colours_of_many_routes_all_differ(ground: Ground) -> None:
+    assert len(set(route_colours(60, ground))) == 60
+    assert route_colours(3, ground) == route_colours(60, ground)[:3]
 
 
+def test_contrast_is_that_of_the_guidelines() -> None:
+    assert contrast("#000000", "#ffffff") == contrast("#ffffff", "#000000") == 21
+    # Values of WCAG's own tools.
+    assert contrast("#777777", "#ffffff") == pytest.approx(4.48, abs=0.005)
+    assert contrast("#e69f00", "#ffffff") == pytest.approx(2.25, abs=0.005)
+
+
+@pytest.mark.parametrize("ground", GROUNDS)
+def test_every_colour_stands_out_from_its_ground(ground: Ground) -> None:
+    for colour in route_colours(60, ground):
+        assert min(contrast(colour, x) for x in GROUNDS[ground]) >= 3
+
+
+def test_a_number_has_one_colour_in_both_plans() -> None:
+    colours = numbered_colours((4, 2), (2, 9))
+    assert list(colours) == [4, 2, 9]
+    assert list(colours.values()) == route_colours(3)
+
+
+@pytest.mark.parametrize("ground", GROUNDS)
 @pytest.mark.parametrize("sight", SIGHTS)
-def test_chosen_colours_stay_apart_for_colour_blind_readers(sight: str) -> None:
+def test_chosen_colours_stay_apart_for_colour_blind_readers(
+    sight: str, ground: Ground
+) -> None:
     # A difference of 2.3 is just noticeable; thin lines side by side need much more.
-    seen = {colour: cielab(colour, SIGHTS[sight]) for colour in route_colours(14)}
+    seen = {colour: cielab(colour, SIGHTS[sight]) for colour in route_colours(14, ground)}
     least = min(np.linalg.norm(seen[a] - seen[b]) for a, b in combinations(seen, 2))
     assert least > 13
     depot = cielab(DEPOT, SIGHTS[sight])

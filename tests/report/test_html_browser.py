@@ -1,65 +1,19 @@
 import re
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from arcfleet import Stop
 from arcfleet.instance.instance import Instance
 from arcfleet.report.html_map import write_html
 from arcfleet.solution.solution import Route, Solution
 from arcfleet.solution.travel import duration_text
 from tests.hauling_plans import hauling_plan, hauling_town
-from tests.helpers import make_instance, solved
-from tests.report.browser import Browser
+from tests.helpers import make_instance
+from tests.report.browser import DARK, Browser, at, mouse, on_page, pixels, plan_of
 
 NASTY = "</script><b id=x>\"Q\" & 'R' <!-- {{plan}}"
-
-
-def plan_of(instance: Instance) -> Solution:
-    return solved(instance, "ps-efficiency", stop=Stop(iterations=50)).solution
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    driven = Browser(tmp_path_factory.mktemp("profile"))
-    yield driven
-    driven.close()
-
-
-@pytest.fixture(scope="module")
-def village_page(tmp_path_factory: pytest.TempPathFactory, village: Instance) -> Path:
-    page = tmp_path_factory.mktemp("pages") / "village.html"
-    write_html(village, plan_of(village), page)
-    return page
-
-
-@pytest.fixture
-def shown(browser: Browser, village_page: Path) -> Browser:
-    browser.open(village_page)
-    return browser
-
-
-def pixels(browser: Browser, colour: str) -> int:
-    """How many pixels of the map have exactly this colour."""
-    return int(
-        browser.run(
-            """
-            const canvas = document.getElementById("map");
-            const wanted = [1, 3, 5].map((i) => parseInt(arguments[0].slice(i, i + 2), 16));
-            const { data } = canvas.getContext("2d").getImageData(
-              0, 0, canvas.width, canvas.height);
-            let count = 0;
-            for (let i = 0; i < data.length; i += 4)
-              count += data[i] === wanted[0] && data[i + 1] === wanted[1]
-                && data[i + 2] === wanted[2];
-            return count;
-            """,
-            colour,
-        )
-    )
 
 
 def visible(browser: Browser) -> list[bool]:
@@ -69,23 +23,6 @@ def visible(browser: Browser) -> list[bool]:
     )
     assert states == ticks
     return list(states)
-
-
-def mouse(*actions: dict[str, object]) -> dict[str, object]:
-    return {"type": "pointer", "id": "mouse", "actions": list(actions)}
-
-
-def at(x: float, y: float, **more: object) -> dict[str, object]:
-    return {"type": "pointerMove", "x": round(x), "y": round(y), "duration": 0, **more}
-
-
-def on_page(browser: Browser, x: float, y: float) -> tuple[float, float]:
-    """From places on the map to places in the window."""
-    left, top = browser.run(
-        "const box = document.getElementById('map').getBoundingClientRect();"
-        "return [box.left, box.top]"
-    )
-    return x + left, y + top
 
 
 def view(browser: Browser) -> dict[str, float]:
@@ -288,25 +225,11 @@ def test_order_of_work_is_listed(shown: Browser, village: Instance) -> None:
 
 
 def test_phone_and_dark_scheme(shown: Browser) -> None:
-    try:
-        shown.devtools(
-            "Emulation.setDeviceMetricsOverride",
-            width=360,
-            height=740,
-            deviceScaleFactor=2,
-            mobile=True,
-        )
-        shown.devtools(
-            "Emulation.setEmulatedMedia",
-            features=[{"name": "prefers-color-scheme", "value": "dark"}],
-        )
+    with shown.device(360, 740), shown.media(features=DARK):
         assert shown.run("return document.documentElement.scrollWidth") <= 360
         assert shown.run("return document.getElementById('map').clientHeight") > 250
         assert pixels(shown, "#14181b") > 10_000
         assert pixels(shown, "#ffffff") < 1_000
-    finally:
-        shown.devtools("Emulation.clearDeviceMetricsOverride")
-        shown.devtools("Emulation.setEmulatedMedia", features=[])
 
 
 def test_instance_without_coordinates(

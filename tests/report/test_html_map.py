@@ -146,7 +146,7 @@ def test_data_tells_lines_and_paths(drawn: tuple[Instance, Solution]) -> None:
     ):
         unnamed = f"street {link.tail}-{link.head}"
         assert data["names"][name] == (link.name or unnamed)
-        assert flags == link.one_way + 2 * link.required
+        assert flags == link.one_way + 2 * link.required + 4 * bool(link.name)
         assert demand == link.demand
         assert all(isinstance(number, int) for number in numbers)
         xs, ys = numbers[::2], numbers[1::2]

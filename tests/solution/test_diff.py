@@ -25,8 +25,8 @@ def test_streets_are_moved_removed_and_added() -> None:
     )
     before, after = plan(route(0, 1), route(2)), plan(route(1), route(2, 3, number=5))
     found = diff(town, before, replace(after, cost=-3))
-    assert found.moved == (Moved(2, "", 2, 5),)
-    assert found.removed == (Moved(0, "High Street", 1, None),)
+    assert found.moved == (Moved(2, "", 2, 5, 2),)
+    assert found.removed == (Moved(0, "High Street", 1, None, 0),)
     assert found.added == (Moved(3, "Mill Lane", None, 5),)
     assert found.streets == 2
     text = str(found)
@@ -36,7 +36,8 @@ def test_streets_are_moved_removed_and_added() -> None:
     assert "          Mill Lane, 1 street: on route 5\n" in text
     assert "distance" in text
     facts = found.facts()
-    assert facts["moved"] == ({"link": 2, "name": "", "before": 2, "after": 5},)
+    moved = {"link": 2, "name": "", "before": 2, "after": 5, "old_link": 2}
+    assert facts["moved"] == (moved,)
     assert [one.number for one in found.routes] == [1, 2, 5]
     assert found.routes[1].after is None
 

@@ -36,7 +36,13 @@ SUBJECTS = {
         "Report",
         "Problem",
     ),
-    "See and drive a plan": ("write_html", "write_gpx", "write_geojson", "plot"),
+    "See and drive a plan": (
+        "write_html",
+        "write_diff_html",
+        "write_gpx",
+        "write_geojson",
+        "plot",
+    ),
     "Instances and solutions": (
         "Instance",
         "Link",

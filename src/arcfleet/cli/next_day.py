@@ -23,12 +23,13 @@ from arcfleet.cli.options import (
     whole_number,
 )
 from arcfleet.cli.output import (
+    add_html,
     add_plan_files,
     add_plot,
+    base_map_options,
     check_drawable_instance,
     check_holdable_instance,
     check_plan_files,
-    check_plot,
     note,
     print_either,
     write_plan_files,
@@ -56,6 +57,7 @@ def _diff_options(parser: ArgumentParser) -> None:
     option(parser, "--match-routes", text)
     add_shared(parser, "json")
     add_plot(parser)
+    add_html(parser, "write an interactive map of both plans (one HTML file)")
 
 
 def _diff(options: Namespace) -> int:
@@ -65,13 +67,10 @@ def _diff(options: Namespace) -> int:
     from arcfleet.solution.match import carry_over
     from arcfleet.solution.renumber import renumber
 
-    check_plot(options.plot)
+    check_plan_files(options, "instance", "before", "after", "old_instance")
     instance = read(options.instance)
     old = None if options.old_instance is None else read(options.old_instance)
-    if options.plot is not None:
-        from arcfleet.report.layout import check_drawable
-
-        check_drawable(instance)
+    check_drawable_instance(options, instance)
     known = old is not None
     before = read_plan(options.before, instance if old is None else old, known=known)
     after = read_solution(options.after, instance)
@@ -82,6 +81,11 @@ def _diff(options: Namespace) -> int:
         from arcfleet.report.diff_plot import plot_diff
 
         plot_diff(instance, after, found, options.plot)
+    if options.html is not None:
+        from arcfleet.report.html_map import write_diff_html
+
+        base_map = base_map_options(options)
+        write_diff_html(instance, before, after, options.html, old, **base_map)
     print_either(options, found.facts(), str(found))
     return 0
 
@@ -197,7 +201,7 @@ DIFF = Command(
     run=_diff,
     epilog="""\
 examples:
-  arcfleet diff town.json yesterday.json today.json --plot moved.png
+  arcfleet diff town.json yesterday.json today.json --plot moved.png --html moved.html
   arcfleet diff today-town.json yesterday.json today.json --old-instance town.json
 """,
 )

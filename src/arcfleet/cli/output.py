@@ -103,6 +103,32 @@ def check_plot(path: Path | None) -> None:
         check_plottable(path)
 
 
+def add_html(parser: Any, text: str) -> None:
+    """Add --html with its base map."""
+    option(parser, "--html", text, Path, "FILE")
+    text = "map below it: a URL with {z}, {x} and {y} of raster tiles, or a .pmtiles file"
+    option(parser, "--base-map", text, str, "URL|FILE")
+    text = "attribution of the base map (default: the one in the file, else its source)"
+    option(parser, "--base-map-credit", text, str, "TEXT", default="")
+
+
+def base_map_options(options: Namespace) -> dict[str, Any]:
+    """Return the base map for `write_html`."""
+    return {"base_map": options.base_map, "base_map_credit": options.base_map_credit}
+
+
+def _check_html(options: Namespace) -> None:
+    from arcfleet.report.base_map import check_base_map
+    from arcfleet.report.html_map import check_html
+
+    if options.html is not None:
+        check_html(options.html)
+    elif options.base_map is not None or options.base_map_credit:
+        raise OptionError("expected --html with a base map, got none")
+    if options.base_map is not None:
+        check_base_map(options.base_map)
+
+
 # --- The files of a plan ----------------------------------------------------------------
 
 
@@ -113,7 +139,7 @@ def add_plan_files(parser: ArgumentParser, *, out: bool = True) -> None:
         text = "write the plan (.json with streets, else text)"
         option(files, "--out", text, Path, "FILE")
     add_plot(files)
-    option(files, "--html", "write an interactive map (one HTML file)", Path, "FILE")
+    add_html(files, "write an interactive map (one HTML file)")
     text = "write a driver's sheet per route, with a map and directions (HTML, PDF)"
     option(files, "--sheets", text, Path, "DIR")
     option(files, "--geojson", "write lines for map software", Path, "FILE")
@@ -130,7 +156,6 @@ def add_plan_files(parser: ArgumentParser, *, out: bool = True) -> None:
 def check_plan_files(options: Namespace, *inputs: str) -> None:
     """Raise what would prevent writing the files; none may be an input or another."""
     from arcfleet._files import check_writable
-    from arcfleet.report.html_map import check_html
     from arcfleet.report.sheets import check_sheets
     from arcfleet.solution.geojson import check_geojson
     from arcfleet.solution.gpx import check_gpx
@@ -140,7 +165,6 @@ def check_plan_files(options: Namespace, *inputs: str) -> None:
     checks = {
         "out": check_writable,
         "out_instance": _check_out_instance,
-        "html": check_html,
         "geojson": check_geojson,
         "gpx": check_gpx,
         "kml": check_kml,
@@ -159,9 +183,10 @@ def check_plan_files(options: Namespace, *inputs: str) -> None:
             else f"--{name.replace('_', '-')}"
         )
         other = seen.setdefault(path.resolve(), label)
-        # An earlier instance may be today's; sheets and tracks may share a folder.
+        # Inputs may be the same, as an earlier instance and today's; sheets and tracks may
+        # share a folder.
         shared = {other, label} == {"--sheets", "--gpx"}
-        if other != label and name != "old_instance" and not shared:
+        if other != label and name not in inputs and not shared:
             raise OptionError(
                 f"expected different files for {other} and {label}, got {str(path)!r} twice"
             )
@@ -170,6 +195,7 @@ def check_plan_files(options: Namespace, *inputs: str) -> None:
         # The folder of the sheets is made with them, and checked with them.
         if path is not None and not (name == "gpx" and path == options.sheets):
             check(path)
+    _check_html(options)
 
 
 def _check_out_instance(path: Path) -> None:
@@ -197,7 +223,7 @@ def check_drawable_instance(options: Namespace, instance: Instance) -> None:
         from arcfleet.report.layout import check_drawable
 
         check_drawable(instance)
-    if any(getattr(options, name) is not None for name in _LOCATED):
+    if any(getattr(options, name, None) is not None for name in _LOCATED):
         from arcfleet.solution.drive import check_located
 
         check_located(instance)
@@ -232,7 +258,7 @@ def write_plan_files(
     colours = route_colours(solution.num_routes)
     writers: dict[str, Callable[..., None]] = {
         "plot": plot,
-        "html": write_html,
+        "html": partial(write_html, **base_map_options(options)),
         "geojson": partial(write_geojson, colours=colours),
         "gpx": partial(write_gpx, simplify=options.simplify),
         "kml": partial(write_kml, colours=colours, simplify=options.simplify),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from arcfleet.report.colours import DEPOT, route_colours
+from arcfleet.report.colours import DEPOT, numbered_colours
 from arcfleet.report.layout import layout, link_shapes
 from arcfleet.report.picture import new_figure, save_picture
 
@@ -134,6 +134,4 @@ def plot_diff(instance: Instance, after: Solution, diff: Diff, path: Path) -> No
 
 def _colours(after: Solution, diff: Diff) -> dict[int, str]:
     """Return the colour of each route, as pictures of the later plan have it."""
-    numbers = list(after.numbers)
-    numbers += [route.number for route in diff.routes if route.number not in numbers]
-    return dict(zip(numbers, route_colours(len(numbers)), strict=True))
+    return numbered_colours(after.numbers, (route.number for route in diff.routes))

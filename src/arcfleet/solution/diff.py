@@ -40,12 +40,15 @@ class Moved:
         Street name.
     before, after
         Number of its route in the earlier and in the later plan; None if it is not served.
+    old_link
+        Position of the link in the earlier instance; None if only the later plan serves it.
     """
 
     link: int | None
     name: str
     before: int | None
     after: int | None
+    old_link: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,11 +166,11 @@ def diff(
     for link, number in earlier.items():
         now = matches[link][0] if link in matches else None
         if now is None or now not in later:
-            removed.append(Moved(now, source.links[link].name, number, None))
+            removed.append(Moved(now, source.links[link].name, number, None, link))
             continue
         both.add(now)
         if later[now] != number:
-            moved.append(Moved(now, instance.links[now].name, number, later[now]))
+            moved.append(Moved(now, instance.links[now].name, number, later[now], link))
     added = [
         Moved(link, instance.links[link].name, None, number)
         for link, number in later.items()

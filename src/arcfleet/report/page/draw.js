@@ -1,77 +1,182 @@
 // Drawing one frame.
 
-const pen = canvas.getContext("2d");
+let pen = canvas.getContext("2d");
 
 // With more routes their numbers would hide the streets.
 const MOST_NUMBERS = 40;
+// Where a typical street is shorter on the screen, lines are drawn without their details.
+const SMALL = 7;
 
 const theme = {};
-function readTheme() {
-  const style = getComputedStyle(document.documentElement);
+function readTheme(element = document.documentElement) {
+  const style = getComputedStyle(element);
   for (const name of ["paper", "ink", "faint", "street", "required", "halo", "focus"]) {
     theme[name] = style.getPropertyValue(`--${name}`).trim();
   }
+  theme.dark = style.getPropertyValue("--scheme").trim() === "dark";
+  for (const route of everyRoute) route.colour = theme.dark ? route.darkColour : route.light;
 }
 
-// All streets in units of the plan, made once and by tile: the browser only stretches those
-// in sight.
+// All streets in units of the plan, made once for every zoom and by tile: the browser only
+// stretches those in sight.
 const TILES = 12;
 const tiles = new Map();
-for (const { points, required, box } of links) {
+for (const link of links) {
   const side = Math.max(bounds[2] - bounds[0], bounds[3] - bounds[1]) / TILES || 1;
-  const key = `${Math.floor(box[0] / side)} ${Math.floor(box[1] / side)}`;
-  if (!tiles.has(key)) tiles.set(key, { plain: new Path2D(), required: new Path2D(), box: [...box] });
-  const tile = tiles.get(key);
-  tile.box = joinBoxes(tile.box, box);
-  const path = required ? tile.required : tile.plain;
-  path.moveTo(points[0], points[1]);
-  for (let i = 2; i < points.length; i += 2) path.lineTo(points[i], points[i + 1]);
+  const key = Math.floor(link.box[0] / side) * 1024 + Math.floor(link.box[1] / side);
+  const tile = tiles.get(key) ?? { links: [], box: link.box, paths: new Map() };
+  tile.links.push(link);
+  tile.box = joinBoxes(tile.box, link.box);
+  tiles.set(key, tile);
+}
+
+// Paths of lines for this zoom, as `make` puts them there with a tolerance.
+function pathsFor(owner, make) {
+  const level = view.scale * typical < SMALL ? Math.floor(Math.log2(view.scale)) : null;
+  if (!owner.paths.has(level)) owner.paths.set(level, make(level === null ? 0 : 0.7 / 2 ** (level + 1)));
+  return owner.paths.get(level);
+}
+
+function pathsOf(tile) {
+  return pathsFor(tile, (tolerance) => {
+    const paths = { plain: new Path2D(), required: new Path2D() };
+    for (const { points, required } of tile.links) putLine(required ? paths.required : paths.plain, points, tolerance);
+    return paths;
+  });
+}
+
+// Put a line on a path, without points that lie closer to the one before than the tolerance.
+function putLine(path, points, tolerance) {
+  const last = points.length - 2;
+  let x = points[0], y = points[1];
+  path.moveTo(x, y);
+  for (let i = 2; i < last; i += 2) {
+    if (Math.abs(points[i] - x) + Math.abs(points[i + 1] - y) <= tolerance) continue;
+    x = points[i];
+    y = points[i + 1];
+    path.lineTo(x, y);
+  }
+  path.lineTo(points[last], points[last + 1]);
 }
 
 function draw() {
   const began = performance.now();
-  const { ratio, scale, x, y } = view;
-  const room = scale * typical; // pixels of a typical street
-  const width = Math.min(Math.max(room / 11, 1.6), 5);
   pen.setTransform(1, 0, 0, 1, 0, 0);
   pen.fillStyle = theme.paper;
-  pen.fillRect(0, 0, canvas.width, canvas.height);
-  pen.lineCap = pen.lineJoin = "round";
-
-  pen.setTransform(ratio * scale, 0, 0, ratio * scale, ratio * x, ratio * y);
-  pen.lineWidth = (width * 0.5) / scale;
-  const inSight = [...tiles.values()].filter((tile) => !outside(tile));
-  pen.strokeStyle = theme.street;
-  for (const tile of inSight) pen.stroke(tile.plain);
-  pen.strokeStyle = theme.required;
-  for (const tile of inSight) pen.stroke(tile.required);
-
-  pen.setTransform(ratio, 0, 0, ratio, 0, 0);
-  const shown = routes.filter((route) => route.visible);
-  for (const route of shown) drawRoute(route, width);
-  if (room > 26) {
-    drawOneWay(width);
-    for (const route of shown) drawDirections(route, width);
+  pen.fillRect(0, 0, pen.canvas.width, pen.canvas.height);
+  for (const pane of panes) {
+    pen.save();
+    pen.setTransform(view.ratio, 0, 0, view.ratio, 0, 0);
+    pen.beginPath();
+    pen.rect(pane.x, pane.y, view.width, view.height);
+    pen.clip();
+    drawPane(pane);
+    pen.restore();
   }
-  if (state.pointed?.points) drawPointed(width);
-  for (const facility of plan.facilities) drawFacility(facility);
-  if (state.time < duration) for (const route of shown) drawVehicle(route);
-  else if (shown.length <= MOST_NUMBERS) for (const route of shown) drawNumber(route);
-  for (const depot of plan.depots) drawDepot(depot);
-  drawScale();
+  if (compares) drawTitles();
+  if (pen.canvas === canvas) drawScale();
   state.frame = performance.now() - began;
 }
 
-function drawRoute(route, width) {
+function drawPane(pane) {
+  const { ratio, scale, x, y } = view;
+  const across = scale * typical; // pixels of a typical street
+  const width = Math.min(Math.max(across / 11, 1.6), 5);
+  const inUnits = () => pen.setTransform(ratio * scale, 0, 0, ratio * scale, ratio * (pane.x + x), ratio * (pane.y + y));
+  const inPixels = () => pen.setTransform(ratio, 0, 0, ratio, ratio * pane.x, ratio * pane.y);
+  if (base) {
+    inPixels();
+    drawBase();
+  }
+  const plain = across < SMALL; // round ends would not be seen either
+  pen.lineCap = plain ? "butt" : "round";
+  pen.lineJoin = plain ? "bevel" : "round";
+  inUnits();
+  pen.lineWidth = (width * 0.5) / scale;
+  const inSight = [...tiles.values()].filter((tile) => !outside(tile));
+  pen.strokeStyle = theme.street;
+  for (const tile of inSight) pen.stroke(pathsOf(tile).plain);
+  pen.strokeStyle = theme.required;
+  for (const tile of inSight) pen.stroke(pathsOf(tile).required);
+
+  const shown = pane.plan.routes.filter((route) => route.visible);
+  const small = plain && state.time >= duration;
+  const faint = compares ? 0.4 : 1;
+  if (small) {
+    if (base) for (const route of shown) drawSmall(route, width / scale, 1, 2 / scale);
+    for (const route of shown) drawSmall(route, width / scale, faint);
+    inPixels();
+  } else {
+    inPixels();
+    if (base) for (const route of shown) drawCasing(route, width);
+    for (const route of shown) drawRoute(route, width, faint);
+  }
+  if (compares) drawChanges(pane, shown, width);
+  if (across > 26) drawOneWay(width);
+  const taken = new Taken();
+  for (const { place } of [...pane.plan.depots, ...pane.plan.facilities]) taken.put(...onScreen(place), 12);
+  const moving = state.time < duration;
+  const numbered = moving || shown.length <= MOST_NUMBERS || across > 26;
+  const badges = numbered ? shown.map((route) => badgeOf(route, moving)).filter(Boolean) : [];
+  const starts = numbered && !moving ? shown.filter((route) => route.first) : [];
+  for (const { x: left, y: top } of badges) taken.put(left, top, 12);
+  for (const place of starts.map(startPlace)) taken.put(place.x, place.y, 12);
+  for (const link of state.marked) drawMarked(link, width);
+  if (state.pointed?.points) drawMarked(state.pointed, width);
+  const labels = placedLabels(taken, width);
+  drawDirections(shown, width, taken);
+  drawLabels(labels);
+  for (const facility of pane.plan.facilities) drawFacility(facility);
+  for (const { x: left, y: top, route } of badges) badge(left, top, route);
+  for (const depot of pane.plan.depots) drawDepot(depot);
+  state.starts = starts.map(drawStart);
+  if (state.here) drawHere();
+}
+
+// A whole route in a few strokes: dashes and lanes would not be seen, and cost time. With a
+// rim it is what keeps lines apart from a base map.
+function drawSmall(route, width, faint, rim = 0) {
+  const { served, driven } = pathsFor(route, (tolerance) => {
+    const paths = { served: new Path2D(), driven: new Path2D() };
+    for (const { link, serves } of route.steps) putLine(serves ? paths.served : paths.driven, link.points, tolerance);
+    return paths;
+  });
+  pen.strokeStyle = rim ? theme.halo : route.colour;
+  pen.lineWidth = 0.4 * width + rim;
+  pen.globalAlpha = 0.5 * faint;
+  pen.stroke(driven);
+  pen.globalAlpha = faint;
+  pen.lineWidth = width + rim;
+  pen.stroke(served);
+  pen.globalAlpha = 1;
+}
+
+// Deadheads run to the right of the street, so that a service there stays visible.
+function asideOf({ serves, lane }, width) {
+  return serves ? 0 : Math.max(width * 0.75, 1.8) + lane * Math.max(width * 0.6, 1.5);
+}
+
+// Light lines below those of a route, for its contrast on a base map of any colour.
+function drawCasing(route, width) {
+  pen.strokeStyle = theme.halo;
+  for (const [serves, wide] of [[false, Math.max(width * 0.4, 1)], [true, width]]) {
+    pen.lineWidth = wide + 3;
+    pen.beginPath();
+    for (const step of route.steps) {
+      if (step.serves === serves && !outside(step.link)) trace(step, asideOf(step, width));
+    }
+    pen.stroke();
+  }
+}
+
+function drawRoute(route, width, faint) {
   const now = state.time;
-  // Deadheads run to the right of the street, so that a service there stays visible.
-  const aside = Math.max(width * 0.75, 1.8), lane = Math.max(width * 0.6, 1.5);
   pen.strokeStyle = route.colour;
   const strokeSteps = (chosen, share = () => 1) => {
     pen.beginPath();
     for (const step of route.steps) {
       if (!chosen(step) || outside(step.link)) continue;
-      trace(step, step.serves ? 0 : aside + lane * step.lane, share(step));
+      trace(step, asideOf(step, width), share(step));
     }
     pen.stroke();
   };
@@ -79,10 +184,10 @@ function drawRoute(route, width) {
 
   if (now < route.duration) {
     pen.lineWidth = width;
-    pen.globalAlpha = 0.3;
+    pen.globalAlpha = 0.3 * faint;
     strokeSteps((step) => step.serves && step.end > now);
-    pen.globalAlpha = 1;
   }
+  pen.globalAlpha = faint;
   pen.lineCap = "butt";
   pen.lineWidth = Math.max(width * 0.4, 1);
   pen.setLineDash([Math.max(width * 1.5, 4), Math.max(width, 2.5)]);
@@ -91,6 +196,26 @@ function drawRoute(route, width) {
   pen.lineCap = "round";
   pen.lineWidth = width;
   strokeSteps((step) => step.serves && (step.start < now || step.end <= now), share);
+  pen.globalAlpha = 1;
+}
+
+// What is taken on the screen, in small squares: nothing is written over something else.
+class Taken {
+  cells = new Set();
+  side = 4;
+  *around(x, y, reach) {
+    const { side } = this;
+    for (let i = Math.floor((x - reach) / side); i <= Math.floor((x + reach) / side); i++) {
+      for (let j = Math.floor((y - reach) / side); j <= Math.floor((y + reach) / side); j++) yield i * 65536 + j;
+    }
+  }
+  put(x, y, reach) {
+    for (const cell of this.around(x, y, reach)) this.cells.add(cell);
+  }
+  free(x, y, reach) {
+    for (const cell of this.around(x, y, reach)) if (this.cells.has(cell)) return false;
+    return true;
+  }
 }
 
 function outside({ box }) {
@@ -145,42 +270,80 @@ function placeOn({ link, reverse }, share) {
   };
 }
 
-function arrow(place, size, colour) {
-  pen.save();
-  pen.translate(place.x, place.y);
-  pen.rotate(place.angle);
+// Arrows of one colour, drawn at once.
+function drawArrows(places, size, colour) {
+  if (!places.length) return;
   pen.beginPath();
-  pen.moveTo(0.65 * size, 0);
-  pen.lineTo(-0.45 * size, 0.48 * size);
-  pen.lineTo(-0.45 * size, -0.48 * size);
-  pen.closePath();
+  for (const { x, y, angle } of places) {
+    const dx = size * Math.cos(angle), dy = size * Math.sin(angle);
+    pen.moveTo(x + 0.65 * dx, y + 0.65 * dy);
+    pen.lineTo(x - 0.45 * dx - 0.48 * dy, y - 0.45 * dy + 0.48 * dx);
+    pen.lineTo(x - 0.45 * dx + 0.48 * dy, y - 0.45 * dy - 0.48 * dx);
+    pen.closePath();
+  }
   pen.fillStyle = colour;
   pen.strokeStyle = theme.halo;
   pen.lineWidth = 1;
   pen.stroke();
   pen.fill();
-  pen.restore();
 }
 
-function drawDirections(route, width) {
-  for (const step of route.steps) {
-    if (!step.serves || step.end > state.time || outside(step.link)) continue;
-    if (step.link.length * view.scale < 5 * width) continue;
-    arrow(placeOn(step, 0.5), 2.3 * width + 2, route.colour);
+// Arrows along what is served, so many pixels apart; every route in sight has one. A route
+// alone has them on its deadheads, too.
+function drawDirections(shown, width, taken) {
+  const size = Math.max(2.3 * width + 2, 7), apart = view.scale * typical < SMALL ? 110 : 60;
+  for (const route of shown) {
+    const places = [];
+    let since = apart, spare = null;
+    for (const step of route.steps) {
+      const pixels = step.link.length * view.scale;
+      since += pixels / 2;
+      if (step.serves && step.end <= state.time && (since >= apart || pixels > apart / 2) && !outside(step.link)) {
+        const place = placeOn(step, 0.5);
+        if (inside(place)) {
+          spare ??= place;
+          if (taken.free(place.x, place.y, 2)) {
+            taken.put(place.x, place.y, size / 2);
+            places.push(place);
+            since = 0;
+          }
+        }
+      }
+      since += pixels / 2;
+    }
+    if (!places.length && spare) places.push(spare);
+    if (shown.length === 1) drawArrows(deadheadPlaces(route, width, taken), 0.6 * size, route.colour);
+    route.arrows = places.length;
+    drawArrows(places, size, route.colour);
   }
+}
+
+function deadheadPlaces(route, width, taken) {
+  const places = [];
+  for (const step of route.steps) {
+    if (step.serves || step.end > state.time || step.link.length * view.scale < 40 || outside(step.link)) continue;
+    const { x, y, angle } = placeOn(step, 0.5), side = asideOf(step, width);
+    const place = { x: x - side * Math.sin(angle), y: y + side * Math.cos(angle), angle };
+    if (!inside(place) || !taken.free(place.x, place.y, 1)) continue;
+    taken.put(place.x, place.y, 4);
+    places.push(place);
+  }
+  return places;
+}
+
+function inside({ x, y }) {
+  return x >= 0 && y >= 0 && x <= view.width && y <= view.height;
 }
 
 function drawOneWay(width) {
-  for (const link of links) {
-    if (!link.oneWay || link.required || outside(link)) continue;
-    if (link.length * view.scale < 5 * width) continue;
-    arrow(placeOn({ link, reverse: false }, 0.5), width + 3, theme.required);
-  }
+  const lone = links.filter((link) => link.oneWay && !link.required && !outside(link));
+  const places = lone.filter((link) => link.length * view.scale >= 5 * width);
+  drawArrows(places.map((link) => placeOn({ link, reverse: false }, 0.5)), width + 3, theme.required);
 }
 
-function drawPointed(width) {
+function drawMarked(link, width) {
   pen.beginPath();
-  trace({ link: state.pointed, reverse: false }, 0);
+  trace({ link, reverse: false }, 0);
   pen.strokeStyle = theme.focus;
   pen.globalAlpha = 0.35;
   pen.lineWidth = 3 * width + 6;
@@ -229,28 +392,56 @@ function badge(x, y, route) {
   pen.lineWidth = 2.5;
   pen.stroke();
   pen.fill();
-  pen.fillStyle = inkOn(route.colour);
+  write(text, x, y, inkOn(route.colour));
+}
+
+function write(text, x, y, colour) {
+  pen.font = "bold 11px system-ui, sans-serif";
+  pen.fillStyle = colour;
   pen.textAlign = "center";
   pen.textBaseline = "middle";
   pen.fillText(text, x, y + 0.5);
 }
 
-// The route's number where it works, so that colours need not be told apart.
-function drawNumber(route) {
-  const served = route.steps.filter((step) => step.serves && step.link.length > 0);
-  if (!served.length) return;
-  route.middle ??= served.reduce((best, step) =>
+// The route's number where it works, so that colours need not be told apart; while the work
+// is played, where its vehicle is.
+function badgeOf(route, moving) {
+  if (moving) {
+    const step = stepAt(route, state.time);
+    if (!step || state.time >= route.duration) return null; // it stands in the depot
+    const driven = step.end > step.start ? (state.time - step.start) / (step.end - step.start) : 1;
+    return { ...placeOn(step, Math.min(Math.max(driven, 0), 1)), route };
+  }
+  if (!route.first) return null;
+  route.middle ??= route.steps.filter((step) => step.serves).reduce((best, step) =>
     Math.abs(step.order - route.services / 2) < Math.abs(best.order - route.services / 2) ? step : best);
-  const place = placeOn(route.middle, 0.25);
-  badge(place.x, place.y, route);
+  return { ...placeOn(route.middle, 0.25), route };
 }
 
-function drawVehicle(route) {
-  const step = stepAt(route, state.time);
-  if (!step || state.time >= route.duration) return; // it stands in the depot
-  const driven = step.end > step.start ? (state.time - step.start) / (step.end - step.start) : 1;
-  const place = placeOn(step, Math.min(Math.max(driven, 0), 1));
-  badge(place.x, place.y, route);
+// A little way along the first street: many routes begin at the depot.
+function startPlace(route) {
+  const { length } = route.first.link;
+  return placeOn(route.first, Math.min(0.5, 22 / (length * view.scale || 1)));
+}
+
+// Where a route begins to serve: a disc with its number and an arrow the way it goes.
+function drawStart(route) {
+  const { x, y, angle } = startPlace(route);
+  pen.save();
+  pen.translate(x, y);
+  pen.rotate(angle);
+  pen.beginPath();
+  pen.arc(0, 0, 10, 0.45, 2 * Math.PI - 0.45);
+  pen.lineTo(17, 0);
+  pen.closePath();
+  pen.fillStyle = theme.paper;
+  pen.strokeStyle = route.colour;
+  pen.lineWidth = 3;
+  pen.fill();
+  pen.stroke();
+  pen.restore();
+  write(String(route.number), x, y, theme.ink);
+  return { number: route.number, x, y };
 }
 
 // The step a route is at; its last one once all is done.

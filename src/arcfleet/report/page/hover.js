@@ -2,6 +2,7 @@
 
 const tip = document.getElementById("tip");
 const REACH = 12; // pixels
+const SIDES = ["Before", "After"];
 
 function linkNear(px, py) {
   const x = (px - view.x) / view.scale, y = (py - view.y) / view.scale;
@@ -26,26 +27,19 @@ function linkNear(px, py) {
 }
 
 // The depot or facility at a place on the screen.
-function markNear(px, py) {
+function markNear(px, py, pane) {
   const near = ({ place }) => {
     const [x, y] = onScreen(place);
     return Math.hypot(x - px, y - py) <= REACH;
   };
-  return plan.depots.find(near) ?? plan.facilities.find(near) ?? null;
+  return pane.plan.depots.find(near) ?? pane.plan.facilities.find(near) ?? null;
 }
 
 function pointAt(px, py) {
-  const mark = markNear(px, py);
-  if (mark !== null) {
-    point(mark, px, py);
-    return;
-  }
-  const link = linkNear(px, py);
-  if (link === null) {
-    pointAtNothing();
-    return;
-  }
-  point(link, px, py);
+  const pane = paneAt(px, py);
+  const found = markNear(px - pane.x, py - pane.y, pane) ?? linkNear(px - pane.x, py - pane.y);
+  if (found === null) pointAtNothing();
+  else point(found, px, py);
 }
 
 function point(link, px, py) {
@@ -56,8 +50,8 @@ function point(link, px, py) {
     redraw();
   }
   const { offsetWidth: width, offsetHeight: height } = tip;
-  const left = px + 16 + width > view.width ? Math.max(px - 16 - width, 4) : px + 16;
-  const top = Math.max(4, Math.min(py + 14, view.height - height - 4));
+  const left = px + 16 + width > canvas.clientWidth ? Math.max(px - 16 - width, 4) : px + 16;
+  const top = Math.max(4, Math.min(py + 14, canvas.clientHeight - height - 4));
   tip.style.transform = `translate(${left}px, ${top}px)`;
 }
 
@@ -74,14 +68,20 @@ function describeMark(mark) {
   const lines = [name];
   if (mark.vehicles?.length) lines.push(line(mark.vehicles.join(", ")));
   if (mark.cost !== undefined) lines.push(line(`cost of a visit ${mark.cost}`));
-  for (const route of routes) {
+  for (const route of everyRoute) {
     const visits = route.visits.filter(({ facility }) => facility === mark);
     if (!visits.length) continue;
     const load = visits.reduce((sum, visit) => sum + visit.load, 0);
     const times = visits.length === 1 ? "once" : `${visits.length} times`;
-    lines.push(line(`Route ${route.number} comes ${times}, load ${load}`, route));
+    lines.push(line(`${routeText(route)} comes ${times}, load ${load}`, route));
   }
   return lines;
+}
+
+// A route by its number, and of which plan it is where there are two.
+function routeText(route) {
+  const name = `Route ${route.number}`;
+  return compares ? `${SIDES[plans.indexOf(route.plan)]}: ${name.toLowerCase()}` : name;
 }
 
 function describe(link) {
@@ -94,14 +94,15 @@ function describe(link) {
   const passages = new Map();
   for (const { route, step } of link.visits) {
     if (step.serves) {
-      lines.push(line(`Route ${route.number} serves it, ${step.order} of ${route.services}`, route));
+      const when = timed ? `, ${whenText(step.start)}` : "";
+      lines.push(line(`${routeText(route)} serves it, ${step.order} of ${route.services}${when}`, route));
     } else {
       passages.set(route, (passages.get(route) ?? 0) + 1);
     }
   }
   for (const [route, count] of passages) {
     const times = count === 1 ? "" : ` ${count} times`;
-    lines.push(line(`Route ${route.number} drives through${times}`, route));
+    lines.push(line(`${routeText(route)} drives through${times}`, route));
   }
   return lines;
 }

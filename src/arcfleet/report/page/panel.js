@@ -1,27 +1,45 @@
 // The list of routes: switching them, and the order of work in words.
 
+// Routes by number: one of a number in a plan, up to two where plans are compared.
+const groups = (() => {
+  const byNumber = new Map();
+  const numbers = everyRoute.map((route) => route.number);
+  if (compares) numbers.sort((a, b) => a - b);
+  for (const number of numbers) byNumber.set(number, []);
+  for (const route of everyRoute) byNumber.get(route.number).push(route);
+  return [...byNumber.values()];
+})();
+
 function showPlan() {
   const text = (id, content) => { document.getElementById(id).textContent = content; };
   text("name", plan.name);
   text("comment", plan.comment);
-  const count = routes.length === 1 ? "1 route" : `${routes.length} routes`;
-  const facts = [count, `cost ${plan.cost}`, `${plan.deadhead} of it without serving`];
-  const visits = routes.reduce((sum, route) => sum + route.visits.length, 0);
-  if (visits) facts.push(`${countOf(visits, "visit")} of facilities at ${plan.visitCost}`);
-  const lines = [...withTravel(facts, total), ...plan.shape.map((text) => [text])];
+  const lines = compares ? changeLines() : planLines(plans[0]);
   document.getElementById("summary").append(...lines.map(lineOf));
   canvas.setAttribute("aria-label", `Map of the plan for ${plan.name}: ${lines.flat().join(", ")}`);
   document.documentElement.style.setProperty("--depot", plan.depotColour);
-  document.getElementById("facility").hidden = !plan.facilities.length;
-  document.getElementById("routes").append(...routes.map(row));
-  document.getElementById("all").addEventListener("click", () => showOnly(() => true));
+  document.getElementById("facility").hidden = plans.every((one) => !one.facilities.length);
+  document.getElementById("leaving").hidden = !timed;
+  document.getElementById("routes").append(...groups.map(row));
+  document.getElementById("all").addEventListener("click", () => {
+    showOnly(() => true);
+    showAll();
+  });
   document.getElementById("none").addEventListener("click", () => showOnly(() => false));
 }
 
-// The sum over all routes; null where it is unknown for one of them, or there are none.
-function total(key) {
-  const known = routes.length > 0 && routes.every((route) => route[key] !== null);
-  return known ? routes.reduce((sum, route) => sum + route[key], 0) : null;
+function planLines(one) {
+  const facts = [countOf(one.routes.length, "route"), `cost ${one.cost}`, `${one.deadhead} of it without serving`];
+  const visits = one.routes.reduce((sum, route) => sum + route.visits.length, 0);
+  if (visits) facts.push(`${countOf(visits, "visit")} of facilities at ${one.visitCost}`);
+  const total = (key) => totalOf(one.routes, key);
+  return [...withTravel(facts, total), ...one.shape.map((text) => [text])];
+}
+
+// The sum over routes; null where it is unknown for one of them, or there are none.
+function totalOf(some, key) {
+  const known = some.length > 0 && some.every((route) => route[key] !== null);
+  return known ? some.reduce((sum, route) => sum + route[key], 0) : null;
 }
 
 // Lines of facts: those given and, if known, length and time and their parts without serving.
@@ -45,44 +63,69 @@ function element(tag, className = "", text = "") {
   return made;
 }
 
-function row(route) {
+// Swatches follow the colour scheme: they name the route's colour, see `paintRoutes`.
+function swatchOf(route) {
+  const swatch = element("span", "swatch", String(route.number));
+  swatch.style.background = `var(--route-${route.number})`;
+  swatch.style.color = `var(--on-route-${route.number})`;
+  return swatch;
+}
+
+function paintRoutes() {
+  for (const { number, colour } of everyRoute) {
+    document.documentElement.style.setProperty(`--route-${number}`, colour);
+    document.documentElement.style.setProperty(`--on-route-${number}`, inkOn(colour));
+  }
+}
+
+function row(group) {
+  const route = group.at(-1), { number } = route;
   const item = element("li");
   const box = element("input");
   box.type = "checkbox";
   box.checked = true;
-  box.addEventListener("change", () => showOnly((other) => (other === route ? box.checked : other.visible)));
-  const swatch = element("span", "swatch", String(route.number));
-  swatch.style.background = route.colour;
-  swatch.style.color = inkOn(route.colour);
-  const facts = element("span", "", `Route ${route.number}${route.vehicle === null ? "" : `: ${route.vehicle}`}`);
-  const figures = [loadText(route), `cost ${route.cost}`];
+  const mine = (other) => other.number === number;
+  box.addEventListener("change", () => showOnly((other) => (mine(other) ? box.checked : other.visible)));
+  const facts = element("span", "", `Route ${number}${route.vehicle === null ? "" : `: ${route.vehicle}`}`);
   const below = element("small", "figures");
-  below.append(...withTravel(figures, (key) => route[key]).map(lineOf));
-  below.id = `figures-${route.number}`;
+  below.append(...figuresOf(group).map(lineOf));
+  below.id = `figures-${number}`;
   box.setAttribute("aria-describedby", below.id);
   const label = element("label");
-  label.append(box, swatch, facts);
+  label.append(box, swatchOf(route), facts);
   const only = element("button", "only", "Only");
   only.type = "button";
-  only.setAttribute("aria-label", `Show route ${route.number} only`);
-  only.addEventListener("click", () => showOnly((other) => other === route));
+  only.setAttribute("aria-label", `Show route ${number} only`);
+  const showMine = () => {
+    showOnly(mine);
+    fit(boxOfRoutes(group), Infinity);
+  };
+  only.addEventListener("click", showMine);
   const top = element("div", "row");
   top.append(label, only);
   label.title = "Double click to show this route only";
-  label.addEventListener("dblclick", () => showOnly((other) => other === route));
+  label.addEventListener("dblclick", showMine);
   const bar = element("div", "bar");
   const done = element("div");
-  done.style.background = route.colour;
+  done.style.background = `var(--route-${number})`;
   bar.append(done);
   const now = element("div", "now");
   now.hidden = true;
-  item.append(top, below, bar, now, orderOf(route));
-  route.widgets = { item, box, done, now };
+  item.append(top, below, bar, now, ...group.map(orderOf));
+  group.widgets = { item, box, done, now };
   return item;
 }
 
-function countOf(count, name) {
-  return `${count} ${name}${count === 1 ? "" : "s"}`;
+// Lines of figures of a route; of both plans where there are two.
+function figuresOf(group) {
+  const lines = (route) => withTravel([loadText(route), `cost ${route.cost}`], (key) => route[key]);
+  if (!compares) return lines(group[0]);
+  return plans.flatMap((one, side) => {
+    const route = group.find((other) => other.plan === one);
+    if (!route) return [[`${SIDES[side]}: no such route`]];
+    const [[first, ...rest], ...more] = lines(route);
+    return [[`${SIDES[side]}: ${first}`, ...rest, ...(more[0] ?? [])]];
+  });
 }
 
 // The load against the capacity; with several trips, that of each.
@@ -95,22 +138,23 @@ function loadText(route) {
 
 function showOnly(chosen) {
   // Judged for all before any changes: the choice may look at what is visible now.
-  const visible = routes.map(chosen);
-  routes.forEach((route, index) => {
-    route.visible = visible[index];
-    route.widgets.box.checked = route.visible;
-    route.widgets.item.classList.toggle("hidden", !route.visible);
-  });
+  const visible = everyRoute.map(chosen);
+  everyRoute.forEach((route, index) => { route.visible = visible[index]; });
+  for (const group of groups) {
+    const [{ visible: shown }] = group;
+    group.widgets.box.checked = shown;
+    group.widgets.item.classList.toggle("hidden", !shown);
+  }
   redraw();
 }
 
 function orderOf(route) {
   const details = element("details");
-  const title = element("summary", "", `Order of work: ${route.services} street ${route.services === 1 ? "piece" : "pieces"}`);
-  details.append(title);
+  const which = compares ? `${SIDES[plans.indexOf(route.plan)]}: load` : "Load";
+  details.append(element("summary", "", `${which} and order of work: ${countOf(route.services, "street piece")}`));
   // Filled when first opened: a thousand streets need not wait in the page.
   details.addEventListener("toggle", () => {
-    if (details.open && details.children.length === 1) details.append(stepsOf(route));
+    if (details.open && details.children.length === 1) details.append(loadChart(route), stepsOf(route));
   });
   return details;
 }
@@ -126,7 +170,7 @@ function stepsOf(route) {
   const visitAfter = (steps) => {
     for (; route.visits[visits]?.steps === steps; visits++) {
       flush();
-      list.append(visitItem(route.visits[visits]));
+      list.append(visitItem(route, route.visits[visits]));
     }
   };
   for (const [position, step] of route.steps.entries()) {
@@ -149,34 +193,42 @@ function stepsOf(route) {
   return list;
 }
 
-function visitItem(visit) {
+function visitItem(route, visit) {
   const item = element("li", "visit");
-  const when = timed ? `, after ${durationText(visit.start)}` : "";
+  const when = timed ? `, ${whenText(visit.start)}` : "";
   const button = element("button", "", `${visit.facility.name}: load ${visit.load}${when}`);
   button.type = "button";
   button.addEventListener("click", () => {
     setTime(visit.end);
     const [x, y] = onScreen(visit.facility.place);
     move(view.width / 2 - x, view.height / 2 - y);
-    point(visit.facility, ...onScreen(visit.facility.place));
+    const pane = paneOf(route), [px, py] = onScreen(visit.facility.place);
+    point(visit.facility, px + pane.x, py + pane.y);
   });
   item.append(button);
   return item;
 }
 
+// The pane of a route's plan; it is brought into sight where it is not.
+function paneOf(route) {
+  const find = () => panes.find((pane) => pane.plan === route.plan);
+  if (!find()) showSide(String(plans.indexOf(route.plan)));
+  return find();
+}
+
 // Bring a step into sight, at the moment it is done.
 function goTo(route, step) {
   setTime(step.end);
-  const place = placeOn(step, 0.5);
+  const pane = paneOf(route), place = placeOn(step, 0.5);
   move(view.width / 2 - place.x, view.height / 2 - place.y);
   const centre = placeOn(step, 0.5);
-  point(step.link, centre.x, centre.y);
+  point(step.link, centre.x + pane.x, centre.y + pane.y);
 }
 
 function showProgress() {
   const finished = state.time >= duration;
-  for (const route of routes) {
-    const { done, now } = route.widgets;
+  for (const group of groups) {
+    const route = group.at(-1), { done, now } = group.widgets;
     done.style.transform = `scaleX(${route.duration > 0 ? Math.min(state.time / route.duration, 1) : 1})`;
     now.hidden = finished;
     if (finished) continue;
@@ -189,7 +241,7 @@ function showProgress() {
       text = step.serves
         ? `serves ${step.link.name} (${step.order} of ${route.services})`
         : `drives ${step.link.name}`;
-      if (plan.facilities.length) text += `, load ${step.load}`;
+      if (route.plan.facilities.length) text += `, load ${step.load}`;
     }
     if (now.textContent !== text) now.textContent = text;
   }

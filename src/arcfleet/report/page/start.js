@@ -1,14 +1,20 @@
 // Starting the page, and following the window and the colour scheme.
 
+function followScheme() {
+  readTheme();
+  paintRoutes();
+}
+
+followScheme();
 showPlan();
-readTheme();
+showChanges();
 new ResizeObserver(resize).observe(canvas);
 window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
-  readTheme();
+  followScheme();
   redraw();
 });
 setTime(duration);
 resize();
 
 // For tests and for the curious: what the page shows, and a frame drawn now.
-window.arcfleetMap = { plan, links, routes, state, view, draw, setTime, showAll, zoom, move };
+window.arcfleetMap = { plan, plans, links, routes, state, view, draw, setTime, showAll, zoom, move, fit, tileImages };
