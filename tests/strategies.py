@@ -80,7 +80,19 @@ def links(
         seconds=draw(st.none() | numbers) if decorated else None,
         reverse_seconds=draw(st.none() | numbers) if decorated and not one_way else None,
         service_seconds=draw(st.none() | numbers) if decorated and required else None,
+        kind=draw(st.sampled_from(["", "residential"])) if decorated else "",
+        ways=tuple(draw(st.lists(_way_numbers(), max_size=2))) if decorated else (),
+        speed_kmh=draw(_speeds()) if decorated else None,
+        reverse_speed_kmh=draw(_speeds()) if decorated and not one_way else None,
     )
+
+
+def _way_numbers() -> st.SearchStrategy[int]:
+    return st.integers(MIN_NODE, MAX_NODE)
+
+
+def _speeds() -> st.SearchStrategy[float | None]:
+    return st.none() | st.floats(0.1, 200)
 
 
 def _points(count: int) -> st.SearchStrategy[list[Coordinate]]:

@@ -56,6 +56,7 @@ from arcfleet.streets.area import Box, Circle, Polygons
 from arcfleet.streets.files import read_map
 from arcfleet.streets.fleet import SceneOperations, ScenePlace, SceneVehicle
 from arcfleet.streets.scene import SceneRules, make_scene
+from arcfleet.streets.tables import Table, read_table
 from arcfleet.streets.turns import TurnPolicy
 
 __all__ = [
@@ -102,6 +103,7 @@ __all__ = [
     "StopRule",
     "Street",
     "StreetMap",
+    "Table",
     "Travel",
     "Turn",
     "TurnPolicy",
@@ -122,6 +124,7 @@ __all__ = [
     "read",
     "read_map",
     "read_solution",
+    "read_table",
     "register_method",
     "repair",
     "require",

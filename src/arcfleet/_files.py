@@ -63,7 +63,9 @@ def reading(path: Path | str, expected: str = "a file") -> Iterator[None]:
         raise FileError(path, f"cannot be read ({reason})") from error
 
 
-def decode_text(path: Path | str, data: bytes) -> str:
+def decode_text(
+    path: Path | str, data: bytes, remedy: str = "convert the file to UTF-8"
+) -> str:
     """Return the text that the bytes of a file spell, or raise FileError."""
     data = data.removeprefix(_BYTE_ORDER_MARK)
     nul = data.find(b"\0")
@@ -78,8 +80,7 @@ def decode_text(path: Path | str, data: bytes) -> str:
     except UnicodeDecodeError as error:
         raise FileError(
             path,
-            f"expected UTF-8 text, found the byte 0x{data[error.start]:02x}; "
-            "convert the file to UTF-8",
+            f"expected UTF-8 text, found the byte 0x{data[error.start]:02x}; {remedy}",
             _line_at(data, error.start),
         ) from error
 

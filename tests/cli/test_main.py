@@ -224,3 +224,46 @@ def test_former_names_point_to_the_new_ones(former: str, name: str) -> None:
     assert (ran.returncode, ran.stdout) == (2, "")
     words = " ".join(former.split()[:2])
     assert ran.stderr == f"arcfleet: arcfleet {words} is now arcfleet {name}\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (
+            "scene town.osm --capcity 3000 -o x.json",
+            "arcfleet scene: error: unrecognised option --capcity; "
+            "did you mean --capacity?",
+        ),
+        (
+            "solve example:denver --tiem=5",
+            "arcfleet solve: error: unrecognised option --tiem; did you mean --time?",
+        ),
+        (
+            "solve example:denver --xyzzy",
+            "arcfleet solve: error: unrecognised option --xyzzy; "
+            "arcfleet solve --help lists all",
+        ),
+        (
+            "scen town.osm --capacity 5",
+            "arcfleet: error: unrecognised command scen; did you mean scene?",
+        ),
+        (
+            "dataset mkae --nothing",
+            "arcfleet dataset: error: unrecognised command mkae; did you mean make?",
+        ),
+        ("--verison", "arcfleet: error: unrecognised option --verison; did you mean "),
+    ],
+)
+def test_a_typo_in_an_option_or_command_suggests_the_right_one(
+    words: str, sentence: str
+) -> None:
+    ran = arcfleet(*words.split())
+    assert (ran.returncode, ran.stdout) == (2, "")
+    (line,) = ran.stderr.splitlines()
+    assert line.startswith(sentence)
+
+
+def test_options_may_be_shortened_and_values_may_look_like_typos() -> None:
+    shortened = arcfleet("solve", "example:denver", "--meth", "ps", "--js")
+    assert (shortened.returncode, shortened.stderr) == (0, "")
+    assert arcfleet("info", "--", "--capcity").returncode == 1

@@ -222,7 +222,7 @@ def test_a_polygon_and_a_circle(town: Path, tmp_path: Path) -> None:
     [
         (["--around", "10,50,500"], "expected junctions in 500 m around 10,50"),
         (["--depot", "-70.9,42.0"], "m from the nearest one"),
-        (["--depot", "42.0,-71.0"], "m from the nearest one"),
+        (["--depot", "42.0,-71.0"], "which looks like LAT,LON"),
         (["--serve-kind", "resident"], "did you mean 'residential'?"),
         (["--serve-name", "Main Street"], "did you mean"),
         (["--oversized", "refuse", "--capacity", "1000"], "2-3 (East Street)"),
@@ -532,3 +532,42 @@ def test_vehicle_types_of_a_scene_come_from_a_file(town: Path, tmp_path: Path) -
         assert f"give {field} of each type" in line
     ran = arcfleet("scene", town, *SQUARE, "--facility", "here", "-o", out)
     assert ran.returncode == 2
+
+
+@pytest.mark.parametrize(
+    ("option", "sentence"),
+    [
+        (
+            ("--bbox", "41.99,-71.01,42.02,-70.98"),
+            "the box 41.99,-71.01,42.02,-70.98 of map 'town', found none: its numbers look "
+            "like LAT,LON: write LON,LAT; the map reaches from -71.0000,42.0000",
+        ),
+        (("--around", "42.0,-71.0,500"), "its numbers look like LAT,LON: write LON,LAT;"),
+        (
+            ("--depot", "42.001,-71.0"),
+            "got 42.001,-71, which looks like LAT,LON: write LON,LAT as -71,42.001",
+        ),
+        (
+            ("--facility", "42.001,-71.0"),
+            "got 42.001,-71, which looks like LAT,LON: write LON,LAT as -71,42.001",
+        ),
+        (("--depot", "47.5,-122.6"), "got 47.5,-122.6, which looks like LAT,LON"),
+        (("--bbox", "45.4,-122.7,45.6,-122.6"), "looks like LAT,LON: write LON,LAT as "),
+    ],
+)
+def test_numbers_in_the_wrong_order_are_said_to_be(
+    town: Path, tmp_path: Path, option: tuple[str, str], sentence: str
+) -> None:
+    out = tmp_path / "scene.json"
+    ran = arcfleet("scene", town, "--capacity", 3000, *option, "-o", out)
+    assert sentence in one_sentence(ran)
+    assert not out.exists()
+
+
+def test_a_place_that_is_wrong_in_either_order_is_not_said_to_be_swapped(
+    town: Path, tmp_path: Path
+) -> None:
+    for option in (("--bbox", "10,50,11,51"), ("--depot", "10,50")):
+        out = tmp_path / "scene.json"
+        ran = arcfleet("scene", town, "--capacity", 3000, *option, "-o", out)
+        assert "LAT,LON" not in one_sentence(ran)

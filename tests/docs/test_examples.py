@@ -20,7 +20,12 @@ WITH_EXAMPLES = [page for page in PAGES if any(x.runs for x in examples(page))]
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with the files that examples speak of."""
-    for name in (DOCS / "guide" / "downtown.geojson", ROOT / "examples" / "village.json"):
+    guide = DOCS / "guide"
+    for name in (
+        guide / "downtown.geojson",
+        guide / "bins.csv",
+        ROOT / "examples" / "village.json",
+    ):
         shutil.copy(name, tmp_path)
     monkeypatch.chdir(tmp_path)
     return tmp_path

@@ -13,6 +13,7 @@ import arcfleet
 from arcfleet.instance.operations import Facility, Lock, Vehicle
 from arcfleet.solution.json_solution import format_json_solution
 from arcfleet.solution.solution import FacilityVisit
+from arcfleet.streets.joins import unmatched_csv
 from tools.docs import results_pages
 
 ROOT = Path(__file__).parents[2]
@@ -60,6 +61,10 @@ def test_the_fields_of_an_instance_are_listed() -> None:
     assert fields("a vehicle") == set(Vehicle.__dataclass_fields__)
     assert fields("a facility") == set(Facility.__dataclass_fields__)
     assert fields("a locked route") == set(Lock.__dataclass_fields__)
+
+
+def test_the_fields_of_an_unmatched_row_are_listed() -> None:
+    assert fields("an unmatched row") == set(unmatched_csv([]).strip().split(","))
 
 
 def test_the_fields_of_a_solution_are_listed(tmp_path: Path) -> None:

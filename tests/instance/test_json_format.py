@@ -59,7 +59,7 @@ def test_equal_service_cost_in_unequal_directions_survives(tmp_path: Path) -> No
         ('{"tail"', '7, {"tail"', "an object at links[0], found 7"),
         ('"depot": 1', '"depot": 9', "known node as depot"),
         ('"name": "x"', '"name": null', "a string at name, found null"),
-        ('"version": 1', '"version": 4, "news": 0', "found 4; update arcfleet"),
+        ('"version": 1', '"version": 5, "news": 0', "found 5; update arcfleet"),
         ('"version": 1', '"version": "1"', "at version, found '1'"),
         ('"version": 1, ', "", "expected version, found no such key"),
         ("arcfleet-instance", "arcfleet-solution", "found 'arcfleet-solution'"),

@@ -33,6 +33,10 @@ def bare(link: Link) -> Link:
         seconds=None,
         reverse_seconds=None,
         service_seconds=None,
+        kind="",
+        ways=(),
+        speed_kmh=None,
+        reverse_speed_kmh=None,
     )
 
 

@@ -139,7 +139,7 @@ def test_the_attribution_of_the_file_is_kept(path: Path, members: dict[str, Any]
 @pytest.mark.parametrize(
     ("content", "expected"),
     [
-        (collection(), "expected at least one street as a LineString, found no line"),
+        (collection(), "expected at least one street as a line, found no line"),
         (collection(feature("Point", A)), "found no line"),
         (
             collection(feature("LineString", [A, B], highway="steps")),

@@ -143,3 +143,12 @@ def test_a_graph_of_osmnx_agrees_with_our_reading(simplify: bool) -> None:
     assert sum(s.one_way for s in theirs.streets) == pytest.approx(
         sum(s.one_way for s in ours.streets), rel=0.01
     )
+
+
+def test_streets_have_the_numbers_of_their_ways() -> None:
+    both = {"oneway": False, "length": 80.0, "osmid": [7, 8]}
+    street_map = from_osmnx(
+        graph_of((1, 2, both), (2, 1, both), (2, 3, {"oneway": True, "osmid": 9}))
+    )
+    ways = [[way for way, _ in street.ways] for street in street_map.streets]
+    assert ways == [[7, 8], [9]]

@@ -18,6 +18,8 @@ SUBJECTS = {
         "Box",
         "Circle",
         "Polygons",
+        "read_table",
+        "Table",
     ),
     "Solve": (
         "solve",

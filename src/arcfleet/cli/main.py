@@ -19,6 +19,7 @@ from arcfleet.cli import HAS_PAPER
 from arcfleet.cli.bench import BENCH
 from arcfleet.cli.dataset import DATASET
 from arcfleet.cli.instance import CONVERT, INFO, METHODS, MODEL
+from arcfleet.cli.map import MAP
 from arcfleet.cli.next_day import DIFF, EDIT
 from arcfleet.cli.options import CommandParser, add_commands, attach_coordinates
 from arcfleet.cli.output import note
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 #: Every command, in the groups of `arcfleet --help`.
 GROUPS: dict[str, tuple[Command, ...]] = {
     "plan routes": (SOLVE, EDIT, DIFF, COMPARE, SHOW, CHECK, METHODS),
-    "maps and data": (SCENE, INFO, CONVERT, DATASET),
+    "maps and data": (MAP, SCENE, INFO, CONVERT, DATASET),
     "the learned solver": (TRAIN, MODEL),
     "measuring": (BENCH,),
 }

@@ -12,6 +12,7 @@ import dataclasses
 import inspect
 import math
 import re
+import sys
 import types
 from argparse import (
     ArgumentParser,
@@ -25,12 +26,15 @@ from typing import (
     TYPE_CHECKING,
     Any,
     Literal,
+    NoReturn,
     TypeVar,
     Union,
     get_args,
     get_origin,
     get_type_hints,
 )
+
+from arcfleet._checks import nearest_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -79,9 +83,37 @@ class CommandParser(ArgumentParser):
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: Namespace | None = None
     ) -> tuple[Namespace, list[str]]:
-        """Parse, with all options there."""
+        """Parse, with all options there; refuse unknown ones, with a suggestion."""
         self.complete()
+        self._check_words(sys.argv[1:] if args is None else args)
         return super().parse_known_args(args, namespace)
+
+    def _check_words(self, words: Sequence[str]) -> None:
+        """Refuse an unknown option or command, before all other mistakes."""
+        groups = (
+            action
+            for action in self._actions
+            if isinstance(action, argparse._SubParsersAction)  # noqa: SLF001
+        )
+        commands = next((list(group.choices) for group in groups), None)
+        known = [flag for action in self._actions for flag in action.option_strings]
+        for word in words:
+            if word == "--":
+                return
+            flag = word.partition("=")[0]
+            if flag.startswith("--"):
+                if not any(one.startswith(flag) for one in known):
+                    self._refuse("option", flag, known)
+            elif commands is not None and not word.startswith("-"):
+                # What follows is for the command to check.
+                if word not in commands:
+                    self._refuse("command", word, commands)
+                return
+
+    def _refuse(self, what: str, word: str, known: Sequence[str]) -> NoReturn:
+        near = nearest_name(word, known)
+        hint = f"did you mean {near}?" if near else f"{self.prog} --help lists all"
+        self.exit(2, f"{self.prog}: error: unrecognised {what} {word[:40]}; {hint}\n")
 
     def format_help(self) -> str:
         """Format the help, with all options there."""

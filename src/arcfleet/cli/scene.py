@@ -20,6 +20,15 @@ from arcfleet.cli.options import (
     whole_number,
 )
 from arcfleet.cli.output import note, print_either
+from arcfleet.cli.scene_data import (
+    data_facts,
+    data_files,
+    data_lines,
+    data_options,
+    data_rules,
+    unmatched_path,
+    write_unmatched,
+)
 from arcfleet.cli.scene_turns import turn_facts, turn_lines
 from arcfleet.errors import OptionError
 
@@ -28,8 +37,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from arcfleet.streets.area import Area
+    from arcfleet.streets.choice import Demand
     from arcfleet.streets.fleet import SceneOperations, ScenePlace
-    from arcfleet.streets.scene import Demand, Scene, StreetCount
+    from arcfleet.streets.scene import Scene, StreetCount
     from arcfleet.streets.simplify import Dropped
     from arcfleet.streets.street_map import Street, StreetMap
     from arcfleet.streets.turns import TurnPolicy
@@ -44,8 +54,8 @@ def _options(parser: ArgumentParser) -> None:
     usual = {field.name: field.default for field in fields(SceneRules)}
     place = coordinates(2, "LON,LAT")
     text = (
-        "OpenStreetMap extract (.osm.pbf, .osm), GeoJSON file of lines, or another street "
-        "map that arcfleet reads"
+        "OpenStreetMap extract (.osm.pbf, .osm), lines (GeoJSON, KML, GPX, GeoPackage, "
+        "Shapefile), or another street map that arcfleet reads"
     )
     file_argument(parser, "map", text, "MAP")
     text = "instance to write; .json keeps names and geometry"
@@ -57,21 +67,28 @@ def _options(parser: ArgumentParser) -> None:
         "junction of the area); given again, further depots"
     )
     option(parser, "--depot", text, place, "LON,LAT", action="append", default=[])
-    text = "demand of a street: its length in metres, N, or a random number from LO to HI"
-    option(parser, "--demand", text, _demand, "length|N|LO-HI", default=usual["demand"])
+    text = (
+        "demand of a street: its length in metres, N, or a random number from LO to HI; "
+        "with --demand-file, that of streets without a row (default: length)"
+    )
+    option(parser, "--demand", text, _demand, "length|N|LO-HI")
     option(parser, "--name", "name of the instance (default: the map's)", str, "TEXT")
     text = "text to keep in the comment of the instance"
     option(parser, "--remark", text, str, "TEXT", default=usual["remark"])
     add_shared(parser, "seed", "json")
 
-    text = "exit with code 1 if a street that was to be served cannot be"
+    text = (
+        "exit with code 1 if a street that was to be served cannot be, or a row of own "
+        "data finds no street"
+    )
     option(parser, "--strict", text)
 
     area = parser.add_argument_group("area to serve (default: the whole map)")
     one = area.add_mutually_exclusive_group()
     box, circle = coordinates(4, "W,S,E,N"), coordinates(3, "LON,LAT,METRES")
     option(one, "--bbox", "serve streets between these degrees", box, "W,S,E,N")
-    option(one, "--polygon", "serve streets in a polygon (GeoJSON)", Path, "FILE")
+    text = "serve streets in a polygon (GeoJSON, KML, GPX, GeoPackage, Shapefile)"
+    option(one, "--polygon", text, Path, "FILE")
     option(one, "--around", "serve streets in a circle", circle, "LON,LAT,METRES")
     text = (
         "streets that cross the border of the area: serve none of them, or those whose "
@@ -87,7 +104,7 @@ def _options(parser: ArgumentParser) -> None:
         "the depot and the streets to serve; 0 cuts the map at the border of the area"
     )
     option(one, "--margin", text, number_up_to(1e9, "metres"), "METRES")
-    option(one, "--drive-area", "drive in a polygon (GeoJSON) only", Path, "FILE")
+    option(one, "--drive-area", "drive in a polygon only", Path, "FILE")
 
     streets = parser.add_argument_group("streets")
     repeatable: dict[str, Any] = {"action": "append", "default": []}
@@ -111,6 +128,7 @@ def _options(parser: ArgumentParser) -> None:
     option(streets, "--oversized", text, choices=["split", "refuse"], default=default)
     text = "merge junctions at most this far apart first"
     option(streets, "--merge", text, number_up_to(1e9, "metres"), "METRES")
+    data_options(parser)
     _operation_options(parser)
     _cost_options(parser, usual)
     _turn_options(parser)
@@ -208,10 +226,16 @@ def _run(options: Namespace) -> int:
     from arcfleet.streets.turns import FREE_TURNS
 
     check_writable(options.out)
+    if data_files(options):
+        check_writable(unmatched_path(options.out))
     inputs = [options.map, options.polygon, options.drive_area, options.vehicles]
     inputs = [path for path in inputs if path is not None]
-    if options.out.resolve() in [path.resolve() for path in inputs]:
-        raise OptionError(f"expected another file than the input, got -o {options.out}")
+    read = [path.resolve() for path in (*inputs, *data_files(options))]
+    if options.out.resolve() in read or unmatched_path(options.out).resolve() in read:
+        raise OptionError(
+            f"expected another file than the input, got -o {options.out}"
+            + ("" if options.out.resolve() in read else ", whose unmatched rows go there")
+        )
     # Found wrong before a large map is read.
     if format_of(options.out) != "json" and options.turns != FREE_TURNS:
         raise OptionError(
@@ -246,6 +270,7 @@ def _run(options: Namespace) -> int:
         seed=options.seed,
         turns=options.turns,
         operations=operations,
+        **data_rules(options),
     )
     street_map = _read(options)
     merged = street_map
@@ -253,6 +278,7 @@ def _run(options: Namespace) -> int:
         merged = merge_close_junctions(street_map, options.merge)
     scene = cut_scene(merged, rules)
     write(scene.instance, options.out)
+    unmatched = write_unmatched(scene, options.out)
     merged_away = {
         "junctions": len(street_map.junctions) - len(merged.junctions),
         "streets": len(street_map.streets) - len(merged.streets),
@@ -260,12 +286,13 @@ def _run(options: Namespace) -> int:
     facts = _facts(scene) | {
         "merged_away": merged_away,
         "turns": turn_facts(scene, rules.turns),
+        **data_facts(scene, unmatched),
     }
-    lines = list(turn_lines(scene, rules.turns))
+    lines = [*data_lines(scene, unmatched), *turn_lines(scene, rules.turns)]
     print_either(options, facts, _summary(scene, merged_away, lines))
     for warning in scene.warnings:
         note(f"warning: {warning}")
-    return 1 if options.strict and scene.unserved else 0
+    return 1 if options.strict and (scene.unserved or unmatched is not None) else 0
 
 
 def _read(options: Namespace) -> StreetMap:
@@ -510,6 +537,8 @@ examples:
       --capacity 100 --demand 5-10 --serve-kind residential -o scene.json
   arcfleet scene town.osm.pbf --polygon district.geojson --margin 1000 --strict \\
       --capacity 3000 -o scene.json
+  arcfleet scene town.osm.pbf --demand-file bins.xlsx --demand-column litres \\
+      --exclude-name "Mill Lane" --capacity 8000 -o scene.json
   arcfleet scene town.osm.pbf --capacity 3000 --cost time --service-speed 8 \\
       --speed residential=20,service=10 -o scene.json
   arcfleet scene town.osm.pbf --capacity 3000 --cost time --shift 7h \\

@@ -82,6 +82,15 @@ class Link:
     service_seconds
         Time of serving in either direction, driving included; by default as driving; None
         unless required.
+    kind
+        Class of the street, OpenStreetMap's value of `highway`; "" if unknown. For reports.
+    ways
+        Numbers of the OpenStreetMap ways that the street is part of, from tail to head;
+        empty if unknown. For reports.
+    speed_kmh
+        Mean speed of driving from tail to head in km/h; None if unknown. For reports.
+    reverse_speed_kmh
+        The same from head to tail; by default equal to `speed_kmh`; None on one-way links.
     """
 
     tail: int
@@ -99,6 +108,10 @@ class Link:
     seconds: int | None = None
     reverse_seconds: int | None = None
     service_seconds: int | None = None
+    kind: str = ""
+    ways: tuple[int, ...] = ()
+    speed_kmh: float | None = None
+    reverse_speed_kmh: float | None = None
 
     def __post_init__(self) -> None:
         """Fill in the defaults and check every field."""
@@ -111,11 +124,12 @@ class Link:
                     f"got {getattr(self, field)!r} {where}"
                 )
         _check_text("name", self.name, where)
+        _check_text("kind", self.kind, where)
         forbidden = []
         if self.one_way:
             on = "a one-way link"
             forbidden += [("reverse_cost", on), ("reverse_service_cost", on)]
-            forbidden.append(("reverse_seconds", on))
+            forbidden += [("reverse_seconds", on), ("reverse_speed_kmh", on)]
         if not self.required:
             on = "a link that is not required"
             forbidden += [("service_cost", on), ("reverse_service_cost", on)]
@@ -133,6 +147,8 @@ class Link:
             object.__setattr__(self, "reverse_cost", self.cost)
         if not self.one_way and self.reverse_seconds is None:
             object.__setattr__(self, "reverse_seconds", self.seconds)
+        if not self.one_way and self.reverse_speed_kmh is None:
+            object.__setattr__(self, "reverse_speed_kmh", self.speed_kmh)
         if self.required:
             self._fill_service_costs()
         for field in ("tail", "head"):
@@ -145,6 +161,11 @@ class Link:
         ):
             if getattr(self, field) is not None:
                 check_integer(field, getattr(self, field), 0, MAX_NUMBER, where)
+        object.__setattr__(self, "ways", tuple(self.ways))
+        for way in self.ways:
+            check_integer("way", way, MIN_NODE, MAX_NODE, where)
+        for field in ("speed_kmh", "reverse_speed_kmh"):
+            _check_speed(field, getattr(self, field), where)
         if len(self.geometry) == 1:
             raise InstanceError(
                 f"expected no geometry or at least its two end points, got 1 point {where}"
@@ -686,6 +707,12 @@ def _check_text(field: str, value: object, where: str) -> None:
         raise InstanceError(
             f"expected {field} to be a text that UTF-8 can hold, got {value!r} {where}"
         )
+
+
+def _check_speed(field: str, value: object, where: str) -> None:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if value is not None and not (is_number and 0 < value < math.inf):  # type: ignore[operator]
+        raise InstanceError(f"expected {field} to be above 0, got {value!r} {where}")
 
 
 def _check_coordinate(point: object, where: str) -> None:

@@ -36,7 +36,7 @@ from arcfleet.solution.words import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from arcfleet.instance.instance import Coordinate, Instance
+    from arcfleet.instance.instance import Coordinate, Instance, Link
     from arcfleet.solution.directions import Instruction
     from arcfleet.solution.solution import Route, Solution
 
@@ -230,6 +230,7 @@ def _legs(
                     "mode": "serve" if serves else "deadhead",
                     "order": order if serves else None,
                     "street": link.name,
+                    **_street_facts(link, reverse=leg.step.reverse),
                     "link": leg.step.link,
                     "reverse": leg.step.reverse,
                     "demand": link.demand if serves else 0,
@@ -246,6 +247,13 @@ def _legs(
             )
         )
     return features
+
+
+def _street_facts(link: Link, *, reverse: bool) -> _Feature:
+    """Return what is known of the street beside its name."""
+    speed = link.reverse_speed_kmh if reverse else link.speed_kmh
+    facts: _Feature = {"highway": link.kind, "ways": link.ways, "speed_kmh": speed}
+    return {name: value for name, value in facts.items() if value}
 
 
 def _line(points: Sequence[Coordinate], properties: _Feature) -> _Feature:

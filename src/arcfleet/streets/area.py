@@ -13,6 +13,7 @@ from arcfleet._files import quote
 from arcfleet.errors import FileError, MapError
 from arcfleet.instance.geodesy import is_on_earth, metres_from
 from arcfleet.streets.geojson import point_of, quoted, read_document
+from arcfleet.streets.tables import has_layers, parts_of, read_shapes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -170,12 +171,13 @@ class _Shape:
 
 
 class Polygons(_Shape):
-    """What lies in one of the polygons of a GeoJSON file, and not in one of its holes.
+    """What lies in one of the polygons of a file, and not in one of its holes.
 
     Parameters
     ----------
     path
-        A Polygon or MultiPolygon, or features that hold nothing else.
+        GeoJSON, KML, GPX, GeoPackage or Shapefile that holds polygons. Of the latter four,
+        closed lines (tracks, routes) are polygons, too, and points are passed over.
 
     Raises
     ------
@@ -188,19 +190,47 @@ class Polygons(_Shape):
     def __init__(self, path: Path | str) -> None:
         with needs("shapely", "an area of polygons", "maps", ", or use a box or a circle"):
             import shapely
-        shapes = []
-        for polygon in _polygons_of(path, read_document(path)):
-            rings = _array(path, polygon, "the rings of a polygon")
-            border, *holes = (_ring(path, ring) for ring in rings)
-            shape = shapely.Polygon(border, holes)
+        shapes = list(_layered(path) if has_layers(path) else _from_geojson(path))
+        for shape in shapes:
             if not shape.is_valid:
                 raise FileError(
                     path,
                     "expected polygons that do not cross themselves, "
                     f"found {shapely.is_valid_reason(shape)}; draw the border anew",
                 )
-            shapes.append(shape)
         super().__init__(shapely.union_all(shapes), f"the polygon of {path}")
+
+
+def _from_geojson(path: Path | str) -> Iterator[Geometry]:
+    import shapely
+
+    for polygon in _polygons_of(path, read_document(path)):
+        rings = _array(path, polygon, "the rings of a polygon")
+        border, *holes = (_ring(path, ring) for ring in rings)
+        yield shapely.Polygon(border, holes)
+
+
+def _layered(path: Path | str) -> Iterator[Geometry]:
+    """Yield the polygons and closed lines of all layers."""
+    import shapely
+
+    found = False
+    for shape in (part for row in read_shapes(path) for part in parts_of(row.shape)):
+        if shape.geom_type == "Point":
+            continue
+        found = True
+        if shape.geom_type == "Polygon":
+            yield shape
+        elif shape.is_closed and len(shape.coords) > 3:
+            yield shapely.Polygon(shape.coords)
+        else:
+            raise FileError(
+                path,
+                "expected polygons or lines that end where they begin, found a line from "
+                f"{shape.coords[0]} to {shape.coords[-1]}; close it",
+            )
+    if not found:
+        raise FileError(path, "expected a polygon, found none; draw the area as a polygon")
 
 
 def _columns(points: Sequence[Coordinate]) -> tuple[NDArray[np.float64], ...]:
@@ -213,7 +243,13 @@ def _check_place(longitude: float, latitude: float, what: str) -> None:
         raise MapError(
             f"expected longitude and latitude in degrees as {what}, "
             f"got {longitude:g},{latitude:g}"
+            + (swap_hint(longitude, latitude) if is_on_earth(latitude, longitude) else "")
         )
+
+
+def swap_hint(longitude: float, latitude: float) -> str:
+    """Return the end of a message on a place whose numbers are in the wrong order."""
+    return f", which looks like LAT,LON: write LON,LAT as {latitude:.8g},{longitude:.8g}"
 
 
 def _polygons_of(path: Path | str, document: object) -> Iterator[object]:

@@ -14,6 +14,7 @@ import numpy as np
 from arcfleet._checks import needs
 from arcfleet.errors import MapError
 from arcfleet.instance.geodesy import is_on_earth, line_middles, metres_from
+from arcfleet.streets.area import swap_hint
 from arcfleet.streets.simplify import Dropped, strong_components, strong_parts
 
 if TYPE_CHECKING:
@@ -462,20 +463,27 @@ def nearest_junction(
     """Return the junction nearest to a place, at most `within` metres off, and how far."""
     longitude, latitude = place
     if not is_on_earth(longitude, latitude):
+        swapped = is_on_earth(latitude, longitude)
         raise MapError(
             "expected a depot or facility as longitude,latitude in degrees, "
-            f"got {longitude:g},{latitude:g}: check their order"
+            f"got {longitude:g},{latitude:g}"
+            + (swap_hint(longitude, latitude) if swapped else ": check them")
         )
     numbers = sorted(junctions)
     distances = metres_from(place, [junctions[number] for number in numbers])
     nearest = int(np.argmin(distances))
     if distances[nearest] > within:
+        others = metres_from((latitude, longitude), [junctions[n] for n in numbers])
+        if is_on_earth(latitude, longitude) and others.min() <= within:
+            raise MapError(
+                "expected a depot or facility as longitude,latitude, "
+                f"got {longitude:g},{latitude:g}{swap_hint(longitude, latitude)}"
+            )
         raise MapError(
             f"expected a depot or facility within {within:,.0f} m of a junction of the "
             f"scene, got {longitude:g},{latitude:g}, which is "
             f"{distances[nearest]:,.0f} m from "
-            f"the nearest one ({numbers[nearest]}): "
-            "check that it is longitude,latitude or move it"
+            f"the nearest one ({numbers[nearest]}): move it"
         )
     return numbers[nearest], float(distances[nearest])
 

@@ -11,24 +11,33 @@ from typing import TYPE_CHECKING
 from arcfleet._files import reading
 from arcfleet.errors import FileError
 from arcfleet.streets.csv_map import csv_pair, read_csv_map
-from arcfleet.streets.geojson import read_geojson
+from arcfleet.streets.geojson import map_of_lines, read_geojson
 from arcfleet.streets.osm import read_osm
 from arcfleet.streets.osm_tags import DRIVABLE_KINDS
 from arcfleet.streets.restrictions import DEFAULT_VEHICLE, check_vehicle
 from arcfleet.streets.street_map import OSM_ATTRIBUTION
+from arcfleet.streets.tables import has_layers, parts_of, read_shapes
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from typing import Any
+
     from arcfleet.streets.osm_tags import StreetRule
     from arcfleet.streets.street_map import StreetMap
 
 _HEAD_LENGTH = 4096
 _SUFFIX = re.compile(
-    r"(\.osm)?(\.pbf|\.osm|\.xml|\.geojson|\.json)?(\.gz|\.bz2)?$", re.IGNORECASE
+    r"(\.osm)?(\.pbf|\.osm|\.xml|\.geojson|\.json|\.km[lz]|\.gpx|\.gpkg|\.shp|\.zip)?"
+    r"(\.gz|\.bz2)?(\|layername=.*)?$",
+    re.IGNORECASE,
 )
+#: A tag in the column `other_tags`.
+_OTHER_TAG = re.compile(r'"([^"]+)"=>"([^"]*)"')
 _NAMED_OSM = re.compile(r"(\.pbf|\.osm(\.gz|\.bz2)?)$", re.IGNORECASE)
 _KNOWN = (
     "an OpenStreetMap extract (.osm.pbf, .osm, .osm.gz, .osm.bz2), a pair "
-    ".nodes.csv.gz and .edges.csv.gz, or GeoJSON lines"
+    ".nodes.csv.gz and .edges.csv.gz, or lines as GeoJSON, KML, GPX, GeoPackage or "
+    "Shapefile"
 )
 
 
@@ -40,12 +49,13 @@ def read_map(
     attribution: str | None = None,
     vehicle: str = DEFAULT_VEHICLE,
 ) -> StreetMap:
-    """Read a street map: an OpenStreetMap extract, a pair of CSV files or GeoJSON lines.
+    """Read a street map: an OpenStreetMap extract, a pair of CSV files, or lines.
 
-    A pair of CSV files is known by its name, anything else by its content. Pieces of
-    street without a crossing between them are one street (see `merge_chains`), except in
-    CSV files, which are read as they are. The map is whole: parts that cannot be driven to
-    are in it until `largest_strong_part` cuts them off.
+    Lines may be GeoJSON, KML, GPX, GeoPackage or Shapefile, in any coordinate system that
+    the file states. A pair of CSV files is known by its name, anything else by its content.
+    Pieces of street without a crossing between them are one street (see `merge_chains`),
+    except in CSV files, which are read as they are. The map is whole: parts that cannot be
+    driven to are in it until `largest_strong_part` cuts them off.
 
     Parameters
     ----------
@@ -58,7 +68,7 @@ def read_map(
         whether it is a street. By default what may be driven, and the whole of CSV files.
     attribution
         Attribution of the data; by default OpenStreetMap for its extracts and for CSV
-        files, and what the file itself says for GeoJSON.
+        files, and what the file itself says for GeoJSON; none for other lines.
     vehicle
         Vehicle for which the turn restrictions of OpenStreetMap are read, in its words:
         "hgv" (lorries), "motorcar", "bus", … Exceptions and rules of its own count.
@@ -76,6 +86,10 @@ def read_map(
         streets = DRIVABLE_KINDS
     if name is None:
         name = _SUFFIX.sub("", path.name)
+    if has_layers(path):
+        return map_of_lines(
+            path, _lines(path), name=name, streets=streets, attribution=attribution or ""
+        )
     head, packing = _head(path)
     file_format = _osm_format(path, head, packing)
     if file_format is not None:
@@ -90,6 +104,33 @@ def read_map(
     if head.lstrip().startswith((b"{", b"[")):
         return read_geojson(path, name=name, streets=streets, attribution=attribution)
     raise FileError(path, f"expected {_KNOWN}, found none of these")
+
+
+def _lines(path: Path) -> Iterator[tuple[str, dict[str, Any], Any]]:
+    """Yield place, tags and coordinates of every line of a file with layers."""
+    for row in read_shapes(path):
+        for part in parts_of(row.shape):
+            if part.geom_type == "LineString":
+                points = [list(point) for point in part.coords]
+                yield f"in feature {row.number - 1}", _tags(row.values), points
+
+
+def _tags(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the columns of a street as OpenStreetMap's tags.
+
+    As GDAL writes them, with other tags in one column; and as the Shapefiles of Geofabrik
+    have them: `fclass`, and `oneway` as F, T or B.
+    """
+    tags = {key.lower(): value for key, value in values.items() if value is not None}
+    others = _OTHER_TAG.findall(str(tags.pop("other_tags", "")))
+    tags = dict(others) | tags
+    if "fclass" in tags:
+        tags.setdefault("highway", tags["fclass"])
+        direction = str(tags.get("oneway", ""))
+        tags["oneway"] = {"F": "yes", "T": "-1", "B": "no"}.get(direction, direction)
+        if tags.get("maxspeed") in (0, "0"):  # unknown
+            del tags["maxspeed"]
+    return tags
 
 
 def _osm_format(path: Path, head: bytes, packing: str) -> str | None:

@@ -10,18 +10,21 @@ from arcfleet.errors import FileError
 from arcfleet.instance.geodesy import is_on_earth
 from arcfleet.streets.osm_tags import (
     DRIVABLE_KINDS,
+    OSM_COLUMNS,
+    WAY_COLUMNS,
     StreetRule,
     check_rule,
     is_wanted,
     joined_names,
     main_kind,
+    way_number,
 )
 from arcfleet.streets.simplify import merge_chains
 from arcfleet.streets.speeds import LimitReader, value_of_maxspeed
 from arcfleet.streets.ways import Way, map_of_ways
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     from arcfleet.instance.instance import Coordinate
@@ -44,31 +47,38 @@ def read_geojson(
     """Read the LineString and MultiLineString features of a GeoJSON file as streets.
 
     Lines meet where they have a point in common. Their properties `name`, `highway`,
-    `oneway` and `maxspeed` are read as on OpenStreetMap; points and polygons are passed
-    over. Of several values of `highway` the most important counts, of `maxspeed` the
-    least; several names are joined. A line without `highway` is a street unless a callable
-    objects.
+    `oneway` and `maxspeed` are read as on OpenStreetMap, and the number of the way from
+    `way`, `osm_id`, `@id` and the like; points and polygons are passed over. Of several
+    values of `highway` the most important counts, of `maxspeed` the least; several names
+    are joined. A line without `highway` is a street unless a callable objects.
     """
-    check_rule(streets)
     content = read_document(path)
     if not isinstance(content, dict) or not isinstance(content.get("type"), str):
         raise FileError(path, "expected GeoJSON, found JSON without a type")
-    # Older files may name another system; RFC 7946 has none but degrees.
-    system = content.get("crs")
-    if system is not None and not any(known in str(system) for known in _DEGREES):
-        raise FileError(
-            path,
-            f"expected longitude and latitude in degrees, found the system "
-            f"{quote(str(system))}; convert the file to EPSG:4326",
-        )
+    check_degrees(path, content)
     if attribution is None:
         stated = [content.get(member) for member in _ATTRIBUTIONS]
         attribution = next((text for text in stated if text and isinstance(text, str)), "")
+    return map_of_lines(
+        path, _lines(path, content), name=name, streets=streets, attribution=attribution
+    )
+
+
+def map_of_lines(
+    path: Path | str,
+    lines: Iterable[tuple[str, dict[str, Any], Any]],
+    *,
+    name: str,
+    streets: StreetRule,
+    attribution: str,
+) -> StreetMap:
+    """Make a map of lines, each as its place in the file, properties and coordinates."""
+    check_rule(streets)
     numbers: dict[Coordinate, int] = {}
     ways: list[Way] = []
     has_lines = False
     limits = LimitReader()
-    for where, properties, line in _lines(path, content):
+    for where, properties, line in lines:
         has_lines = True
         tags = _tags(properties)
         if "highway" in tags or callable(streets):
@@ -78,13 +88,13 @@ def read_geojson(
         if wanted:
             points = _points(path, where, line)
             numbered = (numbers.setdefault(p, len(numbers)) for p in points)
-            ways.append(Way.of_tags(numbered, tags, limits))
+            columns = (*WAY_COLUMNS, *OSM_COLUMNS)
+            found = next((tags[one] for one in columns if one in tags), None)
+            ways.append(Way.of_tags(numbered, tags, limits, way_number(found)))
     limits.warn(path)
     if not ways:
         found = "lines, but none of a kind that is wanted" if has_lines else "no line"
-        raise FileError(
-            path, f"expected at least one street as a LineString, found {found}"
-        )
+        raise FileError(path, f"expected at least one street as a line, found {found}")
     places = {number: point for point, number in numbers.items()}
     raw = map_of_ways(ways, places, name=name, attribution=attribution)
     if not raw.streets:
@@ -94,10 +104,21 @@ def read_geojson(
     return merge_chains(raw)
 
 
-def _lines(
+def check_degrees(path: Path | str, content: dict[str, Any]) -> None:
+    """Raise FileError for an older file in another system; RFC 7946 has only degrees."""
+    system = content.get("crs")
+    if system is not None and not any(known in str(system) for known in _DEGREES):
+        raise FileError(
+            path,
+            f"expected longitude and latitude in degrees, found the system "
+            f"{quote(str(system))}; convert the file to EPSG:4326",
+        )
+
+
+def features_of(
     path: Path | str, content: dict[str, Any]
-) -> Iterator[tuple[str, dict[str, Any], Any]]:
-    """Yield (where, properties, coordinates) of every line."""
+) -> Iterator[tuple[Any, dict[str, Any]]]:
+    """Yield (geometry, properties) of every feature."""
     if content["type"] == "FeatureCollection":
         features = content.get("features")
         if not isinstance(features, list):
@@ -111,8 +132,17 @@ def _lines(
         is_feature = feature.get("type") == "Feature"
         geometry = feature.get("geometry") if is_feature else feature
         properties = feature.get("properties") if is_feature else None
+        yield geometry, properties if isinstance(properties, dict) else {}
+
+
+def _lines(
+    path: Path | str, content: dict[str, Any]
+) -> Iterator[tuple[str, dict[str, Any], Any]]:
+    """Yield (where, properties, coordinates) of every line."""
+    for index, (geometry, properties) in enumerate(features_of(path, content)):
+        where = f"in feature {index}"
         for line in _line_coordinates(path, where, geometry):
-            yield where, properties if isinstance(properties, dict) else {}, line
+            yield where, properties, line
 
 
 def _line_coordinates(path: Path | str, where: str, geometry: Any) -> Iterator[Any]:

@@ -49,7 +49,7 @@ def read_osm(
         raise OptionError(f"expected one of {', '.join(_FORMATS)}, got {file_format!r}")
     check_rule(streets)
     check_vehicle(vehicle)
-    ways, numbers = _read_ways(path, file_format, streets)
+    ways = _read_ways(path, file_format, streets)
     wanted = {point for way in ways for point in way.points}
     # A pass of its own, so that the order of nodes and ways in the file does not matter.
     places = {
@@ -76,8 +76,9 @@ def read_osm(
         _read_restrictions(path, file_format, new_numbers),
         raw,
         {
-            number: (way, streets_of.get(index, ()))
-            for index, (number, way) in enumerate(zip(numbers, ways, strict=True))
+            way.number: (way, streets_of.get(index, ()))
+            for index, way in enumerate(ways)
+            if way.number is not None
         },
         vehicle,
     )
@@ -106,21 +107,18 @@ def _read_restrictions(
         )
 
 
-def _read_ways(
-    path: Path | str, file_format: str, rule: StreetRule
-) -> tuple[list[Way], list[int]]:
-    """Return the ways that are wanted, and their numbers."""
+def _read_ways(path: Path | str, file_format: str, rule: StreetRule) -> list[Way]:
+    """Return the ways that are wanted."""
     ways = []
     limits = LimitReader()
-    numbers = []
     # Only a callable may want ways without the tag.
     for way in _objects(path, file_format, "ways", None if callable(rule) else "highway"):
         tags = {tag.k: tag.v for tag in way.tags}
         if is_wanted(tags, rule):
-            ways.append(Way.of_tags((node.ref for node in way.nodes), tags, limits))
-            numbers.append(way.id)
+            points = (node.ref for node in way.nodes)
+            ways.append(Way.of_tags(points, tags, limits, way.id))
     limits.warn(path)
-    return ways, numbers
+    return ways
 
 
 def _objects(

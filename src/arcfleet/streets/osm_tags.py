@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Mapping
 
 from arcfleet.errors import OptionError
@@ -32,6 +33,11 @@ _RANKS = {kind: rank for rank, kind in enumerate(DRIVABLE_KINDS)}
 _FORWARD = frozenset({"yes", "true", "1"})
 _BACKWARD = frozenset({"-1", "reverse"})
 _BOTH = frozenset({"no", "false", "0"})
+#: Names that files give the number of an OpenStreetMap way: some mean only ways, some
+#: nodes as well.
+WAY_COLUMNS = ("way", "way_id", "osm_way_id")
+OSM_COLUMNS = ("osm_id", "osmid", "@id")
+_WAY_NUMBER = re.compile(r"(?:way/|w)?(-?[0-9]{1,18})(?:\.0*)?", re.IGNORECASE)
 #: Who may use a street, the most specific first: the first that is there holds.
 _ACCESS_KEYS = ("motor_vehicle", "vehicle", "access")
 _CLOSED = frozenset({"no", "private"})
@@ -86,6 +92,12 @@ def main_kind(value: object) -> str:
     """Return the most important of the values of `highway`; "" where there is none."""
     kinds = _texts(value)
     return min(kinds, key=lambda kind: (_RANKS.get(kind, len(_RANKS)), kind), default="")
+
+
+def way_number(value: object) -> int | None:
+    """Return the number of a way, written as 123 or `way/123`; None if it is none."""
+    found = _WAY_NUMBER.fullmatch(str(value).strip())
+    return None if found is None else int(found[1])
 
 
 def joined_names(value: object) -> str:

@@ -35,7 +35,7 @@ def from_osmnx(
     ----------
     graph
         A networkx.MultiDiGraph in degrees: nodes with x and y; edges with, all optional,
-        length, oneway, highway, name, maxspeed and geometry. Of several values of
+        length, oneway, highway, name, maxspeed, osmid and geometry. Of several values of
         `highway` the most important counts, of `maxspeed` the least; several names are
         joined.
     name
@@ -111,11 +111,19 @@ def _read_edges(graph: Any, junctions: dict[int, Coordinate]) -> list[_Edge]:
             geometry=line if len(line) > 2 else (),
             limit=limit,
             reverse_limit=limit,
+            ways=_ways(data.get("osmid"), drawn),
         )
         # OSMnx writes True or False; after a way through a file they may be texts.
         edges.append((street, str(data.get("oneway")).lower() in {"true", "yes", "1"}))
     limits.warn("OSMnx graph")
     return edges
+
+
+def _ways(value: object, metres: float) -> tuple[tuple[int, float], ...]:
+    """Return the ways of an edge; of several, whose lengths are unknown, equal parts."""
+    numbers = value if isinstance(value, list | tuple) else [value]
+    known = [one for one in numbers if isinstance(one, int) and not isinstance(one, bool)]
+    return tuple((one, metres / len(known)) for one in dict.fromkeys(known))
 
 
 def _length(data: dict[str, Any], tail: int, head: int, drawn: float) -> float:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 import warnings
 from collections import Counter
 from dataclasses import dataclass, field, fields, replace
+from itertools import compress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -19,6 +20,15 @@ from arcfleet.instance.diagnose_fleet import stuck_vehicles
 from arcfleet.instance.geodesy import earth_centred
 from arcfleet.instance.instance import MAX_NUMBER, Coordinate, Instance, Link
 from arcfleet.instance.turns import servable
+from arcfleet.streets.choice import (
+    TABLES,
+    Demand,
+    choose_streets,
+    demand_words,
+    join_warnings,
+    kind_of,
+    with_tables,
+)
 from arcfleet.streets.driving import (
     CLOSED_BY_FORBIDDEN,
     CLOSED_BY_TURNS,
@@ -34,19 +44,21 @@ from arcfleet.streets.fleet import (
     unknown_streets,
     with_operations,
 )
+from arcfleet.streets.joins import USUAL_SNAP, Join, JoinedTable
 from arcfleet.streets.speeds import (
     COSTS,
     LEAST_SPEED,
     MOST_SERVICE_TIME,
     MOST_SPEED,
-    UNKNOWN_KIND,
     Cost,
     Measures,
     check_known_kinds,
     checked_speeds,
+    driving_speeds,
     measures_of,
 )
 from arcfleet.streets.street_map import turns_of_kept
+from arcfleet.streets.tables import Table
 from arcfleet.streets.turns import TurnPolicy, scene_turns
 
 if TYPE_CHECKING:
@@ -56,13 +68,8 @@ if TYPE_CHECKING:
     from arcfleet.streets.simplify import Dropped
     from arcfleet.streets.street_map import Street, StreetMap
 
-#: "length": metres, rounded; a number: the same for every street; two numbers: drawn
-#: from the first to the second, both included.
-Demand = Literal["length"] | int | tuple[int, int]
-#: In `serve_kinds`: every kind, and every kind but `DRIVEN_KINDS`.
-ALL_KINDS, DEFAULT_KINDS = "all", "default"
-#: Streets of these kinds are driven on, and served only where they are asked for.
-DRIVEN_KINDS = frozenset({"motorway", "motorway_link", "trunk", "trunk_link"})
+#: A table of own data, or the file of one.
+TableSource = Table | Path | str | None
 #: More routes than this are more often a mistake in the capacity than a large fleet.
 MANY_ROUTES = 200
 #: A depot or facility farther than this from its junction may be a mistake.
@@ -70,9 +77,10 @@ FAR_METRES = 250.0
 #: With more streets to drive on than this, and this many for each that is served, a margin
 #: makes files and search faster at little loss.
 MANY_STREETS, MANY_PER_SERVED = 20_000, 20
-_MOST_SUGGESTED = 12
 #: Capacity and demand in different units would cut streets to crumbs.
 _MOST_PARTS = 1000
+#: Share of a street's length below which a way only touches a part of it.
+_TOUCHING = 1e-9
 _CUT_DECIMALS = 7  # of a degree: about a centimetre, as in OpenStreetMap
 
 
@@ -105,10 +113,25 @@ class SceneRules:
         A street is served if its kind or its name is among these. With neither given, all
         streets are but motorways, trunk roads and their ramps (`DRIVEN_KINDS`).
         `ALL_KINDS` means every kind, `DEFAULT_KINDS` every kind but these,
-        `UNKNOWN_KIND` streets without a kind. Case does not matter.
+        `UNKNOWN_KIND` streets without a kind. Case and accents do not matter.
+    serve_file
+        Table of streets that are served, as those of `serve_names` are.
+    exclude_kinds, exclude_names, exclude_file
+        A street is not served if its kind, its name or a row of the table says so.
     demand
         "length" for the metres of the street, rounded and at least 1; a whole number for
         the same on every street; two of them for a random one between, both included.
+        None means "length", or with a demand file that streets without a row in it are
+        not served.
+    demand_file
+        Table of demands: a `Table`, or a file as `read_table` reads. Of the streets to
+        serve, those with a row in it are served.
+    demand_join
+        How its rows find their streets: "way", "name" or "place"; None recognises it.
+    demand_column
+        Column of its demands; None recognises it, and where there is none, rows count 1.
+    snap
+        Largest distance of a place of a table from its street, in metres.
     one_way
         Whether one-way streets stay one-way; else all are two-way.
     both_sides
@@ -154,7 +177,15 @@ class SceneRules:
     depot: Coordinate | None = None
     serve_kinds: tuple[str, ...] = ()
     serve_names: tuple[str, ...] = ()
-    demand: Demand = "length"
+    serve_file: TableSource = None
+    exclude_kinds: tuple[str, ...] = ()
+    exclude_names: tuple[str, ...] = ()
+    exclude_file: TableSource = None
+    demand: Demand | None = None
+    demand_file: TableSource = None
+    demand_join: Join | None = None
+    demand_column: str | None = None
+    snap: float = USUAL_SNAP
     one_way: bool = True
     both_sides: bool = False
     oversized: Literal["split", "refuse"] = "split"
@@ -170,8 +201,8 @@ class SceneRules:
 
     def __post_init__(self) -> None:
         """Check every rule."""
-        object.__setattr__(self, "serve_kinds", tuple(self.serve_kinds))
-        object.__setattr__(self, "serve_names", tuple(self.serve_names))
+        for rule in ("serve_kinds", "serve_names", "exclude_kinds", "exclude_names"):
+            object.__setattr__(self, rule, tuple(getattr(self, rule)))
         check_whole_number("capacity", self.capacity, 1, MAX_NUMBER)
         check_whole_number("seed", self.seed, 0, 2**64 - 1)
         for rule, choices in (
@@ -185,6 +216,7 @@ class SceneRules:
                     f"got {getattr(self, rule)!r}"
                 )
         self._check_driving()
+        self._check_tables()
         if not isinstance(self.turns, TurnPolicy):
             raise OptionError(f"expected turns to be a TurnPolicy, got {self.turns!r}")
         if not isinstance(self.operations, SceneOperations):
@@ -208,11 +240,27 @@ class SceneRules:
                 )
         elif isinstance(self.demand, int):
             check_whole_number("demand", self.demand, 0, MAX_NUMBER)
-        elif self.demand != "length":
+        elif self.demand not in (None, "length"):
             raise OptionError(
                 "expected demand to be 'length', a whole number or two of them, "
                 f"got {self.demand!r}"
             )
+
+    def _check_tables(self) -> None:
+        check_number("snap", self.snap, 0, 1e6)
+        for rule in TABLES:
+            source = getattr(self, rule)
+            if source is not None and not isinstance(source, Table | Path | str):
+                raise OptionError(
+                    f"expected {rule} as a file or a Table, got {source!r:.60}: write "
+                    "Table.of(rows) for dicts"
+                )
+        for rule in ("demand_join", "demand_column"):
+            if getattr(self, rule) is not None and self.demand_file is None:
+                raise OptionError(
+                    f"expected a demand file with {rule}, got none: give demand_file "
+                    "(--demand-file)"
+                )
 
     def _check_driving(self) -> None:
         if self.margin is not None:
@@ -269,6 +317,11 @@ class Scene:
     unserved: tuple[Unserved, ...]  # those of them that are not in the instance
     # Streets of the area that are driven on only, because of their kind.
     driven_only: Mapping[str, StreetCount]
+    excluded: StreetCount  # streets of the area that are driven on only, as asked
+    # Streets that are not served because the demand file has no row for them.
+    without_row: StreetCount
+    joins: tuple[JoinedTable, ...]  # files of own data
+    lost_demand: int  # on links that turn rules cut off
     crossing: StreetCount  # streets with one end in the area, which are not served
     outside: Dropped  # streets and junctions that the margin or the area to drive in drops
     # Streets and junctions of the rest without a way there from the depot and back.
@@ -305,9 +358,8 @@ class Scene:
 
 def _second_looks(scene: Scene) -> Iterable[str]:
     instance, rules = scene.instance, scene.rules
-    demand = "metres" if rules.demand == "length" else f"{rules.demand} for each street"
-    if isinstance(rules.demand, tuple):
-        demand = "{} to {} for each street".format(*rules.demand)
+    yield from join_warnings(scene.joins)
+    demand = demand_words(rules)
     same_unit = f"check that the capacity is in the unit of the demand ({demand})"
     if instance.least_trips > MANY_ROUTES:
         yield (
@@ -422,6 +474,7 @@ def cut_scene(street_map: StreetMap, rules: SceneRules) -> Scene:
     usual_capacity = rules.capacity
     # Streets are split by the largest vehicle.
     rules = replace(rules, capacity=rules.operations.capacity(usual_capacity))
+    rules = with_tables(rules)
     check_known_kinds(rules.speeds, street_map.streets)
     if not rules.one_way:
         two_way = tuple(replace(street, one_way=False) for street in street_map.streets)
@@ -429,7 +482,8 @@ def cut_scene(street_map: StreetMap, rules: SceneRules) -> Scene:
     where = _place(street_map, rules)
     streets = street_map.streets
     inside, crossing = _in_area(street_map, rules)
-    asked = served_streets(street_map, inside, rules)
+    choice = choose_streets(street_map, inside, rules, f"in {where}")
+    asked = choice.asked
     network = driving_network(
         street_map,
         asked,
@@ -441,6 +495,9 @@ def cut_scene(street_map: StreetMap, rules: SceneRules) -> Scene:
         where=where,
         places=rules.operations.places,
     )
+    if not choice.joined.keys().isdisjoint(network.unreachable):
+        where_in, closed = f"in {where}", network.unreachable
+        choice = choose_streets(street_map, inside, rules, where_in, closed)
     part = replace(
         street_map,
         junctions={
@@ -452,12 +509,12 @@ def cut_scene(street_map: StreetMap, rules: SceneRules) -> Scene:
     maker = LinkMaker(
         part, rules, first_new_junction=max(street_map.junctions, default=0) + 1
     )
-    demands = _demands(street_map, inside, rules)
     starts = []  # the first link of each street
     owners: list[int] = []  # the street of each link
     for position in network.streets:
         starts.append(len(maker.links))
-        maker.add(streets[position], demands[position] if asked[position] else None)
+        demand = choice.demands[position] if asked[position] else None
+        maker.add(streets[position], demand, exact=position in choice.joined)
         owners += [position] * (len(maker.links) - len(owners))
     instance = Instance(
         name=street_map.name if rules.name is None else rules.name,
@@ -483,6 +540,7 @@ def cut_scene(street_map: StreetMap, rules: SceneRules) -> Scene:
     )
     instance, lost = serve_what_is_open(instance)
     if not instance.required:
+        reasons = [*lost.values(), *network.unreachable.values()]
         rules_of = "the turn rules"
         advice = "allow U-turns or take a larger area"
         if any(vehicle.forbidden_links for vehicle in instance.fleet):
@@ -490,7 +548,7 @@ def cut_scene(street_map: StreetMap, rules: SceneRules) -> Scene:
             advice = "forbid fewer streets, or " + advice
         raise MapError(
             f"expected a street that {rules_of} let be served in {where}, found none among "
-            f"{sum(asked)}: {_most_common(lost.values())}; {advice}"
+            f"{sum(asked)}: {_most_common(reasons)}; {advice}"
         )
     unserved = network.unreachable | _reasons(owners, instance, lost)
     problems = diagnose(instance) if instance.operations else ()
@@ -512,6 +570,10 @@ def cut_scene(street_map: StreetMap, rules: SceneRules) -> Scene:
             for position in sorted(unserved, key=lambda i: (-streets[i].metres, i))
         ),
         driven_only=_driven_only(streets, inside, asked, rules),
+        excluded=StreetCount.of(compress(streets, choice.excluded)),
+        without_row=StreetCount.of(compress(streets, choice.without_row)),
+        joins=choice.joins,
+        lost_demand=sum(maker.links[position].demand for position in lost),
         crossing=crossing,
         outside=network.outside,
         cut_off=network.cut_off,
@@ -579,9 +641,12 @@ def _in_area(street_map: StreetMap, rules: SceneRules) -> tuple[list[bool], Stre
     if rules.area is not None:
         held = junctions_in(rules.area, street_map)
         if not held:
+            turned = [place[::-1] for place in street_map.junctions.values()]
+            hint = "its numbers look like LAT,LON: write LON,LAT; "
             raise MapError(
                 f"expected junctions in {where}, found none: "
-                f"the map reaches {_extent(street_map)}"
+                + (hint if rules.area.holds(turned).any() else "")
+                + f"the map reaches {_extent(street_map)}"
             )
         if rules.border == "middle":
             middles = middles_in(rules.area, street_map)
@@ -605,30 +670,14 @@ def _driven_only(
     rules: SceneRules,
 ) -> dict[str, StreetCount]:
     """Count the streets that are not served for their kind, unless kinds were asked for."""
-    if rules.serve_names or rules.serve_kinds:
+    by_file = rules.serve_file is not None or rules.demand_file is not None
+    if rules.serve_names or rules.serve_kinds or by_file:
         return {}
     by_kind: dict[str, list[Street]] = {}
     for street, is_inside, is_asked in zip(streets, inside, asked, strict=True):
         if is_inside and not is_asked:
-            by_kind.setdefault(_kind_of(street), []).append(street)
+            by_kind.setdefault(kind_of(street), []).append(street)
     return {kind: StreetCount.of(by_kind[kind]) for kind in sorted(by_kind)}
-
-
-def _demands(street_map: StreetMap, inside: Sequence[bool], rules: SceneRules) -> list[int]:
-    """Return the demand of every street, if it is served."""
-    streets = street_map.streets
-    if isinstance(rules.demand, tuple):
-        least, most = rules.demand
-        # Drawn for every street of the area, so that serving others or driving elsewhere
-        # does not change a street's demand.
-        numbers = np.random.default_rng(rules.seed).integers(
-            least, most, size=sum(inside), endpoint=True
-        )
-        drawn = iter(numbers.tolist())
-        return [next(drawn) if is_inside else 0 for is_inside in inside]
-    if isinstance(rules.demand, int):
-        return [rules.demand] * len(streets)
-    return [max(1, round(street.metres)) for street in streets]
 
 
 def _place(street_map: StreetMap, rules: SceneRules) -> str:
@@ -642,65 +691,6 @@ def _extent(street_map: StreetMap) -> str:
     places = np.array(list(street_map.junctions.values()))
     (west, south), (east, north) = places.min(axis=0), places.max(axis=0)
     return f"from {west:.4f},{south:.4f} to {east:.4f},{north:.4f}"
-
-
-def served_streets(
-    street_map: StreetMap, inside: Sequence[bool], rules: SceneRules
-) -> list[bool]:
-    """Return for each street whether it is to be served; refuse kinds and names of none."""
-    where = f"in {_place(street_map, rules)}"
-    present = [
-        street for street, held in zip(street_map.streets, inside, strict=True) if held
-    ]
-    default = {_kind_of(street).casefold() for street in present} - DRIVEN_KINDS
-    if not rules.serve_kinds and not rules.serve_names:
-        kinds, names = default, set[str]()
-        if not default:
-            raise MapError(
-                f"expected streets to serve {where}, found only motorways, trunk roads and "
-                f"their ramps: serve kinds {ALL_KINDS!r} to serve these"
-            )
-    else:
-        groups = {ALL_KINDS: default | DRIVEN_KINDS, DEFAULT_KINDS: default}
-        single = [kind for kind in rules.serve_kinds if kind.casefold() not in groups]
-        kinds = _found("kind", single, map(_kind_of, present), where)
-        kinds |= {
-            one for kind in rules.serve_kinds for one in groups.get(kind.casefold(), ())
-        }
-        names = _found("name", rules.serve_names, (s.name for s in present), where)
-    return [
-        is_inside
-        and (_kind_of(street).casefold() in kinds or street.name.casefold() in names)
-        for street, is_inside in zip(street_map.streets, inside, strict=True)
-    ]
-
-
-def _kind_of(street: Street) -> str:
-    return street.kind or UNKNOWN_KIND
-
-
-def _found(what: str, asked: Iterable[str], present: Iterable[str], where: str) -> set[str]:
-    """Return the texts asked for, case-folded; raise MapError if one does not occur."""
-    counts = Counter(text for text in present if text)
-    spelled = {text.casefold(): text for text in counts}
-    for text in asked:
-        if text.casefold() not in spelled:
-            raise MapError(
-                f"expected the {what} of a street {where}, got {text!r}: "
-                + _suggestion(what, text, counts, spelled)
-            )
-    return {text.casefold() for text in asked}
-
-
-def _suggestion(what: str, text: str, counts: Counter[str], spelled: dict[str, str]) -> str:
-    if not counts:
-        return f"no street there has a {what}"
-    near = difflib.get_close_matches(text.casefold(), spelled, n=3)
-    if near:
-        return f"did you mean {' or '.join(repr(spelled[one]) for one in near)}?"
-    usual = [one for one, _ in counts.most_common(_MOST_SUGGESTED)]
-    more = len(counts) - len(usual)
-    return f"there are {', '.join(usual)}" + (f" and {more} more" if more else "")
 
 
 class LinkMaker:
@@ -717,18 +707,26 @@ class LinkMaker:
         self.split_streets = 0
         self.most_parts = 1
 
-    def add(self, street: Street, demand: int | None) -> None:
-        """Add the links of a street; a demand of None means that it is not served."""
+    def add(self, street: Street, demand: int | None, *, exact: bool = False) -> None:
+        """Add the links of a street; a demand of None means that it is not served.
+
+        Where it is exact, both sides together have the demand; else each has half of it,
+        rounded up.
+        """
         is_served = demand is not None
         by_side = is_served and self._rules.both_sides and not street.one_way
         load = demand or 0
-        if by_side:  # each side has half of the demand, rounded up
+        back_load = load
+        if by_side:
             load = -(-load // 2)
+            back_load = back_load - load if exact else load
         parts = self._parts(street, load)
+        back_loads = equal_shares(back_load, parts)
         ends, lines = self._cut(street, parts)
         shares = (equal_shares(n, parts) for n in measures_of(street, self._rules))
         measures = [Measures(*share) for share in zip(*shares, strict=True)]
         one_way = street.one_way or by_side
+        speed, reverse_speed = driving_speeds(street, self._rules)
         for part, part_load in enumerate(equal_shares(load, parts)):
             there = Link(
                 tail=ends[part],
@@ -738,6 +736,10 @@ class LinkMaker:
                 demand=part_load,
                 name=street.name,
                 geometry=lines[part],
+                kind=street.kind,
+                ways=ways_of_part(street, part, parts),
+                speed_kmh=speed,
+                reverse_speed_kmh=None if one_way else reverse_speed,
                 **measures[part].of_link(
                     self._rules.cost, one_way=one_way, required=is_served
                 ),
@@ -748,7 +750,10 @@ class LinkMaker:
                     there,
                     tail=there.head,
                     head=there.tail,
+                    demand=back_loads[part],
                     geometry=lines[part][::-1],
+                    ways=there.ways[::-1],
+                    speed_kmh=reverse_speed,
                     **measures[part]
                     .reversed()
                     .of_link(self._rules.cost, one_way=True, required=True),
@@ -797,6 +802,21 @@ def describe_street(street: Street) -> str:
     arrow = ">" if street.one_way else "-"
     name = " ".join(street.name.split())  # a message stays one line
     return f"street {street.tail}{arrow}{street.head}" + (f" ({name})" if name else "")
+
+
+def ways_of_part(street: Street, part: int, parts: int) -> tuple[int, ...]:
+    """Return the OpenStreetMap ways that one of some equal parts of a street is part of."""
+    total = math.fsum(metres for _, metres in street.ways)
+    first, last = total * part / parts, total * (part + 1) / parts
+    found: dict[int, None] = {}
+    start = 0.0
+    for way, metres in street.ways:
+        # Sums of lengths are rounded: what only touches the part is no part of it.
+        if min(start + metres, last) - max(start, first) > _TOUCHING * total:
+            found[way] = None
+        start += metres
+    # A street without a length has its ways, too.
+    return tuple(found) or tuple(dict.fromkeys(way for way, _ in street.ways))
 
 
 def equal_shares(amount: int, parts: int) -> list[int]:

@@ -144,6 +144,11 @@ def _merge(street_map: StreetMap, steps: list[_Step]) -> Street:
         (piece.limit, piece.reverse_limit)[:: 1 if forward else -1]
         for piece, (_, forward) in zip(pieces, steps, strict=True)
     ]
+    ways: list[tuple[int, float]] = []
+    for piece, (_, forward) in zip(pieces, steps, strict=True):
+        for way, metres in piece.ways[:: 1 if forward else -1]:
+            before = ways.pop()[1] if ways and ways[-1][0] == way else 0.0
+            ways.append((way, before + metres))
     lengths = [piece.metres for piece in pieces]
     first, last = pieces[0], pieces[-1]
     return replace(
@@ -154,6 +159,7 @@ def _merge(street_map: StreetMap, steps: list[_Step]) -> Street:
         geometry=tuple(points),
         limit=merged_limit(zip(lengths, (there for there, _ in limits), strict=True)),
         reverse_limit=merged_limit(zip(lengths, (back for _, back in limits), strict=True)),
+        ways=tuple(ways),
     )
 
 

@@ -256,6 +256,14 @@ def measures_of(street: Street, rules: SceneRules) -> Measures:
     return Measures(*(max(1, round(x)) for x in (street.metres, there, back, serving)))
 
 
+def driving_speeds(street: Street, rules: SceneRules) -> tuple[float, float]:
+    """Return the mean speeds from tail to head and back by the rules, in km/h."""
+    class_speed = rules.speeds.get(street.kind.casefold(), rules.speeds[UNKNOWN_KIND])
+    there = 3600 / _driving_seconds(1000.0, street.limit, class_speed)
+    back = 3600 / _driving_seconds(1000.0, street.reverse_limit, class_speed)
+    return round(there, 1), round(back, 1)
+
+
 def _driving_seconds(metres: float, limit: SpeedLimit | None, class_speed: float) -> float:
     if limit is None:
         return 3.6 * metres / class_speed

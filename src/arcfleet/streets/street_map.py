@@ -40,6 +40,9 @@ class Street:
         The points from tail to head, both ends included; empty means a straight line.
     limit, reverse_limit
         Speed limit from tail to head, and from head to tail; None if unknown.
+    ways
+        Numbers of the OpenStreetMap ways that it is part of, from tail to head, with the
+        metres of each; empty if unknown.
     """
 
     tail: int
@@ -51,6 +54,7 @@ class Street:
     geometry: tuple[Coordinate, ...] = ()
     limit: SpeedLimit | None = None
     reverse_limit: SpeedLimit | None = None
+    ways: tuple[tuple[int, float], ...] = ()
 
     def ends(self, reverse: bool) -> tuple[int, int]:
         """Return the junctions where driving along the street starts and ends."""

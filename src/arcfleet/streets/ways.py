@@ -30,12 +30,18 @@ class Way:
     # Class and name of the street, as in `Street`.
     kind: str = ""
     name: str = ""
+    # Number of the way on OpenStreetMap.
+    number: int | None = None
     # Speed limits along the line and against it.
     limits: tuple[SpeedLimit | None, SpeedLimit | None] = (None, None)
 
     @classmethod
     def of_tags(
-        cls, points: Iterable[int], tags: Tags, limits: LimitReader | None = None
+        cls,
+        points: Iterable[int],
+        tags: Tags,
+        limits: LimitReader | None = None,
+        number: int | None = None,
     ) -> Way:
         """Return the way along some points that OpenStreetMap's tags describe."""
         return cls(
@@ -43,6 +49,7 @@ class Way:
             direction=driving_direction(tags),
             kind=tags.get("highway", ""),
             name=tags.get("name", ""),
+            number=number,
             limits=(None, None) if limits is None else limits.limits(tags),
         )
 
@@ -83,6 +90,7 @@ def cut_ways(
             geometry=line if len(line) > 2 else (),
             limit=way.limits[way.direction < 0],
             reverse_limit=way.limits[way.direction >= 0],
+            ways=() if way.number is None else ((way.number, metres),),
         )
         for (index, piece), line, metres in zip(
             pieces, lines, line_lengths(lines), strict=True

@@ -35,12 +35,16 @@ if TYPE_CHECKING:
 
 FORMAT = "arcfleet-instance"
 #: Version 2 brought turn rules, the unit of costs, and metres and seconds of links; version
-#: 3 what operations ask (vehicles, facilities, ...) and node numbers below 0. A file is
-#: written in the oldest version that holds it, which older programs read.
-VERSION = 3
+#: 3 what operations ask (vehicles, facilities, ...) and node numbers below 0; version 4
+#: kind, ways and speeds of links. A file is written in the oldest version that holds it,
+#: which older programs read.
+VERSION = 4
 
 _INSTANCE_KEYS = frozenset(Instance.__dataclass_fields__)
 _LINK_KEYS = frozenset(Link.__dataclass_fields__)
+#: Members of a link since version 2, and since version 4.
+_SINCE_2 = {"metres", "seconds", "reverse_seconds", "service_seconds"}
+_SINCE_4 = {"kind", "ways", "speed_kmh", "reverse_speed_kmh"}
 _OTHER_NUMBERS = (
     *("reverse_cost", "service_cost", "reverse_service_cost"),
     *("metres", "seconds", "reverse_seconds", "service_seconds"),
@@ -134,13 +138,14 @@ def _rows(key: str, items: Sequence[object]) -> str:
 
 def _version(instance: Instance, links: Sequence[dict[str, object]]) -> int:
     """Return the oldest version that holds the instance."""
+    if any(not _SINCE_4.isdisjoint(link) for link in links):
+        return 4
     if has_operations(instance) or any(node < 0 for node in instance.nodes):
         return 3
-    new = {"metres", "seconds", "reverse_seconds", "service_seconds"}
     if (
         instance.has_turn_rules
         or instance.cost_unit != ""
-        or any(not new.isdisjoint(link) for link in links)
+        or any(not _SINCE_2.isdisjoint(link) for link in links)
     ):
         return 2
     return 1
@@ -182,6 +187,10 @@ def _read_link(item: JsonObject) -> Link:
             **{key: item.optional_integer(key, 0, MAX_NUMBER) for key in _OTHER_NUMBERS},
             name=item.text("name", ""),
             geometry=item.points("geometry"),
+            kind=item.text("kind", ""),
+            ways=item.integers("ways", MIN_NODE, MAX_NODE, optional=True),
+            speed_kmh=item.optional_number("speed_kmh"),
+            reverse_speed_kmh=item.optional_number("reverse_speed_kmh"),
         )
     except InstanceError as error:
         raise FileError(item.path, f"{error}, {item.where}") from error
@@ -209,6 +218,13 @@ def _link_members(link: Link) -> dict[str, object]:
             members[key] = getattr(link, key)
     if link.reverse_seconds not in (None, link.seconds):
         members["reverse_seconds"] = link.reverse_seconds
+    for key in ("kind", "ways"):
+        if getattr(link, key):
+            members[key] = getattr(link, key)
+    if link.speed_kmh is not None:
+        members["speed_kmh"] = link.speed_kmh
+    if link.reverse_speed_kmh not in (None, link.speed_kmh):
+        members["reverse_speed_kmh"] = link.reverse_speed_kmh
     return members
 
 

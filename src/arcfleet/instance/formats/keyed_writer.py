@@ -158,6 +158,10 @@ def _lost(instance: Instance, dialect: Dialect) -> list[str]:
             for x in instance.links
             for number in (x.metres, x.seconds, x.reverse_seconds, x.service_seconds)
         ),
+        "kind, ways and speed of links": any(
+            x.kind or x.ways or x.speed_kmh is not None or x.reverse_speed_kmh is not None
+            for x in instance.links
+        ),
         "the unit of costs": instance.cost_unit != "",
         "names of facilities": any(facility.name for facility in instance.facilities),
         # Neither changes the problem.

@@ -180,6 +180,10 @@ class JsonObject:
         """Return a finite number."""
         return self._finite(self.place(key), self._value(key))
 
+    def optional_number(self, key: str) -> float | None:
+        """Return a finite number, or None if the key is absent."""
+        return self.number(key) if key in self else None
+
     def _value(self, key: str, default: object = None) -> object:
         if key not in self._members and default is None:
             raise FileError(self.path, f"expected {self.place(key)}, found no such key")

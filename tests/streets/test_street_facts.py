@@ -1,0 +1,157 @@
+"""Way numbers, kind and speed stay with streets, from the map to the plan."""
+
+import itertools
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from arcfleet import (
+    InstanceError,
+    Link,
+    check,
+    make_scene,
+    read,
+    read_map,
+    solve,
+    write,
+    write_geojson,
+)
+from arcfleet.streets.osm_tags import way_number
+from arcfleet.streets.scene import SceneRules, cut_scene, ways_of_part
+from arcfleet.streets.simplify import merge_chains
+from arcfleet.streets.street_map import Street, StreetMap
+from tests.street_strategies import street_maps
+from tests.streets.test_osm import osm_text
+
+#: A square: ways 1 and 2 are one street of 2 and 1 pieces, way 3 runs against its line.
+SQUARE = osm_text(
+    ("1 2 3", "highway=residential name=Main"),
+    ("3 4", "highway=residential name=Main maxspeed=20"),
+    ("7 4", "highway=tertiary maxspeed:forward=30 maxspeed:backward=50"),
+    ("7 6", "highway=tertiary"),
+    ("1 5 6", "highway=residential oneway=-1"),
+    ("1 6", "highway=living_street"),
+)
+
+
+@pytest.fixture
+def town(tmp_path: Path) -> StreetMap:
+    path = tmp_path / "town.osm"
+    path.write_text(SQUARE, encoding="utf-8")
+    return read_map(path)
+
+
+def test_streets_know_the_ways_they_are_merged_from(town: StreetMap) -> None:
+    main = next(street for street in town.streets if street.name == "Main")
+    assert [way for way, _ in main.ways] == [1, 2]
+    assert math.isclose(main.ways[0][1], 2 * main.ways[1][1], rel_tol=1e-3)
+    for street in town.streets:
+        assert math.isclose(math.fsum(metres for _, metres in street.ways), street.metres)
+
+
+def test_links_keep_kind_ways_and_speeds(town: StreetMap, tmp_path: Path) -> None:
+    instance = make_scene(town, capacity=3000)
+    by_way = {link.ways: link for link in instance.links}
+    main, tertiary, against = by_way[1, 2], by_way[4, 3], by_way[(5,)]
+    assert (main.kind, tertiary.kind) == ("residential", "tertiary")
+    # 2 of 3 pieces at the speed of the kind, 1 at 20 km/h: the speed that takes as long.
+    assert main.speed_kmh == main.reverse_speed_kmh == pytest.approx(23.1, abs=0.1)
+    # The merged street runs 6, 7, 4, and way 3 from 7 to 4: there 30 km/h, back 50.
+    assert tertiary.speed_kmh is not None
+    assert tertiary.reverse_speed_kmh is not None
+    assert tertiary.speed_kmh < 40 < tertiary.reverse_speed_kmh
+    assert (against.one_way, against.reverse_speed_kmh) == (True, None)
+    file = tmp_path / "scene.json"
+    write(instance, file)
+    assert '"version": 4' in file.read_text()
+    assert read(file) == instance
+    plan = solve(instance, "ps", seed=1).solution
+    assert check(instance, plan).ok
+    write_geojson(instance, plan, tmp_path / "plan.geojson")
+    features = json.loads((tmp_path / "plan.geojson").read_text("utf-8"))["features"]
+    legs = [one["properties"] for one in features if one["properties"]["kind"] == "leg"]
+    assert {tuple(leg["ways"]) for leg in legs} == set(by_way)
+    for leg in legs:
+        link = instance.links[leg["link"]]
+        assert leg["highway"] == link.kind
+        speed = link.reverse_speed_kmh if leg["reverse"] else link.speed_kmh
+        assert leg["speed_kmh"] == speed
+
+
+def test_a_part_of_a_street_has_the_ways_that_it_lies_on(town: StreetMap) -> None:
+    main = next(street for street in town.streets if street.name == "Main")
+    scene = cut_scene(town, SceneRules(capacity=math.ceil(main.metres / 3) + 1))
+    parts = [link.ways for link in scene.instance.links if link.name == "Main"]
+    assert parts == [(1,), (1,), (2,)]
+    sides = make_scene(town, capacity=3000, both_sides=True)
+    mains = [link for link in sides.links if link.name == "Main"]
+    assert [link.ways for link in mains] == [(1, 2), (2, 1)]
+
+
+@given(
+    lengths=st.lists(st.floats(0, 1000), min_size=1, max_size=5), parts=st.integers(1, 7)
+)
+def test_parts_of_a_street_have_all_its_ways_in_order(
+    lengths: list[float], parts: int
+) -> None:
+    ways = tuple(enumerate(lengths))
+    street = Street(tail=1, head=2, metres=math.fsum(lengths), ways=ways)
+    found = [ways_of_part(street, part, parts) for part in range(parts)]
+    assert all(found)
+    along = [way for way, _ in itertools.groupby(itertools.chain.from_iterable(found))]
+    longest = max(lengths)
+    if longest > 0:
+        assert along == sorted(along)
+        assert {way for way, metres in ways if metres > 1e-6 * longest} <= set(along)
+
+
+@given(street_map=street_maps(), data=st.data())
+def test_merging_keeps_the_metres_of_every_way(
+    street_map: StreetMap, data: st.DataObject
+) -> None:
+    numbers = st.integers(1, 3)
+    streets = tuple(
+        replace(street, ways=((data.draw(numbers), street.metres),))
+        for street in street_map.streets
+    )
+
+    def metres(streets: tuple[Street, ...], wanted: int) -> float:
+        found = (m for street in streets for way, m in street.ways if way == wanted)
+        return math.fsum(found)
+
+    merged = merge_chains(replace(street_map, streets=streets)).streets
+    for way in (1, 2, 3):
+        assert math.isclose(metres(merged, way), metres(streets, way), abs_tol=1e-6)
+    for street in merged:
+        assert all(one[0] != two[0] for one, two in itertools.pairwise(street.ways))
+
+
+@pytest.mark.parametrize(
+    ("value", "number"),
+    [
+        *((17, 17), ("17", 17), ("way/17", 17), (17.0, 17), (-4, -4), ("w17", 17)),
+        *(("node/17", None), ("", None), (None, None), ("17 18", None), (1.5, None)),
+    ],
+)
+def test_numbers_of_ways_are_read_as_files_write_them(
+    value: object, number: int | None
+) -> None:
+    assert way_number(value) == number
+
+
+def test_geojson_gives_way_numbers(tmp_path: Path) -> None:
+    line = {"type": "LineString", "coordinates": [[8.0, 48.0], [8.001, 48.0]]}
+    feature = {"type": "Feature", "properties": {"@id": "way/5"}, "geometry": line}
+    (tmp_path / "lines.geojson").write_text(json.dumps(feature), encoding="utf-8")
+    assert read_map(tmp_path / "lines.geojson").streets[0].ways[0][0] == 5
+
+
+@pytest.mark.parametrize("speed", [0, -1.0, math.inf, math.nan, "fast", True])
+def test_a_speed_is_a_number_above_0(speed: float) -> None:
+    with pytest.raises(InstanceError, match="expected speed_kmh to be above 0"):
+        Link(tail=1, head=2, cost=1, speed_kmh=speed)
