@@ -24,6 +24,7 @@ from arcfleet.instance import Assignment, Facility, Instance, Link, Lock, Turn, 
 from arcfleet.instance.change import exclude, pin, require
 from arcfleet.instance.diagnose import Problem, diagnose
 from arcfleet.instance.files import read, write
+from arcfleet.instance.frames import from_networkx, from_pandas
 from arcfleet.methods import METHODS, Method, register_method, solve
 from arcfleet.report import notebook as _notebook  # noqa: F401  # registers its pictures
 from arcfleet.report.html_map import write_diff_html, write_html
@@ -116,6 +117,8 @@ __all__ = [
     "edit",
     "evaluate",
     "exclude",
+    "from_networkx",
+    "from_pandas",
     "keep",
     "lock",
     "make_scene",

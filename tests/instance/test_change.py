@@ -2,7 +2,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from arcfleet import Assignment, Instance, InstanceError, Lock, OptionError
@@ -38,6 +38,7 @@ def test_names_match_regardless_of_case_and_accents(
 
 
 @given(st.text(max_size=8))
+@example("\U0001d504")  # a letter of mathematics
 def test_a_name_matches_itself_in_any_case(name: str) -> None:
     assert fold_name(name) == fold_name(fold_name(name))
     assert fold_name(f" {name}  ") == fold_name(name)

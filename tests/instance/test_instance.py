@@ -88,7 +88,7 @@ def test_link_rejects(fields: dict[str, Any], message: str) -> None:
         ({"name": 5}, "name to be a text"),
         ({"comment": None}, "comment to be a text"),
         ({"name": "\ud800"}, "UTF-8"),
-        ({"depot": 1.0}, "depot to be an integer"),
+        ({"depot": 1.5}, "depot to be an integer"),
         ({"depot": True}, "depot to be an integer"),
         ({"links": (3,)}, "expected links, got 3"),
         ({"vehicles": None}, r"vehicles as a tuple, got None in .*: give \(\) for none"),

@@ -227,7 +227,9 @@ def _all_links(instance: Instance, street: StreetName) -> tuple[int, ...]:
 
 def fold_name(name: str) -> str:
     """Return a name without case, accents and superfluous spaces, to compare it."""
-    apart = unicodedata.normalize("NFKD", name.casefold())
+    # Letters of other forms, as in mathematics, have no case until they are taken apart.
+    folded = unicodedata.normalize("NFKD", name).casefold()
+    apart = unicodedata.normalize("NFKD", folded)
     plain = "".join(letter for letter in apart if not unicodedata.combining(letter))
     return " ".join(plain.split())
 

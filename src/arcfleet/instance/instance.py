@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from arcfleet._checks import one_line
@@ -115,8 +116,10 @@ class Link:
 
     def __post_init__(self) -> None:
         """Fill in the defaults and check every field."""
+        for field in _LINK_NUMBERS:
+            _make_whole(self, field)
         where = f"on link {self.tail}-{self.head}"
-        object.__setattr__(self, "geometry", tuple(self.geometry))
+        object.__setattr__(self, "geometry", _points(self.geometry))
         for field in ("one_way", "required"):
             if not isinstance(getattr(self, field), bool):
                 raise InstanceError(
@@ -270,7 +273,7 @@ class Instance:
     name
         A name for people.
     nodes
-        Node numbers, each once.
+        Node numbers, each once; by default those of the links.
     links
         Streets; parallel links and loops are allowed.
     depot
@@ -291,7 +294,8 @@ class Instance:
         Attribution of the map data, which its licence asks for on every picture and copy;
         empty if none is due.
     coordinates
-        One (longitude, latitude) per node, in the order of `nodes`; empty if unknown.
+        One (longitude, latitude) per node, in the order of `nodes`, or a dict of them by
+        node; empty if unknown.
     turns
         Turns that are forbidden or have a penalty; all others are free. A turn happens
         between any two links driven one after the other, serving or not; none where a
@@ -336,8 +340,8 @@ class Instance:
         Price of every street that is not on its route of `previous`.
     """
 
-    name: str
-    nodes: tuple[int, ...]
+    name: str = ""
+    nodes: tuple[int, ...] = ()
     links: tuple[Link, ...]
     depot: int
     capacity: int
@@ -367,6 +371,8 @@ class Instance:
 
     def __post_init__(self) -> None:
         """Check every field and how they fit together."""
+        for field in _INSTANCE_NUMBERS:
+            _make_whole(self, field)
         where = f"in instance {self.name!r}"
         for field in ("nodes", "links", "coordinates", "turns", *_OPERATIONS):
             items = getattr(self, field)
@@ -375,7 +381,11 @@ class Instance:
                     f"expected {field} as a tuple, got {items!r:.60} {where}: give () for "
                     "none"
                 )
+            if field == "coordinates" and isinstance(items, Mapping):
+                items = self._places(items, where)
             object.__setattr__(self, field, tuple(items))
+        self._fill_nodes()
+        object.__setattr__(self, "coordinates", _points(self.coordinates))
         for field in ("name", "comment", "attribution"):
             _check_text(field, getattr(self, field), where)
         known: set[int] = set()
@@ -424,6 +434,27 @@ class Instance:
         check_integer("u_turn_penalty", self.u_turn_penalty, 0, MAX_NUMBER, where)
         self._check_turns(where)
         self._check_operations(where)
+
+    def _places(self, places: Mapping[Any, Any], where: str) -> list[Any]:
+        """Return places that are given by node, in the order of the nodes."""
+        if not self.nodes:
+            object.__setattr__(self, "nodes", tuple(places))
+        missing = [node for node in self.nodes if node not in places]
+        if missing:
+            raise InstanceError(
+                f"expected coordinates for every node, got none for node {missing[0]!r} "
+                f"{where}"
+            )
+        return [places[node] for node in self.nodes]
+
+    def _fill_nodes(self) -> None:
+        """Take the nodes from the links where none are given."""
+        nodes: Iterable[Any] = self.nodes
+        if not self.nodes:
+            links = (link for link in self.links if isinstance(link, Link))
+            ends = (node for link in links for node in (link.tail, link.head))
+            nodes = dict.fromkeys((self.depot, *ends))
+        object.__setattr__(self, "nodes", tuple(whole(node) for node in nodes))
 
     def _check_operations(self, where: str) -> None:
         """Check vehicles, facilities and the shape of plans."""
@@ -688,6 +719,56 @@ def stated_attribution(comment: str, has_coordinates: bool) -> str:
     lines = [line for line in comment.splitlines() if line.strip()]
     first = 1 if has_coordinates else 0
     return "\n".join(lines[:first] + [line for line in lines[first:] if "©" in line])
+
+
+#: Fields that also take whole numbers of other types, such as numpy's.
+_LINK_NUMBERS = (
+    *("tail", "head", "cost", "reverse_cost", "demand", "service_cost"),
+    *("reverse_service_cost", "metres", "seconds", "reverse_seconds", "service_seconds"),
+    *("one_way", "required"),
+)
+_INSTANCE_NUMBERS = (
+    *("depot", "capacity", "route_cost", "fleet_limit", "u_turn_penalty"),
+    "max_route_cost",
+)
+
+
+def whole(value: Any) -> Any:
+    """Return a whole number of any type as an int, and anything else as it is."""
+    kind = type(value)
+    if value is None or kind is int or kind is bool:
+        return value
+    if kind.__name__ in ("bool_", "bool"):  # numpy's
+        return bool(value)
+    if isinstance(value, Integral):
+        return int(value)
+    if isinstance(value, Real) and float(value).is_integer():
+        return int(float(value))
+    return value
+
+
+def _make_whole(record: object, field: str) -> None:
+    value = getattr(record, field)
+    if type(value) is not int and value is not None and type(value) is not bool:
+        object.__setattr__(record, field, whole(value))
+
+
+def _points(points: Any) -> tuple[Any, ...]:
+    """Return points as tuples of floats; a line of shapely, arrays and lists are taken."""
+    points = getattr(points, "coords", points)
+    if type(points) is tuple and all(type(point) is tuple for point in points):
+        return points
+    return tuple(_point(point) for point in points)
+
+
+def _point(point: Any) -> Any:
+    try:
+        first, second = point
+    except (TypeError, ValueError):
+        return point  # the check says what is wrong with it
+    if all(isinstance(x, Real) and not isinstance(x, bool) for x in (first, second)):
+        return float(first), float(second)
+    return point
 
 
 def check_integer(field: str, value: object, least: int, most: int, where: str) -> None:

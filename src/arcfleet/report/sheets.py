@@ -244,7 +244,7 @@ def _facts(
     parts = [
         vehicle,
         f"{len(route.services)} {streets} to serve",
-        f"{load} of {capacity}",
+        f"{load}, capacity {capacity}" if route.visits else f"{load} of {capacity}",
         f"{length_text(end.total_metres)}, {length_text(working)} of it working",
         "" if end.total_seconds is None else f"{clock(end.total_seconds)} h",
         visits,

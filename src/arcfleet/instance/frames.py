@@ -1,0 +1,189 @@
+"""Instances from tables and graphs of other libraries: pandas, geopandas, networkx.
+
+None of them is imported: what is handed over is asked for its rows.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any
+
+from arcfleet._checks import name_hint
+from arcfleet.errors import InstanceError
+from arcfleet.instance.instance import Instance, Link, whole
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+_LINK_FIELDS = tuple(field.name for field in fields(Link))
+
+
+def from_pandas(
+    links: Any, *, depot: int, capacity: int, nodes: Any = None, **more: Any
+) -> Instance:
+    """Return the instance of a table of streets, a row each.
+
+    The position of a link in the instance is that of its row: `links.iloc[service.link]`
+    is the row that a service belongs to. Rows with a demand above 0 are required where
+    there is no column `required`. Columns that no field of `Link` has are left alone.
+
+    Parameters
+    ----------
+    links
+        DataFrame with the columns `tail`, `head` and `cost`, and any other field of
+        `Link`: `demand`, `one_way`, `service_cost`, `name` and so on. Empty cells are
+        unknown. A GeoDataFrame's geometry is that of the links.
+    depot, capacity
+        As in `Instance`.
+    nodes
+        DataFrame of the places of nodes: node numbers in the index or in a column `node`,
+        and `longitude` and `latitude`, or `x` and `y`. Without it, places are taken from
+        the ends of the geometry where every link has one.
+    **more
+        Other fields of `Instance`, such as `name` or `fleet_limit`.
+
+    Raises
+    ------
+    InstanceError
+        If a column is missing or a value is none of its kind, with the row.
+    """
+    made = []
+    for position, row in enumerate(_rows(links)):
+        if position == 0:
+            _check_columns(row)
+        made.append(_link(row, f"in row {position}"))
+    if nodes is not None:
+        more["coordinates"] = _places(nodes)
+    elif "coordinates" not in more:
+        more["coordinates"] = _ends(made)
+    return Instance(links=tuple(made), depot=depot, capacity=capacity, **more)
+
+
+def from_networkx(
+    graph: Any, *, depot: Any, capacity: int, cost: str = "cost", **more: Any
+) -> Instance:
+    """Return the instance of a graph of networkx.
+
+    Edges of an undirected graph are two-way streets, those of a directed one are one-way.
+    Attributes of edges are fields of `Link`; edges with a `demand` above 0 are required
+    where they have no `required`. Links are in the order of `graph.edges`.
+
+    Parameters
+    ----------
+    graph
+        Graph, DiGraph, MultiGraph or MultiDiGraph. Nodes that are no whole numbers are
+        numbered in their order.
+    depot
+        Node of the graph.
+    capacity
+        As in `Instance`.
+    cost
+        Attribute of edges that is their cost, such as "length"; it is rounded.
+    **more
+        Other fields of `Instance`.
+
+    Raises
+    ------
+    InstanceError
+        If an attribute is missing or is none of its kind, with the edge.
+    """
+    names = list(graph.nodes)
+    numbered = all(type(whole(node)) is int for node in names)
+    number = {node: whole(node) if numbered else i for i, node in enumerate(names)}
+    if depot not in number:
+        raise InstanceError(f"expected a node of the graph as depot, got {depot!r}")
+    links = []
+    for tail, head, facts in graph.edges(data=True):
+        where = f"on edge {tail!r}-{head!r}"
+        row = {name: facts[name] for name in _LINK_FIELDS if name in facts}
+        if cost not in facts:
+            raise InstanceError(
+                f"expected an attribute {cost!r} for the cost of edges, got none {where}: "
+                f"{name_hint(cost, list(facts)) if facts else 'there are no attributes'}"
+            )
+        row |= {"tail": number[tail], "head": number[head], "cost": _rounded(facts[cost])}
+        row.setdefault("one_way", graph.is_directed())
+        links.append(_link(row, where))
+    places = {number[node]: _place(facts) for node, facts in graph.nodes(data=True)}
+    if all(place is not None for place in places.values()) and places:
+        more.setdefault("coordinates", places)
+    nodes = tuple(number.values())
+    return Instance(
+        nodes=nodes, links=tuple(links), depot=number[depot], capacity=capacity, **more
+    )
+
+
+def _rows(table: Any) -> Iterator[dict[str, Any]]:
+    """Return the rows of a data frame as dicts."""
+    names = [str(column) for column in table.columns]
+    for values in table.itertuples(index=False, name=None):
+        yield dict(zip(names, values, strict=True))
+
+
+def _check_columns(row: Mapping[str, Any]) -> None:
+    for name in ("tail", "head", "cost"):
+        if name not in row:
+            raise InstanceError(
+                f"expected a column {name!r} in the table of links, got "
+                f"{', '.join(map(repr, row))}: {name_hint(name, list(row))}"
+            )
+
+
+def _link(row: Mapping[str, Any], where: str) -> Link:
+    known = {name: row[name] for name in _LINK_FIELDS if name in row}
+    known = {name: value for name, value in known.items() if not _is_empty(value)}
+    if "required" not in known:
+        known["required"] = bool(known.get("demand", 0) > 0)
+    if known["required"] is not False and not whole(known["required"]):
+        known["required"] = False
+    try:
+        return Link(**known)
+    except (InstanceError, TypeError) as error:
+        raise InstanceError(f"{error} ({where})") from error
+
+
+def _is_empty(value: Any) -> bool:
+    """Return whether a cell of a table has no value: None, NaN, NA."""
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    return isinstance(value, float) and math.isnan(value)
+
+
+def _rounded(value: Any) -> Any:
+    return round(value) if isinstance(value, float) else value
+
+
+def _places(nodes: Any) -> dict[Any, tuple[Any, Any]]:
+    columns = {str(name).lower(): name for name in nodes.columns}
+    for east, north in (("longitude", "latitude"), ("lon", "lat"), ("x", "y")):
+        if east in columns and north in columns:
+            break
+    else:
+        raise InstanceError(
+            "expected columns longitude and latitude, or x and y, in the table of nodes, "
+            f"got {', '.join(map(repr, columns))}"
+        )
+    numbers: Iterable[Any] = nodes[columns["node"]] if "node" in columns else nodes.index
+    xs, ys = nodes[columns[east]], nodes[columns[north]]
+    triples = zip(numbers, xs, ys, strict=True)
+    return {whole(node): (float(x), float(y)) for node, x, y in triples}
+
+
+def _place(facts: Mapping[str, Any]) -> tuple[float, float] | None:
+    """Return the place of a node of a graph, as OSMnx and others write it."""
+    for east, north in (("x", "y"), ("longitude", "latitude"), ("lon", "lat")):
+        if east in facts and north in facts:
+            return float(facts[east]), float(facts[north])
+    return None
+
+
+def _ends(links: list[Link]) -> Any:
+    """Return places of nodes from the ends of lines; none unless all have one."""
+    if not links or not all(link.geometry for link in links):
+        return ()
+    places: dict[int, tuple[float, float]] = {}
+    for link in links:
+        places.setdefault(link.tail, link.geometry[0])
+        places.setdefault(link.head, link.geometry[-1])
+    return places
