@@ -136,6 +136,15 @@ def test_a_lost_street_ends_a_strict_run(town: Path, tmp_path: Path) -> None:
     assert arcfleet(*scene, "--strict", "--serve-kind", "residential").returncode == 0
 
 
+def test_the_border_line_names_no_option_that_is_given(town: Path, tmp_path: Path) -> None:
+    box = ("--bbox", "-71.001,41.9,-70.987,42.02", "--capacity", 3000)
+    scene = ("scene", town, *box, "--ignore-one-way", "-o", tmp_path / "scene.json")
+    hint = "border        1 street across it not served; --border middle serves those whose"
+    assert hint in arcfleet(*scene).stdout
+    there = "border        1 street across it with the middle outside, not served\n"
+    assert there in arcfleet(*scene, "--border", "middle").stdout
+
+
 def test_many_lost_streets_are_counted(tmp_path: Path) -> None:
     places = [f"{n},{n / 1000},0\n" for n in range(1, 20)]
     ways = [f"1,{n},{n * 10},1,residential,Street {n},\n" for n in range(3, 20)]

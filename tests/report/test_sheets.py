@@ -120,6 +120,23 @@ def test_pdf_says_what_the_page_says(village: Instance, village_plan: Solution) 
         assert sheet_pdf(sheet) == sheet_pdf(sheet)
 
 
+@pytest.mark.parametrize("limit", range(2, 14))
+def test_pages_are_equally_full(
+    village: Instance,
+    village_plan: Solution,
+    monkeypatch: pytest.MonkeyPatch,
+    limit: int,
+) -> None:
+    monkeypatch.setattr(sheets, "LINES_PER_PAGE", limit)
+    for sheet in make_sheets(village, village_plan):
+        numbers = [[number for number, _ in page.lines] for page in sheet.pages]
+        sizes = [len(page) for page in numbers]
+        total = sum(sizes)
+        assert [x for page in numbers for x in page] == list(range(1, total + 1))
+        assert len(sizes) == -(-total // limit)
+        assert max(sizes) - min(sizes) <= 1
+
+
 @pytest.mark.parametrize("name", ["Łódź ulica", "Ленина", "长安街", "銀座どおり", "종로"])
 def test_names_in_other_letters(
     village: Instance, village_plan: Solution, name: str

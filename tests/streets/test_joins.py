@@ -258,6 +258,9 @@ def test_columns_that_may_be_the_demand_are_named() -> None:
     rows = [{"street": "Mittelweg", "litres": 240, "lid": "red", "id": 3}]
     assert joined(rows).other_columns == ("litres",)
     assert joined(rows, column="Litres").other_columns == ()
+    # A cell that is empty does not hide the column, a column of empty cells is none.
+    rows = [*rows, {"street": "Mittelweg", "litres": None, "lid": None, "id": 4, "kg": ""}]
+    assert joined(rows).other_columns == ("litres",)
 
 
 def test_unmatched_rows_are_csv() -> None:

@@ -34,7 +34,7 @@ from arcfleet.errors import OptionError
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from arcfleet.streets.area import Area
     from arcfleet.streets.choice import Demand
@@ -289,7 +289,8 @@ def _run(options: Namespace) -> int:
         **data_facts(scene, unmatched),
     }
     lines = [*data_lines(scene, unmatched), *turn_lines(scene, rules.turns)]
-    print_either(options, facts, _summary(scene, merged_away, lines))
+    left = _left(scene, options.border)
+    print_either(options, facts, _summary(scene, merged_away, lines, left))
     for warning in scene.warnings:
         note(f"warning: {warning}")
     return 1 if options.strict and (scene.unserved or unmatched is not None) else 0
@@ -431,7 +432,9 @@ def _rounded(count: StreetCount | Dropped) -> dict[str, int]:
     return asdict(count) | {"metres": round(count.metres)}
 
 
-def _summary(scene: Scene, merged_away: dict[str, int], turns: list[str]) -> str:
+def _summary(
+    scene: Scene, merged_away: dict[str, int], turns: list[str], left: Iterable[str]
+) -> str:
     """Describe a scene, for people."""
     from arcfleet._checks import one_line
 
@@ -476,24 +479,24 @@ def _summary(scene: Scene, merged_away: dict[str, int], turns: list[str]) -> str
         lines.append(f"split         {split} with more demand than that")
     if any(merged_away.values()):
         lines.append(f"merged        {_counts(**merged_away)} into others")
-    lines += _left(scene)
+    lines += left
     if scene.instance.notice:
         lines.append(f"attribution   {one_line(scene.instance.notice)}")
     lines += _unserved(scene)
     return "\n".join(lines)
 
 
-def _left(scene: Scene) -> Iterator[str]:
+def _left(scene: Scene, border: str) -> Iterator[str]:
     """Yield lines about what the scene does not serve or drive on, as it was asked to."""
     if scene.driven_only:
         kinds = ", ".join(f"{n.streets} {kind}" for kind, n in scene.driven_only.items())
         yield f"driven only   {kinds}; --serve-kind all serves them, too"
     if scene.crossing.streets:
         across = _count(scene.crossing.streets, "street")
-        yield (
-            f"border        {across} across it not served; --border middle serves those "
-            "whose middle is inside"
-        )
+        why = "not served; --border middle serves those whose middle is inside"
+        if border == "middle":
+            why = "with the middle outside, not served"
+        yield f"border        {across} across it {why}"
     for dropped, why in (
         (scene.outside, "outside the area to drive in"),
         (scene.cut_off, "without a way there and back"),

@@ -257,9 +257,9 @@ def _pages(
 ) -> list[SheetPage]:
     numbered = list(enumerate(lines, start=1))
     count = max(1, math.ceil(len(lines) / LINES_PER_PAGE))
-    # Pages of equal length: none has a single line.
-    size = math.ceil(len(lines) / count)
-    parts = [numbered[i : i + size] for i in range(0, len(numbered), size)]
+    # Pages of equal length, up to a line: none has a single line.
+    cuts = [len(lines) * page // count for page in range(count + 1)]
+    parts = [numbered[first:last] for first, last in pairwise(cuts)]
     return [
         SheetPage(map=_page_map(instance, drawn, part, legs), lines=part) for part in parts
     ]

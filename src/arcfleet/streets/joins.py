@@ -408,18 +408,22 @@ def _demand_column(
 
 
 def _number_columns(table: Table, named: Mapping[str, str]) -> tuple[str, ...]:
-    """Return columns of whole numbers that are neither places nor numbers of things."""
+    """Return columns of whole numbers that are neither places nor numbers of things.
+
+    Some cells may be empty.
+    """
     known = (
         *(*_LON_COLUMNS, *_LAT_COLUMNS, *WAY_COLUMNS, *OSM_COLUMNS, "id", "fid", "nr"),
         *("number", "housenumber", "addr:housenumber", "hausnummer", "postcode", "plz"),
     )
     passed = {*map(_folded, known)}
-    return tuple(
-        column
-        for folded, column in named.items()
-        if folded not in passed
-        and all(_whole(row.values.get(column)) is not None for row in table.rows)
-    )
+    found = []
+    for folded, column in named.items():
+        cells = [row.values.get(column) for row in table.rows]
+        filled = [cell for cell in cells if cell is not None]
+        if folded not in passed and filled and None not in map(_whole, filled):
+            found.append(column)
+    return tuple(found)
 
 
 # --- Demands ----------------------------------------------------------------------------
