@@ -85,7 +85,7 @@ def test_missing_plan(tmp_path: Path) -> None:
     [
         ("--html", "a.pdf", "ending in .html or .htm, got 'a.pdf'"),
         ("--geojson", "a.gpx", "ending in .geojson or .json, got 'a.gpx'"),
-        ("--gpx", "a.xml", "ending in .gpx, or an existing folder"),
+        ("--gpx", "a.xml", "ending in .gpx, or a folder for one file per route"),
         ("--html", "nowhere/a.html", "create it first"),
         ("--geojson", "nowhere/a.json", "create it first"),
         ("--gpx", "nowhere/a.gpx", "create it first"),

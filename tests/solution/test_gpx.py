@@ -103,6 +103,13 @@ def test_folder_gets_a_file_per_route(
         assert tracks(file) == {name: tracks(together)[name]}
 
 
+def test_a_name_without_suffix_is_a_folder_to_make(
+    tmp_path: Path, village: Instance, village_plan: Solution
+) -> None:
+    write_gpx(village, village_plan, tmp_path / "tracks")
+    assert len(list((tmp_path / "tracks").iterdir())) == village_plan.num_routes
+
+
 def test_folder_with_tracks_of_an_earlier_plan(
     tmp_path: Path, village: Instance, village_plan: Solution
 ) -> None:
@@ -135,13 +142,20 @@ def test_numbers_are_plain_decimals(tmp_path: Path, village: Instance) -> None:
 def test_what_cannot_be_written(
     tmp_path: Path, village: Instance, village_plan: Solution
 ) -> None:
-    with pytest.raises(OptionError, match=r"ending in \.gpx, or an existing folder"):
-        check_gpx(tmp_path / "tracks")
+    with pytest.raises(OptionError, match=r"ending in \.gpx, or a folder"):
+        check_gpx(tmp_path / "tracks.xml")
+    with pytest.raises(FileError, match="create it first"):
+        check_gpx(tmp_path / "nowhere" / "tracks")
     with pytest.raises(FileError, match="create it first"):
         check_gpx(tmp_path / "nowhere" / "plan.gpx")
     with pytest.raises(OptionError, match="expected coordinates"):
         write_gpx(replace(village, coordinates=()), village_plan, tmp_path / "plan.gpx")
+    with pytest.raises(OptionError, match="expected coordinates"):
+        write_gpx(replace(village, coordinates=()), village_plan, tmp_path / "tracks")
     assert list(tmp_path.iterdir()) == []
+    (tmp_path / "file").touch()
+    with pytest.raises(FileError, match="expected a folder for the tracks, found a file"):
+        check_gpx(tmp_path / "file")
 
 
 def test_work_and_driving_are_segments(

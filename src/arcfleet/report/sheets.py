@@ -6,7 +6,6 @@ Here is what stands on a sheet; `sheet_html` and `sheet_pdf` set it on paper.
 from __future__ import annotations
 
 import math
-import re
 import warnings
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -14,12 +13,18 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from arcfleet._files import check_writable, write_bytes_atomically, write_text_atomically
-from arcfleet.errors import FileError, FormatWarning
+from arcfleet._files import write_bytes_atomically, write_text_atomically
+from arcfleet.errors import FormatWarning
 from arcfleet.report.colours import route_colours
 from arcfleet.solution.directions import directions
 from arcfleet.solution.drive import check_located, route_legs, with_all_paths
-from arcfleet.solution.gpx import route_file_names
+from arcfleet.solution.gpx import SUFFIX
+from arcfleet.solution.route_files import (
+    check_folder,
+    make_folder,
+    route_stems,
+    warn_of_earlier,
+)
 from arcfleet.solution.travel import length_text
 from arcfleet.solution.words import depot_nodes, facility_name, route_words
 
@@ -37,7 +42,6 @@ LINES_PER_PAGE = 24
 MAP_SIZE = (186.0, 84.0)
 _MAP_BORDER = 6.0
 _LABEL_DISTANCE = 4.8
-_ONE_SHEET = re.compile(r"route-\d+\.(?:html|pdf)")
 
 #: A point of the map, in millimetres from its top left corner.
 Point = tuple[float, float]
@@ -145,10 +149,7 @@ def write_sheets(instance: Instance, solution: Solution, folder: Path | str) -> 
     folder = Path(folder)
     check_sheets(folder)
     sheets = make_sheets(instance, solution)
-    try:
-        folder.mkdir(exist_ok=True)
-    except OSError as error:
-        raise FileError(folder, f"cannot be made ({error.strerror})") from error
+    make_folder(folder)
     written = set()
     for sheet in sheets:
         stem = Path(sheet.track).stem
@@ -166,25 +167,12 @@ def write_sheets(instance: Instance, solution: Solution, folder: Path | str) -> 
             FormatWarning,
             stacklevel=2,
         )
-    old = sorted(f.name for f in folder.iterdir() if _ONE_SHEET.fullmatch(f.name))
-    left = [name for name in old if name not in written]
-    if left:
-        warnings.warn(
-            f"{folder}: {', '.join(left)} belong to an earlier plan; remove them before "
-            "anybody drives them",
-            FormatWarning,
-            stacklevel=2,
-        )
+    warn_of_earlier(folder, written, ".html", ".pdf")
 
 
 def check_sheets(folder: Path) -> None:
     """Raise what `write_sheets` would raise about its folder, before the work for it."""
-    if not folder.exists():
-        check_writable(folder)  # it can be made beside others
-    elif folder.is_dir():
-        check_writable(folder / "route-01.html")
-    else:
-        raise FileError(folder, "expected a folder for the sheets, found a file")
+    check_folder(folder, "sheets")
 
 
 def has_pdf() -> bool:
@@ -196,7 +184,7 @@ def make_sheets(instance: Instance, solution: Solution) -> list[Sheet]:
     """Return what stands on the sheet of each route."""
     check_located(instance)
     solution = with_all_paths(instance, solution)
-    names = route_file_names(solution)
+    stems = route_stems(solution)
     lines = directions(instance, solution)
     legs = route_legs(instance, solution)
     drawn = _StreetLines(instance)
@@ -204,7 +192,7 @@ def make_sheets(instance: Instance, solution: Solution) -> list[Sheet]:
         Sheet(
             title=f"Route {number} · {instance.name}",
             facts=_facts(instance, solution, index, lines[index]),
-            track=names[index],
+            track=f"{stems[index]}{SUFFIX}",
             notice=instance.notice,
             colour=colour,
             pale=_pale(colour),

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import html
 import re
-import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from arcfleet._files import check_writable, write_text_atomically
-from arcfleet.errors import FileError, FormatWarning, OptionError
+from arcfleet.errors import FileError, OptionError
 from arcfleet.instance.geodesy import line_length, simplify_line
 from arcfleet.solution.directions import directions
 from arcfleet.solution.drive import (
@@ -23,6 +22,12 @@ from arcfleet.solution.drive import (
     start_points,
     stretches,
     with_all_paths,
+)
+from arcfleet.solution.route_files import (
+    check_folder,
+    make_folder,
+    route_stems,
+    warn_of_earlier,
 )
 from arcfleet.solution.words import (
     depot_names,
@@ -47,7 +52,6 @@ _NAMESPACE = "http://www.topografix.com/GPX/1/1"
 _OWN_NAMESPACE = "urn:arcfleet:track:1"
 #: What XML cannot hold, not even escaped.
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-_ONE_FILE = re.compile(r"route-\d+\.gpx")
 
 
 def write_gpx(
@@ -65,15 +69,16 @@ def write_gpx(
     solution
         The plan; street paths are worked out where it has none.
     path
-        A file for all tracks, or an existing folder for a file per route: route-01.gpx,
-        route-02.gpx and so on by the routes' numbers.
+        A file for all tracks, or a folder for a file per route: route-01.gpx,
+        route-02.gpx and so on by the routes' numbers. A name without suffix is a folder,
+        made if it does not exist.
     simplify
         Metres by which a track may leave the streets, for fewer points; 0 keeps all.
 
     Raises
     ------
     OptionError
-        If the suffix is not .gpx or the instance has no coordinates.
+        If the suffix of a file is not .gpx or the instance has no coordinates.
     SolutionError
         If the plan cannot be driven along the streets of the instance.
     FileError
@@ -98,52 +103,42 @@ def write_gpx(
         track = _track(instance, route, number, legs[index], starts[index], simplify)
         tracks.append(track)
         turns.append(_visits(instance, number, route) + _turns(number, cues[index]))
-    if not path.is_dir():
+    if not _is_folder(path):
         points = _depots(instance, depot_nodes(instance))
         points += [point for points in turns for point in points]
         document = _document(instance, instance.name, points, tracks)
         write_text_atomically(path, document)
         return
-    written = set()
-    for index, name in enumerate(route_file_names(solution)):
+    make_folder(path)
+    names = [f"{stem}{SUFFIX}" for stem in route_stems(solution)]
+    for index, name in enumerate(names):
         title = f"{instance.name}, route {solution.numbers[index]}"
         vehicle = instance.fleet[solution.routes[index].vehicle]
         points = _depots(instance, [vehicle.start, vehicle.end]) + turns[index]
         document = _document(instance, title, points, [tracks[index]])
         write_text_atomically(path / name, document)
-        written.add(name)
-    old = sorted(f.name for f in path.iterdir() if _ONE_FILE.fullmatch(f.name))
-    left = [name for name in old if name not in written]
-    if left:
-        warnings.warn(
-            f"{path}: {', '.join(left)} belong to an earlier plan; remove them before "
-            "anybody drives them",
-            FormatWarning,
-            stacklevel=2,
-        )
-
-
-def route_file_names(solution: Solution) -> list[str]:
-    """Return the name of each route's track file: route-01.gpx and so on."""
-    digits = max(2, len(str(max(solution.numbers, default=0))))
-    return [f"route-{number:0{digits}}{SUFFIX}" for number in solution.numbers]
+    warn_of_earlier(path, names, SUFFIX)
 
 
 def check_gpx(path: Path) -> None:
     """Raise what `write_gpx` would raise about its file, before the work for it."""
-    try:
-        folder = path.is_dir()
-    except (OSError, ValueError) as error:
-        raise FileError(path, f"cannot be written ({error}); choose another") from error
-    if folder:
-        check_writable(path / f"route-01{SUFFIX}")
+    if _is_folder(path):
+        check_folder(path, "tracks")
         return
     if path.suffix.lower() != SUFFIX:
         raise OptionError(
-            f"expected a file ending in {SUFFIX}, or an existing folder for one file per "
-            f"route, got {path.name!r}"
+            f"expected a file ending in {SUFFIX}, or a folder for one file per route, got "
+            f"{path.name!r}"
         )
     check_writable(path)
+
+
+def _is_folder(path: Path) -> bool:
+    """Return whether each route gets a file of its own, in this folder."""
+    try:
+        return path.is_dir() or not path.suffix
+    except (OSError, ValueError) as error:
+        raise FileError(path, f"cannot be written ({error}); choose another") from error
 
 
 def _document(instance: Instance, title: str, points: list[str], tracks: list[str]) -> str:
