@@ -102,7 +102,8 @@ class Follower:
     def _name(self, onto: Along) -> str:
         link = self.instance.links[onto[0]]
         small = max(link.tail, link.head) < 100_000
-        unnamed = f"street {link.tail}-{link.head}" if small else "unnamed street"
+        what = "ramp" if link.kind.endswith("_link") else "street"
+        unnamed = f"street {link.tail}-{link.head}" if small else f"unnamed {what}"
         printed = "".join(x if x.isprintable() else "?" for x in link.name)
         return printed or unnamed
 

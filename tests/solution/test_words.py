@@ -1,19 +1,20 @@
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
 
 from arcfleet.errors import SolutionError
-from arcfleet.instance.instance import CostUnit, Instance
+from arcfleet.instance.instance import CostUnit, Instance, Link
 from arcfleet.solution import FacilityVisit
 from arcfleet.solution.drive import check_links, check_paths
 from arcfleet.solution.geojson import write_geojson
 from arcfleet.solution.gpx import write_gpx
 from arcfleet.solution.solution import Solution
 from arcfleet.solution.travel import route_travel, with_travel
-from arcfleet.solution.words import depot_names, depot_nodes, trip_loads
+from arcfleet.solution.words import depot_names, depot_nodes, street_name, trip_loads
 from tests.hauling_plans import hauling_plan, hauling_town
 
 GPX = "{http://www.topografix.com/GPX/1/1}"
@@ -27,6 +28,24 @@ def town(village: Instance) -> Instance:
 @pytest.fixture(scope="module")
 def plan(town: Instance) -> Solution:
     return hauling_plan(town, (2, 5, 11))
+
+
+@pytest.mark.parametrize(
+    ("facts", "words"),
+    [
+        ({"name": "Mill Lane", "kind": "service"}, "Mill Lane"),
+        ({}, "unnamed street"),
+        ({"kind": "residential"}, "unnamed street"),
+        ({"kind": "primary_link"}, "unnamed ramp"),
+        ({"kind": "service"}, "unnamed service road"),
+        ({"kind": "track"}, "unnamed track"),
+        ({"kind": "service", "tail": 2}, "street 2-1"),
+    ],
+)
+def test_streets_without_a_name_are_known_by_their_kind(
+    facts: dict[str, Any], words: str
+) -> None:
+    assert street_name(Link(**{"tail": 176085815, "head": 1, "cost": 1} | facts)) == words
 
 
 def test_trips_carry_no_more_than_the_vehicle(town: Instance, plan: Solution) -> None:

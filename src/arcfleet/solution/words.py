@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from arcfleet.solution.solution import Route, Solution
 
 _LARGEST_SHOWN_NODE = 99_999
+#: Kinds of streets that a driver tells apart, by the last word of OpenStreetMap's.
+_KINDS_TO_SEE = {"link": "ramp", "service": "service road", "track": "track"}
 
 
 def street_name(link: Link) -> str:
@@ -24,8 +26,10 @@ def street_name(link: Link) -> str:
     if link.name:
         return link.name
     # Small numbers are those of a file; the ids of street data tell people nothing.
-    known = max(link.tail, link.head) <= _LARGEST_SHOWN_NODE
-    return f"street {link.tail}-{link.head}" if known else "unnamed street"
+    if max(link.tail, link.head) <= _LARGEST_SHOWN_NODE:
+        return f"street {link.tail}-{link.head}"
+    kind = link.kind.rpartition("_")[2]
+    return f"unnamed {_KINDS_TO_SEE.get(kind, 'street')}"
 
 
 def depot_nodes(instance: Instance) -> list[int]:
