@@ -5,7 +5,7 @@ from dataclasses import replace
 from hypothesis import strategies as st
 
 from arcfleet import Stop
-from arcfleet.instance.instance import Coordinate, Instance
+from arcfleet.instance.instance import Coordinate, Instance, Link
 from arcfleet.solution.solution import Solution
 from tests.helpers import solved
 from tests.strategies import connected_instances
@@ -40,3 +40,22 @@ def located_plans(draw: st.DrawFn) -> tuple[Instance, Solution]:
     )
     plan = solved(instance, "ps-efficiency", stop=Stop(iterations=3)).solution
     return instance, plan
+
+
+def cross() -> Instance:
+    """A crossing with a dead end to the north; the depot lies in the south."""
+    places = {1: (5.0, 51.0), 2: (5.0, 51.001), 3: (5.0, 51.002), 4: (5.002, 51.001)}
+    main = Link(tail=1, head=2, cost=111, name="Main", metres=111, seconds=10)
+    work = replace(main, tail=2, head=3, required=True, demand=4)
+    side = replace(work, head=4, name="Side", demand=5)
+    links = (main, work, side)
+    return Instance(
+        name="cross",
+        nodes=tuple(places),
+        links=links,
+        depot=1,
+        capacity=9,
+        coordinates=tuple(places.values()),
+        u_turns="dead-ends",
+        cost_unit="seconds",
+    )

@@ -118,6 +118,12 @@ def test_missing_coordinates_are_found_before_the_search(
     assert "expected coordinates to write directions, GeoJSON, GPX or KML" in line
 
 
+def test_simplify_without_tracks(tmp_path: Path, plan: Path) -> None:
+    files = ("--simplify", 5, "--html", tmp_path / "plan.html")
+    line = one_sentence(arcfleet("show", VILLAGE, plan, *files))
+    assert "expected --gpx or --kml with --simplify, got neither" in line
+
+
 def test_one_file_for_two_things(tmp_path: Path, plan: Path) -> None:
     before = plan.read_bytes()
     line = one_sentence(arcfleet("show", VILLAGE, plan, "--geojson", plan))

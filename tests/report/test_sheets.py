@@ -7,17 +7,19 @@ from pathlib import Path
 import pypdf
 import pytest
 
-from arcfleet import Stop, check, make_scene, read_map
+from arcfleet import Stop, check, evaluate, make_scene, read_map
 from arcfleet.errors import FileError, FormatWarning, OptionError
 from arcfleet.instance.instance import Instance
 from arcfleet.report import sheets
 from arcfleet.report.sheet_pdf import sheet_pdf
-from arcfleet.report.sheets import make_sheets, write_sheets
-from arcfleet.solution.drive import with_all_paths
+from arcfleet.report.sheets import MAP_SIZE, icon_angle, make_sheets, write_sheets
+from arcfleet.solution.directions import directions
+from arcfleet.solution.drive import route_legs, with_all_paths
 from arcfleet.solution.solution import Solution
 from tests.directions_follower import Follower, Line
 from tests.hauling_plans import hauling_plan, hauling_town
 from tests.helpers import solved
+from tests.located_instances import cross
 from tests.shared_data import maps_dir
 
 
@@ -118,6 +120,68 @@ def test_pdf_says_what_the_page_says(village: Instance, village_plan: Solution) 
                 assert line.street in text
         assert sheet.track in pages[0].extract_text()
         assert sheet_pdf(sheet) == sheet_pdf(sheet)
+
+
+def test_a_sheet_line_by_line(tmp_path: Path) -> None:
+    town = cross()
+    links = [replace(x, seconds=1500, reverse_seconds=1500) for x in town.links]
+    links[1:] = [replace(link, service_seconds=1500) for link in links[1:]]
+    slow = replace(town, links=tuple(links))
+    plan = evaluate(slow, [[1, 2]])
+    assert not check(slow, plan).faults
+    write_sheets(slow, plan, tmp_path)
+    text = (tmp_path / "route-01.html").read_text(encoding="utf-8")
+    columns = ("what", "street", "mode", "metres", "load", "time")
+    lines = [tuple(cells.get(x, "") for x in columns) for _, cells in Rows(text).rows]
+    assert lines == [
+        ("Leave to the north", "Main", "drive", "111", "0", "0:25"),
+        ("Straight on", "Main", "work", "111", "4", "0:50"),
+        ("Turn round at the dead end", "Main", "drive", "111", "4", "1:15"),
+        ("Left", "Side", "work", "111", "9", "1:40"),
+        ("Turn round at the dead end", "Side", "drive", "111", "9", "2:05"),
+        ("Left", "Main", "drive", "111", "9", "2:30"),
+        ("End of the route", "Depot", "", "", "9", "2:30"),
+    ]
+    facts = "2 streets to serve · load 9 of 9 · 666 m, 222 m of it working · 2:30 h"
+    assert facts in text
+
+
+def test_a_map_shows_the_lines_of_its_page(
+    village: Instance, village_plan: Solution, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sheets, "LINES_PER_PAGE", 5)
+    legs = route_legs(village, village_plan)
+    labelled = 0
+    for sheet, driven in zip(make_sheets(village, village_plan), legs, strict=True):
+        for page in sheet.pages:
+            first, last = page.lines[0][1].first, page.lines[-1][1].last
+            work, drive = iter(page.map.work), iter(page.map.drive)
+            drawn = [next(work if x.step.serves else drive) for x in driven[first:last]]
+            assert [*work, *drive] == []
+            assert len(page.map.route) == len(driven) - len(drawn)
+            for x, y in [point for line in drawn for point in line]:
+                assert 0 <= x <= MAP_SIZE[0]
+                assert 0 <= y <= MAP_SIZE[1]
+            lines = {str(number): line for number, line in page.lines}
+            for place, number in page.map.labels:
+                line = lines[number]
+                if line.first < line.last:
+                    assert place == drawn[line.first - first][0]
+                    labelled += 1
+    assert labelled > 0
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_arrows_point_to_their_side(side: str) -> None:
+    instance = cross()
+    (line, *_), *_ = directions(instance, evaluate(instance, [[1, 2]]))
+    sign = 1 if side == "right" else -1
+    turned, sharp = (
+        icon_angle(replace(line, turn=turn)) for turn in (side, f"sharp {side}")
+    )
+    assert turned is not None
+    assert sharp is not None
+    assert 45 < sign * turned < 135 < sign * sharp < 180
 
 
 @pytest.mark.parametrize("limit", range(2, 14))

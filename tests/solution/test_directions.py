@@ -11,7 +11,7 @@ from arcfleet.solution.drive import with_all_paths
 from arcfleet.solution.solution import Solution
 from tests.directions_follower import Follower, Line
 from tests.helpers import solved
-from tests.located_instances import located_plans
+from tests.located_instances import cross, located_plans
 
 
 def follow(instance: Instance, start: int, lines: list[Instruction]) -> Follower:
@@ -58,25 +58,6 @@ def test_lines_lead_along_the_path_where_many_streets_share_a_name(
 
 def test_village(village: Instance, village_plan: Solution) -> None:
     assert_followed(village, village_plan)
-
-
-def cross() -> Instance:
-    """A crossing with a dead end to the north; the depot lies in the south."""
-    places = {1: (5.0, 51.0), 2: (5.0, 51.001), 3: (5.0, 51.002), 4: (5.002, 51.001)}
-    main = Link(tail=1, head=2, cost=111, name="Main", metres=111, seconds=10)
-    work = replace(main, tail=2, head=3, required=True, demand=4)
-    side = replace(work, head=4, name="Side", demand=5)
-    links = (main, work, side)
-    return Instance(
-        name="cross",
-        nodes=tuple(places),
-        links=links,
-        depot=1,
-        capacity=9,
-        coordinates=tuple(places.values()),
-        u_turns="dead-ends",
-        cost_unit="seconds",
-    )
 
 
 def test_what_the_lines_say() -> None:

@@ -6,12 +6,13 @@ import openpyxl
 import pytest
 from hypothesis import given, settings
 
+from arcfleet import check, evaluate
 from arcfleet.errors import OptionError
 from arcfleet.instance.instance import Instance
 from arcfleet.solution.solution import Solution
 from arcfleet.solution.stops import COLUMNS, write_stops
 from tests.hauling_plans import hauling_plan, hauling_town
-from tests.located_instances import located_plans
+from tests.located_instances import cross, located_plans
 
 
 def rows_of(path: Path) -> list[dict[str, str]]:
@@ -42,6 +43,35 @@ def test_every_service_is_a_row(
             place = instance.coordinates[instance.nodes.index(ends[0])]
             assert (float(row["from_longitude"]), float(row["from_latitude"])) == place
     assert next(rows, None) is None
+
+
+def test_metres_times_and_places(tmp_path: Path) -> None:
+    instance = cross()
+    plan = evaluate(instance, [[1, 2]])
+    assert not check(instance, plan).faults
+    write_stops(instance, plan, tmp_path / "stops.csv")
+    names = COLUMNS[COLUMNS.index("demand") :]
+    rows = [[float(row[name]) for name in names] for row in rows_of(tmp_path / "stops.csv")]
+    # Along Main to the crossing, work to the dead end, back, work along Side.
+    assert rows == [
+        [4, 4, 111, 222, 10, 20, 5.0, 51.001, 5.0, 51.002],
+        [5, 9, 111, 444, 30, 40, 5.0, 51.001, 5.002, 51.001],
+    ]
+
+
+def test_the_load_starts_again_after_a_visit(village: Instance, tmp_path: Path) -> None:
+    town = hauling_town(village)
+    write_stops(town, hauling_plan(town, (2, 5, 11)), tmp_path / "stops.csv")
+    load, route = 0, ""
+    for row in rows_of(tmp_path / "stops.csv"):
+        load = load if row["route"] == route else 0
+        route = row["route"]
+        if row["action"] == "visit":
+            assert int(row["load"]) == load
+            load = 0
+        else:
+            load += int(row["demand"])
+            assert int(row["load"]) == load
 
 
 def test_visits_are_rows(village: Instance, tmp_path: Path) -> None:
