@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 
-from arcfleet import Stop
+from arcfleet import Stop, evaluate
 from arcfleet.errors import OptionError
 from arcfleet.instance.instance import Instance, Link
 from arcfleet.solution.directions import Instruction, directions
@@ -72,6 +72,34 @@ def test_what_the_lines_say() -> None:
     assert "turn round" in turns
     assert {"left", "right"} & turns
     assert lines[-1].load == 9
+
+
+def test_a_turn_where_streets_lead_on_is_at_no_dead_end() -> None:
+    town = cross()
+    main, work, side = town.links
+    links = (replace(work, tail=1, head=2), replace(main, tail=2, head=3), side)
+    instance = replace(town, links=links, u_turns="allowed")
+    (lines,) = directions(instance, evaluate(instance, [[0, 2]]))
+    assert "Turn round at the dead end: Side, drive 111 m" in map(str, lines)
+    (lines,) = directions(instance, evaluate(instance, [[0]]))
+    assert [str(line) for line in lines] == [
+        "Leave to the north: Main, work 111 m",
+        "Turn round: Main, drive 111 m",
+        "End of the route: Depot",
+    ]
+
+
+def test_streets_of_a_name_are_counted_clockwise_at_the_depot() -> None:
+    town = cross()
+    main, work, _ = town.links
+    places = ((5.0, 51.0), (5.0, 51.001), (5.0003, 51.001), (5.002, 51.001))
+    links = (main, replace(work, tail=1, head=3), replace(main, tail=2, head=4))
+    instance = replace(town, links=links, coordinates=places)
+    (lines,) = directions(instance, evaluate(instance, [[1]]))
+    assert (
+        str(lines[0]) == "Leave to the north, the second of 2 clockwise: Main, work 111 m"
+    )
+    assert_followed(instance, evaluate(instance, [[1]]))
 
 
 def test_pieces_of_a_street_are_one_line() -> None:
