@@ -6,7 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from arcfleet import Stop, check, read, read_solution, solve
+from arcfleet import (
+    Stop,
+    check,
+    evaluate,
+    read,
+    read_solution,
+    solve,
+    write,
+    write_solution,
+)
 from tests.cli.running import (
     VILLAGE,
     arcfleet,
@@ -14,6 +23,7 @@ from tests.cli.running import (
     one_sentence,
     succeeded,
 )
+from tests.located_instances import cross
 from tests.shared_data import shared_dir
 
 
@@ -46,6 +56,15 @@ def test_solve_writes_a_plan_that_check_accepts(tmp_path: Path, name: str) -> No
     assert check(instance, read_solution(out, instance)).ok
     assert succeeded("check", VILLAGE, out).startswith("ok: cost ")
     assert [p.name for p in tmp_path.iterdir()] == [name]
+
+
+def test_a_single_route_is_no_plural(tmp_path: Path) -> None:
+    instance, town, plan = cross(), tmp_path / "town.json", tmp_path / "plan.json"
+    write(instance, town)
+    write_solution(instance, evaluate(instance, [[1, 2]]), plan)
+    assert succeeded("check", town, plan).startswith("ok: cost 666, 1 route, 666 m")
+    shown = succeeded("show", town, plan, "--stops", tmp_path / "stops.csv")
+    assert "cost 666, 1 route, 666 m" in shown
 
 
 def test_check_names_every_fault_and_exits_1(tmp_path: Path) -> None:

@@ -77,6 +77,11 @@ def _brief(value: object) -> str:
     return "none" if value is None else str(value)
 
 
+def count_of(number: int, what: str) -> str:
+    """Return a number of things in words, as in `1 street` or `2 streets`."""
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
 def note(text: str) -> None:
     """Print a line about the run to stderr."""
     print(f"arcfleet: {text}", file=sys.stderr)

@@ -19,7 +19,7 @@ from arcfleet.cli.options import (
     positive_number,
     whole_number,
 )
-from arcfleet.cli.output import note, print_either
+from arcfleet.cli.output import count_of, note, print_either
 from arcfleet.cli.scene_data import (
     data_facts,
     data_files,
@@ -442,10 +442,10 @@ def _summary(
     depot = "the most central junction"
     if scene.depot_metres is not None:
         depot = f"{scene.depot_metres:,.0f} m from the place given"
-    served = f"{_count(scene.served.streets, 'street')}, {_km(scene.served)} km"
+    served = f"{count_of(scene.served.streets, 'street')}, {_km(scene.served)} km"
     if scene.unserved:
         served = (
-            f"{scene.served.streets} of {_count(scene.to_serve.streets, 'street')}, "
+            f"{scene.served.streets} of {count_of(scene.to_serve.streets, 'street')}, "
             f"{_km(scene.served)} of {_km(scene.to_serve)} km"
         )
     least = f"least routes  {known['least_routes']}"
@@ -454,9 +454,9 @@ def _summary(
     lines = [
         f"scene         {one_line(scene.instance.name)}",
         f"serves        {served}",
-        f"drives on     {_count(len(scene.street_map.streets), 'street')}, "
+        f"drives on     {count_of(len(scene.street_map.streets), 'street')}, "
         f"{scene.metres / 1000:.1f} km, {known['one_way']} one-way, between "
-        f"{_count(len(scene.street_map.junctions), 'junction')}",
+        f"{count_of(len(scene.street_map.junctions), 'junction')}",
         f"depot         {known['depot']}, {depot}",
         f"tasks         {known['tasks']}, total demand {known['total_demand']}",
         f"{least} of capacity {known['capacity']}",
@@ -475,7 +475,7 @@ def _summary(
             "by their kind on the others"
         )
     if scene.split_streets:
-        split = _count(scene.split_streets, "street")
+        split = count_of(scene.split_streets, "street")
         lines.append(f"split         {split} with more demand than that")
     if any(merged_away.values()):
         lines.append(f"merged        {_counts(**merged_away)} into others")
@@ -492,7 +492,7 @@ def _left(scene: Scene, border: str) -> Iterator[str]:
         kinds = ", ".join(f"{n.streets} {kind}" for kind, n in scene.driven_only.items())
         yield f"driven only   {kinds}; --serve-kind all serves them, too"
     if scene.crossing.streets:
-        across = _count(scene.crossing.streets, "street")
+        across = count_of(scene.crossing.streets, "street")
         why = "not served; --border middle serves those whose middle is inside"
         if border == "middle":
             why = "with the middle outside, not served"
@@ -521,11 +521,7 @@ def _km(count: StreetCount) -> str:
 
 
 def _counts(junctions: int, streets: int) -> str:
-    return f"{_count(junctions, 'junction')} and {_count(streets, 'street')}"
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+    return f"{count_of(junctions, 'junction')} and {count_of(streets, 'street')}"
 
 
 SCENE = Command(

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from arcfleet.cli.options import names, number_up_to, option
+from arcfleet.cli.output import count_of
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
@@ -143,13 +144,13 @@ def data_lines(scene: Scene, unmatched: Path | None) -> Iterator[str]:
             yield f"{'':{_WIDTH}}every row counts 1; else --demand-column {columns}"
     if scene.without_row.streets:
         yield (
-            f"{'without row':{_WIDTH}}{_count(scene.without_row.streets, 'street')}, "
+            f"{'without row':{_WIDTH}}{count_of(scene.without_row.streets, 'street')}, "
             f"{scene.without_row.metres / 1000:.1f} km, driven on only; --demand N serves "
             "them, too"
         )
     if scene.excluded.streets:
         yield (
-            f"{'excluded':{_WIDTH}}{_count(scene.excluded.streets, 'street')}, "
+            f"{'excluded':{_WIDTH}}{count_of(scene.excluded.streets, 'street')}, "
             f"{scene.excluded.metres / 1000:.1f} km, driven on only"
         )
     if scene.joins and scene.lost_demand:
@@ -157,7 +158,7 @@ def data_lines(scene: Scene, unmatched: Path | None) -> Iterator[str]:
         yield f"{'lost demand':{_WIDTH}}{lost_demand}"
     if unmatched is not None:
         lost = [one for table in scene.joins for one in table.unmatched]
-        yield f"{'UNMATCHED':{_WIDTH}}{_count(len(lost), 'row')}, all in {unmatched}"
+        yield f"{'UNMATCHED':{_WIDTH}}{count_of(len(lost), 'row')}, all in {unmatched}"
         for one in lost[:_MOST_LISTED]:
             yield f"{'':{_WIDTH}}{one_line(str(one))}"
 
@@ -166,13 +167,9 @@ def _joined(table: JoinedTable) -> str:
     by = f" ({', '.join(table.columns)})" if table.columns else ""
     text = (
         f"{table.file} by {table.join}{by}: {table.matched} of "
-        f"{_count(table.rows, 'row')} on {_count(len(table.demands), 'street')}"
+        f"{count_of(table.rows, 'row')} on {count_of(len(table.demands), 'street')}"
     )
     if table.role == "demand":
         column = table.demand_column or "count"
         text += f", {column} {sum(table.demands.values())}"
     return text
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"

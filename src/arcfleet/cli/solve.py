@@ -25,6 +25,7 @@ from arcfleet.cli.output import (
     check_drawable_instance,
     check_holdable_instance,
     check_plan_files,
+    count_of,
     note,
     print_either,
     write_plan_files,
@@ -338,7 +339,7 @@ def _plan_lines(instance: Instance, plan: Solution) -> list[str]:
 
     lines = []
     if plan.travel is not None:
-        cost = f"cost {plan.cost}, {plan.num_routes} routes"
+        cost = f"cost {plan.cost}, {count_of(plan.num_routes, 'route')}"
         lines.append(f"{'plan':<8} {cost}, {plan.travel.brief()}")
     if instance.vehicles or instance.facilities or has_own_numbers(plan):
         for number, route in zip(plan.numbers, plan.routes, strict=True):
@@ -379,7 +380,7 @@ def _check(options: Namespace) -> int:
         "num_routes": solution.num_routes,
         "faults": list(report.faults),
     }
-    text = f"ok: cost {report.cost}, {solution.num_routes} routes"
+    text = f"ok: cost {report.cost}, {count_of(solution.num_routes, 'route')}"
     if report.ok and knows_travel(instance):
         solution = with_all_paths(instance, solution)
     if report.ok:
