@@ -195,7 +195,7 @@ def check_plan_files(options: Namespace, *inputs: str) -> None:
             raise OptionError(
                 f"expected different files for {other} and {label}, got {str(path)!r} twice"
             )
-    if options.simplify and options.gpx is None and options.kml is None:
+    if getattr(options, "simplify", 0.0) and options.gpx is None and options.kml is None:
         raise OptionError("expected --gpx or --kml with --simplify, got neither")
     for name, check in checks.items():
         path = getattr(options, name, None)
