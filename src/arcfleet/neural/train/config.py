@@ -280,7 +280,8 @@ class FinetuneConfig:
     decision_steps
         Decision steps sampled of each rollout for the gradient.
     tokens
-        Arcs of all states of an update. Larger instances have fewer states.
+        Arcs of all states of a length bucket in an update. Larger instances have fewer
+        states.
     rollout_tokens
         Arcs of all rollouts of a step. Larger instances have fewer rollouts.
     """
