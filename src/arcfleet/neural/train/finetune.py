@@ -150,6 +150,10 @@ class RlooTrainer(PolicyGradientTrainer[FinetuneConfig]):
         # Before a run is resumed, so that it is the initial policy then, too.
         self.reference = LearningForm(self.reference_form())
 
+    def rollout_options(self, batch: ArcBatch) -> dict[str, Any]:
+        """Return how rollouts are computed: so many at once need no recorded graphs."""
+        return {**super().rollout_options(batch), "wrap": None}
+
     def train_step(self, rate: float) -> None:
         """Sample rollouts of some instances and make the better ones likelier."""
         config = self.config
