@@ -30,7 +30,9 @@ from arcfleet.neural.model import Daam, DaamConfig, Model
 from arcfleet.paper.model import INPUTS, NORMS, PublishedDaam
 from tests.tiny_model import tiny_config, tiny_model_file, tiny_published_config
 
-TINY = tiny_config(mds_dimensions=2)
+BIASED = tiny_config(mds_dimensions=2)
+#: As models were before the bias.
+TINY = replace(BIASED, cost_bias=False)
 #: Settings of the shipped model and of the published one in files of the time when both
 #: were one class with options.
 OLD_SHIPPED = {
@@ -159,7 +161,7 @@ def test_the_same_model_gives_the_same_bytes(tmp_path: Path, written: bytes) -> 
 
 
 def test_a_biased_model_comes_back(tmp_path: Path, folder: Path) -> None:
-    model = tiny_model(replace(TINY, cost_bias=True))
+    model = tiny_model(BIASED)
     path = tmp_path / "biased.safetensors"
     save_model(model, path, {})
     found, _ = load_model(path)

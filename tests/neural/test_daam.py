@@ -34,8 +34,8 @@ from tests.neural.model_checks import (
     midway,
 )
 
-SMALL = DaamConfig(width=8, layers=2, heads=2, feed_forward=12, mds_dimensions=MDS)
-BIASED = replace(SMALL, cost_bias=True)
+BIASED = DaamConfig(width=8, layers=2, heads=2, feed_forward=12, mds_dimensions=MDS)
+SMALL = replace(BIASED, cost_bias=False)
 both = pytest.mark.parametrize("config", [SMALL, BIASED], ids=["graph", "biased"])
 
 

@@ -137,14 +137,14 @@ def test_how_many_are_giant_tours_and_of_how_many_augmentations(
 
 
 def test_small_instances_are_drawn_with_more_heat() -> None:
-    tasks = torch.tensor([1, 20, 50, 55, 60, 70, 300])
-    expected = torch.tensor([0.7, 0.7, 0.7, 0.65, 0.6, 0.5, 0.5])
+    tasks = torch.tensor([1, 20, 60, 64, 80, 90, 300])
+    expected = torch.tensor([1.0, 1.0, 1.0, 0.96, 0.8, 0.7, 0.7])
     torch.testing.assert_close(default_temperature(tasks), expected)
     # The draws take it, for each instance its own.
-    model, seeds = toy_model(2), seeds_of(2)
-    batch = network_batch([Network(ring([2] * 64)), Network(ring([2] * 5))])
+    model, seeds = toy_model(1), seeds_of(2)
+    batch = network_batch([Network(ring([2] * 80)), Network(ring([2] * 5))])
     usual = draw_plans(model, batch, 6, seeds)
-    for row, temperature in ((0, 0.56), (1, 0.7)):
+    for row, temperature in ((0, 0.8), (1, 1.0)):
         given = draw_plans(model, batch, 6, seeds, temperature=temperature)
         assert np.array_equal(usual.costs[row], given.costs[row])
         assert not np.array_equal(usual.costs[1 - row], given.costs[1 - row])
@@ -296,7 +296,7 @@ def test_what_breaks_the_fleet_limit_is_sampled_as_a_whole(asked: list[Asked]) -
     before = split_plans(batch, Rollout(arcs, torch.zeros(2, 1)), choose_directions=True)
     assert before.costs[0, 0] != NO_PLAN == before.costs[1, 0]
     before.starts_route[1] = True  # routes that do not count
-    after = repaired(toy_model(1), batch, before, 200, seeds_of(2), group_tasks=2)
+    after = repaired(toy_model(5), batch, before, 200, seeds_of(2), group_tasks=2)
     verify(networks, after)
     assert (after.costs[:, -1] != NO_PLAN).all()
     assert after.costs[1, 0] == NO_PLAN  # until a draw had it

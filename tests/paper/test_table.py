@@ -185,11 +185,11 @@ def test_samples_do_not_depend_on_how_a_run_is_cut(folder: Path, tmp_path: Path)
 def test_samples_without_a_temperature_have_the_default_one(
     folder: Path, tmp_path: Path
 ) -> None:
-    made(config(folder, tmp_path, "sample=4,sample=4@0.7,sample=4@30"))
+    made(config(folder, tmp_path, "sample=4,sample=4@1,sample=4@30"))
     costs: dict[str, list[int]] = {}
     for x in lines(tmp_path / "runs.jsonl"):
         costs.setdefault(x["row"], []).extend(x["costs"])
-    assert costs["sample=4"] == costs["sample=4@0.7"] != costs["sample=4@30"]
+    assert costs["sample=4"] == costs["sample=4@1"] != costs["sample=4@30"]
 
 
 def test_a_faulty_plan_ends_it(

@@ -402,7 +402,7 @@ def default_temperature(tasks: Tensor) -> Tensor:
     Below 1 likely arcs become likelier. Small instances have few likely plans, of which a
     higher temperature finds more; in large ones its mistakes add up.
     """
-    return (1.2 - tasks / 100).clamp(0.5, 0.7)
+    return (1.6 - tasks / 100).clamp(0.7, 1.0)
 
 
 def augmentations(batch: ArcBatch, seeds: Tensor, count: int) -> ArcBatch:

@@ -72,12 +72,12 @@ class DaamConfig:
     """
 
     width: int = 128
-    layers: int = 9
-    heads: int = 8
+    layers: int = 6
+    heads: int = 4
     feed_forward: int = 512
     mds_dimensions: int = 8
     clip: float = 10.0
-    cost_bias: bool = False
+    cost_bias: bool = True
 
     def __post_init__(self) -> None:
         """Check every number, and make `clip` a float."""

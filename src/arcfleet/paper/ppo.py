@@ -198,8 +198,10 @@ class PpoTrainer(PolicyGradientTrainer[PpoConfig]):
         """Collect decisions of the baseline and learn from their advantages."""
         config = self.config
         data = self.data[self.draw_set()]
-        states = config.samples * config.decision_steps
-        count, part = batch_sizes(config, data.batch.num_arcs, states, len(data))
+        arcs = config.samples * config.decision_steps * data.batch.num_arcs
+        count, part = batch_sizes(
+            config, rolled_out=arcs, learned=arcs, available=len(data)
+        )
         batch = self.draw_instances(data, count)
         decisions = self.collect(batch, data, part)
         for _ in range(config.epochs):

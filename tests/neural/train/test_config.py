@@ -103,6 +103,9 @@ def test_a_step_holds_whole_updates() -> None:
     config = config_from(
         FinetuneConfig, {"steps": 1, **sizes, "rollout_tokens": 41 * 4 * 8}
     )
-    assert batch_sizes(config, 41, 4, 100) == (6, 3)
-    assert batch_sizes(config, 41, 4, 2) == (2, 2)
-    assert batch_sizes(config, 10**6, 4, 100) == (1, 1)
+    one = {"rolled_out": 41 * 4, "learned": 41 * 8}
+    assert batch_sizes(config, **one, available=100) == (6, 3)
+    assert batch_sizes(config, **one, available=2) == (2, 2)
+    # Served arcs are left out, so that more instances fit into an update.
+    assert batch_sizes(config, rolled_out=41 * 4, learned=41 * 3, available=100) == (8, 8)
+    assert batch_sizes(config, rolled_out=10**8, learned=10**8, available=100) == (1, 1)

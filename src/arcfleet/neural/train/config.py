@@ -280,7 +280,8 @@ class FinetuneConfig:
     decision_steps
         Decision steps sampled of each rollout for the gradient.
     tokens
-        Arcs of all states of an update. Larger instances have fewer states.
+        Arcs of all states of a length bucket in an update. Larger instances have fewer
+        states.
     rollout_tokens
         Arcs of all rollouts of a step. Larger instances have fewer rollouts.
     """
@@ -289,7 +290,7 @@ class FinetuneConfig:
     run: RunConfig = field(default_factory=lambda: RunConfig(validations=4, log_steps=1))
     optimiser: OptimiserConfig = field(
         default_factory=lambda: OptimiserConfig(
-            learning_rate=3e-5, warm_up_steps=5, weight_decay=0.0, ema_decay=0.99
+            learning_rate=5e-5, warm_up_steps=5, weight_decay=0.0, ema_decay=0.99
         )
     )
     samples: int = setting(16, 2, 10**5)
@@ -298,9 +299,9 @@ class FinetuneConfig:
     kl_coefficient: float = setting(0.02, 0.0, 10**3)
     giant_tour_fraction: float = setting(0.4, 0.0, 1)
     flip_axes: bool = setting(True)
-    decision_steps: int = setting(24, 1, 10**4)
-    tokens: int = setting(2_500_000, 1, 10**9)
-    rollout_tokens: int = setting(800_000, 1, 10**9)
+    decision_steps: int = setting(12, 1, 10**4)
+    tokens: int = setting(1_250_000, 1, 10**9)
+    rollout_tokens: int = setting(1_200_000, 1, 10**9)
 
     def __post_init__(self) -> None:
         """Check every setting."""

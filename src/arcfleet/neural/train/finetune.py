@@ -150,13 +150,24 @@ class RlooTrainer(PolicyGradientTrainer[FinetuneConfig]):
         # Before a run is resumed, so that it is the initial policy then, too.
         self.reference = LearningForm(self.reference_form())
 
+    def rollout_options(self, batch: ArcBatch) -> dict[str, Any]:
+        """Return how rollouts are computed: so many at once need no recorded graphs."""
+        return {**super().rollout_options(batch), "wrap": None}
+
     def train_step(self, rate: float) -> None:
         """Sample rollouts of some instances and make the better ones likelier."""
         config = self.config
         number = self.draw_set()
         data = self.data[number]
+        buckets = self.buckets_of(number)
+        steps = max(1, round(config.decision_steps / len(buckets)))
+        arcs = data.batch.num_arcs
+        longest = arcs if buckets[-1] is None else buckets[-1].length
         size, part = batch_sizes(
-            config, data.batch.num_arcs, config.samples, len(data) // self.world.size
+            config,
+            rolled_out=config.samples * arcs,
+            learned=config.samples * steps * longest,
+            available=len(data) // self.world.size,
         )
         batch = self.draw_instances(data, size)
         capacity_mask = not self.draw_giant_tour(config.giant_tour_fraction)
@@ -169,14 +180,12 @@ class RlooTrainer(PolicyGradientTrainer[FinetuneConfig]):
         self.metrics.add(0, sampled=costs.mean())
         advantage = leave_one_out(costs, config.best_of_k)  # (batch, samples)
         remaining = None if capacity_mask else remaining_capacity(batch, rollout.arcs)
-        buckets = self.buckets_of(number)
-        steps = max(1, round(config.decision_steps / len(buckets)))
         drawn = [self.draw_choices(rollout.arcs, steps, bucket) for bucket in buckets]
         for rows in torch.arange(size, device=self.device).view(-1, part):
-            some, arcs = batch.select(rows), rollout.arcs[rows]
+            some, plans = batch.select(rows), rollout.arcs[rows]
             left = None if remaining is None else remaining[rows]
             for bucket, (when, count) in zip(buckets, drawn, strict=True):
-                state, choice = states_at(some, arcs, when[rows], left)
+                state, choice = states_at(some, plans, when[rows], left)
                 # Each decision step stands for all those of its rollout in the bucket.
                 weight = count[rows].repeat_interleave(steps, dim=1)
                 worth = advantage[rows].repeat_interleave(steps, dim=1)
@@ -230,11 +239,15 @@ def deciding(model: Any) -> Iterator[None]:
         model.train(training)
 
 
-def batch_sizes(config: Any, arcs: int, rows: int, available: int) -> tuple[int, int]:
-    """Return the instances of a step, a multiple of those of an update, and the latter."""
-    states = config.samples * config.decision_steps
-    update = min(available, max(1, config.tokens // (arcs * states)))
-    step = min(available, max(1, config.rollout_tokens // (arcs * rows)))
+def batch_sizes(
+    config: Any, *, rolled_out: int, learned: int, available: int
+) -> tuple[int, int]:
+    """Return the instances of a step, a multiple of those of an update, and the latter.
+
+    Of one instance so many arcs are rolled out, and learned from in one pass.
+    """
+    update = min(available, max(1, config.tokens // learned))
+    step = min(available, max(1, config.rollout_tokens // rolled_out))
     update = min(update, step)
     return step // update * update, update
 
