@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 from arcfleet._checks import check_whole_number, name_hint, nearest_name
-from arcfleet._files import read_toml
+from arcfleet._files import quote, read_toml
 from arcfleet.errors import FileError, MapError, OptionError
 from arcfleet.instance.change import fold_name
 from arcfleet.instance.instance import MAX_NUMBER, Coordinate, Instance
@@ -342,11 +342,11 @@ def _read_vehicle(path: Path, table: dict[str, Any]) -> SceneVehicle:
     for key in table:
         if key not in known:
             hint = name_hint(key, sorted(known))
-            raise FileError(path, f"expected a key of a vehicle, got {key!r}: {hint}")
-    where = f"of vehicle {table.get('name', '')!r}"
+            raise FileError(path, f"expected a key of a vehicle, got {quote(key)}: {hint}")
+    where = f"of vehicle {quote(str(table.get('name', '')))}"
     if not isinstance(table.get("name"), str):
         raise FileError(
-            path, f"expected a name for each vehicle, got {table.get('name')!r}"
+            path, f"expected a name for each vehicle, got {table.get('name')!r:.60}"
         )
     for key in ("depot", "end"):
         if key in table:
@@ -358,13 +358,13 @@ def _read_vehicle(path: Path, table: dict[str, Any]) -> SceneVehicle:
                 raise FileError(
                     path,
                     f"expected {key} {where} to be a whole number of at least {least}, got "
-                    f"{value!r}",
+                    f"{value!r:.60}",
                 )
     if "shift" in table and (
         isinstance(table["shift"], bool) or not isinstance(table["shift"], int | str)
     ):
         raise FileError(
-            path, f"expected shift {where} as a number or '8 h', got {table['shift']!r}"
+            path, f"expected shift {where} as a number or '8 h', got {table['shift']!r:.60}"
         )
     for key in ("forbidden_kinds", "forbidden_names"):
         if key in table:
@@ -381,5 +381,7 @@ def _place(path: Path, value: object, what: str) -> Coordinate:
         or len(value) != 2
         or not all(isinstance(x, int | float) and not isinstance(x, bool) for x in value)
     ):
-        raise FileError(path, f"expected {what} as [longitude, latitude], got {value!r}")
+        raise FileError(
+            path, f"expected {what} as [longitude, latitude], got {value!r:.60}"
+        )
     return float(value[0]), float(value[1])

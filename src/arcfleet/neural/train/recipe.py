@@ -160,7 +160,7 @@ def load_recipe(path: Path, folder: Path | None = None, **options: Any) -> Recip
     try:
         return recipe_from(content, path.parent if folder is None else folder, **options)
     except OptionError as error:
-        raise FileError(path, str(error)) from None
+        raise FileError(path, f"{error!s:.300}") from None
 
 
 def recipe_from(
