@@ -5,6 +5,7 @@ import gzip
 import json
 import zipfile
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +22,13 @@ from arcfleet.datasets.store import read_records
 from arcfleet.errors import ArcfleetError, FileError
 from arcfleet.neural.train.recipe import load_recipe
 from arcfleet.paper.convergence import read_curves
+from arcfleet.report.pmtiles import PMTiles
 from arcfleet.streets.area import Polygons
 from arcfleet.streets.files import read_map
 from arcfleet.streets.fleet import read_vehicles
 from arcfleet.streets.tables import read_table
 from tests.fuzz.readers import READERS, Reader
+from tests.report.pmtiles_files import pmtiles
 
 OSM = next(iter(READERS["osm-xml"].samples())).files["town.osm"]
 
@@ -104,6 +107,42 @@ def test_zip_files_that_unpack_to_too_much(
             archive.writestr("header.npy", b"")
         read = Dataset.open if name.endswith("npz") else read_table
         refuse(read, path, "expected at most 1 MiB when unpacked")
+
+
+def test_tiles_that_unpack_to_too_much(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_files, "UNPACKED_LIMIT", 1 << 20)
+    path = tmp_path / "a.pmtiles"
+    path.write_bytes(pmtiles({(0, 0, 0): bytes(2 << 20)}, tile_packing=2))
+
+    def read(path: Path) -> object:
+        with PMTiles(path) as tiles:
+            return tiles.tile(0, 0, 0)
+
+    refuse(read, path, "expected at most 1 MiB when unpacked")
+
+
+_LAUGHS = "".join(
+    f'<!ENTITY {name} "{f"&{of};" * 10}">' for of, name in pairwise("abcdefghijk")
+)
+
+
+@pytest.mark.parametrize("name", ["a.osm", "a.kml", "a.gpx"])
+def test_entities_that_grow(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    sample = {
+        "a.osm": OSM.decode(),
+        **{x.named: x.files[x.named].decode() for x in READERS["layer-maps"].samples()[:2]},
+    }[name]
+    start, declaration, rest = sample.partition("?>")
+    root = name.removeprefix("a.")
+    bomb = f'<!DOCTYPE {root} [<!ENTITY a "lol">{_LAUGHS}]>'
+    old = "residential" if root == "osm" else ">A<"
+    assert old in rest
+    rest = rest.replace(old, "&k;" if root == "osm" else ">&k;<")
+    path.write_text(start + declaration + bomb + rest, encoding="utf-8")
+    refuse(read_map, path, "expected")
 
 
 def test_rings_that_are_open(tmp_path: Path) -> None:

@@ -194,9 +194,15 @@ def _line_at(data: bytes, position: int) -> int:
 def read_unpacked(path: Path | str) -> bytes:
     """Return the file's bytes, unpacked where its first bytes say that it is packed."""
     data = read_bytes(path)
-    if data.startswith((_GZIP_MAGIC, _BZIP2_MAGIC)):
-        return b"".join(_unpacked(path, io.BytesIO(data)))
-    return data
+    return unpack(path, data) if data.startswith((_GZIP_MAGIC, _BZIP2_MAGIC)) else data
+
+
+def unpack(path: Path | str, data: bytes) -> bytes:
+    """Return what gzip or bzip2 has packed in a file or a part of one, or raise FileError.
+
+    More than UNPACKED_LIMIT is refused.
+    """
+    return b"".join(_unpacked(path, io.BytesIO(data)))
 
 
 def check_unpacked_size(path: Path | str) -> None:

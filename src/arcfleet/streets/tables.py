@@ -282,7 +282,7 @@ def _shape(path: Path, geometry: object, index: int) -> Geometry:
         shape = shapely.force_2d(shapely.from_geojson(json.dumps(geometry)))
     except shapely.errors.ShapelyError as error:
         raise FileError(
-            path, f"expected a geometry, found none in feature {index} ({error})"
+            path, f"expected a geometry, found none in feature {index} ({error!s:.100})"
         ) from error
     _check_on_earth(path, [shape])
     return shape
