@@ -156,6 +156,16 @@ def test_rings_that_are_open(tmp_path: Path) -> None:
     refuse(Polygons, path, "cut or broken")
 
 
+def test_places_that_are_no_numbers(tmp_path: Path) -> None:
+    path = tmp_path / "a.kml"
+    path.write_text(
+        '<kml xmlns="http://www.opengis.net/kml/2.2"><Placemark><LineString><coordinates>'
+        "8,48 nan,48 8.1,48.1 8,48</coordinates></LineString></Placemark></kml>"
+    )
+    refuse(read_table, path, "expected longitude and latitude in degrees, found nan,48")
+    refuse(Polygons, path, "expected longitude and latitude in degrees, found nan,48")
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

@@ -450,16 +450,16 @@ def _in_degrees(
 
 
 def _check_on_earth(path: Path, shapes: Iterable[Geometry | None]) -> None:
-    for shape in shapes:
-        if shape is None or shape.is_empty:
-            continue
-        west, south, east, north = shape.bounds
-        if not (-180 <= west <= east <= 180 and -90 <= south <= north <= 90):
-            raise FileError(
-                path,
-                "expected longitude and latitude in degrees, found "
-                f"{west:g},{south:g}; save the file in WGS 84 (EPSG:4326)",
-            )
+    import shapely
+
+    # Not by their bounds, which leave out what is no number.
+    points = shapely.get_coordinates([shape for shape in shapes if shape is not None])
+    for longitude, latitude in points[~(np.abs(points) <= (180, 90)).all(axis=1)]:
+        raise FileError(
+            path,
+            "expected longitude and latitude in degrees, found "
+            f"{longitude:g},{latitude:g}; save the file in WGS 84 (EPSG:4326)",
+        )
 
 
 def parts_of(shape: Geometry | None) -> Iterator[Geometry]:
