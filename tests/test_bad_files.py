@@ -288,3 +288,41 @@ def test_metrics(tmp_path: Path, line: bytes) -> None:
 def test_names_that_no_file_can_have(tmp_path: Path, reader: Reader, name: str) -> None:
     with pytest.raises(ArcfleetError):
         reader.read(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    ("group", "message"),
+    [
+        ("file = 1.5", "expected data.a.file"),
+        ("seeds = 3", "expected data.a.seeds"),
+        ("seeds = []", "expected data.a.tasks and seeds to name data sets"),
+        ('file = "{tasks:999999999999}"', None),
+    ],
+)
+def test_names_of_data_sets(tmp_path: Path, group: str, message: str | None) -> None:
+    path = tmp_path / "some.toml"
+    text = f"[data.a]\ntasks = [20]\ncount = 5\n{group}\n"
+    text += '[[stage]]\nname = "a"\nphase = "pretrain"\nsteps = 1\ndata = ["a"]\n'
+    path.write_text(text)
+    if message is not None:
+        refuse(load_recipe, path, message)
+    else:
+        files = [file.path.name for file in load_recipe(path).stages[0].data]
+        assert files == ["{tasks:999999999999}.npz"]
+
+
+@pytest.mark.parametrize(
+    "text", ["vehicle = [1]", "vehicle = [[[]]]", 'vehicle = ["a", {}]']
+)
+def test_vehicles_that_are_no_tables(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "some.toml"
+    path.write_text(text)
+    refuse(read_vehicles, path, "expected tables")
+
+
+@pytest.mark.parametrize("name", ["x" * 5000, "/none.csv", ".."])
+def test_references_that_are_no_file(tmp_path: Path, name: str) -> None:
+    path = tmp_path / "some.toml"
+    text = f'folder = "."\nreferences = "{name}"\n[[sets]]\nname = "a"\nfiles = ["*"]'
+    path.write_text(text)
+    refuse(lambda x: read_suite(str(x)), path, "some.toml: expected references in")

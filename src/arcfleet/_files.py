@@ -31,7 +31,7 @@ _QUOTE_LENGTH = 60
 _GZIP_MAGIC = b"\x1f\x8b"
 _BZIP2_MAGIC = b"BZh"
 #: Bytes that a packed file (gzip, bzip2, zip) may hold unpacked; more is refused.
-UNPACKED_LIMIT = 256 << 20
+UNPACKED_LIMIT = 128 << 20
 _CHUNK = 1 << 20
 
 

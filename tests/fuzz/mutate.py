@@ -6,6 +6,7 @@ import io
 import json
 import re
 import struct
+import tomllib
 import zipfile
 import zlib
 from collections.abc import Callable
@@ -193,6 +194,29 @@ def change_json(random: Random, data: bytes) -> bytes:
         return change_token(random, data)
 
 
+def change_toml(random: Random, data: bytes) -> bytes:
+    """Change one place of a TOML file; it is written anew, with tables in one line."""
+    try:
+        changed = change_value(random, tomllib.loads(data.decode()))
+        pairs = changed.items() if isinstance(changed, dict) else ()
+        lines = [f"{json.dumps(key)} = {_toml(value)}" for key, value in pairs]
+    except (ValueError, RecursionError):
+        return change_token(random, data)
+    return "\n".join(lines).encode(errors="replace")
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, dict):
+        pairs = (f"{json.dumps(key)} = {_toml(one)}" for key, one in value.items())
+        return "{" + ", ".join(pairs) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_toml, value)) + "]"
+    if isinstance(value, float):
+        return repr(value)
+    return "nan" if value is None else json.dumps(value, ensure_ascii=False, default=str)
+
+
+TOML: tuple[Mutator, ...] = (change_toml, change_toml, change_toml, *TEXT)
 JSON: tuple[Mutator, ...] = (change_json, change_json, change_json, *TEXT)
 
 

@@ -17,6 +17,7 @@ from tests.fuzz.mutate import (
     BINARY,
     JSON,
     TEXT,
+    TOML,
     Mutator,
     change_value,
     damaged,
@@ -336,7 +337,7 @@ def _vehicles(folder: Path) -> list[Sample]:
     text = (ROOT / "examples/two-yards.toml").read_text()
     more = '[[vehicle]]\nname = "x"\nend = [8.0, 48.0]\nshift = "8 h"\nfixed_cost = 3\n'
     more += 'forbidden_kinds = ["track"]\nforbidden_names = ["A", "B"]\n'
-    return [one("vehicles.toml", text, TEXT), one("vehicles.toml", more, TEXT)]
+    return [one("vehicles.toml", text, TOML), one("vehicles.toml", more, TOML)]
 
 
 def _read_vehicles(path: Path) -> object:
@@ -580,7 +581,7 @@ def _suites(folder: Path) -> list[Sample]:
         "best.csv": b"name,lower_bound,upper_bound\nsmall,10,12\nring,7,7\n",
         **{name: (DATA / name).read_bytes() for name in ("small.dat", "ring.dat")},
     }
-    return [Sample(files, "suite.toml", {"suite.toml": TEXT, "best.csv": TEXT})]
+    return [Sample(files, "suite.toml", {"suite.toml": TOML, "best.csv": TEXT})]
 
 
 def _read_suite(path: Path) -> object:
@@ -595,7 +596,7 @@ def _configs(folder: Path) -> list[Sample]:
     text = "steps = 10\nminutes = 1.5\nseed = 3\nweights = [1, 2.5]\nlearning_rate = 1e-4\n"
     text += 'precision = "auto"\ncompile = false\n[model]\n'
     text += 'type = "daam"\nwidth = 16\nheads = 2\n'
-    return [one("config.toml", text, TEXT)]
+    return [one("config.toml", text, TOML)]
 
 
 def _read_config(path: Path) -> object:
@@ -608,7 +609,7 @@ def _read_config(path: Path) -> object:
 def _recipes(folder: Path) -> list[Sample]:
     text = (ROOT / "src/arcfleet/neural/train/recipe.toml").read_text()
     short = "\n".join(line for line in text.splitlines() if not line.startswith("#"))
-    return [one("recipe.toml", short, TEXT)]
+    return [one("recipe.toml", short, TOML)]
 
 
 def _read_recipe(path: Path) -> object:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from arcfleet._checks import nearest_name
-from arcfleet._files import is_folder, quote, read_text, read_toml, whole_number
+from arcfleet._files import is_file, is_folder, quote, read_text, read_toml, whole_number
 from arcfleet.bench.machine import shared_folder
 from arcfleet.errors import FileError, OptionError
 
@@ -122,6 +122,8 @@ def _read_references(path: Path, folder: Path, name: object) -> dict[str, tuple[
     if not isinstance(name, str):
         raise FileError(path, f"expected references to be a file name, got {name!r:.60}")
     table = folder / name
+    if not is_file(table):
+        raise FileError(path, f"expected references in {folder}, found no {quote(name)}")
     rows = csv.DictReader(read_text(table).splitlines())
     if not {"name", "upper_bound"} <= set(rows.fieldnames or ()):
         raise FileError(table, "expected columns name and upper_bound", 1)

@@ -332,7 +332,9 @@ def read_vehicles(path: Path) -> tuple[SceneVehicle, ...]:
     """
     document = read_toml(path)
     tables = document.pop("vehicle", None)
-    if document or not isinstance(tables, list) or not tables:
+    if document or not (
+        isinstance(tables, list) and tables and all(isinstance(x, dict) for x in tables)
+    ):
         raise FileError(path, "expected tables [[vehicle]] and nothing else")
     return tuple(_read_vehicle(path, table) for table in tables)
 
