@@ -1,12 +1,15 @@
 """A short run of the fuzzer; `make fuzz` is the long one."""
 
+import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from arcfleet.errors import FileError
+from tests.fuzz.mutate import put_bytes
 from tests.fuzz.readers import READERS, Reader, one
-from tests.fuzz.run import mutant, read_one, write_files
+from tests.fuzz.run import MEMORY, Finding, fuzz, mutant, read_one, write_files
 
 MUTANTS = 25
 
@@ -54,3 +57,32 @@ def test_what_is_a_finding(tmp_path: Path, message: str, found: str | None) -> N
     said = read_one(refusal(message), tmp_path, "a")
     assert (said or "").startswith(found or "")
     assert (said is None) == (found is None)
+
+
+def end_the_process(data: bytes) -> None:
+    os._exit(3)
+
+
+def take_memory(data: bytes) -> None:
+    bytearray(4 * MEMORY)
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+@pytest.mark.parametrize(
+    ("fault", "found"),
+    [(end_the_process, "ended the process (exit code 3)"), (take_memory, "MemoryError at")],
+)
+def test_the_child_process_has_limits(
+    monkeypatch: pytest.MonkeyPatch, fault: Callable[[bytes], None], found: str
+) -> None:
+    def read(path: Path) -> None:
+        data = path.read_bytes()
+        if data != b"valid":
+            fault(data)
+
+    reader = Reader("some", lambda folder: [one("a", b"valid", (put_bytes,))], read)
+    monkeypatch.setitem(READERS, "some", reader)
+    findings = [x for x in fuzz("some", 1, 4, 600) if isinstance(x, Finding)]
+    assert len(findings) >= 3  # a mutant may be what it was
+    assert all(finding.said.startswith(found) for finding in findings)
+    assert all(finding.files["a"] != b"valid" for finding in findings)
