@@ -254,10 +254,11 @@ def test_numbers_in_the_header_of_a_data_set(
     refuse(Dataset.open, tmp_path / "some.npz", "expected a header with")
 
 
-def test_numbers_of_a_run_that_no_float_holds(tmp_path: Path) -> None:
+@pytest.mark.parametrize("limit", [10**400, float("inf"), float("nan")])
+def test_numbers_of_a_run_that_are_not_finite(tmp_path: Path, limit: float) -> None:
     path = tmp_path / "runs.jsonl"
     facts: dict[str, Any] = {"format": RUNS.name, "set_name": "s", "instance": "i"}
-    facts |= {"method": "m", "seed": 0, "time_limit": 10**400, "stop_at_reference": False}
+    facts |= {"method": "m", "seed": 0, "time_limit": limit, "stop_at_reference": False}
     facts |= {"machine": "", "commit": "", "reference": 1, "error": "x"}
     path.write_text(json.dumps(facts) + "\n")
     refuse(lambda x: read_records(x, RUNS), path, "jsonl:1: expected a run")
