@@ -384,7 +384,7 @@ def change_arrays(random: Random, data: bytes) -> bytes:
 
     try:
         with np.load(io.BytesIO(data), allow_pickle=False) as stored:
-            arrays = {name: stored[name] for name in stored.files}
+            arrays = {name: np.asarray(stored[name]) for name in stored.files}
         header = json.loads(arrays.pop("header").tobytes())
         version, form = header.pop("version"), header.pop("format")
         header.pop("sha256")
