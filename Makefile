@@ -4,7 +4,7 @@ BIN := .venv/bin
 PIP = $(BIN)/pip install -q --disable-pip-version-check -c constraints.txt
 CXX_FILES := $(shell find cpp -name "*.cpp" -o -name "*.h")
 
-.PHONY: core demo demo-neural test test-lowest lint types selfcheck unit docs bench stub setup clean
+.PHONY: core demo demo-neural fuzz test test-lowest lint types selfcheck unit docs bench stub setup clean
 
 ## demo: set up, then plan a part of Denver: a map, and a sheet and a track for each driver
 demo: core
@@ -61,6 +61,10 @@ test-lowest:
 	.venv-lowest/bin/pip install -q --no-build-isolation --no-deps .
 	.venv-lowest/bin/pytest -n 2 -q -W default --ignore tests/docs \
 	    --ignore tests/streets/test_osmnx_graph.py
+
+## fuzz: damaged files for every reader for an hour, findings into out/fuzz; FUZZ="--seconds 60"
+fuzz: setup
+	$(BIN)/python -m tests.fuzz $(FUZZ)
 
 ## docs: build the site into build/site; any warning is an error
 docs: setup

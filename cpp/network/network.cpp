@@ -19,6 +19,9 @@ Network::Network(int32_t num_nodes, const LinkArrays &links,
     if (vehicle.depot < 0 || vehicle.depot >= num_nodes) {
         throw std::invalid_argument("the depot is no known node");
     }
+    if (least_closed_cost < 0 || least_closed_cost > kMaxDistance) {
+        throw std::invalid_argument("a closed way costs from 0 to 2^29 - 1");
+    }
     const int32_t depot = terminal_of(vehicle.depot);
     arcs_.push_back({-1, -1, depot, depot, 0, 0, -1});
     for (size_t i = 0; i < num_links; ++i) {

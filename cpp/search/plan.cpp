@@ -10,7 +10,8 @@ int64_t plan_cost(const Network &network, const Plan &plan) {
     for (size_t route = 0; route < plan.num_routes(); ++route) {
         int32_t last = 0;
         for (const int32_t next : plan.route(route)) {
-            total += network.deadhead(last, next) + network.arc(next).service_cost;
+            total +=
+                int64_t{network.deadhead(last, next)} + network.arc(next).service_cost;
             last = next;
         }
         total += network.deadhead(last, 0);

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import io
 import json
 import os
 import re
@@ -13,11 +14,12 @@ import tomllib
 import zlib
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from arcfleet.errors import FileError, OptionError
 
 if TYPE_CHECKING:
+    import zipfile
     from collections.abc import Callable, Iterator, Sequence
 
 # str.splitlines also splits at form feeds and other characters that may stand in a name.
@@ -28,6 +30,9 @@ _DIGITS = re.compile(r"[0-9]+")
 _QUOTE_LENGTH = 60
 _GZIP_MAGIC = b"\x1f\x8b"
 _BZIP2_MAGIC = b"BZh"
+#: Bytes that a packed file (gzip, bzip2, zip) may hold unpacked; more is refused.
+UNPACKED_LIMIT = 128 << 20
+_CHUNK = 1 << 20
 
 
 def read_text(path: Path | str) -> str:
@@ -38,9 +43,47 @@ def read_text(path: Path | str) -> str:
 def read_toml(path: Path | str) -> dict[str, Any]:
     """Return the settings of a TOML file, or raise FileError if it is none."""
     try:
-        return tomllib.loads(read_bytes(path).decode())
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        settings = tomllib.loads(read_text(path))
+        _check_integers(path, settings)
+    except tomllib.TOMLDecodeError as error:
         raise FileError(path, f"expected a TOML file, found: {error}") from None
+    except RecursionError as error:
+        raise FileError(
+            path, "expected a TOML file, found brackets nested too deeply"
+        ) from error
+    except ValueError as error:
+        # Python refuses numbers of thousands of digits.
+        raise FileError(
+            path, "expected a TOML file, found a number with too many digits"
+        ) from error
+    return settings
+
+
+def _check_integers(path: Path | str, value: object) -> None:
+    """Raise FileError for an integer of more than 64 bits, which TOML does not have."""
+    if isinstance(value, dict | list):
+        for one in value.values() if isinstance(value, dict) else value:
+            _check_integers(path, one)
+    elif isinstance(value, int) and not -(2**63) <= value < 2**63:
+        raise FileError(
+            path, "expected whole numbers of 64 bits at most, found a larger one"
+        )
+
+
+def is_file(path: Path) -> bool:
+    """Return whether there is such a file; a name that no file can have has none."""
+    try:
+        return path.is_file()
+    except (OSError, ValueError):
+        return False
+
+
+def is_folder(path: Path) -> bool:
+    """Return whether there is such a folder, as `is_file` does."""
+    try:
+        return path.is_dir()
+    except (OSError, ValueError):
+        return False
 
 
 def read_bytes(path: Path | str) -> bytes:
@@ -151,18 +194,56 @@ def _line_at(data: bytes, position: int) -> int:
 def read_unpacked(path: Path | str) -> bytes:
     """Return the file's bytes, unpacked where its first bytes say that it is packed."""
     data = read_bytes(path)
+    return unpack(path, data) if data.startswith((_GZIP_MAGIC, _BZIP2_MAGIC)) else data
+
+
+def unpack(path: Path | str, data: bytes) -> bytes:
+    """Return what gzip or bzip2 has packed in a file or a part of one, or raise FileError.
+
+    More than UNPACKED_LIMIT is refused.
+    """
+    return b"".join(_unpacked(path, io.BytesIO(data)))
+
+
+def check_unpacked_size(path: Path | str) -> None:
+    """Raise FileError where a packed file is broken or holds more than UNPACKED_LIMIT."""
+    with reading(path), Path(path).open("rb") as stream:
+        for _ in _unpacked(path, stream):
+            pass
+
+
+def check_zip_size(path: Path | str, archive: zipfile.ZipFile) -> None:
+    """Raise FileError where the members of a zip file are more than UNPACKED_LIMIT."""
+    if sum(member.file_size for member in archive.infolist()) > UNPACKED_LIMIT:
+        raise _too_large(path)
+
+
+def _unpacked(path: Path | str, packed: BinaryIO) -> Iterator[bytes]:
+    """Yield what gzip or bzip2 has packed, up to UNPACKED_LIMIT."""
+    is_gzip = packed.read(2) == _GZIP_MAGIC
+    packed.seek(0)
+    size = 0
     try:
-        if data.startswith(_GZIP_MAGIC):
-            return gzip.decompress(data)
-        if data.startswith(_BZIP2_MAGIC):
-            return bz2.decompress(data)
+        with gzip.open(packed) if is_gzip else bz2.open(packed) as stream:
+            while part := stream.read(_CHUNK):
+                size += len(part)
+                if size > UNPACKED_LIMIT:
+                    raise _too_large(path)
+                yield part
     except (OSError, EOFError, ValueError, zlib.error) as error:
         raise FileError(
             path,
             f"expected a whole packed file, found a cut or broken one ({error}); "
             "fetch it again",
         ) from error
-    return data
+
+
+def _too_large(path: Path | str) -> FileError:
+    return FileError(
+        path,
+        f"expected at most {UNPACKED_LIMIT >> 20} MiB when unpacked, found more; unpack it "
+        "yourself if you trust it, or cut out a smaller area",
+    )
 
 
 def check_writable(path: Path | str) -> None:

@@ -117,7 +117,7 @@ def test_wrong_inputs(folder: Path, tmp_path: Path) -> None:
         ("training sets in --data", {"data": ()}),
         ("expected --finetune-minutes, or steps", {"finetune_config": endless}),
         ("scales of --data, task20, got task30", {"sets": (other,)}),
-        ("expected a TOML file", {"pretrain_config": other}),
+        ("expected UTF-8 text", {"pretrain_config": other}),
         ("model to be a table of sizes, got 3", {"pretrain_config": bad}),
     ):
         with pytest.raises(ArcfleetError, match=message):

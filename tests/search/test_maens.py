@@ -2,8 +2,9 @@ import pytest
 
 from arcfleet import Instance, Stop
 from arcfleet.errors import OptionError
+from arcfleet.instance.instance import Link
 from arcfleet.search.maens import MaensSettings
-from tests.helpers import solved, star
+from tests.helpers import make_instance, solved, star
 
 
 @pytest.mark.parametrize("demands", [(4,), (4, 4), (1, 1, 1), (9, 9, 9)])
@@ -26,3 +27,26 @@ def test_settings_are_used_and_checked(village: Instance) -> None:
         MaensSettings(population=0)
     with pytest.raises(OptionError, match="local_search_rate between 0 and 1, got 2"):
         MaensSettings(local_search_rate=2)
+
+
+def test_costs_beyond_32_bits_add_up() -> None:
+    # Two streets whose service alone costs 2^31 - 1, and driving to them 2^28 more.
+    links = [
+        Link(tail=0, head=1, cost=2**28),
+        *(
+            Link(
+                tail=1,
+                head=head,
+                cost=head,
+                required=True,
+                demand=1,
+                service_cost=2**31 - 1,
+            )
+            for head in (2, 3, 4)
+        ),
+    ]
+    instance = make_instance(*links, depot=0, capacity=2)
+    result = solved(instance, "maens", stop=Stop(iterations=50))
+    costs = [found.cost for found in result.history]
+    assert costs == sorted(costs, reverse=True)
+    assert costs[-1] == result.cost == result.solution.cost > 3 * (2**31 - 1)

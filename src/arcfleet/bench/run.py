@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -86,6 +87,10 @@ def _upgrade(facts: dict[str, Any]) -> dict[str, Any]:
         facts["set_name"] = facts.pop("set")
     if facts.get("error") is None and None in (facts.get("cost"), facts.get("seconds")):
         raise ValueError("expected a cost and a time")
+    times = [facts.get(name) for name in ("time_limit", "seconds", "seconds_to_best")]
+    times += [seconds for seconds, _ in facts.get("history", ())]
+    if not all(math.isfinite(x) for x in times if x is not None):
+        raise ValueError("expected finite times")
     return facts
 
 

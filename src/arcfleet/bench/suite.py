@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from arcfleet._checks import nearest_name
-from arcfleet._files import read_text, read_toml
+from arcfleet._files import is_file, is_folder, quote, read_text, read_toml, whole_number
 from arcfleet.bench.machine import shared_folder
 from arcfleet.errors import FileError, OptionError
 
@@ -56,13 +56,13 @@ def read_suite(name_or_path: str) -> Suite:
         _check_keys(path, entry, _SET_KEYS)
         set_name, patterns = entry.get("name"), entry.get("files")
         if not (isinstance(set_name, str) and set_name):
-            raise FileError(path, f"expected a name for each set, got {set_name!r}")
+            raise FileError(path, f"expected a name for each set, got {set_name!r:.60}")
         if not (
             isinstance(patterns, list)
             and patterns
             and all(isinstance(p, str) for p in patterns)
         ):
-            raise FileError(path, f"expected a list of files in set {set_name!r}")
+            raise FileError(path, f"expected a list of files in set {quote(set_name)}")
         for file in _files(path, folder, patterns):
             reference, proven = references.get(file.stem, (None, False))
             instances.append(
@@ -78,7 +78,7 @@ def read_suite(name_or_path: str) -> Suite:
     for (_, name), count in counts.items():
         if count > 1:
             raise FileError(
-                path, f"expected each instance once per set, got {name!r} twice"
+                path, f"expected each instance once per set, got {name!r:.60} twice"
             )
     summary = str(content.get("summary", ""))
     return Suite(name=path.stem, summary=summary, instances=tuple(instances))
@@ -102,8 +102,8 @@ def _find(name_or_path: str) -> Path:
 def _folder(path: Path, folder: object) -> Path:
     """Return the folder of the files: beside the suite, or that of the collection."""
     if folder is not None:
-        if not (isinstance(folder, str) and (path.parent / folder).is_dir()):
-            raise FileError(path, f"expected folder to be a directory, got {folder!r}")
+        if not (isinstance(folder, str) and is_folder(path.parent / folder)):
+            raise FileError(path, f"expected folder to be a directory, got {folder!r:.60}")
         return path.parent / folder
     shared = shared_folder()
     collection = Path("carplib") if shared is None else shared / "carplib"
@@ -120,21 +120,24 @@ def _read_references(path: Path, folder: Path, name: object) -> dict[str, tuple[
     if name is None:
         return {}
     if not isinstance(name, str):
-        raise FileError(path, f"expected references to be a file name, got {name!r}")
+        raise FileError(path, f"expected references to be a file name, got {name!r:.60}")
     table = folder / name
+    if not is_file(table):
+        raise FileError(path, f"expected references in {folder}, found no {quote(name)}")
     rows = csv.DictReader(read_text(table).splitlines())
     if not {"name", "upper_bound"} <= set(rows.fieldnames or ()):
         raise FileError(table, "expected columns name and upper_bound", 1)
     references = {}
     for row in rows:
         upper, lower = row["upper_bound"] or "", row.get("lower_bound") or ""
-        if not upper.isdecimal() or (lower and not lower.isdecimal()):
+        cost = whole_number(upper, 0, 2**63 - 1)
+        if cost is None or (lower and whole_number(lower, 0, 2**63 - 1) is None):
             raise FileError(
                 table,
-                f"expected whole numbers as bounds, got {upper!r} and {lower!r}",
+                f"expected whole numbers as bounds, got {quote(upper)} and {quote(lower)}",
                 rows.line_num,
             )
-        references[row["name"]] = (int(upper), upper == lower)
+        references[row["name"]] = (cost, upper == lower)
     return references
 
 
@@ -145,11 +148,11 @@ def _files(path: Path, folder: Path, patterns: list[str]) -> list[Path]:
             files = sorted(folder.glob(pattern), key=_by_number)
         except (ValueError, NotImplementedError) as error:
             raise FileError(
-                path, f"expected files relative to {folder}, got {pattern!r}"
+                path, f"expected files relative to {folder}, got {quote(pattern)}"
             ) from error
         if not files:
             raise FileError(
-                path, f"expected files in {folder}, found none like {pattern!r}"
+                path, f"expected files in {folder}, found none like {quote(pattern)}"
             )
         found += files
     return found
@@ -167,5 +170,5 @@ def _check_keys(path: Path, content: dict[str, object], known: set[str]) -> None
             near = nearest_name(key, known)
             hint = f"; did you mean {near!r}?" if near else ""
             raise FileError(
-                path, f"expected keys {', '.join(sorted(known))}, got {key!r}{hint}"
+                path, f"expected keys {', '.join(sorted(known))}, got {quote(key)}{hint}"
             )

@@ -8,7 +8,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from arcfleet._files import read_toml
 from arcfleet.cli.options import (
     Command,
     add_config,
@@ -105,7 +104,7 @@ def _train(name: str, options: Namespace) -> int:
     settings = resolve_config(
         config,
         given,
-        file=None if options.config is None else read_toml(options.config),
+        file=options.config,
         out=options.out if options.resume else None,
         init=options.init,
         device=options.device,

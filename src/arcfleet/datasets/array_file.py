@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from arcfleet._files import write_bytes_atomically
+from arcfleet._files import check_zip_size, write_bytes_atomically
 from arcfleet.errors import FileError, OptionError
 
 if TYPE_CHECKING:
@@ -29,6 +29,8 @@ Array = NDArray[Any]
 _HEADER = "header.npy"
 _DATE = (1980, 1, 1, 0, 0, 0)
 _LARGEST_HEADER = 1 << 24
+#: What a whole number may be: more does not fit an instance.
+LARGEST = 2**31 - 1
 
 
 def small_integers(values: Array) -> Array:
@@ -122,7 +124,7 @@ class ArrayFile:
             raise FileError(
                 self.path,
                 f"expected version {version} of {name}, found version "
-                f"{header.get('version')!r}: make it again with `{made_by}`",
+                f"{header.get('version')!r:.40}: make it again with `{made_by}`",
             )
         self.facts: dict[str, Any] = header
         #: Stands for everything in the file, since the header has the arrays' checksums.
@@ -152,13 +154,44 @@ class ArrayFile:
                     f"{arrays[name].shape}: make it again with `{self._made_by}`",
                 )
 
+    def require_integers(self, arrays: Mapping[str, Array]) -> None:
+        """Raise FileError where an array holds anything but numbers from 0 to 2^31 - 1."""
+        for name, values in arrays.items():
+            self.require_numbers(
+                name,
+                values.dtype.kind in "iu"
+                and (not values.size or (values.min() >= 0 and values.max() <= LARGEST)),
+                f"whole numbers from 0 to {LARGEST}",
+            )
+
+    def require_numbers(self, name: str, fits: object, expected: str) -> None:
+        """Raise FileError unless what an array holds fits."""
+        if not fits:
+            raise FileError(
+                self.path,
+                f"expected {expected} in the array {name!r}, found others: make it again "
+                f"with `{self._made_by}`",
+            )
+
+    def number(self, name: str, least: int = 0) -> int:
+        """Return a whole number of the header, at most 2^31 - 1, or raise FileError."""
+        value = self.fact(name, int)
+        if not least <= value <= LARGEST:
+            raise FileError(
+                self.path,
+                f"expected a header with {name!r} from {least} to {LARGEST}, found "
+                f"another: make it again with `{self._made_by}`",
+            )
+        return int(value)
+
     def fact(self, name: str, expected: type) -> Any:
         """Return a fact of the header, or raise FileError where it is of another type."""
         value = self.facts.get(name)
         if not isinstance(value, expected) or (expected is int and isinstance(value, bool)):
             raise FileError(
                 self.path,
-                f"expected a header with {name!r} as {expected.__name__}, found {value!r}: "
+                f"expected a header with {name!r} as {expected.__name__}, found "
+                f"{value!r:.40}: "
                 f"make it again with `{self._made_by}`",
             )
         return value
@@ -168,23 +201,29 @@ class ArrayFile:
             with zipfile.ZipFile(self.path) as archive:
                 if name not in archive.namelist():
                     raise self._foreign()
-                if name == _HEADER and archive.getinfo(name).file_size > _LARGEST_HEADER:
+                member = archive.getinfo(name)
+                if name == _HEADER and member.file_size > _LARGEST_HEADER:
                     raise self._foreign()
+                # We store; what another program packed may be a bomb.
+                if member.compress_type != zipfile.ZIP_STORED:
+                    check_zip_size(self.path, archive)
                 stream = io.BytesIO(archive.read(name))
                 return np.lib.format.read_array(stream, allow_pickle=False)
-        # RuntimeError: a flag that says encrypted, or a method of packing that is unknown.
-        except (zipfile.BadZipFile, EOFError, ValueError, RuntimeError) as error:
-            raise self._damaged() from error
+        except FileError:
+            raise
         except OSError as error:
             raise FileError(
                 self.path, f"cannot be read ({error.strerror or error})"
             ) from error
+        # zipfile, what unpacks beneath it, and numpy raise errors of many kinds.
+        except Exception as error:
+            raise self._damaged() from error
 
     def _damaged(self) -> FileError:
         try:
             with self.path.open("rb") as stream:
                 start = stream.read(4)
-        except OSError:
+        except (OSError, ValueError):
             start = b""
         if start != b"PK\x03\x04":
             return self._foreign()

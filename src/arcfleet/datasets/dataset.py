@@ -16,6 +16,7 @@ from arcfleet.datasets.array_file import (
     starts_of,
     write_array_file,
 )
+from arcfleet.errors import FileError, InstanceError
 from arcfleet.streets.tasks import Piece
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ MADE_BY = "arcfleet dataset make"
 PER_INSTANCE = ("num_nodes", "num_links", "depot", "source")
 PER_NODE = ("longitude", "latitude")
 PER_LINK = ("tail", "head", "cost", "one_way", "demand")
+_FARTHEST = 360
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,9 +111,9 @@ class Dataset:
         self.checksum = file.checksum
         self.facts: dict[str, Any] = file.facts
         self.name = str(file.fact("name", str))
-        self.capacity = int(file.fact("capacity", int))
+        self.capacity = file.number("capacity", 1)
         self.attribution = str(file.fact("credit", str))
-        self._count = int(file.fact("count", int))
+        self._count = file.number("count")
 
     @classmethod
     def open(cls, path: Path | str) -> Dataset:
@@ -138,7 +140,14 @@ class Dataset:
         if isinstance(index, slice):
             return [self[position] for position in range(*index.indices(len(self)))]
         position = position_of(index, len(self))
-        return self.piece(position).instance(f"{self.name}-{position}", self.attribution)
+        try:
+            return self.piece(position).instance(
+                f"{self.name}-{position}", self.attribution
+            )
+        except InstanceError as error:
+            raise FileError(
+                self.path, f"{error}; make it again with `{MADE_BY}`"
+            ) from error
 
     def __iter__(self) -> Iterator[Instance]:
         """Iterate over the instances in order."""
@@ -183,6 +192,11 @@ class Dataset:
         """All arrays by name, as stored."""
         names = (*PER_INSTANCE, *PER_NODE, *PER_LINK)
         arrays = {name: self._file.array(name) for name in names}
+        self._file.require_integers({x: arrays[x] for x in (*PER_INSTANCE, *PER_LINK)})
+        for name in PER_NODE:
+            values = arrays[name]
+            fits = values.dtype.kind == "f" and (np.abs(values) <= _FARTHEST).all()
+            self._file.require_numbers(name, fits, f"degrees up to {_FARTHEST}")
         lengths = {name: len(self) for name in PER_INSTANCE}
         lengths |= dict.fromkeys(PER_NODE, int(arrays["num_nodes"].sum(dtype=np.int64)))
         lengths |= dict.fromkeys(PER_LINK, int(arrays["num_links"].sum(dtype=np.int64)))

@@ -159,6 +159,10 @@ class Labels:
     def arrays(self) -> dict[str, Array]:
         """All arrays by name, as stored."""
         arrays = {name: self._file.array(name) for name in _ARRAYS}
+        costs = arrays["cost"]
+        fits = costs.dtype.kind in "iu" and (not costs.size or costs.min() >= 0)
+        self._file.require_numbers("cost", fits, "whole numbers of at least 0")
+        self._file.require_integers({x: arrays[x] for x in _ARRAYS if x != "cost"})
         lengths = {
             "cost": len(self),
             "num_routes": len(self),

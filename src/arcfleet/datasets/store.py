@@ -18,7 +18,7 @@ from dataclasses import MISSING, fields
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, NoReturn, TypeVar
 
-from arcfleet._files import check_writable
+from arcfleet._files import check_writable, read_bytes
 from arcfleet.errors import FileError, FormatWarning
 
 if TYPE_CHECKING:
@@ -29,7 +29,10 @@ if TYPE_CHECKING:
 Record = TypeVar("Record")
 
 _CHECKSUM = b', "crc32": "'
-_NOT_OURS = (ValueError, TypeError, KeyError, AttributeError, RecursionError)
+_NOT_OURS = (
+    *(ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError),
+)
+_LARGEST = 2**63 - 1
 
 
 class LineFormat(NamedTuple, Generic[Record]):
@@ -125,11 +128,7 @@ class Store(Generic[Record]):
 
 def read_records(path: Path, form: LineFormat[Record]) -> list[Record]:
     """Read the records of a file without touching it."""
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise FileError(path, f"cannot be read ({error.strerror})") from error
-    return _parse(path, data, form, None).records
+    return _parse(path, read_bytes(path), form, None).records
 
 
 class _Found(NamedTuple, Generic[Record]):
@@ -274,10 +273,13 @@ def _as(hint: Any, value: Any) -> Any:
                 return tuple(_as(x, y) for x, y in zip(inner, value, strict=True))
         elif inner[0] is not int:
             return tuple(_as(inner[0], x) for x in value)
-        elif all(type(x) is int for x in value):
+        elif all(type(x) is int and abs(x) <= _LARGEST for x in value):
             return tuple(value)
     elif origin is dict and isinstance(value, dict):
         return {name: _as(inner[1], x) for name, x in value.items()}
-    elif type(value) is hint or (hint is float and type(value) is int):
+    elif type(value) is int and hint in (int, float):
+        if abs(value) <= _LARGEST:
+            return value
+    elif type(value) is hint:
         return value
     raise ValueError(f"expected {hint}, got {value!r:.40}")

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from arcfleet._checks import nearest_name
-from arcfleet._files import quote, read_text, write_text_atomically
+from arcfleet._files import is_file, quote, read_text, write_text_atomically
 from arcfleet.errors import FileError, OptionError
 from arcfleet.instance.formats import FORMATS
 
@@ -30,7 +30,7 @@ def read(path: Path | str) -> Instance:
     """
     if str(path).startswith(_EXAMPLE):
         return _read_example(str(path).removeprefix(_EXAMPLE))
-    if str(path).lower().endswith(_STREET_MAPS) and Path(path).is_file():
+    if str(path).lower().endswith(_STREET_MAPS) and is_file(Path(path)):
         raise FileError(
             path,
             "expected an instance, found a street map; make an instance of it with "

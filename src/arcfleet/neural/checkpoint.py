@@ -294,7 +294,9 @@ def _load(
     try:
         tensors = load_tensors(data)
     except (SafetensorError, ValueError, KeyError, TypeError, RuntimeError) as error:
-        raise FileError(path, f"expected a whole model file, found: {error}") from None
+        raise FileError(
+            path, f"expected a whole model file, found: {error!s:.200}"
+        ) from None
     if name == "daam-paper" and "attend_to" in tensors:
         _refuse(
             path,

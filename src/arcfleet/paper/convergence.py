@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from arcfleet._files import decode_text, reading
 from arcfleet.bench.machine import commit
 from arcfleet.errors import FileError, OptionError
 from arcfleet.neural.checkpoint import read_model_info
@@ -105,13 +107,9 @@ def read_curves(runs: Sequence[tuple[str, Path]]) -> list[Curve]:
 
 def _validations(path: Path) -> dict[str, list[tuple[int, float, float]]]:
     """Return step, minutes and gap of all validations, by name of the set."""
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except OSError as error:
-        raise FileError(
-            path,
-            f"expected the metrics of a training run, cannot be read ({error.strerror})",
-        ) from error
+    with reading(path, "the metrics of a training run"):
+        data = path.read_bytes()
+    lines = decode_text(path, data, "name another folder").splitlines()
     found: dict[str, list[tuple[int, float, float]]] = {}
     for number, line in enumerate(lines, start=1):
         try:
@@ -120,8 +118,13 @@ def _validations(path: Path) -> dict[str, list[tuple[int, float, float]]]:
                 step, minutes = int(record["step"]), record["seconds"] / 60
                 for name, gaps in record["gaps"].items():
                     point = (step, minutes, 1.0 * gaps["greedy"])
+                    if not all(map(math.isfinite, point)):
+                        raise ValueError("no finite numbers")
                     found.setdefault(name, []).append(point)
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except (
+            *(ValueError, KeyError, TypeError, AttributeError),
+            *(RecursionError, OverflowError),
+        ) as error:
             if number == len(lines):  # cut short by a kill
                 continue
             raise FileError(

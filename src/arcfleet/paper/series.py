@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from arcfleet._files import is_file
 from arcfleet.datasets.store import LineFormat, read_records
 from arcfleet.errors import FileError
 from arcfleet.paper.rows import OLD_NAMES, ROWS, full_label, full_name
@@ -139,7 +140,7 @@ def read_series(folders: Sequence[Path], name: str) -> list[Series]:
     lines: list[Costs] = []
     for folder in folders:
         path = folder / f"{name}.jsonl"
-        if not path.is_file():
+        if not is_file(path):
             raise FileError(folder, f"expected a folder with {path.name}, found none")
         lines += read_records(path, COSTS)
     return join(lines)

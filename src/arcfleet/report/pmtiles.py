@@ -5,15 +5,13 @@ https://github.com/protomaps/PMTiles/blob/main/spec/v3/spec.md
 
 from __future__ import annotations
 
-import gzip
 import json
 import struct
-import zlib
 from bisect import bisect_right
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO
 
-from arcfleet._files import reading
+from arcfleet._files import reading, unpack
 from arcfleet.errors import FileError
 
 if TYPE_CHECKING:
@@ -172,10 +170,10 @@ class PMTiles:
 
     def _unpacked(self, data: bytes, packing: int) -> bytes:
         if packing == _GZIP:
-            try:
-                return gzip.decompress(data)
-            except (OSError, EOFError, zlib.error):
-                raise self._broken("gzip data that cannot be unpacked") from None
+            # An empty part is no gzip data, as the specification says.
+            if not data.startswith(b"\x1f\x8b"):
+                raise self._broken("gzip data that cannot be unpacked")
+            return unpack(self.path, data)
         if packing not in (0, _NONE):
             raise FileError(
                 self.path,

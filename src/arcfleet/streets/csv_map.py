@@ -15,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from arcfleet._files import decode_text, quote, read_unpacked, whole_number
+from arcfleet._files import decode_text, is_file, quote, read_unpacked, whole_number
 from arcfleet.errors import FileError
 from arcfleet.instance.geodesy import is_on_earth
 from arcfleet.instance.instance import MAX_NODE
@@ -52,7 +52,7 @@ def csv_pair(path: Path | str) -> tuple[Path, Path] | None:
     prefix = path.with_name(path.name[: named.start()]) if named else path
     if not prefix.name:
         return None
-    if named and not path.is_file():
+    if named and not is_file(path):
         raise FileError(path, "expected a file, found nothing of that name")
     nodes, edges = _existing(prefix, "nodes"), _existing(prefix, "edges")
     # The file that was named is read even where it lies there packed otherwise as well.
@@ -130,7 +130,7 @@ def _existing(prefix: Path, part: str) -> Path | None:
     candidates = (
         prefix.with_name(f"{prefix.name}.{part}.csv{packing}") for packing in _PACKINGS
     )
-    return next((found for found in candidates if found.is_file()), None)
+    return next((found for found in candidates if is_file(found)), None)
 
 
 def _rows(path: Path, columns: list[str]) -> Iterator[tuple[int, list[str]]]:

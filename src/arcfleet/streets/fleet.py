@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 from arcfleet._checks import check_whole_number, name_hint, nearest_name
-from arcfleet._files import read_toml
+from arcfleet._files import quote, read_toml
 from arcfleet.errors import FileError, MapError, OptionError
 from arcfleet.instance.change import fold_name
 from arcfleet.instance.instance import MAX_NUMBER, Coordinate, Instance
@@ -332,7 +332,9 @@ def read_vehicles(path: Path) -> tuple[SceneVehicle, ...]:
     """
     document = read_toml(path)
     tables = document.pop("vehicle", None)
-    if document or not isinstance(tables, list) or not tables:
+    if document or not (
+        isinstance(tables, list) and tables and all(isinstance(x, dict) for x in tables)
+    ):
         raise FileError(path, "expected tables [[vehicle]] and nothing else")
     return tuple(_read_vehicle(path, table) for table in tables)
 
@@ -342,11 +344,11 @@ def _read_vehicle(path: Path, table: dict[str, Any]) -> SceneVehicle:
     for key in table:
         if key not in known:
             hint = name_hint(key, sorted(known))
-            raise FileError(path, f"expected a key of a vehicle, got {key!r}: {hint}")
-    where = f"of vehicle {table.get('name', '')!r}"
+            raise FileError(path, f"expected a key of a vehicle, got {quote(key)}: {hint}")
+    where = f"of vehicle {quote(str(table.get('name', '')))}"
     if not isinstance(table.get("name"), str):
         raise FileError(
-            path, f"expected a name for each vehicle, got {table.get('name')!r}"
+            path, f"expected a name for each vehicle, got {table.get('name')!r:.60}"
         )
     for key in ("depot", "end"):
         if key in table:
@@ -358,13 +360,13 @@ def _read_vehicle(path: Path, table: dict[str, Any]) -> SceneVehicle:
                 raise FileError(
                     path,
                     f"expected {key} {where} to be a whole number of at least {least}, got "
-                    f"{value!r}",
+                    f"{value!r:.60}",
                 )
     if "shift" in table and (
         isinstance(table["shift"], bool) or not isinstance(table["shift"], int | str)
     ):
         raise FileError(
-            path, f"expected shift {where} as a number or '8 h', got {table['shift']!r}"
+            path, f"expected shift {where} as a number or '8 h', got {table['shift']!r:.60}"
         )
     for key in ("forbidden_kinds", "forbidden_names"):
         if key in table:
@@ -381,5 +383,7 @@ def _place(path: Path, value: object, what: str) -> Coordinate:
         or len(value) != 2
         or not all(isinstance(x, int | float) and not isinstance(x, bool) for x in value)
     ):
-        raise FileError(path, f"expected {what} as [longitude, latitude], got {value!r}")
+        raise FileError(
+            path, f"expected {what} as [longitude, latitude], got {value!r:.60}"
+        )
     return float(value[0]), float(value[1])

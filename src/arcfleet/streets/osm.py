@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from arcfleet._checks import needs
+from arcfleet._files import check_unpacked_size, quote
 from arcfleet.errors import FileError, FormatWarning, OptionError
 from arcfleet.streets.osm_tags import DRIVABLE_KINDS, StreetRule, check_rule, is_wanted
 from arcfleet.streets.restrictions import (
@@ -21,7 +22,7 @@ from arcfleet.streets.street_map import OSM_ATTRIBUTION
 from arcfleet.streets.ways import Way, cut_ways
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
     from typing import Any
 
@@ -49,12 +50,14 @@ def read_osm(
         raise OptionError(f"expected one of {', '.join(_FORMATS)}, got {file_format!r}")
     check_rule(streets)
     check_vehicle(vehicle)
+    if file_format.endswith((".gz", ".bz2")):
+        check_unpacked_size(path)
     ways = _read_ways(path, file_format, streets)
     wanted = {point for way in ways for point in way.points}
     # A pass of its own, so that the order of nodes and ways in the file does not matter.
     places = {
         node.id: (node.location.lon, node.location.lat)
-        for node in _objects(path, file_format, "nodes", None)
+        for node in _objects(path, file_format, "nodes", None, iter)
         if node.id in wanted and node.location.valid()
     }
     if not ways:
@@ -96,15 +99,23 @@ def read_osm(
 def _read_restrictions(
     path: Path | str, file_format: str, new_numbers: dict[int, int]
 ) -> Iterator[Relation]:
-    for relation in _objects(path, file_format, "relations", ("type", "restriction")):
-        yield Relation(
-            relation.id,
-            {tag.k: tag.v for tag in relation.tags},
-            tuple(
-                (m.type, new_numbers.get(m.ref, m.ref) if m.type == "n" else m.ref, m.role)
-                for m in relation.members
-            ),
-        )
+    def relations(found: Iterable[Any]) -> Iterator[Relation]:
+        for relation in found:
+            yield Relation(
+                relation.id,
+                {tag.k: tag.v for tag in relation.tags},
+                tuple(
+                    (
+                        m.type,
+                        new_numbers.get(m.ref, m.ref) if m.type == "n" else m.ref,
+                        m.role,
+                    )
+                    for m in relation.members
+                ),
+            )
+
+    tag = ("type", "restriction")
+    yield from _objects(path, file_format, "relations", tag, relations)
 
 
 def _read_ways(path: Path | str, file_format: str, rule: StreetRule) -> list[Way]:
@@ -112,8 +123,8 @@ def _read_ways(path: Path | str, file_format: str, rule: StreetRule) -> list[Way
     ways = []
     limits = LimitReader()
     # Only a callable may want ways without the tag.
-    for way in _objects(path, file_format, "ways", None if callable(rule) else "highway"):
-        tags = {tag.k: tag.v for tag in way.tags}
+    tag = None if callable(rule) else "highway"
+    for tags, way in _objects(path, file_format, "ways", tag, _with_tags):
         if is_wanted(tags, rule):
             points = (node.ref for node in way.nodes)
             ways.append(Way.of_tags(points, tags, limits, way.id))
@@ -121,12 +132,22 @@ def _read_ways(path: Path | str, file_format: str, rule: StreetRule) -> list[Way
     return ways
 
 
+def _with_tags(found: Iterable[Any]) -> Iterator[tuple[dict[str, str], Any]]:
+    for thing in found:
+        yield {tag.k: tag.v for tag in thing.tags}, thing
+
+
 def _objects(
-    path: Path | str, file_format: str, what: str, tag: str | tuple[str, str] | None
+    path: Path | str,
+    file_format: str,
+    what: str,
+    tag: str | tuple[str, str] | None,
+    texts_of: Callable[[Iterable[Any]], Iterator[Any]],
 ) -> Iterator[Any]:
     """Yield the nodes, ways or relations of a file, only those with a tag if it is given.
 
-    The tag is a key, or a key and its value.
+    The tag is a key, or a key and its value. `texts_of` takes the texts out of what is
+    found: they are decoded only then, and a broken one is the file's fault.
     """
     with needs("osmium", "reading OpenStreetMap files", "maps"):
         import osmium
@@ -140,9 +161,10 @@ def _objects(
             processor.with_filter(osmium.filter.KeyFilter(tag))
         elif tag is not None:
             processor.with_filter(osmium.filter.TagFilter(tag))
-        yield from processor
-    except (RuntimeError, OSError) as error:
-        said = " ".join(str(error).split())
+        yield from texts_of(processor)
+    # ValueError: a broken text, coordinate or number.
+    except (RuntimeError, OSError, ValueError, osmium.InvalidLocationError) as error:
+        said = quote(" ".join(str(error).split()))
         form = "PBF" if file_format == "pbf" else "XML"
         raise FileError(
             path,

@@ -16,7 +16,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from arcfleet._checks import needs
-from arcfleet._files import decode_text, quote, read_unpacked, reading
+from arcfleet._files import (
+    check_zip_size,
+    decode_text,
+    is_file,
+    quote,
+    read_unpacked,
+    reading,
+)
 from arcfleet.errors import FileError, OptionError
 from arcfleet.streets.geojson import check_degrees, features_of, read_document
 
@@ -151,7 +158,7 @@ def read_shapes(path: Path | str) -> list[Row]:
 def has_layers(path: Path | str) -> bool:
     """Return whether a file is KML, GPX, GeoPackage or Shapefile, which have layers."""
     file, _ = _layer_of(path)
-    return file.is_file() and file_form(file) in _LAYERED
+    return is_file(file) and file_form(file) in _LAYERED
 
 
 def file_form(path: Path) -> str:
@@ -275,7 +282,7 @@ def _shape(path: Path, geometry: object, index: int) -> Geometry:
         shape = shapely.force_2d(shapely.from_geojson(json.dumps(geometry)))
     except shapely.errors.ShapelyError as error:
         raise FileError(
-            path, f"expected a geometry, found none in feature {index} ({error})"
+            path, f"expected a geometry, found none in feature {index} ({error!s:.100})"
         ) from error
     _check_on_earth(path, [shape])
     return shape
@@ -330,7 +337,8 @@ def _read_layers(path: Path, form: str, layer: str | None) -> list[_Layer]:
                 if layer not in names:
                     raise FileError(
                         path,
-                        f"expected the layer {quote(layer)}, found only {', '.join(names)}",
+                        f"expected the layer {quote(layer)}, found only "
+                        f"{', '.join(names):.200}",
                     )
                 names = [layer]
             return [
@@ -338,7 +346,10 @@ def _read_layers(path: Path, form: str, layer: str | None) -> list[_Layer]:
                 for name in names
                 if form != "gpx" or name not in _POINTS_OF_LINES
             ]
-    except (RuntimeError, ValueError, OSError, zipfile.BadZipFile) as error:
+    except (FileError, OptionError):
+        raise
+    # The library and those beneath it raise errors of any kind, even a NameError.
+    except Exception as error:
         said = " ".join(str(error).split())
         raise FileError(
             path,
@@ -349,9 +360,10 @@ def _read_layers(path: Path, form: str, layer: str | None) -> list[_Layer]:
 
 def _inside(path: Path, form: str) -> Path | str:
     """Return what the library is to read: of a KMZ file, the KML file in it."""
-    if form != "zip":
+    if form not in ("zip", "sheets"):
         return path
     with zipfile.ZipFile(path) as archive:
+        check_zip_size(path, archive)
         found = (name for name in archive.namelist() if name.lower().endswith(".kml"))
         inner = next(found, None)
     return path if inner is None else f"/vsizip/{path.resolve()}/{inner}"
@@ -438,16 +450,16 @@ def _in_degrees(
 
 
 def _check_on_earth(path: Path, shapes: Iterable[Geometry | None]) -> None:
-    for shape in shapes:
-        if shape is None or shape.is_empty:
-            continue
-        west, south, east, north = shape.bounds
-        if not (-180 <= west <= east <= 180 and -90 <= south <= north <= 90):
-            raise FileError(
-                path,
-                "expected longitude and latitude in degrees, found "
-                f"{west:g},{south:g}; save the file in WGS 84 (EPSG:4326)",
-            )
+    import shapely
+
+    # Not by their bounds, which leave out what is no number.
+    points = shapely.get_coordinates([shape for shape in shapes if shape is not None])
+    for longitude, latitude in points[~(np.abs(points) <= (180, 90)).all(axis=1)]:
+        raise FileError(
+            path,
+            "expected longitude and latitude in degrees, found "
+            f"{longitude:g},{latitude:g}; save the file in WGS 84 (EPSG:4326)",
+        )
 
 
 def parts_of(shape: Geometry | None) -> Iterator[Geometry]:

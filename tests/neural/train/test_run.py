@@ -90,10 +90,15 @@ def test_settings_come_from_many_places(folder: Path, tmp_path: Path) -> None:
     started = resolve({"steps": 2, "tokens": 5}, init=init)
     sizes: Any = started.model
     assert (started.tokens, sizes) == (5, TINY_PUBLISHED)
-    resumed = resolve({"seed": 1}, file={"seed": 3, "log_steps": 7}, out=tmp_path / "run")
+    file = tmp_path / "some.toml"
+    file.write_text("seed = 3\nlog_steps = 7\n")
+    resumed = resolve({"seed": 1}, file=file, out=tmp_path / "run")
     assert resumed == changed(QUICK, seed=1, log_steps=7)
-    with pytest.raises(OptionError, match="model to be a table of sizes, got 3"):
-        resolve({"steps": 2}, file={"model": 3})
+    file.write_text("model = 3\n")
+    with pytest.raises(FileError, match=r"some.toml: .*model to be a table of sizes"):
+        resolve({"steps": 2}, file=file)
+    with pytest.raises(OptionError, match="expected steps"):
+        resolve({"steps": -2}, file=file)
 
 
 def test_a_run_of_another_version_names_the_settings(folder: Path, tmp_path: Path) -> None:

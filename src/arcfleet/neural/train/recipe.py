@@ -160,7 +160,7 @@ def load_recipe(path: Path, folder: Path | None = None, **options: Any) -> Recip
     try:
         return recipe_from(content, path.parent if folder is None else folder, **options)
     except OptionError as error:
-        raise FileError(path, str(error)) from None
+        raise FileError(path, f"{error!s:.300}") from None
 
 
 def recipe_from(
@@ -250,7 +250,8 @@ def _files(
     require_known(labels, _LABELS, f"{where}.labels.")
     found = []
     for tasks in _checked(table.get("tasks"), list, f"{where}.tasks"):
-        for seed in _by_scale(table.get("seeds", [0]), tasks, f"{where}.seeds"):
+        seeds = _by_scale(table.get("seeds", [0]), tasks, f"{where}.seeds")
+        for seed in _checked(seeds, list, f"{where}.seeds"):
             task_set = find_task_set(f"{table.get('set', 'task')}{tasks}").name
             make: dict[str, Any] = {"task_set": task_set, "seed": seed}
             make |= {x: table[x] for x in ("split", "mixed") if x in table}
@@ -264,10 +265,14 @@ def _files(
                 iterations = _by_scale(given, tasks, named)
                 label = {"seed": seed, **labels, "iterations": 2 if quick else iterations}
             file = table.get("file", f"{name}-{{tasks}}-{{seed}}")
-            path = folder / f"{file.format(tasks=tasks, seed=seed)}.npz"
+            file = _checked(file, str, f"{where}.file")
+            file = file.replace("{tasks}", str(tasks)).replace("{seed}", str(seed))
+            path = folder / f"{file}.npz"
             found.append(
                 DataFile(path=path, tasks=tasks, group=name, make=make, label=label)
             )
+    if not found:
+        raise OptionError(f"expected {where}.tasks and seeds to name data sets, got none")
     return tuple(found)
 
 

@@ -14,7 +14,13 @@ from safetensors import SafetensorError
 from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
 
-from arcfleet._files import read_bytes, write_bytes_atomically, write_text_atomically
+from arcfleet._files import (
+    is_file,
+    read_bytes,
+    read_toml,
+    write_bytes_atomically,
+    write_text_atomically,
+)
 from arcfleet.datasets.store import LineFormat, Store
 from arcfleet.errors import FileError, FormatWarning, OptionError
 from arcfleet.neural.checkpoint import load_model, model_class_for, sizes_of
@@ -25,7 +31,7 @@ from arcfleet.neural.train.distributed import World, init_process_group
 from arcfleet.neural.train.loop import TrainingProgress
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from torch import Tensor
 
@@ -218,7 +224,7 @@ def resolve_config(
     config_class: type[AnyConfig],
     given: Mapping[str, Any],
     *,
-    file: Mapping[str, Any] | None = None,
+    file: Path | None = None,
     out: Path | str | None = None,
     init: Path | str | None = None,
     device: str = "auto",
@@ -226,8 +232,8 @@ def resolve_config(
 ) -> AnyConfig:
     """Merge the settings of a run from all their sources, and make its config.
 
-    The options `given` take precedence over those of a `file`, then come those of the run
-    in `out` that is resumed, the sizes of the model `init`, and the defaults `on_cpu`,
+    The options `given` take precedence over those of a TOML `file`, then come those of the
+    run in `out` that is resumed, the sizes of the model `init`, and the defaults `on_cpu`,
     which are fewer `tokens` unless given.
     """
     sources: list[Mapping[str, Any]] = []
@@ -241,13 +247,26 @@ def resolve_config(
             config_from(config_class, sources[-1])
         except OptionError as error:
             raise FileError(Path(out) / "config.json", str(error)) from None
+    if file is None:
+        return config_from(config_class, _merged([*sources, given]))
+    content = read_toml(file)
+    try:
+        return config_from(config_class, _merged([*sources, content, given]))
+    except OptionError as error:
+        # Without the file an end of the run may be missing, which is not what is asked.
+        config_from(config_class, {"steps": 1, **_merged([*sources, given])})
+        raise FileError(file, f"{error!s:.300}") from None
+
+
+def _merged(sources: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the settings of all sources; later ones take precedence."""
     settings: dict[str, Any] = {}
-    for source in (*sources, file or {}, given):
+    for source in sources:
         sizes = source.get("model", {})
         if not isinstance(sizes, dict):
             raise OptionError(f"expected model to be a table of sizes, got {sizes!r:.40}")
         settings |= {**source, "model": {**settings.get("model", {}), **sizes}}
-    return config_from(config_class, settings)
+    return settings
 
 
 class RunFolder:
@@ -412,7 +431,7 @@ def saved_settings(path: Path | str) -> dict[str, Any]:
 def _read_identity(folder: Path) -> dict[str, Any]:
     """Read the `config.json` of a run."""
     path = folder / "config.json"
-    if not path.exists():
+    if not is_file(path):
         raise FileError(
             folder, "expected a run to resume, found none: start it without --resume"
         )
