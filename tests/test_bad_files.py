@@ -96,6 +96,23 @@ def test_what_unpacks_to_too_much(
     )
 
 
+@pytest.mark.parametrize("name", ["a.gz", "a.bz2", "a.zip"])
+def test_large_files_that_are_packed_as_maps_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setattr(_files, "UNPACKED_LIMIT", 1 << 10)
+    path = tmp_path / name
+    text = b"".join(b"%d," % (number * 7919 % 65_537) for number in range(20_000))
+    if name.endswith("zip"):
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr("a.csv", text)
+        with zipfile.ZipFile(path) as archive:
+            _files.check_zip_size(path, archive)
+        return
+    path.write_bytes((gzip.compress if name.endswith("gz") else bz2.compress)(text))
+    assert read_unpacked(path) == text
+
+
 def test_zip_files_that_unpack_to_too_much(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -30,8 +30,10 @@ _DIGITS = re.compile(r"[0-9]+")
 _QUOTE_LENGTH = 60
 _GZIP_MAGIC = b"\x1f\x8b"
 _BZIP2_MAGIC = b"BZh"
-#: Bytes that a packed file (gzip, bzip2, zip) may hold unpacked; more is refused.
+#: A packed file (gzip, bzip2, zip) may hold so many bytes unpacked, or so many times its
+#: size where that is more: street maps shrink to a tenth or a twentieth, bombs to less.
 UNPACKED_LIMIT = 128 << 20
+UNPACKED_RATIO = 50
 _CHUNK = 1 << 20
 
 
@@ -200,35 +202,38 @@ def read_unpacked(path: Path | str) -> bytes:
 def unpack(path: Path | str, data: bytes) -> bytes:
     """Return what gzip or bzip2 has packed in a file or a part of one, or raise FileError.
 
-    More than UNPACKED_LIMIT is refused.
+    More than the limit is refused.
     """
     return b"".join(_unpacked(path, io.BytesIO(data)))
 
 
 def check_unpacked_size(path: Path | str) -> None:
-    """Raise FileError where a packed file is broken or holds more than UNPACKED_LIMIT."""
+    """Raise FileError where a packed file is broken or holds more than the limit."""
     with reading(path), Path(path).open("rb") as stream:
         for _ in _unpacked(path, stream):
             pass
 
 
 def check_zip_size(path: Path | str, archive: zipfile.ZipFile) -> None:
-    """Raise FileError where the members of a zip file are more than UNPACKED_LIMIT."""
-    if sum(member.file_size for member in archive.infolist()) > UNPACKED_LIMIT:
-        raise _too_large(path)
+    """Raise FileError where the members of a zip file hold more than the limit."""
+    members = archive.infolist()
+    most = _most_unpacked(sum(member.compress_size for member in members))
+    if sum(member.file_size for member in members) > most:
+        raise _too_large(path, most)
 
 
 def _unpacked(path: Path | str, packed: BinaryIO) -> Iterator[bytes]:
-    """Yield what gzip or bzip2 has packed, up to UNPACKED_LIMIT."""
+    """Yield what gzip or bzip2 has packed, up to the limit."""
     is_gzip = packed.read(2) == _GZIP_MAGIC
+    most = _most_unpacked(packed.seek(0, os.SEEK_END))
     packed.seek(0)
     size = 0
     try:
         with gzip.open(packed) if is_gzip else bz2.open(packed) as stream:
             while part := stream.read(_CHUNK):
                 size += len(part)
-                if size > UNPACKED_LIMIT:
-                    raise _too_large(path)
+                if size > most:
+                    raise _too_large(path, most)
                 yield part
     except (OSError, EOFError, ValueError, zlib.error) as error:
         raise FileError(
@@ -238,10 +243,14 @@ def _unpacked(path: Path | str, packed: BinaryIO) -> Iterator[bytes]:
         ) from error
 
 
-def _too_large(path: Path | str) -> FileError:
+def _most_unpacked(packed: int) -> int:
+    return max(UNPACKED_LIMIT, UNPACKED_RATIO * packed)
+
+
+def _too_large(path: Path | str, most: int) -> FileError:
     return FileError(
         path,
-        f"expected at most {UNPACKED_LIMIT >> 20} MiB when unpacked, found more; unpack it "
+        f"expected at most {most >> 20} MiB when unpacked, found more; unpack it "
         "yourself if you trust it, or cut out a smaller area",
     )
 

@@ -69,3 +69,9 @@ def test_unknown_names(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("ARCFLEET_SHARED", str(tmp_path))
     with pytest.raises(OptionError, match="ARCFLEET_SHARED"):
         read_suite("gdb")
+
+
+def test_a_file_name_that_is_too_long(tmp_path: Path) -> None:
+    text = f'folder = "."\n[[sets]]\nname = "a"\nfiles = ["{"x" * 5000}/*.dat"]\n'
+    with pytest.raises(FileError, match="expected files"):
+        read_suite(write_suite(tmp_path, text))

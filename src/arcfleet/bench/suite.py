@@ -146,7 +146,7 @@ def _files(path: Path, folder: Path, patterns: list[str]) -> list[Path]:
     for pattern in patterns:
         try:
             files = sorted(folder.glob(pattern), key=_by_number)
-        except (ValueError, NotImplementedError) as error:
+        except (OSError, ValueError, NotImplementedError) as error:
             raise FileError(
                 path, f"expected files relative to {folder}, got {quote(pattern)}"
             ) from error

@@ -19,6 +19,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, get_args
 
+from arcfleet._checks import one_line
 from arcfleet._files import write_bytes_atomically
 from arcfleet.errors import FileError, OptionError
 
@@ -295,7 +296,7 @@ def _load(
         tensors = load_tensors(data)
     except (SafetensorError, ValueError, KeyError, TypeError, RuntimeError) as error:
         raise FileError(
-            path, f"expected a whole model file, found: {error!s:.200}"
+            path, f"expected a whole model file, found: {one_line(str(error)):.200}"
         ) from None
     if name == "daam-paper" and "attend_to" in tensors:
         _refuse(

@@ -246,7 +246,7 @@ def resolve_config(
         try:  # of another version, its names are the reason
             config_from(config_class, sources[-1])
         except OptionError as error:
-            raise FileError(Path(out) / "config.json", str(error)) from None
+            raise FileError(Path(out) / "config.json", f"{error!s:.300}") from None
     if file is None:
         return config_from(config_class, _merged([*sources, given]))
     content = read_toml(file)
