@@ -19,7 +19,7 @@ from arcfleet.bench.suite import read_suite
 from arcfleet.datasets.array_file import write_array_file
 from arcfleet.datasets.dataset import FORMAT, VERSION, Dataset
 from arcfleet.datasets.store import read_records
-from arcfleet.errors import ArcfleetError, FileError
+from arcfleet.errors import ArcfleetError, FileError, OptionError
 from arcfleet.neural.train.recipe import load_recipe
 from arcfleet.paper.convergence import read_curves
 from arcfleet.report.pmtiles import PMTiles
@@ -344,3 +344,10 @@ def test_references_that_are_no_file(tmp_path: Path, name: str) -> None:
     text = f'folder = "."\nreferences = "{name}"\n[[sets]]\nname = "a"\nfiles = ["*"]'
     path.write_text(text)
     refuse(lambda x: read_suite(str(x)), path, "some.toml: expected references in")
+
+
+def test_data_sets_with_names_that_no_file_has() -> None:
+    from arcfleet.neural.train.data import require_distinct
+
+    with pytest.raises(OptionError, match="names of files as data sets to train on"):
+        require_distinct(["a\0b"], "to train on")

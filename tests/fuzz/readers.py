@@ -376,21 +376,8 @@ def _read_tiles(path: Path) -> object:
 # --- Data sets and labels -----------------------------------------------------------------
 
 
-def change_arrays(random: Random, data: bytes) -> bytes:
-    """Damage the header or an array of a data set, whose checksums stay right."""
-    import io
-
-    from arcfleet.datasets.array_file import write_array_file
-
-    try:
-        with np.load(io.BytesIO(data), allow_pickle=False) as stored:
-            arrays = {name: np.asarray(stored[name]) for name in stored.files}
-        header = json.loads(arrays.pop("header").tobytes())
-        version, form = header.pop("version"), header.pop("format")
-        header.pop("sha256")
-        name = random.choice(sorted(arrays))
-    except Exception:  # whatever numpy makes of a file that is damaged already
-        return damaged(random, data, BINARY)
+def _change_array(random: Random, header: Any, arrays: dict[str, Any], name: str) -> Any:
+    """Change one array in place, or return another header."""
     what = random.randrange(8)
     if what == 0:
         header = change_value(random, header)
@@ -423,6 +410,28 @@ def change_arrays(random: Random, data: bytes) -> bytes:
         odd = (*odd, np.nan, np.inf, -np.inf, 1e300) if wide is np.float64 else odd
         values[random.randrange(values.size)] = random.choice(odd)
         arrays[name] = values
+    return header
+
+
+def change_arrays(random: Random, data: bytes) -> bytes:
+    """Damage the header or an array of a data set, whose checksums stay right."""
+    import io
+
+    from arcfleet.datasets.array_file import write_array_file
+
+    try:
+        with np.load(io.BytesIO(data), allow_pickle=False) as stored:
+            arrays = {name: np.asarray(stored[name]) for name in stored.files}
+        header = json.loads(arrays.pop("header").tobytes())
+        version, form = header.pop("version"), header.pop("format")
+        header.pop("sha256")
+        name = random.choice(sorted(arrays))
+    except Exception:  # whatever numpy makes of a file that is damaged already
+        return damaged(random, data, BINARY)
+    try:
+        header = _change_array(random, header, arrays, name)
+    except (TypeError, ValueError):  # text that is no number, of a file changed before
+        return damaged(random, data, BINARY)
     with TemporaryDirectory() as folder:
         path = Path(folder) / "x.npz"
         try:

@@ -156,3 +156,9 @@ def test_the_notice_names_the_attribution_once() -> None:
     assert make_instance(attribution="© us").notice == "© us"
     for comment in ("old", "© us; old"):
         assert make_instance(attribution="© us", comment=comment).notice == "© us; old"
+
+
+def test_a_long_name_does_not_fill_the_message(small: Instance) -> None:
+    with pytest.raises(InstanceError) as raised:
+        replace(small, name="x" * 10_000, depot=-99)
+    assert len(str(raised.value)) < 300

@@ -373,7 +373,7 @@ class Instance:
         """Check every field and how they fit together."""
         for field in _INSTANCE_NUMBERS:
             _make_whole(self, field)
-        where = f"in instance {self.name!r}"
+        where = f"in instance {self.name!r:.80}"
         for field in ("nodes", "links", "coordinates", "turns", *_OPERATIONS):
             items = getattr(self, field)
             if not isinstance(items, Iterable):

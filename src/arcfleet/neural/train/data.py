@@ -83,7 +83,12 @@ def require_distinct(paths: Sequence[Path | str], what: str) -> None:
     """Raise OptionError where there is no file, or two are the same or have one name."""
     if not paths:
         raise OptionError(f"expected at least one data set {what}, got none")
-    resolved = [Path(path).resolve() for path in paths]
+    try:
+        resolved = [Path(path).resolve() for path in paths]
+    except (OSError, ValueError) as error:  # a NUL byte, or a name that is too long
+        raise OptionError(
+            f"expected names of files as data sets {what}, got one that is none ({error})"
+        ) from None
     names = [path.name for path in resolved]
     for path, name in zip(resolved, names, strict=True):
         if resolved.count(path) > 1:
