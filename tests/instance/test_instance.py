@@ -160,5 +160,5 @@ def test_the_notice_names_the_attribution_once() -> None:
 
 def test_a_long_name_does_not_fill_the_message(small: Instance) -> None:
     with pytest.raises(InstanceError) as raised:
-        replace(small, name="x" * 10_000, depot=-99)
+        dataclasses.replace(small, name="x" * 10_000, depot=-99)
     assert len(str(raised.value)) < 300
