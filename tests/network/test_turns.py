@@ -238,14 +238,7 @@ def _cost_of(
 @given(towns(max_nodes=4, max_extra_links=3))
 def test_ruin_recreate_finds_the_best_of_all_plans(instance: Instance) -> None:
     assume(len(instance.required) <= 3 and not diagnose(instance))
-    least = optimum(instance)
-    # A search may need more iterations, and another seed; it never finds less.
-    for iterations, seed in ((400, 1), (20_000, 2), (100_000, 3)):
-        found = solved(instance, stop=Stop(iterations=iterations), seed=seed).cost
-        assert found >= least
-        if found == least:
-            return
-    raise AssertionError(f"found {found}, while the optimum is {least}")
+    assert solved(instance, stop=Stop(iterations=400), seed=1).cost == optimum(instance)
 
 
 def test_same_seed_same_plan_with_turn_rules() -> None:

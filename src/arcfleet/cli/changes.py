@@ -89,7 +89,7 @@ def write_changed(options: Namespace, instance: Instance) -> None:
 
 
 def note_other_instance(path: Path) -> None:
-    """Say that a plan belongs to an instance that was not written."""
+    """Warn that a plan belongs to an instance that was not written."""
     note(f"{path} belongs to the instance with these changes; --out-instance writes it")
 
 

@@ -157,7 +157,7 @@ class CallerError(Exception):
 
 @contextmanager
 def caller_errors() -> Iterator[None]:
-    """Tell errors of the caller's functions from ours: the best plan is kept at them."""
+    """Mark errors of the caller's functions: the best plan is kept at them."""
     try:
         yield
     except Exception as error:
