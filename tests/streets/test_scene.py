@@ -665,8 +665,8 @@ def test_no_street_of_the_area_is_lost_in_silence(
     except MapError as error:
         # On more of the map another junction may be nearest to the place of the depot, and
         # turn rules may leave nothing to serve from there. No other reason is one.
-        assert depot is not None
-        assert "the turn rules leave no way there or back" in str(error)
+        if depot is None or "the turn rules leave no way there or back" not in str(error):
+            raise
         assume(False)
     held = {end for end, at in street_map.junctions.items() if area.holds([at])[0]}
     both_ends = {s.name for s in named if s.tail in held and s.head in held}
