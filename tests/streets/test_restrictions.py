@@ -244,6 +244,81 @@ def test_the_vehicle_can_be_another(path: Path) -> None:
         town(path, rule, vehicle=vehicle)
 
 
+MOTOR = (
+    "hgv",
+    "goods",
+    "motorcar",
+    "motorcycle",
+    "moped",
+    "bus",
+    "taxi",
+    "psv",
+    "emergency",
+)
+#: Words of OpenStreetMap, and the vehicles that each of them is about.
+CLASSES = {
+    **{one: (one,) for one in MOTOR if one != "psv"},
+    "psv": ("bus", "taxi", "psv"),
+    "motor_vehicle": (*MOTOR, "motor_vehicle"),
+    "bicycle": ("bicycle",),
+    "vehicle": (*MOTOR, "motor_vehicle", "bicycle", "vehicle"),
+}
+
+
+@pytest.mark.parametrize(("word", "vehicles"), CLASSES.items())
+def test_words_stand_for_all_vehicles_of_their_class(
+    path: Path, word: str, vehicles: tuple[str, ...]
+) -> None:
+    assert set(CLASSES) == set(VEHICLES)
+    excepted = relation(9, members(2, 1, 4), f"restriction=no_left_turn|except={word}")
+    meant = relation(9, members(2, 1, 4), f"restriction:{word}=no_left_turn")
+    for vehicle in VEHICLES:
+        is_meant = vehicle in vehicles
+        assert forbidden(town(path, excepted, vehicle=vehicle)) == (
+            set() if is_meant else LEFT
+        )
+        assert forbidden(town(path, meant, vehicle=vehicle)) == (
+            LEFT if is_meant else set()
+        )
+
+
+@pytest.mark.parametrize("key", ["hour_on", "hour_off", "day_on", "day_off"])
+def test_each_way_of_saying_when(path: Path, key: str) -> None:
+    rule = relation(9, members(2, 1, 4), f"restriction=no_left_turn|{key}=7")
+    report = town(path, rule).restrictions
+    assert report is not None
+    assert (report.obeyed, report.conditional) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    "value", ["no_left_turn", "no_right_turn", "no_u_turn", "only_straight_on"]
+)
+def test_signs_half_way_that_ask_for_nothing_are_obeyed(path: Path, value: str) -> None:
+    rule = relation(9, members(4, 4, 4), f"restriction={value}")
+    report = town(path, rule, ways={**CROSSING, 4: "1 4 6"}).restrictions
+    assert report is not None
+    assert (report.obeyed, report.skipped) == (1, ())
+
+
+def test_only_from_a_one_way_street_that_leads_away(path: Path) -> None:
+    rule = relation(9, members(2, 1, 4), "restriction=only_left_turn")
+    away = {2: "highway=residential oneway=-1"}
+    report = town(path, rule, tags=away).restrictions
+    assert report is not None
+    assert report.counts == {"one-way": 1}
+
+
+def test_only_onto_a_street_that_is_not_read_from_one_that_runs_across(path: Path) -> None:
+    rule = relation(9, members(2, 1, 4), "restriction=only_left_turn")
+    ways = {2: "2 1 3", 4: "1 4", 5: "1 5"}
+    report = town(path, rule, ways=ways, tags={4: "highway=service"}).restrictions
+    assert report is not None
+    assert report.counts == {"ambiguous": 1}
+    assert [str(one) for one in report.named] == [
+        "relation 9 (West): West runs across node 1"
+    ]
+
+
 #: The same crossing, with the ways not cut there.
 ACROSS = {2: "2 1 3", 4: "4 1 5"}
 

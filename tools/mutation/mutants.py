@@ -178,8 +178,8 @@ def _changes(
         case ast.Constant(value=int(number) | float(number)):
             yield f"{number} -> {number + 1}", lambda: setattr(node, "value", number + 1)
         case ast.Constant(value=str(word)):
-            # What has a space in it is a text for people.
-            if " " not in word and not isinstance(parent, ast.JoinedStr | ast.Expr):
+            # What is empty or has a space in it is mostly part of a text for people.
+            if word and " " not in word and not isinstance(parent, ast.JoinedStr | ast.Expr):
                 yield f"{word!r} changed", lambda: setattr(node, "value", word + "x")
         case ast.Return(value=ast.expr() as value):
             if not (isinstance(value, ast.Constant) and value.value is None):
