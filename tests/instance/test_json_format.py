@@ -192,6 +192,20 @@ def test_mistake_in_operations_is_an_error_with_its_place(
         ({"pins": (Assignment(0, 1),)}, 3),
         ({"change_price": 1, "u_turns": "forbidden"}, 3),
         ({"nodes": (-4, 1, 2)}, 3),
+        ({"nodes": (0, 1, 2)}, 1),
+        *(
+            ({"links": (street(1, 2, 3, 1, **{field: value}),)}, version)
+            for field, value, version in (
+                ("metres", 9, 2),
+                ("seconds", 9, 2),
+                ("reverse_seconds", 9, 2),
+                ("service_seconds", 9, 2),
+                ("kind", "residential", 4),
+                ("ways", (7,), 4),
+                ("speed_kmh", 30.0, 4),
+                ("reverse_speed_kmh", 30.0, 4),
+            )
+        ),
     ],
 )
 def test_oldest_version_that_holds_the_instance_is_written(
@@ -200,4 +214,24 @@ def test_oldest_version_that_holds_the_instance_is_written(
     instance = replace(make_instance(street(1, 2, 3, 1)), **changes)
     write(instance, tmp_path / "x.json")
     assert json.loads((tmp_path / "x.json").read_text("utf-8"))["version"] == version
+    assert read(tmp_path / "x.json") == instance
+
+
+@pytest.mark.parametrize("half", ["\\ud800", "\\udbff", "\\udc00", "\\udfff"])
+def test_halves_of_characters_are_refused(tmp_path: Path, half: str) -> None:
+    file = tmp_path / "x.json"
+    write(make_instance(street(1, 2, 3, 1)), file)
+    file.write_text(file.read_text("utf-8").replace('"town"', f'"{half}"'), "utf-8")
+    with refused(FileError, "expected a string that UTF-8 can hold at name, found"):
+        read(file)
+    for whole in ("\ud7ff", "\ue000"):
+        file.write_text(file.read_text("utf-8").replace(half, whole), "utf-8")
+        assert read(file).name == whole
+        file.write_text(file.read_text("utf-8").replace(whole, half), "utf-8")
+
+
+def test_letters_stay_letters(tmp_path: Path) -> None:
+    instance = make_instance(street(1, 2, 3, 1, name="Größe, Łódź"))
+    write(instance, tmp_path / "x.json")
+    assert "Größe, Łódź" in (tmp_path / "x.json").read_text("utf-8")
     assert read(tmp_path / "x.json") == instance
