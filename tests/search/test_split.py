@@ -70,6 +70,13 @@ def test_wrong_orders_are_refused(
         )
 
 
+def test_arcs_end_with_the_last_one(village: Instance) -> None:
+    network = Network(village)
+    split(network, np.array([network.num_arcs - 1], np.int32))
+    with pytest.raises(SolutionError, match="orders of services"):
+        split(network, np.array([network.num_arcs], np.int32))
+
+
 def test_wrong_costs_are_refused() -> None:
     row = np.ones((1, 3), dtype=np.int32)
     one = np.ones(1, dtype=np.int32)
@@ -144,6 +151,11 @@ def test_equal_to_brute_force(
     if expected is None:
         with pytest.raises(UnsolvableError, match="fleet limit"):
             split(network, order_array, choose_directions=turn)
+        whole = np.array([0, len(arcs)])
+        result = split_orders(
+            [network], np.zeros(1, np.int32), order_array, whole, choose_directions=turn
+        )
+        assert result.costs.tolist() == [-1]
         return
     plan = split(network, order_array, choose_directions=turn)
     assert plan.cost == expected
@@ -208,6 +220,8 @@ def test_gathered_costs_give_the_same_plans(
     costs = gathered(network, orders, turn=turn, gap=gap)
     found = split_gathered(costs, threads=2)
     assert found.costs.tolist() == expected.costs.tolist()
+    for flags in (found.starts_route, found.turned, expected.starts_route):
+        assert set(flags.view(np.uint8).tolist()) <= {0, 1}
     for i, order in enumerate(orders):
         if expected.costs[i] < 0:
             continue
@@ -263,22 +277,20 @@ def test_an_order_that_one_route_cannot_drive() -> None:
         solved(once, "ps", stop=Stop(iterations=3))
 
 
-def test_services_are_turned_round_only_if_asked() -> None:
-    street = Link(
-        tail=1,
-        head=2,
-        cost=1,
-        required=True,
-        demand=1,
-        service_cost=9,
-        reverse_service_cost=1,
-    )
+@pytest.mark.parametrize("cost", [0, 1])
+def test_services_are_turned_round_only_if_asked(cost: int) -> None:
+    both = {"service_cost": 9, "reverse_service_cost": cost}
+    street = Link(tail=1, head=2, cost=cost, required=True, demand=1, **both)
     town = Instance(name="town", nodes=(1, 2), links=(street,), depot=1, capacity=9)
     network = Network(town)
     forward = next(arc for arc in (1, 2) if network.arc_service_cost[arc] == 9)
     order = np.array([forward], np.int32)
-    assert split(network, order).cost == 9 + 1
-    assert split(network, order, choose_directions=True).cost == 1 + 1
+    assert split(network, order).cost == 9 + cost
+    turned = split(network, order, choose_directions=True)
+    assert turned.cost == cost + cost
+    assert turned.routes[0].services[0].reverse
+    found = split_gathered(gathered(network, [[forward]], turn=True, gap=0))
+    assert (found.costs.tolist(), found.turned.tolist()) == ([2 * cost], [True])
 
 
 def open_costs(network: Network, order: IntArray) -> list[int]:

@@ -10,6 +10,7 @@ import time
 from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
+from tools.mutation.core import show_core
 from tools.mutation.mutants import Mutant, mutants
 from tools.mutation.run import KILLED, OUT, ROOT, TIMEOUT, Outcome, run_mutants
 
@@ -42,8 +43,8 @@ PARTS = {
     "masks": Part(
         (
             "neural/env.py",
-            "neural/decoding.py:_step_limits,_Loop,_Greedy,_Sampling,_Beam,_chosen,"
-            "_initial_carry,_at_beams,_follow,drop_served",
+            "neural/decoding.py:_Loop.step_on,_Greedy,_Sampling,_Beam,_chosen,"
+            "_without_replacement,_initial_carry,_at_beams,_follow",
         ),
         ("tests/neural/test_env.py", "tests/neural/test_decoding.py"),
     ),
@@ -89,14 +90,22 @@ PARTS = {
 def main() -> None:
     """Show a sample of the mutants of each part to its tests."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("parts", nargs="*", metavar="PART", help=", ".join(PARTS))
+    parser.add_argument(
+        "parts",
+        nargs="*",
+        metavar="PART",
+        help=f"{', '.join(PARTS)} or core (Split in C++); all of them by default",
+    )
     parser.add_argument("--sample", type=int, help="most mutants per part; default: all")
     parser.add_argument("--seed", type=int, default=1, help="seed of the sample")
     parser.add_argument("--only", help="only modules with this in their name")
     options = parser.parse_args()
     os.chdir(ROOT)
     os.nice(15)
-    for name in options.parts or PARTS:
+    for name in options.parts or (*PARTS, "core"):
+        if name == "core":
+            show_core(options.sample, options.seed)
+            continue
         modules, tests = PARTS[name]
         found = [
             mutant
@@ -112,10 +121,11 @@ def main() -> None:
 
 def _mutants(module: str) -> list[Mutant]:
     file, _, names = module.partition(":")
+    wanted = set(names.split(","))
     return [
         mutant
         for mutant in mutants(ROOT / "src" / "arcfleet" / file)
-        if not names or mutant.function.split(".")[0] in names.split(",")
+        if not names or {mutant.function, mutant.function.split(".")[0]} & wanted
     ]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -154,7 +155,7 @@ def _changes(
                 new = _COMPARE[type(op)]
                 yield (
                     f"{type(op).__name__} -> {new.__name__}",
-                    lambda place=place, new=new: ops.__setitem__(place, new()),
+                    partial(_put, ops, place, new),
                 )
         case ast.BoolOp(op=ast.And()):
             yield "and -> or", lambda: setattr(node, "op", ast.Or())
@@ -179,7 +180,11 @@ def _changes(
             yield f"{number} -> {number + 1}", lambda: setattr(node, "value", number + 1)
         case ast.Constant(value=str(word)):
             # What is empty or has a space in it is mostly part of a text for people.
-            if word and " " not in word and not isinstance(parent, ast.JoinedStr | ast.Expr):
+            if (
+                word
+                and " " not in word
+                and not isinstance(parent, ast.JoinedStr | ast.Expr)
+            ):
                 yield f"{word!r} changed", lambda: setattr(node, "value", word + "x")
         case ast.Return(value=ast.expr() as value):
             if not (isinstance(value, ast.Constant) and value.value is None):
@@ -220,6 +225,10 @@ def _negates_by_itself(test: ast.expr) -> bool:
             return True
         case _:
             return False
+
+
+def _put(operators: list[ast.cmpop], place: int, new: type[ast.cmpop]) -> None:
+    operators[place] = new()
 
 
 def _replace(parent: ast.AST, field: str, old: ast.stmt | ast.expr, new: ast.stmt) -> None:
