@@ -235,3 +235,24 @@ def test_letters_stay_letters(tmp_path: Path) -> None:
     write(instance, tmp_path / "x.json")
     assert "Größe, Łódź" in (tmp_path / "x.json").read_text("utf-8")
     assert read(tmp_path / "x.json") == instance
+
+
+def test_zeros_may_be_written_out(tmp_path: Path) -> None:
+    file = tmp_path / "x.json"
+    instance = make_instance(street(1, 2, 0, 0))
+    write(instance, file)
+    document = json.loads(file.read_text("utf-8"))
+    zeros = ("route_cost", "u_turn_penalty", "compactness", "change_price", "balance")
+    document |= {"version": 3} | dict.fromkeys(zeros, 0)
+    document["locks"] = [
+        {"route": 1, "services": [{"link": 0, "reverse": False}], "vehicle": 0}
+    ]
+    document["facilities"] = [{"node": 1, "cost": 0}]
+    file.write_text(json.dumps(document), "utf-8")
+    assert read(file) == replace(
+        instance,
+        locks=(Lock(route=1, services=((0, False),)),),
+        facilities=(Facility(node=1),),
+    )
+    file.write_text(json.dumps(document | {"upper_bound": 0, "stated_vehicles": 0}))
+    assert (read(file).upper_bound, read(file).stated_vehicles) == (0, 0)

@@ -279,7 +279,7 @@ def test_an_order_that_one_route_cannot_drive() -> None:
 
 @pytest.mark.parametrize("cost", [0, 1])
 def test_services_are_turned_round_only_if_asked(cost: int) -> None:
-    both = {"service_cost": 9, "reverse_service_cost": cost}
+    both: dict[str, Any] = {"service_cost": 9, "reverse_service_cost": cost}
     street = Link(tail=1, head=2, cost=cost, required=True, demand=1, **both)
     town = Instance(name="town", nodes=(1, 2), links=(street,), depot=1, capacity=9)
     network = Network(town)

@@ -39,7 +39,7 @@ def test_the_plan_without_faults() -> None:
 
 
 def test_vehicles_after_one_of_any_number() -> None:
-    own = {"start": 1, "end": 1, "capacity": 10}
+    own: dict[str, Any] = {"start": 1, "end": 1, "capacity": 10}
     free, none = Vehicle(name="free", **own), Vehicle(name="few", count=1, **own)
     fleet = replace(LINE, vehicles=(free, none), capacity=10)
     routes = tuple(

@@ -394,3 +394,8 @@ def test_a_text_is_refused_before_the_search(tmp_path: Path) -> None:
 def test_a_route_of_depot_visits_alone_serves_nothing(tmp_path: Path) -> None:
     text = TEXT.replace("3 (D 0,1,1) (S 3,3,3) (D 0,1,1)", "2 (D 0,1,1) (D 0,1,1)")
     assert parse(tmp_path, text).routes[1].services == ()
+
+
+def test_a_text_may_say_zero(tmp_path: Path) -> None:
+    plan = parse(tmp_path, TEXT.replace("0 1 2 1 25", "0 1 2 0 0").replace("55", "0"))
+    assert (plan.cost, plan.routes[1].load, plan.routes[1].cost) == (0, 0, 0)

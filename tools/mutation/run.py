@@ -3,7 +3,8 @@
 Tests are collected once. A first run notes which lines of the mutated modules each test
 reaches; a mutant is then shown only to tests that reach its line, the fastest first, until
 one of them fails. Faults outside of functions need the module to be imported anew, and are
-shown to all tests. Tests that start other processes cannot notice a mutant there.
+shown to all tests; those that survive inside of one are shown again that way. Tests that
+start other processes cannot notice a mutant there.
 """
 
 from __future__ import annotations
@@ -54,8 +55,8 @@ class Outcome:
 
     mutant: Mutant
     fate: str
-    tests: int  # how many tests reach it
-    killer: str  # the test that failed
+    reached_by: Sequence[str] = ()  # tests that reach it; not known outside of functions
+    killer: str = ""  # the test that failed
 
     def line(self) -> str:
         """Return the outcome as a line of JSON."""
@@ -67,7 +68,7 @@ class Outcome:
                 "number": mutant.number,
                 "change": mutant.change,
                 "fate": self.fate,
-                "tests": self.tests,
+                "tests": len(self.reached_by),
                 "killer": self.killer,
             }
         )
@@ -83,8 +84,17 @@ def run_mutants(
     for mutant in whole:
         report(_imported_anew(mutant, tests))
     inside = [mutant for mutant in chosen if mutant.function]
+    survivors: list[Outcome] = []
+
+    def sift(outcome: Outcome) -> None:
+        (survivors.append if outcome.fate == SURVIVED else report)(outcome)
+
     if inside:
-        _pytest(tests, [_Session(inside, report)])
+        _pytest(tests, [_Session(inside, sift)])
+    # Functions that are called while modules are imported, and those made by others, do
+    # not change with their code.
+    for outcome in survivors:
+        report(_imported_anew(outcome.mutant, outcome.reached_by))
 
 
 def _pytest(tests: Sequence[str], plugins: Sequence[object]) -> int:
@@ -144,7 +154,7 @@ class _Session:
                 if not set(found.get(str(mutant.path), ())).isdisjoint(lines)
             ]
             if not names:
-                self.report(Outcome(mutant, NOT_REACHED, 0, ""))
+                self.report(Outcome(mutant, NOT_REACHED))
                 continue
             note = OUT / f"killer-{os.getpid()}"
             note.write_text("")
@@ -155,7 +165,7 @@ class _Session:
                 ),
                 limit,
             )
-            self.report(Outcome(mutant, fate, len(names), note.read_text()))
+            self.report(Outcome(mutant, fate, names, note.read_text()))
             note.unlink()
         return True
 
@@ -236,7 +246,7 @@ def _find(code: CodeType, names: Sequence[str], line: int) -> CodeType:
 
 
 def _imported_anew(mutant: Mutant, tests: Sequence[str]) -> Outcome:
-    """Run all tests against a mutant outside of functions."""
+    """Run tests against a mutant whose module is imported with the fault in it."""
     note = OUT / f"killer-{os.getpid()}"
     note.write_text("")
 
@@ -246,13 +256,17 @@ def _imported_anew(mutant: Mutant, tests: Sequence[str]) -> Outcome:
                 note.write_text(report.nodeid)
 
     def passes() -> bool:
+        for name in list(sys.modules):
+            # The core cannot be imported twice.
+            if name.split(".")[0] in {"arcfleet", "tests"} and name != "arcfleet._core":
+                del sys.modules[name]
         sys.meta_path.insert(0, _Finder(mutant))
         return _pytest(tests, [Notes()]) == pytest.ExitCode.OK
 
     fate = _forked(passes, limit=1800)
     killer = note.read_text()
     note.unlink()
-    return Outcome(mutant, fate, -1, killer)
+    return Outcome(mutant, fate, tests, killer)
 
 
 class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
