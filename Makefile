@@ -22,7 +22,7 @@ demo: core
 ## demo-neural: the same streets by every method, the learned ones too
 demo-neural: setup
 	mkdir -p out
-	$(BIN)/arcfleet compare example:denver --time 2 --seed 1 --out out/denver-best.json
+	$(BIN)/arcfleet compare example:denver --time 5 --seed 1 --out out/denver-best.json
 
 ## test: set up, then lint, types, the self-check of the C++ core, tests and the site
 test: setup lint types selfcheck unit docs

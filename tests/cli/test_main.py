@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from arcfleet import check, read, read_solution
+from arcfleet import __version__, check, read, read_solution
 from arcfleet.cli.main import GROUPS, build_parser, main
 from tests.cli.running import (
     ARCFLEET,
@@ -123,7 +123,7 @@ def test_the_console_script_is_installed() -> None:
     script = shutil.which("arcfleet", path=str(Path(sys.executable).parent))
     assert script is not None
     ran = subprocess.run([script, "--version"], capture_output=True, text=True, check=False)
-    assert ran.stdout.startswith("arcfleet ")
+    assert ran.stdout == f"arcfleet {__version__}\n"
 
 
 def test_the_steps_of_the_demo(
