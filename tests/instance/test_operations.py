@@ -78,6 +78,8 @@ def test_an_assignment() -> None:
 
 
 def test_a_lock() -> None:
+    listed: Any = [[0, False], [1, True]]
+    assert Lock(route=1, services=listed).services == ((0, False), (1, True))
     assert Lock(route=1, services=((0, False),)).vehicle == 0
     wrong: list[tuple[dict[str, Any], str]] = [
         ({"route": 0}, "expected route between 1 and"),

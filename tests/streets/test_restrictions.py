@@ -190,6 +190,12 @@ def test_what_holds_at_some_hours_is_obeyed_at_all(path: Path, tags: str) -> Non
             "broken",
             "several members",
         ),
+        (
+            [*members(2, 1, 4), ("way", 5, "from")],
+            "restriction=only_left_turn",
+            "broken",
+            "several members",
+        ),
     ],
 )
 def test_what_is_not_obeyed_is_counted(
@@ -358,6 +364,29 @@ def test_ways_that_run_on_across_the_node(
     report = street_map.restrictions
     assert report is not None
     assert report.counts == ({} if expected else {"ambiguous": 1})
+
+
+@pytest.mark.parametrize(
+    ("ways", "parts", "value", "expected"),
+    [
+        # From 7 by 4 to 1 the street arrives at the crossing heading south.
+        ({4: "7 4 1", 2: "2 1 3"}, (4, 2), "no_left_turn", {(7, 1, 3)}),
+        ({4: "7 4 1", 2: "2 1 3"}, (4, 2), "no_right_turn", {(7, 1, 2)}),
+        ({4: "1 4 7", 2: "2 1 3"}, (4, 2), "no_left_turn", {(7, 1, 3)}),
+        # And leaves it heading north.
+        ({2: "2 1", 3: "1 3", 4: "7 4 1 5"}, (2, 4), "no_left_turn", {(2, 1, 7)}),
+        ({2: "2 1", 3: "1 3", 4: "5 1 4 7"}, (3, 4), "no_right_turn", {(3, 1, 7)}),
+    ],
+)
+def test_sides_are_those_at_the_junction(
+    path: Path,
+    ways: dict[int, str],
+    parts: tuple[int, int],
+    value: str,
+    expected: set[tuple[int, int, int]],
+) -> None:
+    rule = relation(9, members(parts[0], 1, parts[1]), f"restriction={value}")
+    assert forbidden(town(path, rule, ways=ways)) == expected
 
 
 def test_a_u_turn_within_a_street_needs_no_rule(path: Path) -> None:
