@@ -450,3 +450,18 @@ def test_least_routes() -> None:
     types = (vehicle(capacity=1, count=1), vehicle("b", capacity=2, count=1))
     assert replace(ROW, capacity=2, vehicles=types).least_routes == 4  # more than there are
     assert make_instance(street(1, 2)).least_routes == 0
+
+
+def test_types_without_a_count_or_limit_take_the_rest() -> None:
+    both: dict[str, Any] = {"service_cost": 40, "reverse_service_cost": 40}
+    links = tuple(replace(link, **both) for link in ROW.links[:2])
+    town = replace(ROW, links=(*links, ROW.links[2]))
+
+    def kinds(*fleet: Vehicle) -> list[str]:
+        return [problem.kind for problem in diagnose(replace(town, vehicles=fleet))]
+
+    few = vehicle("few", count=1, max_route_cost=79)
+    assert "fleet-too-small" in kinds(few)
+    assert kinds(replace(few, max_route_cost=80)) == []
+    for other in (vehicle("free", max_route_cost=79), vehicle("long", count=1)):
+        assert kinds(few, other) == []

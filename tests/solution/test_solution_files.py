@@ -399,3 +399,7 @@ def test_a_route_of_depot_visits_alone_serves_nothing(tmp_path: Path) -> None:
 def test_a_text_may_say_zero(tmp_path: Path) -> None:
     plan = parse(tmp_path, TEXT.replace("0 1 2 1 25", "0 1 2 0 0").replace("55", "0"))
     assert (plan.cost, plan.routes[1].load, plan.routes[1].cost) == (0, 0, 0)
+
+
+def test_a_text_without_routes_ends_after_its_header(tmp_path: Path) -> None:
+    assert parse(tmp_path, "0\n0\n8.09\n").routes == ()
