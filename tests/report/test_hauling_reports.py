@@ -50,7 +50,7 @@ def test_a_summary_has_vehicles_visits_and_the_shape(result: Result) -> None:
 
 
 def test_facts_have_numbers_vehicles_trips_and_visits(result: Result) -> None:
-    facts = result.facts()
+    facts = result.to_dict()
     assert facts["visit_cost"] == 1590
     assert set(facts["shape"]) >= {"ratio", "interleaving"}  # type: ignore[call-overload]
     first = facts["routes"][0]  # type: ignore[index]

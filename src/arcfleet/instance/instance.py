@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -19,9 +21,12 @@ from arcfleet.instance.operations import (
     Vehicle,
     check_operations,
 )
+from arcfleet.instance.own_data import ids_words, own_attributes, own_ids
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from arcfleet.instance.own_data import AttributeValue, StreetId
 
 #: Costs, demands and capacities are at most this (the core computes in 32-bit integers).
 MAX_NUMBER = 2**31 - 1
@@ -92,6 +97,13 @@ class Link:
         Mean speed of driving from tail to head in km/h; None if unknown. For reports.
     reverse_speed_kmh
         The same from head to tail; by default equal to `speed_kmh`; None on one-way links.
+    ids
+        Ids of the street in your own data, whole numbers or texts, from tail to head: that
+        of the row it comes from, or those of all pieces that were merged into it. Two links
+        may have the same.
+    attributes
+        Whatever else of your data the street shall keep, by name: texts, numbers, True,
+        False or None.
     """
 
     tail: int
@@ -113,6 +125,10 @@ class Link:
     ways: tuple[int, ...] = ()
     speed_kmh: float | None = None
     reverse_speed_kmh: float | None = None
+    ids: tuple[StreetId, ...] = ()
+    attributes: Mapping[str, AttributeValue] = dataclasses.field(
+        default_factory=dict, hash=False
+    )
 
     def __post_init__(self) -> None:
         """Fill in the defaults and check every field."""
@@ -169,6 +185,8 @@ class Link:
             check_integer("way", way, MIN_NODE, MAX_NODE, where)
         for field in ("speed_kmh", "reverse_speed_kmh"):
             _check_speed(field, getattr(self, field), where)
+        object.__setattr__(self, "ids", own_ids(self.ids, where))
+        object.__setattr__(self, "attributes", own_attributes(self.attributes, where))
         if len(self.geometry) == 1:
             raise InstanceError(
                 f"expected no geometry or at least its two end points, got 1 point {where}"
@@ -662,6 +680,16 @@ class Instance:
     def _repr_html_(self) -> str | None:
         return notebook_html(self)
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the instance as plain dicts and lists, as its JSON file holds it.
+
+        `json.dump` writes it into a file that `arcfleet.read` reads.
+        """
+        from arcfleet.instance.formats.json_format import format_json
+
+        document: dict[str, Any] = json.loads(format_json("", self))
+        return document
+
     def _describe_least(self) -> str:
         if self.facilities:
             return f"{self.least_trips} trips"
@@ -690,7 +718,8 @@ class Instance:
         arrow = ">" if link.one_way else "-"
         name = " ".join(link.name.split())  # a message stays one line
         street = f", {name}" if name else ""
-        return f"link {index} ({link.tail}{arrow}{link.head}{street})"
+        own = f", {ids_words(link.ids)}" if link.ids else ""
+        return f"link {index} ({link.tail}{arrow}{link.head}{street}{own})"
 
 
 def _least_number(total: int, sizes: Sequence[tuple[int, int | None]]) -> int:
