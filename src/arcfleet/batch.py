@@ -20,12 +20,14 @@ from arcfleet.methods import (
     require_operations,
     solve,
 )
+from arcfleet.search.stop import copied
 from arcfleet.workers import TaskFailure, child_seed, run_tasks
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from arcfleet.methods import Method
+    from arcfleet.neural.model import Model
     from arcfleet.neural.solver import LoadedModel
     from arcfleet.search import ProgressCallback, Result, StopRule
 
@@ -82,7 +84,7 @@ def solve_many(
     seed: int = 0,
     workers: int = 1,
     progress: BatchProgressCallback | None = None,
-    model: Path | str | LoadedModel | None = None,
+    model: Path | str | LoadedModel | Model | None = None,
     device: str = "auto",
 ) -> list[Result | Failure]:
     """Solve each instance on one thread, several at a time.
@@ -104,7 +106,8 @@ def solve_many(
     method
         Name of a method in `METHODS`, or "auto" for the best one.
     stop
-        Stop rule of each search; by default that of the method.
+        Stop rule of each search; by default that of the method. A rule with a memory is
+        copied for each of them.
     seconds
         Time limit of each search, short for `stop=Stop(seconds=...)`.
     params
@@ -173,7 +176,8 @@ def solve_many(
     def jobs() -> Iterator[_Job]:
         for position, instance in readable():
             positions.append(position)
-            yield _Job(instance, chosen, rule, settings, child_seed(seed, position))
+            own = copied(rule)
+            yield _Job(instance, chosen, own, settings, child_seed(seed, position))
 
     if loaded is None:
         if workers > 1:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -72,7 +73,8 @@ class StopRule(Protocol):
     With one thread it is called after every iteration, so that a rule that does not look
     at the clock gives the same plan each time; with several threads some 25 times a
     second. A rule may also have a method `iterations_left(progress)`: then it is called
-    again only after so many iterations, which is faster.
+    again only after so many iterations, which is faster. One with a memory is for one
+    search at a time; `solve_many` copies it for each.
     """
 
     def __call__(self, progress: Progress, /) -> bool:
@@ -170,6 +172,17 @@ def stopped_by(rule: StopRule, progress: Progress) -> StoppedBy | None:
         return rule.limit_met(progress)
     with caller_errors():
         return "stop rule" if rule(progress) else None
+
+
+def copied(rule: StopRule) -> StopRule:
+    """Return a rule for one of many searches: a copy, so that they share no memory.
+
+    A rule that cannot be copied, for it holds a lock or an event, is shared.
+    """
+    try:
+        return copy.deepcopy(rule)
+    except Exception:
+        return rule
 
 
 def iterations_left(rule: StopRule, progress: Progress, otherwise: int) -> int:
