@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from arcfleet._checks import check_whole_number
+from arcfleet._checks import check_whole_number, whole
 from arcfleet.errors import ArcfleetError, OptionError
 from arcfleet.instance import Instance
 from arcfleet.methods import (
@@ -137,6 +137,7 @@ def solve_many(
     chosen = find_method(method)
     rule = chosen_stop(chosen, stop, seconds)
     settings = chosen_settings(chosen, params)
+    seed, workers = whole(seed), whole(workers)
     check_whole_number("seed", seed, 0, 2**64 - 1)
     check_whole_number("workers", workers, 1, MOST_WORKERS)
     if isinstance(instances, str | Path | Instance):

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from arcfleet._checks import check_whole_number, name_hint
+from arcfleet._checks import check_whole_number, name_hint, whole
 from arcfleet.errors import OptionError
 from arcfleet.instance import Instance
 from arcfleet.instance.diagnose import require_solvable
@@ -396,6 +396,7 @@ def solve(
         notes = (*(repaired.notes if repaired.ok else (without,)), *notes)
         begin = repaired.solution if repaired.ok else None
     require_operations(chosen, instance, has_start=given is not None)
+    seed, threads = whole(seed), whole(threads)
     check_whole_number("seed", seed, 0, 2**64 - 1)
     check_whole_number("threads", threads, 0, 1024)
     threads = threads or os.cpu_count() or 1

@@ -94,7 +94,13 @@ def _own_instance() -> Any:
     from arcfleet.instance.files import read
 
     instance = read(DATA / "small.dat")
-    own = {"surface": "gravel", "lanes": 2, "width": 2.5, "lit": True, "owner": None}
+    own: dict[str, Any] = {
+        "surface": "gravel",
+        "lanes": 2,
+        "width": 2.5,
+        "lit": True,
+        "owner": None,
+    }
     links = tuple(
         replace(link, ids=(number, f"B-{number}"), attributes=own)
         for number, link in enumerate(instance.links)

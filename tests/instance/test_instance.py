@@ -1,13 +1,19 @@
 import dataclasses
+import json
 import math
 import pickle
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
+import numpy as np
 import pytest
+from shapely import LineString
 
+from arcfleet import Assignment, Facility, Stop, Turn, Vehicle, read
 from arcfleet.errors import InstanceError
 from arcfleet.instance.instance import MAX_NODE, MAX_NUMBER, MIN_NODE, Instance, Link
-from tests.helpers import street
+from tests.helpers import solved, street
 
 
 def make_instance(**changes: Any) -> Instance:
@@ -84,7 +90,10 @@ def test_link_rejects(fields: dict[str, Any], message: str) -> None:
         ({"stated_vehicles": -1}, "expected stated_vehicles between 0 and"),
         ({"upper_bound": "12"}, "expected upper_bound to be an integer, got '12'"),
         ({"coordinates": ((0.0, 0.0),)}, "coordinates for all 3 nodes or for none, got 1"),
-        ({"coordinates": ((0.0, 0.0), (0.0, 1.0), (0, 1))}, "two finite floats.*node 3"),
+        *(
+            ({"coordinates": ((0.0, 0.0), (0.0, 1.0), last)}, "two finite floats.*node 3")
+            for last in ((0.0, "1"), (0.0, math.nan), (0.0,), (0.0, True), 5, None)
+        ),
         ({"name": 5}, "name to be a text"),
         ({"comment": None}, "comment to be a text"),
         ({"name": "\ud800"}, "UTF-8"),
@@ -162,3 +171,39 @@ def test_a_long_name_does_not_fill_the_message(small: Instance) -> None:
     with pytest.raises(InstanceError) as raised:
         dataclasses.replace(small, name="x" * 10_000, depot=-99)
     assert len(str(raised.value)) < 300
+
+
+def test_numbers_of_numpy_and_points_of_any_kind_are_taken() -> None:
+    numbers: list[Any] = [np.int64(0), np.int64(1), np.int32(2), np.bool_(True)]
+    none, one, two, yes = numbers
+    shapes: dict[str, Any] = {
+        "list": [[8, 48], [8.5, 48]],
+        "line": LineString([(8.5, 48, 200), (9, 48, 210)]),
+        "ways": np.array([7, 8]),
+    }
+    given: dict[str, Any] = {
+        "links": [
+            street(one, two, np.float64(3), one, geometry=shapes["list"]),  # type: ignore[arg-type]
+            street(two, 3, 4, geometry=shapes["line"]),
+            Link(tail=3, head=one, cost=two, ways=shapes["ways"]),
+        ],
+        "coordinates": {1: (8, 48), 2: [8.5, 48], 3: np.array([9, 48])},
+        "vehicles": [Vehicle(name="van", start=one, capacity=two, count=two)],
+        "facilities": [Facility(node=two, cost=one)],
+        "pins": [Assignment(none, one)],
+        "turns": [Turn(none, False, one, False, two)],
+        "empty_at_end": yes,
+    }
+    instance = Instance(depot=one, capacity=two, **given)
+    assert instance == read_again(instance)
+    assert instance.links[1].geometry == ((8.5, 48.0), (9.0, 48.0))
+    assert type(instance.vehicles[0].start) is type(instance.facilities[0].cost) is int
+    assert Stop(iterations=two) == Stop(iterations=2)
+    assert solved(instance, stop=Stop(iterations=5), seed=one).seed == 1
+
+
+def read_again(instance: Instance) -> Instance:
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "x.json"
+        path.write_text(json.dumps(instance.to_dict()), encoding="utf-8")
+        return read(path)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import geopandas
+import numpy as np
 import openpyxl
 import pandas
 import pytest
@@ -20,7 +21,7 @@ from arcfleet.solution.stops import COLUMNS
 from tests.helpers import make_instance, refused, solved, street
 from tests.located_instances import cross, located_plans
 
-OWN = {"surface": "gravel", "route": 7}
+OWN: dict[str, Any] = {"surface": "gravel", "route": 7}
 
 
 def owned(ids: tuple[Any, ...] = (17, "B-3")) -> arcfleet.Instance:
@@ -172,3 +173,12 @@ def test_a_plan_without_streets_or_places() -> None:
     placeless = make_instance(street(1, 2, 3, 1))
     with refused(OptionError, "coordinates"):
         solved(placeless, "ps").solution.to_geodataframe(placeless)
+
+
+def test_a_street_is_named_by_its_id() -> None:
+    instance = owned()
+    for name in ("id:17", "ID: B-3"):
+        assert arcfleet.exclude(instance, name) == arcfleet.exclude(instance, 2)
+    assert arcfleet.pin(instance, {"id:B-3": 1}) == arcfleet.pin(instance, {np.int64(2): 1})
+    with refused(OptionError, "expected the id of a street in instance"):
+        arcfleet.exclude(instance, "id:18")

@@ -10,9 +10,9 @@ from dataclasses import fields
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
-from arcfleet._checks import name_hint
+from arcfleet._checks import name_hint, whole
 from arcfleet.errors import InstanceError
-from arcfleet.instance.instance import Instance, Link, whole
+from arcfleet.instance.instance import Instance, Link
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -7,10 +7,10 @@ import json
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from numbers import Integral, Real
+from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from arcfleet._checks import one_line
+from arcfleet._checks import make_whole, one_line, whole
 from arcfleet._display import notebook_html
 from arcfleet.errors import InstanceError
 from arcfleet.instance.operations import (
@@ -132,8 +132,7 @@ class Link:
 
     def __post_init__(self) -> None:
         """Fill in the defaults and check every field."""
-        for field in _LINK_NUMBERS:
-            _make_whole(self, field)
+        make_whole(self, _LINK_NUMBERS)
         where = f"on link {self.tail}-{self.head}"
         object.__setattr__(self, "geometry", _points(self.geometry))
         for field in ("one_way", "required"):
@@ -180,7 +179,7 @@ class Link:
         ):
             if getattr(self, field) is not None:
                 check_integer(field, getattr(self, field), 0, MAX_NUMBER, where)
-        object.__setattr__(self, "ways", tuple(self.ways))
+        object.__setattr__(self, "ways", tuple(map(whole, self.ways)))
         for way in self.ways:
             check_integer("way", way, MIN_NODE, MAX_NODE, where)
         for field in ("speed_kmh", "reverse_speed_kmh"):
@@ -255,6 +254,7 @@ class Turn:
 
     def __post_init__(self) -> None:
         """Check every field; whether the links meet, the instance checks."""
+        make_whole(self, ("link_in", "reverse_in", "link_out", "reverse_out", "penalty"))
         where = "on a turn"
         for field in ("link_in", "link_out"):
             check_integer(field, getattr(self, field), 0, MAX_NUMBER, where)
@@ -389,8 +389,7 @@ class Instance:
 
     def __post_init__(self) -> None:
         """Check every field and how they fit together."""
-        for field in _INSTANCE_NUMBERS:
-            _make_whole(self, field)
+        make_whole(self, _INSTANCE_NUMBERS)
         where = f"in instance {self.name!r:.80}"
         for field in ("nodes", "links", "coordinates", "turns", *_OPERATIONS):
             items = getattr(self, field)
@@ -758,36 +757,27 @@ _LINK_NUMBERS = (
 )
 _INSTANCE_NUMBERS = (
     *("depot", "capacity", "route_cost", "fleet_limit", "u_turn_penalty"),
-    "max_route_cost",
+    *("max_route_cost", "stated_vehicles", "upper_bound", "compactness", "change_price"),
+    *("empty_at_end", "exact_fleet", "fewest_routes"),
 )
-
-
-def whole(value: Any) -> Any:
-    """Return a whole number of any type as an int, and anything else as it is."""
-    kind = type(value)
-    if value is None or kind is int or kind is bool:
-        return value
-    if kind.__name__ in ("bool_", "bool"):  # numpy's
-        return bool(value)
-    if isinstance(value, Integral):
-        return int(value)
-    if isinstance(value, Real) and float(value).is_integer():
-        return int(float(value))
-    return value
-
-
-def _make_whole(record: object, field: str) -> None:
-    value = getattr(record, field)
-    if type(value) is not int and value is not None and type(value) is not bool:
-        object.__setattr__(record, field, whole(value))
 
 
 def _points(points: Any) -> tuple[Any, ...]:
     """Return points as tuples of floats; a line of shapely, arrays and lists are taken."""
-    points = getattr(points, "coords", points)
-    if type(points) is tuple and all(type(point) is tuple for point in points):
+    if hasattr(points, "coords"):
+        points = [point[:2] for point in points.coords]  # without heights
+    if type(points) is tuple and all(map(_is_point, points)):
         return points
     return tuple(_point(point) for point in points)
+
+
+def _is_point(point: Any) -> bool:
+    return (
+        type(point) is tuple
+        and len(point) == 2
+        and type(point[0]) is float
+        and type(point[1]) is float
+    )
 
 
 def _point(point: Any) -> Any:

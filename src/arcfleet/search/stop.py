@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, Protocol
 
-from arcfleet._checks import check_number, check_whole_number
+from arcfleet._checks import check_number, check_whole_number, make_whole
 
 if TYPE_CHECKING:
     from arcfleet.solution import Solution
@@ -106,6 +106,7 @@ class Stop:
 
     def __post_init__(self) -> None:
         """Check every limit."""
+        make_whole(self, ("iterations", "no_improvement", "target_cost"))
         if self.seconds is not None:
             check_number("seconds", self.seconds, 0, _MOST_SECONDS)
         for name, least in (("iterations", 1), ("no_improvement", 1), ("target_cost", 0)):
