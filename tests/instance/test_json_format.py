@@ -82,6 +82,7 @@ def test_equal_service_cost_in_unequal_directions_survives(tmp_path: Path) -> No
         ('"version": 1', '"version": "1"', "at version, found '1'"),
         ('"version": 1, ', "", "expected version, found no such key"),
         ("arcfleet-instance", "arcfleet-solution", "found 'arcfleet-solution'"),
+        ('"capacity": 4', f'"capacity": 4, "{"k" * 300}": 4', f"found '{'k' * 57}...'"),
         ('"capacity": 4', '"capacity": 4, "a\\nb": 4', "found 'a\\nb'"),
         *(
             ('"capacity": 4', f'"capacity": 4, {new}', message)

@@ -177,9 +177,9 @@ def test_plan_of_another_instance(tmp_path: Path, link: int) -> None:
 
 def test_a_plan_is_drawn_on_given_axes(tmp_path: Path) -> None:
     figure = Figure(figsize=(9, 4))
-    left, right = figure.subplots(1, 2)
-    assert plot(INSTANCE, PLAN, ax=left) is left
-    assert plot(INSTANCE, ax=right, title="streets") is right
+    left, right = figure.add_subplot(1, 2, 1), figure.add_subplot(1, 2, 2)
+    drawn = [plot(INSTANCE, PLAN, ax=left), plot(INSTANCE, ax=right, title="streets")]
+    assert drawn == [left, right]
     assert left.get_title().startswith("corner")
     assert right.get_title() == "streets"
     assert list(figure.axes) == [left, right]

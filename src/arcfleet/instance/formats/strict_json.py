@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _LARGEST = sys.float_info.max
+_LONGEST_KEY = 40
 
 Word = TypeVar("Word", bound=str)
 
@@ -86,7 +87,7 @@ class JsonObject:
     def place(self, key: str) -> str:
         """Return the place of a member, as in `links[3].cost`."""
         # A key of the file may hold anything; ours are plain words.
-        key = key if key.isidentifier() else quote(key)
+        key = key if key.isidentifier() and len(key) <= _LONGEST_KEY else quote(key)
         return f"{self.where}.{key}" if self.where else key
 
     def refuse(self, where: str, expected: str, value: object) -> NoReturn:
