@@ -56,8 +56,8 @@ test-lowest:
 	    > .venv-lowest/requirements.txt
 	.venv-lowest/bin/pip install -q --disable-pip-version-check \
 	    -r .venv-lowest/requirements.txt scikit-build-core hatch-fancy-pypi-readme nanobind \
-	    cmake ninja hypothesis networkx pypdf pyproj pytest pytest-timeout pytest-xdist \
-	    tensorboard xmlschema
+	    cmake ninja geopandas hypothesis networkx pypdf pyproj pytest pytest-timeout \
+	    pytest-xdist tensorboard xmlschema
 	.venv-lowest/bin/pip install -q --no-build-isolation --no-deps .
 	.venv-lowest/bin/pytest -n 2 -q -W default --ignore tests/docs \
 	    --ignore tests/streets/test_osmnx_graph.py
