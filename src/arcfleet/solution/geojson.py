@@ -13,6 +13,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from arcfleet._display import as_geodataframe
 from arcfleet._files import check_output, write_text_atomically
 from arcfleet.errors import OptionError
 from arcfleet.instance.geodesy import line_length
@@ -26,6 +27,7 @@ from arcfleet.solution.drive import (
     start_points,
     with_all_paths,
 )
+from arcfleet.solution.solution import Solution
 from arcfleet.solution.travel import step_seconds, visit_stops
 from arcfleet.solution.words import (
     depot_names,
@@ -41,7 +43,7 @@ if TYPE_CHECKING:
 
     from arcfleet.instance.instance import Coordinate, Instance, Link
     from arcfleet.solution.directions import Instruction
-    from arcfleet.solution.solution import Route, Solution
+    from arcfleet.solution.solution import Route
 
 SUFFIXES = (".geojson", ".json")
 
@@ -114,7 +116,8 @@ def write_geojson(
     write_text_atomically(path, f'{head[:-1]}, "features": [\n{lines}\n]}}\n')
 
 
-def to_geodataframe(instance: Instance, solution: Solution) -> Any:
+@as_geodataframe.register(Solution)
+def legs_table(solution: Solution, instance: Instance) -> Any:
     """Return the legs of a plan as a GeoDataFrame; see `Solution.to_geodataframe`."""
     try:
         import geopandas

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import warnings
 from typing import TYPE_CHECKING, Any
 
+from arcfleet._display import as_document
 from arcfleet._files import quote
 from arcfleet.errors import FormatWarning
 from arcfleet.instance.formats.strict_json import JsonObject, dump, open_document
@@ -71,6 +73,13 @@ def format_json_solution(solution: Solution, instance: Instance, seconds: float)
     lines = [f"{dump(key)}: {dump(value)}" for key, value in members.items()]
     lines.append(f'"routes": [\n  {routes}\n ]' if routes else '"routes": []')
     return "{\n " + ",\n ".join(lines) + "\n}\n"
+
+
+@as_document.register(Solution)
+def solution_document(solution: Solution, instance: Instance | None) -> dict[str, Any]:
+    """Return the document of a plan in plain dicts and lists."""
+    document: dict[str, Any] = json.loads(dump(solution_members(solution, instance)))
+    return document
 
 
 def solution_members(

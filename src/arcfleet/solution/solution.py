@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from arcfleet._display import notebook_html
+from arcfleet._display import as_document, as_geodataframe, notebook_html
 
 if TYPE_CHECKING:
     from arcfleet.instance.instance import Instance
@@ -160,10 +159,7 @@ class Solution:
 
         With its instance, services have names, ids and ends of their streets.
         """
-        from arcfleet.solution.json_solution import solution_members
-
-        document: dict[str, Any] = json.loads(json.dumps(solution_members(self, instance)))
-        return document
+        return as_document(self, instance)
 
     def to_geodataframe(self, instance: Instance) -> Any:
         """Return the plan as a table of geopandas: a row per link driven along.
@@ -179,9 +175,7 @@ class Solution:
         SolutionError
             If the plan cannot be driven along the streets of the instance.
         """
-        from arcfleet.solution.geojson import to_geodataframe
-
-        return to_geodataframe(instance, self)
+        return as_geodataframe(self, instance)
 
     @property
     def num_routes(self) -> int:
