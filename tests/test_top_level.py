@@ -254,6 +254,17 @@ def test_a_notebook_shows_any_instance(instance: arcfleet.Instance) -> None:
         svg_of(page)
 
 
+def test_a_picture_that_fails_leaves_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*arguments: object) -> None:
+        raise ValueError("<no> places")
+
+    result = solved(arcfleet.read(VILLAGE), "ps")
+    monkeypatch.setattr("arcfleet.report.notebook.link_shapes", broken)
+    text = Page(shown(result)).text
+    assert "no picture: ValueError('<no> places')" in text
+    assert str(result.cost) in text
+
+
 def test_what_is_too_large_to_draw_is_shown_as_a_table() -> None:
     page = shown(make_instance(*(street(i, i + 1) for i in range(499)), name="<b>"))
     assert "<svg" not in page

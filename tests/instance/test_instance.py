@@ -13,7 +13,7 @@ from shapely import LineString
 from arcfleet import Assignment, Facility, Stop, Turn, Vehicle, read
 from arcfleet.errors import InstanceError
 from arcfleet.instance.instance import MAX_NODE, MAX_NUMBER, MIN_NODE, Instance, Link
-from tests.helpers import solved, street
+from tests.helpers import refused, solved, street
 
 
 def make_instance(**changes: Any) -> Instance:
@@ -200,6 +200,46 @@ def test_numbers_of_numpy_and_points_of_any_kind_are_taken() -> None:
     assert type(instance.vehicles[0].start) is type(instance.facilities[0].cost) is int
     assert Stop(iterations=two) == Stop(iterations=2)
     assert solved(instance, stop=Stop(iterations=5), seed=one).seed == 1
+
+
+@pytest.mark.parametrize(
+    ("given", "ids"),
+    [
+        (np.array([4, 5]), (4, 5)),
+        ("B-3", ("B-3",)),
+        (np.int64(7), (7,)),
+        ([7.0, "a"], (7, "a")),
+        ([], ()),
+    ],
+)
+def test_ids_of_any_kind_are_plain(given: Any, ids: tuple[object, ...]) -> None:
+    link = Link(tail=1, head=2, cost=3, ids=given, attributes={"a": np.float32(0.5)})
+    assert link.ids == ids
+    assert [type(one) for one in link.ids] == [type(one) for one in ids]
+    assert type(link.attributes["a"]) is float
+    assert hash(link) == hash(dataclasses.replace(link))
+    assert pickle.loads(pickle.dumps(link)) == link
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"ids": [True]},
+        {"ids": [None]},
+        {"ids": [1.5]},
+        {"ids": [""]},
+        {"ids": [2**63]},
+        {"ids": [10**5000]},
+        {"attributes": [("a", 1)]},
+        {"attributes": {1: 1}},
+        {"attributes": {"a": math.nan}},
+        {"attributes": {"a": [1]}},
+        {"attributes": {"a": 10**5000}},
+    ],
+)
+def test_ids_and_attributes_that_are_none_are_refused(fields: dict[str, Any]) -> None:
+    with refused(InstanceError, "on link 1-2"):
+        Link(tail=1, head=2, cost=3, **fields)
 
 
 def read_again(instance: Instance) -> Instance:

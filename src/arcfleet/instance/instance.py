@@ -184,8 +184,10 @@ class Link:
             check_integer("way", way, MIN_NODE, MAX_NODE, where)
         for field in ("speed_kmh", "reverse_speed_kmh"):
             _check_speed(field, getattr(self, field), where)
-        object.__setattr__(self, "ids", own_ids(self.ids, where))
-        object.__setattr__(self, "attributes", own_attributes(self.attributes, where))
+        if type(self.ids) is not tuple or self.ids:
+            object.__setattr__(self, "ids", own_ids(self.ids, where))
+        if self.attributes != {}:
+            object.__setattr__(self, "attributes", own_attributes(self.attributes, where))
         if len(self.geometry) == 1:
             raise InstanceError(
                 f"expected no geometry or at least its two end points, got 1 point {where}"
