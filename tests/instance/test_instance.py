@@ -213,7 +213,8 @@ def test_numbers_of_numpy_and_points_of_any_kind_are_taken() -> None:
     ],
 )
 def test_ids_of_any_kind_are_plain(given: Any, ids: tuple[object, ...]) -> None:
-    link = Link(tail=1, head=2, cost=3, ids=given, attributes={"a": np.float32(0.5)})
+    half: Any = np.float32(0.5)
+    link = Link(tail=1, head=2, cost=3, ids=given, attributes={"a": half})
     assert link.ids == ids
     assert [type(one) for one in link.ids] == [type(one) for one in ids]
     assert type(link.attributes["a"]) is float
