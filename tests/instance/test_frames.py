@@ -137,6 +137,8 @@ def test_ids_and_attributes_of_a_table_stay_with_the_links() -> None:
         {"surface": None, "lanes": 2.0},
         {"surface": "tar", "lanes": None},
     ]
+    one = from_pandas(own, depot=1, capacity=5, attributes="surface")
+    assert dict(one.links[0].attributes) == {"surface": "gravel"}
     indexed = from_pandas(table.set_index("id"), depot=1, capacity=5)
     assert [link.ids for link in indexed.links] == [("a",), ("b",), ("c",)]
     numbered = from_pandas(table, depot=1, capacity=5)

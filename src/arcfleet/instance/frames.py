@@ -64,6 +64,7 @@ def from_pandas(
     if getattr(links, "crs", None) is not None:
         degrees = links.geometry.to_crs(4326)
         links = links.assign(geometry=degrees)  # its column may have another name
+    attributes = _listed(attributes)
     _check_names(links.columns, ("tail", "head", "cost"), "the table of links")
     _check_names(links.columns, attributes, "the table of links, as attribute")
     if id is not None:
@@ -122,6 +123,7 @@ def from_networkx(
     InstanceError
         If an attribute is missing or is none of its kind, with the edge.
     """
+    attributes = _listed(attributes)
     names = list(graph.nodes)
     numbered = all(type(whole(node)) is int for node in names)
     number = {node: whole(node) if numbered else i for i, node in enumerate(names)}
@@ -155,6 +157,11 @@ def _rows(table: Any) -> Iterator[dict[str, Any]]:
     names = [str(column) for column in table.columns]
     for values in table.itertuples(index=False, name=None):
         yield dict(zip(names, values, strict=True))
+
+
+def _listed(names: Sequence[str]) -> tuple[str, ...]:
+    """Return names; a single one may stand for itself."""
+    return (names,) if isinstance(names, str) else tuple(names)
 
 
 def _check_names(columns: Iterable[Any], wanted: Iterable[str], what: str) -> None:
