@@ -300,7 +300,7 @@ def require_operations(
     if method.operations or not asked:
         raise OptionError(
             f"expected a method that warm-starts from a plan, got {method.name!r}: use "
-            f"{_listed(able, 'or')}, or give no start"
+            f"{_listed(able, 'or')} or give no start"
         )
     raise OptionError(
         f"expected a method that plans with {_listed(instance.operations)}, which instance "

@@ -76,7 +76,7 @@ def test_every_method_that_takes_a_start_is_named(
         solve(village, "ps", start=rough_plan)
     known = [repr(name) for name, method in METHODS.items() if method.warm_start]
     assert known == ["'ruin-recreate'", "'maens'"]
-    assert str(caught.value).endswith(f"use {' or '.join(known)}, or give no start")
+    assert str(caught.value).endswith(f"use {' or '.join(known)} or give no start")
     lined = replace(village, balance=1.0)
     with pytest.raises(OptionError, match=r"got 'maens': use 'ruin-recreate'$"):
         solve(lined, "maens", start=rough_plan)
