@@ -146,7 +146,7 @@ def test_json_survives_with_paths(tmp_path: Path) -> None:
         ('"load": 2', '"weight": 2', "found routes[0].weight"),
         ('"cost": 55', '"cost": 55.0', "at cost, found 55.0"),
         ('"seconds": 0.0', '"seconds": "fast"', "at seconds, found 'fast'"),
-        ('"version": 1', '"version": 5', "update arcfleet"),
+        ('"version": 1', '"version": 6', "update arcfleet"),
         ("arcfleet-solution", "arcfleet-instance", "expected format 'arcfleet-solution'"),
     ],
 )

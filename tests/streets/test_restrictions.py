@@ -51,7 +51,7 @@ def town(
         marks = "".join(f'<tag k="{key}" v="{value}"/>' for key, value in pairs)
         lines += f'<way id="{number}" version="1">{refs}{marks}</way>'
     path.write_text(f'<osm version="0.6">{nodes}{lines}{"".join(relations)}</osm>')
-    return read_map(path, **options)
+    return read_map(path, **options)  # type: ignore[arg-type]
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 
 import numpy as np
 
-from arcfleet.errors import OptionError, SolutionError, UnsolvableError
+from arcfleet.errors import SolutionError, UnsolvableError
 from arcfleet.search.result import Improvement, Result
 from arcfleet.search.split import drivable
 from arcfleet.search.stop import (
@@ -109,14 +109,6 @@ class RunContext:
                 f"expected a plan without faults to start from, got: {report.faults[0]}"
             )
         return to_plan(network, self.start)
-
-    def refuse_warm_start(self) -> None:
-        """Raise OptionError if there is a plan to warm-start from, which is of no use."""
-        if self.start is not None:
-            raise OptionError(
-                f"expected a method that warm-starts from a plan, got {self.method!r}: "
-                "use 'ruin-recreate' or give no start"
-            )
 
     def report(self, progress: Progress) -> None:
         """Call the progress callback, if there is one."""
