@@ -15,6 +15,8 @@ namespace {
 
 constexpr uint32_t kMovesPerStep = 10;
 constexpr uint32_t kMendsPerStep = 1;
+// A split of a route is tried once in so many iterations.
+constexpr int64_t kSplitPause = 8;
 constexpr int32_t kNearTasks = 10;
 constexpr int32_t kFirstLooks = 4;
 constexpr double kLongestDraw = 36.75; // as in chain.cpp
@@ -58,8 +60,9 @@ double FleetChain::penalised() const {
     double faults = static_cast<double>(plan_.fleet_faults());
     faults += std::max(0, sums.routes - most_routes_);
     const auto cost = static_cast<double>(sums.route_costs + sums.fixed_costs);
-    return prices_.added_to(cost, sums.excess) + tables_.rules.balance * sums.uneven +
-           shape_price(sums) + fleet_price_ * faults;
+    return prices_.added_to(cost, sums.excess) +
+           tables_.rules.balance * plan_.unevenness() + shape_price(sums) +
+           fleet_price_ * faults;
 }
 
 bool FleetChain::cost_holds() const {
@@ -72,12 +75,13 @@ double FleetChain::shape_price(const FleetSums &change) const {
 }
 
 double FleetChain::price_of(int32_t type, const TripTotals &route) const {
-    double price = prices_.added_to(static_cast<double>(route.cost),
-                                    excesses(tables_.vehicle(type), route));
-    if (tables_.rules.balance > 0.0) {
-        price += tables_.rules.balance * plan_.unevenness(route.cost);
-    }
-    return price;
+    return prices_.added_to(static_cast<double>(route.cost),
+                            excesses(tables_.vehicle(type), route));
+}
+
+double FleetChain::balance_price(const RouteChange &change) const {
+    const double price = tables_.rules.balance;
+    return price > 0.0 ? price * (plan_.unevenness(change) - plan_.unevenness()) : 0.0;
 }
 
 double FleetChain::opening_price(int32_t type) const {
@@ -136,10 +140,6 @@ bool FleetChain::step(double temperature) {
     if (stuck_) {
         return false; // some task has no place at all
     }
-    if (tables_.rules.balance > 0.0) {
-        plan_.measure_mean();
-        cost_ = penalised();
-    }
     bool improved = tables_.rules.fewest_routes && manage_fleet();
     improved = ruin_and_recreate(temperature) || improved;
     const auto turn = static_cast<uint32_t>(iterations_) * kMovesPerStep;
@@ -151,6 +151,9 @@ bool FleetChain::step(double temperature) {
     }
     if (tables_.num_types() > 1) {
         improved = change_vehicle(temperature) || improved;
+    }
+    if (iterations_ % kSplitPause == 0) {
+        improved = split_route(temperature) || improved;
     }
     if (prices_.adapt(plan_.sums().excess)) {
         cost_ = penalised();
@@ -283,7 +286,8 @@ bool FleetChain::insert_all(double limit, bool may_open) {
                 std::max(0, tables_.ends(task).demand - tables_.vehicle(type).capacity);
             place.place = 1;
             const double delta = shape + price_of(type, {place.cost, place.excess}) +
-                                 opening_price(type);
+                                 opening_price(type) +
+                                 balance_price(RouteChange{}.add(place.cost));
             if (delta < best) {
                 best = delta;
                 best_slot = slot;
@@ -330,9 +334,10 @@ bool FleetChain::insert_all(double limit, bool may_open) {
             if (place.place < 0) {
                 return;
             }
-            const double delta = shape +
-                                 price_of(route.type, {place.cost, place.excess}) -
-                                 price_of(route.type, route.totals());
+            const double delta =
+                shape + price_of(route.type, {place.cost, place.excess}) -
+                price_of(route.type, route.totals()) +
+                balance_price(RouteChange{}.drop(route.cost).add(place.cost));
             if (delta < best) {
                 best = delta;
                 best_slot = slot;
@@ -460,6 +465,16 @@ double FleetChain::priced(int32_t first, int32_t second, const Change &after) {
                                   : price_of(one.type, after.first);
     delta += after.second.cost < 0 ? closing_price(two.type)
                                    : price_of(two.type, after.second);
+    if (tables_.rules.balance > 0.0) {
+        RouteChange change;
+        change.drop(one.cost).drop(two.cost);
+        for (const TripTotals &route : {after.first, after.second}) {
+            if (route.cost >= 0) {
+                change.add(route.cost);
+            }
+        }
+        delta += balance_price(change);
+    }
     return delta;
 }
 
@@ -625,13 +640,61 @@ bool FleetChain::may_drive(int32_t type, const TripRoute &route) const {
     return true;
 }
 
-TripRoute FleetChain::driven_by(int32_t type, const TripRoute &route) const {
+TripRoute FleetChain::driven_by(int32_t type, const TripRoute &route, int32_t first,
+                                int32_t last) const {
     TripRoute other(tables_, type);
-    other.visits.insert(other.visits.begin() + 1, route.visits.begin() + 1,
-                        route.visits.end() - 1);
+    other.visits.insert(other.visits.begin() + 1, route.visits.begin() + first,
+                        route.visits.begin() + last + 1);
     other.tidy(tables_);
     other.refresh(tables_);
     return other;
+}
+
+// Greedy insertion opens a route for one task at a time, which may cost more than it
+// saves where several tasks would pay for it.
+bool FleetChain::split_route(double temperature) {
+    const auto n = static_cast<uint32_t>(tables_.planned.size());
+    if (n == 0) {
+        return false;
+    }
+    const Spot spot = plan_.spot(tables_.planned[random_.below(n)]);
+    const auto draw =
+        static_cast<int32_t>(random_.below(static_cast<uint32_t>(plan_.num_slots())));
+    if (spot.place < 2) {
+        return false;
+    }
+    // The next empty slot from one that is drawn: each stands for a vehicle.
+    int32_t slot = draw;
+    while (!plan_.route(slot).empty()) {
+        slot = (slot + 1) % plan_.num_slots();
+    }
+    const TripRoute &one = plan_.route(spot.slot);
+    const int32_t type = plan_.route(slot).type;
+    placements_.clear();
+    for (int32_t place = spot.place; place <= one.num_tasks(); ++place) {
+        const int32_t task = one.visits[idx(place)].task;
+        if (!may_be_in(task, slot)) {
+            return false;
+        }
+        placements_.push_back({task, slot});
+    }
+    TripRoute head = driven_by(one.type, one, 1, spot.place - 1);
+    TripRoute tail = driven_by(type, one, spot.place, one.num_tasks());
+    double dearer =
+        price_of(one.type, head.totals()) + price_of(type, tail.totals()) +
+        opening_price(type) - price_of(one.type, one.totals()) +
+        balance_price(RouteChange{}.drop(one.cost).add(head.cost).add(tail.cost));
+    if (tables_.rules.change_price > 0 || tables_.rules.compactness > 0) {
+        dearer += shape_price(plan_.shape_change(placements_));
+    }
+    if (!accepts(dearer, temperature)) {
+        return false;
+    }
+    plan_.change(spot.slot, slot, [&](TripRoute &from, TripRoute &to) {
+        from = std::move(head);
+        to = std::move(tail);
+    });
+    return moved(dearer);
 }
 
 bool FleetChain::change_vehicle(double temperature) {
@@ -650,14 +713,15 @@ bool FleetChain::change_vehicle(double temperature) {
         if (!may_drive(type, one)) {
             return false;
         }
-        TripRoute other = driven_by(type, one);
+        TripRoute other = driven_by(type, one, 1, one.num_tasks());
         const auto faults = static_cast<double>(plan_.faults_of_closing(one.type) +
                                                 plan_.faults_of_opening(type));
         const int64_t dearer_type = int64_t{tables_.vehicle(type).fixed_cost} -
                                     tables_.vehicle(one.type).fixed_cost;
-        const double dearer = price_of(type, other.totals()) -
-                              price_of(one.type, one.totals()) +
-                              static_cast<double>(dearer_type) + fleet_price_ * faults;
+        const double dearer =
+            price_of(type, other.totals()) - price_of(one.type, one.totals()) +
+            static_cast<double>(dearer_type) + fleet_price_ * faults +
+            balance_price(RouteChange{}.drop(one.cost).add(other.cost));
         if (!accepts(dearer, temperature)) {
             return false;
         }
@@ -667,12 +731,17 @@ bool FleetChain::change_vehicle(double temperature) {
             !may_drive(one.type, two)) {
             return false;
         }
-        TripRoute other_one = driven_by(two.type, one);
-        TripRoute other_two = driven_by(one.type, two);
+        TripRoute other_one = driven_by(two.type, one, 1, one.num_tasks());
+        TripRoute other_two = driven_by(one.type, two, 1, two.num_tasks());
         const double dearer = price_of(two.type, other_one.totals()) +
                               price_of(one.type, other_two.totals()) -
                               price_of(one.type, one.totals()) -
-                              price_of(two.type, two.totals());
+                              price_of(two.type, two.totals()) +
+                              balance_price(RouteChange{}
+                                                .drop(one.cost)
+                                                .drop(two.cost)
+                                                .add(other_one.cost)
+                                                .add(other_two.cost));
         if (!accepts(dearer, temperature)) {
             return false;
         }

@@ -42,7 +42,10 @@ class FleetChain {
     };
 
     double penalised() const;
+    // Of one route, how even routes are apart.
     double price_of(int32_t type, const TripTotals &route) const;
+    // By how much less even routes are a price.
+    double balance_price(const RouteChange &change) const;
     double opening_price(int32_t type) const;
     double closing_price(int32_t type) const;
     double shape_price(const FleetSums &change) const;
@@ -60,6 +63,8 @@ class FleetChain {
                   double temperature);
     bool swap(const Spot &first, const Spot &second, double temperature);
     bool exchange_tails(const Spot &first, const Spot &second, double temperature);
+    // Gives the tail of a route to a vehicle that has none.
+    bool split_route(double temperature);
     bool mend_somewhere();
     // Gives a route to a vehicle of another type, or two routes each to the other's.
     bool change_vehicle(double temperature);
@@ -67,8 +72,9 @@ class FleetChain {
     double priced(int32_t first, int32_t second, const Change &after);
     bool may_be_in(int32_t task, int32_t slot) const;
     bool may_drive(int32_t type, const TripRoute &route) const;
-    // The same tasks in the same order by a vehicle of another type.
-    TripRoute driven_by(int32_t type, const TripRoute &route) const;
+    // Some of its tasks in the same order by a vehicle of another type, or of the same.
+    TripRoute driven_by(int32_t type, const TripRoute &route, int32_t first,
+                        int32_t last) const;
     bool accepts(double dearer, double temperature);
     bool moved(double dearer);
     bool keep_if_best();

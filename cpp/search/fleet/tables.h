@@ -54,10 +54,11 @@ struct FleetRules {
 };
 
 // Driving costs of some vehicle types: straight on, and by way of the facility that is
-// least out of the way.
+// least out of the way. A route that need not end at a facility may still do so, as no
+// turn is taken there: at the ends of such routes, `straight on` is the lesser of both.
 class DrivingTable {
   public:
-    DrivingTable(const Network &network, const std::vector<FacilityStop> &facilities);
+    DrivingTable(const Network &network, const FleetRules &rules);
 
     const TaskTable &tasks() const { return tasks_; }
     // Whether a facility on the way never makes it cheaper.
@@ -96,6 +97,7 @@ class DrivingTable {
                idx(terminal) * static_cast<size_t>(tasks_.network().num_terminals());
     }
 
+    std::unique_ptr<const Network> shortened_; // null where no way home is shorter
     TaskTable tasks_;
     std::vector<int32_t> via_;            // empty without facilities
     std::vector<int32_t> via_transposed_; // empty where it is the same both ways
