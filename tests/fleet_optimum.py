@@ -50,6 +50,7 @@ def mates(instance: Instance) -> dict[int, int]:
     if not instance.compactness:
         return {}
     network = Network(instance)
+    closed = network.core.closed_cost  # ways that there are not
     ends = {
         link: [
             int(terminal)
@@ -66,8 +67,9 @@ def mates(instance: Instance) -> dict[int, int]:
             for a in ends[link]
             for b in ends[other]
             for cost in (network.distances[a, b], network.distances[b, a])
+            if not closed or cost < closed
         ]
-        return min(costs) + sum(costs) // 8, other
+        return (min(costs) + sum(costs) // len(costs) if costs else FAR), other
 
     return {
         link: min(

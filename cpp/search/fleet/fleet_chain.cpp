@@ -15,8 +15,13 @@ namespace {
 
 constexpr uint32_t kMovesPerStep = 10;
 constexpr uint32_t kMendsPerStep = 1;
-// A split of a route is tried once in so many iterations.
-constexpr int64_t kSplitPause = 8;
+// A split of a route is tried once in so many iterations, and whole routes are taken
+// out together that serve at most so many tasks. Places and vehicles for these are then
+// overlooked more often, so that other routes come of it.
+constexpr int64_t kSplitPause = 16;
+constexpr int64_t kWholePause = 32;
+constexpr size_t kMostOfWhole = 12;
+constexpr double kBlinkOfWhole = 0.3;
 constexpr int32_t kNearTasks = 10;
 constexpr int32_t kFirstLooks = 4;
 constexpr double kLongestDraw = 36.75; // as in chain.cpp
@@ -49,7 +54,7 @@ FleetChain::FleetChain(const FleetTables &tables, uint64_t seed, uint64_t stream
     : tables_(tables), random_(seed, stream), plan_(tables),
       order_(tables.drivings[0]->tasks()), fleet_price_(tables.route_price()),
       prices_(cost_by_demand(tables), tables.settings.target_fit),
-      marked_(idx(tables.num_tasks()), 0),
+      blink_rate_(tables.settings.blink_rate), marked_(idx(tables.num_tasks()), 0),
       most_routes_(std::numeric_limits<int32_t>::max()),
       attempt_length_(kAttempt + kAttemptByTask * tables.num_tasks()) {}
 
@@ -85,14 +90,14 @@ double FleetChain::balance_price(const RouteChange &change) const {
 }
 
 double FleetChain::opening_price(int32_t type) const {
-    const auto faults = static_cast<double>(plan_.faults_of_opening(type) +
+    const auto faults = static_cast<double>(plan_.faults_of(type, 1) +
                                             (plan_.sums().routes >= most_routes_));
     return static_cast<double>(tables_.vehicle(type).fixed_cost) +
            fleet_price_ * faults;
 }
 
 double FleetChain::closing_price(int32_t type) const {
-    const auto faults = static_cast<double>(plan_.faults_of_closing(type) -
+    const auto faults = static_cast<double>(plan_.faults_of(type, -1) -
                                             (plan_.sums().routes > most_routes_));
     return fleet_price_ * faults -
            static_cast<double>(tables_.vehicle(type).fixed_cost);
@@ -168,7 +173,15 @@ bool FleetChain::ruin_and_recreate(double temperature) {
     removed_.clear();
     ruined_.clear();
     plan_.begin();
-    mark_strings();
+    blink_rate_ = tables_.settings.blink_rate;
+    if (iterations_ % kWholePause == 0) {
+        mark_routes();
+    }
+    if (removed_.empty()) {
+        mark_strings();
+    } else {
+        blink_rate_ = kBlinkOfWhole;
+    }
     for (const Ruined &each : ruined_) {
         plan_.remove_marked(each.slot, marked_, each.first, each.last);
     }
@@ -219,6 +232,28 @@ void FleetChain::mark_strings() {
     }
 }
 
+// The routes of a task and of its neighbours, as long as they are short.
+void FleetChain::mark_routes() {
+    const auto n = static_cast<uint32_t>(tables_.planned.size());
+    const int32_t *near = tables_.nearest_to(tables_.planned[random_.below(n)]);
+    for (int32_t i = 0; i < std::min(kNearTasks, tables_.row); ++i) {
+        if (tables_.rules.locked[idx(near[i])] != 0 || marked_[idx(near[i])] != 0) {
+            continue;
+        }
+        const int32_t slot = plan_.spot(near[i]).slot;
+        const TripRoute &route = plan_.route(slot);
+        if (removed_.size() + idx(route.num_tasks()) > kMostOfWhole) {
+            return;
+        }
+        for (int32_t place = 1; place <= route.num_tasks(); ++place) {
+            const int32_t task = route.visits[idx(place)].task;
+            marked_[idx(task)] = 1;
+            removed_.push_back(task);
+        }
+        ruined_.push_back({slot, 1, route.num_tasks()});
+    }
+}
+
 void FleetChain::mark_string(const TripRoute &route, int32_t slot, int32_t place,
                              double longest) {
     const int32_t trip = route.visits[idx(place)].trip;
@@ -249,7 +284,7 @@ void FleetChain::mark_string(const TripRoute &route, int32_t slot, int32_t place
 bool FleetChain::insert_all(double limit, bool may_open) {
     const bool balanced = tables_.rules.balance > 0.0;
     const bool shaped = tables_.rules.change_price > 0 || tables_.rules.compactness > 0;
-    const double blink_rate = tables_.settings.blink_rate;
+    const bool blinks_at_vehicles = blink_rate_ > tables_.settings.blink_rate;
     double so_far = penalised();
     const bool bounded = tables_.drivings.size() == 1 && !balanced &&
                          !tables_.rules.exact_fleet &&
@@ -276,8 +311,10 @@ bool FleetChain::insert_all(double limit, bool may_open) {
                                                     : table->first_of_trip(task));
             }
         }
-        const auto look_at_empty = [&](int32_t slot, int32_t type, double shape) {
-            if (!tables_.may_serve(type, task)) {
+        const auto look_at_empty = [&](int32_t slot, int32_t type, double shape,
+                                       bool blinks) {
+            if (!tables_.may_serve(type, task) ||
+                (blinks && random_.unit() < blink_rate_)) {
                 return;
             }
             TripPlace place;
@@ -313,7 +350,7 @@ bool FleetChain::insert_all(double limit, bool may_open) {
                 const bool any = plan_.is_numbered(slot);
                 for (int32_t type = 0; may_open && type < tables_.num_types(); ++type) {
                     if (any || type == route.type) {
-                        look_at_empty(slot, type, shape);
+                        look_at_empty(slot, type, shape, blinks && blinks_at_vehicles);
                     }
                 }
                 return;
@@ -327,7 +364,7 @@ bool FleetChain::insert_all(double limit, bool may_open) {
             const double most = balanced ? kNever : best - shape;
             TripPlace place =
                 insertion->cheapest(route, trips, prices_.of(kLoad), most);
-            if (place.place >= 0 && blinks && random_.unit() < blink_rate) {
+            if (place.place >= 0 && blinks && random_.unit() < blink_rate_) {
                 place = insertion->cheapest(route, trips, prices_.of(kLoad), most,
                                             place.place);
             }
@@ -678,11 +715,17 @@ bool FleetChain::split_route(double temperature) {
         }
         placements_.push_back({task, slot});
     }
-    TripRoute head = driven_by(one.type, one, 1, spot.place - 1);
-    TripRoute tail = driven_by(type, one, spot.place, one.num_tasks());
+    const int32_t behind = one.num_tasks() + 1;
+    const TripTotals head = joined(tables_, one.type, one.head(spot.place - 1),
+                                   one.tail(behind), tables_.rules.ends_at_facility());
+    // Another vehicle has other ways.
+    const TripTotals tail =
+        type == one.type
+            ? joined(tables_, type, one.head(0), one.tail(spot.place), false)
+            : driven_by(type, one, spot.place, behind - 1).totals();
     double dearer =
-        price_of(one.type, head.totals()) + price_of(type, tail.totals()) +
-        opening_price(type) - price_of(one.type, one.totals()) +
+        price_of(one.type, head) + price_of(type, tail) + opening_price(type) -
+        price_of(one.type, one.totals()) +
         balance_price(RouteChange{}.drop(one.cost).add(head.cost).add(tail.cost));
     if (tables_.rules.change_price > 0 || tables_.rules.compactness > 0) {
         dearer += shape_price(plan_.shape_change(placements_));
@@ -691,8 +734,63 @@ bool FleetChain::split_route(double temperature) {
         return false;
     }
     plan_.change(spot.slot, slot, [&](TripRoute &from, TripRoute &to) {
-        from = std::move(head);
-        to = std::move(tail);
+        const auto cut = from.visits.begin() + spot.place;
+        to.visits.insert(to.visits.begin() + 1, cut, from.visits.end() - 1);
+        from.visits.erase(cut, from.visits.end() - 1);
+    });
+    return moved(dearer);
+}
+
+bool FleetChain::merge_routes(int32_t first, int32_t second, double temperature) {
+    const TripRoute &one = plan_.route(first);
+    const TripRoute &two = plan_.route(second);
+    const auto type =
+        static_cast<int32_t>(random_.below(static_cast<uint32_t>(tables_.num_types())));
+    const bool two_first = random_.below(2) == 0;
+    if (!may_drive(type, one) || !may_drive(type, two)) {
+        return false;
+    }
+    placements_.clear();
+    for (int32_t place = 1; place <= two.num_tasks(); ++place) {
+        const int32_t task = two.visits[idx(place)].task;
+        const int32_t pin = tables_.rules.pin[idx(task)];
+        if (pin >= 0 && pin != first) {
+            return false;
+        }
+        placements_.push_back({task, first});
+    }
+    TripRoute both = driven_by(type, one, 1, one.num_tasks());
+    const auto at = both.visits.begin() + (two_first ? 1 : 1 + one.num_tasks());
+    both.visits.insert(at, two.visits.begin() + 1, two.visits.end() - 1);
+    const int32_t seam = 1 + (two_first ? two : one).num_tasks();
+    const int64_t demand = int64_t{one.visits.back().load} + two.visits.back().load;
+    both.visits[idx(seam)].via =
+        tables_.has_facilities() && demand > tables_.vehicle(type).capacity;
+    both.tidy(tables_);
+    both.refresh(tables_);
+    int64_t faults = plan_.sums().routes > most_routes_ ? -1 : 0;
+    for (int32_t each = 0; each < tables_.num_types(); ++each) {
+        faults +=
+            plan_.faults_of(each, (each == type ? 1 : 0) - (each == one.type ? 1 : 0) -
+                                      (each == two.type ? 1 : 0));
+    }
+    const int64_t fixed = int64_t{tables_.vehicle(type).fixed_cost} -
+                          tables_.vehicle(one.type).fixed_cost -
+                          tables_.vehicle(two.type).fixed_cost;
+    double dearer =
+        price_of(type, both.totals()) - price_of(one.type, one.totals()) -
+        price_of(two.type, two.totals()) + static_cast<double>(fixed) +
+        fleet_price_ * static_cast<double>(faults) +
+        balance_price(RouteChange{}.drop(one.cost).drop(two.cost).add(both.cost));
+    if (tables_.rules.change_price > 0 || tables_.rules.compactness > 0) {
+        dearer += shape_price(plan_.shape_change(placements_));
+    }
+    if (!accepts(dearer, temperature)) {
+        return false;
+    }
+    plan_.change(first, second, [&](TripRoute &merged, TripRoute &closed) {
+        merged = std::move(both);
+        closed.visits.erase(closed.visits.begin() + 1, closed.visits.end() - 1);
     });
     return moved(dearer);
 }
@@ -714,8 +812,8 @@ bool FleetChain::change_vehicle(double temperature) {
             return false;
         }
         TripRoute other = driven_by(type, one, 1, one.num_tasks());
-        const auto faults = static_cast<double>(plan_.faults_of_closing(one.type) +
-                                                plan_.faults_of_opening(type));
+        const auto faults = static_cast<double>(plan_.faults_of(one.type, -1) +
+                                                plan_.faults_of(type, 1));
         const int64_t dearer_type = int64_t{tables_.vehicle(type).fixed_cost} -
                                     tables_.vehicle(one.type).fixed_cost;
         const double dearer =
@@ -726,6 +824,8 @@ bool FleetChain::change_vehicle(double temperature) {
             return false;
         }
         plan_.replace(first, std::move(other));
+    } else if (first != second && random_.below(2) == 0) {
+        return merge_routes(first, second, temperature);
     } else {
         if (one.type == two.type || !may_drive(two.type, one) ||
             !may_drive(one.type, two)) {
@@ -869,9 +969,40 @@ void FleetChain::dissolve_shortest_route() {
         if (insert_all(kNever, false)) {
             mend_touched(fleet_price_); // whatever driving it takes
             plan_.keep();
+            for (const int32_t touched : plan_.touched()) {
+                take_fitting_vehicle(touched);
+            }
             return;
         }
         plan_.undo();
+    }
+}
+
+// Gives a route that is above a limit to a vehicle type for which it is less so.
+void FleetChain::take_fitting_vehicle(int32_t slot) {
+    const TripRoute &route = plan_.route(slot);
+    int64_t least = excesses(tables_.vehicle(route.type), route.totals()).total();
+    std::optional<TripRoute> best;
+    for (int32_t type = 0; least > 0 && type < tables_.num_types(); ++type) {
+        if (type == route.type || !may_drive(type, route) ||
+            plan_.faults_of(route.type, -1) + plan_.faults_of(type, 1) > 0) {
+            continue;
+        }
+        TripRoute other = driven_by(type, route, 1, route.num_tasks());
+        const int most_tries = tables_.has_facilities() ? kMostMends : 0;
+        for (int tries = 0; tries < most_tries && other.excess > 0; ++tries) {
+            for (int32_t place = 1; place <= other.num_tasks(); ++place) {
+                other.mend_visits(tables_, place, fleet_price_);
+            }
+        }
+        const int64_t above = excesses(tables_.vehicle(type), other.totals()).total();
+        if (above < least) {
+            least = above;
+            best = std::move(other);
+        }
+    }
+    if (best) {
+        plan_.replace(slot, std::move(*best));
     }
 }
 

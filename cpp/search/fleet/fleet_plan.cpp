@@ -160,29 +160,19 @@ bool FleetPlan::is_sound() const {
 int64_t FleetPlan::fleet_faults() const {
     int64_t faults = 0;
     for (int32_t type = 0; type < tables_.num_types(); ++type) {
-        const int32_t count = tables_.vehicle(type).count;
-        faults += std::max(0, routes_of(type) - count);
-        if (tables_.rules.exact_fleet) {
-            faults += std::max(0, count - routes_of(type));
-        }
+        faults += faults_with(type, routes_of(type));
     }
     return faults;
 }
 
-int64_t FleetPlan::faults_of_opening(int32_t type) const {
-    const int32_t count = tables_.vehicle(type).count;
-    if (routes_of(type) >= count) {
-        return 1;
-    }
-    return tables_.rules.exact_fleet ? -1 : 0;
+int64_t FleetPlan::faults_of(int32_t type, int32_t more) const {
+    return faults_with(type, routes_of(type) + more) -
+           faults_with(type, routes_of(type));
 }
 
-int64_t FleetPlan::faults_of_closing(int32_t type) const {
-    const int32_t count = tables_.vehicle(type).count;
-    if (routes_of(type) > count) {
-        return -1;
-    }
-    return tables_.rules.exact_fleet ? 1 : 0;
+int64_t FleetPlan::faults_with(int32_t type, int32_t routes) const {
+    const int64_t beyond = int64_t{routes} - tables_.vehicle(type).count;
+    return std::max(beyond, tables_.rules.exact_fleet ? -beyond : 0);
 }
 
 // The sum of (c - m)^2 / m over k costs c with mean m and sum s is k / s times the sum

@@ -83,10 +83,9 @@ class FleetPlan {
     const SlotNumbers &slot_numbers() const { return numbers_; }
 
     // Routes beyond the fleet, or missing where it is exact; of all vehicle types, and
-    // what a route more or less of one changes.
+    // what routes more or less of one change.
     int64_t fleet_faults() const;
-    int64_t faults_of_opening(int32_t type) const;
-    int64_t faults_of_closing(int32_t type) const;
+    int64_t faults_of(int32_t type, int32_t more) const;
 
     // Squared deviations of the costs of all routes, the locked ones included, from
     // their mean, over the mean; after a change.
@@ -146,6 +145,7 @@ class FleetPlan {
     void take(int32_t task);
     void open_empty_slots();
     void add_slot(int32_t type);
+    int64_t faults_with(int32_t type, int32_t routes) const;
 
     const FleetTables &tables_;
     const bool tracks_shape_;

@@ -45,9 +45,17 @@ std::unique_ptr<const Network> with_ways_home(const Network &network,
 } // namespace
 
 DrivingTable::DrivingTable(const Network &network, const FleetRules &rules)
-    : shortened_(with_ways_home(network, rules)),
+    : streets_(&network), shortened_(with_ways_home(network, rules)),
       tasks_(shortened_ ? *shortened_ : network),
       num_facilities_(rules.facilities.size()) {
+    const auto note_longest = [&](int32_t distance) {
+        if (distance < kMostCost && network.is_open(distance)) {
+            longest_drive_ = std::max(longest_drive_, distance);
+        }
+    };
+    for (const int32_t distance : network.distances()) {
+        note_longest(distance);
+    }
     const std::vector<FacilityStop> &facilities = rules.facilities;
     if (facilities.empty()) {
         return;
@@ -78,6 +86,7 @@ DrivingTable::DrivingTable(const Network &network, const FleetRules &rules)
     }
     for (size_t i = 0; i < via_.size(); ++i) {
         const int32_t straight = network.distances()[i];
+        note_longest(via_[i]);
         via_never_pays_ = via_never_pays_ && via_[i] >= straight;
         via_opens_ways_ = via_opens_ways_ ||
                           (network.closed_cost() > 0 &&
@@ -135,6 +144,9 @@ FleetTables::FleetTables(const std::vector<const Network *> &networks, FleetRule
     }
     for (VehicleType &each : rules.vehicles) {
         each.max_route_cost = std::min(each.max_route_cost, most - 1);
+    }
+    for (const auto &table : drivings) {
+        longest_drive = std::max<double>(longest_drive, table->longest_drive());
     }
     nearest = nearest_tasks(drivings[0]->tasks(), row);
     const int32_t n = num_tasks();
