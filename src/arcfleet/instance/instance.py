@@ -339,7 +339,8 @@ class Instance:
         Where vehicles empty or refill. With any, `capacity` bounds a trip, the stretch
         between two visits, not the route.
     empty_at_end
-        Whether a vehicle visits a facility before it ends its route.
+        Whether every vehicle visits a facility before it ends its route. Otherwise it does
+        only where that shortens the way home.
     exact_fleet
         Whether every vehicle drives a route: `fleet_limit` and every `count` are exact.
     fewest_routes

@@ -132,12 +132,6 @@ class RunContext:
         if instance.operations:
             asked = ", ".join(instance.operations)
             advice = "give it more time, more vehicles or longer routes"
-            may_trap = instance.has_turn_rules and instance.facilities
-            if may_trap and not instance.empty_at_end:
-                advice += (
-                    ", or let vehicles empty at the end (empty_at_end) if streets can only "
-                    "be left by way of a facility"
-                )
             return UnsolvableError(
                 f"found no plan that keeps all rules ({asked}) for "
                 f"{instance.name!r} in {iterations} iterations of {self.method}: {advice}"
