@@ -135,6 +135,7 @@ def test_wrong_cost_sum_is_a_warning_that_names_the_line(tmp_path: Path) -> None
         ("EXPLICITOS", "IMPLICITOS", 8, "TIPO_COSTES_ARISTAS : EXPLICITOS"),
         ("VERTICES : 5", "VERTICES : 0", 3, "VERTICES to be a whole number from 1"),
         ("VERTICES : 5", "VERTICES : 2000000000", 3, "fits 6 links"),
+        ("VERTICES : 5", "VERTICES : 1000014", 3, "fits 6 links"),
         ("DEPOSITO : 1", "DEPOSITO : 7", 18, "found node 7"),
     ],
 )
@@ -143,6 +144,12 @@ def test_mistake_is_an_error_with_its_line(
 ) -> None:
     with refused(FileError, message, line):
         parse(tmp_path, small(old, new))
+
+
+def test_a_million_nodes_may_have_no_link(tmp_path: Path) -> None:
+    # And the file names nodes 13 times: two ends of each of six links, and the depot.
+    instance = parse(tmp_path, small("VERTICES : 5", "VERTICES : 1000013"))
+    assert (len(instance.nodes), instance.links) == (1_000_013, read(SMALL).links)
 
 
 def test_quoted_line_is_shortened(tmp_path: Path) -> None:

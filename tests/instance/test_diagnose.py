@@ -91,6 +91,13 @@ def test_solvable(instance: Instance) -> None:
             tuple(range(7)),
             "total demand of 21 at capacity 10 needs at least 3 routes",
         ),
+        # A street without demand fills no vehicle; one of demand 1 does.
+        (
+            make(task(1, 2, 10), task(2, 3, 0), task(3, 4, 1), fleet_limit=1),
+            "fleet-too-small",
+            (0, 2),
+            "total demand of 11 at capacity 10 needs at least 2 routes",
+        ),
         (
             make(task(1, 2, 6), task(1, 3, 6), task(1, 4, 6), task(1, 5), fleet_limit=2),
             "fleet-too-small",

@@ -131,6 +131,30 @@ def test_solvable(instance: Instance) -> None:
         (
             make_instance(
                 street(1, 2, 4, 3),
+                street(2, 3, 5, one_way=True),
+                street(2, 4, 5, one_way=True),
+                facilities=(Facility(node=3), Facility(node=4)),
+            ),
+            "no-facility",
+            (0,),
+            "found none from the facilities at nodes 3, 4 (add",
+        ),
+        (
+            # From 3 no way leads home; from 5 one does, but none leads there.
+            make_instance(
+                street(1, 2, 4, 3),
+                street(2, 3, 5, one_way=True),
+                street(5, 1, 5, one_way=True),
+                facilities=(Facility(node=3), Facility(node=5)),
+            ),
+            "no-facility",
+            (0,),
+            "expected a way from every required link to a facility and on to the depot, "
+            "found none after link 0 (1-2) (add",
+        ),
+        (
+            make_instance(
+                street(1, 2, 4, 3),
                 street(2, 3, 5, 1, one_way=True),
                 street(3, 1, 5, one_way=True),
                 street(4, 1, 2, 1),
@@ -256,6 +280,19 @@ def test_solvable(instance: Instance) -> None:
             "a total demand of at most what all vehicles hold (6), got 7 (add vehicles",
         ),
         (
+            # A street without demand fills no vehicle; one of demand 1 does.
+            make_instance(
+                street(1, 2, 4, 6),
+                street(2, 3, 4, 0),
+                street(3, 4, 4, 1),
+                vehicles=(vehicle(capacity=6, count=1),),
+                capacity=6,
+            ),
+            "fleet-too-small",
+            (0, 2),
+            "a total demand of at most what all vehicles hold (6), got 7 (add vehicles",
+        ),
+        (
             make_instance(
                 street(1, 2, 1, 1, service_cost=9),
                 street(1, 3, 1, 1, service_cost=9),
@@ -275,6 +312,20 @@ def test_solvable(instance: Instance) -> None:
                 fleet_limit=1,
                 max_route_cost=15,
                 facilities=(Facility(node=1, cost=3),),
+            ),
+            "fleet-too-small",
+            (0, 1),
+            "routes of all vehicles together (longest route), got 16 without driving",
+        ),
+        (
+            # The least that two visits can cost is twice the cheaper facility.
+            make_instance(
+                street(1, 2, 0, 1, service_cost=5),
+                street(1, 3, 0, 1, service_cost=5),
+                capacity=1,
+                fleet_limit=1,
+                max_route_cost=15,
+                facilities=(Facility(node=1, cost=3), Facility(node=2, cost=9)),
             ),
             "fleet-too-small",
             (0, 1),
@@ -300,6 +351,22 @@ def test_a_vehicle_type_that_is_stuck_leaves_the_work_to_others() -> None:
     assert "vehicle 'b' cannot leave depot 4" in stuck_vehicles(town)[1]
     assert solved(town, seconds=0.1).notes == tuple(stuck_vehicles(town).values())
     assert stuck_vehicles(replace(ROW, vehicles=fleet[:1])) == {}
+
+
+def test_a_one_way_street_leads_out_of_its_tail_and_into_its_head() -> None:
+    town = make_instance(
+        street(1, 2, 4, 3),
+        street(2, 3, 5, one_way=True),
+        street(4, 2, 5, one_way=True),
+        vehicles=(vehicle(), vehicle("b", start=3), vehicle("c", start=4)),
+    )
+    assert stuck_vehicles(town) == {
+        1: "vehicle 'b' cannot leave depot 3, because no link leads out of it",
+        2: "vehicle 'c' cannot come back to depot 4, because no link leads to it",
+    }
+    # Out by one and in by the other is enough.
+    through = replace(town, depot=4, vehicles=(vehicle("d", start=4, end=3),))
+    assert stuck_vehicles(through) == {}
 
 
 def test_turn_rules_count_and_none_is_taken_at_a_facility() -> None:

@@ -79,6 +79,13 @@ def test_equal_service_cost_in_unequal_directions_survives(tmp_path: Path) -> No
         ('"depot": 1', '"depot": 9', "known node as depot"),
         ('"name": "x"', '"name": null', "a string at name, found null"),
         ('"version": 1', '"version": 6, "news": 0', "found 6; update arcfleet"),
+        ('"version": 1', '"version": 2147483647', "found 2147483647; update arcfleet"),
+        (
+            '"version": 1',
+            '"version": 2147483648',
+            "an integer from 1 to 2147483647 at version, found 2147483648",
+        ),
+        ('"version": 1', '"version": 0', "an integer from 1 to 2147483647 at version"),
         ('"version": 1', '"version": "1"', "at version, found '1'"),
         ('"version": 1, ', "", "expected version, found no such key"),
         ("arcfleet-instance", "arcfleet-solution", "found 'arcfleet-solution'"),

@@ -328,18 +328,32 @@ def test_a_batch_has_the_time_of_its_instances(
     assert [x.cost for x in outcomes if isinstance(x, Result)] == [scanned] * 2
 
 
-def test_the_time_is_used_and_progress_reported(small: Instance, model: Path) -> None:
+def test_the_time_is_used_and_progress_reported(
+    small: Instance, model: Path, slow: list[float]
+) -> None:
+    slow[:] = [0.0078125, 0.0]  # 128 steps in a second, without an error of rounding
     seen: list[Progress] = []
     stop = Stop(seconds=1.0)
     result = solve(small, "daam-sample", stop=stop, model=model, progress=seen.append)
-    assert result.stopped_by == "seconds"
-    assert result.seconds >= 0.9
+    assert (result.stopped_by, result.seconds) == ("seconds", 1.0)
     assert result.iterations > 5
     require_sound(small, result)
-    assert seen
+    # Every 13 steps, as these are the first to last a tenth of a second.
+    assert [p.seconds for p in seen] == [13 * i * slow[0] for i in range(1, 10)]
     assert [p.iterations for p in seen] == sorted(p.iterations for p in seen)
     assert seen[-1].iterations <= result.iterations
     assert all(p.cost is None or p.cost >= result.cost for p in seen)
+
+
+def test_seconds_are_those_of_the_clock(small: Instance, model: Path) -> None:
+    seen: list[Progress] = []
+    stop = Stop(seconds=1.0)
+    began = time.monotonic()
+    result = solve(small, "daam-sample", stop=stop, model=model, progress=seen.append)
+    assert time.monotonic() - began >= result.seconds >= 1.0
+    assert result.stopped_by == "seconds"
+    require_sound(small, result)
+    assert all(p.seconds <= result.seconds for p in seen)
 
 
 def test_interrupt_returns_the_best_so_far(small: Instance, model: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from arcfleet import Instance, Stop, solve
 from arcfleet.errors import FileError, FormatWarning, OptionError, SolutionError
-from arcfleet.instance.operations import Facility, Vehicle
+from arcfleet.instance.operations import Assignment, Facility, Vehicle
 from arcfleet.solution.checker import check
 from arcfleet.solution.files import check_holds_plans, read_solution, write_solution
 from arcfleet.solution.json_solution import format_json_solution
@@ -389,6 +389,17 @@ def test_a_text_is_refused_before_the_search(tmp_path: Path) -> None:
     one = replace(HAULING, vehicles=HAULING.vehicles[:1])
     with refused(OptionError, "for a plan with"):
         check_holds_plans(one, tmp_path / "plan.txt")
+
+
+@pytest.mark.parametrize("price", [1, 40])
+def test_a_text_holds_plans_unless_change_has_a_price(tmp_path: Path, price: int) -> None:
+    yesterday = (Assignment(1, 1),)
+    check_holds_plans(replace(INSTANCE, change_price=price), tmp_path / "plan.txt")
+    check_holds_plans(replace(INSTANCE, previous=yesterday), tmp_path / "plan.txt")
+    priced = replace(INSTANCE, previous=yesterday, change_price=price)
+    check_holds_plans(priced, tmp_path / "plan.json")
+    with refused(OptionError, "for a plan with a price for change, which a text cannot"):
+        check_holds_plans(priced, tmp_path / "plan.txt")
 
 
 def test_a_route_of_depot_visits_alone_serves_nothing(tmp_path: Path) -> None:

@@ -100,6 +100,13 @@ LEFT = {(2, 1, 4)}
             "restriction=only_right_turn",
             {(5, 1, 5), (5, 1, 2), (5, 1, 4)},
         ),
+        # Where the members leave one turn, they count, whatever side the value names.
+        (
+            members(2, 1, 4),
+            "restriction=only_right_turn",
+            {(2, 1, 2), (2, 1, 3), (2, 1, 5)},
+        ),
+        (members(2, 1, 4), "restriction=no_right_turn", LEFT),
         (members(2, 1, 4), "restriction=no_left_turn|except=psv;bicycle", LEFT),
         (members(2, 1, 4), "restriction:hgv=no_left_turn", LEFT),
         (members(2, 1, 4), "restriction:hgv=no_left_turn|except=hgv", LEFT),

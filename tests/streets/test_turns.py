@@ -273,6 +273,26 @@ def test_a_sign_on_a_street_that_merging_drops_still_holds() -> None:
     )
 
 
+def test_a_sign_against_turning_round_by_a_ring_is_no_rule_of_u_turns() -> None:
+    # 0>1>0 is a small ring; merging drops it. Streets 2 and 3 lead from it to 2 and 3.
+    places = {0: (8.0, 0.0), 1: (8.00005, 0.0), 2: (7.99, 0.0), 3: (8.01, 0.0)}
+    ring = [Street(tail=t, head=h, metres=5.5, one_way=True) for t, h in ((0, 1), (1, 0))]
+    street_map = StreetMap(
+        name="m",
+        junctions=places,
+        streets=(
+            *ring,
+            *(Street(tail=t, head=h, metres=999.0) for t, h in ((2, 0), (1, 3))),
+        ),
+        turns=(StreetTurn(1, False, 2, True),),
+    )
+    # All ways round the ring back into street 2 are closed. From 3 to 2 that is a turn
+    # between streets; from 2 to 2 it is a U-turn, which the policy decides.
+    assert turns_of_groups(street_map, {0: 0, 1: 0}, {2, 3}) == (
+        StreetTurn(3, True, 2, True),
+    )
+
+
 # Turns of scenes.
 
 
@@ -339,6 +359,39 @@ def test_sides_of_a_split_street_have_no_u_turns_in_between() -> None:
     assert of(instance) == dict.fromkeys(within, 5) | at_ends
 
 
+def test_every_split_street_has_its_own_u_turns_in_between() -> None:
+    instance = scene(map_of((1, 0), (0, 2)), both_sides=True, capacity=20)
+    # Three parts each: links 0 to 5 in the west, 6 to 11 in the east; even ones lead east.
+    assert [link.head for link in instance.links[4::6]] == [0, 2]
+    # Forbidden at both ends of each part, but for the two dead ends of the line.
+    to_west = {(link, False, link + 1, False) for link in (0, 2, 4, 6, 8)}
+    to_east = {(link + 1, False, link, False) for link in (2, 4, 6, 8, 10)}
+    assert of(instance) == dict.fromkeys(to_west | to_east)
+
+
+#: A street that begins and ends at 0.
+LOOP = Street(
+    tail=0,
+    head=0,
+    metres=380.0,
+    geometry=((8.0, 0.0), (8.001, 0.001), (8.001, -0.001), (8.0, 0.0)),
+)
+
+
+def test_the_ends_of_a_loop_are_no_dead_end_where_another_street_begins() -> None:
+    # Links 0 and 1 are the sides of the loop: vehicles turn round at either end.
+    alone = replace(map_of((1, 0)), streets=(LOOP,))
+    around = {(0, False, 1, False), (1, False, 0, False)}
+    assert of(scene(alone, "u-turn-penalty=4", both_sides=True)) == dict.fromkeys(around, 4)
+    # Now they are links 2 and 3, and a vehicle can leave the loop along link 1.
+    with_street = replace(alone, streets=(*map_of((1, 0)).streets, LOOP))
+    at_loop = {(0, False, 1, False), (2, False, 3, False), (3, False, 2, False)}
+    assert of(scene(with_street, "u-turn-penalty=4", both_sides=True)) == {
+        (1, False, 0, False): 4,  # the dead end in the west
+        **dict.fromkeys(at_loop),
+    }
+
+
 def test_a_junction_is_no_dead_end_because_the_scene_lacks_its_streets() -> None:
     # The one-way street from 4 to 5 leads nowhere and is cut off.
     streets = (*map_of(*CROSSING).streets, Street(tail=4, head=5, metres=9.0, one_way=True))
@@ -366,6 +419,20 @@ def test_penalties_by_angle() -> None:
     # A sign takes precedence.
     signed = map_of(*CROSSING, turns=[west + to_north])
     assert of(scene(signed, "left=3"))[west + to_north] is None
+
+
+def test_three_streets_are_a_junction() -> None:
+    found = of(scene(map_of(*CROSSING[:3]), "left=3,right=2,straight=1"))
+    west, east, north = (0, False), (1, True), (2, True)
+    to_west, to_east, to_north = (0, True), (1, False), (2, False)
+    assert found == {
+        west + to_east: 1,
+        west + to_north: 3,
+        east + to_west: 1,
+        east + to_north: 2,
+        north + to_west: 2,
+        north + to_east: 3,
+    }
 
 
 def test_a_bend_is_no_turn() -> None:
