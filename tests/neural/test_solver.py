@@ -348,9 +348,9 @@ def test_the_time_is_used_and_progress_reported(
 def test_seconds_are_those_of_the_clock(small: Instance, model: Path) -> None:
     seen: list[Progress] = []
     stop = Stop(seconds=1.0)
-    began = time.monotonic()
+    began = time.perf_counter()
     result = solve(small, "daam-sample", stop=stop, model=model, progress=seen.append)
-    assert time.monotonic() - began >= result.seconds >= 1.0
+    assert time.perf_counter() - began >= result.seconds >= 1.0
     assert result.stopped_by == "seconds"
     require_sound(small, result)
     assert all(p.seconds <= result.seconds for p in seen)

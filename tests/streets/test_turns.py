@@ -360,13 +360,13 @@ def test_sides_of_a_split_street_have_no_u_turns_in_between() -> None:
 
 
 def test_every_split_street_has_its_own_u_turns_in_between() -> None:
-    instance = scene(map_of((1, 0), (0, 2)), both_sides=True, capacity=20)
-    # Three parts each: links 0 to 5 in the west, 6 to 11 in the east; even ones lead east.
-    assert [link.head for link in instance.links[4::6]] == [0, 2]
-    # Forbidden at both ends of each part, but for the two dead ends of the line.
-    to_west = {(link, False, link + 1, False) for link in (0, 2, 4, 6, 8)}
-    to_east = {(link + 1, False, link, False) for link in (2, 4, 6, 8, 10)}
-    assert of(instance) == dict.fromkeys(to_west | to_east)
+    instance = scene(map_of((1, 0), (2, 0)), both_sides=True, capacity=20)
+    # Three parts each: links 0 to 5 in the west, 6 to 11 in the east; even ones lead to 0.
+    assert [link.head for link in instance.links[4::6]] == [0, 0]
+    # Forbidden at both ends of each part, but for the dead ends 1 and 2.
+    back = {(link, False, link + 1, False) for link in (0, 2, 4, 6, 8, 10)}
+    there = {(link + 1, False, link, False) for link in (2, 4, 8, 10)}
+    assert of(instance) == dict.fromkeys(back | there)
 
 
 #: A street that begins and ends at 0.
