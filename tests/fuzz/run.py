@@ -98,7 +98,12 @@ def _child(
         limit = pages * os.sysconf("SC_PAGE_SIZE") + MEMORY
         resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
         for number in range(first, first + count):
-            sample, files = mutant(reader.name, samples, seed, number)
+            try:
+                sample, files = mutant(reader.name, samples, seed, number)
+            except Exception as error:  # a mistake of ours, not of the reader
+                pipe.send(number)
+                pipe.send(f"a mutator that fails: {error!r:.200}")
+                continue
             write_files(folder, files)
             pipe.send(number)
             pipe.send(read_one(reader, folder, sample.named))
@@ -141,8 +146,9 @@ def fuzz(name: str, seed: int, count: int, seconds: float) -> Iterator[int | Fin
                 said = ""
                 yield number
                 if outcome is not None:
-                    _, files = mutant(name, samples, seed, number)
-                    yield Finding(name, number, outcome, files)
+                    yield Finding(
+                        name, number, outcome, _files(name, samples, seed, number)
+                    )
             else:
                 said = ""
         except EOFError:
@@ -153,7 +159,15 @@ def fuzz(name: str, seed: int, count: int, seconds: float) -> Iterator[int | Fin
             child.join()
             here.close()
         if said:
-            _, files = mutant(name, samples, seed, max(number, 0))
+            files = _files(name, samples, seed, max(number, 0))
             yield Finding(name, number, said, files)
             if number < 0:
                 return
+
+
+def _files(reader: str, samples: list[Sample], seed: int, number: int) -> dict[str, bytes]:
+    """Return damaged files for a finding; none where the mutator is what fails."""
+    try:
+        return mutant(reader, samples, seed, number)[1]
+    except Exception:
+        return {}
