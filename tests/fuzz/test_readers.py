@@ -64,6 +64,11 @@ def end_the_process(data: bytes) -> None:
     os._exit(3)
 
 
+def take_time(data: bytes) -> None:
+    while True:
+        pass
+
+
 def take_memory(data: bytes) -> None:
     bytearray(4 * MEMORY)
 
@@ -71,7 +76,11 @@ def take_memory(data: bytes) -> None:
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 @pytest.mark.parametrize(
     ("fault", "found"),
-    [(end_the_process, "ended the process (exit code 3)"), (take_memory, "MemoryError at")],
+    [
+        (end_the_process, "ended the process (exit code 3)"),
+        (take_memory, "MemoryError at"),
+        (take_time, "took more than 0.1 s"),
+    ],
 )
 def test_the_child_process_has_limits(
     monkeypatch: pytest.MonkeyPatch, fault: Callable[[bytes], None], found: str
@@ -83,6 +92,7 @@ def test_the_child_process_has_limits(
 
     reader = Reader("some", lambda folder: [one("a", b"valid", (put_bytes,))], read)
     monkeypatch.setitem(READERS, "some", reader)
+    monkeypatch.setattr("tests.fuzz.run.SECONDS", 0.1)
     findings = [x for x in fuzz("some", 1, 4, 600) if isinstance(x, Finding)]
     assert len(findings) >= 3  # a mutant may be what it was
     assert all(finding.said.startswith(found) for finding in findings)
