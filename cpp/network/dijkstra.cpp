@@ -76,10 +76,13 @@ void Dijkstra::run(int32_t source, int32_t target, int32_t farthest) {
         if (here != distance_[static_cast<size_t>(node)]) {
             continue;
         }
+        if (here > farthest) {
+            return;
+        }
         if (here > kMaxDistance) {
             throw std::overflow_error("shortest path longer than 2^29 - 1");
         }
-        if (node == target || here > farthest) {
+        if (node == target) {
             return;
         }
         for (const DirectedEdge &edge : graph_.leaving(node)) {

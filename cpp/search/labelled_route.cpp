@@ -56,6 +56,10 @@ TaskTable::TaskTable(const Network &network)
         // In the dearer direction too, sums must stay in range.
         const int64_t dearest = two_way ? std::max(ends.forward_cost, ends.reverse_cost)
                                         : ends.forward_cost;
+        // Whoever serves it, the plan costs too much.
+        if (dearest > kMaxDistance) {
+            throw std::overflow_error("plan costs exceed 2^29 - 1");
+        }
         // A task that cannot be reached from the depot is for other vehicles.
         if (network.closed_cost() == 0 || alone < network.closed_cost()) {
             all_alone += alone + dearest;
