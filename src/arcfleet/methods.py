@@ -58,6 +58,8 @@ _SETUP = 3.0
 #: shortest paths.
 _AFTER_STREETS = 1.5
 _AFTER_PAIRS = 0.3
+#: And at most, as a share of the time limit: a pause of the system is measured with them.
+_AFTER_AT_MOST = 0.2
 
 #: What a method's function looks like.
 Runner = Callable[[Network, RunContext], Result]
@@ -452,8 +454,9 @@ def solve_since(
     network = _network(instance, threads, stop, started - reserve)
     if isinstance(stop, Stop) and stop.seconds is not None:
         # What follows the search looks at every street, and at every pair of tasks.
-        after = reserve + _AFTER_STREETS * (solvable - began)
+        after = _AFTER_STREETS * (solvable - began)
         after += _AFTER_PAIRS * (time.perf_counter() - solvable)
+        after = reserve + min(after, _AFTER_AT_MOST * stop.seconds)
         stop = dataclasses.replace(stop, seconds=max(0.0, stop.seconds - after))
     context = RunContext(
         method=chosen.name,

@@ -134,7 +134,7 @@ def test_the_time_limit_is_kept_on_large_instances() -> None:
     result = solve(instance, stop=Stop(seconds=1.0), threads=2)
     spent = time.process_time() - before
     assert result.stopped_by == "seconds"
-    assert result.seconds >= 0.9  # what follows the search is in the limit, too
+    assert result.seconds >= 0.8  # what follows the search is in the limit, too
     # In the time of the processor, which a busy machine does not prolong: 1.1 s a thread.
     assert spent < 2.2
 

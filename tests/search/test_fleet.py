@@ -186,7 +186,7 @@ def test_interrupt_keeps_the_best_plan() -> None:
 def test_a_time_limit_ends_the_search() -> None:
     result = solved(town(), stop=Stop(seconds=0.2))
     assert result.stopped_by == "seconds"
-    assert result.seconds >= 0.2
+    assert result.seconds >= 0.16  # what follows the search is in the limit, too
 
 
 def test_costs_beyond_the_range_are_refused() -> None:
