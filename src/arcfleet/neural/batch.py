@@ -533,6 +533,23 @@ def bucket_sizes(batch: ArcBatch, known: Sequence[Bucket]) -> Tensor:
     return torch.stack(counts) if counts else torch.zeros(0, dtype=torch.float64)
 
 
+def pad_arcs(batch: ArcBatch, length: int) -> ArcBatch:
+    """Return the same instances with padding up to so many arcs."""
+    more = length - batch.num_arcs
+    if more <= 0:
+        return batch
+    columns = ("start", "end", "service_cost", "demand", "real")
+    wider = {name: functional.pad(getattr(batch, name), (0, more)) for name in columns}
+    own = torch.arange(batch.num_arcs, length, device=batch.inverse.device)
+    own = own.to(batch.inverse).expand(len(batch), -1)
+    return replace(
+        batch,
+        features=functional.pad(batch.features, (0, 0, 0, more)),
+        inverse=torch.cat([batch.inverse, own], dim=1),
+        **wider,
+    )
+
+
 class Shrunk(NamedTuple):
     """Instances without their served arcs; the places are the arcs."""
 

@@ -391,7 +391,7 @@ class Prepared(NamedTuple):
 
 
 #: Arcs that a plan on its way sees on a CPU.
-CPU_WINDOW = 64
+CPU_WINDOW = 48
 
 
 class Daam(AttentionModel):
