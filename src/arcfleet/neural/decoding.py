@@ -231,7 +231,7 @@ def greedy(
         State of partial plans to complete, (batch, samples, ...), of which the rollout
         holds what comes after. None for one empty plan of each instance.
     """
-    batch, initial = _whole_vectors(policy, batch, initial)
+    batch, initial = whole_vectors(policy, batch, initial)
     samples = 1 if initial is None else initial.previous.shape[1]
     return _decode(
         _Greedy(), policy, batch, samples, capacity_mask, chunk, on_step, wrap, initial
@@ -277,7 +277,7 @@ def sample(
         long as there are others. The log-probabilities count them as if sampled alone.
     """
     _require_positive(samples=samples)
-    batch, initial = _whole_vectors(policy, batch, initial)
+    batch, initial = whole_vectors(policy, batch, initial)
     device = batch.real.device
     heat = torch.as_tensor(temperature, dtype=torch.float32, device=device)
     given = samples if initial is None else initial.previous.shape[1]
@@ -329,7 +329,7 @@ def beam(
         Number of plans kept.
     """
     _require_positive(width=width)
-    batch, _ = _whole_vectors(policy, batch, None)
+    batch, _ = whole_vectors(policy, batch, None)
     return _decode(_Beam(), policy, batch, width, capacity_mask, chunk, on_step, wrap)
 
 
@@ -339,7 +339,7 @@ def _require_positive(**counts: int) -> None:
             raise OptionError(f"expected {name} to be at least 1, got {count}")
 
 
-def _whole_vectors(
+def whole_vectors(
     policy: Policy, batch: ArcBatch, initial: State | None
 ) -> tuple[ArcBatch, State | None]:
     """Pad arcs to whole vectors of the kernels, where a policy hides what is padding.

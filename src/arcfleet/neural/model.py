@@ -390,18 +390,12 @@ class Prepared(NamedTuple):
         )
 
 
-#: Arcs that a plan on its way sees on a CPU.
-CPU_WINDOW = 48
-
-
 class Daam(AttentionModel):
     """The policy: logits over the arcs for every plan."""
 
     config_class = DaamConfig
     config: DaamConfig
     hides_served = True
-    #: Arcs that a plan on its way sees, those nearest to where it is; None for all.
-    window: int | None = None
 
     def __init__(self, config: DaamConfig) -> None:
         super().__init__()
@@ -461,10 +455,7 @@ class Daam(AttentionModel):
 
     def visible(self, prepared: Prepared, state: State) -> Tensor:
         """Return the arcs that others attend to: unserved, the previous one, the depot."""
-        visible = visible_arcs(state)
-        if self.window is None or self.window >= visible.shape[-1]:
-            return visible
-        return visible & near_arcs(prepared.incoming, state, visible, self.window)
+        return visible_arcs(state)
 
     def embed(self, prepared: Prepared, state: State, visible: Tensor | None) -> Tensor:
         """Compute what the encoder starts from, (batch, samples, arcs, width)."""
@@ -531,21 +522,5 @@ class Daam(AttentionModel):
         query = self.context(context) @ self.key.weight  # (batch, samples, width)
         match = at_least_single(hidden @ query[..., None])[..., 0] / math.sqrt(width)
         logits = self.config.clip * match.tanh()  # (batch, samples, arcs)
-        result: Tensor = logits.masked_fill(~(mask & visible), -math.inf)
+        result: Tensor = logits.masked_fill(~mask, -math.inf)
         return result
-
-
-def near_arcs(incoming: Tensor, state: State, visible: Tensor, count: int) -> Tensor:
-    """Return the `count` visible arcs nearest to the previous one, (batch, samples, arcs).
-
-    The depot and the previous arc are among them; from the depot, all arcs are.
-    """
-    previous = state.previous[..., None]  # (batch, samples, 1)
-    index = previous[..., None].expand(*visible.shape, 1)
-    away = incoming.expand(*visible.shape, -1).gather(3, index)[..., 0]
-    away = at_least_single(away).masked_fill(~visible, math.inf)
-    away = away.scatter(2, previous, -1.0)
-    away[..., 0] = -1.0
-    nearest = away.topk(count, dim=-1, largest=False, sorted=False).indices
-    near = torch.zeros_like(visible).scatter(2, nearest, True)
-    return near | (previous == 0)

@@ -284,8 +284,6 @@ class FinetuneConfig:
         states.
     rollout_tokens
         Arcs of all rollouts of a step. Larger instances have fewer rollouts.
-    window_fraction
-        Fraction of steps in which plans on their way see the nearest arcs alone.
     """
 
     model: DaamConfig = field(default_factory=DaamConfig)
@@ -304,7 +302,6 @@ class FinetuneConfig:
     decision_steps: int = setting(12, 1, 10**4)
     tokens: int = setting(1_250_000, 1, 10**9)
     rollout_tokens: int = setting(1_200_000, 1, 10**9)
-    window_fraction: float | None = setting(None, 0.0, 1)
 
     def __post_init__(self) -> None:
         """Check every setting."""

@@ -12,7 +12,6 @@ import torch
 from arcfleet.neural.batch import as_instances, flip_axes, shrink
 from arcfleet.neural.decoding import FastPolicy, draw_seeds, greedy, sample
 from arcfleet.neural.env import remaining_capacity
-from arcfleet.neural.model import CPU_WINDOW
 from arcfleet.neural.plans import split_plans
 from arcfleet.neural.train.config import FinetuneConfig
 from arcfleet.neural.train.loop import Trainer
@@ -172,8 +171,6 @@ class RlooTrainer(PolicyGradientTrainer[FinetuneConfig]):
         )
         batch = self.draw_instances(data, size)
         capacity_mask = not self.draw_giant_tour(config.giant_tour_fraction)
-        windowed = self.draw_giant_tour(config.window_fraction or 0.0)
-        self.learner.working.window = CPU_WINDOW if windowed else None
         rollout = self.sample(
             self.policy, batch, config.samples, capacity_mask=capacity_mask
         )
