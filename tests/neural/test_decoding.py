@@ -290,9 +290,7 @@ def test_padding_changes_nothing(capacity_mask: bool) -> None:
 
 @pytest.mark.parametrize("capacity_mask", [True, False])
 @pytest.mark.parametrize("more", [0, 1, 7])
-def test_arcs_padded_towhole_vectors_change_nothing(
-    capacity_mask: bool, more: int
-) -> None:
+def test_arcs_padded_towhole_vectors_change_nothing(capacity_mask: bool, more: int) -> None:
     batch = network_batch(networks_of(3, 8, 5))
     wider = pad_arcs(batch, batch.num_arcs + more)
     assert wider.num_arcs == batch.num_arcs + more
