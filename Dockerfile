@@ -1,19 +1,22 @@
 # arcfleet with the extras for planners; the learned methods need torch and are left out.
 #   docker build -t arcfleet .
-#   docker run --rm -v "$PWD:/data" arcfleet solve example:denver --time 10 --html map.html
+#   docker run --rm --user "$(id -u):$(id -g)" -v "$PWD:/data" arcfleet \
+#       solve example:denver --time 10 --html map.html
 FROM python:3.12-slim AS build
+# hadolint ignore=DL3008
 RUN apt-get update && apt-get install -y --no-install-recommends g++ \
     && rm -rf /var/lib/apt/lists/*
 COPY . /source
 RUN python -m venv /opt/arcfleet \
     && /opt/arcfleet/bin/pip install --no-cache-dir -c /source/constraints.txt \
-        "/source[maps,plot,sheets]"
+        "/source[maps,plot,sheets]" \
+    && /opt/arcfleet/bin/pip uninstall -y pip
 
 FROM python:3.12-slim
 COPY --from=build /opt/arcfleet /opt/arcfleet
-RUN useradd --create-home planner
-USER planner
+# No root; matplotlib keeps its cache where any user may write.
+USER 10001:10001
 WORKDIR /data
-ENV PATH="/opt/arcfleet/bin:$PATH"
+ENV PATH="/opt/arcfleet/bin:$PATH" MPLCONFIGDIR=/tmp/matplotlib
 ENTRYPOINT ["arcfleet"]
 CMD ["--help"]

@@ -22,7 +22,7 @@ demo: core
 ## demo-neural: the same streets by every method, the learned ones too
 demo-neural: setup
 	mkdir -p out
-	$(BIN)/arcfleet compare example:denver --time 2 --seed 1 --out out/denver-best.json
+	$(BIN)/arcfleet compare example:denver --time 5 --seed 1 --out out/denver-best.json
 
 ## test: set up, then lint, types, the self-check of the C++ core, tests and the site
 test: setup lint types selfcheck unit docs
@@ -56,11 +56,11 @@ test-lowest:
 	    > .venv-lowest/requirements.txt
 	.venv-lowest/bin/pip install -q --disable-pip-version-check \
 	    -r .venv-lowest/requirements.txt scikit-build-core hatch-fancy-pypi-readme nanobind \
-	    cmake ninja hypothesis networkx pypdf pyproj pytest pytest-timeout pytest-xdist \
-	    tensorboard xmlschema
+	    cmake ninja geopandas hypothesis networkx pypdf pyproj pytest pytest-timeout \
+	    pytest-xdist tensorboard xmlschema
 	.venv-lowest/bin/pip install -q --no-build-isolation --no-deps .
-	.venv-lowest/bin/pytest -n 2 -q -W default --ignore tests/docs \
-	    --ignore tests/streets/test_osmnx_graph.py
+	.venv-lowest/bin/pytest -n 2 -q -W default -W ignore::DeprecationWarning \
+	    --ignore tests/docs --ignore tests/streets/test_osmnx_graph.py
 
 ## fuzz: damaged files for every reader for an hour, findings into out/fuzz; FUZZ="--seconds 60"
 fuzz: setup

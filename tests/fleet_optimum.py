@@ -50,6 +50,7 @@ def mates(instance: Instance) -> dict[int, int]:
     if not instance.compactness:
         return {}
     network = Network(instance)
+    closed = network.core.closed_cost  # ways that there are not
     ends = {
         link: [
             int(terminal)
@@ -66,8 +67,9 @@ def mates(instance: Instance) -> dict[int, int]:
             for a in ends[link]
             for b in ends[other]
             for cost in (network.distances[a, b], network.distances[b, a])
+            if not closed or cost < closed
         ]
-        return min(costs) + sum(costs) // 8, other
+        return (min(costs) + sum(costs) // len(costs) if costs else FAR), other
 
     return {
         link: min(
@@ -139,8 +141,16 @@ class Optimum:
                 + min(cost + self._drive(kind, at, way, via) for at, cost in done.items())
                 for way in ways
             }
-        last = self.instance.empty_at_end and bool(self.instance.facilities)
-        return min(cost + self._drive(kind, at, end, last) for at, cost in done.items())
+        # Where it need not be empty, a vehicle may still come home by way of a facility:
+        # no turn is taken there.
+        lasts = [True] if self.instance.empty_at_end else [False, True]
+        if not self.instance.facilities:
+            lasts = [False]
+        return min(
+            cost + self._drive(kind, at, end, last)
+            for at, cost in done.items()
+            for last in lasts
+        )
 
     def _cuts(self, vehicle: Vehicle, links: Block) -> Iterator[list[bool]]:
         """All choices of facility visits that keep the capacity on every trip."""

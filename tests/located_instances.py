@@ -1,6 +1,7 @@
 """Random instances that lie on a map, with plans for them."""
 
 from dataclasses import replace
+from typing import Any
 
 from hypothesis import strategies as st
 
@@ -8,7 +9,7 @@ from arcfleet import Stop
 from arcfleet.instance.instance import Coordinate, Instance, Link
 from arcfleet.solution.solution import Solution
 from tests.helpers import solved
-from tests.strategies import connected_instances
+from tests.strategies import connected_instances, own_attributes, street_ids
 
 
 def _places() -> st.SearchStrategy[Coordinate]:
@@ -24,13 +25,18 @@ def located_plans(draw: st.DrawFn) -> tuple[Instance, Solution]:
     bare = draw(connected_instances())
     places = {node: draw(_places()) for node in bare.nodes}
     links = []
+    own: dict[str, Any]
     for link in bare.links:
         kind = draw(st.sampled_from(["straight", "bent", "beside"]))
         inner = tuple(draw(st.lists(_places(), min_size=2, max_size=4)))
         ends = places[link.tail], places[link.head]
         bent = (ends[0], *inner, ends[1])
         geometry = {"straight": (), "bent": bent, "beside": inner}[kind]
-        links.append(replace(link, geometry=geometry, name=draw(st.text(max_size=5))))
+        own = {"ids": tuple(draw(st.lists(street_ids(), max_size=2)))}
+        if draw(st.booleans()):
+            own["attributes"] = draw(own_attributes())
+        name = draw(st.text(max_size=5))
+        links.append(replace(link, geometry=geometry, name=name, **own))
     instance = replace(
         bare,
         links=tuple(links),

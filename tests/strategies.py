@@ -22,6 +22,7 @@ from arcfleet.instance.instance import (
     Turn,
 )
 from arcfleet.instance.operations import Assignment, Facility, Lock, Vehicle
+from arcfleet.instance.own_data import AttributeValue
 
 _LIMIT = 180.0
 
@@ -84,7 +85,22 @@ def links(
         ways=tuple(draw(st.lists(_way_numbers(), max_size=2))) if decorated else (),
         speed_kmh=draw(_speeds()) if decorated else None,
         reverse_speed_kmh=draw(_speeds()) if decorated and not one_way else None,
+        ids=tuple(draw(st.lists(street_ids(), max_size=2))) if decorated else (),
+        attributes=draw(own_attributes()) if decorated else {},
     )
+
+
+def street_ids() -> st.SearchStrategy[int | str]:
+    return st.integers(MIN_NODE, MAX_NODE) | st.text(min_size=1, max_size=4)
+
+
+def own_attributes() -> st.SearchStrategy[dict[str, AttributeValue]]:
+    numbers = st.integers(MIN_NODE, MAX_NODE) | st.floats(
+        allow_nan=False, allow_infinity=False
+    )
+    values = st.none() | st.booleans() | numbers | st.text(max_size=4)
+    names = st.text(min_size=1, max_size=4) | st.sampled_from(["route", "kind", "link"])
+    return st.dictionaries(names, values, max_size=2)
 
 
 def _way_numbers() -> st.SearchStrategy[int]:

@@ -17,7 +17,7 @@ from arcfleet._files import read_toml, read_unpacked
 from arcfleet.bench.run import RUNS
 from arcfleet.bench.suite import read_suite
 from arcfleet.datasets.array_file import write_array_file
-from arcfleet.datasets.dataset import FORMAT, VERSION, Dataset
+from arcfleet.datasets.dataset import FORMAT, Dataset
 from arcfleet.datasets.store import read_records
 from arcfleet.errors import ArcfleetError, FileError, OptionError
 from arcfleet.neural.train.recipe import load_recipe
@@ -256,9 +256,9 @@ def test_arrays_of_a_data_set(tmp_path: Path, name: str, values: Any) -> None:
         dataset = Dataset.open(path)
         return dataset[0], dataset.padded([0])
 
-    write_array_file(path, FORMAT, VERSION, facts, arrays())
+    write_array_file(path, FORMAT, 1, facts, arrays())
     read(path)
-    write_array_file(path, FORMAT, VERSION, facts, arrays() | {name: values})
+    write_array_file(path, FORMAT, 1, facts, arrays() | {name: values})
     refuse(read, path, "make it again")
 
 
@@ -267,7 +267,7 @@ def test_numbers_in_the_header_of_a_data_set(
     tmp_path: Path, change: dict[str, int]
 ) -> None:
     facts = {"name": "some", "capacity": 9, "credit": "", "count": 1}
-    write_array_file(tmp_path / "some.npz", FORMAT, VERSION, facts | change, arrays())
+    write_array_file(tmp_path / "some.npz", FORMAT, 1, facts | change, arrays())
     refuse(Dataset.open, tmp_path / "some.npz", "expected a header with")
 
 

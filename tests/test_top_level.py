@@ -1,9 +1,12 @@
 """What the package offers under its own name."""
 
+import inspect
 import xml.etree.ElementTree as ET
+from collections.abc import Callable
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from hypothesis import given
@@ -56,6 +59,57 @@ def test_every_name_is_there_and_documented() -> None:
     assert sorted(arcfleet.__all__) == sorted(set(arcfleet.__all__))
     for name in arcfleet.__all__:
         assert getattr(arcfleet, name).__doc__, name
+
+
+#: What people build on; docs/reference/stable-names.md says what that means. A name that
+#: goes is in the changelog.
+STABLE = """
+ArcfleetError Assignment BatchProgress Box Circle Diff Edit Facility FacilityVisit Failure
+FileError FormatWarning Improvement Incumbent Instance InstanceError Instruction Link Lock
+METHODS MapError Method OptionError Polygons Problem Progress Repair Report Result Route
+RunContext SceneOperations ScenePlace SceneRules SceneVehicle Service Solution SolutionError
+Step Stop StopRule Street StreetMap Table Travel Turn TurnPolicy UnsolvableError Vehicle
+check diagnose diff directions edit evaluate exclude from_networkx from_pandas keep lock
+make_scene pin plot read read_map read_solution read_table register_method repair require
+solve solve_many write write_diff_html write_geojson write_gpx write_html write_kml
+write_sheets write_solution write_stops
+"""
+
+
+def test_the_stable_names_are_pinned() -> None:
+    assert sorted(arcfleet.__all__) == sorted(STABLE.split())
+    public = {name for name in vars(arcfleet) if not name.startswith("_")}
+    modules = {name for name in public if isinstance(getattr(arcfleet, name), ModuleType)}
+    assert public - modules == set(arcfleet.__all__)
+
+
+@pytest.mark.parametrize(
+    ("function", "names"),
+    [
+        (
+            arcfleet.solve,
+            "instance method stop seconds params seed threads progress start keep lock "
+            "model device",
+        ),
+        (
+            arcfleet.solve_many,
+            "instances method stop seconds params seed workers progress model device",
+        ),
+        (arcfleet.plot, "instance solution path title ax"),
+        (arcfleet.from_pandas, "links depot capacity nodes id attributes more"),
+        (arcfleet.from_networkx, "graph depot capacity cost id attributes more"),
+        (
+            arcfleet.read_map,
+            "path name streets attribution vehicle id merge_chains",
+        ),
+        (arcfleet.Solution.to_dict, "self instance"),
+        (arcfleet.Solution.to_geodataframe, "self instance"),
+    ],
+)
+def test_arguments_of_stable_names_are_pinned(
+    function: Callable[..., object], names: str
+) -> None:
+    assert list(inspect.signature(function).parameters) == names.split()
 
 
 def test_from_a_map_to_a_page_with_names_of_the_package_alone(tmp_path: Path) -> None:
@@ -198,6 +252,17 @@ def test_a_notebook_shows_any_instance(instance: arcfleet.Instance) -> None:
     Page(page)
     if "<svg" in page:
         svg_of(page)
+
+
+def test_a_picture_that_fails_leaves_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*arguments: object) -> None:
+        raise ValueError("<no> places")
+
+    result = solved(arcfleet.read(VILLAGE), "ps")
+    monkeypatch.setattr("arcfleet.report.notebook.link_shapes", broken)
+    text = Page(shown(result)).text
+    assert "no picture: ValueError('<no> places')" in text
+    assert str(result.cost) in text
 
 
 def test_what_is_too_large_to_draw_is_shown_as_a_table() -> None:

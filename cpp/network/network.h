@@ -6,6 +6,7 @@
 #include "network/street_graph.h"
 #include "network/turn_graph.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -108,6 +109,13 @@ class Network {
     // Whether a distance is that of a way that can be driven.
     bool is_open(int32_t distance) const {
         return closed_cost_ == 0 || distance < closed_cost_;
+    }
+
+    // Lowers a distance, for a way that is not of streets alone; `drive` does not know
+    // it.
+    void shorten(int32_t from, int32_t to, int32_t distance) {
+        int32_t &now = distance_[idx(from) * terminal_node_.size() + idx(to)];
+        now = std::min(now, distance);
     }
 
     // The links driven along between two terminals, in order.

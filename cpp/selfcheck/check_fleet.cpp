@@ -154,7 +154,7 @@ void check_same(const TripRoute &found, const TripRoute &expected) {
 // The cost of driving on, by way of each facility in turn where there is a visit.
 int64_t drive(const FleetTables &tables, int32_t type, int32_t from, int32_t to,
               bool via) {
-    const Network &network = tables.driving(type).tasks().network();
+    const Network &network = tables.driving(type).streets();
     if (!via) {
         return network.distances_from(from)[to];
     }
@@ -165,6 +165,15 @@ int64_t drive(const FleetTables &tables, int32_t type, int32_t from, int32_t to,
                                 stop.cost + network.distances_from(stop.terminal)[to]);
     }
     return least;
+}
+
+// To the end of a route, by way of a facility if that must be or is shorter.
+int64_t drive_home(const FleetTables &tables, int32_t type, int32_t from) {
+    const int32_t end = tables.vehicle(type).end;
+    const int64_t by_facility = drive(tables, type, from, end, true);
+    return tables.rules.ends_at_facility()
+               ? by_facility
+               : std::min(by_facility, drive(tables, type, from, end, false));
 }
 
 // The cheapest cost of a route over all directions tried out, and what it carries too
@@ -191,7 +200,7 @@ void check_totals(const FleetTables &tables, const TripRoute &route) {
             }
         }
         if (legal) {
-            cost += drive(tables, route.type, at, vehicle.end, route.visits.back().via);
+            cost += drive_home(tables, route.type, at);
             best = std::min(best, cost);
         }
     }
@@ -408,7 +417,7 @@ int64_t check_fleet_plan(const FleetTables &tables, const Plan &plan) {
             ARCFLEET_EQUAL(
                 rules.pin[idx(arc.task)] < 0 || rules.pin[idx(arc.task)] == slot, true);
         }
-        cost += drive(tables, type, at, vehicle.end, rules.ends_at_facility());
+        cost += drive_home(tables, type, at);
         ARCFLEET_EQUAL(cost <= vehicle.max_route_cost, true);
         total += cost + vehicle.fixed_cost;
     }

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import difflib
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any
 
 from arcfleet.errors import OptionError
 
@@ -25,6 +26,28 @@ def check_number(name: str, value: object, least: float, most: float) -> None:
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if not (is_number and least <= value <= most):  # type: ignore[operator]
         raise OptionError(f"expected {name} between {least:g} and {most:g}, got {value!r}")
+
+
+def whole(value: Any) -> Any:
+    """Return a whole number of any type as an int, and anything else as it is."""
+    kind = type(value)
+    if value is None or kind is int or kind is bool:
+        return value
+    if kind.__name__ in ("bool_", "bool"):  # numpy's
+        return bool(value)
+    if isinstance(value, Integral):
+        return int(value)
+    if isinstance(value, Real) and float(value).is_integer():
+        return int(float(value))
+    return value
+
+
+def make_whole(record: object, fields: Iterable[str]) -> None:
+    """Make whole numbers of other types, such as numpy's, ints in a frozen dataclass."""
+    for field in fields:
+        value = getattr(record, field)
+        if type(value) is not int and value is not None and type(value) is not bool:
+            object.__setattr__(record, field, whole(value))
 
 
 def nearest_name(name: object, known: Iterable[str]) -> str | None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from arcfleet._checks import check_whole_number
+from arcfleet._checks import check_whole_number, whole
 from arcfleet.errors import ArcfleetError, OptionError
 from arcfleet.instance import Instance
 from arcfleet.methods import (
@@ -20,12 +20,14 @@ from arcfleet.methods import (
     require_operations,
     solve,
 )
+from arcfleet.search.stop import copied
 from arcfleet.workers import TaskFailure, child_seed, run_tasks
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from arcfleet.methods import Method
+    from arcfleet.neural.model import Model
     from arcfleet.neural.solver import LoadedModel
     from arcfleet.search import ProgressCallback, Result, StopRule
 
@@ -82,7 +84,7 @@ def solve_many(
     seed: int = 0,
     workers: int = 1,
     progress: BatchProgressCallback | None = None,
-    model: Path | str | LoadedModel | None = None,
+    model: Path | str | LoadedModel | Model | None = None,
     device: str = "auto",
 ) -> list[Result | Failure]:
     """Solve each instance on one thread, several at a time.
@@ -104,7 +106,8 @@ def solve_many(
     method
         Name of a method in `METHODS`, or "auto" for the best one.
     stop
-        Stop rule of each search; by default that of the method.
+        Stop rule of each search; by default that of the method. A rule with a memory is
+        copied for each of them.
     seconds
         Time limit of each search, short for `stop=Stop(seconds=...)`.
     params
@@ -134,6 +137,7 @@ def solve_many(
     chosen = find_method(method)
     rule = chosen_stop(chosen, stop, seconds)
     settings = chosen_settings(chosen, params)
+    seed, workers = whole(seed), whole(workers)
     check_whole_number("seed", seed, 0, 2**64 - 1)
     check_whole_number("workers", workers, 1, MOST_WORKERS)
     if isinstance(instances, str | Path | Instance):
@@ -173,7 +177,8 @@ def solve_many(
     def jobs() -> Iterator[_Job]:
         for position, instance in readable():
             positions.append(position)
-            yield _Job(instance, chosen, rule, settings, child_seed(seed, position))
+            own = copied(rule)
+            yield _Job(instance, chosen, own, settings, child_seed(seed, position))
 
     if loaded is None:
         if workers > 1:

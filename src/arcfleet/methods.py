@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from arcfleet._checks import check_whole_number, name_hint
+from arcfleet._checks import check_whole_number, name_hint, whole
 from arcfleet.errors import OptionError
 from arcfleet.instance import Instance
 from arcfleet.instance.diagnose import require_solvable
@@ -36,6 +36,7 @@ from arcfleet.solution.start import prepare_start
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from arcfleet.neural.model import Model
     from arcfleet.neural.solver import LoadedModel
     from arcfleet.search import ProgressCallback, StopRule
     from arcfleet.solution import Solution
@@ -83,6 +84,8 @@ class Method:
     operations
         Whether it plans with all that `Instance.operations` can name: vehicle types,
         facilities, a longest route, pins and so on.
+    warm_start
+        Whether it can start from a given plan, `solve(start=...)`.
     """
 
     name: str
@@ -92,6 +95,7 @@ class Method:
     settings: Any = None
     model_type: str | None = None
     operations: bool = False
+    warm_start: bool = False
 
     def __post_init__(self) -> None:
         """Raise OptionError if the stop rule or the settings are unfit."""
@@ -128,6 +132,7 @@ def register_method(
     settings: object = None,
     model_type: str | None = None,
     operations: bool = False,
+    warm_start: bool = False,
 ) -> Callable[[AnyRunner], AnyRunner]:
     """Return a decorator that adds a function `run(network, context)` to `METHODS`.
 
@@ -149,6 +154,8 @@ def register_method(
     operations
         Whether it plans with all that `Instance.operations` can name. By default `solve`
         refuses such instances.
+    warm_start
+        Whether it starts from the plan of its context. By default `solve` refuses one.
 
     Raises
     ------
@@ -181,6 +188,7 @@ def register_method(
             settings=_usual_settings(name, settings),
             model_type=model_type,
             operations=operations,
+            warm_start=warm_start,
         )
         return run
 
@@ -220,12 +228,14 @@ register_method(
     summary="ruin and recreate with simulated annealing (Christiaens, Vanden Berghe)",
     settings=RuinRecreateSettings,
     operations=True,
+    warm_start=True,
 )(ruin_recreate)
 register_method(
     "maens",
     summary="memetic algorithm with extended neighbourhood search (Tang, Mei, Yao)",
     default_stop=Stop(iterations=90_000),
     settings=MaensSettings,
+    warm_start=True,
 )(maens)
 for _name, _summary in {
     "ps": "path scanning, the five rules of Golden, DeArmon and Baker in turn",
@@ -275,16 +285,23 @@ def find_method(name: str | Method) -> Method:
 def require_operations(
     method: Method, instance: Instance, *, has_start: bool = False
 ) -> None:
-    """Raise OptionError if an instance asks for more than the method can plan with.
+    """Raise OptionError if a method cannot plan with an instance, or with a plan to start.
 
-    It names the methods that can; where there is a plan to start from, the default one,
-    since path scanning refuses that.
+    It names the methods that can.
     """
-    if method.operations or not instance.operations:
+    asked = bool(instance.operations)
+    if (method.operations or not asked) and (method.warm_start or not has_start):
         return
-    able = [repr(each.name) for each in METHODS.values() if each.operations]
-    if has_start:
-        able = [repr(DEFAULT_METHOD)]
+    able = [
+        repr(each.name)
+        for each in METHODS.values()
+        if (each.operations or not asked) and (each.warm_start or not has_start)
+    ]
+    if method.operations or not asked:
+        raise OptionError(
+            f"expected a method that warm-starts from a plan, got {method.name!r}: use "
+            f"{_listed(able, 'or')} or give no start"
+        )
     raise OptionError(
         f"expected a method that plans with {_listed(instance.operations)}, which instance "
         f"{instance.name!r} asks for, got {method.name!r}: use {_listed(able, 'or')}"
@@ -308,7 +325,7 @@ def solve(
     start: Solution | Path | str | None = None,
     keep: int | None = None,
     lock: Sequence[int] = (),
-    model: Path | str | LoadedModel | None = None,
+    model: Path | str | LoadedModel | Model | None = None,
     device: str = "auto",
 ) -> Result:
     """Find a plan of low cost.
@@ -337,7 +354,8 @@ def solve(
     progress
         Callback, called several times a second.
     start
-        Plan to warm-start from, or the path of its file, for methods that can. Its
+        Plan to warm-start from, or the path of its file, for methods with `warm_start` in
+        `METHODS`: "ruin-recreate" and "maens". Its
         directions are chosen anew. A plan that does not fit the instance is repaired
         first, see `repair`; the notes of the Result say what changed.
     keep
@@ -346,7 +364,8 @@ def solve(
     lock
         Numbers of routes of `start` that stay as they are.
     model
-        Model file of a learned method, or a model from `load_for_method`; by default the
+        Model of a learned method: its file, a model from `load_for_method`, or a module of
+        torch of class `arcfleet.neural.model.Model`, which is copied; by default the
         shipped one. Loading it does not count as time of the search.
     device
         Device of a learned method: "cpu", "cuda", "cuda:1", or "auto" for CUDA where
@@ -377,6 +396,7 @@ def solve(
         notes = (*(repaired.notes if repaired.ok else (without,)), *notes)
         begin = repaired.solution if repaired.ok else None
     require_operations(chosen, instance, has_start=given is not None)
+    seed, threads = whole(seed), whole(threads)
     check_whole_number("seed", seed, 0, 2**64 - 1)
     check_whole_number("threads", threads, 0, 1024)
     threads = threads or os.cpu_count() or 1
@@ -519,7 +539,7 @@ def _parsed(name: str, wanted: Any, text: str) -> object:
 
 def load_for_method(
     method: Method | str,
-    model: Path | str | LoadedModel | None = None,
+    model: Path | str | LoadedModel | Model | None = None,
     device: str = "auto",
 ) -> LoadedModel | None:
     """Load the model of a learned method; None for a method that has none.

@@ -126,3 +126,7 @@ def test_methods_say_whether_they_plan_with_operations() -> None:
     assert {one["name"]: one["operations"] for one in methods} == {
         name: method.operations for name, method in METHODS.items()
     }
+    assert any(row.split()[:3] == ["maens", "no", "yes"] for row in rows)
+    assert {one["name"]: one["warm_start"] for one in methods} == {
+        name: method.warm_start for name, method in METHODS.items()
+    }

@@ -5,12 +5,13 @@ import shlex
 import shutil
 import subprocess
 import sys
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from arcfleet import check, read, read_solution
+from arcfleet import __version__, check, read, read_solution
 from arcfleet.cli.main import GROUPS, build_parser, main
 from tests.cli.running import (
     ARCFLEET,
@@ -123,7 +124,7 @@ def test_the_console_script_is_installed() -> None:
     script = shutil.which("arcfleet", path=str(Path(sys.executable).parent))
     assert script is not None
     ran = subprocess.run([script, "--version"], capture_output=True, text=True, check=False)
-    assert ran.stdout.startswith("arcfleet ")
+    assert ran.stdout == f"arcfleet {__version__}\n"
 
 
 def test_the_steps_of_the_demo(
@@ -267,3 +268,17 @@ def test_options_may_be_shortened_and_values_may_look_like_typos() -> None:
     shortened = arcfleet("solve", "example:denver", "--meth", "ps", "--js")
     assert (shortened.returncode, shortened.stderr) == (0, "")
     assert arcfleet("info", "--", "--capcity").returncode == 1
+
+
+def test_deprecations_of_libraries_are_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Both(UserWarning, DeprecationWarning):
+        """As pyparsing has it, which matplotlib uses."""
+
+    def warned(path: object) -> object:
+        warnings.warn("parseString is deprecated", Both, stacklevel=1)
+        warnings.warn("a street is lost", UserWarning, stacklevel=1)
+        return read(path)  # type: ignore[arg-type]
+
+    monkeypatch.setattr("arcfleet.instance.files.read", warned)
+    ran = arcfleet("info", VILLAGE)
+    assert (ran.returncode, ran.stderr) == (0, "arcfleet: warning: a street is lost\n")

@@ -8,6 +8,7 @@ from arcfleet import Instance, diagnose, read
 from arcfleet.solution.travel import duration_text, length_text
 from tests.cli.running import ROOT, arcfleet, in_a_new_process, one_sentence, succeeded
 from tests.shared_data import maps_dir
+from tests.streets.test_street_facts import write_lines
 
 DENVER = ROOT / "src" / "arcfleet" / "instance" / "examples" / "denver.json"
 #: The town without its dead end.
@@ -65,6 +66,19 @@ def test_the_shortest_command(town: Path, tmp_path: Path) -> None:
     plan = tmp_path / "plan.json"
     assert arcfleet("solve", out, "--iterations", 20, "--out", plan).returncode == 0
     assert arcfleet("check", out, plan).stdout.startswith("ok: ")
+
+
+def test_ids_and_chains(tmp_path: Path) -> None:
+    file = write_lines(tmp_path / "own.geojson")
+    options = ("--capacity", 9000, "--id", "Segment", "-o", tmp_path / "x.json")
+    assert arcfleet("scene", file, *options).returncode == 0
+    merged = read(tmp_path / "x.json")
+    assert {link.ids for link in merged.links} == {("north-1", 17), ("back",)}
+    assert arcfleet("scene", file, *options, "--no-merge-chains").returncode == 0
+    apart = read(tmp_path / "x.json")
+    assert {link.ids for link in apart.links} == {("north-1",), (17,), (), ("back",)}
+    ran = arcfleet("scene", file, "--capacity", 9, "--id", "x", "-o", tmp_path / "y.json")
+    assert "expected ids of streets in a column 'x', found none" in one_sentence(ran)
 
 
 def test_all_options_together(town: Path, tmp_path: Path) -> None:

@@ -134,7 +134,7 @@ def test_opening_reads_no_array(file: Path, tmp_path: Path) -> None:
 def test_other_files_are_refused_in_one_sentence(file: Path, tmp_path: Path) -> None:
     other = tmp_path / "other.npz"
     write_array_file(other, "arcfleet-dataset", 9, {}, {})
-    with pytest.raises(FileError, match="version 1 of arcfleet-dataset, found version 9"):
+    with pytest.raises(FileError, match="or older, found version 9"):
         Dataset.open(other)
     write_array_file(other, "arcfleet-labels", 1, {}, {})
     with pytest.raises(

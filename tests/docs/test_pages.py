@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import arcfleet
+import arcfleet.datasets
 from arcfleet.instance.operations import Facility, Lock, Vehicle
 from arcfleet.solution.json_solution import format_json_solution
 from arcfleet.solution.solution import FacilityVisit
@@ -100,6 +101,14 @@ def test_the_fields_of_json_lines_are_listed(what: str, file: str) -> None:
         first = json.loads(next(lines))
     renamed = {"judged": "verified"}
     assert fields(what) == {renamed.get(name, name) for name in first} - {"format"}
+
+
+def test_the_stable_names_are_listed() -> None:
+    page = (ROOT / "docs" / "reference" / "stable-names.md").read_text("utf-8")
+    for module in (arcfleet, arcfleet.datasets):
+        block = page.split(f"names of `{module.__name__}` |\n")[1].split("\n\n")[0]
+        listed = re.findall(r"`(\w+)`", block)
+        assert sorted(listed) == sorted(module.__all__)
 
 
 def fields(what: str) -> set[str]:

@@ -83,7 +83,29 @@ def _instances(folder: Path) -> list[Sample]:
     return [
         *samples,
         one("village.json", (ROOT / "examples/village.json").read_bytes(), JSON),
+        one("own.json", json.dumps(_own_instance().to_dict()), JSON),
     ]
+
+
+def _own_instance() -> Any:
+    """Return an instance whose links have ids and attributes of their owner."""
+    from dataclasses import replace
+
+    from arcfleet.instance.files import read
+
+    instance = read(DATA / "small.dat")
+    own: dict[str, Any] = {
+        "surface": "gravel",
+        "lanes": 2,
+        "width": 2.5,
+        "lit": True,
+        "owner": None,
+    }
+    links = tuple(
+        replace(link, ids=(number, f"B-{number}"), attributes=own)
+        for number, link in enumerate(instance.links)
+    )
+    return replace(instance, links=links)
 
 
 def _read_instance(path: Path) -> object:
@@ -104,14 +126,16 @@ def _plans(folder: Path) -> list[Sample]:
     for name, kinds in (("plan.json", JSON), ("plan.sol", TEXT)):
         write_solution(instance, solution, folder / name)
         samples.append(one(name, (folder / name).read_bytes(), kinds))
-    return samples
+    own = json.dumps(solution.to_dict(_own_instance()))
+    return [*samples, one("own-plan.json", own, JSON)]
 
 
 def _read_plan(path: Path) -> object:
     from arcfleet.instance.files import read
     from arcfleet.solution.files import read_solution
 
-    return read_solution(path, read(DATA / "small.dat"))
+    has_ids = path.name == "own-plan.json"
+    return read_solution(path, _own_instance() if has_ids else read(DATA / "small.dat"))
 
 
 # --- Maps ---------------------------------------------------------------------------------
@@ -143,12 +167,18 @@ _LINES = {
     "features": [
         {
             "type": "Feature",
-            "properties": {"highway": "residential", "name": "A", "maxspeed": 30},
+            "properties": {
+                **{"highway": "residential", "name": "A", "maxspeed": 30},
+                "segment": "A-7",
+            },
             "geometry": {"type": "LineString", "coordinates": [[8.1, 48], [8.2, 48.1]]},
         },
         {
             "type": "Feature",
-            "properties": {"highway": ["primary"], "oneway": True, "lanes": 2.0},
+            "properties": {
+                **{"highway": ["primary"], "oneway": True, "lanes": 2.0},
+                "segment": 17,
+            },
             "geometry": {
                 "type": "MultiLineString",
                 "coordinates": [[[8.2, 48.1], [8.1, 48.2], [8.1, 48]]],
@@ -252,6 +282,12 @@ def _read_map(path: Path) -> object:
     from arcfleet.streets.files import read_map
 
     return read_map(path)
+
+
+def _read_own_map(path: Path) -> object:
+    from arcfleet.streets.files import read_map
+
+    return read_map(path, id="segment", merge_chains=False)
 
 
 # --- Own data, areas, vehicles, tiles -----------------------------------------------------
@@ -459,8 +495,13 @@ def _small_dataset(path: Path) -> Any:
 
 
 def _datasets(folder: Path) -> list[Sample]:
+    from arcfleet.datasets.dataset import Dataset
+    from arcfleet.instance.files import read
+
     _small_dataset(folder / "some.npz")
-    return [from_folder(folder, "some.npz", _ARRAYS)]
+    made = from_folder(folder, "some.npz", _ARRAYS)
+    Dataset.from_instances([read(DATA / "small.dat")] * 2, folder / "own.npz")
+    return [made, from_folder(folder, "own.npz", _ARRAYS)]
 
 
 def _read_dataset(path: Path) -> object:
@@ -692,6 +733,7 @@ READERS = {
         Reader("osm-pbf", _osm_pbf, _read_map),
         Reader("csv-pairs", _csv_pair, _read_map),
         Reader("geojson-maps", _geojson, _read_map),
+        Reader("maps-with-ids", _geojson, _read_own_map),
         Reader("layer-maps", _map_layers, _read_map),
         Reader("tables", _tables, _read_table),
         Reader("sheets", _sheets, _read_table),

@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
-from arcfleet import UnsolvableError, repair, solve
+from arcfleet import Stop, repair
 from arcfleet.instance.diagnose import diagnose
 from arcfleet.instance.diagnose_fleet import stuck_vehicles
 from arcfleet.instance.instance import Instance, Turn
 from arcfleet.instance.operations import Assignment, Facility, Lock, Vehicle
 from arcfleet.solution.checker import check
 from arcfleet.solution.solution import FacilityVisit, Route, Service, Solution
-from tests.helpers import NO_ROUTES, make_instance, refused, solved, street
+from tests.helpers import NO_ROUTES, make_instance, solved, street
 from tests.strategies import connected_instances, instances, operations, turn_rules
 
 #   1 --0-- 2 --1-- 3 --2-- 4, and the facility at 4; serving 0 and 1.
@@ -337,7 +337,7 @@ def test_a_visit_opens_ways_only_after_a_service(empty_at_end: bool) -> None:
     assert [visit.services for visit in plan.routes[0].visits] == [1]
 
 
-def test_a_street_left_by_way_of_a_facility_only_needs_a_visit_at_the_end() -> None:
+def test_a_street_left_by_way_of_a_facility_only_is_left_by_a_visit_at_the_end() -> None:
     town = make_instance(
         street(1, 2, 4, 3),
         street(2, 3, 5),
@@ -349,8 +349,9 @@ def test_a_street_left_by_way_of_a_facility_only_needs_a_visit_at_the_end() -> N
     assert diagnose(loaded) == ()
     repaired = repair(loaded, NO_ROUTES)
     assert check(loaded, repaired.solution).faults == ()
-    with refused(UnsolvableError, "let vehicles empty at the end (empty_at_end) if"):
-        solve(loaded, seconds=0.1)
+    found = solved(loaded, stop=Stop(iterations=20))
+    assert found.cost == 25
+    assert [visit.services for visit in found.solution.routes[0].visits] == [1]
 
 
 def single_route_plans(instance: Instance, link: int) -> bool:
@@ -450,3 +451,18 @@ def test_least_routes() -> None:
     types = (vehicle(capacity=1, count=1), vehicle("b", capacity=2, count=1))
     assert replace(ROW, capacity=2, vehicles=types).least_routes == 4  # more than there are
     assert make_instance(street(1, 2)).least_routes == 0
+
+
+def test_types_without_a_count_or_limit_take_the_rest() -> None:
+    both: dict[str, Any] = {"service_cost": 40, "reverse_service_cost": 40}
+    links = tuple(replace(link, **both) for link in ROW.links[:2])
+    town = replace(ROW, links=(*links, ROW.links[2]))
+
+    def kinds(*fleet: Vehicle) -> list[str]:
+        return [problem.kind for problem in diagnose(replace(town, vehicles=fleet))]
+
+    few = vehicle("few", count=1, max_route_cost=79)
+    assert "fleet-too-small" in kinds(few)
+    assert kinds(replace(few, max_route_cost=80)) == []
+    for other in (vehicle("free", max_route_cost=79), vehicle("long", count=1)):
+        assert kinds(few, other) == []

@@ -6,9 +6,10 @@ import pytest
 
 from arcfleet._files import write_text_atomically
 from arcfleet.errors import FileError, FormatWarning, InstanceError, OptionError
-from arcfleet.instance.files import read, write
+from arcfleet.instance.files import check_holds, read, write
 from arcfleet.instance.formats import FORMATS, Format
 from arcfleet.instance.instance import Instance, Link
+from arcfleet.instance.operations import Facility
 from tests.helpers import MIXED, SMALL, make_instance, refused
 
 
@@ -173,7 +174,10 @@ def test_written_file_has_usual_permissions_and_links_stay(tmp_path: Path) -> No
     assert target.stat().st_mode & 0o777 == 0o640
 
 
-@pytest.mark.parametrize("name", ["town.osm.pbf", "town.OSM", "town.osm.gz", "a.geojson"])
+@pytest.mark.parametrize(
+    "name",
+    ["town.osm.pbf", "a.pbf", "town.OSM", "town.osm.gz", "town.osm.bz2", "a.geojson"],
+)
 def test_a_street_map_is_sent_to_scene(tmp_path: Path, name: str) -> None:
     file = tmp_path / name
     file.write_bytes(b"\x00\x00\x00\rOSMHeader")
@@ -209,3 +213,42 @@ def test_a_format_is_one_entry_of_the_table(
         write(instance, tmp_path / "x.txt", file_format="cost")
     with pytest.raises(OptionError, match=r"\.costs \(costs\), got 'x\.xml'"):
         write(instance, tmp_path / "x.xml")
+
+
+def test_examples_have_names() -> None:
+    denver = read("example:denver")
+    assert denver.name == "denver"
+    assert denver.required
+    with refused(OptionError, "expected example:denver, got 'example:denvr'"):
+        read("example:denvr")
+
+
+def test_what_a_file_cannot_hold_is_known_before_it_is_written(tmp_path: Path) -> None:
+    hauling = instance_of(lane(demand=1), facilities=(Facility(node=2),))
+    located = instance_of(lane(demand=1), coordinates=((0.0, 0.0), (0.0, 0.1)))
+    check_holds(hauling, tmp_path / "x.json")
+    with refused(InstanceError, "expected an instance that"):
+        check_holds(hauling, tmp_path / "x.dat")
+    # What is lost without changing the problem is said when it is written.
+    check_holds(located, tmp_path / "x.dat")
+    with pytest.warns(FormatWarning, match="coordinates"):
+        write(located, tmp_path / "x.dat")
+
+
+def test_a_suffix_of_two_formats_takes_the_first_that_can_hold(tmp_path: Path) -> None:
+    plain = instance_of(lane(demand=1))
+    hauling = instance_of(
+        lane(demand=1),
+        facilities=(Facility(node=2),),
+        max_route_cost=99,
+        fewest_routes=True,
+    )
+    for instance, has_dumping_sites in ((plain, False), (hauling, True)):
+        write(instance, tmp_path / "x.txt")
+        assert ("DUMPING_SITES" in (tmp_path / "x.txt").read_text()) == has_dumping_sites
+        assert read(tmp_path / "x.txt") == instance
+    # What is refused names the file that can hold it.
+    with refused(InstanceError, "write a .txt file (MCARP"):
+        write(instance_of(lane(demand=1, one_way=True)), tmp_path / "x.dat")
+    with refused(InstanceError, "write a .json file instead"):
+        write(instance_of(lane(demand=1), compactness=3), tmp_path / "x.dat")

@@ -125,3 +125,59 @@ def test_whole_numbers_of_any_type_are_taken() -> None:
             replace(plain, cost=wrong, reverse_cost=3)
     with pytest.raises(InstanceError, match="none for node 2"):
         replace(instance, coordinates={1: (0.0, 0.0)})  # type: ignore[arg-type]
+
+
+def test_ids_and_attributes_of_a_table_stay_with_the_links() -> None:
+    table = streets()
+    own = table.assign(surface=["gravel", None, "tar"], lanes=[1.0, 2.0, np.nan])
+    named = from_pandas(own, depot=1, capacity=5, id="id", attributes=["surface", "lanes"])
+    assert [link.ids for link in named.links] == [("a",), ("b",), ("c",)]
+    assert [dict(link.attributes) for link in named.links] == [
+        {"surface": "gravel", "lanes": 1.0},
+        {"surface": None, "lanes": 2.0},
+        {"surface": "tar", "lanes": None},
+    ]
+    one = from_pandas(own, depot=1, capacity=5, attributes="surface")
+    assert dict(one.links[0].attributes) == {"surface": "gravel"}
+    indexed = from_pandas(table.set_index("id"), depot=1, capacity=5)
+    assert [link.ids for link in indexed.links] == [("a",), ("b",), ("c",)]
+    numbered = from_pandas(table, depot=1, capacity=5)
+    assert [link.ids for link in numbered.links] == [(0,), (1,), (2,)]
+    assert numbered.describe_link(2) == "link 2 (3-1, id 2)"
+    pairs = from_pandas(table.set_index(["tail", "id"], drop=False), depot=1, capacity=5)
+    assert [link.ids for link in pairs.links] == [(), (), ()]
+    some = from_pandas(own.assign(id=[7.0, np.nan, 9.0]), depot=1, capacity=5, id="id")
+    assert [link.ids for link in some.links] == [(7,), (), (9,)]
+
+
+def test_columns_that_are_not_there_or_unfit_are_named() -> None:
+    table = streets()
+    with pytest.raises(InstanceError, match="column 'idd' in the table of links, as id"):
+        from_pandas(table, depot=1, capacity=5, id="idd")
+    with pytest.raises(InstanceError, match="did you mean 'metres'"):
+        from_pandas(table, depot=1, capacity=5, attributes=["metre"])
+    when = pandas.to_datetime(["2026-01-01"] * 3)
+    with pytest.raises(InstanceError, match=r"attribute 'when' to be a text.*\(in row 0\)"):
+        from_pandas(table.assign(when=when), depot=1, capacity=5, attributes=["when"])
+
+
+def test_a_table_in_metres_is_converted_to_degrees() -> None:
+    lines = [LineString([(5, 51), (5.1, 51)])] * 3
+    drawn = geopandas.GeoDataFrame(streets(), geometry=lines, crs=4326)
+    plain = from_pandas(drawn, depot=1, capacity=5)
+    metres = drawn.to_crs(3857).rename_geometry("shape")
+    again = from_pandas(metres, depot=1, capacity=5)
+    for link, other in zip(plain.links, again.links, strict=True):
+        assert np.allclose(link.geometry, other.geometry, atol=1e-9)
+
+
+def test_ids_of_edges_may_be_lists() -> None:
+    graph = networkx.MultiDiGraph()
+    graph.add_edge(1, 2, length=5, demand=1, osmid=[4, 5], lanes="2")
+    graph.add_edge(2, 1, length=5, osmid=4)
+    graph.add_edge(1, 1, length=5)
+    made = from_networkx(
+        graph, depot=1, capacity=1, cost="length", id="osmid", attributes=["lanes"]
+    )
+    found = {link.ids: dict(link.attributes) for link in made.links}
+    assert found == {(4, 5): {"lanes": "2"}, (4,): {"lanes": None}, (): {"lanes": None}}

@@ -1,13 +1,19 @@
 import dataclasses
+import json
 import math
 import pickle
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
+import numpy as np
 import pytest
+from shapely import LineString
 
+from arcfleet import Assignment, Facility, Stop, Turn, Vehicle, read
 from arcfleet.errors import InstanceError
 from arcfleet.instance.instance import MAX_NODE, MAX_NUMBER, MIN_NODE, Instance, Link
-from tests.helpers import street
+from tests.helpers import refused, solved, street
 
 
 def make_instance(**changes: Any) -> Instance:
@@ -84,7 +90,10 @@ def test_link_rejects(fields: dict[str, Any], message: str) -> None:
         ({"stated_vehicles": -1}, "expected stated_vehicles between 0 and"),
         ({"upper_bound": "12"}, "expected upper_bound to be an integer, got '12'"),
         ({"coordinates": ((0.0, 0.0),)}, "coordinates for all 3 nodes or for none, got 1"),
-        ({"coordinates": ((0.0, 0.0), (0.0, 1.0), (0, 1))}, "two finite floats.*node 3"),
+        *(
+            ({"coordinates": ((0.0, 0.0), (0.0, 1.0), last)}, "two finite floats.*node 3")
+            for last in ((0.0, "1"), (0.0, math.nan), (0.0,), (0.0, True), 5, None)
+        ),
         ({"name": 5}, "name to be a text"),
         ({"comment": None}, "comment to be a text"),
         ({"name": "\ud800"}, "UTF-8"),
@@ -162,3 +171,80 @@ def test_a_long_name_does_not_fill_the_message(small: Instance) -> None:
     with pytest.raises(InstanceError) as raised:
         dataclasses.replace(small, name="x" * 10_000, depot=-99)
     assert len(str(raised.value)) < 300
+
+
+def test_numbers_of_numpy_and_points_of_any_kind_are_taken() -> None:
+    numbers: list[Any] = [np.int64(0), np.int64(1), np.int32(2), np.bool_(True)]
+    none, one, two, yes = numbers
+    shapes: dict[str, Any] = {
+        "list": [[8, 48], [8.5, 48]],
+        "line": LineString([(8.5, 48, 200), (9, 48, 210)]),
+        "ways": np.array([7, 8]),
+    }
+    given: dict[str, Any] = {
+        "links": [
+            street(one, two, np.float64(3), one, geometry=shapes["list"]),  # type: ignore[arg-type]
+            street(two, 3, 4, geometry=shapes["line"]),
+            Link(tail=3, head=one, cost=two, ways=shapes["ways"]),
+        ],
+        "coordinates": {1: (8, 48), 2: [8.5, 48], 3: np.array([9, 48])},
+        "vehicles": [Vehicle(name="van", start=one, capacity=two, count=two)],
+        "facilities": [Facility(node=two, cost=one)],
+        "pins": [Assignment(none, one)],
+        "turns": [Turn(none, False, one, False, two)],
+        "empty_at_end": yes,
+    }
+    instance = Instance(depot=one, capacity=two, **given)
+    assert instance == read_again(instance)
+    assert instance.links[1].geometry == ((8.5, 48.0), (9.0, 48.0))
+    assert type(instance.vehicles[0].start) is type(instance.facilities[0].cost) is int
+    assert Stop(iterations=two) == Stop(iterations=2)
+    assert solved(instance, stop=Stop(iterations=5), seed=one).seed == 1
+
+
+@pytest.mark.parametrize(
+    ("given", "ids"),
+    [
+        (np.array([4, 5]), (4, 5)),
+        ("B-3", ("B-3",)),
+        (np.int64(7), (7,)),
+        ([7.0, "a"], (7, "a")),
+        ([], ()),
+    ],
+)
+def test_ids_of_any_kind_are_plain(given: Any, ids: tuple[object, ...]) -> None:
+    half: Any = np.float32(0.5)
+    link = Link(tail=1, head=2, cost=3, ids=given, attributes={"a": half})
+    assert link.ids == ids
+    assert [type(one) for one in link.ids] == [type(one) for one in ids]
+    assert type(link.attributes["a"]) is float
+    assert hash(link) == hash(dataclasses.replace(link))
+    assert pickle.loads(pickle.dumps(link)) == link
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"ids": [True]},
+        {"ids": [None]},
+        {"ids": [1.5]},
+        {"ids": [""]},
+        {"ids": [2**63]},
+        {"ids": [10**5000]},
+        {"attributes": [("a", 1)]},
+        {"attributes": {1: 1}},
+        {"attributes": {"a": math.nan}},
+        {"attributes": {"a": [1]}},
+        {"attributes": {"a": 10**5000}},
+    ],
+)
+def test_ids_and_attributes_that_are_none_are_refused(fields: dict[str, Any]) -> None:
+    with refused(InstanceError, "on link 1-2"):
+        Link(tail=1, head=2, cost=3, **fields)
+
+
+def read_again(instance: Instance) -> Instance:
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "x.json"
+        path.write_text(json.dumps(instance.to_dict()), encoding="utf-8")
+        return read(path)

@@ -53,16 +53,36 @@ def test_equal_service_cost_in_unequal_directions_survives(tmp_path: Path) -> No
         ('"cost": 3', '"cost": 3, "demand": 1', "links[0]"),
         ('"cost": 3', '"cost": 3, "geometry": [[1, 2], [3]]', "at links[0].geometry[1]"),
         ('"cost": 3', '"cost": 3, "geometry": [[1, 1e999], [3, 4]]', "geometry[0][1]"),
+        *(
+            ('"cost": 3', f'"cost": 3, {new}', message)
+            for new, message in (
+                ('"ids": 7', "an array at links[0].ids, found 7"),
+                ('"ids": [[7]]', "or a string at links[0].ids[0], found an array of 1"),
+                ('"ids": [true]', "or a string at links[0].ids[0], found true"),
+                ('"ids": [1.0]', "or a string at links[0].ids[0], found 1.0"),
+                ('"ids": [""]', "a text that is not empty, got '' on link 1-2, links[0]"),
+                ('"ids": ["\\ud800"]', "UTF-8 can hold, got '\\ud800' on link 1-2"),
+                (f'"ids": [{10**4000}]', "got a huge number on link 1-2, links[0]"),
+                ('"attributes": [1]', "an object at links[0].attributes, found an array"),
+                ('"attributes": {"a": {}}', "null at links[0].attributes.a, found an ob"),
+                ('"attributes": {"a": NaN}', "null at links[0].attributes.a, found NaN"),
+                ('"attributes": {"a": 1e999}', "attribute 'a' to be a text, a finite num"),
+                ('"attributes": {"a": 1, "a": 2}', "found links[0].attributes.a twice"),
+                ('"attributes": {"": 1}', "names of attributes as texts that are not"),
+                ('"attributes": {"\\ud800": 1}', "the name of an attribute to be a text"),
+            )
+        ),
         ("[1, 2]", "[1, 2, 2]", "node 2 twice"),
         ("[1, 2]", "[1, true]", "at nodes[1], found true"),
         ("[1, 2]", '"12"', "an array at nodes"),
         ('{"tail"', '7, {"tail"', "an object at links[0], found 7"),
         ('"depot": 1', '"depot": 9', "known node as depot"),
         ('"name": "x"', '"name": null', "a string at name, found null"),
-        ('"version": 1', '"version": 5, "news": 0', "found 5; update arcfleet"),
+        ('"version": 1', '"version": 6, "news": 0', "found 6; update arcfleet"),
         ('"version": 1', '"version": "1"', "at version, found '1'"),
         ('"version": 1, ', "", "expected version, found no such key"),
         ("arcfleet-instance", "arcfleet-solution", "found 'arcfleet-solution'"),
+        ('"capacity": 4', f'"capacity": 4, "{"k" * 300}": 4', f"found '{'k' * 57}...'"),
         ('"capacity": 4', '"capacity": 4, "a\\nb": 4', "found 'a\\nb'"),
         *(
             ('"capacity": 4', f'"capacity": 4, {new}', message)
@@ -88,6 +108,16 @@ def test_mistake_is_an_error_with_its_place(
     assert old in SMALLEST
     with refused(FileError, message):
         parse(tmp_path, SMALLEST.replace(old, new, 1))
+
+
+def test_ids_and_attributes_come_back_as_they_were(tmp_path: Path) -> None:
+    own = {"surface": "gravel", "lanes": 2, "width": 2.5, "lit": True, "owner": None}
+    link = street(1, 2, 3, ids=(7, "7", "B-3"), attributes=own)
+    write(make_instance(link), tmp_path / "x.json")
+    (again,) = read(tmp_path / "x.json").links
+    assert again == link
+    assert [type(each) for each in again.ids] == [int, str, str]
+    assert dict(again.attributes) == own
 
 
 def test_syntax_error_has_its_line(tmp_path: Path) -> None:
@@ -192,6 +222,20 @@ def test_mistake_in_operations_is_an_error_with_its_place(
         ({"pins": (Assignment(0, 1),)}, 3),
         ({"change_price": 1, "u_turns": "forbidden"}, 3),
         ({"nodes": (-4, 1, 2)}, 3),
+        ({"nodes": (0, 1, 2)}, 1),
+        *(
+            ({"links": (street(1, 2, 3, 1, **{field: value}),)}, version)
+            for field, value, version in (
+                ("metres", 9, 2),
+                ("seconds", 9, 2),
+                ("reverse_seconds", 9, 2),
+                ("service_seconds", 9, 2),
+                ("kind", "residential", 4),
+                ("ways", (7,), 4),
+                ("speed_kmh", 30.0, 4),
+                ("reverse_speed_kmh", 30.0, 4),
+            )
+        ),
     ],
 )
 def test_oldest_version_that_holds_the_instance_is_written(
@@ -201,3 +245,44 @@ def test_oldest_version_that_holds_the_instance_is_written(
     write(instance, tmp_path / "x.json")
     assert json.loads((tmp_path / "x.json").read_text("utf-8"))["version"] == version
     assert read(tmp_path / "x.json") == instance
+
+
+@pytest.mark.parametrize("half", ["\\ud800", "\\udbff", "\\udc00", "\\udfff"])
+def test_halves_of_characters_are_refused(tmp_path: Path, half: str) -> None:
+    file = tmp_path / "x.json"
+    write(make_instance(street(1, 2, 3, 1)), file)
+    file.write_text(file.read_text("utf-8").replace('"town"', f'"{half}"'), "utf-8")
+    with refused(FileError, "expected a string that UTF-8 can hold at name, found"):
+        read(file)
+    for whole in ("\ud7ff", "\ue000"):
+        file.write_text(file.read_text("utf-8").replace(half, whole), "utf-8")
+        assert read(file).name == whole
+        file.write_text(file.read_text("utf-8").replace(whole, half), "utf-8")
+
+
+def test_letters_stay_letters(tmp_path: Path) -> None:
+    instance = make_instance(street(1, 2, 3, 1, name="Größe, Łódź"))
+    write(instance, tmp_path / "x.json")
+    assert "Größe, Łódź" in (tmp_path / "x.json").read_text("utf-8")
+    assert read(tmp_path / "x.json") == instance
+
+
+def test_zeros_may_be_written_out(tmp_path: Path) -> None:
+    file = tmp_path / "x.json"
+    instance = make_instance(street(1, 2, 0, 0))
+    write(instance, file)
+    document = json.loads(file.read_text("utf-8"))
+    zeros = ("route_cost", "u_turn_penalty", "compactness", "change_price", "balance")
+    document |= {"version": 3} | dict.fromkeys(zeros, 0)
+    document["locks"] = [
+        {"route": 1, "services": [{"link": 0, "reverse": False}], "vehicle": 0}
+    ]
+    document["facilities"] = [{"node": 1, "cost": 0}]
+    file.write_text(json.dumps(document), "utf-8")
+    assert read(file) == replace(
+        instance,
+        locks=(Lock(route=1, services=((0, False),)),),
+        facilities=(Facility(node=1),),
+    )
+    file.write_text(json.dumps(document | {"upper_bound": 0, "stated_vehicles": 0}))
+    assert (read(file).upper_bound, read(file).stated_vehicles) == (0, 0)

@@ -36,6 +36,15 @@ JSON = b"""{"format": "arcfleet-instance", "version": 1, "name": "two",
 ]}
 """
 
+OWN = b"""{"format": "arcfleet-instance", "version": 5, "name": "own",
+"depot": 1, "capacity": 7, "nodes": [1, 2],
+"links": [
+{"tail": 1, "head": 2, "cost": 3, "required": true, "demand": 2, "ids": [17, "B-3"]},
+{"tail": 2, "head": 1, "cost": 4, "ids": ["a"],
+"attributes": {"surface": "gravel", "lanes": 2, "width": 2.5, "lit": true, "owner": null}}
+]}
+"""
+
 ODD_NUMBERS = [b"0", b"1", b"5", b"00", b"-1", b"+1", b"1.0", b"1e3", b"1_0", b"", b" "]
 ODD_NUMBERS += [b"2147483647", b"2147483648", b"9" * 30, b"9" * 5000, b"NaN", b"true"]
 ODD_NUMBERS += ["\u0661".encode(), "\uff11".encode(), b"0x1", b"1 1", b"1,1"]
@@ -181,8 +190,8 @@ def test_damaged_text(file: Path, data: bytes) -> None:
 
 
 @settings(max_examples=300)
-@given(data=damaged((HAULING.encode(), OPERATIONS.encode())))
-def test_damaged_facilities_and_vehicles(file: Path, data: bytes) -> None:
+@given(data=damaged((HAULING.encode(), OPERATIONS.encode(), OWN)))
+def test_damaged_operations_and_own_data(file: Path, data: bytes) -> None:
     instance = read_or_refuse(file, data)
     if instance is not None:
         write(instance, file, "json")
@@ -202,7 +211,7 @@ def test_damaged_json(file: Path, data: bytes) -> None:
 
     found = json.loads(data.decode("utf-8-sig"), object_pairs_hook=members)
     assert found.pop("format") == "arcfleet-instance"
-    assert found.pop("version") in (1, 2, 3, 4)  # a damaged 1 may be a 2
+    assert found.pop("version") in (1, 2, 3, 4, 5)  # a damaged 1 may be a 2
     assert list(instance.nodes) == found.pop("nodes")
     points = [(float(x), float(y)) for x, y in found.pop("coordinates", [])]
     assert list(instance.coordinates) == points
@@ -224,5 +233,5 @@ def test_damaged_json(file: Path, data: bytes) -> None:
 
 
 def test_undamaged_files_are_read(file: Path) -> None:
-    for data in (SPANISH, FROM_ZERO, ENGLISH, MIXED, JSON):
+    for data in (SPANISH, FROM_ZERO, ENGLISH, MIXED, JSON, OWN):
         assert read_or_refuse(file, data) is not None

@@ -1,10 +1,12 @@
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from arcfleet import Instance, InstanceError, Turn, diagnose
 from arcfleet.instance.instance import UTurns
-from arcfleet.instance.turns import TurnCosts
+from arcfleet.instance.operations import Vehicle
+from arcfleet.instance.turns import TurnCosts, servable
 from tests.helpers import make_instance, refused, street
 
 #   1 --0-- 2 --1-- 3      Four two-way links and a one-way link from 2 to 4;
@@ -144,3 +146,25 @@ def test_forbidden_turns_that_a_u_turn_gets_round_close_nothing() -> None:
     # Straight on into link 2 is forbidden, but not after turning round at node 3.
     town = replace(TOWN, turns=(Turn(0, False, 2, False),))
     assert diagnose(town) == ()
+
+
+def test_what_a_vehicle_can_serve_lies_between_its_depots() -> None:
+    line = make_instance(
+        street(1, 2, 1, 1, one_way=True),
+        street(2, 3, 1, 1, one_way=True),
+        street(3, 4, 1, 1, one_way=True),
+        u_turns="forbidden",
+    )
+    assert servable(line) == set()
+
+    def vans(**rules: Any) -> Instance:
+        van = Vehicle(name="van", start=1, capacity=10, **rules)
+        return replace(line, vehicles=(van,))
+
+    assert servable(vans(end=3)) == {0, 1}
+    assert servable(vans(end=4)) == {0, 1, 2}
+    assert servable(vans(end=4, forbidden_links=(1,))) == set()
+    # What one type cannot serve, another may.
+    other = Vehicle(name="other", start=3, end=4, capacity=10)
+    both = replace(line, vehicles=(*vans(end=2).vehicles, other))
+    assert servable(both) == {0, 2}

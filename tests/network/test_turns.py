@@ -14,9 +14,9 @@ from arcfleet.network import Network, network
 from arcfleet.search.split import split
 from arcfleet.solution.plan import from_plan, to_plan, with_street_paths
 from tests.helpers import make_instance, refused, solved, street
+from tests.literal_turns import LiteralTurns, Way
 from tests.strategies import connected_instances, turn_rules
 
-Way = tuple[int, bool]
 METHODS = ["ps", "ps-random-arc", "ps-ellipse", "ruin-recreate", "maens"]
 
 
@@ -25,78 +25,6 @@ def towns(draw: st.DrawFn, max_nodes: int = 7, max_extra_links: int = 6) -> Inst
     """Small random mixed graphs with random turn rules."""
     free = connected_instances(max_nodes=max_nodes, max_extra_links=max_extra_links)
     return draw(turn_rules(draw(free)))
-
-
-class LiteralTurns:
-    """The turn rules read word by word, and driving costs by trying everything."""
-
-    def __init__(self, instance: Instance) -> None:
-        self.instance = instance
-        self.ways: list[Way] = [
-            (index, reverse)
-            for index, link in enumerate(instance.links)
-            for reverse in ((False,) if link.one_way else (False, True))
-        ]
-
-    def start(self, way: Way) -> int:
-        return self.instance.links[way[0]].ends(way[1])[0]
-
-    def end(self, way: Way) -> int:
-        return self.instance.links[way[0]].ends(way[1])[1]
-
-    def turn(self, along: Way, onto: Way) -> int | None:
-        if self.end(along) != self.start(onto):
-            return None
-        for turn in self.instance.turns:
-            named = (turn.link_in, turn.reverse_in), (turn.link_out, turn.reverse_out)
-            if named == (along, onto):
-                return turn.penalty
-        if along[0] != onto[0] or along[1] == onto[1]:
-            return 0
-        exits = [w for w in self.ways if self.start(w) == self.end(along)]
-        dead_end = all(index == along[0] for index, _ in exits)
-        allowed = {"allowed": True, "dead-ends": dead_end, "forbidden": False}
-        return self.instance.u_turn_penalty if allowed[self.instance.u_turns] else None
-
-    def drive(self, way: Way) -> int:
-        cost = self.instance.links[way[0]].step_cost(way[1], serves=False)
-        assert cost is not None
-        return cost
-
-    def costs_after(self, first: Way | None) -> dict[Way, int]:
-        """Least cost of having driven along each way, after a first one or the depot."""
-        if first is None:
-            leaving = (w for w in self.ways if self.start(w) == self.instance.depot)
-            known = {way: self.drive(way) for way in leaving}
-        else:
-            known = {first: 0}
-        changed = True
-        while changed:
-            changed = False
-            for along, onto in product(list(known), self.ways):
-                turn = self.turn(along, onto)
-                if turn is None:
-                    continue
-                cost = known[along] + turn + self.drive(onto)
-                if cost < known.get(onto, cost + 1):
-                    known[onto] = cost
-                    changed = True
-        return known
-
-    def legs_from(self, first: Way | None) -> dict[Way | None, int]:
-        """Least cost of driving from a service, or the depot, to each start of service."""
-        known = self.costs_after(first)
-        legs: dict[Way | None, int] = {}
-        for target in (*self.ways, None):
-            place = self.instance.depot if target is None else self.start(target)
-            offers = [0] if first is None and place == self.instance.depot else []
-            for along, cost in known.items():
-                turn = 0 if target is None else self.turn(along, target)
-                if self.end(along) == place and turn is not None:
-                    offers.append(cost + turn)
-            if offers:
-                legs[target] = min(offers)
-        return legs
 
 
 def arc_ways(network: Network) -> list[Way | None]:

@@ -96,7 +96,8 @@ def test_read_only_arrays_are_taken(dataset: Dataset) -> None:
     padded = dataset.padded(range(2))
     expected = batch_from_arrays(padded, device="cpu")
     for field in fields(padded):
-        getattr(padded, field.name).flags.writeable = False
+        if (values := getattr(padded, field.name)) is not None:
+            values.flags.writeable = False
     found = batch_from_arrays(padded, device="cpu")
     assert torch.equal(found.features, expected.features)
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 import torch
@@ -38,6 +38,7 @@ from arcfleet.neural.model import Daam, DaamConfig, Prepared
 from arcfleet.neural.plans import as_decoded
 from tests.neural.batches import MDS, network_batch, random_batch, ring, toy_model, verify
 from tests.neural.model_checks import exact
+from tests.neural.nearest_policy import Nearest
 from tests.neural.test_daam import SMALL, make_model
 from tests.strategies import connected_instances
 
@@ -218,6 +219,46 @@ def test_distinct_starts_are_drawn_without_replacement() -> None:
     for found, expected in ((times, chance), (second, after.sum(1))):
         spread = (draws * expected * (1 - expected)).sqrt()
         assert ((found - draws * expected).abs() < 4.5 * spread + 1).all()
+
+
+def test_starts_are_drawn_with_replacement_unless_told() -> None:
+    batch = network_batch(networks_of(8, 5))
+    # So cold that every sample takes the likeliest arc.
+    cold = draw(toy_model(3), batch, 4, temperature=1e-4).arcs[:, :, 0]
+    assert (cold == cold[:, :1]).all()
+    distinct = draw(toy_model(3), batch, 4, temperature=1e-4, distinct_starts=True)
+    assert all(len(set(row)) == 4 for row in distinct.arcs[:, :, 0].tolist())
+
+
+class Remembered(NamedTuple):
+    ways: Tensor
+    memory: Tensor  # how many steps were taken
+
+
+class Counting(Nearest):
+    """The nearest arc, by a policy that remembers how many steps it took."""
+
+    def prepare(self, batch: ArcBatch) -> Any:
+        return Remembered(super().prepare(batch), torch.zeros(len(batch), 1, 1))
+
+    def remember(self, prepared: Remembered, state: State) -> Remembered:
+        return prepared._replace(memory=prepared.memory + 1)
+
+    def __call__(self, prepared: Any, state: State, allowed: Tensor) -> Tensor:
+        assert prepared.memory.shape == (*state.previous.shape, 1)
+        return super().__call__(prepared.ways, state, allowed)
+
+
+def test_a_policy_that_remembers_completes_no_partial_plans() -> None:
+    batch = network_batch(networks_of(4, 3))
+    for decode in (greedy, partial(beam, width=3)):
+        with_memory, without = (decode(p, batch) for p in (Counting(), Nearest()))
+        assert with_memory.arcs.tolist() == without.arcs.tolist()
+    assert greedy(Nearest(), batch, initial=reset(batch)).arcs.tolist() == (
+        greedy(Nearest(), batch).arcs.tolist()
+    )
+    with pytest.raises(OptionError, match="expected a policy without memory"):
+        greedy(Counting(), batch, initial=reset(batch))
 
 
 def test_where_starts_are_too_few_some_are_drawn_twice() -> None:

@@ -50,6 +50,9 @@ def test_random_plans_are_legal_at_every_step_and_the_checker_takes_them(
                 assert report.deadhead == deadheads[b, place]
             else:
                 assert 0 not in plan[: network.num_tasks]
+                before = [state.remaining[b, place].item() for state in states]
+                recomputed = process.remaining_capacity(batch, arcs)[b, place].tolist()
+                assert recomputed == before[: len(plan)]
                 remaining = capacity = network.instance.capacity
                 for number, arc in enumerate(plan):
                     assert states[number].remaining[b, place] == remaining
@@ -123,6 +126,20 @@ def test_without_tasks_the_plan_is_finished_at_once() -> None:
     assert len(states) == 1
     assert batch.deadheads(torch.zeros(2, 1, 0, dtype=torch.int64)).tolist() == [[0], [0]]
     assert arcs.shape == (1, 1, 0)
+
+
+def test_the_capacity_counts_unless_told_otherwise() -> None:
+    town = make_instance(street(1, 2, demand=6), street(2, 3, demand=6), capacity=10)
+    batch = network_batch([Network(town)])
+    state = process.step(batch, process.reset(batch), torch.tensor([[1]]))
+    assert process.action_mask(batch, state)[0, 0].tolist() == [True] + [False] * 4
+    tour = process.action_mask(batch, state, capacity_mask=False)[0, 0].tolist()
+    assert tour == [False, False, False, True, True]
+    # In a giant tour the vehicle is emptied first.
+    arcs = torch.tensor([[3]])
+    assert process.step(batch, state, arcs).remaining.item() == 10 - 6 - 6
+    emptied = process.step(batch, state, arcs, capacity_mask=False)
+    assert emptied.remaining.item() == 10 - 6
 
 
 def test_a_finished_plan_stays_finished() -> None:

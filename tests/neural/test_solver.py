@@ -259,7 +259,7 @@ def test_no_time_still_gives_a_plan(method: str, village: Instance, model: Path)
     assert (result.iterations, result.stopped_by) == (1, "seconds")
     assert result.cost == solve(village, "ps").cost
     assert result.fallback == "ps"
-    assert result.facts()["fallback"] == "ps"
+    assert result.to_dict()["fallback"] == "ps"
     assert "the plan is of ps, for want of time" in result.summary()
 
 

@@ -1,7 +1,9 @@
 """Models of learned solvers: which are taken, loaded and refused."""
 
+import math
 import subprocess
 import sys
+import threading
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -15,11 +17,19 @@ from arcfleet.errors import FileError, OptionError
 from arcfleet.methods import METHODS, has_model, load_for_method
 from arcfleet.network import Network
 from arcfleet.neural import solver
-from arcfleet.neural.checkpoint import MODEL_TYPES, shipped_model
+from arcfleet.neural.batch import ArcBatch
+from arcfleet.neural.checkpoint import (
+    MODEL_TYPES,
+    load_model,
+    save_model,
+    shipped_model,
+)
+from arcfleet.neural.env import State
+from arcfleet.neural.model import DaamConfig, Model
 from arcfleet.neural.strategies import method_strategies
-from tests.helpers import SMALL, VILLAGE
+from tests.helpers import SMALL, VILLAGE, verified
 from tests.neural.test_solver import require_sound
-from tests.tiny_model import tiny_model_file
+from tests.tiny_model import tiny_config, tiny_model_file
 
 # As in test_solver.py: the machine decides whether a short limit leaves time for a plan.
 pytestmark = pytest.mark.filterwarnings(
@@ -150,3 +160,92 @@ def test_without_torch_one_sentence_says_what_to_install(model: Path) -> None:
         "arcfleet: reading a model needs torch, which is not installed: "
         "install arcfleet[neural]",
     ]
+
+
+class Nearest(Model):
+    """A module of a user's own: the nearest arc next."""
+
+    config_class = DaamConfig
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.config = tiny_config()
+        self.scale = torch.nn.Parameter(torch.ones(()))
+
+    def prepare(self, batch: ArcBatch, *, padded: bool | None = None) -> ArcBatch:
+        return batch
+
+    def forward(self, prepared: ArcBatch, state: State, mask: torch.Tensor) -> torch.Tensor:
+        rows = torch.arange(len(prepared))[:, None, None]
+        here = prepared.end.long().gather(1, state.previous.long())[..., None]
+        there = prepared.start.long()[:, None]
+        ways = prepared.distance[rows, here, there].float()
+        return (-self.scale * ways).masked_fill(~mask, -math.inf)
+
+
+def test_a_module_of_torch_is_a_model(small: Instance, model: Path) -> None:
+    loaded, _ = load_model(model)
+    loaded.train()
+    result = solve(small, "daam-greedy", model=loaded)
+    require_sound(small, result)
+    assert result.solution == solve(small, "daam-greedy", model=model).solution
+    assert loaded.training  # it stays as it was
+    (again,) = solve_many([small], "daam-greedy", model=loaded)
+    assert isinstance(again, arcfleet.Result)
+    assert again.solution == result.solution
+
+
+def test_a_module_of_ones_own_class_is_a_model(village: Instance) -> None:
+    result = solve(village, "daam-greedy", model=Nearest())
+    require_sound(village, result)
+    with pytest.raises(OptionError, match="a registered class, got a Nearest: call regist"):
+        save_model(Nearest(), "nowhere.safetensors", {})
+    with pytest.raises(OptionError, match=r"arcfleet\.neural\.model\.Model, got a Linear"):
+        solve(village, "daam-greedy", model=torch.nn.Linear(1, 1))  # type: ignore[arg-type]
+
+
+def test_a_module_for_other_methods_is_refused(small: Instance, tmp_path: Path) -> None:
+    other, _ = load_model(tiny_model_file(tmp_path, "s2v-dqn"))
+    with pytest.raises(OptionError, match="of type 'daam', got one of type 's2v-dqn'"):
+        solve(small, "daam-greedy", model=other)
+
+
+class Fifth:
+    """A stop rule with a memory: the fifth time that it is asked."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def __call__(self, progress: arcfleet.Progress) -> bool:
+        self.asked += 1
+        return self.asked >= 5
+
+
+@pytest.mark.parametrize("method", ["daam-sample", "ps-random-arc"])
+def test_searches_of_many_share_no_memory_of_a_rule(
+    method: str, village: Instance, small: Instance, model: Path
+) -> None:
+    rule = Fifth()
+    options = {"model": model} if method.startswith("daam") else {}
+    outcomes = solve_many([small, village, small], method, stop=rule, **options)  # type: ignore[arg-type]
+    assert [x.iterations for x in verified(outcomes)] == [5, 5, 5]
+    assert rule.asked == 0
+    # A search of its own asks the rule itself, which may be looked at afterwards.
+    assert solve(village, method, stop=rule, **options).iterations == 5  # type: ignore[arg-type]
+    assert rule.asked == 5
+
+
+def test_a_rule_that_cannot_be_copied_is_shared(village: Instance) -> None:
+    class Event:
+        def __init__(self) -> None:
+            self.lock = threading.Lock()
+            self.asked = 0
+
+        def __call__(self, progress: arcfleet.Progress) -> bool:
+            with self.lock:
+                self.asked += 1
+            return True
+
+    rule = Event()
+    verified(solve_many([village, village], "ps-random-arc", stop=rule))
+    assert rule.asked == 2

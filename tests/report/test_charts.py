@@ -38,7 +38,7 @@ POINTS = [
     Point("c", 1.0, 3.0, 0.0, False, False),
 ]
 CURVES = {"gdb": [Line(label="ps", x=(0.1, 1.0), y=(3.0, 2.0))]}
-DRAWINGS: list[Callable[[Path], None]] = [
+DRAWINGS: list[Callable[[Path], object]] = [
     lambda path: draw_panels(PANELS, path, "a caption with 5 % and $ signs"),
     lambda path: draw_pareto(POINTS, path, title="Task20", caption="a caption"),
     lambda path: draw_heat(

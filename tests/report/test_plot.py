@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 from matplotlib.image import imread
 
 from arcfleet.errors import FileError, OptionError, SolutionError
@@ -172,3 +173,25 @@ def test_plan_of_another_instance(tmp_path: Path, link: int) -> None:
     other = replace(PLAN, routes=(Route(services=(Service(link),), load=0, cost=0),))
     with pytest.raises(SolutionError, match=f"from 0 to 4, got link {link} on route 1"):
         plot(INSTANCE, other, tmp_path / "plan.png")
+
+
+def test_a_plan_is_drawn_on_given_axes(tmp_path: Path) -> None:
+    figure = Figure(figsize=(9, 4))
+    left, right = figure.add_subplot(1, 2, 1), figure.add_subplot(1, 2, 2)
+    drawn = [plot(INSTANCE, PLAN, ax=left), plot(INSTANCE, ax=right, title="streets")]
+    assert drawn == [left, right]
+    assert left.get_title().startswith("corner")
+    assert right.get_title() == "streets"
+    assert list(figure.axes) == [left, right]
+    assert figure.get_size_inches().tolist() == [9, 4]
+    assert left.get_legend() is not None
+    figure.savefig(tmp_path / "both.png")
+    assert {DEPOT, *route_colours(2)} <= colours_of(tmp_path / "both.png")
+
+
+def test_a_file_or_axes_but_not_both(tmp_path: Path) -> None:
+    with pytest.raises(OptionError, match="got neither: give path or ax"):
+        plot(INSTANCE, PLAN)
+    with pytest.raises(OptionError, match="got both: give path or ax"):
+        plot(INSTANCE, PLAN, tmp_path / "x.png", ax=Figure().add_subplot())
+    assert list(tmp_path.iterdir()) == []

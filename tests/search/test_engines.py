@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from arcfleet import Instance, Solution, Stop, solve
+from arcfleet import METHODS, Instance, Solution, Stop, solve
 from arcfleet.errors import OptionError
 from arcfleet.search.result import Result
 from tests.helpers import solved
@@ -67,3 +67,16 @@ def test_a_start_that_does_not_fit_is_repaired(
     assert note.startswith("repaired the plan to start from: inserted ")
     with pytest.raises(OptionError, match="warm-starts from a plan"):
         solve(village, "ps", start=rough_plan)
+
+
+def test_every_method_that_takes_a_start_is_named(
+    village: Instance, rough_plan: Solution
+) -> None:
+    with pytest.raises(OptionError) as caught:
+        solve(village, "ps", start=rough_plan)
+    known = [repr(name) for name, method in METHODS.items() if method.warm_start]
+    assert known == ["'ruin-recreate'", "'maens'"]
+    assert str(caught.value).endswith(f"use {' or '.join(known)} or give no start")
+    lined = replace(village, balance=1.0)
+    with pytest.raises(OptionError, match=r"got 'maens': use 'ruin-recreate'$"):
+        solve(lined, "maens", start=rough_plan)

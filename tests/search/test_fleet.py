@@ -86,10 +86,8 @@ def fleets(draw: st.DrawFn, most_tasks: int = 4, shaped: bool = False) -> Instan
     ]
     instance = replace(instance, locks=locks, pins=tuple(pins))
     if shaped:
-        # How uneven routes are is searched with the mean of the plan before: it is exact
-        # where the number of routes does not change.
-        which = draw(st.sampled_from(["compactness", "change_price"]))
-        if exact:
+        which = draw(st.sampled_from(["balance", "compactness", "change_price"]))
+        if which == "balance":
             instance = replace(instance, balance=draw(st.sampled_from([0.5, 2.0, 20.0])))
         elif which == "compactness":
             instance = replace(instance, compactness=draw(st.integers(1, 40)))

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from arcfleet import Instance, Link, Stop, Turn, check
@@ -12,13 +12,14 @@ from arcfleet.errors import SolutionError, UnsolvableError
 from arcfleet.network import Network
 from arcfleet.search.split import (
     GatheredOrders,
+    drivable,
     split,
     split_gathered,
     split_orders,
 )
-from arcfleet.solution.plan import from_plan, to_plan
+from arcfleet.solution.plan import IntArray, from_plan, to_plan
 from tests.helpers import refused, solved
-from tests.strategies import connected_instances
+from tests.strategies import connected_instances, turn_rules
 
 
 @pytest.mark.parametrize("choose_directions", [False, True])
@@ -67,6 +68,13 @@ def test_wrong_orders_are_refused(
             np.array(starts, dtype=np.int64),
             choose_directions=False,
         )
+
+
+def test_arcs_end_with_the_last_one(village: Instance) -> None:
+    network = Network(village)
+    split(network, np.array([network.num_arcs - 1], np.int32))
+    with pytest.raises(SolutionError, match="orders of services"):
+        split(network, np.array([network.num_arcs], np.int32))
 
 
 def test_wrong_costs_are_refused() -> None:
@@ -143,6 +151,11 @@ def test_equal_to_brute_force(
     if expected is None:
         with pytest.raises(UnsolvableError, match="fleet limit"):
             split(network, order_array, choose_directions=turn)
+        whole = np.array([0, len(arcs)])
+        result = split_orders(
+            [network], np.zeros(1, np.int32), order_array, whole, choose_directions=turn
+        )
+        assert result.costs.tolist() == [-1]
         return
     plan = split(network, order_array, choose_directions=turn)
     assert plan.cost == expected
@@ -207,6 +220,8 @@ def test_gathered_costs_give_the_same_plans(
     costs = gathered(network, orders, turn=turn, gap=gap)
     found = split_gathered(costs, threads=2)
     assert found.costs.tolist() == expected.costs.tolist()
+    for flags in (found.starts_route, found.turned, expected.starts_route):
+        assert set(flags.view(np.uint8).tolist()) <= {0, 1}
     for i, order in enumerate(orders):
         if expected.costs[i] < 0:
             continue
@@ -260,3 +275,92 @@ def test_an_order_that_one_route_cannot_drive() -> None:
     assert solved(once, "ruin-recreate", stop=Stop(iterations=20_000)).cost == 220
     with refused(UnsolvableError, "obeys the turn rules within the fleet limit (1)"):
         solved(once, "ps", stop=Stop(iterations=3))
+
+
+@pytest.mark.parametrize("cost", [0, 1])
+def test_services_are_turned_round_only_if_asked(cost: int) -> None:
+    both: dict[str, Any] = {"service_cost": 9, "reverse_service_cost": cost}
+    street = Link(tail=1, head=2, cost=cost, required=True, demand=1, **both)
+    town = Instance(name="town", nodes=(1, 2), links=(street,), depot=1, capacity=9)
+    network = Network(town)
+    forward = next(arc for arc in (1, 2) if network.arc_service_cost[arc] == 9)
+    order = np.array([forward], np.int32)
+    assert split(network, order).cost == 9 + cost
+    turned = split(network, order, choose_directions=True)
+    assert turned.cost == cost + cost
+    assert turned.routes[0].services[0].reverse
+    found = split_gathered(gathered(network, [[forward]], turn=True, gap=0))
+    assert (found.costs.tolist(), found.turned.tolist()) == ([2 * cost], [True])
+
+
+def open_costs(network: Network, order: IntArray) -> list[int]:
+    """The costs of all cuts and directions of an order that drive no closed way."""
+    instance, closed = network.instance, network.core.closed_cost
+    both = [sorted({int(arc), int(network.arc_inverse[arc])} - {-1}) for arc in order]
+    found = []
+    for cuts in product([False, True], repeat=len(order) - 1):
+        ends = [0, *(i + 1 for i, cut in enumerate(cuts) if cut), len(order)]
+        routes = list(pairwise(ends))
+        if instance.fleet_limit is not None and len(routes) > instance.fleet_limit:
+            continue
+        if any(sum(network.arc_demand[order[a:b]]) > instance.capacity for a, b in routes):
+            continue
+        for arcs in product(*both):
+            ways = [
+                int(network.distances[tail, head])
+                for a, b in routes
+                for tail, head in zip(
+                    [0, *network.arc_end[list(arcs[a:b])]],
+                    [*network.arc_start[list(arcs[a:b])], 0],
+                    strict=True,
+                )
+            ]
+            if closed not in ways:
+                served = sum(int(network.arc_service_cost[arc]) for arc in arcs)
+                found.append(sum(ways) + served + len(routes) * instance.route_cost)
+    return found
+
+
+@settings(max_examples=300)
+@given(st.data())
+def test_closed_ways_are_cut_out_at_least_cost(data: st.DataObject) -> None:
+    free = connected_instances(max_nodes=5, max_extra_links=4, capacity=8)
+    instance = data.draw(turn_rules(data.draw(free)))
+    instance = replace(instance, fleet_limit=data.draw(st.none() | st.integers(1, 3)))
+    assume(len(instance.required) <= 5)
+    try:
+        network = Network(instance)
+    except UnsolvableError:
+        assume(False)
+    assume(network.core.closed_cost)
+    arcs = data.draw(st.permutations(range(1, network.num_arcs)))
+    chosen = list({int(network.arc_task[arc]): arc for arc in arcs}.values())
+    order = np.array(chosen, np.int32)
+    ends, load = [0], 0
+    for place, demand in enumerate(network.arc_demand[order]):
+        load += demand
+        if load > instance.capacity or (place and data.draw(st.booleans())):
+            ends.append(place)
+            load = demand
+    starts = np.array([*ends, len(order)], np.int32)
+    given_ways = {
+        int(network.distances[tail, head])
+        for a, b in pairwise(starts)
+        for tail, head in zip(
+            [0, *network.arc_end[order[a:b]]],
+            [*network.arc_start[order[a:b]], 0],
+            strict=True,
+        )
+    }
+    if network.core.closed_cost not in given_ways:
+        plan = drivable(network, order, starts)
+        assert [a.tolist() for a in to_plan(network, plan)] == [chosen, starts.tolist()]
+        return
+    costs = open_costs(network, order)
+    if not costs:
+        with refused(UnsolvableError, "expected an order of services that obeys"):
+            drivable(network, order, starts)
+        return
+    plan = drivable(network, order, starts)
+    assert plan.cost == min(costs)
+    assert check(instance, plan).faults == ()

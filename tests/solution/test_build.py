@@ -84,6 +84,8 @@ def test_visits_are_where_they_cost_least() -> None:
     free = Builder(replace(town, empty_at_end=False))
     assert free.tour(0, services).visits == ((1, 2),)
     assert free.tour(0, services[:2]).visits == ()
+    on_the_way = replace(free.instance, facilities=(Facility(node=free.instance.depot),))
+    assert Builder(on_the_way).tour(0, services[:2]).visits == ()
     assert builder.tour(0, [Service(0), Service(0, True)]).cost < NO_WAY
     small = Builder(replace(town, capacity=3))
     assert small.tour(0, services).cost == NO_WAY

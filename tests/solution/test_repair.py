@@ -348,10 +348,10 @@ def test_solve_repairs_and_says_so(village: Instance) -> None:
     assert check(today, result.solution).ok
     assert result.notes[0].startswith("repaired the plan to start from: dropped ")
     assert "note        repaired" in result.summary()
-    assert result.facts()["notes"] == list(result.notes)
+    assert result.to_dict()["notes"] == list(result.notes)
     again = solve(today, start=result.solution, stop=stop)
     assert again.notes == ()
-    assert "notes" not in again.facts()
+    assert "notes" not in again.to_dict()
 
 
 def test_solve_searches_without_a_plan_that_cannot_be_repaired() -> None:

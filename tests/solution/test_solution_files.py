@@ -10,9 +10,10 @@ from arcfleet import Instance, Stop, solve
 from arcfleet.errors import FileError, FormatWarning, OptionError, SolutionError
 from arcfleet.instance.operations import Facility, Vehicle
 from arcfleet.solution.checker import check
-from arcfleet.solution.files import read_solution, write_solution
+from arcfleet.solution.files import check_holds_plans, read_solution, write_solution
 from arcfleet.solution.json_solution import format_json_solution
 from arcfleet.solution.solution import FacilityVisit, Route, Service, Solution
+from arcfleet.solution.travel import Travel
 from tests.helpers import make_instance, refused, steps, street
 
 # The required links are 1, 2 and 3: in text files their ids are 1, 2 and 3 all the same
@@ -145,7 +146,7 @@ def test_json_survives_with_paths(tmp_path: Path) -> None:
         ('"load": 2', '"weight": 2', "found routes[0].weight"),
         ('"cost": 55', '"cost": 55.0', "at cost, found 55.0"),
         ('"seconds": 0.0', '"seconds": "fast"', "at seconds, found 'fast'"),
-        ('"version": 1', '"version": 5', "update arcfleet"),
+        ('"version": 1', '"version": 6', "update arcfleet"),
         ("arcfleet-solution", "arcfleet-instance", "expected format 'arcfleet-solution'"),
     ],
 )
@@ -334,3 +335,71 @@ def test_text_holds_negative_nodes_and_one_type(tmp_path: Path) -> None:
     write_solution(instance, PLAN, tmp_path / "plan.txt")
     assert "(S 1,-1,-2)" in (tmp_path / "plan.txt").read_text()
     assert read_solution(tmp_path / "plan.txt", instance) == PLAN
+
+
+def test_json_names_every_end_that_is_another(village: Instance, tmp_path: Path) -> None:
+    plan = solve(village, stop=Stop(iterations=1)).solution
+    file = tmp_path / "plan.json"
+    write_solution(village, plan, file)
+    document = json.loads(file.read_text())
+    first = document["routes"][0]["services"][0]
+    link = first["link"]
+    for key, verb in (("from", "starts"), ("to", "ends")):
+        wrong = json.loads(json.dumps(document))
+        wrong["routes"][0]["services"][0][key] = 987_654
+        file.write_text(json.dumps(wrong))
+        place = f"where link {link} of instance 'village' {verb}, at routes[0].services[0]"
+        with refused(FileError, f"{place}.{key}, found 987654"):
+            read_solution(file, village)
+    first["name"] = 7
+    file.write_text(json.dumps(document))
+    with refused(FileError, "expected a string at routes[0].services[0].name, found 7"):
+        read_solution(file, village)
+
+
+@pytest.mark.parametrize("whose", ["the plan", "a route"])
+def test_json_holds_length_and_time_since_version_2(tmp_path: Path, whose: str) -> None:
+    travel = Travel(metres=9, seconds=0)
+    file = tmp_path / "plan.json"
+    file.write_text(format_json_solution(PLAN, INSTANCE, 0.0))
+    assert json.loads(file.read_text())["version"] == 1
+    if whose == "the plan":
+        plan = replace(PLAN, travel=travel)
+    else:
+        plan = replace(
+            PLAN, routes=(PLAN.routes[0], replace(PLAN.routes[1], travel=travel))
+        )
+    file.write_text(format_json_solution(plan, INSTANCE, 0.0))
+    assert json.loads(file.read_text())["version"] == 2
+    assert read_solution(file, INSTANCE) == plan
+
+
+def test_json_keeps_statements_however_wrong(tmp_path: Path) -> None:
+    file = tmp_path / "plan.json"
+    plan = replace(PLAN, cost=-7, routes=(replace(PLAN.routes[0], load=-1, number=-2),))
+    file.write_text(format_json_solution(plan, INSTANCE, 0.0))
+    assert read_solution(file, INSTANCE) == plan
+
+
+def test_a_text_is_refused_before_the_search(tmp_path: Path) -> None:
+    check_holds_plans(INSTANCE, tmp_path / "plan.txt")
+    check_holds_plans(HAULING, tmp_path / "plan.JSON")
+    with refused(OptionError, "for a plan with several vehicle types, which a text cannot"):
+        check_holds_plans(HAULING, tmp_path / "plan.txt")
+    one = replace(HAULING, vehicles=HAULING.vehicles[:1])
+    with refused(OptionError, "for a plan with"):
+        check_holds_plans(one, tmp_path / "plan.txt")
+
+
+def test_a_route_of_depot_visits_alone_serves_nothing(tmp_path: Path) -> None:
+    text = TEXT.replace("3 (D 0,1,1) (S 3,3,3) (D 0,1,1)", "2 (D 0,1,1) (D 0,1,1)")
+    assert parse(tmp_path, text).routes[1].services == ()
+
+
+def test_a_text_may_say_zero(tmp_path: Path) -> None:
+    plan = parse(tmp_path, TEXT.replace("0 1 2 1 25", "0 1 2 0 0").replace("55", "0"))
+    assert (plan.cost, plan.routes[1].load, plan.routes[1].cost) == (0, 0, 0)
+
+
+def test_a_text_without_routes_ends_after_its_header(tmp_path: Path) -> None:
+    assert parse(tmp_path, "0\n0\n8.09\n").routes == ()

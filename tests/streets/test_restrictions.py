@@ -51,7 +51,7 @@ def town(
         marks = "".join(f'<tag k="{key}" v="{value}"/>' for key, value in pairs)
         lines += f'<way id="{number}" version="1">{refs}{marks}</way>'
     path.write_text(f'<osm version="0.6">{nodes}{lines}{"".join(relations)}</osm>')
-    return read_map(path, **options)
+    return read_map(path, **options)  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -190,6 +190,12 @@ def test_what_holds_at_some_hours_is_obeyed_at_all(path: Path, tags: str) -> Non
             "broken",
             "several members",
         ),
+        (
+            [*members(2, 1, 4), ("way", 5, "from")],
+            "restriction=only_left_turn",
+            "broken",
+            "several members",
+        ),
     ],
 )
 def test_what_is_not_obeyed_is_counted(
@@ -244,6 +250,81 @@ def test_the_vehicle_can_be_another(path: Path) -> None:
         town(path, rule, vehicle=vehicle)
 
 
+MOTOR = (
+    "hgv",
+    "goods",
+    "motorcar",
+    "motorcycle",
+    "moped",
+    "bus",
+    "taxi",
+    "psv",
+    "emergency",
+)
+#: Words of OpenStreetMap, and the vehicles that each of them is about.
+CLASSES = {
+    **{one: (one,) for one in MOTOR if one != "psv"},
+    "psv": ("bus", "taxi", "psv"),
+    "motor_vehicle": (*MOTOR, "motor_vehicle"),
+    "bicycle": ("bicycle",),
+    "vehicle": (*MOTOR, "motor_vehicle", "bicycle", "vehicle"),
+}
+
+
+@pytest.mark.parametrize(("word", "vehicles"), CLASSES.items())
+def test_words_stand_for_all_vehicles_of_their_class(
+    path: Path, word: str, vehicles: tuple[str, ...]
+) -> None:
+    assert set(CLASSES) == set(VEHICLES)
+    excepted = relation(9, members(2, 1, 4), f"restriction=no_left_turn|except={word}")
+    meant = relation(9, members(2, 1, 4), f"restriction:{word}=no_left_turn")
+    for vehicle in VEHICLES:
+        is_meant = vehicle in vehicles
+        assert forbidden(town(path, excepted, vehicle=vehicle)) == (
+            set() if is_meant else LEFT
+        )
+        assert forbidden(town(path, meant, vehicle=vehicle)) == (
+            LEFT if is_meant else set()
+        )
+
+
+@pytest.mark.parametrize("key", ["hour_on", "hour_off", "day_on", "day_off"])
+def test_each_way_of_saying_when(path: Path, key: str) -> None:
+    rule = relation(9, members(2, 1, 4), f"restriction=no_left_turn|{key}=7")
+    report = town(path, rule).restrictions
+    assert report is not None
+    assert (report.obeyed, report.conditional) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    "value", ["no_left_turn", "no_right_turn", "no_u_turn", "only_straight_on"]
+)
+def test_signs_half_way_that_ask_for_nothing_are_obeyed(path: Path, value: str) -> None:
+    rule = relation(9, members(4, 4, 4), f"restriction={value}")
+    report = town(path, rule, ways={**CROSSING, 4: "1 4 6"}).restrictions
+    assert report is not None
+    assert (report.obeyed, report.skipped) == (1, ())
+
+
+def test_only_from_a_one_way_street_that_leads_away(path: Path) -> None:
+    rule = relation(9, members(2, 1, 4), "restriction=only_left_turn")
+    away = {2: "highway=residential oneway=-1"}
+    report = town(path, rule, tags=away).restrictions
+    assert report is not None
+    assert report.counts == {"one-way": 1}
+
+
+def test_only_onto_a_street_that_is_not_read_from_one_that_runs_across(path: Path) -> None:
+    rule = relation(9, members(2, 1, 4), "restriction=only_left_turn")
+    ways = {2: "2 1 3", 4: "1 4", 5: "1 5"}
+    report = town(path, rule, ways=ways, tags={4: "highway=service"}).restrictions
+    assert report is not None
+    assert report.counts == {"ambiguous": 1}
+    assert [str(one) for one in report.named] == [
+        "relation 9 (West): West runs across node 1"
+    ]
+
+
 #: The same crossing, with the ways not cut there.
 ACROSS = {2: "2 1 3", 4: "4 1 5"}
 
@@ -283,6 +364,29 @@ def test_ways_that_run_on_across_the_node(
     report = street_map.restrictions
     assert report is not None
     assert report.counts == ({} if expected else {"ambiguous": 1})
+
+
+@pytest.mark.parametrize(
+    ("ways", "parts", "value", "expected"),
+    [
+        # From 7 by 4 to 1 the street arrives at the crossing heading south.
+        ({4: "7 4 1", 2: "2 1 3"}, (4, 2), "no_left_turn", {(7, 1, 3)}),
+        ({4: "7 4 1", 2: "2 1 3"}, (4, 2), "no_right_turn", {(7, 1, 2)}),
+        ({4: "1 4 7", 2: "2 1 3"}, (4, 2), "no_left_turn", {(7, 1, 3)}),
+        # And leaves it heading north.
+        ({2: "2 1", 3: "1 3", 4: "7 4 1 5"}, (2, 4), "no_left_turn", {(2, 1, 7)}),
+        ({2: "2 1", 3: "1 3", 4: "5 1 4 7"}, (3, 4), "no_right_turn", {(3, 1, 7)}),
+    ],
+)
+def test_sides_are_those_at_the_junction(
+    path: Path,
+    ways: dict[int, str],
+    parts: tuple[int, int],
+    value: str,
+    expected: set[tuple[int, int, int]],
+) -> None:
+    rule = relation(9, members(parts[0], 1, parts[1]), f"restriction={value}")
+    assert forbidden(town(path, rule, ways=ways)) == expected
 
 
 def test_a_u_turn_within_a_street_needs_no_rule(path: Path) -> None:

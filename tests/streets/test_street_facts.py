@@ -3,12 +3,15 @@
 import itertools
 import json
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from shapely import LineString
 
 from arcfleet import (
     InstanceError,
@@ -21,12 +24,17 @@ from arcfleet import (
     write,
     write_geojson,
 )
+from arcfleet.errors import FileError, OptionError
 from arcfleet.streets.osm_tags import way_number
-from arcfleet.streets.scene import SceneRules, cut_scene, ways_of_part
+from arcfleet.streets.scene import SceneRules, cut_scene, on_part
 from arcfleet.streets.simplify import merge_chains
 from arcfleet.streets.street_map import Street, StreetMap
+from tests.helpers import refused
 from tests.street_strategies import street_maps
+from tests.streets.own_files import write_layer
 from tests.streets.test_osm import osm_text
+from tests.towns import town as grid
+from tests.towns import write_csv_map
 
 #: A square: ways 1 and 2 are one street of 2 and 1 pieces, way 3 runs against its line.
 SQUARE = osm_text(
@@ -102,7 +110,7 @@ def test_parts_of_a_street_have_all_its_ways_in_order(
 ) -> None:
     ways = tuple(enumerate(lengths))
     street = Street(tail=1, head=2, metres=math.fsum(lengths), ways=ways)
-    found = [ways_of_part(street, part, parts) for part in range(parts)]
+    found = [on_part(street.ways, part, parts) for part in range(parts)]
     assert all(found)
     along = [way for way, _ in itertools.groupby(itertools.chain.from_iterable(found))]
     longest = max(lengths)
@@ -150,6 +158,105 @@ def test_geojson_gives_way_numbers(tmp_path: Path) -> None:
     feature = {"type": "Feature", "properties": {"@id": "way/5"}, "geometry": line}
     (tmp_path / "lines.geojson").write_text(json.dumps(feature), encoding="utf-8")
     assert read_map(tmp_path / "lines.geojson").streets[0].ways[0][0] == 5
+
+
+#: A chain of three pieces and a way back; one piece has no id, one is drawn against.
+LINES = [
+    ([(8.0, 48.0), (8.001, 48.0)], "north-1"),
+    ([(8.002, 48.0), (8.001, 48.0)], 17),
+    ([(8.002, 48.0), (8.003, 48.0)], None),
+    ([(8.003, 48.0), (8.003, 48.01), (8.0, 48.0)], "back"),
+]
+
+
+def write_lines(path: Path, lines: Sequence[tuple[Any, object]] = LINES) -> Path:
+    features = [
+        {
+            "type": "Feature",
+            "properties": {"Segment": own, "name": "Back" if own == "back" else "North"},
+            "geometry": {"type": "LineString", "coordinates": points},
+        }
+        for points, own in lines
+    ]
+    document = {"type": "FeatureCollection", "features": features}
+    path.write_text(json.dumps(document), encoding="utf-8")
+    return path
+
+
+def test_a_street_has_the_ids_of_all_lines_it_was_merged_from(tmp_path: Path) -> None:
+    file = write_lines(tmp_path / "own.geojson")
+    instance = make_scene(read_map(file, id="Segment"), capacity=9000)
+    assert sorted(map(str, (link.ids for link in instance.links))) == [
+        "('back',)",
+        "('north-1', 17)",
+    ]
+    assert all(link.ids == () for link in make_scene(read_map(file), capacity=9000).links)
+    # Each part of a street that is cut has the ids that it lies on.
+    with pytest.warns(UserWarning, match="more demand than the capacity"):
+        parts = make_scene(read_map(file, id="Segment"), capacity=80)
+    north = [link.ids for link in parts.links if link.name == "North"]
+    assert (north[0], north[-1]) == (("north-1",), (17,))
+    both = make_scene(read_map(file, id="Segment"), capacity=9000, both_sides=True)
+    north = [link.ids for link in both.links if link.name == "North"]
+    assert north == [("north-1", 17), (17, "north-1")]
+
+
+def test_chains_stay_apart_where_they_are_not_merged(tmp_path: Path) -> None:
+    file = write_lines(tmp_path / "own.geojson")
+    pieces = read_map(file, id="Segment", merge_chains=False)
+    found = [street.ids for street in pieces.streets]
+    assert [[own for own, _ in ids] for ids in found] == [["north-1"], [17], [], ["back"]]
+    for street, ids in zip(pieces.streets, found, strict=True):
+        assert all(metres == street.metres for _, metres in ids)
+    merged = read_map(file)
+    assert merge_chains(pieces).streets == read_map(file, id="Segment").streets
+    assert len(merged.streets) == 2
+    town = tmp_path / "town.osm"
+    town.write_text(SQUARE, encoding="utf-8")
+    apart = read_map(town, merge_chains=False)
+    assert all(len(street.ways) == 1 for street in apart.streets)
+    assert merge_chains(apart) == read_map(town)
+
+
+def test_ids_of_other_formats(tmp_path: Path) -> None:
+    shapes = [LineString(points) for points, _ in LINES]
+    rows = [{"Segment": number} for number in range(4)]
+    layer = write_layer(tmp_path / "own.gpkg", "GPKG", rows, shapes)
+    streets = read_map(layer, id="Segment", merge_chains=False).streets
+    assert [own for street in streets for own, _ in street.ids] == [0, 1, 2, 3]
+    town = tmp_path / "town.osm"
+    text = osm_text(
+        ("1 2", "highway=residential ref=A"), ("2 1", "highway=residential ref=B")
+    )
+    town.write_text(text, encoding="utf-8")
+    ids = {own for street in read_map(town, id="ref").streets for own, _ in street.ids}
+    assert ids == {"A", "B"}
+    with refused(FileError, "expected ids of streets in a tag 'reff', found none"):
+        read_map(town, id="reff")
+
+
+@pytest.mark.parametrize(
+    ("own", "id", "message"),
+    [
+        ("x", "segmnt", "a column 'segmnt', found none: did you mean 'Segment'?"),
+        ([1], "Segment", "an id to be a whole number of 64 bits or a text that is not"),
+        (True, "Segment", "got True in feature 0"),
+        (1.5, "Segment", "got 1.5 in feature 0"),
+        (2**63, "Segment", "in feature 0"),
+    ],
+)
+def test_ids_that_are_none_are_refused(
+    tmp_path: Path, own: object, id: str, message: str
+) -> None:
+    file = write_lines(tmp_path / "own.geojson", [(LINES[0][0], own)])
+    with refused(FileError, message):
+        read_map(file, id=id)
+
+
+def test_a_csv_pair_has_no_ids(tmp_path: Path) -> None:
+    file = write_csv_map(grid(blocks=2), tmp_path / "town")
+    with refused(OptionError, "expected no id with a pair of CSV files"):
+        read_map(file, id="name")
 
 
 @pytest.mark.parametrize("speed", [0, -1.0, math.inf, math.nan, "fast", True])

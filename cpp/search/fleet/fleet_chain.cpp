@@ -15,6 +15,13 @@ namespace {
 
 constexpr uint32_t kMovesPerStep = 10;
 constexpr uint32_t kMendsPerStep = 1;
+// A split of a route is tried once in so many iterations, and whole routes are taken
+// out together that serve at most so many tasks. Places and vehicles for these are then
+// overlooked more often, so that other routes come of it.
+constexpr int64_t kSplitPause = 16;
+constexpr int64_t kWholePause = 32;
+constexpr size_t kMostOfWhole = 12;
+constexpr double kBlinkOfWhole = 0.3;
 constexpr int32_t kNearTasks = 10;
 constexpr int32_t kFirstLooks = 4;
 constexpr double kLongestDraw = 36.75; // as in chain.cpp
@@ -47,7 +54,7 @@ FleetChain::FleetChain(const FleetTables &tables, uint64_t seed, uint64_t stream
     : tables_(tables), random_(seed, stream), plan_(tables),
       order_(tables.drivings[0]->tasks()), fleet_price_(tables.route_price()),
       prices_(cost_by_demand(tables), tables.settings.target_fit),
-      marked_(idx(tables.num_tasks()), 0),
+      blink_rate_(tables.settings.blink_rate), marked_(idx(tables.num_tasks()), 0),
       most_routes_(std::numeric_limits<int32_t>::max()),
       attempt_length_(kAttempt + kAttemptByTask * tables.num_tasks()) {}
 
@@ -58,8 +65,9 @@ double FleetChain::penalised() const {
     double faults = static_cast<double>(plan_.fleet_faults());
     faults += std::max(0, sums.routes - most_routes_);
     const auto cost = static_cast<double>(sums.route_costs + sums.fixed_costs);
-    return prices_.added_to(cost, sums.excess) + tables_.rules.balance * sums.uneven +
-           shape_price(sums) + fleet_price_ * faults;
+    return prices_.added_to(cost, sums.excess) +
+           tables_.rules.balance * plan_.unevenness() + shape_price(sums) +
+           fleet_price_ * faults;
 }
 
 bool FleetChain::cost_holds() const {
@@ -72,23 +80,24 @@ double FleetChain::shape_price(const FleetSums &change) const {
 }
 
 double FleetChain::price_of(int32_t type, const TripTotals &route) const {
-    double price = prices_.added_to(static_cast<double>(route.cost),
-                                    excesses(tables_.vehicle(type), route));
-    if (tables_.rules.balance > 0.0) {
-        price += tables_.rules.balance * plan_.unevenness(route.cost);
-    }
-    return price;
+    return prices_.added_to(static_cast<double>(route.cost),
+                            excesses(tables_.vehicle(type), route));
+}
+
+double FleetChain::balance_price(const RouteChange &change) const {
+    const double price = tables_.rules.balance;
+    return price > 0.0 ? price * (plan_.unevenness(change) - plan_.unevenness()) : 0.0;
 }
 
 double FleetChain::opening_price(int32_t type) const {
-    const auto faults = static_cast<double>(plan_.faults_of_opening(type) +
+    const auto faults = static_cast<double>(plan_.faults_of(type, 1) +
                                             (plan_.sums().routes >= most_routes_));
     return static_cast<double>(tables_.vehicle(type).fixed_cost) +
            fleet_price_ * faults;
 }
 
 double FleetChain::closing_price(int32_t type) const {
-    const auto faults = static_cast<double>(plan_.faults_of_closing(type) -
+    const auto faults = static_cast<double>(plan_.faults_of(type, -1) -
                                             (plan_.sums().routes > most_routes_));
     return fleet_price_ * faults -
            static_cast<double>(tables_.vehicle(type).fixed_cost);
@@ -136,10 +145,6 @@ bool FleetChain::step(double temperature) {
     if (stuck_) {
         return false; // some task has no place at all
     }
-    if (tables_.rules.balance > 0.0) {
-        plan_.measure_mean();
-        cost_ = penalised();
-    }
     bool improved = tables_.rules.fewest_routes && manage_fleet();
     improved = ruin_and_recreate(temperature) || improved;
     const auto turn = static_cast<uint32_t>(iterations_) * kMovesPerStep;
@@ -151,6 +156,9 @@ bool FleetChain::step(double temperature) {
     }
     if (tables_.num_types() > 1) {
         improved = change_vehicle(temperature) || improved;
+    }
+    if (iterations_ % kSplitPause == 0) {
+        improved = split_route(temperature) || improved;
     }
     if (prices_.adapt(plan_.sums().excess)) {
         cost_ = penalised();
@@ -165,7 +173,15 @@ bool FleetChain::ruin_and_recreate(double temperature) {
     removed_.clear();
     ruined_.clear();
     plan_.begin();
-    mark_strings();
+    blink_rate_ = tables_.settings.blink_rate;
+    if (iterations_ % kWholePause == 0) {
+        mark_routes();
+    }
+    if (removed_.empty()) {
+        mark_strings();
+    } else {
+        blink_rate_ = kBlinkOfWhole;
+    }
     for (const Ruined &each : ruined_) {
         plan_.remove_marked(each.slot, marked_, each.first, each.last);
     }
@@ -216,6 +232,28 @@ void FleetChain::mark_strings() {
     }
 }
 
+// The routes of a task and of its neighbours, as long as they are short.
+void FleetChain::mark_routes() {
+    const auto n = static_cast<uint32_t>(tables_.planned.size());
+    const int32_t *near = tables_.nearest_to(tables_.planned[random_.below(n)]);
+    for (int32_t i = 0; i < std::min(kNearTasks, tables_.row); ++i) {
+        if (tables_.rules.locked[idx(near[i])] != 0 || marked_[idx(near[i])] != 0) {
+            continue;
+        }
+        const int32_t slot = plan_.spot(near[i]).slot;
+        const TripRoute &route = plan_.route(slot);
+        if (removed_.size() + idx(route.num_tasks()) > kMostOfWhole) {
+            return;
+        }
+        for (int32_t place = 1; place <= route.num_tasks(); ++place) {
+            const int32_t task = route.visits[idx(place)].task;
+            marked_[idx(task)] = 1;
+            removed_.push_back(task);
+        }
+        ruined_.push_back({slot, 1, route.num_tasks()});
+    }
+}
+
 void FleetChain::mark_string(const TripRoute &route, int32_t slot, int32_t place,
                              double longest) {
     const int32_t trip = route.visits[idx(place)].trip;
@@ -246,7 +284,7 @@ void FleetChain::mark_string(const TripRoute &route, int32_t slot, int32_t place
 bool FleetChain::insert_all(double limit, bool may_open) {
     const bool balanced = tables_.rules.balance > 0.0;
     const bool shaped = tables_.rules.change_price > 0 || tables_.rules.compactness > 0;
-    const double blink_rate = tables_.settings.blink_rate;
+    const bool blinks_at_vehicles = blink_rate_ > tables_.settings.blink_rate;
     double so_far = penalised();
     const bool bounded = tables_.drivings.size() == 1 && !balanced &&
                          !tables_.rules.exact_fleet &&
@@ -273,8 +311,10 @@ bool FleetChain::insert_all(double limit, bool may_open) {
                                                     : table->first_of_trip(task));
             }
         }
-        const auto look_at_empty = [&](int32_t slot, int32_t type, double shape) {
-            if (!tables_.may_serve(type, task)) {
+        const auto look_at_empty = [&](int32_t slot, int32_t type, double shape,
+                                       bool blinks) {
+            if (!tables_.may_serve(type, task) ||
+                (blinks && random_.unit() < blink_rate_)) {
                 return;
             }
             TripPlace place;
@@ -283,7 +323,8 @@ bool FleetChain::insert_all(double limit, bool may_open) {
                 std::max(0, tables_.ends(task).demand - tables_.vehicle(type).capacity);
             place.place = 1;
             const double delta = shape + price_of(type, {place.cost, place.excess}) +
-                                 opening_price(type);
+                                 opening_price(type) +
+                                 balance_price(RouteChange{}.add(place.cost));
             if (delta < best) {
                 best = delta;
                 best_slot = slot;
@@ -309,7 +350,7 @@ bool FleetChain::insert_all(double limit, bool may_open) {
                 const bool any = plan_.is_numbered(slot);
                 for (int32_t type = 0; may_open && type < tables_.num_types(); ++type) {
                     if (any || type == route.type) {
-                        look_at_empty(slot, type, shape);
+                        look_at_empty(slot, type, shape, blinks && blinks_at_vehicles);
                     }
                 }
                 return;
@@ -323,16 +364,17 @@ bool FleetChain::insert_all(double limit, bool may_open) {
             const double most = balanced ? kNever : best - shape;
             TripPlace place =
                 insertion->cheapest(route, trips, prices_.of(kLoad), most);
-            if (place.place >= 0 && blinks && random_.unit() < blink_rate) {
+            if (place.place >= 0 && blinks && random_.unit() < blink_rate_) {
                 place = insertion->cheapest(route, trips, prices_.of(kLoad), most,
                                             place.place);
             }
             if (place.place < 0) {
                 return;
             }
-            const double delta = shape +
-                                 price_of(route.type, {place.cost, place.excess}) -
-                                 price_of(route.type, route.totals());
+            const double delta =
+                shape + price_of(route.type, {place.cost, place.excess}) -
+                price_of(route.type, route.totals()) +
+                balance_price(RouteChange{}.drop(route.cost).add(place.cost));
             if (delta < best) {
                 best = delta;
                 best_slot = slot;
@@ -460,6 +502,16 @@ double FleetChain::priced(int32_t first, int32_t second, const Change &after) {
                                   : price_of(one.type, after.first);
     delta += after.second.cost < 0 ? closing_price(two.type)
                                    : price_of(two.type, after.second);
+    if (tables_.rules.balance > 0.0) {
+        RouteChange change;
+        change.drop(one.cost).drop(two.cost);
+        for (const TripTotals &route : {after.first, after.second}) {
+            if (route.cost >= 0) {
+                change.add(route.cost);
+            }
+        }
+        delta += balance_price(change);
+    }
     return delta;
 }
 
@@ -625,13 +677,122 @@ bool FleetChain::may_drive(int32_t type, const TripRoute &route) const {
     return true;
 }
 
-TripRoute FleetChain::driven_by(int32_t type, const TripRoute &route) const {
+TripRoute FleetChain::driven_by(int32_t type, const TripRoute &route, int32_t first,
+                                int32_t last) const {
     TripRoute other(tables_, type);
-    other.visits.insert(other.visits.begin() + 1, route.visits.begin() + 1,
-                        route.visits.end() - 1);
+    other.visits.insert(other.visits.begin() + 1, route.visits.begin() + first,
+                        route.visits.begin() + last + 1);
     other.tidy(tables_);
     other.refresh(tables_);
     return other;
+}
+
+// Greedy insertion opens a route for one task at a time, which may cost more than it
+// saves where several tasks would pay for it.
+bool FleetChain::split_route(double temperature) {
+    const auto n = static_cast<uint32_t>(tables_.planned.size());
+    if (n == 0) {
+        return false;
+    }
+    const Spot spot = plan_.spot(tables_.planned[random_.below(n)]);
+    const auto draw =
+        static_cast<int32_t>(random_.below(static_cast<uint32_t>(plan_.num_slots())));
+    if (spot.place < 2) {
+        return false;
+    }
+    // The next empty slot from one that is drawn: each stands for a vehicle.
+    int32_t slot = draw;
+    while (!plan_.route(slot).empty()) {
+        slot = (slot + 1) % plan_.num_slots();
+    }
+    const TripRoute &one = plan_.route(spot.slot);
+    const int32_t type = plan_.route(slot).type;
+    placements_.clear();
+    for (int32_t place = spot.place; place <= one.num_tasks(); ++place) {
+        const int32_t task = one.visits[idx(place)].task;
+        if (!may_be_in(task, slot)) {
+            return false;
+        }
+        placements_.push_back({task, slot});
+    }
+    const int32_t behind = one.num_tasks() + 1;
+    const TripTotals head = joined(tables_, one.type, one.head(spot.place - 1),
+                                   one.tail(behind), tables_.rules.ends_at_facility());
+    // Another vehicle has other ways.
+    const TripTotals tail =
+        type == one.type
+            ? joined(tables_, type, one.head(0), one.tail(spot.place), false)
+            : driven_by(type, one, spot.place, behind - 1).totals();
+    double dearer =
+        price_of(one.type, head) + price_of(type, tail) + opening_price(type) -
+        price_of(one.type, one.totals()) +
+        balance_price(RouteChange{}.drop(one.cost).add(head.cost).add(tail.cost));
+    if (tables_.rules.change_price > 0 || tables_.rules.compactness > 0) {
+        dearer += shape_price(plan_.shape_change(placements_));
+    }
+    if (!accepts(dearer, temperature)) {
+        return false;
+    }
+    plan_.change(spot.slot, slot, [&](TripRoute &from, TripRoute &to) {
+        const auto cut = from.visits.begin() + spot.place;
+        to.visits.insert(to.visits.begin() + 1, cut, from.visits.end() - 1);
+        from.visits.erase(cut, from.visits.end() - 1);
+    });
+    return moved(dearer);
+}
+
+bool FleetChain::merge_routes(int32_t first, int32_t second, double temperature) {
+    const TripRoute &one = plan_.route(first);
+    const TripRoute &two = plan_.route(second);
+    const auto type =
+        static_cast<int32_t>(random_.below(static_cast<uint32_t>(tables_.num_types())));
+    const bool two_first = random_.below(2) == 0;
+    if (!may_drive(type, one) || !may_drive(type, two)) {
+        return false;
+    }
+    placements_.clear();
+    for (int32_t place = 1; place <= two.num_tasks(); ++place) {
+        const int32_t task = two.visits[idx(place)].task;
+        const int32_t pin = tables_.rules.pin[idx(task)];
+        if (pin >= 0 && pin != first) {
+            return false;
+        }
+        placements_.push_back({task, first});
+    }
+    TripRoute both = driven_by(type, one, 1, one.num_tasks());
+    const auto at = both.visits.begin() + (two_first ? 1 : 1 + one.num_tasks());
+    both.visits.insert(at, two.visits.begin() + 1, two.visits.end() - 1);
+    const int32_t seam = 1 + (two_first ? two : one).num_tasks();
+    const int64_t demand = int64_t{one.visits.back().load} + two.visits.back().load;
+    both.visits[idx(seam)].via =
+        tables_.has_facilities() && demand > tables_.vehicle(type).capacity;
+    both.tidy(tables_);
+    both.refresh(tables_);
+    int64_t faults = plan_.sums().routes > most_routes_ ? -1 : 0;
+    for (int32_t each = 0; each < tables_.num_types(); ++each) {
+        faults +=
+            plan_.faults_of(each, (each == type ? 1 : 0) - (each == one.type ? 1 : 0) -
+                                      (each == two.type ? 1 : 0));
+    }
+    const int64_t fixed = int64_t{tables_.vehicle(type).fixed_cost} -
+                          tables_.vehicle(one.type).fixed_cost -
+                          tables_.vehicle(two.type).fixed_cost;
+    double dearer =
+        price_of(type, both.totals()) - price_of(one.type, one.totals()) -
+        price_of(two.type, two.totals()) + static_cast<double>(fixed) +
+        fleet_price_ * static_cast<double>(faults) +
+        balance_price(RouteChange{}.drop(one.cost).drop(two.cost).add(both.cost));
+    if (tables_.rules.change_price > 0 || tables_.rules.compactness > 0) {
+        dearer += shape_price(plan_.shape_change(placements_));
+    }
+    if (!accepts(dearer, temperature)) {
+        return false;
+    }
+    plan_.change(first, second, [&](TripRoute &merged, TripRoute &closed) {
+        merged = std::move(both);
+        closed.visits.erase(closed.visits.begin() + 1, closed.visits.end() - 1);
+    });
+    return moved(dearer);
 }
 
 bool FleetChain::change_vehicle(double temperature) {
@@ -650,29 +811,37 @@ bool FleetChain::change_vehicle(double temperature) {
         if (!may_drive(type, one)) {
             return false;
         }
-        TripRoute other = driven_by(type, one);
-        const auto faults = static_cast<double>(plan_.faults_of_closing(one.type) +
-                                                plan_.faults_of_opening(type));
+        TripRoute other = driven_by(type, one, 1, one.num_tasks());
+        const auto faults = static_cast<double>(plan_.faults_of(one.type, -1) +
+                                                plan_.faults_of(type, 1));
         const int64_t dearer_type = int64_t{tables_.vehicle(type).fixed_cost} -
                                     tables_.vehicle(one.type).fixed_cost;
-        const double dearer = price_of(type, other.totals()) -
-                              price_of(one.type, one.totals()) +
-                              static_cast<double>(dearer_type) + fleet_price_ * faults;
+        const double dearer =
+            price_of(type, other.totals()) - price_of(one.type, one.totals()) +
+            static_cast<double>(dearer_type) + fleet_price_ * faults +
+            balance_price(RouteChange{}.drop(one.cost).add(other.cost));
         if (!accepts(dearer, temperature)) {
             return false;
         }
         plan_.replace(first, std::move(other));
+    } else if (first != second && random_.below(2) == 0) {
+        return merge_routes(first, second, temperature);
     } else {
         if (one.type == two.type || !may_drive(two.type, one) ||
             !may_drive(one.type, two)) {
             return false;
         }
-        TripRoute other_one = driven_by(two.type, one);
-        TripRoute other_two = driven_by(one.type, two);
+        TripRoute other_one = driven_by(two.type, one, 1, one.num_tasks());
+        TripRoute other_two = driven_by(one.type, two, 1, two.num_tasks());
         const double dearer = price_of(two.type, other_one.totals()) +
                               price_of(one.type, other_two.totals()) -
                               price_of(one.type, one.totals()) -
-                              price_of(two.type, two.totals());
+                              price_of(two.type, two.totals()) +
+                              balance_price(RouteChange{}
+                                                .drop(one.cost)
+                                                .drop(two.cost)
+                                                .add(other_one.cost)
+                                                .add(other_two.cost));
         if (!accepts(dearer, temperature)) {
             return false;
         }
@@ -800,9 +969,40 @@ void FleetChain::dissolve_shortest_route() {
         if (insert_all(kNever, false)) {
             mend_touched(fleet_price_); // whatever driving it takes
             plan_.keep();
+            for (const int32_t touched : plan_.touched()) {
+                take_fitting_vehicle(touched);
+            }
             return;
         }
         plan_.undo();
+    }
+}
+
+// Gives a route that is above a limit to a vehicle type for which it is less so.
+void FleetChain::take_fitting_vehicle(int32_t slot) {
+    const TripRoute &route = plan_.route(slot);
+    int64_t least = excesses(tables_.vehicle(route.type), route.totals()).total();
+    std::optional<TripRoute> best;
+    for (int32_t type = 0; least > 0 && type < tables_.num_types(); ++type) {
+        if (type == route.type || !may_drive(type, route) ||
+            plan_.faults_of(route.type, -1) + plan_.faults_of(type, 1) > 0) {
+            continue;
+        }
+        TripRoute other = driven_by(type, route, 1, route.num_tasks());
+        const int most_tries = tables_.has_facilities() ? kMostMends : 0;
+        for (int tries = 0; tries < most_tries && other.excess > 0; ++tries) {
+            for (int32_t place = 1; place <= other.num_tasks(); ++place) {
+                other.mend_visits(tables_, place, fleet_price_);
+            }
+        }
+        const int64_t above = excesses(tables_.vehicle(type), other.totals()).total();
+        if (above < least) {
+            least = above;
+            best = std::move(other);
+        }
+    }
+    if (best) {
+        plan_.replace(slot, std::move(*best));
     }
 }
 

@@ -42,7 +42,10 @@ class FleetChain {
     };
 
     double penalised() const;
+    // Of one route, how even routes are apart.
     double price_of(int32_t type, const TripTotals &route) const;
+    // By how much less even routes are a price.
+    double balance_price(const RouteChange &change) const;
     double opening_price(int32_t type) const;
     double closing_price(int32_t type) const;
     double shape_price(const FleetSums &change) const;
@@ -51,6 +54,7 @@ class FleetChain {
     void insert_missing();
     bool ruin_and_recreate(double temperature);
     void mark_strings();
+    void mark_routes();
     void mark_string(const TripRoute &route, int32_t slot, int32_t place,
                      double longest);
     bool insert_all(double limit, bool may_open);
@@ -60,15 +64,20 @@ class FleetChain {
                   double temperature);
     bool swap(const Spot &first, const Spot &second, double temperature);
     bool exchange_tails(const Spot &first, const Spot &second, double temperature);
+    // Gives the tail of a route to a vehicle that has none.
+    bool split_route(double temperature);
     bool mend_somewhere();
-    // Gives a route to a vehicle of another type, or two routes each to the other's.
+    // Gives a route to a vehicle of another type, or two routes each to the other's, or
+    // both to one vehicle.
     bool change_vehicle(double temperature);
+    bool merge_routes(int32_t first, int32_t second, double temperature);
     // Price of a change between two slots, the shape of the plan included.
     double priced(int32_t first, int32_t second, const Change &after);
     bool may_be_in(int32_t task, int32_t slot) const;
     bool may_drive(int32_t type, const TripRoute &route) const;
-    // The same tasks in the same order by a vehicle of another type.
-    TripRoute driven_by(int32_t type, const TripRoute &route) const;
+    // Some of its tasks in the same order by a vehicle of another type, or of the same.
+    TripRoute driven_by(int32_t type, const TripRoute &route, int32_t first,
+                        int32_t last) const;
     bool accepts(double dearer, double temperature);
     bool moved(double dearer);
     bool keep_if_best();
@@ -76,6 +85,7 @@ class FleetChain {
     bool manage_fleet();
     bool one_route_less_seems_possible() const;
     void dissolve_shortest_route();
+    void take_fitting_vehicle(int32_t slot);
 
     const FleetTables &tables_;
     Random random_;
@@ -85,6 +95,7 @@ class FleetChain {
     LimitPrices prices_;
     double cost_ = 0.0; // of the current plan, with all prices
     bool stuck_ = false;
+    double blink_rate_;
     int64_t iterations_ = 0;
     std::vector<int32_t> removed_;
     std::vector<uint8_t> marked_; // by task

@@ -1,9 +1,7 @@
 #include "search/fleet/fleet_plan.h"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
-#include <numeric>
 #include <utility>
 
 namespace arcfleet {
@@ -14,6 +12,10 @@ constexpr int32_t kOut = -1;
 // Below any demand, and above any.
 constexpr int32_t kNoRoom = -1;
 constexpr int32_t kAnyRoom = std::numeric_limits<int32_t>::max();
+
+double square(int32_t cost) {
+    return static_cast<double>(cost) * static_cast<double>(cost);
+}
 
 } // namespace
 
@@ -31,6 +33,9 @@ FleetPlan::FleetPlan(const FleetTables &tables)
         if (locked > 0) {
             slot_of_[idx(task)] = kOut - locked;
         }
+    }
+    for (const int32_t cost : tables.rules.locked_costs) {
+        locked_.add(cost);
     }
     // Mates that are both locked count for nothing, since nothing changes them.
     open_empty_slots();
@@ -110,7 +115,6 @@ void FleetPlan::load(const Plan &plan) {
         renew(slot);
     }
     open_empty_slots();
-    measure_mean();
 }
 
 Plan FleetPlan::to_plan() const {
@@ -135,22 +139,7 @@ double FleetPlan::objective() const {
         value += tables_.route_price() * sums_.routes;
     }
     if (rules.balance > 0.0) {
-        // With the mean of this plan, which is what people see.
-        const double mean = mean_cost();
-        double squares = 0.0;
-        const auto add = [&](int32_t route_cost) {
-            const double off = static_cast<double>(route_cost) - mean;
-            squares += off * off;
-        };
-        for (const TripRoute &route : routes_) {
-            if (!route.empty()) {
-                add(route.cost);
-            }
-        }
-        for (const int32_t route_cost : rules.locked_costs) {
-            add(route_cost);
-        }
-        value += rules.balance * squares / mean;
+        value += rules.balance * unevenness();
     }
     return value;
 }
@@ -171,56 +160,29 @@ bool FleetPlan::is_sound() const {
 int64_t FleetPlan::fleet_faults() const {
     int64_t faults = 0;
     for (int32_t type = 0; type < tables_.num_types(); ++type) {
-        const int32_t count = tables_.vehicle(type).count;
-        faults += std::max(0, routes_of(type) - count);
-        if (tables_.rules.exact_fleet) {
-            faults += std::max(0, count - routes_of(type));
-        }
+        faults += faults_with(type, routes_of(type));
     }
     return faults;
 }
 
-int64_t FleetPlan::faults_of_opening(int32_t type) const {
-    const int32_t count = tables_.vehicle(type).count;
-    if (routes_of(type) >= count) {
-        return 1;
-    }
-    return tables_.rules.exact_fleet ? -1 : 0;
+int64_t FleetPlan::faults_of(int32_t type, int32_t more) const {
+    return faults_with(type, routes_of(type) + more) -
+           faults_with(type, routes_of(type));
 }
 
-int64_t FleetPlan::faults_of_closing(int32_t type) const {
-    const int32_t count = tables_.vehicle(type).count;
-    if (routes_of(type) > count) {
-        return -1;
-    }
-    return tables_.rules.exact_fleet ? 1 : 0;
+int64_t FleetPlan::faults_with(int32_t type, int32_t routes) const {
+    const int64_t beyond = int64_t{routes} - tables_.vehicle(type).count;
+    return std::max(beyond, tables_.rules.exact_fleet ? -beyond : 0);
 }
 
-double FleetPlan::unevenness(int64_t cost) const {
-    const double deviation = static_cast<double>(cost) - mean_;
-    return deviation * deviation / mean_;
-}
-
-double FleetPlan::mean_cost() const {
-    const std::vector<int32_t> &locked = tables_.rules.locked_costs;
-    const int64_t all =
-        std::accumulate(locked.begin(), locked.end(), sums_.route_costs);
-    const size_t routes = idx(sums_.routes) + locked.size();
-    return std::max(1.0, static_cast<double>(all) /
-                             static_cast<double>(std::max<size_t>(1, routes)));
-}
-
-void FleetPlan::measure_mean() {
-    if (tables_.rules.balance == 0.0) {
-        return;
-    }
-    mean_ = mean_cost();
-    sums_.uneven = 0.0;
-    for (const TripRoute &here : routes_) {
-        if (!here.empty()) {
-            sums_.uneven += unevenness(here.cost);
-        }
-    }
+// The sum of (c - m)^2 / m over k costs c with mean m and sum s is k / s times the sum
+// of c^2, less s.
+double FleetPlan::unevenness(const RouteChange &change) const {
+    const auto sum =
+        static_cast<double>(sums_.route_costs + locked_.cost + change.cost);
+    const double squares = sums_.squares + locked_.squares + change.squares;
+    const int32_t routes = sums_.routes + locked_.routes + change.routes;
+    return sum > 0.0 ? std::max(0.0, routes * squares / sum - sum) : 0.0;
 }
 
 int64_t FleetPlan::mates_apart(int32_t task, int32_t slot) const {
@@ -395,9 +357,7 @@ void FleetPlan::forget(int32_t slot) {
     sums_.route_costs -= here.cost;
     sums_.fixed_costs -= tables_.vehicle(here.type).fixed_cost;
     sums_.excess -= excesses(tables_.vehicle(here.type), here.totals());
-    if (tables_.rules.balance > 0.0) {
-        sums_.uneven -= unevenness(here.cost);
-    }
+    sums_.squares -= square(here.cost);
     --sums_.routes;
     --routes_of_[idx(here.type)];
 }
@@ -426,9 +386,7 @@ void FleetPlan::remember(int32_t slot) {
     sums_.route_costs += here.cost;
     sums_.fixed_costs += tables_.vehicle(here.type).fixed_cost;
     sums_.excess += excesses(tables_.vehicle(here.type), here.totals());
-    if (tables_.rules.balance > 0.0) {
-        sums_.uneven += unevenness(here.cost);
-    }
+    sums_.squares += square(here.cost);
     ++sums_.routes;
     ++routes_of_[idx(here.type)];
 }

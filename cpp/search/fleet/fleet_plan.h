@@ -19,8 +19,27 @@ struct FleetSums {
     Excesses excess{};
     int64_t moved = 0;       // tasks that are not in their slot of the earlier plan
     int64_t interleaved = 0; // tasks whose mate is in another slot
-    double uneven = 0.0;     // squared deviations of route costs from `mean`, over it
+    double squares = 0.0;    // of route costs
     int32_t routes = 0;
+};
+
+// Routes that a change takes out of a plan and puts in, fixed costs apart.
+struct RouteChange {
+    int32_t routes = 0;
+    int64_t cost = 0;
+    double squares = 0.0;
+
+    RouteChange &add(int64_t route_cost) { return count(route_cost, 1); }
+    RouteChange &drop(int64_t route_cost) { return count(route_cost, -1); }
+
+  private:
+    RouteChange &count(int64_t route_cost, int32_t times) {
+        routes += times;
+        cost += times * route_cost;
+        squares +=
+            times * static_cast<double>(route_cost) * static_cast<double>(route_cost);
+        return *this;
+    }
 };
 
 // A task that is to be put into a slot.
@@ -64,17 +83,13 @@ class FleetPlan {
     const SlotNumbers &slot_numbers() const { return numbers_; }
 
     // Routes beyond the fleet, or missing where it is exact; of all vehicle types, and
-    // what a route more or less of one changes.
+    // what routes more or less of one change.
     int64_t fleet_faults() const;
-    int64_t faults_of_opening(int32_t type) const;
-    int64_t faults_of_closing(int32_t type) const;
+    int64_t faults_of(int32_t type, int32_t more) const;
 
-    // Squared deviation of a route's cost from the mean, over the mean; the mean stays
-    // as it was when it was last measured.
-    double unevenness(int64_t cost) const;
-    void measure_mean();
-    // Of the costs of all routes, the locked ones included.
-    double mean_cost() const;
+    // Squared deviations of the costs of all routes, the locked ones included, from
+    // their mean, over the mean; after a change.
+    double unevenness(const RouteChange &change = {}) const;
     // What putting a task into a slot adds to `moved` and `interleaved`.
     int64_t moves_in(int32_t task, int32_t slot) const {
         const int32_t home = tables_.rules.home[idx(task)];
@@ -105,12 +120,13 @@ class FleetPlan {
     // anew. Not to be undone.
     template <typename Change>
     void change(int32_t first, int32_t second, const Change &change_both) {
+        const bool opens = route(first).empty() || route(second).empty();
         forget(first);
         forget(second);
         change_both(routes_[idx(first)], routes_[idx(second)]);
         renew(first);
         renew(second);
-        if (route(first).empty() || route(second).empty()) {
+        if (opens || route(first).empty() || route(second).empty()) {
             open_empty_slots();
         }
     }
@@ -129,11 +145,12 @@ class FleetPlan {
     void take(int32_t task);
     void open_empty_slots();
     void add_slot(int32_t type);
+    int64_t faults_with(int32_t type, int32_t routes) const;
 
     const FleetTables &tables_;
     const bool tracks_shape_;
     const int32_t numbered_;
-    double mean_ = 1.0;
+    RouteChange locked_;            // the locked routes
     std::vector<TripRoute> routes_; // by slot
     SlotNumbers numbers_;
     std::vector<Spot> spots_; // by task

@@ -459,7 +459,7 @@ Plan scanned_plan(const FleetTables &tables, uint64_t seed) {
         (!keeps_rules || n * tables.num_types() <= kMostSplit)) {
         std::vector<const Network *> networks;
         for (const auto &driving : tables.drivings) {
-            networks.push_back(&driving->tasks().network());
+            networks.push_back(&driving->streets());
         }
         try {
             const auto cut = split_into_trips(networks, tables.rules, best.arcs, true);

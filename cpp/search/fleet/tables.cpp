@@ -13,11 +13,50 @@ namespace {
 // Of temperature, where streets have no length: plans that are as good are still taken.
 constexpr double kLeastUnit = 1e-3;
 
+// The network in which ways to the ends of routes may be by way of a facility; null
+// where that shortens none. With turn rules tasks have terminals of their own, so that
+// nothing else is driven to there.
+std::unique_ptr<const Network> with_ways_home(const Network &network,
+                                              const FleetRules &rules) {
+    std::unique_ptr<Network> shortened;
+    if (rules.empty_at_end) {
+        return shortened;
+    }
+    for (const FacilityStop &facility : rules.facilities) {
+        const int32_t *onward = network.distances_from(facility.terminal);
+        for (const VehicleType &vehicle : rules.vehicles) {
+            for (int32_t from = 0; from < network.num_terminals(); ++from) {
+                const int32_t *row = network.distances_from(from);
+                const int64_t by_facility = int64_t{row[facility.terminal]} +
+                                            facility.cost + onward[vehicle.end];
+                if (by_facility < row[vehicle.end]) {
+                    if (!shortened) {
+                        shortened = std::make_unique<Network>(network);
+                    }
+                    shortened->shorten(from, vehicle.end,
+                                       static_cast<int32_t>(by_facility));
+                }
+            }
+        }
+    }
+    return shortened;
+}
+
 } // namespace
 
-DrivingTable::DrivingTable(const Network &network,
-                           const std::vector<FacilityStop> &facilities)
-    : tasks_(network), num_facilities_(facilities.size()) {
+DrivingTable::DrivingTable(const Network &network, const FleetRules &rules)
+    : streets_(&network), shortened_(with_ways_home(network, rules)),
+      tasks_(shortened_ ? *shortened_ : network),
+      num_facilities_(rules.facilities.size()) {
+    const auto note_longest = [&](int32_t distance) {
+        if (distance < kMostCost && network.is_open(distance)) {
+            longest_drive_ = std::max(longest_drive_, distance);
+        }
+    };
+    for (const int32_t distance : network.distances()) {
+        note_longest(distance);
+    }
+    const std::vector<FacilityStop> &facilities = rules.facilities;
     if (facilities.empty()) {
         return;
     }
@@ -27,12 +66,11 @@ DrivingTable::DrivingTable(const Network &network,
     from_facilities_.resize(size * num_facilities_);
     for (size_t number = 0; number < num_facilities_; ++number) {
         const FacilityStop &facility = facilities[number];
-        const int32_t *onward = from(facility.terminal);
+        const int32_t *onward = network.distances_from(facility.terminal);
         for (size_t start = 0; start < size; ++start) {
             // Sums of ways that there are not must stay in range.
-            const int64_t there =
-                int64_t{from(static_cast<int32_t>(start))[facility.terminal]} +
-                facility.cost;
+            const int32_t *row = network.distances_from(static_cast<int32_t>(start));
+            const int64_t there = int64_t{row[facility.terminal]} + facility.cost;
             const auto first =
                 static_cast<int32_t>(std::min<int64_t>(there, kForbidden / 2));
             to_facilities_[start * num_facilities_ + number] =
@@ -48,6 +86,7 @@ DrivingTable::DrivingTable(const Network &network,
     }
     for (size_t i = 0; i < via_.size(); ++i) {
         const int32_t straight = network.distances()[i];
+        note_longest(via_[i]);
         via_never_pays_ = via_never_pays_ && via_[i] >= straight;
         via_opens_ways_ = via_opens_ways_ ||
                           (network.closed_cost() > 0 &&
@@ -87,7 +126,7 @@ FleetTables::FleetTables(const std::vector<const Network *> &networks, FleetRule
       near_distance(std::max(kLeastUnit, mean_near_distance(*networks[0]))),
       row(std::min(networks[0]->num_tasks(), kLongestRow)) {
     for (const Network *network : networks) {
-        drivings.push_back(std::make_unique<DrivingTable>(*network, rules.facilities));
+        drivings.push_back(std::make_unique<DrivingTable>(*network, rules));
     }
     // What a route costs is computed no further; and a way that there is not makes any
     // route too long.
@@ -105,6 +144,9 @@ FleetTables::FleetTables(const std::vector<const Network *> &networks, FleetRule
     }
     for (VehicleType &each : rules.vehicles) {
         each.max_route_cost = std::min(each.max_route_cost, most - 1);
+    }
+    for (const auto &table : drivings) {
+        longest_drive = std::max<double>(longest_drive, table->longest_drive());
     }
     nearest = nearest_tasks(drivings[0]->tasks(), row);
     const int32_t n = num_tasks();

@@ -54,14 +54,19 @@ struct FleetRules {
 };
 
 // Driving costs of some vehicle types: straight on, and by way of the facility that is
-// least out of the way.
+// least out of the way. A route that need not end at a facility may still do so, as no
+// turn is taken there: at the ends of such routes, `straight on` is the lesser of both.
 class DrivingTable {
   public:
-    DrivingTable(const Network &network, const std::vector<FacilityStop> &facilities);
+    DrivingTable(const Network &network, const FleetRules &rules);
 
     const TaskTable &tasks() const { return tasks_; }
+    // Of streets alone.
+    const Network &streets() const { return *streets_; }
     // Whether a facility on the way never makes it cheaper.
     bool via_never_pays() const { return via_never_pays_; }
+    // Of the ways that there are, straight on or by way of a facility.
+    int32_t longest_drive() const { return longest_drive_; }
     // Whether it leads somewhere to where there is no other way: no turn is taken
     // there.
     bool via_opens_ways() const { return via_opens_ways_; }
@@ -96,12 +101,15 @@ class DrivingTable {
                idx(terminal) * static_cast<size_t>(tasks_.network().num_terminals());
     }
 
+    const Network *streets_;
+    std::unique_ptr<const Network> shortened_; // null where no way home is shorter
     TaskTable tasks_;
     std::vector<int32_t> via_;            // empty without facilities
     std::vector<int32_t> via_transposed_; // empty where it is the same both ways
     const int32_t *via_to_ = nullptr;
     bool via_never_pays_ = true;
     bool via_opens_ways_ = false;
+    int32_t longest_drive_ = 0;
     size_t num_facilities_;
     std::vector<int32_t> to_facilities_;
     std::vector<int32_t> from_facilities_;
@@ -140,7 +148,7 @@ struct FleetTables {
     // wanted: one route less always pays, whatever driving it takes.
     double route_price() const {
         return 1.0 +
-               static_cast<double>(all_alone_at_most) *
+               (static_cast<double>(all_alone_at_most) + longest_drive * num_tasks()) *
                    (1.0 + rules.balance * num_tasks()) +
                static_cast<double>(rules.change_price + rules.compactness) *
                    num_tasks();
@@ -166,6 +174,8 @@ struct FleetTables {
     // worth having.
     int64_t all_alone = 0;
     int64_t all_alone_at_most = 0;
+    // From one task to the next at most, by way of a facility or not.
+    double longest_drive = 0.0;
     // A route that costs less drives no way that there is not.
     int32_t least_closed_cost;
     // Whether every vehicle may serve every task, and whether no task is pinned either.

@@ -82,9 +82,11 @@ class RoutesFrom {
                     continue;
                 }
                 out_[i][d] = ways_.straight(vehicle_.start, arc->start);
-                home_[i][d] = rules.ends_at_facility()
-                                  ? ways_.via(arc->end, vehicle_.end)
-                                  : ways_.straight(arc->end, vehicle_.end);
+                home_[i][d] = ways_.via(arc->end, vehicle_.end);
+                if (!rules.ends_at_facility()) {
+                    home_[i][d] =
+                        std::min(home_[i][d], ways_.straight(arc->end, vehicle_.end));
+                }
                 for (size_t e = 0; i + 1 < n && e < directions_; ++e) {
                     const Arc *next = turned(arcs[i + 1], e);
                     const bool is_there = next != nullptr;

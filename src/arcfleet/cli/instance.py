@@ -150,21 +150,27 @@ def _methods(options: Namespace) -> int:
     if options.method is not None:
         return _parameters(options, find_method(options.method))
     methods = [
-        {"name": m.name, "summary": m.summary, "operations": m.operations}
+        {
+            "name": m.name,
+            "summary": m.summary,
+            "operations": m.operations,
+            "warm_start": m.warm_start,
+        }
         for m in METHODS.values()
     ]
     rows = [
         (
             method.name,
             "yes" if method.operations else "no",
+            "yes" if method.warm_start else "no",
             method.summary + (" [default]" if name == DEFAULT_METHOD else ""),
         )
         for name, method in METHODS.items()
     ]
-    text = table(rows, ("method", "operations", "description"))
+    text = table(rows, ("method", "operations", "warm start", "description"))
     text += (
         "\n\noperations: vehicle types, facilities, a longest route, pins, locked routes, "
-        "balance"
+        "balance\nwarm start: takes a plan to start from (--start)"
     )
     print_either(options, {"default": DEFAULT_METHOD, "methods": methods}, text)
     return 0

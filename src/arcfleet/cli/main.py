@@ -56,6 +56,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     warnings.showwarning = _show_warning
     warnings.simplefilter("always", UserWarning)
+    # Some libraries say so of each other by warnings for users.
+    warnings.simplefilter("ignore", DeprecationWarning)
     try:
         with _terminated_as_interrupted():
             return _run(words)

@@ -218,7 +218,8 @@ examples:
   arcfleet edit town.json plan.json --add "New Road=120" --out edited.json \\
       --out-instance edited-town.json
 
-Names are matched regardless of case and accents; link:17 is the link of that position.
+Names are matched regardless of case and accents; link:17 is the link of that position,
+id:B-3 those with that id of your own data.
 Routes that lose or get a street may change, and those of --free; all others are locked.
 Unless --keep or --free allow it, no other street leaves its route to save cost.
 """,

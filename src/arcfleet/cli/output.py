@@ -263,7 +263,7 @@ def write_plan_files(
     from arcfleet.solution.stops import write_stops
 
     colours = route_colours(solution.num_routes)
-    writers: dict[str, Callable[..., None]] = {
+    writers: dict[str, Callable[..., object]] = {
         "plot": plot,
         "html": partial(write_html, **base_map_options(options)),
         "geojson": partial(write_geojson, colours=colours),

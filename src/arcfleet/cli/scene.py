@@ -126,6 +126,10 @@ def _options(parser: ArgumentParser) -> None:
     text = "how to treat streets with more demand than the capacity"
     default = usual["oversized"]
     option(streets, "--oversized", text, choices=["split", "refuse"], default=default)
+    text = "column or tag of MAP with ids of your own, which plans then have"
+    option(streets, "--id", text, str, "COLUMN")
+    text = "keep pieces of street without a crossing between them apart"
+    option(streets, "--no-merge-chains", text)
     text = "merge junctions at most this far apart first"
     option(streets, "--merge", text, number_up_to(1e9, "metres"), "METRES")
     data_options(parser)
@@ -300,10 +304,14 @@ def _read(options: Namespace) -> StreetMap:
     from arcfleet.errors import MapError
     from arcfleet.streets.files import read_map
 
-    if not options.streets:
-        return read_map(options.map, vehicle=options.vehicle)
     kinds = tuple(names(",".join(options.streets)))
-    street_map = read_map(options.map, streets=kinds, vehicle=options.vehicle)
+    street_map = read_map(
+        options.map,
+        streets=kinds or None,
+        vehicle=options.vehicle,
+        id=options.id,
+        merge_chains=not options.no_merge_chains,
+    )
     found = {street.kind for street in street_map.streets}
     for kind in kinds:
         if kind not in found:

@@ -126,7 +126,7 @@ def _solve(options: Namespace) -> int:
         write_changed(options, instance)
     finally:
         # Printed even where a file could not be written: the plan is not lost.
-        print_either(options, result.facts(), result.summary())
+        print_either(options, result.to_dict(), result.summary())
     return 0
 
 

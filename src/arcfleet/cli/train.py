@@ -56,7 +56,8 @@ def _phase_options(name: str, parser: ArgumentParser) -> None:
     option(parser, "--data", text, Path, "FILE", nargs="+", required=True)
     text = "data sets to validate on, with their labels beside them"
     option(parser, "--validation", text, Path, "FILE", nargs="+", default=[])
-    option(parser, "--init", "initial model", Path, "MODEL", required=not is_first)
+    text = "initial model: a file, or daam for the shipped one"
+    option(parser, "--init", text, Path, "MODEL", required=not is_first)
     option(parser, "--out", "folder of the run", Path, "FOLDER", required=True)
     option(parser, "--resume", "resume the run in FOLDER")
     text = "TOML file of settings; options take precedence"

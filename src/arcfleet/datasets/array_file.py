@@ -120,10 +120,10 @@ class ArrayFile:
             raise self._foreign(
                 f"one of format {str(found)[:40]!r}" if found else "another"
             )
-        if header.get("version") != version:
+        if header.get("version") not in range(1, version + 1):
             raise FileError(
                 self.path,
-                f"expected version {version} of {name}, found version "
+                f"expected version {version} of {name} or older, found version "
                 f"{header.get('version')!r:.40}: make it again with `{made_by}`",
             )
         self.facts: dict[str, Any] = header

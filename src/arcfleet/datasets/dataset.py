@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
@@ -12,29 +13,34 @@ from arcfleet.datasets.array_file import (
     Array,
     ArrayFile,
     position_of,
+    require_npz,
     small_integers,
     starts_of,
     write_array_file,
 )
-from arcfleet.errors import FileError, InstanceError
+from arcfleet.errors import FileError, InstanceError, OptionError
 from arcfleet.streets.tasks import Piece
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from pathlib import Path
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from arcfleet.instance import Instance
 
 FORMAT = "arcfleet-dataset"
-VERSION = 1
+#: Version 2 brought capacities of each instance and costs by direction and of serving. A
+#: file without them is of version 1.
+VERSION = 2
 MADE_BY = "arcfleet dataset make"
 
 #: The arrays of a file: one entry per instance, per node, and per link.
 PER_INSTANCE = ("num_nodes", "num_links", "depot", "source")
 PER_NODE = ("longitude", "latitude")
 PER_LINK = ("tail", "head", "cost", "one_way", "demand")
+#: Those of own instances alone: one entry per instance, and per link.
+OWN_PER_INSTANCE = ("capacity",)
+OWN_PER_LINK = ("reverse_cost", "service_cost", "reverse_service_cost")
 _FARTHEST = 360
 
 
@@ -52,6 +58,8 @@ class PaddedArrays:
         Facts of the links, (batch, links).
     depot, capacity
         Facts of the instances, (batch,).
+    reverse_cost, service_cost, reverse_service_cost
+        Further facts of the links, (batch, links); None where all are as `cost`.
     """
 
     num_nodes: NDArray[np.int32]
@@ -66,6 +74,9 @@ class PaddedArrays:
     demand: NDArray[np.int32]
     depot: NDArray[np.int32]
     capacity: NDArray[np.int32]
+    reverse_cost: NDArray[np.int32] | None = None
+    service_cost: NDArray[np.int32] | None = None
+    reverse_service_cost: NDArray[np.int32] | None = None
 
 
 def pieces_to_arrays(pieces: Sequence[Piece]) -> dict[str, Array]:
@@ -78,9 +89,12 @@ def pieces_to_arrays(pieces: Sequence[Piece]) -> dict[str, Array]:
     }
     for name in PER_NODE:
         arrays[name] = np.concatenate([getattr(p, name) for p in pieces])
-    for name in PER_LINK:
+    is_own = pieces[0].service_cost is not None
+    for name in (*PER_LINK, *(OWN_PER_LINK if is_own else ())):
         columns = [getattr(p, name) for p in pieces]
         arrays[name] = np.concatenate(columns).astype(np.int32)
+    if is_own:
+        arrays["capacity"] = np.array([p.capacity for p in pieces], dtype=np.int32)
     return arrays
 
 
@@ -88,12 +102,14 @@ def write_dataset(
     path: Path | str, arrays: Mapping[str, Array], facts: Mapping[str, object]
 ) -> None:
     """Write a data set; the facts hold at least its name, capacity and attribution."""
+    own = [name for name in (*OWN_PER_INSTANCE, *OWN_PER_LINK) if name in arrays]
     shrunk = {
         name: arrays[name] if name in PER_NODE else small_integers(arrays[name])
-        for name in (*PER_INSTANCE, *PER_NODE, *PER_LINK)
+        for name in (*PER_INSTANCE, *PER_NODE, *PER_LINK, *own)
     }
     count = len(arrays["num_nodes"])
-    write_array_file(path, FORMAT, VERSION, {**facts, "count": count}, shrunk)
+    version = VERSION if own else 1
+    write_array_file(path, FORMAT, version, {**facts, "count": count}, shrunk)
 
 
 class Dataset:
@@ -114,10 +130,13 @@ class Dataset:
         self.capacity = file.number("capacity", 1)
         self.attribution = str(file.fact("credit", str))
         self._count = file.number("count")
+        is_own = file.facts["version"] == VERSION
+        self._own_per_instance = OWN_PER_INSTANCE if is_own else ()
+        self._own_per_link = OWN_PER_LINK if is_own else ()
 
     @classmethod
     def open(cls, path: Path | str) -> Dataset:
-        """Open a file made by `arcfleet dataset make`.
+        """Open a file made by `arcfleet dataset make` or by `from_instances`.
 
         Raises
         ------
@@ -126,6 +145,49 @@ class Dataset:
             raises it when it is first needed.
         """
         return cls(ArrayFile(path, FORMAT, VERSION, MADE_BY))
+
+    @classmethod
+    def from_instances(
+        cls, instances: Iterable[Instance], path: Path | str, *, name: str | None = None
+    ) -> Dataset:
+        """Write instances of your own into a file and open it, to train a model on them.
+
+        Costs, demands, capacities and one-way streets are kept, and so are the positions
+        of links, by which labels know them. Nodes are counted from 0. Coordinates lose
+        some precision; names, geometry and what else is for reports is left out.
+
+        Parameters
+        ----------
+        instances
+            Instances without turn rules, fixed costs of routes, fleet limits and what
+            `Instance.operations` names: models learn without these.
+        path
+            File to write, ending in .npz; it is replaced.
+        name
+            Name of the data set; by default that of the file.
+
+        Raises
+        ------
+        OptionError
+            If there is no instance, one cannot be held, or the file is no .npz.
+        FileError
+            If the file cannot be written.
+        """
+        path = Path(path)
+        require_npz(path)
+        given = list(instances)
+        if not given:
+            raise OptionError("expected at least one instance for a data set, got none")
+        pieces = [own_piece(each, position) for position, each in enumerate(given)]
+        facts = {
+            "name": path.name.removesuffix(".npz") if name is None else name,
+            "capacity": max(piece.capacity for piece in pieces),
+            "credit": "; ".join(
+                dict.fromkeys(x.attribution for x in given if x.attribution)
+            ),
+        }
+        write_dataset(path, pieces_to_arrays(pieces), facts)
+        return cls.open(path)
 
     def __len__(self) -> int:
         """Return the number of instances."""
@@ -163,8 +225,9 @@ class Dataset:
             **{name: arrays[name][nodes] for name in PER_NODE},
             **{name: arrays[name][links] for name in PER_LINK if name != "one_way"},
             one_way=arrays["one_way"][links].astype(np.bool_),
+            **{name: arrays[name][links] for name in self._own_per_link},
             depot=int(arrays["depot"][position]),
-            capacity=self.capacity,
+            capacity=int(self.capacities[position]),
             source=int(arrays["source"][position]),
         )
 
@@ -184,22 +247,35 @@ class Dataset:
             one_way=links.fill(arrays["one_way"], np.bool_),
             required=ints["demand"] > 0,
             depot=arrays["depot"][chosen].astype(np.int32),
-            capacity=np.full(len(chosen), self.capacity, dtype=np.int32),
+            capacity=self.capacities[chosen].astype(np.int32),
+            **{name: links.fill(arrays[name], np.int32) for name in self._own_per_link},
         )
+
+    @property
+    def capacities(self) -> Array:
+        """Capacity of each instance."""
+        if self._own_per_instance:
+            return self.arrays["capacity"]
+        return np.full(len(self), self.capacity, dtype=np.int32)
 
     @cached_property
     def arrays(self) -> dict[str, Array]:
         """All arrays by name, as stored."""
-        names = (*PER_INSTANCE, *PER_NODE, *PER_LINK)
+        per_instance = (*PER_INSTANCE, *self._own_per_instance)
+        per_link = (*PER_LINK, *self._own_per_link)
+        names = (*per_instance, *PER_NODE, *per_link)
         arrays = {name: self._file.array(name) for name in names}
-        self._file.require_integers({x: arrays[x] for x in (*PER_INSTANCE, *PER_LINK)})
+        self._file.require_integers({x: arrays[x] for x in (*per_instance, *per_link)})
         for name in PER_NODE:
             values = arrays[name]
             fits = values.dtype.kind == "f" and (np.abs(values) <= _FARTHEST).all()
             self._file.require_numbers(name, fits, f"degrees up to {_FARTHEST}")
-        lengths = {name: len(self) for name in PER_INSTANCE}
+        for name in self._own_per_instance:
+            positive = bool((arrays[name] >= 1).all())
+            self._file.require_numbers(name, positive, "whole numbers of at least 1")
+        lengths = {name: len(self) for name in per_instance}
         lengths |= dict.fromkeys(PER_NODE, int(arrays["num_nodes"].sum(dtype=np.int64)))
-        lengths |= dict.fromkeys(PER_LINK, int(arrays["num_links"].sum(dtype=np.int64)))
+        lengths |= dict.fromkeys(per_link, int(arrays["num_links"].sum(dtype=np.int64)))
         self._file.require_lengths(arrays, lengths)
         return arrays
 
@@ -212,6 +288,51 @@ class Dataset:
     def link_starts(self) -> NDArray[np.int64]:
         """Start of the links of each instance, and the total."""
         return starts_of(self.arrays["num_links"])
+
+
+def own_piece(instance: Instance, position: int) -> Piece:
+    """Return an instance as arrays; raise OptionError if a data set cannot hold it."""
+    where = f"in instance {position}, {instance.name!r:.60}"
+    for is_asked, what, remedy in (
+        (instance.has_turn_rules, "turn rules", "make the scene with turns='free'"),
+        (bool(instance.operations), ", ".join(instance.operations), "leave them out"),
+        (instance.fleet_limit is not None, "fleet limit", "leave it out"),
+        (instance.route_cost > 0, "fixed costs of routes", "leave them out"),
+        (
+            any(link.required and not link.demand for link in instance.links),
+            "required links that have no demand",
+            "give them one",
+        ),
+        (not instance.required, "instance without required links", "leave it out"),
+    ):
+        if is_asked:
+            raise OptionError(
+                f"expected no {what} in a data set, which models learn without, got some "
+                f"{where}: {remedy}"
+            )
+    number = {node: position for position, node in enumerate(instance.nodes)}
+    # Places that are unknown are all the same one.
+    places = np.array(instance.coordinates or [(0.0, 0.0)] * len(number), dtype=np.float32)
+
+    def column(values: Iterable[int | None]) -> NDArray[np.int32]:
+        return np.array([value or 0 for value in values], dtype=np.int32)
+
+    links = instance.links
+    own: dict[str, Any] = {
+        name: column(getattr(link, name) for link in links) for name in OWN_PER_LINK
+    }
+    return Piece(
+        longitude=places[:, 0],
+        latitude=places[:, 1],
+        tail=column(number[link.tail] for link in links),
+        head=column(number[link.head] for link in links),
+        cost=column(link.cost for link in links),
+        one_way=np.array([link.one_way for link in links], dtype=np.bool_),
+        demand=column(link.demand for link in links),
+        depot=number[instance.depot],
+        capacity=instance.capacity,
+        **own,
+    )
 
 
 class _Padding:

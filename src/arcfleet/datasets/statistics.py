@@ -109,7 +109,7 @@ def _node_degrees(dataset: Dataset) -> NDArray[np.int64]:
 
 def _least_routes(dataset: Dataset) -> NDArray[np.int64]:
     """Return the least number of routes that the total demand of each instance needs."""
-    return -(-_sums(dataset, dataset.arrays["demand"]) // dataset.capacity)
+    return -(-_sums(dataset, dataset.arrays["demand"]) // dataset.capacities)
 
 
 def _sums(dataset: Dataset, values: NDArray[Any]) -> NDArray[np.int64]:

@@ -9,13 +9,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
+from arcfleet._checks import whole
 from arcfleet.errors import OptionError
 from arcfleet.instance.operations import Assignment
 
 if TYPE_CHECKING:
     from arcfleet.instance.instance import Instance, Link
 
-#: A street: its name, which may be that of several links, or the position of one link.
+#: A street: its name, which may be that of several links, the position of one link, or
+#: `id:` and an id of the owner's data.
 StreetName = str | int
 #: Pins as a dict, or as pairs where a street may come twice.
 Pins = Mapping[Any, int] | Iterable[tuple[StreetName, int]]
@@ -24,7 +26,7 @@ LinkDemand = int | Literal["length"]
 #: Demands by names or positions of links.
 Demands = Mapping[Any, LinkDemand]
 
-_POSITION = "link:"
+_POSITION, _ID = "link:", "id:"
 
 
 def exclude(instance: Instance, streets: StreetName | Iterable[StreetName]) -> Instance:
@@ -174,7 +176,8 @@ def find_links(
     instance
         Instance that has them.
     street
-        Name, regardless of case and accents, or position of a link, also as `link:17`.
+        Name, regardless of case and accents; position of a link, also as `link:17`; or id
+        of your own data as `id:B-3`.
     required
         Whether to return required links or the others.
 
@@ -196,6 +199,7 @@ def find_links(
 
 
 def _all_links(instance: Instance, street: StreetName) -> tuple[int, ...]:
+    street = whole(street)
     last, given = len(instance.links) - 1, street
     if isinstance(street, str) and street.lower().startswith(_POSITION):
         digits = street[len(_POSITION) :].strip()
@@ -211,6 +215,19 @@ def _all_links(instance: Instance, street: StreetName) -> tuple[int, ...]:
         raise OptionError(
             f"expected the name of a street or the position of a link, got {street!r:.60}"
         )
+    if street.lower().startswith(_ID):
+        own = street[len(_ID) :].strip()
+        found = tuple(
+            position
+            for position, link in enumerate(instance.links)
+            if own in map(str, link.ids)
+        )
+        if not found:
+            raise OptionError(
+                f"expected the id of a street in instance {instance.name!r}, got "
+                f"{street!r:.80}, which none has"
+            )
+        return found
     wanted = fold_name(street)
     found = tuple(
         position

@@ -7,39 +7,52 @@ from __future__ import annotations
 
 import math
 from dataclasses import fields
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
-from arcfleet._checks import name_hint
+from arcfleet._checks import name_hint, whole
 from arcfleet.errors import InstanceError
-from arcfleet.instance.instance import Instance, Link, whole
+from arcfleet.instance.instance import Instance, Link
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 _LINK_FIELDS = tuple(field.name for field in fields(Link))
 
 
 def from_pandas(
-    links: Any, *, depot: int, capacity: int, nodes: Any = None, **more: Any
+    links: Any,
+    *,
+    depot: int,
+    capacity: int,
+    nodes: Any = None,
+    id: str | None = None,
+    attributes: Sequence[str] = (),
+    **more: Any,
 ) -> Instance:
     """Return the instance of a table of streets, a row each.
 
-    The position of a link in the instance is that of its row: `links.iloc[service.link]`
-    is the row that a service belongs to. Rows with a demand above 0 are required where
-    there is no column `required`. Columns that no field of `Link` has are left alone.
+    The position of a link in the instance is that of its row, and `Link.ids` has the row's
+    id, so that a plan joins back to the table. Rows with a demand above 0 are required
+    where there is no column `required`.
 
     Parameters
     ----------
     links
         DataFrame with the columns `tail`, `head` and `cost`, and any other field of
         `Link`: `demand`, `one_way`, `service_cost`, `name` and so on. Empty cells are
-        unknown. A GeoDataFrame's geometry is that of the links.
+        unknown. A GeoDataFrame's geometry is that of the links; it is converted to degrees.
     depot, capacity
         As in `Instance`.
     nodes
         DataFrame of the places of nodes: node numbers in the index or in a column `node`,
         and `longitude` and `latitude`, or `x` and `y`. Without it, places are taken from
         the ends of the geometry where every link has one.
+    id
+        Column of ids, whole numbers or texts. By default the index gives them, unless its
+        labels are neither.
+    attributes
+        Other columns that links shall keep, as `Link.attributes`; an empty cell is None.
     **more
         Other fields of `Instance`, such as `name` or `fleet_limit`.
 
@@ -48,11 +61,22 @@ def from_pandas(
     InstanceError
         If a column is missing or a value is none of its kind, with the row.
     """
+    if getattr(links, "crs", None) is not None:
+        degrees = links.geometry.to_crs(4326)
+        links = links.assign(geometry=degrees)  # its column may have another name
+    attributes = _listed(attributes)
+    _check_names(links.columns, ("tail", "head", "cost"), "the table of links")
+    _check_names(links.columns, attributes, "the table of links, as attribute")
+    if id is not None:
+        _check_names(links.columns, (id,), "the table of links, as id")
     made = []
-    for position, row in enumerate(_rows(links)):
-        if position == 0:
-            _check_columns(row)
-        made.append(_link(row, f"in row {position}"))
+    for position, (label, row) in enumerate(zip(links.index, _rows(links), strict=True)):
+        where = f"in row {position}"
+        if id is not None:
+            row["ids"] = _ids_of(row[id])
+        elif "ids" not in row:
+            row["ids"] = (label,) if _is_label(label) else ()
+        made.append(_link(row, where, attributes))
     if nodes is not None:
         more["coordinates"] = _places(nodes)
     elif "coordinates" not in more:
@@ -61,7 +85,14 @@ def from_pandas(
 
 
 def from_networkx(
-    graph: Any, *, depot: Any, capacity: int, cost: str = "cost", **more: Any
+    graph: Any,
+    *,
+    depot: Any,
+    capacity: int,
+    cost: str = "cost",
+    id: str | None = None,
+    attributes: Sequence[str] = (),
+    **more: Any,
 ) -> Instance:
     """Return the instance of a graph of networkx.
 
@@ -80,6 +111,10 @@ def from_networkx(
         As in `Instance`.
     cost
         Attribute of edges that is their cost, such as "length"; it is rounded.
+    id
+        Attribute of edges that is their id, or a list of ids, as "osmid" of OSMnx.
+    attributes
+        Attributes of edges that links shall keep, as `Link.attributes`.
     **more
         Other fields of `Instance`.
 
@@ -88,6 +123,7 @@ def from_networkx(
     InstanceError
         If an attribute is missing or is none of its kind, with the edge.
     """
+    attributes = _listed(attributes)
     names = list(graph.nodes)
     numbered = all(type(whole(node)) is int for node in names)
     number = {node: whole(node) if numbered else i for i, node in enumerate(names)}
@@ -96,7 +132,7 @@ def from_networkx(
     links = []
     for tail, head, facts in graph.edges(data=True):
         where = f"on edge {tail!r}-{head!r}"
-        row = {name: facts[name] for name in _LINK_FIELDS if name in facts}
+        row = dict(facts)
         if cost not in facts:
             raise InstanceError(
                 f"expected an attribute {cost!r} for the cost of edges, got none {where}: "
@@ -104,7 +140,9 @@ def from_networkx(
             )
         row |= {"tail": number[tail], "head": number[head], "cost": _rounded(facts[cost])}
         row.setdefault("one_way", graph.is_directed())
-        links.append(_link(row, where))
+        if id is not None:
+            row["ids"] = _ids_of(facts.get(id))
+        links.append(_link(row, where, attributes))
     places = {number[node]: _place(facts) for node, facts in graph.nodes(data=True)}
     if all(place is not None for place in places.values()) and places:
         more.setdefault("coordinates", places)
@@ -121,26 +159,47 @@ def _rows(table: Any) -> Iterator[dict[str, Any]]:
         yield dict(zip(names, values, strict=True))
 
 
-def _check_columns(row: Mapping[str, Any]) -> None:
-    for name in ("tail", "head", "cost"):
-        if name not in row:
+def _listed(names: Sequence[str]) -> tuple[str, ...]:
+    """Return names; a single one may stand for itself."""
+    return (names,) if isinstance(names, str) else tuple(names)
+
+
+def _check_names(columns: Iterable[Any], wanted: Iterable[str], what: str) -> None:
+    known = [str(column) for column in columns]
+    for name in wanted:
+        if name not in known:
             raise InstanceError(
-                f"expected a column {name!r} in the table of links, got "
-                f"{', '.join(map(repr, row))}: {name_hint(name, list(row))}"
+                f"expected a column {name!r} in {what}, got "
+                f"{', '.join(map(repr, known))}: {name_hint(name, known)}"
             )
 
 
-def _link(row: Mapping[str, Any], where: str) -> Link:
+def _link(row: Mapping[str, Any], where: str, attributes: Sequence[str]) -> Link:
     known = {name: row[name] for name in _LINK_FIELDS if name in row}
     known = {name: value for name, value in known.items() if not _is_empty(value)}
+    if attributes:
+        cells = {name: row.get(name) for name in attributes}
+        known["attributes"] = {
+            name: None if _is_empty(value) else value for name, value in cells.items()
+        }
     if "required" not in known:
         known["required"] = bool(known.get("demand", 0) > 0)
     if known["required"] is not False and not whole(known["required"]):
         known["required"] = False
     try:
         return Link(**known)
-    except (InstanceError, TypeError) as error:
+    except (InstanceError, TypeError, NotImplementedError) as error:
         raise InstanceError(f"{error} ({where})") from error
+
+
+def _ids_of(cell: Any) -> Any:
+    """Return the ids of a cell: none of an empty one, several of a list."""
+    return () if not isinstance(cell, list | tuple) and _is_empty(cell) else cell
+
+
+def _is_label(label: Any) -> bool:
+    """Return whether a label of an index can be an id."""
+    return isinstance(label, str | Integral) and label != ""
 
 
 def _is_empty(value: Any) -> bool:

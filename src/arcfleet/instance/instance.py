@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from numbers import Integral, Real
+from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from arcfleet._checks import one_line
+from arcfleet._checks import make_whole, one_line, whole
 from arcfleet._display import notebook_html
 from arcfleet.errors import InstanceError
 from arcfleet.instance.operations import (
@@ -19,9 +21,12 @@ from arcfleet.instance.operations import (
     Vehicle,
     check_operations,
 )
+from arcfleet.instance.own_data import ids_words, own_attributes, own_ids
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from arcfleet.instance.own_data import AttributeValue, StreetId
 
 #: Costs, demands and capacities are at most this (the core computes in 32-bit integers).
 MAX_NUMBER = 2**31 - 1
@@ -92,6 +97,13 @@ class Link:
         Mean speed of driving from tail to head in km/h; None if unknown. For reports.
     reverse_speed_kmh
         The same from head to tail; by default equal to `speed_kmh`; None on one-way links.
+    ids
+        Ids of the street in your own data, whole numbers or texts, from tail to head: that
+        of the row it comes from, or those of all pieces that were merged into it. Two links
+        may have the same.
+    attributes
+        Whatever else of your data the street shall keep, by name: texts, numbers, True,
+        False or None.
     """
 
     tail: int
@@ -113,11 +125,14 @@ class Link:
     ways: tuple[int, ...] = ()
     speed_kmh: float | None = None
     reverse_speed_kmh: float | None = None
+    ids: tuple[StreetId, ...] = ()
+    attributes: Mapping[str, AttributeValue] = dataclasses.field(
+        default_factory=dict, hash=False
+    )
 
     def __post_init__(self) -> None:
         """Fill in the defaults and check every field."""
-        for field in _LINK_NUMBERS:
-            _make_whole(self, field)
+        make_whole(self, _LINK_NUMBERS)
         where = f"on link {self.tail}-{self.head}"
         object.__setattr__(self, "geometry", _points(self.geometry))
         for field in ("one_way", "required"):
@@ -164,11 +179,15 @@ class Link:
         ):
             if getattr(self, field) is not None:
                 check_integer(field, getattr(self, field), 0, MAX_NUMBER, where)
-        object.__setattr__(self, "ways", tuple(self.ways))
+        object.__setattr__(self, "ways", tuple(map(whole, self.ways)))
         for way in self.ways:
             check_integer("way", way, MIN_NODE, MAX_NODE, where)
         for field in ("speed_kmh", "reverse_speed_kmh"):
             _check_speed(field, getattr(self, field), where)
+        if type(self.ids) is not tuple or self.ids:
+            object.__setattr__(self, "ids", own_ids(self.ids, where))
+        if self.attributes != {}:
+            object.__setattr__(self, "attributes", own_attributes(self.attributes, where))
         if len(self.geometry) == 1:
             raise InstanceError(
                 f"expected no geometry or at least its two end points, got 1 point {where}"
@@ -237,6 +256,7 @@ class Turn:
 
     def __post_init__(self) -> None:
         """Check every field; whether the links meet, the instance checks."""
+        make_whole(self, ("link_in", "reverse_in", "link_out", "reverse_out", "penalty"))
         where = "on a turn"
         for field in ("link_in", "link_out"):
             check_integer(field, getattr(self, field), 0, MAX_NUMBER, where)
@@ -319,7 +339,8 @@ class Instance:
         Where vehicles empty or refill. With any, `capacity` bounds a trip, the stretch
         between two visits, not the route.
     empty_at_end
-        Whether a vehicle visits a facility before it ends its route.
+        Whether every vehicle visits a facility before it ends its route. Otherwise it does
+        only where that shortens the way home.
     exact_fleet
         Whether every vehicle drives a route: `fleet_limit` and every `count` are exact.
     fewest_routes
@@ -371,8 +392,7 @@ class Instance:
 
     def __post_init__(self) -> None:
         """Check every field and how they fit together."""
-        for field in _INSTANCE_NUMBERS:
-            _make_whole(self, field)
+        make_whole(self, _INSTANCE_NUMBERS)
         where = f"in instance {self.name!r:.80}"
         for field in ("nodes", "links", "coordinates", "turns", *_OPERATIONS):
             items = getattr(self, field)
@@ -662,6 +682,16 @@ class Instance:
     def _repr_html_(self) -> str | None:
         return notebook_html(self)
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the instance as plain dicts and lists, as its JSON file holds it.
+
+        `json.dump` writes it into a file that `arcfleet.read` reads.
+        """
+        from arcfleet.instance.formats.json_format import format_json
+
+        document: dict[str, Any] = json.loads(format_json("", self))
+        return document
+
     def _describe_least(self) -> str:
         if self.facilities:
             return f"{self.least_trips} trips"
@@ -690,7 +720,8 @@ class Instance:
         arrow = ">" if link.one_way else "-"
         name = " ".join(link.name.split())  # a message stays one line
         street = f", {name}" if name else ""
-        return f"link {index} ({link.tail}{arrow}{link.head}{street})"
+        own = f", {ids_words(link.ids)}" if link.ids else ""
+        return f"link {index} ({link.tail}{arrow}{link.head}{street}{own})"
 
 
 def _least_number(total: int, sizes: Sequence[tuple[int, int | None]]) -> int:
@@ -729,36 +760,27 @@ _LINK_NUMBERS = (
 )
 _INSTANCE_NUMBERS = (
     *("depot", "capacity", "route_cost", "fleet_limit", "u_turn_penalty"),
-    "max_route_cost",
+    *("max_route_cost", "stated_vehicles", "upper_bound", "compactness", "change_price"),
+    *("empty_at_end", "exact_fleet", "fewest_routes"),
 )
-
-
-def whole(value: Any) -> Any:
-    """Return a whole number of any type as an int, and anything else as it is."""
-    kind = type(value)
-    if value is None or kind is int or kind is bool:
-        return value
-    if kind.__name__ in ("bool_", "bool"):  # numpy's
-        return bool(value)
-    if isinstance(value, Integral):
-        return int(value)
-    if isinstance(value, Real) and float(value).is_integer():
-        return int(float(value))
-    return value
-
-
-def _make_whole(record: object, field: str) -> None:
-    value = getattr(record, field)
-    if type(value) is not int and value is not None and type(value) is not bool:
-        object.__setattr__(record, field, whole(value))
 
 
 def _points(points: Any) -> tuple[Any, ...]:
     """Return points as tuples of floats; a line of shapely, arrays and lists are taken."""
-    points = getattr(points, "coords", points)
-    if type(points) is tuple and all(type(point) is tuple for point in points):
+    if hasattr(points, "coords"):
+        points = [point[:2] for point in points.coords]  # without heights
+    if type(points) is tuple and all(map(_is_point, points)):
         return points
     return tuple(_point(point) for point in points)
+
+
+def _is_point(point: Any) -> bool:
+    return (
+        type(point) is tuple
+        and len(point) == 2
+        and type(point[0]) is float
+        and type(point[1]) is float
+    )
 
 
 def _point(point: Any) -> Any:

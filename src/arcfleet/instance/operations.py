@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from arcfleet._checks import one_line
+from arcfleet._checks import make_whole, one_line, whole
 from arcfleet.errors import InstanceError
 
 if TYPE_CHECKING:
@@ -99,6 +99,7 @@ class Vehicle:
 
     def __post_init__(self) -> None:
         """Fill in the end and check every field; nodes and links, the instance checks."""
+        make_whole(self, ("start", "end", "capacity", "count", "fixed_cost", *ROUTE_LIMITS))
         where = f"on vehicle {self.name!r}"
         if (
             not isinstance(self.name, str)
@@ -110,7 +111,7 @@ class Vehicle:
             )
         if self.end is None:
             object.__setattr__(self, "end", self.start)
-        object.__setattr__(self, "forbidden_links", tuple(self.forbidden_links))
+        object.__setattr__(self, "forbidden_links", tuple(map(whole, self.forbidden_links)))
         _check_integer("capacity", self.capacity, 1, where)
         _check_integer("fixed_cost", self.fixed_cost, 0, where)
         if self.count is not None:
@@ -163,6 +164,7 @@ class Facility:
 
     def __post_init__(self) -> None:
         """Check every field; the node, the instance checks."""
+        make_whole(self, ("node", "cost"))
         where = f"on the facility at node {self.node}"
         _check_integer("cost", self.cost, 0, where)
         if not isinstance(self.name, str):
@@ -186,6 +188,7 @@ class Assignment:
 
     def __post_init__(self) -> None:
         """Check both fields; whether the link is required, the instance checks."""
+        make_whole(self, ("link", "route"))
         _check_integer("link", self.link, 0, "of an assignment")
         _check_integer("route", self.route, 1, "of an assignment")
 
@@ -210,10 +213,11 @@ class Lock:
 
     def __post_init__(self) -> None:
         """Check every field; links and vehicle, the instance checks."""
+        make_whole(self, ("route", "vehicle"))
         where = "of a locked route"
         _check_integer("route", self.route, 1, where)
         _check_integer("vehicle", self.vehicle, 0, where)
-        services = tuple((link, reverse) for link, reverse in self.services)
+        services = tuple((whole(link), whole(reverse)) for link, reverse in self.services)
         object.__setattr__(self, "services", services)
         if not services:
             raise InstanceError(f"expected services of locked route {self.route}, got none")

@@ -208,7 +208,9 @@ def batch_from_arrays(
     distance = torch.empty((batch, nodes, nodes), dtype=torch.int32, device=device)
 
     def place(rows: slice) -> Tensor:
-        streets = (padded.tail, padded.head, padded.cost, padded.one_way, links)
+        streets = [padded.tail, padded.head, padded.cost, padded.one_way, links]
+        if padded.reverse_cost is not None:
+            streets.append(padded.reverse_cost)
         distance[rows] = shortest_paths(
             nodes, *(_tensor(values[rows]).to(device) for values in streets)
         )
@@ -287,6 +289,8 @@ def _columns_of_arrays(padded: PaddedArrays) -> dict[str, Array]:
         table[rows, columns] = values
         return table
 
+    there = padded.cost if padded.service_cost is None else padded.service_cost
+    back = there if padded.reverse_service_cost is None else padded.reverse_service_cost
     start = spread(np.where(backward, head, tail))
     end = spread(np.where(backward, tail, head))
     start[:, 0] = end[:, 0] = padded.depot
@@ -297,7 +301,7 @@ def _columns_of_arrays(padded: PaddedArrays) -> dict[str, Array]:
         "end": end,
         "start_node": start,
         "end_node": end,
-        "service_cost": spread(padded.cost[rows, links]),
+        "service_cost": spread(np.where(backward, back[rows, links], there[rows, links])),
         "demand": spread(padded.demand[rows, links]),
         "inverse": inverse,
         "real": np.arange(shape[1]) <= counts[:, None],

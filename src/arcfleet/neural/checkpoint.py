@@ -112,11 +112,23 @@ def find_model_type(name: str) -> ModelType:
     return MODEL_TYPES[name]
 
 
-def model_type_of(model: Model | type[Model]) -> ModelType:
-    """Return the registered type of a model."""
+def registered_type(model: Model | type[Model]) -> ModelType | None:
+    """Return the registered type of a model; None for a class of a user's own."""
     model_class = model if isinstance(model, type) else type(model)
     reference = f"{model_class.__module__}:{model_class.__qualname__}"
-    return next(x for x in MODEL_TYPES.values() if x.reference == reference)
+    return next((x for x in MODEL_TYPES.values() if x.reference == reference), None)
+
+
+def model_type_of(model: Model | type[Model]) -> ModelType:
+    """Return the registered type of a model, or raise OptionError."""
+    found = registered_type(model)
+    if found is None:
+        name = (model if isinstance(model, type) else type(model)).__name__
+        raise OptionError(
+            f"expected a model of a registered class, got a {name}: call register_model of "
+            "arcfleet.neural.checkpoint for it first"
+        )
+    return found
 
 
 def model_class_for(config: Any) -> type[Model]:
@@ -155,6 +167,13 @@ def model_path(model: Path | str | None, model_type: str = "daam") -> Path:
             "--model FILE)"
         )
     return shipped
+
+
+def initial_file(init: Path | str) -> Path:
+    """Return the file of an initial model; "daam" names the shipped one."""
+    if str(init) in MODEL_TYPES and not Path(init).exists():
+        return model_path(None, str(init))
+    return Path(init)
 
 
 # ------------------------------------------------------------------------ files

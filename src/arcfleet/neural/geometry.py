@@ -23,12 +23,19 @@ _ENTRIES_GPU = 1 << 27
 
 
 def shortest_paths(
-    nodes: int, tail: Tensor, head: Tensor, cost: Tensor, one_way: Tensor, real: Tensor
+    nodes: int,
+    tail: Tensor,
+    head: Tensor,
+    cost: Tensor,
+    one_way: Tensor,
+    real: Tensor,
+    reverse_cost: Tensor | None = None,
 ) -> Tensor:
     """Compute the driving costs between all nodes, (batch, nodes, nodes), int32.
 
     `FAR` means that there is no way, as to and from padding. The columns of the links are
-    (batch, links); those that are not `real` are padding. A shortest path longer than
+    (batch, links); those that are not `real` are padding. From head to tail a link costs as
+    much unless `reverse_cost` is given. A shortest path longer than
     `MOST_DISTANCE` raises InstanceError.
     """
     batch = len(tail)
@@ -37,10 +44,14 @@ def shortest_paths(
     distance = torch.full((batch, nodes, nodes), FAR, dtype=torch.int32, device=tail.device)
     distance.diagonal(dim1=1, dim2=2).zero_()
     # A longer link is cut to what is found too long below, if it is on a shortest path.
-    length = cost.clamp(max=MOST_DISTANCE + 1).to(torch.int32)
+    lengths = [
+        each.clamp(max=MOST_DISTANCE + 1).to(torch.int32)
+        for each in (cost, cost if reverse_cost is None else reverse_cost)
+    ]
     tail, head = tail.long(), head.long()
     flat = distance.view(batch, -1)
-    for first, last, open_way in ((tail, head, real), (head, tail, real & ~one_way)):
+    there, back = (tail, head, real), (head, tail, real & ~one_way)
+    for (first, last, open_way), length in zip((there, back), lengths, strict=True):
         usable = length.masked_fill(~open_way, FAR)
         flat.scatter_reduce_(1, first * nodes + last, usable, "amin")
     for start in range(0, batch, chunk):

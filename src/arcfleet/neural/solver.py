@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import ctypes
 import time
 import warnings
@@ -21,7 +22,12 @@ from arcfleet.errors import (
 from arcfleet.instance.diagnose import require_solvable
 from arcfleet.network import Network
 from arcfleet.neural.batch import batch_from_arrays, batch_from_networks
-from arcfleet.neural.checkpoint import MODEL_TYPES, load_model, model_path, model_type_of
+from arcfleet.neural.checkpoint import (
+    MODEL_TYPES,
+    load_model,
+    model_path,
+    registered_type,
+)
 from arcfleet.neural.decoding import OnStep, decoding_model
 from arcfleet.neural.decoding_run import DecodingRun, generator_seeds, hashed_seeds
 from arcfleet.neural.device import (
@@ -31,6 +37,7 @@ from arcfleet.neural.device import (
     torch_threads,
     working_on,
 )
+from arcfleet.neural.model import Model
 from arcfleet.neural.plans import NO_PLAN, Plans, flat_plan
 from arcfleet.neural.strategies import (
     STRATEGIES,
@@ -50,6 +57,7 @@ from arcfleet.search.stop import (
     Stop,
     StoppedBy,
     StopRule,
+    copied,
     iterations_left,
     stopped_by,
     time_limit,
@@ -65,7 +73,6 @@ if TYPE_CHECKING:
 
     from arcfleet.datasets import Dataset
     from arcfleet.instance import Instance
-    from arcfleet.neural.model import Model
     from arcfleet.solution import Solution
     from arcfleet.solution.plan import IntArray
 
@@ -83,32 +90,37 @@ class LoadedModel:
     device: torch.device
 
     @property
-    def serves(self) -> str:
-        """Model type whose methods take this model."""
-        return model_type_of(self.model).serves
+    def serves(self) -> str | None:
+        """Model type whose methods take this model; None for a class of a user's own."""
+        known = registered_type(self.model)
+        return None if known is None else known.serves
 
 
 def load_for_solving(
-    model: Path | str | LoadedModel | None, device: str, model_type: str = "daam"
+    model: Path | str | LoadedModel | Model | None, device: str, model_type: str = "daam"
 ) -> LoadedModel:
     """Load a model on to a device; a loaded model is returned as it is.
 
     Parameters
     ----------
     model
-        Model file, loaded model, or None for the shipped model.
+        Model file, loaded model, a module of torch, which is copied, or None for the
+        shipped model.
     device
         Name of the device, or "auto".
     model_type
         Model type that is needed.
     """
+    if isinstance(model, torch.nn.Module):
+        model = _loaded_module(model, device)
+        device = "auto"
     if isinstance(model, LoadedModel):
         if device != "auto" and choose_device(device) != model.device:
             raise OptionError(
                 f"expected a model loaded on device {device!r}, got one on "
                 f"{str(model.device)!r}: leave the device out or load the model there"
             )
-        if model.serves != model_type:
+        if model.serves not in (None, model_type):
             raise OptionError(
                 f"expected a loaded model of type {model_type!r}, got one of type "
                 f"{model.serves!r}: load one of that type, or take the method of this one"
@@ -117,6 +129,20 @@ def load_for_solving(
     path, place = model_path(model, model_type), choose_device(device)
     loaded = load_model(path, place, serves=model_type)[0]
     return LoadedModel(model=decoding_model(loaded), device=place)
+
+
+def _loaded_module(module: torch.nn.Module, device: str) -> LoadedModel:
+    """Return a copy of a module, where it is unless a device is named."""
+    if not isinstance(module, Model):
+        raise OptionError(
+            "expected a torch module of class arcfleet.neural.model.Model, got a "
+            f"{type(module).__name__}: derive it from Model, with prepare and forward"
+        )
+    here = next((weights.device for weights in module.parameters()), torch.device("cpu"))
+    place = here if device == "auto" else choose_device(device)
+    # The caller's own may be in training, and goes on being changed.
+    model = decoding_model(copy.deepcopy(module).to(place))
+    return LoadedModel(model=model, device=place)
 
 
 def strategy_of_method(method: str) -> Strategy:
@@ -230,7 +256,6 @@ class Attempt:
 
 def solve_learned(network: Network, context: RunContext) -> Result:
     """Run a learned method with a loaded model; the instance must be solvable."""
-    context.refuse_warm_start()
     (attempt,) = attempt_together([network], context)
     if attempt.plan is None and attempt.stopped_by == "interrupt":
         raise KeyboardInterrupt
@@ -245,7 +270,10 @@ def attempt_together(networks: Sequence[Network], context: RunContext) -> list[A
     attempts that it cut short say so and keep what they have. A network that
     `stands_alone` must be the only one; `context.model` is a `LoadedModel`.
     """
-    attempts = [Attempt(network, context) for network in networks]
+    contexts = [context]
+    if len(networks) > 1:
+        contexts = [replace(context, stop=copied(context.stop)) for _ in networks]
+    attempts = [Attempt(*pair) for pair in zip(networks, contexts, strict=True)]
     device = context.model.device
     too_large = (
         f"expected the instance to fit in the memory of device {str(device)!r}, found too "
@@ -446,7 +474,7 @@ def solve_in_batches(
         numbers, networks = zip(*batch, strict=True)
         context = RunContext(
             method=method,
-            stop=stop,
+            stop=copied(stop),
             seed=child_seed(seed, min(numbers)),
             threads=workers,
             started=time.perf_counter(),

@@ -67,10 +67,14 @@ def _page(instance: Instance, lines: Sequence[str], solution: Solution | None) -
     facts = "".join(_row("td", *map(html.escape, row)) for row in rows)
     routes = "" if solution is None else solution_html(solution, instance)
     notice = html.escape(instance.attribution)
+    try:
+        picture = _picture(instance, solution)
+    except Exception as error:  # the table is still worth showing
+        picture = f"<small>no picture: {html.escape(f'{error!r:.200}')}</small>"
     return (
         '<div style="display:flex;flex-wrap:wrap;gap:16px;align-items:flex-start">'
         f"<div><table>{facts}</table>{routes}</div>"
-        f"<div>{_picture(instance, solution)}<div><small>{notice}</small></div></div></div>"
+        f"<div>{picture}<div><small>{notice}</small></div></div></div>"
     )
 
 

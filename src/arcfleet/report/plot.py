@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
+from arcfleet.errors import OptionError
 from arcfleet.report.charts import PAGE_INCHES, add_caption
 from arcfleet.report.colours import DEPOT, FACILITY, route_colours
 from arcfleet.report.layout import Places, layout, link_shapes, middle, shifted
@@ -20,7 +21,7 @@ from arcfleet.solution.words import brief_figures, depot_nodes
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from matplotlib.figure import Figure
+    from matplotlib.axes import Axes
 
     from arcfleet.instance.instance import Instance
     from arcfleet.solution.solution import Route, Solution
@@ -51,9 +52,14 @@ _Box = tuple[float, float, float, float]
 
 
 def plot(
-    instance: Instance, solution: Solution | None, path: Path, title: str | None = None
-) -> None:
-    """Draw an instance, or a plan for it, into a file.
+    instance: Instance,
+    solution: Solution | None = None,
+    path: Path | str | None = None,
+    title: str | None = None,
+    *,
+    ax: Axes | None = None,
+) -> Axes | None:
+    """Draw an instance, or a plan for it, into a file or on to axes of matplotlib.
 
     Services are solid, deadheads dashed along the streets of the routes' paths; a route
     without a path gets straight dashed connectors. The file appears only once complete,
@@ -69,23 +75,35 @@ def plot(
         File to write; the suffix chooses among PNG, SVG and PDF.
     title
         Title above the picture; by default name, cost and number of routes.
+    ax
+        Axes to draw on, in place of a file. They are returned, and neither shown nor
+        saved. The legend stands to the right of them; `ax.get_legend().remove()` takes
+        it away.
 
     Raises
     ------
     OptionError
-        If the suffix is unknown or matplotlib is not installed.
+        If there is neither a file nor axes, or both, if the suffix is unknown, or if
+        matplotlib is not installed.
     SolutionError
         If the plan contains links that the instance does not have.
     FileError
         If the file cannot be written.
     """
-    path = Path(path)
-    figure = new_figure(path)
+    if (path is None) == (ax is None):
+        raise OptionError(
+            "expected either a file to draw into or axes to draw on, got "
+            f"{'neither' if ax is None else 'both'}: give path or ax"
+        )
+    figure = None if path is None else new_figure(Path(path))
     if solution is not None:
         check_links(instance, solution)
         solution = with_travel(instance, solution)
-    _Picture(instance, figure, solution).draw(solution, title or _title(instance, solution))
-    save_picture(figure, path, dots_per_inch=_DOTS_PER_INCH)
+    picture = _Picture(instance, figure or ax, solution)
+    picture.draw(solution, title or _title(instance, solution))
+    if figure is not None:
+        save_picture(figure, Path(path or ""), dots_per_inch=_DOTS_PER_INCH)
+    return ax
 
 
 class _Picture:
@@ -94,7 +112,7 @@ class _Picture:
     def __init__(
         self,
         instance: Instance,
-        figure: Figure,
+        canvas: Any,  # a figure, or axes that are there already
         solution: Solution | None,
         box: _Box | None = None,
     ) -> None:
@@ -105,10 +123,16 @@ class _Picture:
         self.depots = depot_nodes(instance)
         self.thickness = 1.0 if box is None else _SMALL
         sides, centre = _extent(np.vstack(self._planned(solution)))
-        if box is None:  # the picture fills the figure, which takes its shape
-            figure.set_size_inches(*(_LONGER_SIDE * sides / sides.max()))
-        self.axes = figure.add_axes(box or (0, 0, 1, 1))
-        inches = np.array((box or (0, 0, 1, 1))[2:]) * figure.get_size_inches()
+        if hasattr(canvas, "add_axes"):
+            if box is None:  # the picture fills the figure, which takes its shape
+                canvas.set_size_inches(*(_LONGER_SIDE * sides / sides.max()))
+            self.axes: Axes = canvas.add_axes(box or (0, 0, 1, 1))
+            inches = np.array((box or (0, 0, 1, 1))[2:]) * canvas.get_size_inches()
+        else:
+            self.axes = canvas
+            self.axes.set_aspect("equal")  # whatever shape the axes have later
+            place = self.axes.get_window_extent()
+            inches = np.array([place.width, place.height]) / canvas.figure.dpi
         # The side that is too long for the axes says how much an inch holds.
         sides = inches * (sides / inches).max()
         self.axes.set_xlim(*(centre[0] + sides[0] * np.array([-0.5, 0.5])))

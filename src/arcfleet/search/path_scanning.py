@@ -82,7 +82,6 @@ PATH_SCANNING_VARIANTS = {
 
 def path_scanning(network: Network, context: RunContext) -> Result:
     """Run the variant that the context names; the instance must have passed `diagnose`."""
-    context.refuse_warm_start()
     settings = context.params or PATH_SCANNING_VARIANTS[context.method]
     if network.instance.operations:
         return fleet_scanning(network, context, settings)

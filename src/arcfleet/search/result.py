@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from arcfleet._checks import one_line
 from arcfleet._display import notebook_html
@@ -172,9 +172,14 @@ class Result:
         more = plan.num_routes - _MOST_ROUTE_LINES
         return [*lines, f"{'':<12}and {more} more"] if lines and more > 0 else lines
 
-    def facts(self) -> dict[str, object]:
-        """Return everything but the street paths, ready for JSON."""
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything but the street paths as plain dicts and lists.
+
+        `result.solution.to_dict(result.instance)` has the paths.
+        """
         plan = self.solution
+        links = self.instance.links
+        has_ids = any(link.ids for link in links)
         return {
             "instance": self.instance.name,
             "method": self.method,
@@ -199,6 +204,11 @@ class Result:
                     "cost": route.cost,
                     **travel_facts(route.travel),
                     "services": [[s.link, int(s.reverse)] for s in route.services],
+                    **(
+                        {"ids": [list(links[s.link].ids) for s in route.services]}
+                        if has_ids
+                        else {}
+                    ),
                 }
                 for index, route in enumerate(plan.routes)
             ],

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 
 import numpy as np
 
-from arcfleet.errors import OptionError, SolutionError, UnsolvableError
+from arcfleet.errors import SolutionError, UnsolvableError
 from arcfleet.search.result import Improvement, Result
 from arcfleet.search.split import drivable
 from arcfleet.search.stop import (
@@ -110,14 +110,6 @@ class RunContext:
             )
         return to_plan(network, self.start)
 
-    def refuse_warm_start(self) -> None:
-        """Raise OptionError if there is a plan to warm-start from, which is of no use."""
-        if self.start is not None:
-            raise OptionError(
-                f"expected a method that warm-starts from a plan, got {self.method!r}: "
-                "use 'ruin-recreate' or give no start"
-            )
-
     def report(self, progress: Progress) -> None:
         """Call the progress callback, if there is one."""
         if self.progress is not None:
@@ -140,12 +132,6 @@ class RunContext:
         if instance.operations:
             asked = ", ".join(instance.operations)
             advice = "give it more time, more vehicles or longer routes"
-            may_trap = instance.has_turn_rules and instance.facilities
-            if may_trap and not instance.empty_at_end:
-                advice += (
-                    ", or let vehicles empty at the end (empty_at_end) if streets can only "
-                    "be left by way of a facility"
-                )
             return UnsolvableError(
                 f"found no plan that keeps all rules ({asked}) for "
                 f"{instance.name!r} in {iterations} iterations of {self.method}: {advice}"

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, Protocol
 
-from arcfleet._checks import check_number, check_whole_number
+from arcfleet._checks import check_number, check_whole_number, make_whole
 
 if TYPE_CHECKING:
     from arcfleet.solution import Solution
@@ -72,7 +73,8 @@ class StopRule(Protocol):
     With one thread it is called after every iteration, so that a rule that does not look
     at the clock gives the same plan each time; with several threads some 25 times a
     second. A rule may also have a method `iterations_left(progress)`: then it is called
-    again only after so many iterations, which is faster.
+    again only after so many iterations, which is faster. One with a memory is for one
+    search at a time; `solve_many` copies it for each.
     """
 
     def __call__(self, progress: Progress, /) -> bool:
@@ -104,6 +106,7 @@ class Stop:
 
     def __post_init__(self) -> None:
         """Check every limit."""
+        make_whole(self, ("iterations", "no_improvement", "target_cost"))
         if self.seconds is not None:
             check_number("seconds", self.seconds, 0, _MOST_SECONDS)
         for name, least in (("iterations", 1), ("no_improvement", 1), ("target_cost", 0)):
@@ -170,6 +173,17 @@ def stopped_by(rule: StopRule, progress: Progress) -> StoppedBy | None:
         return rule.limit_met(progress)
     with caller_errors():
         return "stop rule" if rule(progress) else None
+
+
+def copied(rule: StopRule) -> StopRule:
+    """Return a rule for one of many searches: a copy, so that they share no memory.
+
+    A rule that cannot be copied, for it holds a lock or an event, is shared.
+    """
+    try:
+        return copy.deepcopy(rule)
+    except Exception:
+        return rule
 
 
 def iterations_left(rule: StopRule, progress: Progress, otherwise: int) -> int:

@@ -141,7 +141,7 @@ class Builder:
                 if loads[count] - loads[i] > capacity:
                     break
                 cost = best[i] + via[i] + along[count + 1] - along[i + 1]
-                if cost < total:
+                if cost <= total:  # a visit that saves nothing is none
                     total, last = cost, i
                     visits = [(facility[i], i)] if i else []
         while (last := trip_start[last]) > 0:

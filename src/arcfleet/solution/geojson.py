@@ -10,10 +10,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
+from arcfleet._display import as_geodataframe
 from arcfleet._files import check_output, write_text_atomically
+from arcfleet.errors import OptionError
 from arcfleet.instance.geodesy import line_length
+from arcfleet.instance.own_data import beside
 from arcfleet.solution.directions import directions
 from arcfleet.solution.drive import (
     Leg,
@@ -23,6 +27,7 @@ from arcfleet.solution.drive import (
     start_points,
     with_all_paths,
 )
+from arcfleet.solution.solution import Solution
 from arcfleet.solution.travel import step_seconds, visit_stops
 from arcfleet.solution.words import (
     depot_names,
@@ -34,15 +39,23 @@ from arcfleet.solution.words import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from arcfleet.instance.instance import Coordinate, Instance, Link
     from arcfleet.solution.directions import Instruction
-    from arcfleet.solution.solution import Route, Solution
+    from arcfleet.solution.solution import Route
 
 SUFFIXES = (".geojson", ".json")
 
 _Feature = dict[str, object]
+#: Properties of a leg; an attribute of a street with one of these names becomes `own_…`.
+_LEG_FACTS = frozenset(
+    (
+        *("kind", "route", "step", "mode", "order", "street", "highway", "ways", "ids"),
+        *("speed_kmh", "link", "reverse", "demand", "load", "trip", "metres", "seconds"),
+        *("stroke", "geometry"),
+    )
+)
 
 
 def write_geojson(
@@ -101,6 +114,30 @@ def write_geojson(
         ensure_ascii=False,
     )
     write_text_atomically(path, f'{head[:-1]}, "features": [\n{lines}\n]}}\n')
+
+
+@as_geodataframe.register(Solution)
+def legs_table(solution: Solution, instance: Instance) -> Any:
+    """Return the legs of a plan as a GeoDataFrame; see `Solution.to_geodataframe`."""
+    try:
+        import geopandas
+    except ImportError as error:
+        raise OptionError(
+            "to_geodataframe needs geopandas, which is not installed: install geopandas, "
+            "or write a file with write_geojson"
+        ) from error
+    check_located(instance)
+    solution = with_all_paths(instance, solution)
+    routes = zip(
+        solution.numbers, solution.routes, route_legs(instance, solution), strict=True
+    )
+    legs = [
+        x for number, route, legs in routes for x in _legs(instance, number, route, legs)
+    ]
+    columns = list(dict.fromkeys(name for leg in legs for name in leg["properties"]))
+    return geopandas.GeoDataFrame.from_features(
+        legs, crs="EPSG:4326", columns=["geometry", *(columns or ["route", "step"])]
+    )
 
 
 def check_geojson(path: Path) -> None:
@@ -206,8 +243,12 @@ def _route(
 
 
 def _legs(
-    instance: Instance, number: int, route: Route, legs: Sequence[Leg], style: _Feature
-) -> list[_Feature]:
+    instance: Instance,
+    number: int,
+    route: Route,
+    legs: Sequence[Leg],
+    style: Mapping[str, object] = MappingProxyType({}),
+) -> list[dict[str, Any]]:
     features = []
     load = order = 0
     trip = 1
@@ -243,6 +284,7 @@ def _legs(
                     ),
                     **({} if times is None else {"seconds": times[position - 1]}),
                     **style,
+                    **beside(link.attributes, _LEG_FACTS),
                 },
             )
         )
@@ -252,7 +294,8 @@ def _legs(
 def _street_facts(link: Link, *, reverse: bool) -> _Feature:
     """Return what is known of the street beside its name."""
     speed = link.reverse_speed_kmh if reverse else link.speed_kmh
-    facts: _Feature = {"highway": link.kind, "ways": link.ways, "speed_kmh": speed}
+    facts: _Feature = {"highway": link.kind, "ways": link.ways, "ids": link.ids}
+    facts["speed_kmh"] = speed
     return {name: value for name, value in facts.items() if value}
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import warnings
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from arcfleet._display import as_document
 from arcfleet._files import quote
 from arcfleet.errors import FormatWarning
 from arcfleet.instance.formats.strict_json import JsonObject, dump, open_document
@@ -20,9 +22,9 @@ if TYPE_CHECKING:
 
 FORMAT = "arcfleet-solution"
 #: Version 2 brought the length and time of routes; version 3 vehicle types, facility visits
-#: and numbers of routes; version 4 names and ends of the streets served. A file is written
-#: in the oldest version that holds it, which older programs read.
-VERSION = 4
+#: and numbers of routes; version 4 names and ends of the streets served; version 5 their
+#: ids. A file is written in the oldest version that holds it, which older programs read.
+VERSION = 5
 
 _SOLUTION_KEYS = frozenset(
     (
@@ -35,7 +37,7 @@ _ROUTE_KEYS = frozenset(
 )
 _VISIT_KEYS = frozenset(("facility", "services", "steps"))
 _TRAVEL_KEYS = frozenset(Travel.__dataclass_fields__)
-_SERVICE_KEYS = frozenset(("link", "reverse", "name", "from", "to"))
+_SERVICE_KEYS = frozenset(("link", "reverse", "name", "ids", "from", "to"))
 _STEP_KEYS = frozenset(("link", "reverse", "serves"))
 
 
@@ -66,30 +68,48 @@ def read_json_solution(path: Path | str, text: str, instance: Instance) -> Solut
 
 def format_json_solution(solution: Solution, instance: Instance, seconds: float) -> str:
     """Return the JSON text, one route a line."""
-    check_links(instance, solution)
-    is_named = any(link.name for link in instance.links)
-    members: dict[str, object] = {
+    members = solution_members(solution, instance, seconds)
+    routes = ",\n  ".join(dump(route) for route in members.pop("routes"))
+    lines = [f"{dump(key)}: {dump(value)}" for key, value in members.items()]
+    lines.append(f'"routes": [\n  {routes}\n ]' if routes else '"routes": []')
+    return "{\n " + ",\n ".join(lines) + "\n}\n"
+
+
+@as_document.register(Solution)
+def solution_document(solution: Solution, instance: Instance | None) -> dict[str, Any]:
+    """Return the document of a plan in plain dicts and lists."""
+    document: dict[str, Any] = json.loads(dump(solution_members(solution, instance)))
+    return document
+
+
+def solution_members(
+    solution: Solution, instance: Instance | None, seconds: float | None = None
+) -> dict[str, Any]:
+    """Return the document of a plan; without the instance there are no streets in it."""
+    streets = None
+    if instance is not None:
+        check_links(instance, solution)
+        if any(link.name or link.ids for link in instance.links):
+            streets = instance
+    return {
         "format": FORMAT,
-        "version": _version(solution, is_named),
-        "instance": instance.name,
+        "version": _version(solution, streets),
+        **({} if instance is None else {"instance": instance.name}),
         "cost": solution.cost,
         "deadhead": solution.deadhead,
         "service_cost": solution.service_cost,
         **({"visit_cost": solution.visit_cost} if solution.visit_cost else {}),
         **travel_facts(solution.travel),
-        "seconds": seconds,
+        **({} if seconds is None else {"seconds": seconds}),
+        "routes": [_route_members(route, streets) for route in solution.routes],
     }
-    lines = [f"{dump(key)}: {dump(value)}" for key, value in members.items()]
-    streets = instance if is_named else None
-    routes = ",\n  ".join(dump(_route_members(route, streets)) for route in solution.routes)
-    lines.append(f'"routes": [\n  {routes}\n ]' if routes else '"routes": []')
-    return "{\n " + ",\n ".join(lines) + "\n}\n"
 
 
-def _version(solution: Solution, is_named: bool) -> int:
+def _version(solution: Solution, streets: Instance | None) -> int:
     """Return the oldest version that holds the plan."""
-    if is_named and any(route.services for route in solution.routes):
-        return 4
+    served = {service.link for route in solution.routes for service in route.services}
+    if streets is not None and served:
+        return 5 if any(streets.links[link].ids for link in served) else 4
     if solution.visit_cost or any(
         route.vehicle or route.visits or route.number is not None
         for route in solution.routes
@@ -145,9 +165,16 @@ def _read_service(item: JsonObject, instance: Instance) -> Service:
     service = Service(
         item.integer("link", 0, len(instance.links) - 1), item.flag("reverse")
     )
-    # People read the name; the ends show whether the plan is one of this instance.
+    # People read the name; ends and ids show whether the plan is one of this instance.
     item.text("name", "")
-    ends = instance.links[service.link].ends(service.reverse)
+    link = instance.links[service.link]
+    if "ids" in item and item.ids("ids") != link.ids:
+        expected = (
+            f"ids {quote(dump(link.ids))}, those of link {service.link} of instance "
+            f"{quote(instance.name)},"
+        )
+        item.refuse(item.place("ids"), expected, dump(item.ids("ids")))
+    ends = link.ends(service.reverse)
     for key, verb, node in zip(("from", "to"), ("starts", "ends"), ends, strict=True):
         stated = item.optional_integer(key, MIN_NODE, MAX_NODE)
         if stated not in (None, node):
@@ -160,14 +187,17 @@ def _read_service(item: JsonObject, instance: Instance) -> Service:
 
 
 def _service_members(service: Service, instance: Instance | None) -> dict[str, object]:
-    """Return a service; with an instance, also the name and the ends of its street."""
+    """Return a service; with an instance, also name, ids and ends of its street."""
     members: dict[str, object] = {"link": service.link, "reverse": service.reverse}
     if instance is None:
         return members
     link = instance.links[service.link]
     start, end = link.ends(service.reverse)
-    name = {"name": link.name} if link.name else {}
-    return {**members, **name, "from": start, "to": end}
+    if link.name:
+        members["name"] = link.name
+    if link.ids:
+        members["ids"] = list(link.ids)
+    return members | {"from": start, "to": end}
 
 
 def _route_members(route: Route, streets: Instance | None) -> dict[str, object]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from arcfleet._display import notebook_html
+from arcfleet._display import as_document, as_geodataframe, notebook_html
 
 if TYPE_CHECKING:
+    from arcfleet.instance.instance import Instance
     from arcfleet.solution.travel import Travel
 
 
@@ -152,6 +153,29 @@ class Solution:
 
     def _repr_html_(self) -> str | None:
         return notebook_html(self)
+
+    def to_dict(self, instance: Instance | None = None) -> dict[str, Any]:
+        """Return the plan as plain dicts and lists, as its JSON file holds it.
+
+        With its instance, services have names, ids and ends of their streets.
+        """
+        return as_document(self, instance)
+
+    def to_geodataframe(self, instance: Instance) -> Any:
+        """Return the plan as a table of geopandas: a row per link driven along.
+
+        Its columns are the properties of the legs in `write_geojson`: `route`, `step`,
+        `mode` ("serve" or "deadhead"), `link`, `ids`, `street` and so on, the attributes
+        of the links, and the line as `geometry` in degrees (EPSG:4326).
+
+        Raises
+        ------
+        OptionError
+            If geopandas is not installed or the instance has no coordinates.
+        SolutionError
+            If the plan cannot be driven along the streets of the instance.
+        """
+        return as_geodataframe(self, instance)
 
     @property
     def num_routes(self) -> int:

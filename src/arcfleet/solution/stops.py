@@ -5,10 +5,11 @@ from __future__ import annotations
 import csv
 import io
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from arcfleet._checks import needs
 from arcfleet._files import check_output, write_bytes_atomically, write_text_atomically
+from arcfleet.instance.own_data import beside
 from arcfleet.solution.drive import with_all_paths
 from arcfleet.solution.travel import step_seconds, visit_seconds, visit_stops
 from arcfleet.solution.words import facility_name, street_name, trip_loads
@@ -16,7 +17,7 @@ from arcfleet.solution.words import facility_name, street_name, trip_loads
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from arcfleet.instance.instance import Coordinate, Instance
+    from arcfleet.instance.instance import Coordinate, Instance, Link
     from arcfleet.solution.solution import Route, Solution
 
 SUFFIXES = (".csv", ".xlsx")
@@ -27,13 +28,17 @@ COLUMNS = (
     *("from_longitude", "from_latitude", "to_longitude", "to_latitude"),
 )
 #: A cell: empty where something is unknown.
-Cell = int | float | str | None
+Cell = int | float | str | bool | None
+_EXACT = 10**15 - 1
 #: Excel and others take such text for a formula.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def write_stops(instance: Instance, solution: Solution, path: Path | str) -> None:
     """Write a row per service and per visit of a facility, in driving order.
+
+    Where streets have ids, a column `ids` has them, with semicolons between several; where
+    they have attributes, each has a column: `own_NAME` if another column has its name.
 
     Parameters
     ----------
@@ -56,19 +61,32 @@ def write_stops(instance: Instance, solution: Solution, path: Path | str) -> Non
     path = Path(path)
     check_stops(path)
     solution = with_all_paths(instance, solution)
-    rows = [
-        row
-        for number, route in zip(solution.numbers, solution.routes, strict=True)
-        for row in _rows(instance, route, number)
-    ]
+    own = own_columns(instance)
+    table: list[list[Cell]] = [[*COLUMNS, *own]]
+    for number, route in zip(solution.numbers, solution.routes, strict=True):
+        for row in _rows(instance, route, number):
+            link = row[COLUMNS.index("link")]
+            of_link = {} if link is None else _own_cells(instance.links[cast("int", link)])
+            table.append([*row, *(of_link.get(name) for name in own)])
     if path.suffix.lower() == ".csv":
         stream = io.StringIO()
         writer = csv.writer(stream, lineterminator="\r\n")
-        writer.writerows([COLUMNS, *([_safe(cell) for cell in row] for row in rows)])
+        writer.writerows([_safe(cell) for cell in row] for row in table)
         # The mark at the start lets spreadsheets recognise UTF-8.
         write_text_atomically(path, "\ufeff" + stream.getvalue())
         return
-    write_bytes_atomically(path, _workbook(rows))
+    write_bytes_atomically(path, _workbook(table))
+
+
+def own_columns(instance: Instance) -> list[str]:
+    """Return the columns of the ids and attributes that streets have, if any."""
+    return list(dict.fromkeys(name for link in instance.links for name in _own_cells(link)))
+
+
+def _own_cells(link: Link) -> dict[str, Cell]:
+    one = link.ids[0] if len(link.ids) == 1 else ";".join(map(str, link.ids))
+    ids: dict[str, Cell] = {"ids": one} if link.ids else {}
+    return ids | beside(link.attributes, (*COLUMNS, "ids"))
 
 
 def check_stops(path: Path) -> None:
@@ -131,7 +149,7 @@ def _safe(cell: Cell) -> Cell:
     return cell
 
 
-def _workbook(rows: list[list[Cell]]) -> bytes:
+def _workbook(table: list[list[Cell]]) -> bytes:
     from openpyxl import Workbook
     from openpyxl.cell.cell import ILLEGAL_CHARACTERS_RE
     from openpyxl.styles import Font
@@ -139,14 +157,15 @@ def _workbook(rows: list[list[Cell]]) -> bytes:
     book = Workbook()
     page = book.active
     page.title = "stops"
-    table: list[list[Cell]] = [list(COLUMNS), *rows]
     for row in table:
+        # Excel keeps 15 digits of a number; ids may have more.
+        cells = (str(x) if type(x) is int and abs(x) > _EXACT else x for x in row)
         page.append(
-            [ILLEGAL_CHARACTERS_RE.sub("?", x) if isinstance(x, str) else x for x in row]
+            [ILLEGAL_CHARACTERS_RE.sub("?", x) if isinstance(x, str) else x for x in cells]
         )
     for cell in page[1]:
         cell.font = Font(bold=True)
-    for line in page.iter_rows(min_row=2, min_col=2, max_col=5):
+    for line in page.iter_rows():
         for cell in line:
             if cell.data_type == "f":  # a name such as =A1 is a name
                 cell.data_type = "s"

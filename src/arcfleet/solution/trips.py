@@ -84,19 +84,24 @@ def _route(network: Network, plan: TripPlan, position: int) -> Route:
         return cost, [(edge // 2, edge % 2 == 1) for edge in driven]
 
     stops: list[Stop] = ["start", *services, "end"]
-    last = instance.empty_at_end and bool(instance.facilities)
     visits = []
-    for served, via in enumerate((*plan.vias, last)):
+    for served, via in enumerate((*plan.vias, bool(instance.facilities))):
         if via:
             start = terminal(stops[served], network.arc_end)
             end = terminal(stops[served + 1], network.arc_start)
-            facility = nearest_facility(network, plan.vehicle, start, end)
-            visits.append((facility, served))
+            facility, cost = nearest_facility(network, plan.vehicle, start, end)
+            # Where the vehicle need not be empty at the end, a visit may still shorten
+            # the way home: no turn is taken there.
+            may_drive_on = served == len(services) and not instance.empty_at_end
+            if not may_drive_on or cost < int(core.distances[start, end]):
+                visits.append((facility, served))
     return assemble_route(instance, plan.vehicle, services, visits, drive, plan.number)
 
 
-def nearest_facility(network: Network, vehicle: int, start: int, end: int) -> int:
-    """Return the facility that costs least on the way between two terminals."""
+def nearest_facility(
+    network: Network, vehicle: int, start: int, end: int
+) -> tuple[int, int]:
+    """Return the facility that costs least on the way between two terminals, and its cost."""
     distances = network.cores[network.vehicle_class[vehicle]].distances
     costs = [
         int(distances[start, terminal]) + facility.cost + int(distances[terminal, end])
@@ -104,7 +109,7 @@ def nearest_facility(network: Network, vehicle: int, start: int, end: int) -> in
             network.facility_terminals, network.instance.facilities, strict=True
         )
     ]
-    return costs.index(min(costs))
+    return costs.index(min(costs)), min(costs)
 
 
 def to_trips(network: Network, solution: Solution) -> list[TripPlan]:

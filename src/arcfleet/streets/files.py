@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from arcfleet._files import reading
-from arcfleet.errors import FileError
+from arcfleet.errors import FileError, OptionError
 from arcfleet.streets.csv_map import csv_pair, read_csv_map
 from arcfleet.streets.geojson import map_of_lines, read_geojson
 from arcfleet.streets.osm import read_osm
@@ -48,13 +48,14 @@ def read_map(
     streets: StreetRule | None = None,
     attribution: str | None = None,
     vehicle: str = DEFAULT_VEHICLE,
+    id: str | None = None,
+    merge_chains: bool = True,
 ) -> StreetMap:
     """Read a street map: an OpenStreetMap extract, a pair of CSV files, or lines.
 
     Lines may be GeoJSON, KML, GPX, GeoPackage or Shapefile, in any coordinate system that
     the file states. A pair of CSV files is known by its name, anything else by its content.
-    Pieces of street without a crossing between them are one street (see `merge_chains`),
-    except in CSV files, which are read as they are. The map is whole: parts that cannot be
+    The map is whole: parts that cannot be
     driven to are in it until `largest_strong_part` cuts them off.
 
     Parameters
@@ -72,10 +73,21 @@ def read_map(
     vehicle
         Vehicle for which the turn restrictions of OpenStreetMap are read, in its words:
         "hgv" (lorries), "motorcar", "bus", … Exceptions and rules of its own count.
+    id
+        Column or tag with ids of your own, which links and plans then have as `Link.ids`;
+        a street that was merged from several lines has all of theirs. CSV files have none.
+    merge_chains
+        Whether pieces of street without a crossing between them become one street. CSV
+        files are read as they are.
     """
     check_vehicle(vehicle)
     path = Path(path)
     if csv_pair(path) is not None:
+        if id is not None:
+            raise OptionError(
+                f"expected no id with a pair of CSV files, whose columns are fixed, got "
+                f"{id!r}: give the map as lines, in a GeoJSON file or a GeoPackage"
+            )
         return read_csv_map(
             path,
             name=name,
@@ -88,7 +100,13 @@ def read_map(
         name = _SUFFIX.sub("", path.name)
     if has_layers(path):
         return map_of_lines(
-            path, _lines(path), name=name, streets=streets, attribution=attribution or ""
+            path,
+            _lines(path),
+            name=name,
+            streets=streets,
+            attribution=attribution or "",
+            id=id,
+            merge_chains=merge_chains,
         )
     head, packing = _head(path)
     file_format = _osm_format(path, head, packing)
@@ -100,9 +118,18 @@ def read_map(
             streets=streets,
             attribution=OSM_ATTRIBUTION if attribution is None else attribution,
             vehicle=vehicle,
+            id=id,
+            merge_chains=merge_chains,
         )
     if head.lstrip().startswith((b"{", b"[")):
-        return read_geojson(path, name=name, streets=streets, attribution=attribution)
+        return read_geojson(
+            path,
+            name=name,
+            streets=streets,
+            attribution=attribution,
+            id=id,
+            merge_chains=merge_chains,
+        )
     raise FileError(path, f"expected {_KNOWN}, found none of these")
 
 

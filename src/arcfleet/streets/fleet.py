@@ -98,7 +98,8 @@ class SceneOperations:
     facilities
         Where vehicles empty or refill.
     empty_at_end
-        Whether a vehicle visits a facility before it ends its route.
+        Whether every vehicle visits a facility before it ends its route. Otherwise it does
+        only where that shortens the way home.
     vehicles
         Vehicle types.
     shift

@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from arcfleet._checks import name_hint
 from arcfleet._files import decode_text, parse_json, quote, read_unpacked
-from arcfleet.errors import FileError
+from arcfleet.errors import FileError, InstanceError
 from arcfleet.instance.geodesy import is_on_earth
+from arcfleet.instance.own_data import own_id
+from arcfleet.streets import simplify
 from arcfleet.streets.osm_tags import (
     DRIVABLE_KINDS,
     OSM_COLUMNS,
@@ -19,7 +22,6 @@ from arcfleet.streets.osm_tags import (
     main_kind,
     way_number,
 )
-from arcfleet.streets.simplify import merge_chains
 from arcfleet.streets.speeds import LimitReader, value_of_maxspeed
 from arcfleet.streets.ways import Way, map_of_ways
 
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from arcfleet.instance.instance import Coordinate
+    from arcfleet.instance.own_data import StreetId
     from arcfleet.streets.street_map import StreetMap
 
 #: Points that agree to this many decimals of a degree, about a centimetre, are one.
@@ -43,6 +46,8 @@ def read_geojson(
     name: str,
     streets: StreetRule = DRIVABLE_KINDS,
     attribution: str | None = None,
+    id: str | None = None,
+    merge_chains: bool = True,
 ) -> StreetMap:
     """Read the LineString and MultiLineString features of a GeoJSON file as streets.
 
@@ -60,7 +65,13 @@ def read_geojson(
         stated = [content.get(member) for member in _ATTRIBUTIONS]
         attribution = next((text for text in stated if text and isinstance(text, str)), "")
     return map_of_lines(
-        path, _lines(path, content), name=name, streets=streets, attribution=attribution
+        path,
+        _lines(path, content),
+        name=name,
+        streets=streets,
+        attribution=attribution,
+        id=id,
+        merge_chains=merge_chains,
     )
 
 
@@ -71,9 +82,12 @@ def map_of_lines(
     name: str,
     streets: StreetRule,
     attribution: str,
+    id: str | None = None,
+    merge_chains: bool = True,
 ) -> StreetMap:
     """Make a map of lines, each as its place in the file, properties and coordinates."""
     check_rule(streets)
+    columns_seen: dict[str, None] = {}
     numbers: dict[Coordinate, int] = {}
     ways: list[Way] = []
     has_lines = False
@@ -90,18 +104,39 @@ def map_of_lines(
             numbered = (numbers.setdefault(p, len(numbers)) for p in points)
             columns = (*WAY_COLUMNS, *OSM_COLUMNS)
             found = next((tags[one] for one in columns if one in tags), None)
-            ways.append(Way.of_tags(numbered, tags, limits, way_number(found)))
+            own = None if id is None else _own_id(path, where, properties, id)
+            columns_seen |= dict.fromkeys(properties)
+            ways.append(Way.of_tags(numbered, tags, limits, way_number(found), own))
     limits.warn(path)
     if not ways:
         found = "lines, but none of a kind that is wanted" if has_lines else "no line"
         raise FileError(path, f"expected at least one street as a line, found {found}")
+    if id is not None and all(way.own_id is None for way in ways):
+        raise FileError(
+            path,
+            f"expected ids of streets in a column {id!r}, found none: "
+            f"{name_hint(id, columns_seen) if columns_seen else 'there are no columns'}",
+        )
     places = {number: point for point, number in numbers.items()}
     raw = map_of_ways(ways, places, name=name, attribution=attribution)
     if not raw.streets:
         raise FileError(
             path, "expected at least one street, found only lines without extent"
         )
-    return merge_chains(raw)
+    return simplify.merge_chains(raw) if merge_chains else raw
+
+
+def _own_id(
+    path: Path | str, where: str, properties: dict[str, Any], id: str
+) -> StreetId | None:
+    """Return the id of a line; None where it has none."""
+    value = properties.get(id, properties.get(id.lower()))  # layers have lower-case names
+    if value is None or value == "" or value != value:
+        return None
+    try:
+        return own_id(value, where)
+    except InstanceError as error:
+        raise FileError(path, str(error)) from error
 
 
 def check_degrees(path: Path | str, content: dict[str, Any]) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from arcfleet._checks import needs
 from arcfleet._files import check_unpacked_size, quote
 from arcfleet.errors import FileError, FormatWarning, OptionError
+from arcfleet.streets import simplify
 from arcfleet.streets.osm_tags import DRIVABLE_KINDS, StreetRule, check_rule, is_wanted
 from arcfleet.streets.restrictions import (
     DEFAULT_VEHICLE,
@@ -16,7 +17,6 @@ from arcfleet.streets.restrictions import (
     check_vehicle,
     forbidden_turns,
 )
-from arcfleet.streets.simplify import merge_chains
 from arcfleet.streets.speeds import LimitReader
 from arcfleet.streets.street_map import OSM_ATTRIBUTION
 from arcfleet.streets.ways import Way, cut_ways
@@ -41,6 +41,8 @@ def read_osm(
     streets: StreetRule = DRIVABLE_KINDS,
     attribution: str = OSM_ATTRIBUTION,
     vehicle: str = DEFAULT_VEHICLE,
+    id: str | None = None,
+    merge_chains: bool = True,
 ) -> StreetMap:
     """Read the streets of an OpenStreetMap extract and its turn restrictions.
 
@@ -52,7 +54,7 @@ def read_osm(
     check_vehicle(vehicle)
     if file_format.endswith((".gz", ".bz2")):
         check_unpacked_size(path)
-    ways = _read_ways(path, file_format, streets)
+    ways = _read_ways(path, file_format, streets, id)
     wanted = {point for way in ways for point in way.points}
     # A pass of its own, so that the order of nodes and ways in the file does not matter.
     places = {
@@ -65,6 +67,8 @@ def read_osm(
             path,
             "expected at least one street, found no way with a highway tag that is wanted",
         )
+    if id is not None and all(way.own_id is None for way in ways):
+        raise FileError(path, f"expected ids of streets in a tag {id!r}, found none")
     new_numbers = _numbers_for_negative(ways, places)
     if new_numbers:
         ways, places = _renumbered(ways, places, new_numbers)
@@ -93,7 +97,8 @@ def read_osm(
             FormatWarning,
             stacklevel=2,
         )
-    return merge_chains(replace(raw, turns=turns, restrictions=report))
+    raw = replace(raw, turns=turns, restrictions=report)
+    return simplify.merge_chains(raw) if merge_chains else raw
 
 
 def _read_restrictions(
@@ -118,7 +123,9 @@ def _read_restrictions(
     yield from _objects(path, file_format, "relations", tag, relations)
 
 
-def _read_ways(path: Path | str, file_format: str, rule: StreetRule) -> list[Way]:
+def _read_ways(
+    path: Path | str, file_format: str, rule: StreetRule, id: str | None = None
+) -> list[Way]:
     """Return the ways that are wanted."""
     ways = []
     limits = LimitReader()
@@ -127,7 +134,8 @@ def _read_ways(path: Path | str, file_format: str, rule: StreetRule) -> list[Way
     for tags, way in _objects(path, file_format, "ways", tag, _with_tags):
         if is_wanted(tags, rule):
             points = (node.ref for node in way.nodes)
-            ways.append(Way.of_tags(points, tags, limits, way.id))
+            own = (tags.get(id) or None) if id is not None else None
+            ways.append(Way.of_tags(points, tags, limits, way.id, own))
     limits.warn(path)
     return ways
 

@@ -8,7 +8,7 @@ from collections import Counter
 from dataclasses import dataclass, field, fields, replace
 from itertools import compress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 
@@ -67,6 +67,8 @@ if TYPE_CHECKING:
     from arcfleet.streets.area import Area
     from arcfleet.streets.simplify import Dropped
     from arcfleet.streets.street_map import Street, StreetMap
+
+T = TypeVar("T")
 
 #: A table of own data, or the file of one.
 TableSource = Table | Path | str | None
@@ -737,7 +739,8 @@ class LinkMaker:
                 name=street.name,
                 geometry=lines[part],
                 kind=street.kind,
-                ways=ways_of_part(street, part, parts),
+                ways=on_part(street.ways, part, parts),
+                ids=on_part(street.ids, part, parts),
                 speed_kmh=speed,
                 reverse_speed_kmh=None if one_way else reverse_speed,
                 **measures[part].of_link(
@@ -753,6 +756,7 @@ class LinkMaker:
                     demand=back_loads[part],
                     geometry=lines[part][::-1],
                     ways=there.ways[::-1],
+                    ids=there.ids[::-1],
                     speed_kmh=reverse_speed,
                     **measures[part]
                     .reversed()
@@ -804,19 +808,19 @@ def describe_street(street: Street) -> str:
     return f"street {street.tail}{arrow}{street.head}" + (f" ({name})" if name else "")
 
 
-def ways_of_part(street: Street, part: int, parts: int) -> tuple[int, ...]:
-    """Return the OpenStreetMap ways that one of some equal parts of a street is part of."""
-    total = math.fsum(metres for _, metres in street.ways)
+def on_part(along: Sequence[tuple[T, float]], part: int, parts: int) -> tuple[T, ...]:
+    """Return the ways or ids along a street that one of some equal parts of it lies on."""
+    total = math.fsum(metres for _, metres in along)
     first, last = total * part / parts, total * (part + 1) / parts
-    found: dict[int, None] = {}
+    found: dict[T, None] = {}
     start = 0.0
-    for way, metres in street.ways:
+    for each, metres in along:
         # Sums of lengths are rounded: what only touches the part is no part of it.
         if min(start + metres, last) - max(start, first) > _TOUCHING * total:
-            found[way] = None
+            found[each] = None
         start += metres
     # A street without a length has its ways, too.
-    return tuple(found) or tuple(dict.fromkeys(way for way, _ in street.ways))
+    return tuple(found) or tuple(dict.fromkeys(each for each, _ in along))
 
 
 def equal_shares(amount: int, parts: int) -> list[int]:

@@ -144,11 +144,7 @@ def _merge(street_map: StreetMap, steps: list[_Step]) -> Street:
         (piece.limit, piece.reverse_limit)[:: 1 if forward else -1]
         for piece, (_, forward) in zip(pieces, steps, strict=True)
     ]
-    ways: list[tuple[int, float]] = []
-    for piece, (_, forward) in zip(pieces, steps, strict=True):
-        for way, metres in piece.ways[:: 1 if forward else -1]:
-            before = ways.pop()[1] if ways and ways[-1][0] == way else 0.0
-            ways.append((way, before + metres))
+    forwards = [forward for _, forward in steps]
     lengths = [piece.metres for piece in pieces]
     first, last = pieces[0], pieces[-1]
     return replace(
@@ -159,8 +155,21 @@ def _merge(street_map: StreetMap, steps: list[_Step]) -> Street:
         geometry=tuple(points),
         limit=merged_limit(zip(lengths, (there for there, _ in limits), strict=True)),
         reverse_limit=merged_limit(zip(lengths, (back for _, back in limits), strict=True)),
-        ways=tuple(ways),
+        ways=_along([piece.ways for piece in pieces], forwards),
+        ids=_along([piece.ids for piece in pieces], forwards),
     )
+
+
+def _along(
+    parts: Iterable[Sequence[tuple[T, float]]], forwards: Iterable[bool]
+) -> tuple[tuple[T, float], ...]:
+    """Return the ways or ids of a chain with their metres, neighbours that agree as one."""
+    found: list[tuple[T, float]] = []
+    for part, forward in zip(parts, forwards, strict=True):
+        for each, metres in part[:: 1 if forward else -1]:
+            before = found.pop()[1] if found and found[-1][0] == each else 0.0
+            found.append((each, before + metres))
+    return tuple(found)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

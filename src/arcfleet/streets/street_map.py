@@ -13,6 +13,7 @@ from arcfleet.instance.instance import MAX_NODE, Coordinate
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from arcfleet.instance.own_data import StreetId
     from arcfleet.streets.restrictions import RestrictionReport
     from arcfleet.streets.speeds import SpeedLimit
 
@@ -43,6 +44,9 @@ class Street:
     ways
         Numbers of the OpenStreetMap ways that it is part of, from tail to head, with the
         metres of each; empty if unknown.
+    ids
+        Ids of the lines of the map's file that it is part of, as `ways`; empty unless
+        `read_map` was told their column.
     """
 
     tail: int
@@ -55,6 +59,7 @@ class Street:
     limit: SpeedLimit | None = None
     reverse_limit: SpeedLimit | None = None
     ways: tuple[tuple[int, float], ...] = ()
+    ids: tuple[tuple[StreetId, float], ...] = ()
 
     def ends(self, reverse: bool) -> tuple[int, int]:
         """Return the junctions where driving along the street starts and ends."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -106,7 +106,8 @@ class Piece:
     # Position of each node, in degrees.
     longitude: NDArray[np.float32]
     latitude: NDArray[np.float32]
-    # Ends, cost and direction of each link; the cost is that of driving and serving.
+    # Ends, cost and direction of each link; the cost is that of driving and serving, in
+    # either direction unless there are others below.
     tail: NDArray[np.integer]
     head: NDArray[np.integer]
     cost: NDArray[np.integer]
@@ -115,10 +116,15 @@ class Piece:
     depot: int  # a node
     capacity: int = CAPACITY
     source: int = 0  # number of the map it was cut from
+    # Other costs of each link: all or none of them.
+    reverse_cost: NDArray[np.integer] | None = None
+    service_cost: NDArray[np.integer] | None = None
+    reverse_service_cost: NDArray[np.integer] | None = None
 
     def instance(self, name: str, attribution: str = "") -> Instance:
         """Make an Instance of it."""
         columns = (self.tail, self.head, self.cost, self.one_way, self.demand)
+        located = bool(self.longitude.any() or self.latitude.any())
         return Instance(
             name=name,
             nodes=tuple(range(len(self.longitude))),
@@ -130,9 +136,10 @@ class Piece:
                     one_way=one_way,
                     required=demand > 0,
                     demand=demand,
+                    **self._other_costs(position, one_way=one_way, required=demand > 0),
                 )
-                for tail, head, cost, one_way, demand in zip(
-                    *(column.tolist() for column in columns), strict=True
+                for position, (tail, head, cost, one_way, demand) in enumerate(
+                    zip(*(column.tolist() for column in columns), strict=True)
                 )
             ),
             depot=self.depot,
@@ -140,8 +147,23 @@ class Piece:
             attribution=attribution,
             coordinates=tuple(
                 zip(self.longitude.tolist(), self.latitude.tolist(), strict=True)
-            ),
+            )
+            if located
+            else (),
         )
+
+    def _other_costs(
+        self, position: int, *, one_way: bool, required: bool
+    ) -> dict[str, Any]:
+        """Return the costs of a link beside that of driving forwards, where they differ."""
+        costs = {}
+        if self.reverse_cost is not None and not one_way:
+            costs["reverse_cost"] = int(self.reverse_cost[position])
+        if self.service_cost is not None and required:
+            costs["service_cost"] = int(self.service_cost[position])
+        if self.reverse_service_cost is not None and required and not one_way:
+            costs["reverse_service_cost"] = int(self.reverse_service_cost[position])
+        return costs
 
 
 class _Area(NamedTuple):

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from arcfleet.instance.instance import Coordinate
+    from arcfleet.instance.own_data import StreetId
     from arcfleet.streets.speeds import LimitReader, SpeedLimit
 
 
@@ -32,6 +33,8 @@ class Way:
     name: str = ""
     # Number of the way on OpenStreetMap.
     number: int | None = None
+    # Id of the line in the data of its owner.
+    own_id: StreetId | None = None
     # Speed limits along the line and against it.
     limits: tuple[SpeedLimit | None, SpeedLimit | None] = (None, None)
 
@@ -42,6 +45,7 @@ class Way:
         tags: Tags,
         limits: LimitReader | None = None,
         number: int | None = None,
+        own_id: StreetId | None = None,
     ) -> Way:
         """Return the way along some points that OpenStreetMap's tags describe."""
         return cls(
@@ -50,6 +54,7 @@ class Way:
             kind=tags.get("highway", ""),
             name=tags.get("name", ""),
             number=number,
+            own_id=own_id,
             limits=(None, None) if limits is None else limits.limits(tags),
         )
 
@@ -91,6 +96,7 @@ def cut_ways(
             limit=way.limits[way.direction < 0],
             reverse_limit=way.limits[way.direction >= 0],
             ways=() if way.number is None else ((way.number, metres),),
+            ids=() if way.own_id is None else ((way.own_id, metres),),
         )
         for (index, piece), line, metres in zip(
             pieces, lines, line_lengths(lines), strict=True

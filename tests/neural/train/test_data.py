@@ -4,9 +4,11 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from arcfleet import check
-from arcfleet.datasets import Dataset, open_labels
+from arcfleet.datasets import Dataset, label_dataset, open_labels
 from arcfleet.datasets.labels import labels_path, write_labels
 from arcfleet.errors import FileError
 from arcfleet.instance import Instance, Link
@@ -35,7 +37,9 @@ from arcfleet.neural.train.steps import (
 )
 from arcfleet.solution import Solution
 from arcfleet.solution.plan import from_plan
+from tests.datasets.test_own_instances import held
 from tests.neural.labelled_towns import labelled_file
+from tests.strategies import connected_instances
 
 
 @pytest.fixture(scope="module", params=[0.0, 0.4], ids=["two-way", "mixed"])
@@ -299,6 +303,23 @@ def test_labels_that_are_no_plans_are_refused(
     broken = open_labels(tmp_path / "l.npz", dataset)
     with pytest.raises(FileError, match="for instance 3, found another: make it again"):
         plans_from_labels(broken, np.arange(16), labelled.batch)
+
+
+@settings(max_examples=25)
+@given(drawn=st.lists(connected_instances(), min_size=1, max_size=3))
+def test_own_costs_by_direction_are_those_of_the_labels(
+    drawn: list[Instance], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    path = tmp_path_factory.mktemp("own") / "own.npz"
+    dataset = Dataset.from_instances([held(instance) for instance in drawn], path)
+    labels = label_dataset(dataset, iterations=10)
+    found = open_labelled(path, "cpu")  # every plan is checked
+    assert found.plans.cost.tolist() == labels.cost.tolist()
+    networks = batch_from_networks(
+        [Network(instance) for instance in dataset], device="cpu"
+    )
+    for name in ("service_cost", "demand", "capacity", "inverse", "real"):
+        assert torch.equal(getattr(found.batch, name), getattr(networks, name)), name
 
 
 def test_some_of_the_instances(path: Path, labelled: LabelledSet) -> None:

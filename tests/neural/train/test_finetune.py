@@ -7,15 +7,18 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from arcfleet import Instance, Link
+from arcfleet.datasets import Dataset
 from arcfleet.errors import FileError, OptionError
 from arcfleet.network import Network
-from arcfleet.neural.checkpoint import load_model
+from arcfleet.neural.checkpoint import SHIPPED_MODEL, load_model
 from arcfleet.neural.decoding import Rollout
 from arcfleet.neural.device import OutOfMemoryError
 from arcfleet.neural.train import finetune as finetune_module
-from arcfleet.neural.train.config import changed
+from arcfleet.neural.train.config import FinetuneConfig, RunConfig, changed
 from arcfleet.neural.train.finetune import RlooTrainer, rollout_costs
 from arcfleet.neural.train.steps import leave_one_out
+from tests.helpers import solved
 from tests.neural.batches import network_batch, ring
 from tests.neural.train.quick import (
     TINY,
@@ -181,3 +184,36 @@ def test_giant_tours_cost_what_the_same_routes_do() -> None:
         assert float(costs[1]) <= float(costs[0])
         if route_cost:
             assert float(costs[1]) == pytest.approx(float(costs[0]))
+
+
+def test_the_shipped_model_is_tuned_on_own_streets(tmp_path: Path) -> None:
+    towns = [Instance(**_square(cost), depot=1, capacity=5 + cost) for cost in (3, 4)]
+    Dataset.from_instances(towns, tmp_path / "own.npz")
+    config = FinetuneConfig(
+        run=RunConfig(steps=1, validations=0),
+        samples=2,
+        decision_steps=1,
+        tokens=50,
+        rollout_tokens=50,
+    )
+    trained = finetune_module.finetune(
+        tmp_path / "run", config, data=[tmp_path / "own.npz"], init="daam", device="cpu"
+    )
+    model, facts = load_model(trained.model_file)
+    shipped, _ = load_model(SHIPPED_MODEL)
+    assert facts["phase"] == "finetune"
+    assert any(
+        not torch.equal(one, other)
+        for one, other in zip(model.parameters(), shipped.parameters(), strict=True)
+    )
+    solved(towns[0], "daam-greedy", model=model)
+
+
+def _square(cost: int) -> dict[str, Any]:
+    return {
+        "links": [
+            Link(tail=1, head=2, cost=cost, service_cost=9, required=True, demand=2),
+            Link(tail=2, head=3, cost=cost, required=True, demand=3, one_way=True),
+            Link(tail=3, head=1, cost=cost, reverse_cost=7, required=True, demand=1),
+        ]
+    }

@@ -36,15 +36,16 @@ if TYPE_CHECKING:
 FORMAT = "arcfleet-instance"
 #: Version 2 brought turn rules, the unit of costs, and metres and seconds of links; version
 #: 3 what operations ask (vehicles, facilities, ...) and node numbers below 0; version 4
-#: kind, ways and speeds of links. A file is written in the oldest version that holds it,
-#: which older programs read.
-VERSION = 4
+#: kind, ways and speeds of links; version 5 ids and attributes of links. A file is written
+#: in the oldest version that holds it, which older programs read.
+VERSION = 5
 
 _INSTANCE_KEYS = frozenset(Instance.__dataclass_fields__)
 _LINK_KEYS = frozenset(Link.__dataclass_fields__)
-#: Members of a link since version 2, and since version 4.
+#: Members of a link since version 2, since version 4, and since version 5.
 _SINCE_2 = {"metres", "seconds", "reverse_seconds", "service_seconds"}
 _SINCE_4 = {"kind", "ways", "speed_kmh", "reverse_speed_kmh"}
+_SINCE_5 = {"ids", "attributes"}
 _OTHER_NUMBERS = (
     *("reverse_cost", "service_cost", "reverse_service_cost"),
     *("metres", "seconds", "reverse_seconds", "service_seconds"),
@@ -138,8 +139,9 @@ def _rows(key: str, items: Sequence[object]) -> str:
 
 def _version(instance: Instance, links: Sequence[dict[str, object]]) -> int:
     """Return the oldest version that holds the instance."""
-    if any(not _SINCE_4.isdisjoint(link) for link in links):
-        return 4
+    for version, members in ((5, _SINCE_5), (4, _SINCE_4)):
+        if any(not members.isdisjoint(link) for link in links):
+            return version
     if has_operations(instance) or any(node < 0 for node in instance.nodes):
         return 3
     if (
@@ -191,6 +193,8 @@ def _read_link(item: JsonObject) -> Link:
             ways=item.integers("ways", MIN_NODE, MAX_NODE, optional=True),
             speed_kmh=item.optional_number("speed_kmh"),
             reverse_speed_kmh=item.optional_number("reverse_speed_kmh"),
+            ids=item.ids("ids"),
+            attributes=item.scalars("attributes"),
         )
     except InstanceError as error:
         raise FileError(item.path, f"{error}, {item.where}") from error
@@ -225,6 +229,9 @@ def _link_members(link: Link) -> dict[str, object]:
         members["speed_kmh"] = link.speed_kmh
     if link.reverse_speed_kmh not in (None, link.speed_kmh):
         members["reverse_speed_kmh"] = link.reverse_speed_kmh
+    for key in ("ids", "attributes"):
+        if getattr(link, key):
+            members[key] = getattr(link, key)
     return members
 
 

@@ -162,6 +162,7 @@ def _lost(instance: Instance, dialect: Dialect) -> list[str]:
             x.kind or x.ways or x.speed_kmh is not None or x.reverse_speed_kmh is not None
             for x in instance.links
         ),
+        "ids and attributes of links": any(x.ids or x.attributes for x in instance.links),
         "the unit of costs": instance.cost_unit != "",
         "names of facilities": any(facility.name for facility in instance.facilities),
         # Neither changes the problem.

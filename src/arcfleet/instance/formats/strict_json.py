@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _LARGEST = sys.float_info.max
+_LONGEST_KEY = 40
 
 Word = TypeVar("Word", bound=str)
 
@@ -86,7 +87,7 @@ class JsonObject:
     def place(self, key: str) -> str:
         """Return the place of a member, as in `links[3].cost`."""
         # A key of the file may hold anything; ours are plain words.
-        key = key if key.isidentifier() else quote(key)
+        key = key if key.isidentifier() and len(key) <= _LONGEST_KEY else quote(key)
         return f"{self.where}.{key}" if self.where else key
 
     def refuse(self, where: str, expected: str, value: object) -> NoReturn:
@@ -176,6 +177,24 @@ class JsonObject:
             return None
         return JsonObject(self.path, self.place(key), self._members[key], keys)
 
+    def ids(self, key: str) -> tuple[int | str, ...]:
+        """Return an array of whole numbers and strings, empty if the key is absent."""
+        return tuple(self._id(place, item) for place, item in self.items(key, True))
+
+    def scalars(self, key: str) -> dict[str, str | int | float | bool | None]:
+        """Return an object of any names without arrays or objects in it, or an empty one.
+
+        What its values may be, whoever takes them checks.
+        """
+        if key not in self:
+            return {}
+        inner = JsonObject(self.path, self.place(key), self._members[key], keys=None)
+        for name, value in inner._members.items():
+            if isinstance(value, list | dict | _NotANumber):
+                expected = "a string, a number, true, false or null"
+                self.refuse(inner.place(name), expected, value)
+        return dict(inner._members)  # type: ignore[arg-type]
+
     def number(self, key: str) -> float:
         """Return a finite number."""
         return self._finite(self.place(key), self._value(key))
@@ -194,6 +213,11 @@ class JsonObject:
         if not (is_integer and least <= value <= most):  # type: ignore[operator]
             self.refuse(place, f"an integer from {least} to {most}", value)
         return value  # type: ignore[return-value]
+
+    def _id(self, place: str, value: object) -> int | str:
+        if isinstance(value, bool) or not isinstance(value, int | str):
+            self.refuse(place, "a whole number or a string", value)
+        return value
 
     def _point(self, place: str, value: object) -> tuple[float, float]:
         if not isinstance(value, list) or len(value) != 2:

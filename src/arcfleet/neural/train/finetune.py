@@ -55,7 +55,8 @@ def finetune(
 ) -> Trained:
     """Train the model of `init` further on rollouts that it samples itself.
 
-    The data sets need no labels; `options` are those of `run_training`.
+    `init` is a model file, or "daam" for the shipped model. The data sets need no labels;
+    `options` are those of `run_training`.
     """
     return run_training(RlooTrainer, out, config, data=data, init=init, **options)
 

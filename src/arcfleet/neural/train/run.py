@@ -23,7 +23,7 @@ from arcfleet._files import (
 )
 from arcfleet.datasets.store import LineFormat, Store
 from arcfleet.errors import FileError, FormatWarning, OptionError
-from arcfleet.neural.checkpoint import load_model, model_class_for, sizes_of
+from arcfleet.neural.checkpoint import initial_file, load_model, model_class_for, sizes_of
 from arcfleet.neural.device import choose_device, working_type
 from arcfleet.neural.train.config import config_from, settings_of
 from arcfleet.neural.train.data import open_instances, open_labelled, require_distinct
@@ -121,7 +121,8 @@ def run_training(
     device
         Name of the device: "auto", "cpu", "cuda" or "cuda:1".
     init
-        Model file to start from; its sizes must be those of the config.
+        Model file to start from, or "daam" for the shipped model; its sizes must be those
+        of the config.
     resume
         True to go on with the run in `out`.
     threads
@@ -139,6 +140,7 @@ def run_training(
         If the loss is not a number any more.
     """
     require_runnable(trainer, config, data, validation)
+    init = None if init is None else initial_file(init)
     place = init_process_group(device)
     working_type(config.run.precision, place)  # raises where the device has it not
     model = initial_model(config, init)
@@ -240,7 +242,7 @@ def resolve_config(
     if choose_device(device).type == "cpu":
         sources.append({"tokens": CPU_TOKENS} if on_cpu is None else on_cpu)
     if init is not None:
-        sources.append({"model": sizes_of(load_model(init)[0].config)})
+        sources.append({"model": sizes_of(load_model(initial_file(init))[0].config)})
     if out is not None:
         sources.append(saved_settings(out))
         try:  # of another version, its names are the reason
