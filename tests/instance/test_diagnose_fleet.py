@@ -22,6 +22,8 @@ ROW = make_instance(
     street(1, 2, 4, 3), street(2, 3, 5, 4), street(3, 4, 6), nodes=(1, 2, 3, 4, 9)
 )
 LANDFILL = (Facility(node=4, cost=7),)
+#: Serving its street takes as long as the longest route.
+FULL = make_instance(street(1, 2, 0, 1, service_cost=9), max_route_cost=9)
 
 
 def vehicle(name: str = "van", start: int = 1, capacity: int = 10, **more: Any) -> Vehicle:
@@ -41,6 +43,9 @@ def vehicle(name: str = "van", start: int = 1, capacity: int = 10, **more: Any) 
         replace(ROW, fleet_limit=2, exact_fleet=True),
         replace(ROW, pins=(Assignment(0, 5), Assignment(1, 9)), fleet_limit=2),
         replace(ROW, locks=(Lock(route=4, services=((1, True), (0, False))),)),
+        # Serving what is pinned or locked may fill the longest route.
+        replace(FULL, pins=(Assignment(0, 5),)),
+        replace(FULL, locks=(Lock(route=5, services=((0, False),)),)),
     ],
 )
 def test_solvable(instance: Instance) -> None:

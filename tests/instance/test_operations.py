@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from arcfleet.errors import InstanceError
@@ -81,6 +82,9 @@ def test_a_lock() -> None:
     listed: Any = [[0, False], [1, True]]
     assert Lock(route=1, services=listed).services == ((0, False), (1, True))
     assert Lock(route=1, services=((0, False),)).vehicle == 0
+    counted: Any = {"route": np.int64(2), "vehicle": np.int32(1)}
+    kept = Lock(**counted, services=((0, False),))
+    assert [(type(x), x) for x in (kept.route, kept.vehicle)] == [(int, 2), (int, 1)]
     wrong: list[tuple[dict[str, Any], str]] = [
         ({"route": 0}, "expected route between 1 and"),
         ({"vehicle": -1}, "expected vehicle between 0 and"),

@@ -357,6 +357,10 @@ def test_sides_of_a_split_street_have_no_u_turns_in_between() -> None:
     instance = scene(map_of((1, 0)), "free,u-turn-penalty=5", both_sides=True, capacity=30)
     at_ends = {(1, False, 0, False): 5, (2, False, 3, False): 5}
     assert of(instance) == dict.fromkeys(within, 5) | at_ends
+    # A penalty of 0 is no rule, one of 1 is.
+    assert of(scene(map_of((1, 0)), "free", both_sides=True, capacity=30)) == {}
+    instance = scene(map_of((1, 0)), "free,u-turn-penalty=1", both_sides=True, capacity=30)
+    assert of(instance) == dict.fromkeys(within | at_ends, 1)
 
 
 def test_every_split_street_has_its_own_u_turns_in_between() -> None:
