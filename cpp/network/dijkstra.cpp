@@ -178,11 +178,13 @@ std::vector<int32_t> distance_matrix(const StreetGraph &graph,
     resize_in_time(matrix, sources.size() * targets.size(), allowance);
     const auto most = static_cast<int>(std::max<size_t>(1, sources.size()));
     if (Elimination::suits(graph, sources.size(), 0)) {
-        const Elimination elimination(graph);
+        const Elimination elimination(graph, sources.size());
         allowance.start_parts();
-        fill_by_sweeps(elimination, sources, targets, std::min(threads, most),
-                       allowance, matrix);
-        return matrix;
+        if (elimination.is_complete()) {
+            fill_by_sweeps(elimination, sources, targets, std::min(threads, most),
+                           allowance, matrix);
+            return matrix;
+        }
     }
     std::atomic<size_t> next_row{0};
     run_workers(std::min(threads, most), [&](int) {

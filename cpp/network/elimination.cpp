@@ -92,13 +92,20 @@ bool Elimination::suits(const StreetGraph &graph, size_t sources, int64_t additi
     return longest <= kMaxDistance;
 }
 
-Elimination::Elimination(const StreetGraph &graph) {
+Elimination::Elimination(const StreetGraph &graph, size_t sources) {
     const auto n = idx(graph.num_nodes());
+    // Entries of lists looked at; a search looks at each node more than once.
+    size_t work = 0;
+    const size_t most_work = sources * n;
     std::vector<Neighbours> neighbours(n);
     for (int32_t node = 0; node < graph.num_nodes(); ++node) {
         for (const DirectedEdge &edge : graph.leaving(node)) {
             if (edge.target == node) {
                 continue;
+            }
+            work += neighbours[idx(node)].size() + neighbours[idx(edge.target)].size();
+            if (work > most_work) {
+                return;
             }
             int32_t &there = entry(neighbours[idx(node)], edge.target).to;
             there = std::min(there, edge.cost);
@@ -121,6 +128,7 @@ Elimination::Elimination(const StreetGraph &graph) {
         const Neighbours &around = neighbours[idx(node)];
         for (const Neighbour &one : around) {
             Neighbours &others = neighbours[idx(one.node)];
+            work += others.size() + around.size();
             for (size_t i = 0; i < others.size();) {
                 if (others[i].node == node) {
                     others[i] = others.back();
@@ -150,7 +158,11 @@ Elimination::Elimination(const StreetGraph &graph) {
             }
             queue.put(one.node);
         }
+        if (work > most_work) {
+            return;
+        }
     }
+    is_complete_ = true;
     rank_.resize(n);
     for (size_t i = 0; i < n; ++i) {
         rank_[idx(order[i])] = static_cast<int32_t>(n - 1 - i);

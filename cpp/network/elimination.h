@@ -27,7 +27,10 @@ class Elimination {
     // with so much in addition.
     static bool suits(const StreetGraph &graph, size_t sources, int64_t addition);
 
-    explicit Elimination(const StreetGraph &graph);
+    // Gives up where that takes more work than the searches from so many sources would:
+    // streets lie in a plane, but not every graph does.
+    Elimination(const StreetGraph &graph, size_t sources);
+    bool is_complete() const { return is_complete_; }
 
     // Fills in the distances from up to kLanes sources, lane by lane: of node i they
     // are those from row_of(i) on. Lanes without a source hold kFar.
@@ -45,6 +48,7 @@ class Elimination {
 
     void sweep_down(int32_t *lanes) const;
 
+    bool is_complete_ = false;
     std::vector<int32_t> rank_;   // by node
     std::vector<Step> up_;        // by rank: edges to nodes eliminated later
     std::vector<uint32_t> up_at_; // where a node's edges begin

@@ -349,9 +349,10 @@ std::vector<int32_t> TurnGraph::distance_matrix(int threads,
     for (const Entry &each : entries_) {
         dearest_turn = std::max(dearest_turn, each.turn);
     }
-    const bool by_sweeps =
-        Elimination::suits(graph_, order.searched.size(), dearest_turn);
-    const Elimination elimination(by_sweeps ? graph_ : StreetGraph());
+    const size_t searched = order.searched.size();
+    const bool suits = Elimination::suits(graph_, searched, dearest_turn);
+    const Elimination elimination(suits ? graph_ : StreetGraph(), searched);
+    const bool by_sweeps = suits && elimination.is_complete();
     allowance.start_parts();
     run_workers(std::min(threads, most), [&](int) {
         if (by_sweeps) {

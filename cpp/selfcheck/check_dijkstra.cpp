@@ -61,7 +61,8 @@ void check_overflow() {
 
 void check_elimination(const StreetGraph &graph, const std::vector<int32_t> &nodes,
                        const std::vector<int32_t> &matrix) {
-    const Elimination elimination(graph);
+    const Elimination elimination(graph, 1000);
+    ARCFLEET_EQUAL(elimination.is_complete(), true);
     std::vector<int32_t> lanes;
     for (size_t first = 0; first < nodes.size(); first += Elimination::kLanes) {
         const size_t count = std::min(Elimination::kLanes, nodes.size() - first);
@@ -85,6 +86,8 @@ void check_suited() {
     ARCFLEET_EQUAL(Elimination::suits(graph, 1000, 1), true);
     ARCFLEET_EQUAL(Elimination::suits(graph, 1000, 2), false);
     ARCFLEET_EQUAL(Elimination::suits(graph, 1, 0), false);
+    // Without sources no work is worth it.
+    ARCFLEET_EQUAL(Elimination(graph, 0).is_complete(), false);
 }
 
 } // namespace
