@@ -437,8 +437,10 @@ void check_chain(const FleetTables &tables, uint64_t seed) {
     FleetChain chain(tables, seed, 0);
     chain.start(scanned_plan(tables, seed));
     ARCFLEET_EQUAL(chain.current().notes_hold(), true);
-    double best =
-        chain.best_fits_fleet() ? chain.best_objective() : kForever * kForever;
+    Objective best{INT32_MAX, 0.0};
+    if (chain.best_fits_fleet()) {
+        best = chain.best_objective();
+    }
     for (int step = 0; step < 120; ++step) {
         if (step == 60 && chain.best_fits_fleet()) {
             chain.continue_from(chain.best_plan());

@@ -875,8 +875,9 @@ bool FleetChain::keep_if_best() {
     if (!sums.excess.none() || plan_.fleet_faults() > 0) {
         return false;
     }
-    const double objective = plan_.objective();
-    if ((best_cost_ >= 0 && objective >= best_objective_ - 1e-9) || !plan_.is_sound()) {
+    const Objective objective = plan_.objective();
+    const Objective to_beat{best_objective_.first, best_objective_.second - 1e-9};
+    if ((best_cost_ >= 0 && objective >= to_beat) || !plan_.is_sound()) {
         return false;
     }
     best_ = plan_.to_plan();
