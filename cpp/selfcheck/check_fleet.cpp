@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 
 namespace arcfleet {
 
@@ -519,13 +520,21 @@ void check_range() {
 
 void check_fleet() {
     check_range();
-    for (uint64_t round = 0; round < 150; ++round) {
+    std::vector<uint64_t> rounds(150);
+    std::iota(rounds.begin(), rounds.end(), 0);
+    // A plan has more routes than the best when that comes to have one less; tasks
+    // between which there is no way at all.
+    rounds.insert(rounds.end(), {926, 1404});
+    for (const uint64_t round : rounds) {
         Random random(11, round);
         RandomFleet fleet(random, round);
         if (fleet.networks[0]->num_tasks() == 0) {
             continue;
         }
         const FleetTables tables(fleet.pointers(), fleet.rules, kSettings);
+        for (int32_t task = 0; task < tables.num_tasks(); ++task) {
+            ARCFLEET_EQUAL(tables.nearest_to(task)[0], task);
+        }
         check_routes(tables, random);
         check_chain(tables, round);
         check_slices(fleet, round, 1 + static_cast<int>(round % 3));

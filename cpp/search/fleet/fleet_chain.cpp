@@ -917,7 +917,10 @@ bool FleetChain::manage_fleet() {
         return false;
     }
     if (!attempting_) {
-        most_routes_ = best_routes_;
+        if (most_routes_ != best_routes_) {
+            most_routes_ = best_routes_;
+            cost_ = penalised(); // the plan at hand may have more
+        }
         if (iterations_ >= attempt_change_ && one_route_less_seems_possible()) {
             plan_.load(best_);
             most_routes_ = best_routes_ - 1;
