@@ -128,3 +128,29 @@ def test_a_script_without_guard_is_told_so(tmp_path: Path) -> None:
     assert ran.stderr.splitlines()[-1].startswith(
         "arcfleet.errors.OptionError: expected worker processes to start"
     )
+
+
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="only Linux lists processes")
+def test_workers_end_with_a_parent_that_was_terminated(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import arcfleet\n"
+        "if __name__ == '__main__':\n"
+        f"    files = [{str(VILLAGE)!r}] * 3\n"
+        "    arcfleet.solve_many(files, 'ps', workers=2)\n"
+        "    print('begun', flush=True)\n"
+        "    arcfleet.solve_many(files, seconds=600, workers=2, progress=print)\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, script],
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "begun\n"
+        time.sleep(0.5)
+        process.terminate()
+        assert process.wait() == -signal.SIGTERM
+        # The pipe closes when the last of them has ended.
+        assert process.stdout.read() == ""

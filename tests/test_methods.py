@@ -1,6 +1,10 @@
+import math
 import signal
+import sys
 import threading
+import time
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -12,11 +16,14 @@ from arcfleet import (
     Solution,
     Stop,
     check,
+    read,
     solve,
     solve_many,
 )
 from arcfleet.errors import OptionError, UnsolvableError
-from tests.helpers import make_instance, refused, solved, star, street, unpackable
+from arcfleet.methods import solve_since
+from arcfleet.network import Network
+from tests.helpers import VILLAGE, make_instance, refused, solved, star, street, unpackable
 
 TIGHT = {2: 9, 3: 9, 4: 1, 5: 1}
 
@@ -213,3 +220,71 @@ def test_keep_and_lock_need_a_plan(village: Instance) -> None:
         solve(village, keep=3)
     with refused(OptionError, "expected a plan to start from with lock, got none"):
         solve(village, lock=[3])
+
+
+# --- Time limits --------------------------------------------------------------------------
+
+
+def test_a_time_limit_counts_from_the_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    def slow(path: Path) -> Instance:
+        time.sleep(0.1)
+        return read(path)
+
+    monkeypatch.setattr("arcfleet.methods.read", slow)
+    result = solved(VILLAGE, seconds=0.05)
+    assert result.iterations == 1
+    assert result.seconds >= 0.1
+
+
+def test_time_that_is_up_leaves_one_iteration(village: Instance) -> None:
+    result = solve_since(time.perf_counter() - 100, village, seconds=10)
+    assert (result.iterations, result.stopped_by) == (1, "seconds")
+    assert result.seconds >= 100
+    result = solve_since(time.perf_counter(), village, seconds=10, reserve=10)
+    assert (result.iterations, result.stopped_by) == (1, "seconds")
+    assert check(village, result.solution).ok
+
+
+def long_grid(side: int) -> Instance:
+    """Many streets, too long for the fast way to measure them all."""
+    links = []
+    for x in range(side):
+        for y in range(side):
+            node = x * side + y
+            links += [street(node, node + 1, 200_000, 1)] if y + 1 < side else []
+            links += [street(node, node + side, 200_000, 1)] if x + 1 < side else []
+    return make_instance(*links, depot=0, capacity=100_000, name="grid")
+
+
+def test_what_cannot_start_in_time_says_so() -> None:
+    with pytest.raises(TimeoutError) as raised:
+        Network(long_grid(60), seconds=0.01)
+    assert raised.value.args[0] > 0.01
+    expected = "expected a time limit of at least about .* s for the 7080 tasks of .*grid"
+    with pytest.raises(OptionError, match=expected):
+        solve(long_grid(60), seconds=0.01)
+
+
+@pytest.mark.parametrize("tasks", [2000, 2001])
+def test_up_to_2000_tasks_there_is_always_a_plan(
+    tasks: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    instance = star(*[1] * tasks, capacity=tasks, cost=lambda _: 1)
+    allowed = []
+
+    def network(instance: Instance, threads: int, seconds: float = math.inf) -> Network:
+        allowed.append(seconds)
+        return Network(instance, threads)
+
+    monkeypatch.setattr("arcfleet.methods.Network", network)
+    result = solve(instance, seconds=0.0)
+    assert check(instance, result.solution).ok
+    assert allowed == [math.inf if tasks == 2000 else 0.0]
+
+
+def test_a_learned_method_that_cannot_be_loaded_in_time_says_so(
+    village: Instance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delitem(sys.modules, "torch", raising=False)
+    with pytest.raises(OptionError, match="at least 2 s for method 'daam', whose model"):
+        solve(village, "daam", seconds=1)

@@ -29,6 +29,16 @@ void bind_network(nb::module_ &module) {
     module.attr("UNREACHABLE") = kUnreachable;
     module.attr("MAX_DISTANCE") = kMaxDistance;
 
+    // With the seconds that would be needed.
+    nb::register_exception_translator([](const std::exception_ptr &error, void *) {
+        try {
+            std::rethrow_exception(error);
+        } catch (const TooSlow &slow) {
+            const nb::object needed = nb::float_(slow.needed());
+            PyErr_SetObject(PyExc_TimeoutError, needed.ptr());
+        }
+    });
+
     module.def(
         "distance_matrix",
         [](int32_t num_nodes, const InArray<int32_t> &tail,
@@ -62,7 +72,8 @@ void bind_network(nb::module_ &module) {
                const InArray<int32_t> &turn_in, const InArray<int32_t> &turn_out,
                const InArray<int32_t> &turn_penalty, int32_t u_turns,
                int32_t u_turn_penalty, int threads, const InArray<int32_t> &places,
-               const InArray<uint8_t> &closed, int32_t least_closed_cost) {
+               const InArray<uint8_t> &closed, int32_t least_closed_cost,
+               double seconds) {
                 const nb::gil_scoped_release release;
                 new (self) Network(num_nodes,
                                    {view(tail), view(head), view(cost),
@@ -72,7 +83,8 @@ void bind_network(nb::module_ &module) {
                                    {depot, capacity, route_cost, fleet_limit},
                                    {view(turn_in), view(turn_out), view(turn_penalty),
                                     static_cast<UTurns>(u_turns), u_turn_penalty},
-                                   threads, view(places), least_closed_cost);
+                                   threads, view(places), least_closed_cost,
+                                   Allowance(seconds));
             },
             nb::arg("num_nodes"), nb::arg("tail"), nb::arg("head"), nb::arg("cost"),
             nb::arg("reverse_cost"), nb::arg("required"), nb::arg("demand"),
@@ -80,7 +92,8 @@ void bind_network(nb::module_ &module) {
             nb::arg("capacity"), nb::arg("route_cost"), nb::arg("fleet_limit"),
             nb::arg("turn_in"), nb::arg("turn_out"), nb::arg("turn_penalty"),
             nb::arg("u_turns"), nb::arg("u_turn_penalty"), nb::arg("threads"),
-            nb::arg("places"), nb::arg("closed"), nb::arg("least_closed_cost"))
+            nb::arg("places"), nb::arg("closed"), nb::arg("least_closed_cost"),
+            nb::arg("seconds"))
         .def_prop_ro("num_tasks", &Network::num_tasks)
         .def_prop_ro("closed_cost", &Network::closed_cost)
         .def_prop_ro(

@@ -1,6 +1,8 @@
 #include "network/dijkstra.h"
 
+#include "base/huge_pages.h"
 #include "base/parallel.h"
+#include "network/elimination.h"
 
 #include <algorithm>
 #include <atomic>
@@ -74,10 +76,13 @@ void Dijkstra::run(int32_t source, int32_t target, int32_t farthest) {
         if (here != distance_[static_cast<size_t>(node)]) {
             continue;
         }
+        if (here > farthest) {
+            return;
+        }
         if (here > kMaxDistance) {
             throw std::overflow_error("shortest path longer than 2^29 - 1");
         }
-        if (node == target || here > farthest) {
+        if (node == target) {
             return;
         }
         for (const DirectedEdge &edge : graph_.leaving(node)) {
@@ -128,9 +133,39 @@ std::vector<int32_t> Dijkstra::path_to(int32_t target) const {
     return edges;
 }
 
+namespace {
+
+void fill_by_sweeps(const Elimination &elimination, std::span<const int32_t> sources,
+                    std::span<const int32_t> targets, int threads,
+                    const Allowance &allowance, std::vector<int32_t> &matrix) {
+    constexpr size_t kLanes = Elimination::kLanes;
+    std::atomic<size_t> next{0};
+    run_workers(threads, [&](int) {
+        std::vector<int32_t> lanes;
+        for (size_t first = next.fetch_add(kLanes); first < sources.size();
+             first = next.fetch_add(kLanes)) {
+            check_or_end(allowance, next, first, sources.size());
+            const size_t count = std::min(kLanes, sources.size() - first);
+            elimination.sweep(sources.subspan(first, count), lanes);
+            int32_t *out = matrix.data() + first * targets.size();
+            for (size_t column = 0; column < targets.size(); ++column) {
+                const int32_t *here =
+                    lanes.data() + elimination.row_of(targets[column]);
+                for (size_t lane = 0; lane < count; ++lane) {
+                    out[lane * targets.size() + column] =
+                        here[lane] < Elimination::kFar ? here[lane] : kUnreachable;
+                }
+            }
+        }
+    });
+}
+
+} // namespace
+
 std::vector<int32_t> distance_matrix(const StreetGraph &graph,
                                      std::span<const int32_t> sources,
-                                     std::span<const int32_t> targets, int threads) {
+                                     std::span<const int32_t> targets, int threads,
+                                     Allowance allowance) {
     const auto in_graph = [&](int32_t node) {
         return node >= 0 && node < graph.num_nodes();
     };
@@ -138,12 +173,22 @@ std::vector<int32_t> distance_matrix(const StreetGraph &graph,
         !std::all_of(targets.begin(), targets.end(), in_graph)) {
         throw std::invalid_argument("unknown node");
     }
-    std::vector<int32_t> matrix(sources.size() * targets.size());
-    std::atomic<size_t> next_row{0};
+    std::vector<int32_t> matrix;
+    reserve_huge(matrix, sources.size() * targets.size());
+    resize_in_time(matrix, sources.size() * targets.size(), allowance);
     const auto most = static_cast<int>(std::max<size_t>(1, sources.size()));
+    if (Elimination::suits(graph, sources.size(), 0)) {
+        const Elimination elimination(graph);
+        allowance.start_parts();
+        fill_by_sweeps(elimination, sources, targets, std::min(threads, most),
+                       allowance, matrix);
+        return matrix;
+    }
+    std::atomic<size_t> next_row{0};
     run_workers(std::min(threads, most), [&](int) {
         Dijkstra dijkstra(graph);
         for (size_t row = next_row++; row < sources.size(); row = next_row++) {
+            check_or_end(allowance, next_row, row, sources.size());
             const auto from_source = dijkstra.distances(sources[row]);
             int32_t *out = matrix.data() + row * targets.size();
             for (size_t column = 0; column < targets.size(); ++column) {

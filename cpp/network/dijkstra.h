@@ -1,6 +1,7 @@
 // Shortest paths from one node, over and over on the same graph.
 #pragma once
 
+#include "base/allowance.h"
 #include "network/street_graph.h"
 
 #include <cstdint>
@@ -44,9 +45,11 @@ class Dijkstra {
     std::vector<uint64_t> heap_; // distance in the high half, node in the low half
 };
 
-// Distances from each source to each target, row by row, over threads.
+// Distances from each source to each target, row by row, over threads. Throws TooSlow
+// where that will last longer than allowed.
 std::vector<int32_t> distance_matrix(const StreetGraph &graph,
                                      std::span<const int32_t> sources,
-                                     std::span<const int32_t> targets, int threads);
+                                     std::span<const int32_t> targets, int threads,
+                                     Allowance allowance = Allowance());
 
 } // namespace arcfleet

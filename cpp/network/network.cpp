@@ -8,7 +8,7 @@ namespace arcfleet {
 Network::Network(int32_t num_nodes, const LinkArrays &links,
                  const ServiceArrays &services, const Vehicle &vehicle,
                  const TurnArrays &turns, int threads, std::span<const int32_t> places,
-                 int32_t least_closed_cost)
+                 int32_t least_closed_cost, const Allowance &allowance)
     : graph_(num_nodes, links), vehicle_(vehicle), node_terminal_(idx(num_nodes), -1) {
     const size_t num_links = links.tail.size();
     if (services.required.size() != num_links || services.demand.size() != num_links ||
@@ -64,9 +64,10 @@ Network::Network(int32_t num_nodes, const LinkArrays &links,
         }
     }
     if (turns.any()) {
-        measure_by_turns(links, turns, threads);
+        measure_by_turns(links, turns, threads, allowance);
     } else {
-        distance_ = distance_matrix(graph_, terminal_node_, terminal_node_, threads);
+        distance_ =
+            distance_matrix(graph_, terminal_node_, terminal_node_, threads, allowance);
     }
     // Elsewhere a way that there is not is for callers to find.
     if (turns.any() || !links.closed.empty() || least_closed_cost > 0) {
@@ -75,7 +76,7 @@ Network::Network(int32_t num_nodes, const LinkArrays &links,
 }
 
 void Network::measure_by_turns(const LinkArrays &links, const TurnArrays &turns,
-                               int threads) {
+                               int threads, const Allowance &allowance) {
     std::vector<TurnPlace> places{{terminal_node_[0], -1, -1}};
     for (const int32_t first : task_arc_) {
         const Arc &there = arc(first);
@@ -92,7 +93,7 @@ void Network::measure_by_turns(const LinkArrays &links, const TurnArrays &turns,
     LinkArrays all = links;
     all.closed = {};
     turn_graph_.emplace(StreetGraph(graph_.num_nodes(), all), links, turns, places);
-    distance_ = turn_graph_->distance_matrix(threads);
+    distance_ = turn_graph_->distance_matrix(threads, allowance);
 }
 
 void Network::price_closed_ways(int32_t least) {

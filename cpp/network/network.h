@@ -58,10 +58,12 @@ class Network {
   public:
     // `places` are nodes beside the depot where a vehicle may start, end or stop over.
     // A way that there is not costs more than `least_closed_cost`. Throws
-    // std::overflow_error where a distance exceeds kMaxDistance.
+    // std::overflow_error where a distance exceeds kMaxDistance, TooSlow where that
+    // will last longer than allowed.
     Network(int32_t num_nodes, const LinkArrays &links, const ServiceArrays &services,
             const Vehicle &vehicle, const TurnArrays &turns, int threads,
-            std::span<const int32_t> places = {}, int32_t least_closed_cost = 0);
+            std::span<const int32_t> places = {}, int32_t least_closed_cost = 0,
+            const Allowance &allowance = Allowance());
 
     int32_t num_tasks() const { return static_cast<int32_t>(task_arc_.size()); }
     int32_t num_terminals() const {
@@ -125,8 +127,8 @@ class Network {
 
   private:
     int32_t terminal_of(int32_t node);
-    void measure_by_turns(const LinkArrays &links, const TurnArrays &turns,
-                          int threads);
+    void measure_by_turns(const LinkArrays &links, const TurnArrays &turns, int threads,
+                          const Allowance &allowance);
     void price_closed_ways(int32_t least);
 
     StreetGraph graph_;

@@ -4,6 +4,7 @@
 #include "base/index.h"
 #include "base/parallel.h"
 #include "network/dijkstra.h"
+#include "network/elimination.h"
 
 #include <algorithm>
 #include <atomic>
@@ -260,6 +261,28 @@ void TurnGraph::measure_row(std::span<const int32_t> distances, int32_t *out) co
     }
 }
 
+// The same for all sources of a sweep, whose distances are never too long.
+void TurnGraph::measure_rows(const Elimination &elimination,
+                             std::span<const int32_t> lanes,
+                             std::span<const int32_t> sources,
+                             std::span<int32_t *const> rows) const {
+    constexpr size_t kLanes = Elimination::kLanes;
+    for (size_t place = 0; place < start_.size(); ++place) {
+        int32_t least[kLanes];
+        std::fill_n(least, kLanes, Elimination::kFar);
+        for (const Entry &entry : entries(place)) {
+            const int32_t *there = lanes.data() + elimination.row_of(entry.state);
+            for (size_t lane = 0; lane < kLanes; ++lane) {
+                least[lane] = std::min(least[lane], there[lane] + entry.turn);
+            }
+        }
+        for (size_t lane = 0; lane < sources.size(); ++lane) {
+            rows[idx(sources[lane])][place] =
+                least[lane] < Elimination::kFar ? least[lane] : kUnreachable;
+        }
+    }
+}
+
 // From a state one drives on to another, whose row is known, or is there already.
 void TurnGraph::derive_row(int32_t state, std::span<const int32_t *const> rows,
                            int32_t *out) const {
@@ -288,12 +311,13 @@ void TurnGraph::derive_row(int32_t state, std::span<const int32_t *const> rows,
     }
 }
 
-std::vector<int32_t> TurnGraph::distance_matrix(int threads) const {
+std::vector<int32_t> TurnGraph::distance_matrix(int threads,
+                                                Allowance allowance) const {
     const size_t size = start_.size();
     const size_t num_states = idx(graph_.num_nodes());
     std::vector<int32_t> matrix;
     reserve_huge(matrix, size * size);
-    matrix.resize(size * size);
+    resize_in_time(matrix, size * size, allowance);
     std::vector<int32_t> row_of(num_states, kNone); // the first place that starts there
     for (size_t place = size; place-- > 0;) {
         row_of[idx(start_[place])] = static_cast<int32_t>(place);
@@ -321,9 +345,31 @@ std::vector<int32_t> TurnGraph::distance_matrix(int threads) const {
     }
     std::atomic<size_t> next_row{0};
     const auto most = static_cast<int>(std::max<size_t>(1, order.searched.size()));
+    int32_t dearest_turn = 0;
+    for (const Entry &each : entries_) {
+        dearest_turn = std::max(dearest_turn, each.turn);
+    }
+    const bool by_sweeps =
+        Elimination::suits(graph_, order.searched.size(), dearest_turn);
+    const Elimination elimination(by_sweeps ? graph_ : StreetGraph());
+    allowance.start_parts();
     run_workers(std::min(threads, most), [&](int) {
+        if (by_sweeps) {
+            constexpr size_t kLanes = Elimination::kLanes;
+            std::vector<int32_t> lanes;
+            for (size_t i = next_row.fetch_add(kLanes); i < order.searched.size();
+                 i = next_row.fetch_add(kLanes)) {
+                check_or_end(allowance, next_row, i, order.searched.size());
+                const size_t count = std::min(kLanes, order.searched.size() - i);
+                const auto sources = std::span(order.searched).subspan(i, count);
+                elimination.sweep(sources, lanes);
+                measure_rows(elimination, lanes, sources, rows);
+            }
+            return;
+        }
         Dijkstra dijkstra(graph_);
         for (size_t i = next_row++; i < order.searched.size(); i = next_row++) {
+            check_or_end(allowance, next_row, i, order.searched.size());
             const int32_t state = order.searched[i];
             measure_row(dijkstra.distances(state), rows[idx(state)]);
         }

@@ -2,6 +2,8 @@
 // what a vehicle may do at a node depends on the edge it came along.
 #pragma once
 
+#include "base/allowance.h"
+#include "network/elimination.h"
 #include "network/street_graph.h"
 
 #include <cstdint>
@@ -43,8 +45,9 @@ class TurnGraph {
               const TurnArrays &turns, std::span<const TurnPlace> places);
 
     // Driving costs between all places, row by row, over threads; kUnreachable where no
-    // way obeys the rules.
-    std::vector<int32_t> distance_matrix(int threads) const;
+    // way obeys the rules. Throws TooSlow where that will last longer than allowed.
+    std::vector<int32_t> distance_matrix(int threads,
+                                         Allowance allowance = Allowance()) const;
 
     // The edges driven between two places, in order, where driving costs so much.
     // Throws std::invalid_argument if there is no way. Among equally short ways the
@@ -65,6 +68,9 @@ class TurnGraph {
     struct RowOrder;
     RowOrder row_order() const;
     void measure_row(std::span<const int32_t> distances, int32_t *out) const;
+    void measure_rows(const Elimination &elimination, std::span<const int32_t> lanes,
+                      std::span<const int32_t> sources,
+                      std::span<int32_t *const> rows) const;
     void derive_row(int32_t state, std::span<const int32_t *const> rows,
                     int32_t *out) const;
 

@@ -34,6 +34,10 @@ TaskTable::TaskTable(const Network &network)
     reversible_ = symmetric;
 
     int64_t all_alone = 0;
+    // Whether one can drive from the depot to a service, and home from it.
+    const auto is_open = [&](int32_t start, int32_t end) {
+        return network.is_open(from(0)[start]) && network.is_open(from(end)[0]);
+    };
     for (int32_t task = 0; task < network.num_tasks(); ++task) {
         const Arc &arc = network.arc(network.task_arc(task));
         const bool two_way = arc.inverse >= 0;
@@ -56,8 +60,12 @@ TaskTable::TaskTable(const Network &network)
         // In the dearer direction too, sums must stay in range.
         const int64_t dearest = two_way ? std::max(ends.forward_cost, ends.reverse_cost)
                                         : ends.forward_cost;
+        // Whoever serves it, the plan costs too much.
+        if (dearest > kMaxDistance) {
+            throw std::overflow_error("plan costs exceed 2^29 - 1");
+        }
         // A task that cannot be reached from the depot is for other vehicles.
-        if (network.closed_cost() == 0 || alone < network.closed_cost()) {
+        if (is_open(ends.u, ends.v) || (two_way && is_open(ends.v, ends.u))) {
             all_alone += alone + dearest;
         }
         if (all_alone > kMaxDistance) {

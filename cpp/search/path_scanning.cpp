@@ -8,9 +8,9 @@
 namespace arcfleet {
 
 PathScanning::PathScanning(const Network &network, const PathScanningSettings &settings,
-                           uint64_t seed)
-    : tables_(network, settings.trigger == Trigger::nearby), settings_(settings),
-      seed_(seed) {
+                           uint64_t seed, size_t longest_row)
+    : tables_(network, settings.trigger == Trigger::nearby, longest_row),
+      settings_(settings), seed_(seed) {
     start_clock();
 }
 

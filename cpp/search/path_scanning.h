@@ -12,7 +12,7 @@ namespace arcfleet {
 class PathScanning : public Engine {
   public:
     PathScanning(const Network &network, const PathScanningSettings &settings,
-                 uint64_t seed);
+                 uint64_t seed, size_t longest_row = PathScanningTables::kLongestRow);
 
     // Plan number i depends on the seed and i alone, so the number of threads changes
     // nothing but the time.

@@ -1,4 +1,5 @@
 #include "network/dijkstra.h"
+#include "network/elimination.h"
 
 #include "selfcheck/selfcheck.h"
 
@@ -58,9 +59,38 @@ void check_overflow() {
     ARCFLEET_EQUAL(refused, true);
 }
 
+void check_elimination(const StreetGraph &graph, const std::vector<int32_t> &nodes,
+                       const std::vector<int32_t> &matrix) {
+    const Elimination elimination(graph);
+    std::vector<int32_t> lanes;
+    for (size_t first = 0; first < nodes.size(); first += Elimination::kLanes) {
+        const size_t count = std::min(Elimination::kLanes, nodes.size() - first);
+        elimination.sweep(std::span(nodes).subspan(first, count), lanes);
+        for (size_t lane = 0; lane < count; ++lane) {
+            for (const int32_t target : nodes) {
+                const int32_t found = lanes[elimination.row_of(target) + lane];
+                const int32_t expected =
+                    matrix[(first + lane) * nodes.size() + static_cast<size_t>(target)];
+                ARCFLEET_EQUAL(found, std::min(expected, Elimination::kFar));
+            }
+        }
+    }
+}
+
+// Streets whose paths may be too long are left to Dijkstra, who refuses them.
+void check_suited() {
+    const std::vector<int32_t> tail{0, 1}, head{1, 2}, one_way{-1, -1};
+    const std::vector<int32_t> cost{kMaxDistance / 2, kMaxDistance / 2};
+    const StreetGraph graph(3, {tail, head, cost, one_way});
+    ARCFLEET_EQUAL(Elimination::suits(graph, 1000, 1), true);
+    ARCFLEET_EQUAL(Elimination::suits(graph, 1000, 2), false);
+    ARCFLEET_EQUAL(Elimination::suits(graph, 1, 0), false);
+}
+
 } // namespace
 
 void check_dijkstra() {
+    check_suited();
     check_overflow();
     for (uint64_t round = 0; round < 200; ++round) {
         Random random(1, round);
@@ -70,6 +100,7 @@ void check_dijkstra() {
         std::vector<int32_t> nodes(static_cast<size_t>(streets.num_nodes));
         std::iota(nodes.begin(), nodes.end(), 0);
         const auto matrix = distance_matrix(graph, nodes, nodes, 2);
+        check_elimination(graph, nodes, matrix);
         for (const int32_t source : nodes) {
             const auto expected = relax_all(streets, source);
             for (const int32_t target : nodes) {

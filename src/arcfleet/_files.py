@@ -256,13 +256,21 @@ def _too_large(path: Path | str, most: int) -> FileError:
 
 
 def check_writable(path: Path | str) -> None:
-    """Raise FileError where writing to `path` would fail; for use before long work."""
+    """Raise FileError where writing to `path` would fail; for use before long work.
+
+    A byte is written to a file beside it, which is removed again: a full disk refuses it.
+    """
     target = _target(path)
     if not os.access(target.parent, os.W_OK | os.X_OK):
         raise FileError(
             path,
             f"expected a directory to write in, but {target.parent} is not; choose another",
         )
+    try:
+        with _beside(target) as temporary:
+            temporary.write_bytes(b"x")
+    except (OSError, ValueError) as error:
+        raise _not_writable(path, error) from error
 
 
 def check_output(path: Path, suffixes: Sequence[str], what: str) -> None:
@@ -293,19 +301,25 @@ def write_bytes_atomically(path: Path | str, data: bytes) -> None:
     """
     target = _target(path)
     try:
-        temporary = target.with_name(f".arcfleet-{secrets.token_hex(8)}.tmp")
-        try:
+        with _beside(target) as temporary:
             # Opened the plain way, so that the file gets the user's usual permissions.
             with temporary.open("xb") as stream:
                 stream.write(data)
             if target.exists():
                 shutil.copymode(target, temporary)
             temporary.replace(target)
-        except BaseException:
-            temporary.unlink(missing_ok=True)
-            raise
     except (OSError, ValueError) as error:
         raise _not_writable(path, error) from error
+
+
+@contextmanager
+def _beside(target: Path) -> Iterator[Path]:
+    """Return the name of a file beside another, which is not there afterwards."""
+    temporary = target.with_name(f".arcfleet-{secrets.token_hex(8)}.tmp")
+    try:
+        yield temporary
+    finally:
+        temporary.unlink(missing_ok=True)
 
 
 def _target(path: Path | str) -> Path:

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import math
 import os
 import re
+import sys
 import time
 import types
 import typing
@@ -29,6 +31,7 @@ from arcfleet.search import Result, RunContext, Stop
 from arcfleet.search.maens import MaensSettings, maens
 from arcfleet.search.path_scanning import FIVE_RULES, PATH_SCANNING_VARIANTS, path_scanning
 from arcfleet.search.ruin_recreate import RuinRecreateSettings, ruin_recreate
+from arcfleet.search.stop import time_limit
 from arcfleet.solution.files import as_solution
 from arcfleet.solution.renumber import renumber
 from arcfleet.solution.start import prepare_start
@@ -43,6 +46,21 @@ if TYPE_CHECKING:
 
 #: What "auto" stands for.
 DEFAULT_METHOD = "ruin-recreate"
+
+#: Up to so many tasks there is always a plan, however short the time limit is.
+ALWAYS_PLANNED = 2000
+#: With more tasks, a plan that would be later than this share of the time limit is refused.
+LATEST_SHARE = 0.1
+#: Where torch is not imported yet, so long it takes to load a model.
+LOADING_SECONDS = 2.0
+#: Time until a search can start, in times of its shortest paths.
+_SETUP = 3.0
+#: Time from the end of a search to its Result: in times of `require_solvable`, and of the
+#: shortest paths.
+_AFTER_STREETS = 1.5
+_AFTER_PAIRS = 0.3
+#: And at most, as a share of the time limit: a pause of the system is measured with them.
+_AFTER_AT_MOST = 0.2
 
 #: What a method's function looks like.
 Runner = Callable[[Network, RunContext], Result]
@@ -344,7 +362,8 @@ def solve(
         Stop rule: a `Stop`, or any function of the `Progress` that returns True to end
         the search; by default that of the method.
     seconds
-        Time limit, short for `stop=Stop(seconds=...)`.
+        Time limit, short for `stop=Stop(seconds=...)`. It holds from this call to its
+        return: reading, shortest paths and the loading of a model count.
     params
         Settings of the method: a dict of those to change, or its dataclass.
     seed
@@ -366,7 +385,7 @@ def solve(
     model
         Model of a learned method: its file, a model from `load_for_method`, or a module of
         torch of class `arcfleet.neural.model.Model`, which is copied; by default the
-        shipped one. Loading it does not count as time of the search.
+        shipped one. A model that is loaded already saves the time of loading it.
     device
         Device of a learned method: "cpu", "cuda", "cuda:1", or "auto" for CUDA where
         there is any.
@@ -376,11 +395,54 @@ def solve(
     UnsolvableError
         If no plan can exist, with the reasons, or none was found.
     OptionError
-        If an argument is wrong, or the method cannot plan with what the instance asks for.
+        If an argument is wrong, the method cannot plan with what the instance asks for,
+        or the time limit is too short for any plan: below 2 s where a learned method has
+        yet to be loaded, and with more than 2,000 tasks, where a plan would come more
+        than a tenth too late.
     SolutionError
         If `start` is a plan of other streets.
     FileError
         If the file of the instance, of `start` or of the model is not one or is corrupt.
+    """
+    return solve_since(
+        time.perf_counter(),
+        instance,
+        method,
+        stop=stop,
+        seconds=seconds,
+        params=params,
+        seed=seed,
+        threads=threads,
+        progress=progress,
+        start=start,
+        keep=keep,
+        lock=lock,
+        model=model,
+        device=device,
+    )
+
+
+def solve_since(
+    started: float,
+    instance: Instance | Path | str,
+    method: str | Method = "auto",
+    *,
+    stop: StopRule | None = None,
+    seconds: float | None = None,
+    params: object = None,
+    seed: int = 0,
+    threads: int = 1,
+    progress: ProgressCallback | None = None,
+    start: Solution | Path | str | None = None,
+    keep: int | None = None,
+    lock: Sequence[int] = (),
+    model: Path | str | LoadedModel | Model | None = None,
+    device: str = "auto",
+    reserve: float = 0.0,
+) -> Result:
+    """Find a plan as `solve` does, whose time began at a `time.perf_counter()`.
+
+    Of a time limit, `reserve` seconds are kept for what the caller does afterwards.
     """
     chosen = find_method(method)
     instance = as_instance(instance)
@@ -404,9 +466,18 @@ def solve(
     if not instance.required:
         stop = Stop(iterations=1)  # there is nothing to search for
     settings = chosen_settings(chosen, params)
+    require_time_to_load(chosen, time_limit(stop), model)
     loaded = load_for_method(chosen, model, device)
-    started = time.perf_counter()
+    began = time.perf_counter()
     require_solvable(instance)
+    solvable = time.perf_counter()
+    network = _network(instance, threads, stop, started - reserve)
+    if isinstance(stop, Stop) and stop.seconds is not None:
+        # What follows the search looks at every street, and at every pair of tasks.
+        after = _AFTER_STREETS * (solvable - began)
+        after += _AFTER_PAIRS * (time.perf_counter() - solvable)
+        after = reserve + min(after, _AFTER_AT_MOST * stop.seconds)
+        stop = dataclasses.replace(stop, seconds=max(0.0, stop.seconds - after))
     context = RunContext(
         method=chosen.name,
         stop=stop,
@@ -418,11 +489,47 @@ def solve(
         params=settings,
         model=loaded,
     )
-    result = chosen.run(Network(instance, threads), context)
+    result = chosen.run(network, context)
     solution = result.solution
     if given is not None:
         solution = renumber(solution, given, _named_routes(instance))
     return dataclasses.replace(result, solution=solution, notes=notes)
+
+
+def _network(instance: Instance, threads: int, stop: StopRule, started: float) -> Network:
+    """Return the network; OptionError where the time limit is too short for a plan."""
+    limit, tasks = time_limit(stop), len(instance.required)
+    if limit is None or tasks <= ALWAYS_PLANNED:
+        return Network(instance, threads)
+    before = time.perf_counter() - started
+    try:
+        left = (1 + LATEST_SHARE) * limit - before
+        return Network(instance, threads, seconds=max(0.0, left) / _SETUP)
+    except TimeoutError as error:
+        needed = before + _SETUP * float(error.args[0])
+        raise OptionError(
+            f"expected a time limit of at least about {math.ceil(needed)} s for the "
+            f"{tasks} tasks of instance {instance.name!r}, got {limit:g} s: give it more "
+            "time or split it into areas"
+        ) from None
+
+
+def require_time_to_load(
+    method: Method, limit: float | None, model: Path | str | LoadedModel | Model | None
+) -> None:
+    """Raise OptionError if a learned method cannot be loaded within a time limit."""
+    if (
+        method.is_learned
+        and limit is not None
+        and limit < LOADING_SECONDS
+        and isinstance(model, str | Path | None)
+        and "torch" not in sys.modules
+    ):
+        raise OptionError(
+            f"expected a time limit of at least {LOADING_SECONDS:g} s for method "
+            f"{method.name!r}, whose model takes about as long to load, got {limit:g} s: "
+            f"give it more time, or use {DEFAULT_METHOD!r}, which starts at once"
+        )
 
 
 def _named_routes(instance: Instance) -> set[int]:

@@ -161,7 +161,9 @@ _stop_of_worker: ctypes.c_bool
 def _start_worker(stop: ctypes.c_bool) -> None:
     global _stop_of_worker
     _stop_of_worker = stop
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent tells through `stop`
+    # The parent tells through `stop`; these may be sent to all processes of a group.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
 

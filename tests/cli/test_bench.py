@@ -149,9 +149,10 @@ def test_bad_input_is_one_sentence(suite: Path, tmp_path: Path) -> None:
     assert "directory" in one_sentence(arcfleet("bench", suite, "--out", nowhere))
 
 
+@pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("workers", [1, 2])
 def test_interrupt_keeps_the_runs_and_says_how_to_go_on(
-    suite: Path, tmp_path: Path, workers: int
+    suite: Path, tmp_path: Path, workers: int, by: signal.Signals
 ) -> None:
     out = tmp_path / "runs.jsonl"
     command = ["bench", str(suite), "--time", "0.05", "60", "--workers", str(workers)]
@@ -165,7 +166,8 @@ def test_interrupt_keeps_the_runs_and_says_how_to_go_on(
     while not (out.exists() and out.read_bytes().count(b"\n") == 4):
         time.sleep(0.05)
     time.sleep(0.2)
-    os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to the workers as well
+    # As a terminal and a service manager do: to the workers as well.
+    os.killpg(process.pid, by)
     stdout, stderr = process.communicate()
     assert process.returncode == 1
     assert "village" in stdout

@@ -185,3 +185,28 @@ def test_errors_are_one_sentence(tmp_path: Path) -> None:
         (*making, "--merge", "nan"),
     ):
         assert arcfleet("dataset", *usage).returncode == 2
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_labelling_ended_by_sigterm_resumes(tmp_path: Path, workers: int) -> None:
+    data, labels = tmp_path / "a.npz", tmp_path / "a.labels.npz"
+    succeeded("dataset", "make", "task20", "--count", 200, "-o", data)
+    log = labels.with_name("a.labels.npz.log")
+    command = ["dataset", "label", data, "--iterations", 20_000, "--workers", workers]
+    process = subprocess.Popen(
+        [*ARCFLEET, *map(str, command)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    while count_records(log) < 1:
+        time.sleep(0.005)
+    os.killpg(process.pid, signal.SIGTERM)  # as a service manager does
+    stdout, stderr = process.communicate()
+    assert (process.returncode, stdout) == (1, "")
+    assert stderr.splitlines() == [
+        "arcfleet: interrupted; the same command resumes from here"
+    ]
+    assert count_records(log) >= 1
+    assert not labels.exists()

@@ -120,7 +120,8 @@ def test_ctrl_c_gives_the_best_so_far(by: signal.Signals) -> None:
 
 
 def test_a_terminal_gets_a_progress_line() -> None:
-    code, out, shown = on_a_terminal("solve", VILLAGE, "--time", 1)
+    # Not a time limit: it counts from the start of the process, which may be delayed.
+    code, out, shown = on_a_terminal("solve", VILLAGE, "--iterations", 1_000_000)
     assert code == 0
     assert b"iterations" in shown
     assert b"left" in shown
@@ -133,7 +134,7 @@ def test_the_time_limit_is_kept_on_large_instances() -> None:
     result = solve(instance, stop=Stop(seconds=1.0), threads=2)
     spent = time.process_time() - before
     assert result.stopped_by == "seconds"
-    assert result.seconds >= 1
+    assert result.seconds >= 0.8  # what follows the search is in the limit, too
     # In the time of the processor, which a busy machine does not prolong: 1.1 s a thread.
     assert spent < 2.2
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from arcfleet.datasets.store import LineFormat, Store, read_records, record_from
 from arcfleet.errors import FileError, FormatWarning
+from tests.helpers import files_of_at_most
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,6 +119,31 @@ def test_two_processes_do_not_write_one_file(tmp_path: Path) -> None:
         Store(tmp_path / "a.jsonl", FORM)
     first.close()
     Store(tmp_path / "a.jsonl", FORM).close()
+
+
+def test_what_a_full_disk_takes_only_in_part_is_taken_back(tmp_path: Path) -> None:
+    path = tmp_path / "lines.jsonl"
+    with Store(path, FORM) as store:
+        store.add(LINES[0])
+        whole = path.read_bytes()
+        with (
+            files_of_at_most(len(whole) + 20),
+            pytest.raises(FileError, match="no space left"),
+        ):
+            store.add(LINES[1])
+        assert path.read_bytes() == whole
+        with files_of_at_most(len(whole)), pytest.raises(FileError, match="too large"):
+            store.add(LINES[1])
+        assert path.read_bytes() == whole
+        store.add(LINES[1])
+    assert read_records(path, FORM) == LINES
+
+
+def test_nothing_is_left_where_not_even_the_first_line_fits(tmp_path: Path) -> None:
+    path = tmp_path / "lines.jsonl"
+    with files_of_at_most(10), pytest.raises(FileError, match="no space left"):
+        Store(path, FORM)
+    assert not path.exists()
 
 
 @pytest.mark.parametrize(

@@ -288,9 +288,11 @@ def in_json_line(random: Random, data: bytes) -> bytes:
     at = random.randrange(len(lines))
     try:
         facts = json.loads(lines[at])
+        if not isinstance(facts, dict):  # of a line that was damaged before
+            return change_lines(random, data)
         facts.pop("crc32", None)
         body = json.dumps(change_value(random, facts)).encode()
-    except (ValueError, AttributeError, RecursionError):
+    except (ValueError, RecursionError):
         return change_lines(random, data)
     lines[at] = body[:-1] + b', "crc32": "%08x"}' % zlib.crc32(body)
     return b"\n".join(lines)

@@ -466,7 +466,7 @@ def change_arrays(random: Random, data: bytes) -> bytes:
         return damaged(random, data, BINARY)
     try:
         header = _change_array(random, header, arrays, name)
-    except (TypeError, ValueError):  # text that is no number, of a file changed before
+    except (TypeError, ValueError, RuntimeError):  # no numbers, of a file changed before
         return damaged(random, data, BINARY)
     with TemporaryDirectory() as folder:
         path = Path(folder) / "x.npz"

@@ -20,6 +20,8 @@ from tests.fuzz.readers import READERS, Reader, Sample
 #: What one file may take: seconds, and bytes beyond what the process has before it.
 SECONDS = 5.0
 MEMORY = 1 << 30
+#: So many times as long a process may wait for the processor.
+_MOST_WAITS = 12
 #: Characters of a message beyond the name of its file.
 _LONGEST_MESSAGE = 500
 
@@ -98,7 +100,12 @@ def _child(
         limit = pages * os.sysconf("SC_PAGE_SIZE") + MEMORY
         resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
         for number in range(first, first + count):
-            sample, files = mutant(reader.name, samples, seed, number)
+            try:
+                sample, files = mutant(reader.name, samples, seed, number)
+            except Exception as error:  # a mistake of ours, not of the reader
+                pipe.send(number)
+                pipe.send(f"a mutator that fails: {error!r:.200}")
+                continue
             write_files(folder, files)
             pipe.send(number)
             pipe.send(read_one(reader, folder, sample.named))
@@ -134,15 +141,16 @@ def fuzz(name: str, seed: int, count: int, seconds: float) -> Iterator[int | Fin
                     return
                 number = started
                 said = f"took more than {SECONDS:g} s"
-                if not here.poll(SECONDS):
+                if not _answers(here, child.pid or 0):
                     break
                 said = "ended the process"
                 outcome = here.recv()
                 said = ""
                 yield number
                 if outcome is not None:
-                    _, files = mutant(name, samples, seed, number)
-                    yield Finding(name, number, outcome, files)
+                    yield Finding(
+                        name, number, outcome, _files(name, samples, seed, number)
+                    )
             else:
                 said = ""
         except EOFError:
@@ -153,7 +161,37 @@ def fuzz(name: str, seed: int, count: int, seconds: float) -> Iterator[int | Fin
             child.join()
             here.close()
         if said:
-            _, files = mutant(name, samples, seed, max(number, 0))
+            files = _files(name, samples, seed, max(number, 0))
             yield Finding(name, number, said, files)
             if number < 0:
                 return
+
+
+def _answers(pipe: Connection, process: int) -> bool:
+    """Return whether a process says something within its time.
+
+    That is time of the processor, which a busy machine does not prolong, or else much more.
+    """
+    began = _processor_seconds(process)
+    for _ in range(_MOST_WAITS):
+        if pipe.poll(SECONDS):
+            return True
+        if _processor_seconds(process) - began >= SECONDS:
+            return False
+    return False
+
+
+def _processor_seconds(process: int) -> float:
+    try:
+        fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    except OSError:  # it has ended
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def _files(reader: str, samples: list[Sample], seed: int, number: int) -> dict[str, bytes]:
+    """Return damaged files for a finding; none where the mutator is what fails."""
+    try:
+        return mutant(reader, samples, seed, number)[1]
+    except Exception:
+        return {}

@@ -3,11 +3,12 @@
 import os
 from collections.abc import Callable
 from pathlib import Path
+from random import Random
 
 import pytest
 
 from arcfleet.errors import FileError
-from tests.fuzz.mutate import put_bytes
+from tests.fuzz.mutate import in_json_line, put_bytes
 from tests.fuzz.readers import READERS, Reader, one
 from tests.fuzz.run import MEMORY, Finding, fuzz, mutant, read_one, write_files
 
@@ -63,6 +64,11 @@ def end_the_process(data: bytes) -> None:
     os._exit(3)
 
 
+def take_time(data: bytes) -> None:
+    while True:
+        pass
+
+
 def take_memory(data: bytes) -> None:
     bytearray(4 * MEMORY)
 
@@ -70,7 +76,11 @@ def take_memory(data: bytes) -> None:
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 @pytest.mark.parametrize(
     ("fault", "found"),
-    [(end_the_process, "ended the process (exit code 3)"), (take_memory, "MemoryError at")],
+    [
+        (end_the_process, "ended the process (exit code 3)"),
+        (take_memory, "MemoryError at"),
+        (take_time, "took more than 0.1 s"),
+    ],
 )
 def test_the_child_process_has_limits(
     monkeypatch: pytest.MonkeyPatch, fault: Callable[[bytes], None], found: str
@@ -82,7 +92,30 @@ def test_the_child_process_has_limits(
 
     reader = Reader("some", lambda folder: [one("a", b"valid", (put_bytes,))], read)
     monkeypatch.setitem(READERS, "some", reader)
+    monkeypatch.setattr("tests.fuzz.run.SECONDS", 0.1)
     findings = [x for x in fuzz("some", 1, 4, 600) if isinstance(x, Finding)]
     assert len(findings) >= 3  # a mutant may be what it was
     assert all(finding.said.startswith(found) for finding in findings)
     assert all(finding.files["a"] != b"valid" for finding in findings)
+
+
+def test_lines_that_are_no_objects_are_damaged_on() -> None:
+    for number in range(200):
+        in_json_line(Random(number), b'[1]\n"a"\n3\nnull')
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_mutator_that_fails_is_a_finding_and_the_run_goes_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fail_at_times(random: Random, data: bytes) -> bytes:
+        if random.random() < 0.3:
+            raise TypeError("pop")
+        return data
+
+    reader = Reader("some", lambda folder: [one("a", b"x", (fail_at_times,))], Path.stat)
+    monkeypatch.setitem(READERS, "some", reader)
+    events = list(fuzz("some", 1, 20, 600))
+    said = {event.said for event in events if isinstance(event, Finding)}
+    assert [event for event in events if not isinstance(event, Finding)] == list(range(20))
+    assert said == {"a mutator that fails: TypeError('pop')"}

@@ -212,3 +212,14 @@ def test_large_instances_are_warned_of_and_too_large_ones_refused(
     monkeypatch.setattr(network, "MAX_TERMINALS", 4)
     with refused(InstanceError, "with at most 4 end nodes, got 5 in instance"):
         Network(line)
+
+
+def test_ways_that_end_at_the_limit_are_driven() -> None:
+    # Beyond the depot the only way on is too long, but nobody drives it.
+    instance = make_instance(
+        street(1, 2, 2**26, one_way=True),
+        street(2, 1, 2**29 - 1, 4, one_way=True),
+        u_turn_penalty=8,
+    )
+    result = solved(instance, "ps", stop=Stop(iterations=1))
+    assert result.cost == 2**26 + 2**29 - 1

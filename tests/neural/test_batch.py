@@ -32,6 +32,7 @@ from arcfleet.neural.batch import (
 )
 from arcfleet.neural.env import State, action_mask
 from arcfleet.neural.geometry import MOST_LANDMARKS, classical_mds, landmark_nodes
+from arcfleet.streets.area import Circle
 from arcfleet.streets.files import read_map
 from arcfleet.streets.scene import SceneRules, cut_scene
 from arcfleet.streets.turns import FREE_TURNS
@@ -338,6 +339,24 @@ def test_a_real_map_with_more_nodes_than_landmarks() -> None:
     ways = batch.incoming()[0]
     corr = np.corrcoef(np.stack([apart.flatten().numpy(), ways.flatten().numpy()]))
     assert corr[0, 1] > 0.8
+
+
+def test_a_scene_is_not_lost_in_the_map_around_it() -> None:
+    """Of a map of many nodes those alone are placed where arcs start and end."""
+    area = Circle(longitude=7.418, latitude=43.732, metres=200)
+    rules = SceneRules(capacity=50, demand=1, area=area, one_way=False, turns=FREE_TURNS)
+    instance = cut_scene(read_map(maps_dir() / "monaco"), rules).instance
+    assert len(instance.nodes) > MOST_LANDMARKS
+    network = Network(instance)
+    nodes = np.unique(network.terminal_nodes)
+    assert len(nodes) < 150
+    batch = from_instances([instance])
+    own = torch.from_numpy(node_distances(instance)[np.ix_(nodes, nodes)])[None]
+    points = classical_mds(own, torch.tensor([len(nodes)]), 8)[0]
+    starts = np.searchsorted(nodes, network.terminal_nodes[network.arc_start])
+    expected = points[torch.from_numpy(starts)] / batch.scale[0]
+    found = batch.features[0, :, NUM_PLAIN : NUM_PLAIN + 8]
+    torch.testing.assert_close(found, expected.float(), atol=1e-4, rtol=0)
 
 
 @given(

@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import pytest
@@ -17,7 +18,7 @@ from arcfleet.errors import OptionError
 from arcfleet.instance.instance import Instance
 from arcfleet.network import Network
 from arcfleet.neural import decoding
-from arcfleet.neural.batch import ArcBatch
+from arcfleet.neural.batch import ArcBatch, pad_arcs
 from arcfleet.neural.decoding import (
     Advance,
     Carry,
@@ -326,6 +327,40 @@ def test_padding_changes_nothing(capacity_mask: bool) -> None:
         torch.testing.assert_close(
             beams.log_probability[0], together[2].log_probability[row], atol=1e-5, rtol=0
         )
+
+
+@pytest.mark.parametrize("capacity_mask", [True, False])
+@pytest.mark.parametrize("more", [0, 1, 7])
+def test_arcs_padded_towhole_vectors_change_nothing(capacity_mask: bool, more: int) -> None:
+    batch = network_batch(networks_of(3, 8, 5))
+    wider = pad_arcs(batch, batch.num_arcs + more)
+    assert wider.num_arcs == batch.num_arcs + more
+    model = toy_model()
+    plain = decoded(model, batch, capacity_mask, None)
+    for one, other in zip(plain, decoded(model, wider, capacity_mask, None), strict=True):
+        assert torch.equal(one.arcs, other.arcs)
+        torch.testing.assert_close(one.log_probability, other.log_probability)
+
+
+def testwhole_vectors(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the kernels of a GPU want; partial plans have as many arcs."""
+    batch = network_batch(networks_of(3, 8, 5))
+    model = toy_model()
+    start = reset(batch, 2)
+    state = step(batch, start, action_mask(batch, start).int().argmax(-1))
+    assert decoding.whole_vectors(model, batch, state) == (batch, state)  # on a CPU
+    # A batch that says that it is elsewhere, and is padded as the one that it stands for.
+    place: Any = SimpleNamespace(is_cpu=False)
+    there: Any = SimpleNamespace(real=place, num_arcs=batch.num_arcs)
+    monkeypatch.setattr(decoding, "pad_arcs", lambda _, length: pad_arcs(batch, length))
+    wider, padded = decoding.whole_vectors(model, there, state)
+    assert wider.num_arcs == 24
+    assert batch.num_arcs == 17
+    assert padded is not None
+    expected = greedy(model, batch, initial=state)
+    assert torch.equal(greedy(model, wider, initial=padded).arcs, expected.arcs)
+    seeing: Any = SimpleNamespace(hides_served=False)  # padding would change its logits
+    assert decoding.whole_vectors(seeing, there, state) == (there, state)
 
 
 @pytest.mark.parametrize("samples", [3, 12])

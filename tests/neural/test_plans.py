@@ -73,13 +73,15 @@ def test_unbound_beams_serve_all_and_become_legal(
     assert ((plans.costs == NO_PLAN) == no_plan).all()
 
 
+@pytest.mark.parametrize("mirrored", [False, True])
 @pytest.mark.parametrize("choose", [False, True])
-def test_the_recipe_is_never_worse_than_its_parts(choose: bool) -> None:
+def test_the_recipe_is_never_worse_than_its_parts(choose: bool, mirrored: bool) -> None:
     networks = [Network(ring([1 + (i * k) % 4 for i in range(k + 3)])) for k in range(1, 9)]
     batch = network_batch(networks)
     model = toy_model()
-    beams = paper_beams(model, batch, choose_directions=choose)
-    flipped = with_signs(batch, -torch.ones(len(batch), batch.num_axes))
+    beams = paper_beams(model, batch, choose_directions=choose, mirrored=mirrored)
+    sign = -1 if mirrored else 1
+    flipped = with_signs(batch, torch.full((len(batch), batch.num_axes), sign))
     verify(networks, beams)
     assert beams.costs.shape == (len(networks), 1)
     parts = [

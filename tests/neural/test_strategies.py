@@ -41,7 +41,7 @@ from arcfleet.neural.strategies import (
     register_strategy,
     round_size,
 )
-from arcfleet.paper.strategies import BEAMS, paper_beams
+from arcfleet.paper.strategies import BEAMS, PUBLISHED_BEAMS, paper_beams
 from arcfleet.solution.plan import from_plan
 from tests.neural.batches import network_batch, ring, toy_model, verify
 from tests.neural.labelled_towns import labelled_file
@@ -102,11 +102,13 @@ def test_each_strategy_is_what_it_is_called(loaded: LoadedModel, dataset: Datase
     with torch.inference_mode():
         rollout = greedy(loaded.model, batch)
         beams = paper_beams(loaded.model, batch)
+        published = paper_beams(loaded.model, batch, mirrored=False)
         augmented = augmented_greedy(loaded.model, batch)
     expected = {
         "as-decoded": as_decoded(batch, rollout),
         "greedy": split_plans(batch, rollout, choose_directions=True),
         BEAMS.name: beams,
+        PUBLISHED_BEAMS.name: published,
         "augmented": augmented,
     }
     for strategy, plans in expected.items():

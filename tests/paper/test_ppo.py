@@ -122,12 +122,17 @@ def test_a_weak_model_gets_better(folder: Path, tmp_path: Path) -> None:
     assert min(replaced) > 0
 
 
-def test_an_advantage_is_that_of_its_own_decision(tmp_path: Path) -> None:
-    """The rollout starts with it; the baseline's is greedy, from the same state."""
+@pytest.mark.parametrize("literal", [False, True])
+def test_an_advantage_is_that_of_its_own_decision(literal: bool, tmp_path: Path) -> None:
+    """The rollout starts with it; the baseline's is greedy, from the same state.
+
+    In the literal form of Algorithm 1 it starts anew from the state.
+    """
     batch = network_batch([Network(ring([2, 3, 1, 1, 2])), Network(ring([1, 1, 2]))])
     data = InstanceSet(name="toy", batch=batch, full=False, facts={})
     settings: dict[str, Any] = {"steps": 1, "flip_axes": False}
-    config = config_from(PpoConfig, {**settings, "samples": 2, "decision_steps": 3})
+    settings |= {"samples": 2, "decision_steps": 3, "literal_advantages": literal}
+    config = config_from(PpoConfig, settings)
     files = RunFolder(tmp_path / "toy", {"config": {}}, resume=False)
     made = PpoTrainer(config, toy_model().float(), [data], [], files)
     other = toy_model(3).float()
@@ -137,14 +142,15 @@ def test_an_advantage_is_that_of_its_own_decision(tmp_path: Path) -> None:
     advantage = made.advantages(batch, state, choice)
     # The same again, by single plans; the seeds are those of the generator's beginning.
     generator = torch.Generator().manual_seed(made.config.run.seed + 1)
-    after = step(batch, state, choice)
-    rolled = sample(other, batch, 6, generator=generator, initial=after).arcs
+    first = state if literal else step(batch, state, choice)
+    rolled = sample(other, batch, 6, generator=generator, initial=first).arcs
     for row in range(2):
         for copy in range(6):
             here = State(*(t[row : row + 1, copy : copy + 1] for t in state))
             one = batch.select(torch.tensor([row]))
             usual = greedy(toy_model().float(), one, initial=here).arcs[0, 0].tolist()
-            own = [int(choice[row, copy]), *rolled[row, copy].tolist()]
+            decision = [] if literal else [int(choice[row, copy])]
+            own = [*decision, *rolled[row, copy].tolist()]
             costs = []
             for tail in (own, usual):
                 way, at = 0, int(here.previous)

@@ -42,3 +42,15 @@ def test_a_street_end_without_a_way_out_does_not_heat_the_search() -> None:
     trap = replace(town, turns=tuple(onto))
     costs = [solved(x, stop=Stop(iterations=20_000), seed=1).cost for x in (town, trap)]
     assert costs[1] < 1.03 * costs[0]
+
+
+def test_services_that_add_up_beyond_the_limit_are_refused_with_turn_rules() -> None:
+    instance = make_instance(
+        street(1, 2, 2**23, 0, service_cost=2**29 - 1),
+        street(2, 3, 1, 0, one_way=True),
+        street(3, 4, 2**23),
+        street(4, 1, 2**23, 1, service_cost=2**29 - 1),
+        u_turns="dead-ends",
+    )
+    with pytest.raises(InstanceError, match="use a coarser unit of cost"):
+        solve(instance, stop=Stop(iterations=1))

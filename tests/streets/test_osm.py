@@ -230,3 +230,14 @@ def weak_part(street_map: StreetMap) -> StreetMap:
     return replace(
         part, streets=tuple(s for s in street_map.streets if s.tail in part.junctions)
     )
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="only Linux lists them")
+def test_broken_extracts_are_closed(tmp_path: Path) -> None:
+    path = tmp_path / "town.osm.pbf"
+    path.write_bytes(b"\0\0\0\x0d" + b"x" * 18)
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    for _ in range(10):
+        with pytest.raises(FileError, match="expected an OpenStreetMap extract"):
+            read_map(path)
+    assert len(list(Path("/proc/self/fd").iterdir())) <= before

@@ -14,6 +14,7 @@ from benchmarks.drivable import DRIVABLE, drivable_report, read_lines
 from benchmarks.mcarptif import MCARPTIF_RUNS
 from benchmarks.next_day import NEXT_DAYS
 from benchmarks.shape import SHAPED_PLANS
+from benchmarks.time_limits import LIMITED_RUNS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -32,6 +33,7 @@ SOURCES = {
     "results/ablation.md": ("ablation",),
     "results/drivable.md": ("drivable",),
     "results/operations.md": ("mcarptif", "shape", "next-day"),
+    "results/limits.md": ("limits",),
 }
 _BEST_KNOWN = "Mean gap of total cost to the best known"
 _OURS = "ruin-recreate"
@@ -58,6 +60,7 @@ def pages(results: Path, figures: Path) -> dict[str, str]:
         "results/ablation.md": _ablation(results),
         "results/drivable.md": drivable(results),
         "results/operations.md": operations(results, figures),
+        "results/limits.md": limits(results),
     }
 
 
@@ -243,6 +246,21 @@ def operations(results: Path, figures: Path) -> str:
             lines += ["", f"![{title}]({name}.svg)"]
         lines += [*_tables(made.sections, level=3), "", made.caption]
         lines += ["", "```text", *made.details, "```"]
+    return _joined(lines)
+
+
+def limits(results: Path) -> str:
+    """Return the page of commands with a time limit."""
+    made = drivable_report(LIMITED_RUNS, read_lines(LIMITED_RUNS, results / "limits"))
+    lines = [
+        "# Time limits",
+        "",
+        "How long `arcfleet solve --time` takes, from the start of the process to its end. "
+        "[What it holds for](../guide/first-plan.md#what-a-time-limit-holds-for) says what "
+        "is promised.",
+        *_tables(made.sections),
+        *("", made.caption, "", "```text", *made.details, "```"),
+    ]
     return _joined(lines)
 
 

@@ -78,19 +78,13 @@ def changed(options: Namespace, instance: Instance) -> tuple[Instance, Solution 
     return instance, repaired.solution
 
 
-def write_changed(options: Namespace, instance: Instance) -> None:
-    """Write the changed instance where that was asked for; say so where it is needed."""
-    if options.out_instance is not None:
-        from arcfleet.instance.files import write
-
-        write(instance, options.out_instance)
-    elif options.out is not None and options.exclude_name:
-        note_other_instance(options.out)
-
-
-def note_other_instance(path: Path) -> None:
-    """Warn that a plan belongs to an instance that was not written."""
-    note(f"{path} belongs to the instance with these changes; --out-instance writes it")
+def note_unwritten(options: Namespace) -> None:
+    """Warn that a plan belongs to an instance that is not written."""
+    if options.out is not None and options.out_instance is None:
+        note(
+            f"{options.out} belongs to the instance with these changes; --out-instance "
+            "writes it"
+        )
 
 
 def read_plan(path: Path, instance: Instance, *, known: bool = True) -> Solution:

@@ -11,6 +11,7 @@ import os
 import signal
 import sys
 import threading
+import time
 import warnings
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -26,6 +27,7 @@ from arcfleet.cli.output import note
 from arcfleet.cli.paper import PAPER
 from arcfleet.cli.scene import SCENE
 from arcfleet.cli.solve import CHECK, COMPARE, SHOW, SOLVE
+from arcfleet.cli.time_limit import process_start
 from arcfleet.cli.train import TRAIN
 from arcfleet.errors import ArcfleetError, OptionError
 
@@ -50,6 +52,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # Before torch is imported: its threads would wait for each other by spinning, and where
     # others want the cores, too, a plan of a second takes half a minute so.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    # Time limits count from the start of the process; of a call, from the call.
+    started = process_start() if arguments is None else time.perf_counter()
     words = attach_coordinates(sys.argv[1:] if arguments is None else arguments)
     if sys.stdout is not None:
         # A street name that the terminal cannot show must not end the run.
@@ -60,7 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     warnings.simplefilter("ignore", DeprecationWarning)
     try:
         with _terminated_as_interrupted():
-            return _run(words)
+            return _run(words, started)
     except ArcfleetError as error:
         note(f"{error}")
     except KeyboardInterrupt:
@@ -91,7 +95,7 @@ def _terminated_as_interrupted() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-def _run(words: list[str]) -> int:
+def _run(words: list[str], started: float) -> int:
     if (pointer := _pointer(words)) is not None:
         note(pointer)
         return 2
@@ -105,6 +109,7 @@ def _run(words: list[str]) -> int:
     if options.command is None:
         parser.print_help(sys.stderr)
         return 2
+    options.started = started
     code: int = options.run(options)
     return code
 

@@ -8,7 +8,7 @@ from arcfleet.cli.changes import (
     REPEATABLE,
     add_old_instance,
     add_out_instance,
-    note_other_instance,
+    note_unwritten,
     read_plan,
     route_numbers,
     street_and_demand,
@@ -36,6 +36,7 @@ from arcfleet.cli.output import (
 )
 from arcfleet.cli.progress import search_progress
 from arcfleet.cli.solve import INSTANCE_HELP
+from arcfleet.cli.time_limit import TimeLimit
 from arcfleet.errors import SolutionError
 
 if TYPE_CHECKING:
@@ -113,7 +114,7 @@ def _edit_options(parser: ArgumentParser) -> None:
         "high that streets leave only where a limit forces them to; with --free, 1)"
     )
     option(edits, "--keep", text, whole_number, "PRICE")
-    text = "seconds to search what may change; 0 only repairs the plan"
+    text = "end after S seconds, with all files written; 0 only repairs the plan"
     option(parser, "--time", text, seconds, "S", default=5.0)
     add_out_instance(parser)
     add_shared(parser, "seed", "threads", "quiet", "json")
@@ -122,14 +123,16 @@ def _edit_options(parser: ArgumentParser) -> None:
 
 def _edit(options: Namespace) -> int:
     from arcfleet.instance.diagnose import require_solvable
-    from arcfleet.instance.files import read, write
+    from arcfleet.instance.files import read
     from arcfleet.solution.checker import check
     from arcfleet.solution.diff import diff
     from arcfleet.solution.edit import edit
     from arcfleet.solution.files import read_solution
 
     check_plan_files(options, "instance", "solution")
-    instance = read(options.instance)
+    clock = TimeLimit(options, options.time)
+    with clock.reading():
+        instance = read(options.instance)
     check_drawable_instance(options, instance)
     before = read_solution(options.solution, instance)
     edited = edit(
@@ -143,19 +146,17 @@ def _edit(options: Namespace) -> int:
     )
     check_holdable_instance(options, edited.plain_instance)
     require_solvable(edited.instance)
-    after = _searched(options, edited)
+    after = _searched(options, edited, clock)
     report = check(edited.plain_instance, after)
     if not report.ok:
         raise SolutionError(
             f"expected a plan without faults after the edits, got: {report.faults[0]}"
         )
+    if edited.plain_instance != instance:
+        note_unwritten(options)
     found = diff(edited.plain_instance, before, after, instance)
     try:
         write_plan_files(options, edited.plain_instance, after)
-        if options.out_instance is not None:
-            write(edited.plain_instance, options.out_instance)
-        elif options.out is not None and edited.plain_instance != instance:
-            note_other_instance(options.out)
     finally:
         # Printed even where a file could not be written: the edits are not lost.
         facts = {"free": list(edited.free), **found.facts()}
@@ -164,9 +165,9 @@ def _edit(options: Namespace) -> int:
     return 0
 
 
-def _searched(options: Namespace, edited: Edit) -> Solution:
+def _searched(options: Namespace, edited: Edit, clock: TimeLimit) -> Solution:
     """Return the plan after a search of what may change."""
-    from arcfleet.methods import solve
+    from arcfleet.methods import solve_since
     from arcfleet.search import Stop
 
     repaired = edited.repaired
@@ -181,9 +182,11 @@ def _searched(options: Namespace, edited: Edit) -> Solution:
         note(f"searching without the plan: {repaired.reason}")
     stop = Stop(seconds=options.time)
     with search_progress(stop, hidden=options.quiet) as progress:
-        result = solve(
+        result = solve_since(
+            options.started,
             edited.instance,
             stop=stop,
+            reserve=clock.reserved(),
             seed=options.seed,
             threads=options.threads,
             progress=progress,

@@ -5,16 +5,17 @@ from __future__ import annotations
 import json
 import os
 import sys
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from arcfleet.cli.options import number_up_to, option
-from arcfleet.errors import FileError, OptionError
+from arcfleet.errors import ArcfleetError, FileError, OptionError
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from arcfleet.instance import Instance
     from arcfleet.solution import Solution
@@ -243,15 +244,66 @@ def write_plan_files(
     *,
     seconds: float | None = None,
 ) -> dict[str, Path]:
-    """Write the files that were asked for; return those that show the plan."""
-    if getattr(options, "out", None) is not None:
-        from arcfleet.solution.files import write_solution
+    """Write the files that were asked for; return those that show the plan.
 
-        write_solution(instance, solution, options.out, seconds=seconds or 0.0)
+    The plan comes first, then its instance. Each is tried, whatever became of the others;
+    the last failure is raised when the others have been told.
+    """
+    from arcfleet.instance.files import write
+    from arcfleet.solution.files import write_solution
+
     exports = {name: getattr(options, name) for name in EXPORTS}
     exports = {name: path for name, path in exports.items() if path is not None}
+    tries = _Tries()
+    if getattr(options, "out", None) is not None:
+        with tries.one(options.out):
+            write_solution(instance, solution, options.out, seconds=seconds or 0.0)
+    if getattr(options, "out_instance", None) is not None:
+        with tries.one(options.out_instance):
+            write(instance, options.out_instance)
+    with tries.one(next(iter(exports.values()), Path())):
+        _write_exports(options, instance, solution, exports, tries)
+    tries.end()
+    return exports
+
+
+class _Tries:
+    """Files that are written one after the other, even where some of them fail."""
+
+    def __init__(self) -> None:
+        self.failures: list[ArcfleetError] = []
+
+    @contextmanager
+    def one(self, path: Path) -> Iterator[None]:
+        """Keep what goes wrong with a file for the end."""
+        try:
+            yield
+        except ArcfleetError as error:
+            self.failures.append(error)
+        except MemoryError:
+            self.failures.append(FileError(path, "cannot be written for want of memory"))
+        except Exception as error:
+            # A mistake of ours or of a library beneath; the other files are worth having.
+            reason = " ".join(f"{type(error).__name__}: {error}".split())
+            self.failures.append(FileError(path, f"cannot be written ({reason:.200})"))
+
+    def end(self) -> None:
+        """Tell of all failures but the last, which is raised."""
+        for failure in self.failures[:-1]:
+            note(f"{failure}")
+        if self.failures:
+            raise self.failures[-1]
+
+
+def _write_exports(
+    options: Namespace,
+    instance: Instance,
+    solution: Solution,
+    exports: dict[str, Path],
+    tries: _Tries,
+) -> None:
     if not exports:
-        return {}
+        return
     from arcfleet.report.colours import route_colours
     from arcfleet.report.html_map import write_html
     from arcfleet.report.plot import plot
@@ -274,5 +326,5 @@ def write_plan_files(
     }
     solution = with_all_paths(instance, solution)
     for name, path in exports.items():
-        writers[name](instance, solution, path)
-    return exports
+        with tries.one(path):
+            writers[name](instance, solution, path)

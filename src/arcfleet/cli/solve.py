@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from arcfleet.cli.changes import add_changes, changed, write_changed
+from arcfleet.cli.changes import add_changes, changed, note_unwritten
 from arcfleet.cli.options import (
     Command,
     add_shared,
@@ -31,6 +31,7 @@ from arcfleet.cli.output import (
     write_plan_files,
 )
 from arcfleet.cli.progress import search_progress
+from arcfleet.cli.time_limit import TimeLimit
 from arcfleet.errors import FormatWarning, OptionError
 from arcfleet.instance.operations import ROUTE_LIMITS
 
@@ -67,7 +68,7 @@ def _solve_options(parser: ArgumentParser) -> None:
     add_changes(parser)
     add_shared(parser, "seed", "threads", "model", "device", "quiet", "json")
     stop = parser.add_argument_group("stop rule (default: the method's own)")
-    option(stop, "--time", "stop after S seconds", seconds, "S")
+    option(stop, "--time", "end after S seconds, with all files written", seconds, "S")
     option(stop, "--iterations", "stop after N iterations", positive_number, "N")
     text = "stop after N iterations without improvement"
     option(stop, "--no-improvement", text, positive_number, "N")
@@ -91,15 +92,19 @@ def _solve(options: Namespace) -> int:
         load_for_method,
         parse_params,
         require_operations,
-        solve,
+        require_time_to_load,
+        solve_since,
     )
 
     check_plan_files(options, "instance", "start", "old_instance")
     method = find_method(options.method)
     stop = _stop(options, method)
     params = parse_params(method, options.set)
+    clock = TimeLimit(options, options.time)
+    require_time_to_load(method, options.time, options.model)
     loaded = load_for_method(method, options.model, options.device)
-    instance = read(options.instance)
+    with clock.reading():
+        instance = read(options.instance)
     check_drawable_instance(options, instance)
     for limit in ("fleet_limit", *ROUTE_LIMITS):
         if getattr(options, limit) is not None:
@@ -108,10 +113,12 @@ def _solve(options: Namespace) -> int:
     check_holdable_instance(options, instance)
     require_operations(method, instance, has_start=options.start is not None)
     with search_progress(stop, hidden=options.quiet) as progress:
-        result = solve(
+        result = solve_since(
+            options.started,
             instance,
             method.name,
             stop=stop,
+            reserve=clock.reserved(),
             seed=options.seed,
             threads=options.threads,
             progress=progress,
@@ -121,9 +128,10 @@ def _solve(options: Namespace) -> int:
         )
     if result.stopped_by == "interrupt":
         note("interrupted; this is the best plan so far")
+    if options.exclude_name:
+        note_unwritten(options)
     try:
         write_plan_files(options, instance, result.solution, seconds=result.seconds)
-        write_changed(options, instance)
     finally:
         # Printed even where a file could not be written: the plan is not lost.
         print_either(options, result.to_dict(), result.summary())
@@ -152,7 +160,8 @@ def _compare_options(parser: ArgumentParser) -> None:
     file_argument(parser, "instance", INSTANCE_HELP)
     text = "methods to compare (default: all whose model is available)"
     option(parser, "--methods", text, str, "NAME[,NAME]")
-    option(parser, "--time", "seconds for each method", seconds, "S", default=5.0)
+    text = "seconds for each method, with their share of reading and writing"
+    option(parser, "--time", text, seconds, "S", default=5.0)
     add_shared(parser, "seed", "threads", "model", "device", "quiet", "json")
     add_plan_files(parser)
 
@@ -165,8 +174,10 @@ def _compare(options: Namespace) -> int:
 
     check_plan_files(options, "instance")
     methods = _methods(options)
+    clock = TimeLimit(options, None)
     models = load_for_methods(methods, options.model, options.device)
-    instance = read(options.instance)
+    with clock.reading():
+        instance = read(options.instance)
     check_drawable_instance(options, instance)
     check_holdable_instance(options, instance)
     require_solvable(instance)
@@ -176,11 +187,14 @@ def _compare(options: Namespace) -> int:
         note(f"skipped {skipped}, which cannot plan with {', '.join(instance.operations)}")
         methods = able
     entries: list[Entry] = []
+    clock.seconds = options.time * len(methods)
+    left = clock.seconds - clock.reserved() - clock.spent
     try:
         for entry in compare(
             instance,
             methods,
-            seconds=options.time,
+            # The checker looks at every plan; reading and writing take the same of all.
+            seconds=max(0.0, left / max(1, len(methods)) - 2 * clock.reading_seconds),
             seed=options.seed,
             threads=options.threads,
             models=models,

@@ -10,6 +10,7 @@ are.
 from __future__ import annotations
 
 import json
+import os
 import types
 import typing
 import warnings
@@ -63,6 +64,7 @@ class Store(Generic[Record]):
         self.path = path
         self._form = form
         check_writable(path)
+        is_new = not path.exists()
         try:
             self._stream: BinaryIO = path.open("a+b", buffering=0)
         except OSError as error:
@@ -78,6 +80,8 @@ class Store(Generic[Record]):
                 header = {"format": form.name, "identity": dict(identity or {})}
                 self._write(_checked(header))
         except BaseException as error:
+            if is_new and not self._stream.seek(0, os.SEEK_END):
+                path.unlink(missing_ok=True)
             self._stream.close()
             if isinstance(error, OSError):
                 raise _not_writable(path, error) from error
@@ -118,12 +122,19 @@ class Store(Generic[Record]):
         self.close()
 
     def _write(self, line: bytes) -> None:
+        """Append a line, or take back what of it could be written."""
+        before = self._stream.seek(0, os.SEEK_END)
         try:
             written = self._stream.write(line)
         except OSError as error:
             raise _not_writable(self.path, error) from error
         if written != len(line):
-            raise FileError(self.path, "could be written only in part; free some space")
+            self._stream.truncate(before)
+            raise FileError(
+                self.path,
+                "cannot be written (no space left); free some, the same command goes on "
+                "from what is there",
+            )
 
 
 def read_records(path: Path, form: LineFormat[Record]) -> list[Record]:
@@ -239,7 +250,9 @@ def _lock(stream: BinaryIO, path: Path) -> None:
 
 
 def _not_writable(path: Path, error: OSError) -> FileError:
-    return FileError(path, f"cannot be written ({error.strerror})")
+    return FileError(
+        path, f"cannot be written ({error.strerror}); choose another place or free this one"
+    )
 
 
 def record_from(record: type[Record], facts: Mapping[str, Any]) -> Record:

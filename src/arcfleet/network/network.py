@@ -9,6 +9,8 @@ its link, because what driving on costs depends on the link that the vehicle cam
 
 from __future__ import annotations
 
+import math
+import time
 import warnings
 from typing import TYPE_CHECKING
 
@@ -49,6 +51,9 @@ class Network:
         Instance to build the network of.
     threads
         Number of threads for the shortest paths.
+    seconds
+        Time for the shortest paths. TimeoutError is raised, with the time that would be
+        needed, as soon as they are foreseen to take longer.
 
     Attributes
     ----------
@@ -76,9 +81,12 @@ class Network:
         Ways that the turn rules close cost more than any other.
     """
 
-    def __init__(self, instance: Instance, threads: int = 1) -> None:
+    def __init__(
+        self, instance: Instance, threads: int = 1, seconds: float = math.inf
+    ) -> None:
         self.instance = instance
         links = instance.links
+        end = time.perf_counter() + seconds
         _check_size(instance)
         position = {node: index for index, node in enumerate(instance.nodes)}
 
@@ -106,6 +114,7 @@ class Network:
                 closed=closed,
                 # Dearer than any plan, whatever other vehicles and prices cost.
                 least_closed_cost=CLOSED_COST if instance.operations else 0,
+                seconds=end - time.perf_counter(),
             )
 
         # One core for each set of links that some vehicle type may not use.

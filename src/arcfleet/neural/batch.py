@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from arcfleet.datasets import PaddedArrays
-    from arcfleet.instance import Instance
     from arcfleet.network import Network
 
     Array = NDArray[np.generic]
@@ -205,19 +204,24 @@ def batch_from_arrays(
         chunk = CPU_CHUNK if torch.device(device).type == "cpu" else GPU_CHUNK
     batch, nodes = padded.longitude.shape
     links = np.arange(padded.tail.shape[1]) < padded.num_links[:, None]
+    arcs = _columns_of_arrays(padded)
     distance = torch.empty((batch, nodes, nodes), dtype=torch.int32, device=device)
 
     def place(rows: slice) -> Tensor:
-        columns = [padded.tail, padded.head, padded.cost, padded.one_way, links]
+        streets = [padded.tail, padded.head, padded.cost, padded.one_way, links]
         if padded.reverse_cost is not None:
-            columns.append(padded.reverse_cost)
+            streets.append(padded.reverse_cost)
         distance[rows] = shortest_paths(
-            nodes, *(_tensor(values[rows]).to(device) for values in columns)
+            nodes, *(_tensor(values[rows]).to(device) for values in streets)
         )
-        return _place_nodes(distance[rows], padded.num_nodes[rows], mds_dimensions)
+        if nodes > MOST_LANDMARKS:
+            columns = (arcs["start"][rows], arcs["end"][rows], arcs["real"][rows])
+            return _place_ends(distance[rows], *columns, mds_dimensions)
+        counts = _tensor(padded.num_nodes[rows]).to(device)
+        return classical_mds(distance[rows], counts, mds_dimensions)
 
     return _build(
-        _columns_of_arrays(padded),
+        arcs,
         distance,
         place,
         mds_dimensions=mds_dimensions,
@@ -255,7 +259,7 @@ def batch_from_networks(
     entries = CPU_ENTRIES if distance.device.type == "cpu" else GPU_ENTRIES
 
     def place(rows: slice) -> Tensor:
-        return _place_instances(instances[rows], mds_dimensions, distance.device, threads)
+        return _place_instances(networks[rows], mds_dimensions, distance.device, threads)
 
     return _build(
         _columns_of_networks(networks),
@@ -430,27 +434,33 @@ def mean_service_cost(service_cost: Tensor, real: Tensor) -> Tensor:
     return torch.where(mean > 0, mean, 1.0)
 
 
-def _place_nodes(distance: Tensor, num_nodes: NDArray[np.int32], dimensions: int) -> Tensor:
-    """Place the nodes of every instance by MDS, (batch, nodes, dimensions)."""
-    if distance.shape[1] <= MOST_LANDMARKS:
-        counts = _tensor(num_nodes).to(distance.device)
-        return classical_mds(distance, counts, dimensions)
+def _place_ends(
+    distance: Tensor, start: Array, end: Array, real: Array, dimensions: int
+) -> Tensor:
+    """Place the nodes where arcs start and end by MDS, (batch, nodes, dimensions).
+
+    So it is done where nodes are many: a scene is small beside the map that it drives on,
+    and placed with all of it would be a dot far from the middle.
+    """
     points = torch.zeros(
         (*distance.shape[:2], dimensions), dtype=torch.float64, device=distance.device
     )
-    for row, count in enumerate(num_nodes.tolist()):
-        landmarks = landmark_nodes(count).to(distance.device)
-        own = distance[row, :count, :count]
-        points[row, :count] = landmark_mds(
+    for row, known in enumerate(real.astype(np.bool_)):
+        ends = np.unique(np.concatenate([start[row, known], end[row, known]]))
+        nodes = torch.from_numpy(ends.astype(np.int64)).to(distance.device)
+        landmarks = landmark_nodes(len(nodes)).to(distance.device)
+        own = distance[row][nodes][:, nodes]
+        points[row, nodes] = landmark_mds(
             own[landmarks], own[:, landmarks].mT, landmarks, dimensions
         )
     return points
 
 
 def _place_instances(
-    instances: Sequence[Instance], dimensions: int, device: torch.device, threads: int
+    networks: Sequence[Network], dimensions: int, device: torch.device, threads: int
 ) -> Tensor:
-    """Do the same by networks: small ones at once, those with landmarks one by one."""
+    """Place nodes by MDS: of small networks all, at once; of others the ends of arcs."""
+    instances = [network.instance for network in networks]
     counts = [len(instance.nodes) for instance in instances]
     points = torch.zeros(
         (len(instances), max(counts), dimensions), dtype=torch.float64, device=device
@@ -462,13 +472,15 @@ def _place_instances(
         distance = torch.from_numpy(_pad_arrays(matrices, (nodes, nodes))).to(device)
         sizes = torch.tensor([counts[row] for row in small], device=device)
         points[small, :nodes] = classical_mds(distance, sizes, dimensions)
-    for row, instance in enumerate(instances):
+    for row, network in enumerate(networks):
         if counts[row] <= MOST_LANDMARKS:
             continue
-        landmarks = landmark_nodes(counts[row])
-        around = distances_around(instance, landmarks.numpy().astype(np.int32), threads)
-        leaving, arriving = (torch.from_numpy(part).to(device) for part in around)
-        points[row, : counts[row]] = landmark_mds(
+        ends = np.unique(network.terminal_nodes)
+        landmarks = landmark_nodes(len(ends))
+        seen_from = ends[landmarks.numpy()].astype(np.int32)
+        around = distances_around(network.instance, seen_from, threads)
+        leaving, arriving = (torch.from_numpy(part[:, ends]).to(device) for part in around)
+        points[row, torch.from_numpy(ends).long().to(device)] = landmark_mds(
             leaving, arriving, landmarks.to(device), dimensions
         )
     return points
@@ -535,6 +547,23 @@ def bucket_sizes(batch: ArcBatch, known: Sequence[Bucket]) -> Tensor:
     tasks = batch.num_tasks.cpu().double()
     counts = [(tasks.clamp(max=x.most) - x.above).clamp(min=0).sum() for x in known]
     return torch.stack(counts) if counts else torch.zeros(0, dtype=torch.float64)
+
+
+def pad_arcs(batch: ArcBatch, length: int) -> ArcBatch:
+    """Return the same instances with padding up to so many arcs."""
+    more = length - batch.num_arcs
+    if more <= 0:
+        return batch
+    columns = ("start", "end", "service_cost", "demand", "real")
+    wider = {name: functional.pad(getattr(batch, name), (0, more)) for name in columns}
+    own = torch.arange(batch.num_arcs, length, device=batch.inverse.device)
+    own = own.to(batch.inverse).expand(len(batch), -1)
+    return replace(
+        batch,
+        features=functional.pad(batch.features, (0, 0, 0, more)),
+        inverse=torch.cat([batch.inverse, own], dim=1),
+        **wider,
+    )
 
 
 class Shrunk(NamedTuple):

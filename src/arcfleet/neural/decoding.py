@@ -19,7 +19,14 @@ from torch import Tensor
 from torch.nn import functional
 
 from arcfleet.errors import OptionError
-from arcfleet.neural.batch import ArcBatch, as_instances, present_arcs, round_length, shrink
+from arcfleet.neural.batch import (
+    ArcBatch,
+    as_instances,
+    pad_arcs,
+    present_arcs,
+    round_length,
+    shrink,
+)
 from arcfleet.neural.device import has_bfloat16
 from arcfleet.neural.env import State, StepNumbers, action_mask, finished, reset, step
 
@@ -224,6 +231,7 @@ def greedy(
         State of partial plans to complete, (batch, samples, ...), of which the rollout
         holds what comes after. None for one empty plan of each instance.
     """
+    batch, initial = whole_vectors(policy, batch, initial)
     samples = 1 if initial is None else initial.previous.shape[1]
     return _decode(
         _Greedy(), policy, batch, samples, capacity_mask, chunk, on_step, wrap, initial
@@ -269,6 +277,7 @@ def sample(
         long as there are others. The log-probabilities count them as if sampled alone.
     """
     _require_positive(samples=samples)
+    batch, initial = whole_vectors(policy, batch, initial)
     device = batch.real.device
     heat = torch.as_tensor(temperature, dtype=torch.float32, device=device)
     given = samples if initial is None else initial.previous.shape[1]
@@ -320,6 +329,7 @@ def beam(
         Number of plans kept.
     """
     _require_positive(width=width)
+    batch, _ = whole_vectors(policy, batch, None)
     return _decode(_Beam(), policy, batch, width, capacity_mask, chunk, on_step, wrap)
 
 
@@ -327,6 +337,22 @@ def _require_positive(**counts: int) -> None:
     for name, count in counts.items():
         if count < 1:
             raise OptionError(f"expected {name} to be at least 1, got {count}")
+
+
+def whole_vectors(
+    policy: Policy, batch: ArcBatch, initial: State | None
+) -> tuple[ArcBatch, State | None]:
+    """Pad arcs to whole vectors of the kernels, where a policy hides what is padding.
+
+    Rows of other lengths, such as the 101 arcs of Task50, take a GPU twice as long.
+    """
+    if batch.real.is_cpu or not getattr(policy, "hides_served", False):
+        return batch, initial
+    wider = pad_arcs(batch, round_length(batch.num_arcs))
+    if initial is not None:
+        more = wider.num_arcs - batch.num_arcs
+        initial = initial._replace(unserved=functional.pad(initial.unserved, (0, more)))
+    return wider, initial
 
 
 def _decode(

@@ -403,6 +403,8 @@ class _TimeIsUp(Exception):  # noqa: N818
 
 
 _PROGRESS_SECONDS = 0.1
+#: Share of the time limit that is left for path scanning at most.
+_SCANNING = 0.2
 
 
 class _Watch:
@@ -412,8 +414,12 @@ class _Watch:
         self.attempts = attempts
         self.context = context
         limit = time_limit(context.stop)
-        #: Time limit of what is decoded now, in seconds.
-        self.limit = None if limit is None else limit * len(attempts)
+        #: Time limit of what is decoded now, in seconds. While there is no plan, the time
+        #: for one of path scanning is left: about that of the shortest paths, if that is
+        #: not much of it.
+        self.limit = None
+        if limit is not None:
+            self.limit = limit * len(attempts) - min(context.seconds, _SCANNING * limit)
         self.reported = 0.0
 
     def number_in_time(self, seconds_each: float) -> int:

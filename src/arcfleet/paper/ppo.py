@@ -81,6 +81,9 @@ class PpoConfig:
         Normalisation of the advantages of a step to mean 0 and deviation 1. Not in the
         paper: sampled rollouts are mostly worse than greedy ones, so without it nearly
         every choice counts as bad.
+    literal_advantages
+        Advantages as in Algorithm 1: the policy's rollout starts anew from the state, and
+        not with the decision, whose advantage it is then not.
     baseline_steps
         Steps between two tests of whether the policy beats the baseline.
     flip_axes
@@ -105,6 +108,7 @@ class PpoConfig:
     epochs: int = setting(3, 1, 10**4)
     ratio_clip: float = setting(0.1, 1e-6, 1)
     normalise_advantages: bool = setting(False)
+    literal_advantages: bool = setting(False)
     baseline_steps: int = setting(10, 1, 10**9)
     flip_axes: bool = setting(True)
     decision_steps: int = setting(4, 1, 10**4)
@@ -164,8 +168,8 @@ class Decisions(NamedTuple):
     state: State  # of the baseline's rollouts
     choice: Tensor
     old: Tensor  # log-probability of the choice under the baseline
-    # Saving of the policy's rollout that starts with the choice over the baseline's greedy
-    # one from the same state, in the instance's scale.
+    # Saving of the policy's rollout that starts with the choice (or, as Algorithm 1 has it,
+    # anew) over the baseline's greedy one from the same state, in the instance's scale.
     advantage: Tensor
     weight: Tensor  # number of decisions of the rollout, over the mean of all rollouts
 
@@ -246,9 +250,11 @@ class PpoTrainer(PolicyGradientTrainer[PpoConfig]):
 
     def advantages(self, batch: ArcBatch, state: State, choice: Tensor) -> Tensor:
         """Compare the policy's rollouts from choices with the baseline's greedy ones."""
-        after = step(batch, state, choice)
-        sampled = self.sample(self.policy, batch, choice.shape[1], initial=after)
-        own = torch.cat([choice[..., None], sampled.arcs], dim=-1)  # it starts with it
+        literal = self.config.literal_advantages
+        first = state if literal else step(batch, state, choice)
+        own = self.sample(self.policy, batch, choice.shape[1], initial=first).arcs
+        if not literal:
+            own = torch.cat([choice[..., None], own], dim=-1)  # it starts with it
         usual = self.greedy(self.baseline, batch, initial=state)
         cost = batch.deadheads(own, before=state.previous)
         usual_cost = batch.deadheads(usual.arcs, before=state.previous)

@@ -6,6 +6,7 @@ import torch.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from arcfleet.neural.strategies import Strategy, register_strategy
@@ -22,6 +23,7 @@ def paper_beams(
     batch: ArcBatch,
     *,
     width: int = 2,
+    mirrored: bool = True,
     choose_directions: bool = False,
     threads: int = 1,
     on_step: OnStep | None = None,
@@ -29,8 +31,9 @@ def paper_beams(
 ) -> Plans:
     """Return the cheapest plans of two beams, with and without the capacity mask, split.
 
-    The second beam sees the instances with all MDS axes flipped, so that it errs elsewhere
-    than the first: the signs of the axes mean nothing. What that brings: research/log.
+    If `mirrored`, which is ours, the second beam sees the instances with all MDS axes
+    flipped, so that it errs elsewhere than the first: the signs of the axes mean nothing.
+    What that brings: research/log.
 
     Parameters
     ----------
@@ -38,6 +41,8 @@ def paper_beams(
         As in `decoding.greedy`.
     width
         Width of each beam; 2 is the paper's.
+    mirrored
+        Whether the second beam sees the axes flipped.
     choose_directions, threads
         As in `split_plans`; the paper keeps directions.
     """
@@ -47,11 +52,12 @@ def paper_beams(
     from arcfleet.neural.decoding import beam
     from arcfleet.neural.plans import best, merge, split_plans
 
-    flipped = with_signs(
-        batch, -torch.ones((len(batch), batch.num_axes), device=batch.real.device)
-    )
+    second = batch
+    if mirrored:
+        signs = -torch.ones((len(batch), batch.num_axes), device=batch.real.device)
+        second = with_signs(batch, signs)
     both = []
-    for seen, capacity_mask in ((batch, True), (flipped, False)):
+    for seen, capacity_mask in ((batch, True), (second, False)):
         rollout = beam(
             policy, seen, width, capacity_mask=capacity_mask, on_step=on_step, wrap=wrap
         )
@@ -63,9 +69,14 @@ def paper_beams(
     return best(merge(*both))
 
 
-def _beams(run: DecodingRun) -> Plans:
+def _beams(run: DecodingRun, *, mirrored: bool) -> Plans:
     return paper_beams(
-        run.policy, run.batch, threads=run.threads, on_step=run.on_step, wrap=run.wrap
+        run.policy,
+        run.batch,
+        mirrored=mirrored,
+        threads=run.threads,
+        on_step=run.on_step,
+        wrap=run.wrap,
     )
 
 
@@ -74,7 +85,17 @@ BEAMS = register_strategy(
     Strategy(
         name="beams",
         summary="the paper's: two beams, with and without the capacity mask, then Split",
-        decode=_beams,
+        decode=partial(_beams, mirrored=True),
+        rollouts=4,
+    )
+)
+
+#: The same as published, a row of its own.
+PUBLISHED_BEAMS = register_strategy(
+    Strategy(
+        name="published-beams",
+        summary="the same as published: both beams see the instance as it is",
+        decode=partial(_beams, mirrored=False),
         rollouts=4,
     )
 )

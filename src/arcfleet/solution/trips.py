@@ -101,7 +101,7 @@ def _route(network: Network, plan: TripPlan, position: int) -> Route:
 def nearest_facility(
     network: Network, vehicle: int, start: int, end: int
 ) -> tuple[int, int]:
-    """Return the facility least out of the way between two terminals, and the cost."""
+    """Return the facility that costs least on the way between terminals, and its cost."""
     distances = network.cores[network.vehicle_class[vehicle]].distances
     costs = [
         int(distances[start, terminal]) + facility.cost + int(distances[terminal, end])

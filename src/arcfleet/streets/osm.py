@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import mmap
 import warnings
+from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from arcfleet._checks import needs
@@ -23,7 +26,6 @@ from arcfleet.streets.ways import Way, cut_ways
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
-    from pathlib import Path
     from typing import Any
 
     from arcfleet.instance.instance import Coordinate
@@ -159,17 +161,16 @@ def _objects(
     """
     with needs("osmium", "reading OpenStreetMap files", "maps"):
         import osmium
+    kinds = osmium.osm
+    kind = {"nodes": kinds.NODE, "ways": kinds.WAY, "relations": kinds.RELATION}[what]
     try:
-        kinds = osmium.osm
-        processor = osmium.FileProcessor(
-            osmium.io.File(str(path), file_format),
-            {"nodes": kinds.NODE, "ways": kinds.WAY, "relations": kinds.RELATION}[what],
-        )
-        if isinstance(tag, str):
-            processor.with_filter(osmium.filter.KeyFilter(tag))
-        elif tag is not None:
-            processor.with_filter(osmium.filter.TagFilter(tag))
-        yield from texts_of(processor)
+        with _opened(path, file_format) as file:
+            processor = osmium.FileProcessor(file, kind)
+            if isinstance(tag, str):
+                processor.with_filter(osmium.filter.KeyFilter(tag))
+            elif tag is not None:
+                processor.with_filter(osmium.filter.TagFilter(tag))
+            yield from texts_of(processor)
     # ValueError: a broken text, coordinate or number.
     except (RuntimeError, OSError, ValueError, osmium.InvalidLocationError) as error:
         said = quote(" ".join(str(error).split()))
@@ -179,6 +180,24 @@ def _objects(
             f"expected an OpenStreetMap extract ({form}), "
             f"found a cut or broken one ({said}); fetch it again",
         ) from error
+
+
+@contextmanager
+def _opened(path: Path | str, file_format: str) -> Iterator[Any]:
+    """Open a file for the osmium library.
+
+    A broken PBF file that the library opens itself stays open for good: it gets the bytes.
+    """
+    import osmium
+
+    if file_format != "pbf" or not Path(path).stat().st_size:
+        yield osmium.io.File(str(path), file_format)
+        return
+    with Path(path).open("rb") as stream:
+        # Not closed by hand: the library does not say how long it looks at the bytes.
+        data = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
+        yield osmium.io.FileBuffer(data, file_format)
+        del data
 
 
 def _numbers_for_negative(ways: list[Way], places: dict[int, Coordinate]) -> dict[int, int]:

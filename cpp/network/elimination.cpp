@@ -1,0 +1,219 @@
+#include "network/elimination.h"
+
+#include "base/index.h"
+#include "network/dijkstra.h"
+
+#include <algorithm>
+#include <utility>
+
+// The program picks the clone for its processor when it is loaded, before the
+// sanitizer is ready for it.
+#if defined(__x86_64__) && defined(__GLIBC__) && !defined(__clang__) &&                \
+    !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#define ARCFLEET_WIDE_CLONES __attribute__((target_clones("default", "avx2")))
+#else
+#define ARCFLEET_WIDE_CLONES
+#endif
+
+namespace arcfleet {
+
+namespace {
+
+// Fewer sources are searched from one by one before all nodes are eliminated.
+constexpr size_t kFewestSources = 200;
+
+struct Neighbour {
+    int32_t node;
+    int32_t to;   // cost of driving there, kFar where there is no edge
+    int32_t from; // and back
+};
+
+using Neighbours = std::vector<Neighbour>;
+
+Neighbour &entry(Neighbours &neighbours, int32_t node) {
+    for (Neighbour &each : neighbours) {
+        if (each.node == node) {
+            return each;
+        }
+    }
+    return neighbours.emplace_back(
+        Neighbour{node, Elimination::kFar, Elimination::kFar});
+}
+
+// Nodes by their number of neighbours; outdated entries are skipped.
+class ByDegree {
+  public:
+    explicit ByDegree(const std::vector<Neighbours> &neighbours)
+        : neighbours_(neighbours) {}
+
+    void put(int32_t node) {
+        const size_t degree = neighbours_[idx(node)].size();
+        if (degree >= buckets_.size()) {
+            buckets_.resize(degree + 1);
+        }
+        buckets_[degree].push_back(node);
+        least_ = std::min(least_, degree);
+    }
+
+    int32_t take(const std::vector<uint8_t> &eliminated) {
+        for (;; ++least_) {
+            auto &bucket = buckets_[least_];
+            while (!bucket.empty()) {
+                const int32_t node = bucket.back();
+                bucket.pop_back();
+                if (!eliminated[idx(node)] && neighbours_[idx(node)].size() == least_) {
+                    return node;
+                }
+            }
+        }
+    }
+
+  private:
+    const std::vector<Neighbours> &neighbours_;
+    std::vector<std::vector<int32_t>> buckets_;
+    size_t least_ = 0;
+};
+
+} // namespace
+
+bool Elimination::suits(const StreetGraph &graph, size_t sources, int64_t addition) {
+    if (sources < kFewestSources) {
+        return false;
+    }
+    // A path leaves every node once at most.
+    int64_t longest = addition;
+    for (int32_t node = 0; node < graph.num_nodes(); ++node) {
+        int64_t dearest = 0;
+        for (const DirectedEdge &edge : graph.leaving(node)) {
+            dearest = std::max<int64_t>(dearest, edge.cost);
+        }
+        longest += dearest;
+    }
+    return longest <= kMaxDistance;
+}
+
+Elimination::Elimination(const StreetGraph &graph) {
+    const auto n = idx(graph.num_nodes());
+    std::vector<Neighbours> neighbours(n);
+    for (int32_t node = 0; node < graph.num_nodes(); ++node) {
+        for (const DirectedEdge &edge : graph.leaving(node)) {
+            if (edge.target == node) {
+                continue;
+            }
+            int32_t &there = entry(neighbours[idx(node)], edge.target).to;
+            there = std::min(there, edge.cost);
+            int32_t &here = entry(neighbours[idx(edge.target)], node).from;
+            here = std::min(here, edge.cost);
+        }
+    }
+    ByDegree queue(neighbours);
+    for (int32_t node = 0; node < graph.num_nodes(); ++node) {
+        queue.put(node);
+    }
+    std::vector<uint8_t> eliminated(n, 0);
+    std::vector<int32_t> order;
+    order.reserve(n);
+    std::vector<int32_t> place(n, -1); // of a node among the neighbours of another
+    while (order.size() < n) {
+        const int32_t node = queue.take(eliminated);
+        eliminated[idx(node)] = 1;
+        order.push_back(node);
+        const Neighbours &around = neighbours[idx(node)];
+        for (const Neighbour &one : around) {
+            Neighbours &others = neighbours[idx(one.node)];
+            for (size_t i = 0; i < others.size();) {
+                if (others[i].node == node) {
+                    others[i] = others.back();
+                    others.pop_back();
+                } else {
+                    place[idx(others[i].node)] = static_cast<int32_t>(i);
+                    ++i;
+                }
+            }
+            for (const Neighbour &other : around) {
+                // Both ways at once, so that each pair stands in both lists.
+                const int32_t to = std::min(kFar, one.from + other.to);
+                const int32_t from = std::min(kFar, other.from + one.to);
+                if (other.node == one.node || (to == kFar && from == kFar)) {
+                    continue;
+                }
+                int32_t &at = place[idx(other.node)];
+                if (at < 0) {
+                    at = static_cast<int32_t>(others.size());
+                    others.push_back({other.node, kFar, kFar});
+                }
+                others[idx(at)].to = std::min(others[idx(at)].to, to);
+                others[idx(at)].from = std::min(others[idx(at)].from, from);
+            }
+            for (const Neighbour &other : others) {
+                place[idx(other.node)] = -1;
+            }
+            queue.put(one.node);
+        }
+    }
+    rank_.resize(n);
+    for (size_t i = 0; i < n; ++i) {
+        rank_[idx(order[i])] = static_cast<int32_t>(n - 1 - i);
+    }
+    up_at_.push_back(0);
+    down_at_.push_back(0);
+    for (size_t rank = 0; rank < n; ++rank) {
+        for (const Neighbour &later : neighbours[idx(order[n - 1 - rank])]) {
+            if (later.to < kFar) {
+                up_.push_back({rank_[idx(later.node)], later.to});
+            }
+            if (later.from < kFar) {
+                down_.push_back({rank_[idx(later.node)], later.from});
+            }
+        }
+        up_at_.push_back(static_cast<uint32_t>(up_.size()));
+        down_at_.push_back(static_cast<uint32_t>(down_.size()));
+    }
+}
+
+ARCFLEET_WIDE_CLONES void Elimination::sweep_down(int32_t *lanes) const {
+    const size_t n = rank_.size();
+    for (size_t rank = 0; rank < n; ++rank) {
+        int32_t *here = lanes + rank * kLanes;
+        int32_t least[kLanes];
+        std::copy_n(here, kLanes, least);
+        for (uint32_t i = down_at_[rank]; i < down_at_[rank + 1]; ++i) {
+            const int32_t *there = lanes + idx(down_[i].rank) * kLanes;
+            const int32_t cost = down_[i].cost;
+            for (size_t lane = 0; lane < kLanes; ++lane) {
+                least[lane] = std::min(least[lane], there[lane] + cost);
+            }
+        }
+        std::copy_n(least, kLanes, here);
+    }
+}
+
+void Elimination::sweep(std::span<const int32_t> sources,
+                        std::vector<int32_t> &lanes) const {
+    const size_t n = rank_.size();
+    lanes.assign(n * kLanes, kFar);
+    std::vector<uint8_t> reached(n, 0);
+    size_t lowest = 0;
+    for (size_t lane = 0; lane < sources.size(); ++lane) {
+        const auto rank = idx(rank_[idx(sources[lane])]);
+        lanes[rank * kLanes + lane] = 0;
+        reached[rank] = 1;
+        lowest = std::max(lowest, rank);
+    }
+    for (size_t rank = lowest + 1; rank-- > 0;) {
+        if (!reached[rank]) {
+            continue;
+        }
+        const int32_t *here = lanes.data() + rank * kLanes;
+        for (uint32_t i = up_at_[rank]; i < up_at_[rank + 1]; ++i) {
+            int32_t *there = lanes.data() + idx(up_[i].rank) * kLanes;
+            for (size_t lane = 0; lane < kLanes; ++lane) {
+                there[lane] = std::min(there[lane], here[lane] + up_[i].cost);
+            }
+            reached[idx(up_[i].rank)] = 1;
+        }
+    }
+    sweep_down(lanes.data());
+}
+
+} // namespace arcfleet
