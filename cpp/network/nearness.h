@@ -10,8 +10,9 @@
 namespace arcfleet {
 
 // The least distance between their ends plus the mean, which tells tasks apart that
-// touch. An end that turn rules close says nothing of it. `between(from, to)` has the
-// distances of two terminals, there and back.
+// touch. An end that turn rules close says nothing of it; where all do, INT32_MAX,
+// which is more than any other and fits into the high half of a key. `between(from,
+// to)` has the distances of two terminals, there and back.
 template <typename Between>
 int64_t nearness(const Network &network, const Arc &a, const Arc &b,
                  const Between &between) {
@@ -29,7 +30,7 @@ int64_t nearness(const Network &network, const Arc &a, const Arc &b,
             }
         }
     }
-    return least + (open > 0 ? sum / open : least);
+    return open > 0 ? least + sum / open : INT32_MAX;
 }
 
 // For each task the nearest other, of equally near ones the first; -1 where there is no

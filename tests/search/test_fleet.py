@@ -165,6 +165,25 @@ def test_same_seed_same_plan(threads: int) -> None:
     assert any(route.visits for route in first.solution.routes)
 
 
+def test_large_prices_do_not_hide_small_differences() -> None:
+    # A grid that one vehicle serves, so that routes are even; its fixed cost is high.
+    across = [street(10 * r + c, 10 * r + c + 1, 1 + c) for r in range(5) for c in range(4)]
+    along = [street(10 * r + c, 10 * r + c + 10, 1 + r) for r in range(4) for c in range(5)]
+    truck = Vehicle(name="truck", start=22, capacity=40, fixed_cost=2_000_000_000)
+    grid = make_instance(
+        *(replace(link, required=True, demand=1) for link in across + along),
+        depot=22,
+        capacity=40,
+        vehicles=(truck,),
+        fewest_routes=True,
+    )
+    plain, balanced = (
+        solved(replace(grid, balance=balance), stop=Stop(iterations=2000), seed=1)
+        for balance in (0.0, 1_000_000.0)
+    )
+    assert balanced.cost == plain.cost
+
+
 def test_a_start_is_improved_and_never_left_for_worse() -> None:
     rough = solved(town(), stop=Stop(iterations=1))
     better = solved(town(), stop=Stop(iterations=3000), start=rough.solution)

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
@@ -89,3 +90,22 @@ def test_visits_are_where_they_cost_least() -> None:
     assert builder.tour(0, [Service(0), Service(0, True)]).cost < NO_WAY
     small = Builder(replace(town, capacity=3))
     assert small.tour(0, services).cost == NO_WAY
+
+
+@pytest.mark.parametrize("empty_at_end", [False, True])
+def test_a_way_that_only_a_visit_opens_is_followed_by_others(empty_at_end: bool) -> None:
+    # 1 - 2 - 3 and 2 - 4: nobody turns round, but no turn is taken at the
+    # facilities, which are at 3, 4 and the depot.
+    town = make_instance(
+        street(1, 2, 10, 1),
+        street(2, 3, 4, 1),
+        street(2, 4, 5, 1),
+        capacity=9,
+        u_turns="forbidden",
+        facilities=tuple(Facility(node=node, cost=node) for node in (1, 3, 4)),
+        empty_at_end=empty_at_end,
+    )
+    tour = Builder(town).tour(0, [Service(1), Service(2), Service(0, reverse=True)])
+    assert tour.visits == ((1, 1), (2, 2), *([(0, 3)] if empty_at_end else []))
+    assert tour.cost == (10 + 4 + 3) + (4 + 5 + 4) + (5 + 10) + (1 if empty_at_end else 0)
+    assert check(town, repair(town, NO_ROUTES).solution).faults == ()

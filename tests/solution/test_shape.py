@@ -5,12 +5,13 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 
-from arcfleet.instance.instance import Instance
+from arcfleet import Stop
+from arcfleet.instance.instance import Instance, Turn
 from arcfleet.instance.operations import Assignment
 from arcfleet.network import Network
 from arcfleet.solution.shape import Shape, shape
 from arcfleet.solution.solution import Route, Service, Solution
-from tests.helpers import NO_ROUTES, make_instance, street
+from tests.helpers import NO_ROUTES, make_instance, solved, street
 from tests.strategies import connected_instances, street_distances
 
 #   1 --0-- 2 --1-- 3 ----10---- 4 --2-- 5 --3-- 6, and home along the same streets.
@@ -80,6 +81,23 @@ def test_nearest_streets_against_networkx(instance: Instance) -> None:
                 ]
                 keys.append((min(pairs) + sum(pairs) // 8, other))
         assert found[task] == min(keys)[1]
+
+
+def test_streets_without_a_way_between_them_are_the_farthest() -> None:
+    # From the depot to 2, 3 and 4: from street 2 nobody turns into the others, nor back.
+    closed = [(2, other) for other in (0, 1)] + [(other, 2) for other in (0, 1)]
+    town = make_instance(
+        *(street(1, node, 5, 1) for node in (2, 3, 4)),
+        capacity=3,
+        u_turns="dead-ends",
+        turns=tuple(Turn(one, True, other, False) for one, other in closed),
+    )
+    assert Network(town).core.nearest_others().tolist() == [1, 0, 0]
+    assert shape(town, plan((0, 1), (2,), costs=(4, 4))).interleaving == 1 / 3
+    compact = replace(town, compactness=100, capacity=2)
+    found = solved(compact, stop=Stop(iterations=500)).solution
+    together = [{each.link for each in route.services} for route in found.routes]
+    assert {0, 1} in together
 
 
 def test_shape_is_frozen() -> None:

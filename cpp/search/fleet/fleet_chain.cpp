@@ -875,8 +875,9 @@ bool FleetChain::keep_if_best() {
     if (!sums.excess.none() || plan_.fleet_faults() > 0) {
         return false;
     }
-    const double objective = plan_.objective();
-    if ((best_cost_ >= 0 && objective >= best_objective_ - 1e-9) || !plan_.is_sound()) {
+    const Objective objective = plan_.objective();
+    const Objective to_beat{best_objective_.first, best_objective_.second - 1e-9};
+    if ((best_cost_ >= 0 && objective >= to_beat) || !plan_.is_sound()) {
         return false;
     }
     best_ = plan_.to_plan();
@@ -916,7 +917,10 @@ bool FleetChain::manage_fleet() {
         return false;
     }
     if (!attempting_) {
-        most_routes_ = best_routes_;
+        if (most_routes_ != best_routes_) {
+            most_routes_ = best_routes_;
+            cost_ = penalised(); // the plan at hand may have more
+        }
         if (iterations_ >= attempt_change_ && one_route_less_seems_possible()) {
             plan_.load(best_);
             most_routes_ = best_routes_ - 1;

@@ -28,7 +28,7 @@ class FleetChain {
     // Of the best plan that keeps all rules; the cost is what people pay, the objective
     // what plans are compared by.
     int64_t best_cost() const { return best_cost_; }
-    double best_objective() const { return best_objective_; }
+    Objective best_objective() const { return best_objective_; }
     bool best_fits_fleet() const { return best_cost_ >= 0; }
     const Plan &best_plan() const { return best_; }
 
@@ -112,7 +112,7 @@ class FleetChain {
     std::vector<Placement> placements_;
     Plan best_;
     int64_t best_cost_ = -1;
-    double best_objective_ = 0.0;
+    Objective best_objective_{};
     int32_t best_routes_ = 0;
     int64_t best_route_costs_ = 0;
     // One route less: the most routes that cost nothing extra, and the attempt.

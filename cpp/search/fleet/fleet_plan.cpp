@@ -82,6 +82,7 @@ void FleetPlan::load(const Plan &plan) {
             note_slot(slot);
         }
     }
+    sums_.squares = 0.0; // what rounding left of plans before
     const bool has_slots = plan.slots.size() == plan.num_routes();
     int32_t next = numbered_;
     for (size_t number = 0; number < plan.num_routes(); ++number) {
@@ -131,17 +132,14 @@ Plan FleetPlan::to_plan() const {
     return plan;
 }
 
-double FleetPlan::objective() const {
+Objective FleetPlan::objective() const {
     const FleetRules &rules = tables_.rules;
-    auto value = static_cast<double>(cost() + rules.change_price * sums_.moved +
+    auto price = static_cast<double>(cost() + rules.change_price * sums_.moved +
                                      rules.compactness * sums_.interleaved);
-    if (rules.fewest_routes) {
-        value += tables_.route_price() * sums_.routes;
-    }
     if (rules.balance > 0.0) {
-        value += rules.balance * unevenness();
+        price += rules.balance * unevenness();
     }
-    return value;
+    return {rules.fewest_routes ? sums_.routes : 0, price};
 }
 
 bool FleetPlan::is_sound() const {

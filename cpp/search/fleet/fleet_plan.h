@@ -8,6 +8,7 @@
 #include "search/ruin_recreate/slot_blocks.h"
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 namespace arcfleet {
@@ -22,6 +23,10 @@ struct FleetSums {
     double squares = 0.0;    // of route costs
     int32_t routes = 0;
 };
+
+// Routes, where fewer come first, then the cost with all prices: a sum of both would be
+// too large to tell plans apart by what they cost.
+using Objective = std::pair<int32_t, double>;
 
 // Routes that a change takes out of a plan and puts in, fixed costs apart.
 struct RouteChange {
@@ -74,8 +79,8 @@ class FleetPlan {
     Spot spot(int32_t task) const { return spots_[idx(task)]; }
     bool has(int32_t task) const { return slot_of_[idx(task)] >= 0; }
     int64_t cost() const { return sums_.route_costs + sums_.fixed_costs; }
-    // What plans that keep all rules are compared by: the cost with all prices.
-    double objective() const;
+    // What plans that keep all rules are compared by.
+    Objective objective() const;
     // Whether every task is there, on a route of a vehicle that may serve it.
     bool is_sound() const;
     // Where it is now; below 0 while it is out or on a locked route.

@@ -421,7 +421,7 @@ constexpr int64_t kTriesByTasks = 4'000'000;
 constexpr int64_t kMostSplit = 2000;
 
 // Whether a plan is nearer to keeping all rules, then by what it is worth.
-using Rank = std::tuple<int64_t, int64_t, double>;
+using Rank = std::tuple<int64_t, int64_t, Objective>;
 
 Rank rank_of(const FleetPlan &plan) {
     return {plan.fleet_faults(), plan.sums().excess.total(), plan.objective()};
@@ -512,7 +512,7 @@ void FleetScanning::run(int64_t iterations, double seconds, int64_t target,
 
 void FleetScanning::offer(const FleetPlan &plan, int64_t iteration) {
     const std::lock_guard lock(mutex_);
-    const double objective = plan.objective();
+    const Objective objective = plan.objective();
     // Among equally good plans the earliest wins, whichever thread came first.
     if (!has_plan() || objective < best_objective_ ||
         (objective == best_objective_ && iteration <= best_iteration())) {

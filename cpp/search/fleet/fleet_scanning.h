@@ -108,7 +108,7 @@ class FleetScanning : public Engine {
     FleetTables tables_;
     PathScanningSettings settings_;
     uint64_t seed_;
-    double best_objective_ = 0.0;
+    Objective best_objective_{};
     std::mutex mutex_;
 };
 

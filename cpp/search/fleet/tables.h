@@ -144,8 +144,8 @@ struct FleetTables {
     const int32_t *nearest_to(int32_t task) const {
         return nearest.data() + idx(task) * idx(row);
     }
-    // Price of a route beyond the fleet, and of every route where the fewest are
-    // wanted: one route less always pays, whatever driving it takes.
+    // Price of a route beyond the fleet, or beyond those that are tried to do with: one
+    // route less always pays, whatever driving it takes.
     double route_price() const {
         return 1.0 +
                (static_cast<double>(all_alone_at_most) + longest_drive * num_tasks()) *

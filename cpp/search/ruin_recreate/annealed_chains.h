@@ -58,7 +58,7 @@ template <typename Chain> class AnnealedChains : public Engine {
     const uint64_t seed_;
     Horizon horizon_;
     std::vector<Chain> chains_;
-    double best_objective_ = std::numeric_limits<double>::infinity();
+    decltype(std::declval<const Chain &>().best_objective()) best_objective_{};
     size_t best_chain_ = 0;
     // A cycle lasts so many iterations of each chain or, where the horizon is in
     // seconds, so many seconds.

@@ -117,7 +117,6 @@ class Builder:
         """Return the least driving and visiting cost of trips in this order, and visits."""
         capacity, count = self.fleet[vehicle].capacity, len(services)
         loads = [0, *accumulate(self.load((service,)) for service in services)]
-        along = [0.0, *accumulate(direct)]  # along[i]: from the start to stop i
         # Cheapest with a visit after the first j services, and where the trip before began.
         best: list[float] = [NO_WAY] * (count + 1)
         trip_start = [0] * (count + 1)
@@ -126,21 +125,25 @@ class Builder:
         via: list[float] = [direct[0]] + [NO_WAY] * count
         best[0] = 0.0
         for j in range(1, count + 1):
+            along = 0.0  # from stop i + 1 to stop j
             for i in range(j - 1, -1, -1):
                 if loads[j] - loads[i] > capacity:
                     break
-                cost = best[i] + via[i] + along[j] - along[i + 1]
+                cost = best[i] + via[i] + along
                 if cost < best[j]:
                     best[j], trip_start[j] = cost, i
+                along += direct[i]
             through, facility[j] = self._visit(vehicle, stops[j], stops[j + 1])
             via[j] = through
         total, last = best[count] + via[count], count
         visits = [(facility[count], count)]
         if not self.instance.empty_at_end:
+            along = direct[count]  # from stop i + 1 to the end
             for i in range(count - 1, -1, -1):
                 if loads[count] - loads[i] > capacity:
                     break
-                cost = best[i] + via[i] + along[count + 1] - along[i + 1]
+                cost = best[i] + via[i] + along
+                along += direct[i]
                 if cost <= total:  # a visit that saves nothing is none
                     total, last = cost, i
                     visits = [(facility[i], i)] if i else []
