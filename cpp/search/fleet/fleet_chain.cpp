@@ -948,6 +948,7 @@ bool FleetChain::manage_fleet() {
 
 // The shortest route whose tasks others may take: pinned ones stay where they are.
 void FleetChain::dissolve_shortest_route() {
+    blink_rate_ = tables_.settings.blink_rate;
     std::vector<int32_t> slots;
     for (int32_t slot = 0; slot < plan_.num_slots(); ++slot) {
         if (!plan_.route(slot).empty()) {
