@@ -288,7 +288,7 @@ class _Tries:
             self.failures.append(FileError(path, f"cannot be written ({reason:.200})"))
 
     def end(self) -> None:
-        """Tell of all failures but the last, which is raised."""
+        """Print all failures but the last, which is raised."""
         for failure in self.failures[:-1]:
             note(f"{failure}")
         if self.failures:
