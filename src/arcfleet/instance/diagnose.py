@@ -7,7 +7,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from arcfleet.errors import UnsolvableError
-from arcfleet.instance.diagnose_fleet import access_problems, fleet_problems
+from arcfleet.instance.diagnose_fleet import (
+    access_problems,
+    closed_streets,
+    fleet_problems,
+)
 from arcfleet.instance.problem import Problem, name_links, problem_on
 from arcfleet.instance.turns import reach, servable
 
@@ -36,19 +40,22 @@ def diagnose(instance: Instance) -> tuple[Problem, ...]:
     problems
         Empty if nothing was found.
     """
-    found: list[Problem | None]
-    if instance.vehicles:
-        found = access_problems(instance, one_type=False)
-    else:
-        found = _access_problems(instance)
+    found: list[Problem | None] = []
+    # Where every street can be served on a route of its own, nothing closes any.
+    bounded = instance.max_route_cost is not None or bool(instance.facilities)
+    asks_routes = bounded or bool(instance.vehicles)
+    closed = closed_streets(instance) if asks_routes else None
+    if closed and instance.vehicles:
+        found += access_problems(instance, closed, one_type=False)
+    elif closed or not asks_routes:
+        found += _access_problems(instance)
         if instance.has_turn_rules and not instance.facilities and not any(found):
             found += _turn_problems(instance)
         found.append(_oversized(instance))
-        bounded = instance.max_route_cost is not None or instance.facilities
-        if bounded and not any(found):
-            found += access_problems(instance, one_type=True)
-        if not instance.facilities:
-            found.append(_fleet_too_small(instance))
+        if closed and not any(found):
+            found += access_problems(instance, closed, one_type=True)
+    if not instance.vehicles and not instance.facilities:
+        found.append(_fleet_too_small(instance))
     if instance.operations:
         found += fleet_problems(instance)
     return tuple(problem for problem in found if problem is not None)

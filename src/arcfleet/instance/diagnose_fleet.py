@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from arcfleet.instance.operations import ROUTE_LIMITS
 from arcfleet.instance.problem import name_links, problem_on
-from arcfleet.instance.round_trips import round_trips
+from arcfleet.instance.round_trips import RoundTrips, round_trips
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -15,22 +15,38 @@ if TYPE_CHECKING:
     from arcfleet.instance.instance import Instance
     from arcfleet.instance.operations import Vehicle
     from arcfleet.instance.problem import Problem
-    from arcfleet.instance.round_trips import RoundTrips
 
 
-def access_problems(instance: Instance, one_type: bool) -> list[Problem | None]:
-    """Find streets that no vehicle type can serve, each under its first reason.
+class ClosedStreets(NamedTuple):
+    """Streets that no vehicle type can serve on a route of their own."""
+
+    links: list[int]
+    trips: list[RoundTrips]
+    emptied: bool  # whether routes end empty, by way of a facility
+
+
+def closed_streets(instance: Instance) -> ClosedStreets | None:
+    """Find streets that no vehicle type can serve; None if there are none."""
+    trips = round_trips(instance)
+    emptied = bool(instance.facilities) and instance.empty_at_end
+    links = [x for x in instance.required if not any(y.serves(x, emptied) for y in trips)]
+    return ClosedStreets(links, trips, emptied) if links else None
+
+
+def access_problems(
+    instance: Instance, closed: ClosedStreets, one_type: bool
+) -> list[Problem | None]:
+    """Return why streets are closed, each under its first reason.
 
     With `one_type` the depot, the turn rules and the capacity have been looked at already.
     """
-    trips = round_trips(instance)
-    emptied = bool(instance.facilities) and instance.empty_at_end
+    links, trips, emptied = closed
     barred: list[int] = []
     oversized: list[int] = []
     unreachable: list[int] = []
     stranded: list[int] = []
     too_long: dict[int, tuple[int, int]] = {}  # links, with cost and longest route
-    for link in instance.required:
+    for link in links:
         allowed = [x for x in trips if x.may_serve(link)]
         demand = instance.links[link].demand
         able = [x for x in allowed if demand <= x.vehicle.capacity]
@@ -79,6 +95,8 @@ def stuck_vehicles(instance: Instance) -> dict[int, str]:
 
     Others may do their work, so that a plan may exist nevertheless.
     """
+    if not instance.vehicles:
+        return {}
     out: dict[int, list[int]] = defaultdict(list)
     into: dict[int, list[int]] = defaultdict(list)
     for index, link in enumerate(instance.links):

@@ -7,6 +7,7 @@ import json
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -281,7 +282,8 @@ _OPERATIONS: dict[str, type] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+# Without slots, so that what is computed from all streets can be kept.
+@dataclass(frozen=True, kw_only=True)
 class Instance:
     """A capacitated arc routing problem: serve every required link at least total cost.
 
@@ -566,7 +568,7 @@ class Instance:
                 )
             known[key] = turn.penalty
 
-    @property
+    @cached_property
     def fleet(self) -> tuple[Vehicle, ...]:
         """Vehicle types; a single one, without a name, where `vehicles` gives none."""
         if self.vehicles:
@@ -586,7 +588,7 @@ class Instance:
         """Return the limits of routes for a single vehicle type, by their fields."""
         return {field: getattr(self, field) for field in ROUTE_LIMITS}
 
-    @property
+    @cached_property
     def operations(self) -> tuple[str, ...]:
         """What the instance asks for beyond the classical problem, in words."""
         asked = {
@@ -611,12 +613,12 @@ class Instance:
         """Whether any turn is forbidden or has a penalty."""
         return bool(self.turns or self.u_turns != "allowed" or self.u_turn_penalty)
 
-    @property
+    @cached_property
     def required(self) -> tuple[int, ...]:
         """Positions of the required links, in order; the tasks of the network."""
         return tuple(i for i, link in enumerate(self.links) if link.required)
 
-    @property
+    @cached_property
     def total_demand(self) -> int:
         """Sum of all demands."""
         return sum(link.demand for link in self.links)

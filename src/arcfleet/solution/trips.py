@@ -56,6 +56,7 @@ def _route(network: Network, plan: TripPlan, position: int) -> Route:
     """Return one route, with the drives of the network."""
     instance = network.instance
     core = network.cores[network.vehicle_class[plan.vehicle]]
+    distances = core.distances
     edges = [int(network.arc_edge[arc]) for arc in plan.arcs]
     services = [Service(edge // 2, edge % 2 == 1) for edge in edges]
     arcs = dict(zip(services, plan.arcs, strict=True))
@@ -70,7 +71,7 @@ def _route(network: Network, plan: TripPlan, position: int) -> Route:
 
     def drive(one: Stop, other: Stop) -> tuple[int, Iterable[Direction]]:
         start, end = terminal(one, network.arc_end), terminal(other, network.arc_start)
-        cost = int(core.distances[start, end])
+        cost = int(distances[start, end])
         try:
             driven = core.drive(start, end).tolist()
         except ValueError:
@@ -93,7 +94,7 @@ def _route(network: Network, plan: TripPlan, position: int) -> Route:
             # Where the vehicle need not be empty at the end, a visit may still shorten
             # the way home: no turn is taken there.
             may_drive_on = served == len(services) and not instance.empty_at_end
-            if not may_drive_on or cost < int(core.distances[start, end]):
+            if not may_drive_on or cost < int(distances[start, end]):
                 visits.append((facility, served))
     return assemble_route(instance, plan.vehicle, services, visits, drive, plan.number)
 
