@@ -9,12 +9,13 @@ import pytest
 from arcfleet.errors import ArcfleetError
 from arcfleet.neural.checkpoint import read_model_info
 from arcfleet.neural.train import loop as training_loop
-from arcfleet.paper.ablation import Config, run
+from arcfleet.paper.ablation import Config, ablation_report, run
 from arcfleet.paper.commands import Watch
 from arcfleet.paper.convergence import read_curves
 from arcfleet.paper.measure import MeasureConfig
 from arcfleet.paper.report import Report
 from tests.neural.labelled_towns import labelled_file
+from tests.paper.some_series import line, series
 
 SETTINGS = "steps = 2\ntokens = 1000\nvalidations = 2\nlog_steps = 1\n"
 SIZES = "[model]\nwidth = 16\nlayers = 1\nheads = 2\nfeed_forward = 16\n"
@@ -132,3 +133,21 @@ def test_a_quick_run_with_figures(tmp_path: Path) -> None:
         *(".md", ".csv", ".tex", ".png", ".svg"),
     }
     assert (tmp_path / "ablation-convergence.svg").is_file()
+
+
+def test_gaps_of_several_seeds_and_their_mean() -> None:
+    trained = [
+        line(f"daam-sl-rl:{name}", [cost], label=name.upper(), pretrain_seed=seed)
+        for name, costs in (("mds", (110, 130)), ("gat", (140, 160)))
+        for seed, cost in enumerate(costs, start=1)
+    ]
+    report = ablation_report(series(line("labels", [100]), *trained))
+    means, costs, gaps = report.sections
+    assert means.rows == [["MDS", "20.00"], ["GAT", "50.00"]]
+    assert costs.rows[1] == ["GAT, seed 1", "140.0"]
+    assert ["MDS, seed 2", "30.00 (n=1)"] in gaps.rows
+    assert "pretrain seed 1, pretrain seed 2" in report.caption
+
+    one = ablation_report(series(line("labels", [100]), *trained[::2]))
+    assert [row[0] for row in one.sections[-1].rows] == ["GAT", "MDS"]
+    assert len(one.sections) == 2

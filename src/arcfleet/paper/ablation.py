@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path  # noqa: TC003 (the command line reads the types)
+from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from arcfleet._files import read_toml
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from arcfleet.paper.commands import Watch
+    from arcfleet.paper.gaps import Column
     from arcfleet.paper.series import Series
 
 #: Inputs of the model, with the paper's names.
@@ -48,6 +50,9 @@ INPUT_LABELS = {"mds": "MDS", "gat": "GAT", "mds+gat": "MDS + GAT"}
 
 #: Arcs per step on a CPU, unless a file of settings states another number.
 _CPU_TOKENS = 20_000
+
+#: Setting by which runs of several seeds are told apart.
+_SEED = "pretrain_seed"
 
 _TINY_MODEL = {"width": 16, "layers": 1, "heads": 2, "feed_forward": 16}
 _TINY = {"steps": 2, "tokens": 1000, "validations": 2, "log_steps": 1}
@@ -277,8 +282,10 @@ def _train(
 
 def ablation_report(series: Sequence[Series]) -> Report:
     """Lay out the costs of models that differ in their inputs, scale by scale."""
+    series, runs = _by_seed(series)
     tables = columns_of(series)
     used = [x for t in tables for x in t.series]
+    means = _means(tables, runs)
     gaps = Section(
         gap_title("the best known"),
         ["inputs", *(t.name for t in tables)],
@@ -296,7 +303,11 @@ def ablation_report(series: Sequence[Series]) -> Report:
             records.append(record_of(x) | {"gap_percent": gap})
     return Report(
         name="ablation",
-        sections=(costs._replace(header=["inputs", *costs.header[1:]]), gaps),
+        sections=(
+            *([means] if means.rows else []),
+            costs._replace(header=["inputs", *costs.header[1:]]),
+            gaps,
+        ),
         caption=(
             "Each model was pre-trained on the first scale and fine-tuned from there at "
             f"each scale, all alike ({_training(used)}); plans are greedy, as decoded. "
@@ -305,6 +316,43 @@ def ablation_report(series: Sequence[Series]) -> Report:
         details=checksums(used),
         records=tuple(records),
         figures={"ablation": partial(draw_panels, [panel])},
+    )
+
+
+def _by_seed(series: Sequence[Series]) -> tuple[list[Series], dict[str, list[str]]]:
+    """Name rows that were trained with several seeds by their seed.
+
+    Also return the names of the rows of each label that has several.
+    """
+    seeds: dict[str, set[float]] = {}
+    for each in series:
+        seeds.setdefault(each.row, set()).add(each.of.settings.get(_SEED, 0))
+    renamed, runs = [], dict[str, list[str]]()
+    for each in series:
+        if len(seeds[each.row]) > 1:
+            words = f", seed {each.of.settings.get(_SEED, 0):g}"
+            row, label = each.row + words, each.label + words
+            found = runs.setdefault(each.label, [])
+            if row not in found:
+                found.append(row)
+            lines = tuple(replace(x, row=row, label=label) for x in each.lines)
+            each = replace(each, lines=lines)
+        renamed.append(each)
+    return renamed, runs
+
+
+def _means(tables: Sequence[Column], runs: Mapping[str, Sequence[str]]) -> Section:
+    """Lay out the mean gap over the seeds of each model."""
+
+    def mean(table: Column, rows: Sequence[str]) -> str:
+        found = [gaps_to(table.rows[x], table.best_known) for x in rows if x in table.rows]
+        gaps = [compared[0].gap_percent for compared in found if compared is not None]
+        return f"{fmean(gaps):.2f}" if len(gaps) == len(rows) else ""
+
+    return Section(
+        "Mean gap of total cost to the best known in percent, mean over the seeds",
+        ["inputs", *(t.name for t in tables)],
+        [[label, *(mean(t, rows) for t in tables)] for label, rows in runs.items()],
     )
 
 
