@@ -21,8 +21,8 @@ from arcfleet import (
     solve_many,
 )
 from arcfleet.errors import OptionError, UnsolvableError
-from arcfleet.methods import solve_since
 from arcfleet.network import Network
+from arcfleet.search.stop import StopSince
 from tests.helpers import VILLAGE, make_instance, refused, solved, star, street, unpackable
 
 TIGHT = {2: 9, 3: 9, 4: 1, 5: 1}
@@ -237,10 +237,11 @@ def test_a_time_limit_counts_from_the_call(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_time_that_is_up_leaves_one_iteration(village: Instance) -> None:
-    result = solve_since(time.perf_counter() - 100, village, seconds=10)
+    result = solve(village, stop=StopSince(seconds=10, started=time.perf_counter() - 100))
     assert (result.iterations, result.stopped_by) == (1, "seconds")
     assert result.seconds >= 100
-    result = solve_since(time.perf_counter(), village, seconds=10, reserve=10)
+    stop = StopSince(seconds=10, started=time.perf_counter(), reserve=10)
+    result = solve(village, stop=stop)
     assert (result.iterations, result.stopped_by) == (1, "seconds")
     assert check(village, result.solution).ok
 

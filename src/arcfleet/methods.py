@@ -31,7 +31,7 @@ from arcfleet.search import Result, RunContext, Stop
 from arcfleet.search.maens import MaensSettings, maens
 from arcfleet.search.path_scanning import FIVE_RULES, PATH_SCANNING_VARIANTS, path_scanning
 from arcfleet.search.ruin_recreate import RuinRecreateSettings, ruin_recreate
-from arcfleet.search.stop import time_limit
+from arcfleet.search.stop import StopSince, time_limit
 from arcfleet.solution.files import as_solution
 from arcfleet.solution.renumber import renumber
 from arcfleet.solution.start import prepare_start
@@ -404,46 +404,7 @@ def solve(
     FileError
         If the file of the instance, of `start` or of the model is not one or is corrupt.
     """
-    return solve_since(
-        time.perf_counter(),
-        instance,
-        method,
-        stop=stop,
-        seconds=seconds,
-        params=params,
-        seed=seed,
-        threads=threads,
-        progress=progress,
-        start=start,
-        keep=keep,
-        lock=lock,
-        model=model,
-        device=device,
-    )
-
-
-def solve_since(
-    started: float,
-    instance: Instance | Path | str,
-    method: str | Method = "auto",
-    *,
-    stop: StopRule | None = None,
-    seconds: float | None = None,
-    params: object = None,
-    seed: int = 0,
-    threads: int = 1,
-    progress: ProgressCallback | None = None,
-    start: Solution | Path | str | None = None,
-    keep: int | None = None,
-    lock: Sequence[int] = (),
-    model: Path | str | LoadedModel | Model | None = None,
-    device: str = "auto",
-    reserve: float = 0.0,
-) -> Result:
-    """Find a plan as `solve` does, whose time began at a `time.perf_counter()`.
-
-    Of a time limit, `reserve` seconds are kept for what the caller does afterwards.
-    """
+    started, reserve = time.perf_counter(), 0.0
     chosen = find_method(method)
     instance = as_instance(instance)
     if start is None and (keep is not None or lock):
@@ -463,6 +424,8 @@ def solve_since(
     check_whole_number("threads", threads, 0, 1024)
     threads = threads or os.cpu_count() or 1
     stop = chosen_stop(chosen, stop, seconds)
+    if isinstance(stop, StopSince):
+        started, reserve = stop.started, stop.reserve
     if not instance.required:
         stop = Stop(iterations=1)  # there is nothing to search for
     settings = chosen_settings(chosen, params)

@@ -31,7 +31,7 @@ def never_searched(inputs: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> 
     def fail(*_: object, **__: object) -> Any:
         raise AssertionError("searched before the files were checked")
 
-    monkeypatch.setattr("arcfleet.methods.solve_since", fail)
+    monkeypatch.setattr("arcfleet.methods.solve", fail)
     monkeypatch.setattr("arcfleet.bench.run.solve", fail)
     monkeypatch.setattr("arcfleet.bench.compare.solve", fail)
     monkeypatch.setattr("arcfleet.datasets.labels.ruin_recreate", fail)

@@ -167,7 +167,7 @@ def _edit(options: Namespace) -> int:
 
 def _searched(options: Namespace, edited: Edit, clock: TimeLimit) -> Solution:
     """Return the plan after a search of what may change."""
-    from arcfleet.methods import solve_since
+    from arcfleet.methods import solve
     from arcfleet.search import Stop
 
     repaired = edited.repaired
@@ -182,11 +182,9 @@ def _searched(options: Namespace, edited: Edit, clock: TimeLimit) -> Solution:
         note(f"searching without the plan: {repaired.reason}")
     stop = Stop(seconds=options.time)
     with search_progress(stop, hidden=options.quiet) as progress:
-        result = solve_since(
-            options.started,
+        result = solve(
             edited.instance,
-            stop=stop,
-            reserve=clock.reserved(),
+            stop=clock.stop(stop),
             seed=options.seed,
             threads=options.threads,
             progress=progress,

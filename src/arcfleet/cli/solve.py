@@ -93,7 +93,7 @@ def _solve(options: Namespace) -> int:
         parse_params,
         require_operations,
         require_time_to_load,
-        solve_since,
+        solve,
     )
 
     check_plan_files(options, "instance", "start", "old_instance")
@@ -113,12 +113,10 @@ def _solve(options: Namespace) -> int:
     check_holdable_instance(options, instance)
     require_operations(method, instance, has_start=options.start is not None)
     with search_progress(stop, hidden=options.quiet) as progress:
-        result = solve_since(
-            options.started,
+        result = solve(
             instance,
             method.name,
-            stop=stop,
-            reserve=clock.reserved(),
+            stop=clock.stop(stop),
             seed=options.seed,
             threads=options.threads,
             progress=progress,

@@ -6,7 +6,7 @@ import os
 import time
 import warnings
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +16,8 @@ from arcfleet.errors import FormatWarning
 if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Iterator
+
+    from arcfleet.search.stop import Stop, StopSince
 
 _IMPORTED = time.perf_counter()
 
@@ -89,6 +91,14 @@ class TimeLimit:
         asked = [x for x in _WRITING if getattr(self.options, x, None) is not None]
         times = sum(_WRITING[name] for name in asked) + _ENDING
         return times * self.reading_seconds + _ENDING_SECONDS
+
+    def stop(self, stop: Stop) -> StopSince:
+        """Return a stop rule with the time of the command, less what its files take."""
+        from arcfleet.search.stop import StopSince
+
+        limits = {field.name: getattr(stop, field.name) for field in fields(stop)}
+        started: float = self.options.started
+        return StopSince(**limits, started=started, reserve=self.reserved())
 
     def reserved(self) -> float:
         """Return the time to keep for the files; warn where no other is left."""

@@ -154,6 +154,22 @@ class Stop:
         )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StopSince(Stop):
+    """A Stop whose time began before the call of `solve`, and is not all for the search.
+
+    Parameters
+    ----------
+    started
+        `time.perf_counter()` when the time began.
+    reserve
+        Seconds of the time limit that are kept for what follows `solve`.
+    """
+
+    started: float
+    reserve: float = 0.0
+
+
 class CallerError(Exception):
     """The caller's stop rule or progress callback raised the error that is the cause."""
 
