@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
+import time
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from arcfleet.bench.compare import checking_seconds
 from arcfleet.bench.machine import commit, machine, warn_of_reused
 from arcfleet.datasets.store import LineFormat, Store
 from arcfleet.errors import ArcfleetError
 from arcfleet.instance.files import read
 from arcfleet.methods import METHODS, find_method, load_for_method, model_files, solve
-from arcfleet.search.stop import Stop
+from arcfleet.search.stop import StopSince
 from arcfleet.solution.checker import check
 from arcfleet.workers import TaskFailure, run_tasks
 
@@ -174,12 +176,15 @@ def run_benchmark(
 ) -> None:
     """Make the runs, each on one thread, and add each to the store as it ends.
 
+    The time limit of a run holds from the reading of its instance, which all runs on it
+    share and each counts, to its line in the store. Models are loaded before.
+
     An instance that cannot be read or solved, or a plan that the checker rejects, is a
     record with an error. Ctrl-C ends it; runs cut short are not recorded.
     """
     _loaded.cache_clear()  # the file may be another one since
     here = (machine(), commit())
-    instances: dict[SuiteInstance, Instance | str] = {}
+    instances: dict[SuiteInstance, _Source] = {}
     started: list[Run] = []
     runs = list(runs)
     learned = [x for x in (find_method(run.key.method) for run in runs) if x.is_learned]
@@ -197,14 +202,16 @@ def run_benchmark(
         for run in runs:
             if run.source not in instances:
                 instances[run.source] = _read(run.source)
-            instance = instances[run.source]
-            if isinstance(instance, str):
-                keep(failed(run, instance))
+            found = instances[run.source]
+            if isinstance(found.instance, str):
+                keep(failed(run, found.instance))
                 continue
             started.append(run)
-            model_file = files.get(find_method(run.key.method).model_type or "")
             method = find_method(run.key.method)
-            yield _Job(run, method, instance, *here, model_file, device)
+            model_file = files.get(method.model_type or "")
+            yield _Job(
+                run, method, found.instance, found.seconds, *here, model_file, device
+            )
 
     def take(number: int, outcome: Record | TaskFailure | None) -> None:
         if isinstance(outcome, Record):
@@ -220,6 +227,7 @@ class _Job:
     run: Run
     method: Method
     instance: Instance
+    reading_seconds: float  # part of the time limit, though several runs share it
     machine: str
     commit: str
     model: Path | str | None
@@ -241,13 +249,16 @@ def _run_job(job: _Job, progress: ProgressCallback) -> Record | None:
     """Solve and verify; None where Ctrl-C cut the search short."""
     key, source = job.run.key, job.run.source
     target = source.reference if key.stop_at_reference and source.proven else None
+    # Methods share a model, which is no part of a run.
+    model = _loaded(job.method.model_type, job.model, job.device)
+    stop = StopSince(
+        seconds=key.time_limit,
+        target_cost=target,
+        started=time.perf_counter() - job.reading_seconds,
+        reserve=checking_seconds(job.instance, job.reading_seconds),
+    )
     result = solve(
-        job.instance,
-        job.method,
-        stop=Stop(seconds=key.time_limit, target_cost=target),
-        seed=key.seed,
-        progress=progress,
-        model=_loaded(job.method.model_type, job.model, job.device),
+        job.instance, job.method, stop=stop, seed=key.seed, progress=progress, model=model
     )
     if result.stopped_by == "interrupt":
         return None
@@ -287,8 +298,15 @@ def record_of(
     return Record(**facts)
 
 
-def _read(source: SuiteInstance) -> Instance | str:
+class _Source(NamedTuple):
+    instance: Instance | str  # or why it cannot be read
+    seconds: float  # of reading it
+
+
+def _read(source: SuiteInstance) -> _Source:
+    began = time.perf_counter()
     try:
-        return read(source.path)
+        instance: Instance | str = read(source.path)
     except ArcfleetError as error:
-        return str(error)
+        instance = str(error)
+    return _Source(instance, time.perf_counter() - began)

@@ -33,7 +33,7 @@ def _options(parser: ArgumentParser) -> None:
     option(parser, "--out", text, Path, "FILE", required=True)
     text = "methods to measure, see `arcfleet methods`"
     option(parser, "--methods", text, str, "NAME[,NAME]", default="auto")
-    text = "time limits of a run in seconds"
+    text = "time limits of a run in seconds, from reading its instance to its line in FILE"
     option(parser, "--time", text, seconds, "S", nargs="+", default=[1.0])
     text = "number of seeds, from 0 to N-1"
     option(parser, "--seeds", text, positive_number, "N", default=1)

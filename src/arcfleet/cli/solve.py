@@ -165,7 +165,7 @@ def _compare_options(parser: ArgumentParser) -> None:
 
 
 def _compare(options: Namespace) -> int:
-    from arcfleet.bench.compare import best_of, compare
+    from arcfleet.bench.compare import best_of, checking_seconds, compare
     from arcfleet.instance.diagnose import require_solvable
     from arcfleet.instance.files import read
     from arcfleet.methods import load_for_methods
@@ -187,12 +187,13 @@ def _compare(options: Namespace) -> int:
     entries: list[Entry] = []
     clock.seconds = options.time * len(methods)
     left = clock.seconds - clock.reserved() - clock.spent
+    # The checker looks at every plan; reading and writing take the same of all.
+    left = left / max(1, len(methods)) - checking_seconds(instance, clock.reading_seconds)
     try:
         for entry in compare(
             instance,
             methods,
-            # The checker looks at every plan; reading and writing take the same of all.
-            seconds=max(0.0, left / max(1, len(methods)) - 2 * clock.reading_seconds),
+            seconds=max(0.0, left),
             seed=options.seed,
             threads=options.threads,
             models=models,
