@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 Task = TypeVar("Task")
 Outcome = TypeVar("Outcome")
 
+#: How often a worker looks whether it is still needed.
+_WATCH_SECONDS = 0.2
 _CRASHED = "the process that worked on it ended by itself, perhaps for want of memory"
 
 
@@ -54,7 +56,7 @@ def run_tasks(
     `solve`; what it raises is reported and ends only its task. Tasks are taken one by one
     as workers become free; one worker is this process.
     """
-    stop = multiprocessing.RawValue(ctypes.c_bool, False)
+    stop = _new_flag()
     queue = enumerate(tasks)
     with first_interrupt_sets(stop):
         if workers > 1:
@@ -64,6 +66,11 @@ def run_tasks(
             finished(number, _call(function, task, stop))
             if stop.value:
                 return
+
+
+def _new_flag() -> ctypes.c_bool:
+    """Return a flag that worker processes see."""
+    return multiprocessing.RawValue(ctypes.c_bool, False)
 
 
 class _Pool(Generic[Task, Outcome]):
@@ -83,6 +90,7 @@ class _Pool(Generic[Task, Outcome]):
         # tells the guilty one from those that only ran beside it.
         self.suspects: deque[tuple[int, Task]] = deque()
         self.on_trial = False
+        self.given_up = _new_flag()
         self.executor = self._open()
 
     def run(
@@ -113,6 +121,7 @@ class _Pool(Generic[Task, Outcome]):
                 if broken:
                     self.suspects.extend(self.running.values())
                     self.running.clear()
+                    self.given_up.value = True
                     self.executor.shutdown()
                     self.executor = self._open()
         finally:
@@ -131,22 +140,24 @@ class _Pool(Generic[Task, Outcome]):
             self._submit(number, task)
 
     def _submit(self, number: int, task: Task) -> None:
-        with _interrupts_held():  # a process made here never sees Ctrl-C itself
+        with _interrupts_held():  # a process made here never sees them itself
             future = self.executor.submit(_call_in_worker, self.function, task)
         self.running[future] = (number, task)
 
     def _open(self) -> ProcessPoolExecutor:
+        self.given_up = _new_flag()
         executor = ProcessPoolExecutor(
             self.workers,
             mp_context=multiprocessing.get_context("spawn"),
             initializer=_start_worker,
-            initargs=(self.stop,),
+            initargs=(self.stop, self.given_up),
         )
         try:
             with _interrupts_held():
                 ready = executor.submit(os.getpid)
             ready.result()
         except BrokenProcessPool as error:
+            self.given_up.value = True
             raise OptionError(
                 "expected worker processes to start, but they ended at once: guard the "
                 'calls of your script by `if __name__ == "__main__":`, or use workers=1'
@@ -158,21 +169,26 @@ class _Pool(Generic[Task, Outcome]):
 _stop_of_worker: ctypes.c_bool
 
 
-def _start_worker(stop: ctypes.c_bool) -> None:
+def _start_worker(stop: ctypes.c_bool, given_up: ctypes.c_bool) -> None:
     global _stop_of_worker
     _stop_of_worker = stop
     # The parent tells through `stop`; these may be sent to all processes of a group.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    threading.Thread(target=_end_with_parent, args=[given_up], daemon=True).start()
 
 
-def _end_with_parent() -> None:
-    """Do not outlive a parent that was killed."""
+def _end_with_parent(given_up: ctypes.c_bool) -> None:
+    """Do not outlive a parent that was killed, nor a pool that was given up.
+
+    When a worker dies, the pool sends SIGTERM to the others, which they ignore, and from
+    Python 3.12 on waits for their end.
+    """
     parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
+    while parent is not None:
+        parent.join(_WATCH_SECONDS)
+        if given_up.value or not parent.is_alive():
+            os._exit(1)
 
 
 def _call_in_worker(
@@ -227,11 +243,12 @@ def first_interrupt_sets(stop: ctypes.c_bool) -> Iterator[None]:
 
 @contextmanager
 def _interrupts_held() -> Iterator[None]:
-    """Block SIGINT; a process spawned meanwhile blocks it for good."""
+    """Block SIGINT and SIGTERM; a process spawned meanwhile blocks them for good."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    both = {signal.SIGINT, signal.SIGTERM}
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, both)
     try:
         yield
     finally:
