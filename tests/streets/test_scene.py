@@ -530,11 +530,11 @@ def test_costs_are_at_least_1() -> None:
     assert [link.cost for link in parts] == [1, 1, 1]
 
 
-def test_name_and_remark() -> None:
-    instance = scene_of(grid(), name="centre", remark="cut by hand")
-    assert (instance.name, instance.comment) == ("centre", "cut by hand")
+def test_name_and_attribution() -> None:
+    instance = scene_of(grid(), name="centre")
+    assert (instance.name, instance.comment) == ("centre", "")
     assert instance.attribution == "© nobody"
-    assert scene_of(ring(), remark="cut by hand").attribution == ""
+    assert scene_of(ring()).attribution == ""
 
 
 def test_without_scipy_a_depot_helps(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -73,8 +73,6 @@ def _options(parser: ArgumentParser) -> None:
     )
     option(parser, "--demand", text, _demand, "length|N|LO-HI")
     option(parser, "--name", "name of the instance (default: the map's)", str, "TEXT")
-    text = "text to keep in the comment of the instance"
-    option(parser, "--remark", text, str, "TEXT", default=usual["remark"])
     add_shared(parser, "seed", "json")
 
     text = (
@@ -270,7 +268,6 @@ def _run(options: Namespace) -> int:
         service_speed=options.service_speed,
         service_time=options.service_time,
         name=options.name,
-        remark=options.remark,
         seed=options.seed,
         turns=options.turns,
         operations=operations,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import warnings
 from dataclasses import replace
 from functools import partial
@@ -72,10 +71,6 @@ def _solve_options(parser: ArgumentParser) -> None:
     option(stop, "--iterations", "stop after N iterations", positive_number, "N")
     text = "stop after N iterations without improvement"
     option(stop, "--no-improvement", text, positive_number, "N")
-    # The former name of the option.
-    stop.add_argument(
-        "--stale", dest="no_improvement", type=positive_number, help=argparse.SUPPRESS
-    )
     option(stop, "--target", "stop at a plan of this cost", whole_number, "COST")
     add_plan_files(parser)
 

@@ -154,8 +154,6 @@ class SceneRules:
         Time of every service in seconds, in addition to that of the speed.
     name
         Name of the instance; None takes that of the map.
-    remark
-        Comment of the instance.
     seed
         Seed of random demands.
     turns
@@ -196,7 +194,6 @@ class SceneRules:
     service_speed: float = 10.0
     service_time: float = 0.0
     name: str | None = None
-    remark: str = ""
     seed: int = 0
     turns: TurnPolicy = TurnPolicy()  # noqa: RUF009 (it is frozen)
     operations: SceneOperations = SceneOperations()  # noqa: RUF009 (it is frozen)
@@ -524,7 +521,6 @@ def cut_scene(street_map: StreetMap, rules: SceneRules) -> Scene:
         links=tuple(maker.links),
         depot=network.depot,
         capacity=rules.capacity,
-        comment=rules.remark,
         attribution=street_map.attribution,
         coordinates=(*part.junctions.values(), *maker.new_junctions.values()),
         cost_unit="metres" if rules.cost == "length" else "seconds",
