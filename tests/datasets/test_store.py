@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from arcfleet.datasets import store
 from arcfleet.datasets.store import LineFormat, Store, read_records, record_from
 from arcfleet.errors import FileError, FormatWarning
 from tests.helpers import files_of_at_most
@@ -119,6 +120,38 @@ def test_two_processes_do_not_write_one_file(tmp_path: Path) -> None:
         Store(tmp_path / "a.jsonl", FORM)
     first.close()
     Store(tmp_path / "a.jsonl", FORM).close()
+
+
+def test_who_comes_second_leaves_the_file_of_the_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second process looked before the first had made the file."""
+    path = tmp_path / "a.jsonl"
+    with path.open("a+b") as first:
+        store._lock(first, path)  # noqa: SLF001
+        monkeypatch.setattr(Path, "exists", lambda *_: False)
+        with pytest.raises(FileError, match="found another process at it"):
+            Store(path, FORM)
+        monkeypatch.undo()
+        assert path.exists()
+
+
+def test_a_file_that_was_removed_before_it_was_locked_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first process ends between the opening and the locking of the second."""
+    path = tmp_path / "a.jsonl"
+    first, lock = Store(path, FORM), store._lock  # noqa: SLF001
+
+    def late(*arguments: Any) -> None:
+        monkeypatch.undo()
+        first.remove()
+        lock(*arguments)
+
+    monkeypatch.setattr(store, "_lock", late)
+    with Store(path, FORM) as second:
+        second.add(LINES[0])
+    assert read_records(path, FORM) == LINES[:1]
 
 
 def test_what_a_full_disk_takes_only_in_part_is_taken_back(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from arcfleet.workers import TaskFailure, run_tasks
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
     from arcfleet.datasets.array_file import Array
@@ -58,11 +59,13 @@ def make_in_chunks(
     error: type[ArcfleetError],
     workers: int,
     progress: CountCallback | None,
+    during: Callable[[], AbstractContextManager[object]] = contextlib.nullcontext,
 ) -> None:
     """Make the chunks that a store beside a file lacks, and write the file of all.
 
     `function` makes the arrays of a chunk, in a worker, from what `job` returns for its
-    first instance and the one after its last. Ctrl-C keeps what is finished.
+    first instance and the one after its last. `during` is the context of the work: no other
+    process is at the file then. Ctrl-C keeps what is finished.
     """
     store = _open(path, identity, count, size, what)
     try:
@@ -80,7 +83,8 @@ def make_in_chunks(
 
         tell()
         jobs = [job(first, min(first + size, count)) for first in left]
-        run_all(function, jobs, keep, workers=workers, error=error)
+        with during():
+            run_all(function, jobs, keep, workers=workers, error=error)
         write(_joined(store))
         store.remove()
     except BaseException:

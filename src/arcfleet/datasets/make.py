@@ -7,6 +7,7 @@ processes changes nothing.
 from __future__ import annotations
 
 import math
+from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from functools import lru_cache
 from pathlib import Path
@@ -31,7 +32,7 @@ from arcfleet.streets.synthetic import random_settings, synthetic_streets
 from arcfleet.streets.tasks import PieceCutter, VariedCutter, find_task_set
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from arcfleet.datasets.array_file import Array
     from arcfleet.datasets.chunks import CountCallback
@@ -133,27 +134,32 @@ def make_dataset(
         return found
     chosen.cutter(streets)  # unfit streets are found before anything is written
     streets_file = path.with_name(f"{path.name}.streets.npz")
-    try:
-        # Where the workers find them.
+
+    @contextmanager
+    def streets_for_workers() -> Iterator[None]:
         arrays = {name: getattr(streets, name) for name in _STREET_ARRAYS}
-        write_array_file(streets_file, *_STREETS_FORMAT, {}, arrays)
-        make_in_chunks(
-            path,
-            facts,
-            _cut_chunk,
-            lambda first, last: _Job(
-                streets_file, streets.digest, chosen.name, split, seed, first, last
-            ),
-            lambda arrays: write_dataset(path, arrays, facts),
-            count=count,
-            size=_CHUNK,
-            what="chunks of a data set in the making",
-            error=MapError,
-            workers=workers,
-            progress=progress,
-        )
-    finally:
-        streets_file.unlink(missing_ok=True)
+        try:
+            write_array_file(streets_file, *_STREETS_FORMAT, {}, arrays)
+            yield
+        finally:
+            streets_file.unlink(missing_ok=True)
+
+    make_in_chunks(
+        path,
+        facts,
+        _cut_chunk,
+        lambda first, last: _Job(
+            streets_file, streets.digest, chosen.name, split, seed, first, last
+        ),
+        lambda arrays: write_dataset(path, arrays, facts),
+        count=count,
+        size=_CHUNK,
+        what="chunks of a data set in the making",
+        error=MapError,
+        workers=workers,
+        progress=progress,
+        during=streets_for_workers,
+    )
     return Dataset.open(path)
 
 

@@ -64,13 +64,8 @@ class Store(Generic[Record]):
         self.path = path
         self._form = form
         check_writable(path)
-        is_new = not path.exists()
+        self._stream, is_new = _open_alone(path)
         try:
-            self._stream: BinaryIO = path.open("a+b", buffering=0)
-        except OSError as error:
-            raise _not_writable(path, error) from error
-        try:
-            _lock(self._stream, path)
             self._stream.seek(0)
             found = _parse(path, self._stream.read(), form, identity)
             self.records = found.records
@@ -81,8 +76,8 @@ class Store(Generic[Record]):
                 self._write(_checked(header))
         except BaseException as error:
             if is_new and not self._stream.seek(0, os.SEEK_END):
-                path.unlink(missing_ok=True)
-            self._stream.close()
+                self.remove()
+            self.close()
             if isinstance(error, OSError):
                 raise _not_writable(path, error) from error
             raise
@@ -118,6 +113,8 @@ class Store(Generic[Record]):
 
     def remove(self) -> None:
         """Delete the file, once its records are kept elsewhere."""
+        if os.name == "nt":  # where an open file cannot be deleted
+            self.close()
         self.path.unlink(missing_ok=True)
         self.close()
 
@@ -233,6 +230,32 @@ def _checked(facts: Mapping[str, object]) -> bytes:
 def _is_whole(line: bytes) -> bool:
     body, mark, checksum = line.rpartition(_CHECKSUM)
     return bool(mark) and checksum == f'{zlib.crc32(body + b"}"):08x}"}}'.encode()
+
+
+def _open_alone(path: Path) -> tuple[BinaryIO, bool]:
+    """Open a file that no other process writes, and return whether it was not there."""
+    while True:
+        is_new = not path.exists()
+        try:
+            stream: BinaryIO = path.open("a+b", buffering=0)
+        except OSError as error:
+            raise _not_writable(path, error) from error
+        try:
+            _lock(stream, path)
+            if _is_at(path, stream):
+                return stream, is_new
+        except BaseException:
+            stream.close()
+            raise
+        stream.close()  # another process ended and removed it meanwhile
+
+
+def _is_at(path: Path, stream: BinaryIO) -> bool:
+    """Return whether an open file is still the one of that name."""
+    try:
+        return os.path.samestat(path.stat(), os.fstat(stream.fileno()))
+    except FileNotFoundError:
+        return False
 
 
 def _lock(stream: BinaryIO, path: Path) -> None:
