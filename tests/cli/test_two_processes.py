@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ SUITE = 'folder = "{}"\n[[sets]]\nname = "s"\nfiles = ["{}", "{}"]\n'
 ROUNDS = 2
 
 
-def two_at_once(first: list[object], second: list[object]) -> list[Ran]:
+def two_at_once(first: Sequence[object], second: Sequence[object]) -> list[Ran]:
     """Run two commands at the same time; each succeeds or fails in one sentence."""
     processes = [
         subprocess.Popen(

@@ -181,3 +181,42 @@ def test_ids_of_edges_may_be_lists() -> None:
     )
     found = {link.ids: dict(link.attributes) for link in made.links}
     assert found == {(4, 5): {"lanes": "2"}, (4,): {"lanes": None}, (): {"lanes": None}}
+
+
+def test_nodes_of_a_table_may_have_names() -> None:
+    table = streets()
+    named = table.assign(tail=["yard", "mill", "inn"], head=["mill", "inn", "yard"])
+    places = pandas.DataFrame(
+        {
+            "node": ["inn", "mill", "yard", "pub"],
+            "x": [5.2, 5.1, 5.0, 5.3],
+            "y": [51.2, 51.1, 51.0, 51.3],
+        }
+    )
+    instance = from_pandas(named, depot="yard", capacity=5, nodes=places)
+    assert [(link.tail, link.head) for link in instance.links] == [(0, 1), (1, 2), (2, 0)]
+    assert instance.depot == 0
+    found = dict(zip(instance.nodes, instance.coordinates, strict=True))
+    assert found == {0: (5.0, 51.0), 1: (5.1, 51.1), 2: (5.2, 51.2), 3: (5.3, 51.3)}
+    plans = [
+        solve(each, stop=Stop(iterations=20)).solution
+        for each in (instance, from_pandas(table, depot=1, capacity=5))
+    ]
+    assert plans[0].cost == plans[1].cost
+    with pytest.raises(InstanceError, match="node of the table as depot, got 'yrad'"):
+        from_pandas(named, depot="yrad", capacity=5)
+    with pytest.raises(InstanceError, match="expected head to be an integer, got 'mill'"):
+        from_pandas(named.assign(tail=[1, "mill", "inn"]), depot=1, capacity=5)
+
+
+def test_the_demand_of_edges_may_have_another_name() -> None:
+    graph = networkx.path_graph(3)
+    networkx.set_edge_attributes(graph, {(0, 1): 2.0, (1, 2): 0}, "bins")
+    networkx.set_edge_attributes(graph, 7, "cost")
+    instance = from_networkx(graph, depot=0, capacity=3, demand="bins")
+    assert [(link.demand, link.required) for link in instance.links] == [
+        (2, True),
+        (0, False),
+    ]
+    with pytest.raises(InstanceError, match=r"'bin' for the demand .*did you mean 'bins'"):
+        from_networkx(graph, depot=0, capacity=3, demand="bin")

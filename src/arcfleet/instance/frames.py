@@ -23,7 +23,7 @@ _LINK_FIELDS = tuple(field.name for field in fields(Link))
 def from_pandas(
     links: Any,
     *,
-    depot: int,
+    depot: Any,
     capacity: int,
     nodes: Any = None,
     id: str | None = None,
@@ -42,10 +42,13 @@ def from_pandas(
         DataFrame with the columns `tail`, `head` and `cost`, and any other field of
         `Link`: `demand`, `one_way`, `service_cost`, `name` and so on. Empty cells are
         unknown. A GeoDataFrame's geometry is that of the links; it is converted to degrees.
-    depot, capacity
+        Nodes are whole numbers, or texts, which are numbered in their order.
+    depot
+        Node of the table.
+    capacity
         As in `Instance`.
     nodes
-        DataFrame of the places of nodes: node numbers in the index or in a column `node`,
+        DataFrame of the places of nodes: the nodes in the index or in a column `node`,
         and `longitude` and `latitude`, or `x` and `y`. Without it, places are taken from
         the ends of the geometry where every link has one.
     id
@@ -69,6 +72,9 @@ def from_pandas(
     _check_names(links.columns, attributes, "the table of links, as attribute")
     if id is not None:
         _check_names(links.columns, (id,), "the table of links, as id")
+    number = _numbers_of_texts(links)
+    if number and depot not in number:
+        raise InstanceError(f"expected a node of the table as depot, got {depot!r}")
     made = []
     for position, (label, row) in enumerate(zip(links.index, _rows(links), strict=True)):
         where = f"in row {position}"
@@ -76,11 +82,14 @@ def from_pandas(
             row["ids"] = _ids_of(row[id])
         elif "ids" not in row:
             row["ids"] = (label,) if _is_label(label) else ()
+        if number:
+            row |= {"tail": number[row["tail"]], "head": number[row["head"]]}
         made.append(_link(row, where, attributes))
     if nodes is not None:
-        more["coordinates"] = _places(nodes)
+        more["coordinates"] = _places(nodes, number)
     elif "coordinates" not in more:
         more["coordinates"] = _ends(made)
+    depot = number.get(depot, depot)
     return Instance(links=tuple(made), depot=depot, capacity=capacity, **more)
 
 
@@ -90,6 +99,7 @@ def from_networkx(
     depot: Any,
     capacity: int,
     cost: str = "cost",
+    demand: str = "demand",
     id: str | None = None,
     attributes: Sequence[str] = (),
     **more: Any,
@@ -97,7 +107,7 @@ def from_networkx(
     """Return the instance of a graph of networkx.
 
     Edges of an undirected graph are two-way streets, those of a directed one are one-way.
-    Attributes of edges are fields of `Link`; edges with a `demand` above 0 are required
+    Attributes of edges are fields of `Link`; edges with a demand above 0 are required
     where they have no `required`. Links are in the order of `graph.edges`.
 
     Parameters
@@ -111,6 +121,8 @@ def from_networkx(
         As in `Instance`.
     cost
         Attribute of edges that is their cost, such as "length"; it is rounded.
+    demand
+        Attribute of edges that is their demand; edges without it have none.
     id
         Attribute of edges that is their id, or a list of ids, as "osmid" of OSMnx.
     attributes
@@ -129,6 +141,12 @@ def from_networkx(
     number = {node: whole(node) if numbered else i for i, node in enumerate(names)}
     if depot not in number:
         raise InstanceError(f"expected a node of the graph as depot, got {depot!r}")
+    found = dict.fromkeys(name for *_, facts in graph.edges(data=True) for name in facts)
+    if demand != "demand" and demand not in found:
+        raise InstanceError(
+            f"expected an attribute {demand!r} for the demand of edges, got none on any: "
+            f"{name_hint(demand, list(found)) if found else 'there are no attributes'}"
+        )
     links = []
     for tail, head, facts in graph.edges(data=True):
         where = f"on edge {tail!r}-{head!r}"
@@ -140,6 +158,7 @@ def from_networkx(
             )
         row |= {"tail": number[tail], "head": number[head], "cost": _rounded(facts[cost])}
         row.setdefault("one_way", graph.is_directed())
+        row["demand"] = facts.get(demand)
         if id is not None:
             row["ids"] = _ids_of(facts.get(id))
         links.append(_link(row, where, attributes))
@@ -157,6 +176,15 @@ def _rows(table: Any) -> Iterator[dict[str, Any]]:
     names = [str(column) for column in table.columns]
     for values in table.itertuples(index=False, name=None):
         yield dict(zip(names, values, strict=True))
+
+
+def _numbers_of_texts(links: Any) -> dict[Any, int]:
+    """Return a number for each node where all nodes are texts; nothing where not."""
+    ends = zip(links["tail"], links["head"], strict=True)
+    names = dict.fromkeys(node for both in ends for node in both)
+    if not all(isinstance(name, str) for name in names):
+        return {}
+    return {name: position for position, name in enumerate(names)}
 
 
 def _listed(names: Sequence[str]) -> tuple[str, ...]:
@@ -213,7 +241,7 @@ def _rounded(value: Any) -> Any:
     return round(value) if isinstance(value, float) else value
 
 
-def _places(nodes: Any) -> dict[Any, tuple[Any, Any]]:
+def _places(nodes: Any, number: dict[Any, int]) -> dict[Any, tuple[Any, Any]]:
     columns = {str(name).lower(): name for name in nodes.columns}
     for east, north in (("longitude", "latitude"), ("lon", "lat"), ("x", "y")):
         if east in columns and north in columns:
@@ -225,8 +253,11 @@ def _places(nodes: Any) -> dict[Any, tuple[Any, Any]]:
         )
     numbers: Iterable[Any] = nodes[columns["node"]] if "node" in columns else nodes.index
     xs, ys = nodes[columns[east]], nodes[columns[north]]
-    triples = zip(numbers, xs, ys, strict=True)
-    return {whole(node): (float(x), float(y)) for node, x, y in triples}
+    places = {}
+    for node, x, y in zip(numbers, xs, ys, strict=True):
+        own = number.setdefault(node, len(number)) if number else whole(node)
+        places[own] = (float(x), float(y))
+    return places
 
 
 def _place(facts: Mapping[str, Any]) -> tuple[float, float] | None:
