@@ -54,7 +54,7 @@ def test_files_have_their_share_of_the_time(tmp_path: Path) -> None:
 
 def test_files_that_take_too_long_are_told_of_before_the_search(tmp_path: Path) -> None:
     clock = TimeLimit(options(sheets=tmp_path), 1.0, reading_seconds=0.1)
-    with pytest.warns(FormatWarning, match=r"writing the files takes about 9\.\d s of the"):
+    with pytest.warns(FormatWarning, match=r"writing the files takes about 7\.\d s of the"):
         clock.reserved()
 
 

@@ -150,6 +150,7 @@ def test_a_map_shows_the_lines_of_its_page(
     village: Instance, village_plan: Solution, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sheets, "LINES_PER_PAGE", 5)
+    monkeypatch.setattr(sheets, "_is_on_map", lambda _: True)  # tested below
     legs = route_legs(village, village_plan)
     labelled = 0
     for sheet, driven in zip(make_sheets(village, village_plan), legs, strict=True):
@@ -257,3 +258,34 @@ def test_what_cannot_be_written(
         write_sheets(replace(village, coordinates=()), village_plan, tmp_path / "new")
     assert not (tmp_path / "new").exists()
     shutil.rmtree(tmp_path)
+
+
+def test_lines_of_many_points_are_drawn_with_few() -> None:
+    """A map is drawn as finely as a pen is."""
+    line = [(x / 1000, 10 + 0.01 * (x % 2)) for x in range(20_001)]
+    thin = sheets._thinned(line)  # noqa: SLF001
+    assert (thin[0], thin[-1]) == (line[0], line[-1])
+    assert len(thin) <= 20 / 0.2 + 2
+    assert set(thin) <= set(line)
+    for short in (line[:1], line[:2]):
+        assert sheets._thinned(short) == short  # noqa: SLF001
+
+
+def test_what_lies_beyond_a_map_is_not_drawn(
+    village: Instance, village_plan: Solution, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def routes() -> list[list[list[sheets.Point]]]:
+        made = make_sheets(village, village_plan)
+        return [page.map.route for sheet in made for page in sheet.pages]
+
+    monkeypatch.setattr(sheets, "LINES_PER_PAGE", 5)
+    shown = routes()
+    monkeypatch.setattr(sheets, "_is_on_map", lambda _: True)
+    assert sum(map(len, shown)) < sum(map(len, routes()))
+    width, height = MAP_SIZE
+    for some, every in zip(shown, routes(), strict=True):
+        for line in every:
+            columns, rows = zip(*line, strict=True)
+            beyond = max(columns) < 0 or min(columns) > width
+            beyond = beyond or max(rows) < 0 or min(rows) > height
+            assert (line in some) is not beyond

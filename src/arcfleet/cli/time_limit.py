@@ -33,7 +33,7 @@ _WRITING = {
     "gpx": 2.5,
     "kml": 2.0,
     "stops": 1.2,
-    "sheets": 90.0,
+    "sheets": 75.0,
 }
 #: What is printed, and the end of the process, likewise; and whatever the instance is.
 _ENDING = 0.5

@@ -42,6 +42,8 @@ LINES_PER_PAGE = 24
 MAP_SIZE = (186.0, 84.0)
 _MAP_BORDER = 6.0
 _LABEL_DISTANCE = 4.8
+#: Points so close to the one before are left out; the thinnest line is 0.7 wide.
+_PEN = 0.2
 
 #: A point of the map, in millimetres from its top left corner.
 Point = tuple[float, float]
@@ -311,7 +313,7 @@ def _page_map(
     )
 
     def placed(chosen: Sequence[Leg]) -> list[list[Point]]:
-        return [[at(point) for point in leg.points] for leg in chosen]
+        return [_thinned([at(point) for point in leg.points]) for leg in chosen]
 
     def visible(node: int) -> bool:
         x, y = drawn.places[node]
@@ -320,8 +322,8 @@ def _page_map(
     working = [leg for leg in here if leg.step.serves]
     depots = [at(drawn.places[node]) for node in depot_nodes(instance) if visible(node)]
     return SheetMap(
-        streets=[[at(point) for point in line] for line in drawn.within(frame)],
-        route=placed([*legs[:first], *legs[last:]]),
+        streets=[_thinned([at(point) for point in line]) for line in drawn.within(frame)],
+        route=[line for line in placed([*legs[:first], *legs[last:]]) if _is_on_map(line)],
         drive=placed([leg for leg in here if not leg.step.serves]),
         work=placed(working),
         arrows=[arrow for line in placed(here) for arrow in _arrow(line)],
@@ -333,6 +335,21 @@ def _page_map(
             if visible(facility.node)
         ],
     )
+
+
+def _thinned(line: list[Point]) -> list[Point]:
+    """Return a line without points that a pen would not show: maps are most of a sheet."""
+    kept = line[:1]
+    for x, y in line[1:-1]:
+        if abs(x - kept[-1][0]) > _PEN or abs(y - kept[-1][1]) > _PEN:
+            kept.append((x, y))
+    return [*kept, *line[1:][-1:]]
+
+
+def _is_on_map(line: list[Point]) -> bool:
+    """Return whether the box of a line touches the map."""
+    west, north, east, south = _box(line)
+    return east >= 0 and south >= 0 and west <= MAP_SIZE[0] and north <= MAP_SIZE[1]
 
 
 def _labels(wanted: list[tuple[Point, str]], taken: list[Point]) -> list[tuple[Point, str]]:
