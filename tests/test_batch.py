@@ -114,6 +114,21 @@ def test_a_dying_process_costs_only_its_own_task() -> None:
     assert error == TaskFailure(message="unexpected ValueError: four")
 
 
+def _die_later(task: int, progress: ProgressCallback) -> int:
+    if task == 1:
+        time.sleep(0.5)  # until the other worker is idle
+        os._exit(9)
+    return task
+
+
+def test_a_process_that_dies_beside_an_idle_one_is_reported() -> None:
+    """From Python 3.12 on, the pool would wait for the end of the idle one for ever."""
+    outcomes: dict[int, int | TaskFailure] = {}
+    run_tasks(_die_later, range(2), workers=2, finished=outcomes.__setitem__)
+    assert outcomes[0] == 0
+    assert isinstance(outcomes[1], TaskFailure)
+
+
 def test_a_script_without_guard_is_told_so(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(
