@@ -97,7 +97,7 @@ def test_the_stable_names_are_pinned() -> None:
         ),
         (arcfleet.plot, "instance solution path title ax"),
         (arcfleet.from_pandas, "links depot capacity nodes id attributes more"),
-        (arcfleet.from_networkx, "graph depot capacity cost id attributes more"),
+        (arcfleet.from_networkx, "graph depot capacity cost demand id attributes more"),
         (
             arcfleet.read_map,
             "path name streets attribution vehicle id merge_chains",
