@@ -2,7 +2,9 @@
 
 #include "base/huge_pages.h"
 #include "base/transpose.h"
+#include "search/insertion_lanes.h"
 
+#include <cstring>
 #include <limits>
 #include <stdexcept>
 
@@ -118,11 +120,74 @@ std::vector<PairDistances<Number>> TaskTable::pair_distances() const {
     return pairs;
 }
 
+namespace {
+
+// Adds the same to loads and labels of all visits up to `end`, but for directions that
+// are forbidden.
+ARCFLEET_CLONES void shift_visits(Visit *first, const Visit *end, int32_t load,
+                                  int32_t done, int32_t from) {
+#ifdef ARCFLEET_LANES
+    const Lanes by{done, done, from, from};
+    const Lanes most{kForbidden, kForbidden, kForbidden, kForbidden};
+    for (; first < end; ++first) {
+        Lanes labels;
+        std::memcpy(&labels, &first->done_at_u, sizeof labels);
+        labels += (labels < most) & by;
+        std::memcpy(&first->done_at_u, &labels, sizeof labels);
+        first->load += load;
+    }
+#else
+    const auto shifted = [](int32_t label, int32_t by) {
+        return label < kForbidden ? label + by : label;
+    };
+    for (; first < end; ++first) {
+        first->load += load;
+        first->done_at_u = shifted(first->done_at_u, done);
+        first->done_at_v = shifted(first->done_at_v, done);
+        first->from_u = shifted(first->from_u, from);
+        first->from_v = shifted(first->from_v, from);
+    }
+#endif
+}
+
+// Whether both labels moved by the same, and by how much. A direction that is forbidden
+// stays so.
+bool is_shift(int32_t at_u, int32_t at_v, int32_t old_at_u, int32_t old_at_v,
+              int32_t &by) {
+    if (at_u < kForbidden && at_v < kForbidden) {
+        by = at_v - old_at_v;
+        return at_u - old_at_u == by && old_at_u < kForbidden && old_at_v < kForbidden;
+    }
+    if (at_v < kForbidden) {
+        by = at_v - old_at_v;
+        return old_at_u >= kForbidden && old_at_v < kForbidden;
+    }
+    by = at_u - old_at_u;
+    return at_u < kForbidden && old_at_v >= kForbidden && old_at_u < kForbidden;
+}
+
+// Up to so many visits are sooner computed than compared.
+constexpr size_t kWorthShifting = 16;
+
+} // namespace
+
+void LabelledRoute::refresh(const TaskTable &tasks, int32_t first, int32_t last) {
+    // Where a way that there is not comes in, labels are no more exact.
+    const int32_t closed = tasks.network().closed_cost();
+    const bool may_shift =
+        visits.size() > kWorthShifting && (closed == 0 || cost < closed);
+    refresh_forward(tasks, idx(first), idx(last), may_shift);
+    refresh_backward(tasks, idx(first), idx(last), may_shift);
+}
+
 // Labels are carried from visit to visit in variables: read back from memory they would
 // be waited for.
-void LabelledRoute::refresh_forward(const TaskTable &tasks, size_t first) {
+void LabelledRoute::refresh_forward(const TaskTable &tasks, size_t first, size_t last,
+                                    bool may_shift) {
     Visit *here = visits.data() + first;
     Visit *const end = visits.data() + visits.size() - 1;
+    // From here on, labels are those of the same visits before.
+    const Visit *const known = may_shift ? visits.data() + last + 1 : end;
     const int32_t *from_u = tasks.from(here[-1].u);
     const int32_t *from_v = tasks.from(here[-1].v);
     int32_t done_at_u = here[-1].done_at_u;
@@ -137,6 +202,16 @@ void LabelledRoute::refresh_forward(const TaskTable &tasks, size_t first) {
         done_at_v = at_u + ends.forward_cost;
         done_at_u = std::min(at_v + ends.reverse_cost, kForbidden);
         sum += ends.demand;
+        int32_t by = 0;
+        if (here >= known &&
+            is_shift(done_at_u, done_at_v, here->done_at_u, here->done_at_v, by)) {
+            shift_visits(here, end, sum - here->load, by, 0);
+            load = end[-1].load;
+            cost += by;
+            end->done_at_u = end->done_at_v = cost;
+            end->load = load;
+            return;
+        }
         from_u = tasks.from(ends.u);
         from_v = tasks.from(ends.v);
         here->done_at_u = done_at_u;
@@ -149,7 +224,9 @@ void LabelledRoute::refresh_forward(const TaskTable &tasks, size_t first) {
     end->load = load;
 }
 
-void LabelledRoute::refresh_backward(const TaskTable &tasks, size_t last) {
+void LabelledRoute::refresh_backward(const TaskTable &tasks, size_t first, size_t last,
+                                     bool may_shift) {
+    const Visit *const known = visits.data() + (may_shift ? first - 1 : 0);
     const Visit *right = visits.data() + last + 1;
     int32_t right_u = right->u;
     int32_t right_v = right->v;
@@ -167,6 +244,12 @@ void LabelledRoute::refresh_backward(const TaskTable &tasks, size_t last) {
         right_v = ends.v;
         right_from_u = ends.forward_cost + home_from_v;
         right_from_v = std::min(ends.reverse_cost + home_from_u, kForbidden);
+        int32_t by = 0;
+        if (here <= known &&
+            is_shift(right_from_u, right_from_v, here->from_u, here->from_v, by)) {
+            shift_visits(visits.data() + 1, here + 1, 0, 0, by);
+            return;
+        }
         here->from_u = right_from_u;
         here->from_v = right_from_v;
     }

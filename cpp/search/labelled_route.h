@@ -147,17 +147,18 @@ struct LabelledRoute {
     void refresh(const TaskTable &tasks) { refresh(tasks, 1, num_tasks()); }
 
     // The same where nothing changed in front of visits[first] nor behind visits[last].
-    void refresh(const TaskTable &tasks, int32_t first, int32_t last) {
-        refresh_forward(tasks, idx(first));
-        refresh_backward(tasks, idx(last));
-    }
+    void refresh(const TaskTable &tasks, int32_t first, int32_t last);
 
     // Appends the arcs of the best directions.
     void append_arcs(const TaskTable &tasks, std::vector<int32_t> &arcs) const;
 
   private:
-    void refresh_forward(const TaskTable &tasks, size_t first);
-    void refresh_backward(const TaskTable &tasks, size_t last);
+    // Beyond the other place labels are as before, or all of them differ by the same,
+    // as soon as those of one visit do; with `may_shift` that is made use of.
+    void refresh_forward(const TaskTable &tasks, size_t first, size_t last,
+                         bool may_shift);
+    void refresh_backward(const TaskTable &tasks, size_t first, size_t last,
+                          bool may_shift);
 };
 
 // Where a part of a route may be joined to another: the ends of its outermost task, and

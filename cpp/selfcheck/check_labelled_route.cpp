@@ -74,6 +74,44 @@ void check_loads(const TaskTable &tasks, const LabelledRoute &route) {
     ARCFLEET_EQUAL(route.load, load);
 }
 
+// Routes long enough that labels are shifted and not computed anew: as if they were.
+void check_shifts(const TaskTable &tasks, Random &random) {
+    LabelledRoute route;
+    const auto check = [&] {
+        LabelledRoute anew = route;
+        anew.refresh(tasks);
+        ARCFLEET_EQUAL(route.cost, anew.cost);
+        ARCFLEET_EQUAL(route.load, anew.load);
+        const int32_t closed = tasks.network().closed_cost();
+        for (size_t i = 1; i + 1 < route.visits.size(); ++i) {
+            const Visit &one = route.visits[i];
+            const Visit &other = anew.visits[i];
+            ARCFLEET_EQUAL(one.load, other.load);
+            for (const auto label : {&Visit::done_at_u, &Visit::done_at_v,
+                                     &Visit::from_u, &Visit::from_v}) {
+                // Beyond that, nothing is driven.
+                const int32_t most = closed > 0 ? closed : kForbidden;
+                ARCFLEET_EQUAL(std::min(one.*label, most),
+                               std::min(other.*label, most));
+            }
+        }
+    };
+    const auto below = [&](int32_t n) {
+        return static_cast<int32_t>(random.below(static_cast<uint32_t>(n)));
+    };
+    for (int32_t task = 0; task < tasks.num_tasks(); ++task) {
+        route.insert(tasks, task, 1 + below(route.num_tasks() + 1));
+        check();
+    }
+    while (route.num_tasks() > 4) {
+        const int32_t first = 1 + below(route.num_tasks() - 3);
+        const int32_t count = 1 + below(3);
+        route.erase(first, first + count);
+        route.refresh(tasks, first, first - 1);
+        check();
+    }
+}
+
 } // namespace
 
 void check_labelled_route() {
@@ -90,6 +128,7 @@ void check_labelled_route() {
         }
         const auto network = streets.network();
         const TaskTable tasks(*network);
+        check_shifts(tasks, random);
         LabelledRoute route;
         std::vector<int32_t> order;
         for (int32_t task = 0; task < std::min(7, tasks.num_tasks()); ++task) {

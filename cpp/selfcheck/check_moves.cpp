@@ -1,11 +1,13 @@
 // Every small move that is listed: what `evaluate` says is what the routes cost after
 // `apply`, and what their arcs cost when added up.
 #include "search/moves/list.h"
+#include "search/moves/within_route.h"
 
 #include "search/plan.h"
 #include "selfcheck/selfcheck.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <limits>
 
 namespace arcfleet {
@@ -83,6 +85,48 @@ void check_sites(const TaskTable &tasks, const LabelledRoute &first,
     }
 }
 
+// What a move within a route says is what the route costs after it.
+void check_within(const TaskTable &tasks, const LabelledRoute &route,
+                  const WithinRoute &move) {
+    LabelledRoute after = route;
+    move.apply(after.visits);
+    LabelledRoute anew = after;
+    after.refresh(tasks, move.first(), move.last() - 1);
+    anew.refresh(tasks);
+    ARCFLEET_EQUAL(move.cost(tasks, route), anew.cost);
+    ARCFLEET_EQUAL(after.cost, anew.cost);
+    ARCFLEET_EQUAL(int64_t{anew.cost}, cost_of_arcs(tasks, anew));
+    ARCFLEET_EQUAL(tasks_of(after, {}) == tasks_of(route, {}), true);
+}
+
+void check_within(const TaskTable &tasks, const LabelledRoute &route) {
+    const int32_t n = route.num_tasks();
+    for (int32_t one = 1; one <= n; ++one) {
+        for (int32_t other = 1; other <= n; ++other) {
+            if (one != other) {
+                const WithinRoute reversed = WithinRoute::reverse(one, other);
+                check_within(tasks, route, reversed);
+                std::vector<Visit> visits = route.visits;
+                reversed.apply(visits);
+                const auto place = [&](int32_t before) {
+                    const int32_t task = route.visits[idx(before)].task;
+                    return std::find_if(visits.begin(), visits.end(),
+                                        [&](const Visit &x) { return x.task == task; });
+                };
+                ARCFLEET_EQUAL(std::abs(place(one) - place(other)), std::ptrdiff_t{1});
+            }
+            for (int32_t count = 1; one + count <= n + 1 && count <= 3; ++count) {
+                if (other < one || other > one + count) {
+                    check_within(tasks, route,
+                                 WithinRoute::move(one, count, other, false));
+                    check_within(tasks, route,
+                                 WithinRoute::move(one, count, other, true));
+                }
+            }
+        }
+    }
+}
+
 } // namespace
 
 void check_moves() {
@@ -102,6 +146,12 @@ void check_moves() {
         }
         check_sites(tasks, routes[0], routes[1]);
         check_sites(tasks, routes[1], routes[0]);
+        LabelledRoute all;
+        for (int32_t task = 0; task < tasks.num_tasks(); ++task) {
+            const auto place = random.below(static_cast<uint32_t>(task) + 1);
+            all.insert(tasks, task, static_cast<int32_t>(place) + 1);
+        }
+        check_within(tasks, all);
     }
 }
 

@@ -6,6 +6,7 @@
 #include "search/ruin_recreate/greedy_insertion.h"
 #include "search/ruin_recreate/insertion_order.h"
 #include "search/ruin_recreate/penalties.h"
+#include "search/ruin_recreate/string_removal.h"
 
 #include <cstdint>
 #include <vector>
@@ -43,6 +44,8 @@ class Chain {
     template <typename Move>
     bool try_move(const Move &move, const Spot &first, const Spot &second,
                   uint32_t draw, double temperature);
+    bool move_within(size_t number, const Spot &first, const Spot &second,
+                     uint32_t draw, double temperature);
     bool accepts(double dearer, double temperature);
     bool keep_if_best();
     void note_best();
@@ -51,6 +54,7 @@ class Chain {
     Random random_;
     CurrentPlan plan_;
     Penalties penalties_;
+    StringRemoval ruin_;
     InsertionOrder order_;
     GreedyInsertion insertion_;
     double cost_ = 0.0; // of the current plan, with the price of its excess

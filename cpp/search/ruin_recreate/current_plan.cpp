@@ -66,11 +66,23 @@ void CurrentPlan::open_one_empty_slot() {
 }
 
 void CurrentPlan::note_spots(int32_t slot) {
+    note_spots(slot, 1, routes_[idx(slot)].num_tasks() + 1);
+}
+
+void CurrentPlan::note_spots(int32_t slot, int32_t first, int32_t last) {
     const std::vector<Visit> &visits = routes_[idx(slot)].visits;
-    const auto end = static_cast<int32_t>(visits.size()) - 1;
-    for (int32_t place = 1; place < end; ++place) {
+    for (int32_t place = first; place < last; ++place) {
         spots_[idx(visits[idx(place)].task)] = {slot, place};
     }
+}
+
+void CurrentPlan::apply(const WithinRoute &move, int32_t slot) {
+    LabelledRoute &route = routes_[idx(slot)];
+    route_costs_ -= route.cost;
+    move.apply(route.visits);
+    route.refresh(tasks_, move.first(), move.last() - 1);
+    route_costs_ += route.cost;
+    note_spots(slot, move.first(), move.last());
 }
 
 void CurrentPlan::begin() {
@@ -121,25 +133,24 @@ void CurrentPlan::end_changes() {
     }
 }
 
-void CurrentPlan::remove(int32_t slot, const TaskString &string,
-                         std::vector<int32_t> &removed) {
+void CurrentPlan::remove(int32_t slot, int32_t first, int32_t last,
+                         const std::vector<uint8_t> &marked) {
     touch(slot);
     LabelledRoute &route = routes_[idx(slot)];
-    const auto take = [&](int32_t first, int32_t last) {
-        for (int32_t i = first; i < last; ++i) {
-            removed.push_back(route.visits[idx(i)].task);
-        }
-        route.erase(first, last);
-    };
     forget(slot);
-    take(string.kept_from + string.kept, string.last);
-    take(string.first, string.kept_from);
+    const auto begin = route.visits.begin();
+    const auto kept_end =
+        std::remove_if(begin + first, begin + last, [&](const Visit &visit) {
+            return marked[idx(visit.task)] != 0;
+        });
+    const auto kept = static_cast<int32_t>(kept_end - (begin + first));
+    route.erase(first + kept, last);
     if (route.empty()) {
         route.clear();
         --num_routes_;
         routes_opened_or_closed_ = true;
     } else {
-        route.refresh(tasks_, string.first, string.first + string.kept - 1);
+        route.refresh(tasks_, first, first + kept - 1);
         route_costs_ += route.cost;
     }
     loads_[idx(slot)] = route.load;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "search/moves/move.h"
+#include "search/moves/within_route.h"
 #include "search/plan.h"
 #include "search/ruin_recreate/slot_blocks.h"
 #include "search/ruin_recreate/tables.h"
@@ -49,10 +50,9 @@ class CurrentPlan {
     int64_t excess() const { return excess_; }
 
     void begin();
-    // Whether the route was changed since `begin`.
-    bool is_touched(int32_t slot) const { return is_touched_[idx(slot)] != 0; }
-    // Takes tasks out and appends them to `removed`.
-    void remove(int32_t slot, const TaskString &string, std::vector<int32_t> &removed);
+    // Takes out what is marked of visits[first] .. visits[last - 1].
+    void remove(int32_t slot, int32_t first, int32_t last,
+                const std::vector<uint8_t> &marked);
     // Puts a task in front of visits[place].
     void insert(int32_t slot, int32_t task, int32_t place);
     void keep();
@@ -70,6 +70,9 @@ class CurrentPlan {
             open_one_empty_slot();
         }
     }
+
+    // Makes a move within the route of a slot, at once.
+    void apply(const WithinRoute &move, int32_t slot);
 
     // Calls look(slot) with each slot with a load from `least` to `most`, in order,
     // until it returns false. Of empty slots one has load 0, the others none.
@@ -95,6 +98,7 @@ class CurrentPlan {
     void forget(int32_t slot);
     void renew(int32_t slot);
     void note_spots(int32_t slot);
+    void note_spots(int32_t slot, int32_t first, int32_t last);
     void open_one_empty_slot();
 
     const TaskTable &tasks_;
