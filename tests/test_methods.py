@@ -21,6 +21,7 @@ from arcfleet import (
     solve_many,
 )
 from arcfleet.errors import OptionError, UnsolvableError
+from arcfleet.methods import chosen_stop, find_method, usual_stop
 from arcfleet.network import Network
 from arcfleet.search.stop import StopSince
 from tests.helpers import VILLAGE, make_instance, refused, solved, star, street, unpackable
@@ -289,3 +290,15 @@ def test_a_learned_method_that_cannot_be_loaded_in_time_says_so(
     monkeypatch.delitem(sys.modules, "torch", raising=False)
     with pytest.raises(OptionError, match="at least 2 s for method 'daam', whose model"):
         solve(village, "daam", seconds=1)
+
+
+def test_the_usual_time_limit_grows_with_the_instance() -> None:
+    search = find_method("ruin-recreate")
+    assert usual_stop(search, 20).seconds == 5
+    assert usual_stop(search, 500).seconds == 5
+    assert usual_stop(search, 8000).seconds == pytest.approx(80)
+    # Methods that count iterations know no time limit.
+    assert usual_stop(find_method("ps"), 8000) == find_method("ps").default_stop
+    assert chosen_stop(search, Stop(seconds=1), tasks=8000) == Stop(seconds=1)
+    assert chosen_stop(search, None, 2, tasks=8000) == Stop(seconds=2)
+    assert chosen_stop(search, None, tasks=8000) == usual_stop(search, 8000)

@@ -47,6 +47,8 @@ if TYPE_CHECKING:
 #: What "auto" stands for.
 DEFAULT_METHOD = "ruin-recreate"
 
+#: Where a method's own time limit holds, it is at least so long for each task.
+SECONDS_PER_TASK = 0.01
 #: Up to so many tasks there is always a plan, however short the time limit is.
 ALWAYS_PLANNED = 2000
 #: With more tasks, a plan that would be later than this share of the time limit is refused.
@@ -360,7 +362,8 @@ def solve(
         Name of a method in `METHODS`, or "auto" for the best one.
     stop
         Stop rule: a `Stop`, or any function of the `Progress` that returns True to end
-        the search; by default that of the method.
+        the search; by default that of the method. Its time limit grows with the instance:
+        5 s, or 10 ms for each task.
     seconds
         Time limit, short for `stop=Stop(seconds=...)`. It holds from this call to its
         return: reading, shortest paths and the loading of a model count.
@@ -423,7 +426,7 @@ def solve(
     check_whole_number("seed", seed, 0, 2**64 - 1)
     check_whole_number("threads", threads, 0, 1024)
     threads = threads or os.cpu_count() or 1
-    stop = chosen_stop(chosen, stop, seconds)
+    stop = chosen_stop(chosen, stop, seconds, tasks=len(instance.required))
     if isinstance(stop, StopSince):
         started, reserve = stop.started, stop.reserve
     if not instance.required:
@@ -456,7 +459,7 @@ def solve(
     solution = result.solution
     if given is not None:
         solution = renumber(solution, given, _named_routes(instance))
-    return dataclasses.replace(result, solution=solution, notes=notes)
+    return dataclasses.replace(result, solution=solution, notes=(*notes, *result.notes))
 
 
 def _network(instance: Instance, threads: int, stop: StopRule, started: float) -> Network:
@@ -514,8 +517,16 @@ def as_instance(source: object) -> Instance:
     return source
 
 
+def usual_stop(method: Method, tasks: int) -> Stop:
+    """Return the stop rule of a method for an instance with so many tasks."""
+    usual = method.default_stop
+    if usual.seconds is None:
+        return usual
+    return dataclasses.replace(usual, seconds=max(usual.seconds, SECONDS_PER_TASK * tasks))
+
+
 def chosen_stop(
-    method: Method, stop: StopRule | None, seconds: float | None = None
+    method: Method, stop: StopRule | None, seconds: float | None = None, tasks: int = 0
 ) -> StopRule:
     """Return the stop rule, or that of the method; raise OptionError if it is unfit."""
     if seconds is not None:
@@ -525,7 +536,7 @@ def chosen_stop(
             )
         stop = Stop(seconds=seconds)
     if stop is None:
-        return method.default_stop
+        return usual_stop(method, tasks)
     if isinstance(stop, type) or not callable(stop):
         raise OptionError(
             f"expected stop to be a Stop or a function of the progress, got {stop!r}"

@@ -66,7 +66,9 @@ def _solve_options(parser: ArgumentParser) -> None:
         option(parser, flag, f"{limit.name}: {limit.rule}", positive_number, "N")
     add_changes(parser)
     add_shared(parser, "seed", "threads", "model", "device", "quiet", "json")
-    stop = parser.add_argument_group("stop rule (default: the method's own)")
+    stop = parser.add_argument_group(
+        "stop rule (default: the method's own; ruin-recreate 5 s, or 10 ms for each street)"
+    )
     option(stop, "--time", "end after S seconds, with all files written", seconds, "S")
     option(stop, "--iterations", "stop after N iterations", positive_number, "N")
     text = "stop after N iterations without improvement"
@@ -89,11 +91,11 @@ def _solve(options: Namespace) -> int:
         require_operations,
         require_time_to_load,
         solve,
+        usual_stop,
     )
 
     check_plan_files(options, "instance", "start", "old_instance")
     method = find_method(options.method)
-    stop = _stop(options, method)
     params = parse_params(method, options.set)
     clock = TimeLimit(options, options.time)
     require_time_to_load(method, options.time, options.model)
@@ -107,6 +109,7 @@ def _solve(options: Namespace) -> int:
     instance, start = changed(options, instance)
     check_holdable_instance(options, instance)
     require_operations(method, instance, has_start=options.start is not None)
+    stop = _stop(options, usual_stop(method, len(instance.required)))
     with search_progress(stop, hidden=options.quiet) as progress:
         result = solve(
             instance,
@@ -131,7 +134,7 @@ def _solve(options: Namespace) -> int:
     return 0
 
 
-def _stop(options: Namespace, method: Method) -> Stop:
+def _stop(options: Namespace, usual: Stop) -> Stop:
     from arcfleet.search import Stop
 
     stop = Stop(
@@ -142,7 +145,7 @@ def _stop(options: Namespace, method: Method) -> Stop:
     )
     # A target alone may never be met: then the method's usual limit ends the search.
     if stop.is_open:
-        stop = replace(method.default_stop, target_cost=options.target)
+        stop = replace(usual, target_cost=options.target)
     return stop
 
 

@@ -16,7 +16,7 @@ from arcfleet.errors import InstanceError, OptionError, SolutionError, Unsolvabl
 from arcfleet.instance.instance import MAX_NUMBER
 from arcfleet.network.network import CLOSED_COST
 from arcfleet.search.fleet_rules import flat, fleet_rules
-from arcfleet.search.run import run_engine
+from arcfleet.search.run import BEGUN, run_engine
 from arcfleet.solution.build import Builder
 from arcfleet.solution.solution import Service
 from arcfleet.solution.trips import TripPlan, from_trips, to_trips
@@ -78,7 +78,8 @@ def fleet_search(
         core = _make_core(layout, settings, context.seed, context.threads, context.horizon)
         return _FleetEngine(core, layout.locked_cost)
 
-    return run_engine(make_engine, network, context, layout.solution)
+    begun = BEGUN * network.num_tasks
+    return run_engine(make_engine, network, context, layout.solution, begun=begun)
 
 
 def fleet_engine(

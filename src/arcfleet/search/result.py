@@ -73,7 +73,7 @@ class Result:
     history
         Each better plan, in the order found.
     notes
-        What was changed before the search, a line each.
+        What was changed before the search and whether it was too short, a line each.
     shape
         Balance and interleaving of the best plan; None with fewer than two routes.
     fallback

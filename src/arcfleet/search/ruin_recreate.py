@@ -18,7 +18,7 @@ from arcfleet import _core
 from arcfleet._checks import check_number
 from arcfleet.errors import InstanceError
 from arcfleet.search.fleet import fleet_search
-from arcfleet.search.run import run_engine
+from arcfleet.search.run import BEGUN, run_engine
 
 if TYPE_CHECKING:
     from arcfleet.network import Network
@@ -113,4 +113,4 @@ def ruin_recreate(network: Network, context: RunContext) -> Result:
                 "use a coarser unit of cost"
             ) from None
 
-    return run_engine(make_engine, network, context)
+    return run_engine(make_engine, network, context, begun=BEGUN * network.num_tasks)

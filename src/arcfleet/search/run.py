@@ -6,9 +6,10 @@ it to `run_engine`; one in Python offers its plans to an `Incumbent`.
 
 from __future__ import annotations
 
+import math
 import time
 import warnings
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 
@@ -42,6 +43,9 @@ if TYPE_CHECKING:
 # Between slices Python sees Ctrl-C, reports progress and looks at the clock.
 _SLICE_SECONDS = 0.04
 _FOREVER = 1e9
+
+#: With fewer iterations for each task, a search has hardly begun.
+BEGUN = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -315,13 +319,16 @@ def run_engine(
     network: Network,
     context: RunContext,
     solution_of: Callable[[AnyEngine], Solution] | None = None,
+    begun: int = 0,
 ) -> Result:
     """Make an engine, run it until the stop rule ends it, and return its best plan.
 
     `solution_of` turns that into a Solution; by default it is a plan of arcs and starts.
+    Where a time limit allows fewer than `begun` iterations, a note says how long they take.
     """
     offset = context.seconds  # its history counts from here
     engine = make_engine()
+    made = context.seconds
 
     def solution() -> Solution:
         if solution_of is None:
@@ -365,13 +372,30 @@ def run_engine(
         ended_by = "error"
     if not engine.has_plan:
         raise context.no_plan(network, engine.iterations)
-    return context.result(
+    iterations, searched = engine.iterations, context.seconds - made
+    result = context.result(
         network,
         solution(),
-        iterations=engine.iterations,
+        iterations=iterations,
         stopped_by=ended_by,
         history=[Improvement(offset + s, i, c) for s, i, c in engine.history()],
     )
+    if ended_by != "seconds" or iterations >= begun:
+        return result
+    needed = result.seconds - searched + searched / iterations * begun
+    note = (
+        f"the search had hardly begun when its time was over (iterations: {iterations}, "
+        f"tasks: {network.num_tasks}): give it about {_rounded_up(needed)} s"
+    )
+    return replace(result, notes=(note,))
+
+
+def _rounded_up(seconds: float) -> str:
+    """Return seconds with two digits, or whole ones."""
+    if seconds >= 10:
+        return f"{math.ceil(seconds)}"
+    unit = 10.0 ** (math.floor(math.log10(seconds)) - 1)
+    return f"{math.ceil(seconds / unit) * unit:.2g}"
 
 
 def _known(solution: Solution | None) -> Solution:
