@@ -316,6 +316,30 @@ void check_changes(const FleetTables &tables, const TripRoute &route, int32_t ta
     }
 }
 
+// Moves within each trip, at any two places of it.
+void check_reordering(const FleetTables &tables, const TripRoute &route,
+                      Random &random) {
+    for (int32_t one = 1; one <= route.num_tasks(); ++one) {
+        const int32_t trip = route.visits[idx(one)].trip;
+        const int32_t end = route.trip_ends[idx(trip)];
+        for (int32_t other = route.trip_start(trip); other < end; ++other) {
+            for (uint32_t draw = 0; draw < 8; ++draw) {
+                const auto move = one == other
+                                      ? std::nullopt
+                                      : WithinRoute::draw(draw / 4, one, other, end,
+                                                          draw % 4, random);
+                if (move) {
+                    TripRoute after = route;
+                    after.reorder(tables, *move);
+                    check_same(after, refreshed(tables, after));
+                    ARCFLEET_EQUAL(route.reordered(tables, *move), after.cost);
+                    ARCFLEET_EQUAL(after.excess, route.excess);
+                }
+            }
+        }
+    }
+}
+
 // Mending finds the best of all ways to put in, drop or move one facility visit of a
 // trip.
 void check_mending(const FleetTables &tables, const TripRoute &route, int32_t place,
@@ -376,6 +400,7 @@ void check_routes(const FleetTables &tables, Random &random) {
             route.refresh(tables);
             check_totals(tables, route);
             check_changes(tables, route, n - 1);
+            check_reordering(tables, route, random);
             if (tables.has_facilities()) {
                 check_mending(tables, route, place, price);
             }

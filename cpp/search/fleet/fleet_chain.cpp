@@ -481,7 +481,8 @@ bool FleetChain::small_move(uint32_t number, double temperature) {
     const Spot first = plan_.spot(task);
     const Spot second = plan_.spot(other);
     if (first.slot == second.slot) {
-        return false;
+        return move_within(number, first, second, static_cast<uint32_t>(draw % 4),
+                           temperature);
     }
     switch (number) {
     case 0:
@@ -492,6 +493,31 @@ bool FleetChain::small_move(uint32_t number, double temperature) {
     default:
         return relocate(first, second, static_cast<uint32_t>(draw % 4), temperature);
     }
+}
+
+bool FleetChain::move_within(uint32_t number, const Spot &first, const Spot &second,
+                             uint32_t draw, double temperature) {
+    const TripRoute &route = plan_.route(first.slot);
+    const int32_t trip = route.visits[idx(first.place)].trip;
+    const int32_t end = route.trip_ends[idx(trip)];
+    if (route.visits[idx(second.place)].trip != trip ||
+        end - route.trip_start(trip) < WithinRoute::kLongRoute) {
+        return false;
+    }
+    const std::optional<WithinRoute> move =
+        WithinRoute::draw(number, first.place, second.place, end, draw, random_);
+    if (!move) {
+        return false;
+    }
+    const int32_t cost = route.reordered(tables_, *move);
+    const double dearer = price_of(route.type, {cost, route.excess}) -
+                          price_of(route.type, route.totals()) +
+                          balance_price(RouteChange{}.drop(route.cost).add(cost));
+    if (!accepts(dearer, temperature)) {
+        return false;
+    }
+    plan_.reorder(first.slot, *move);
+    return moved(dearer);
 }
 
 double FleetChain::priced(int32_t first, int32_t second, const Change &after) {

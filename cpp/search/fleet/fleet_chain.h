@@ -64,6 +64,9 @@ class FleetChain {
                   double temperature);
     bool swap(const Spot &first, const Spot &second, double temperature);
     bool exchange_tails(const Spot &first, const Spot &second, double temperature);
+    // Within a long trip.
+    bool move_within(uint32_t number, const Spot &first, const Spot &second,
+                     uint32_t draw, double temperature);
     // Gives the tail of a route to a vehicle that has none.
     bool split_route(double temperature);
     bool mend_somewhere();

@@ -333,6 +333,16 @@ bool FleetPlan::mend_visits(int32_t slot, int32_t place, double price) {
     return mended;
 }
 
+void FleetPlan::reorder(int32_t slot, const WithinRoute &move) {
+    forget(slot);
+    TripRoute &route = routes_[idx(slot)];
+    route.reorder(tables_, move);
+    for (int32_t place = move.first(); place < move.last(); ++place) {
+        spots_[idx(route.visits[idx(place)].task)] = {slot, place};
+    }
+    remember(slot);
+}
+
 void FleetPlan::retype(int32_t slot, int32_t type) {
     if (route(slot).type != type) {
         touch(slot);

@@ -115,6 +115,8 @@ class FleetPlan {
     // Improves the facility visits of a slot around one place; false if that changed
     // nothing. Can be undone like the others where changes are under way.
     bool mend_visits(int32_t slot, int32_t place, double price);
+    // Changes the order of tasks of a trip. Not to be undone.
+    void reorder(int32_t slot, const WithinRoute &move);
     // Gives an empty slot to a vehicle of another type. Can be undone.
     void retype(int32_t slot, int32_t type);
     // Puts the same tasks by another vehicle in the place of a route. Not to be undone.

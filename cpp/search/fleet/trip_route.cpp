@@ -590,6 +590,43 @@ TripTotals TripRoute::replaced(const FleetTables &tables, int32_t place,
                         ends.demand, via, after)};
 }
 
+int32_t TripRoute::reordered(const FleetTables &tables, const WithinRoute &move) const {
+    const DrivingTable &table = tables.driving(type);
+    const TripVisit &before = visits[idx(move.first()) - 1];
+    Labels done{before.done_at_u, before.done_at_v};
+    int32_t u = before.u;
+    int32_t v = before.v;
+    bool via = visits[idx(move.first())].via;
+    const auto serve = [&](const TripVisit &visit) {
+        done = serve_after(table, tables.ends(visit.task), via, u, v, done);
+        u = visit.u;
+        v = visit.v;
+        via = false;
+    };
+    for (const WithinRoute::Part &part : move.parts) {
+        if (part.backwards) {
+            for (int32_t i = part.last - 1; i >= part.first; --i) {
+                serve(visits[idx(i)]);
+            }
+        } else {
+            for (int32_t i = part.first; i < part.last; ++i) {
+                serve(visits[idx(i)]);
+            }
+        }
+    }
+    const TripVisit &next = visits[idx(move.last())];
+    return join(table, next.via, u, v, done, next.u, next.v,
+                {next.from_u, next.from_v});
+}
+
+void TripRoute::reorder(const FleetTables &tables, const WithinRoute &move) {
+    const bool via = visits[idx(move.first())].via;
+    visits[idx(move.first())].via = false;
+    move.apply(visits);
+    visits[idx(move.first())].via = via;
+    refresh(tables, move.first(), move.last() - 1);
+}
+
 TripTotals TripRoute::without(const FleetTables &tables, int32_t place) const {
     const TripVisit *here = visits.data() + place;
     if (num_tasks() == 1) {

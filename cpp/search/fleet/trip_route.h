@@ -5,6 +5,7 @@
 #pragma once
 
 #include "search/fleet/tables.h"
+#include "search/moves/within_route.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -128,6 +129,9 @@ class TripRoute {
     TripPlace at_place(const FleetTables &tables, int32_t task, int32_t place,
                        bool via_before, bool via_after) const;
     TripTotals replaced(const FleetTables &tables, int32_t place, int32_t task) const;
+    // What it costs with the tasks of a trip in another order; facility visits stay.
+    int32_t reordered(const FleetTables &tables, const WithinRoute &move) const;
+    void reorder(const FleetTables &tables, const WithinRoute &move);
     // The route without the task at a place.
     TripTotals without(const FleetTables &tables, int32_t place) const;
 

@@ -5,12 +5,15 @@
 #pragma once
 
 #include "base/index.h"
+#include "base/random.h"
 #include "search/labelled_route.h"
 
 #include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
+#include <optional>
 #include <vector>
 
 namespace arcfleet {
@@ -43,6 +46,27 @@ struct WithinRoute {
         return {{{moved, {to, from, false}}}};
     }
 
+    // A move at two places, within first .. last - 1; none where it would change
+    // nothing or too much. The number tells which: they take turns.
+    static std::optional<WithinRoute> draw(size_t number, int32_t one, int32_t other,
+                                           int32_t last, uint32_t draw,
+                                           Random &random) {
+        if (std::abs(one - other) > kLongestStretch) {
+            return std::nullopt;
+        }
+        if (number % 2 == 0) {
+            return std::abs(one - other) < 2 ? std::nullopt
+                                             : std::optional(reverse(one, other));
+        }
+        // So many tasks from the first on, if the second is not among them.
+        const auto count = 1 + static_cast<int32_t>(random.below(kMostMoved));
+        const int32_t to = other + static_cast<int32_t>(draw % 2);
+        if (one + count > last || (to >= one && to <= one + count)) {
+            return std::nullopt;
+        }
+        return move(one, count, to, draw >= 2);
+    }
+
     // Cost of the route after the move.
     int32_t cost(const TaskTable &tasks, const LabelledRoute &route) const {
         const Visit *visits = route.visits.data();
@@ -61,7 +85,7 @@ struct WithinRoute {
         return joined_cost(tasks, at, tail(visits[last()]));
     }
 
-    void apply(std::vector<Visit> &visits) const {
+    template <typename AnyVisit> void apply(std::vector<AnyVisit> &visits) const {
         for (const Part &part : parts) {
             if (part.backwards) {
                 std::reverse(visits.begin() + part.first, visits.begin() + part.last);
@@ -74,7 +98,15 @@ struct WithinRoute {
         }
     }
 
+    // In routes of so many tasks it is worth trying: in shorter ones what is taken out
+    // and put back does as much.
+    static constexpr int32_t kLongRoute = 40;
+
   private:
+    // Stretches have at most so many tasks, and so many are moved at a time.
+    static constexpr int32_t kLongestStretch = 200;
+    static constexpr uint32_t kMostMoved = 3;
+
     static Joint served_after(const TaskTable &tasks, const Joint &at,
                               const Visit &visit) {
         const TaskEnds &ends = tasks.ends(visit.task);

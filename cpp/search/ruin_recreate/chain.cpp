@@ -15,12 +15,6 @@ constexpr uint32_t kMovesPerStep = 10;
 // They are tried at a task and one of so many nearest others.
 constexpr int32_t kNearTasks = 10;
 
-// In routes of so many tasks there are moves within the route, over stretches of at
-// most so many tasks, and of so many tasks at a time.
-constexpr int32_t kLongRoute = 40;
-constexpr int32_t kLongestStretch = 200;
-constexpr uint32_t kMostMoved = 3;
-
 // -ln of the least number that is drawn: no dearer move is ever accepted.
 constexpr double kLongestDraw = 36.75;
 
@@ -86,7 +80,7 @@ bool Chain::small_move(size_t number, double temperature) {
     const Spot first = plan_.spot(static_cast<int32_t>(task));
     const Spot second = plan_.spot(tables_.nearest_to(task)[1 + nearness]);
     if (first.slot == second.slot) {
-        return plan_.route(first.slot).num_tasks() >= kLongRoute &&
+        return plan_.route(first.slot).num_tasks() >= WithinRoute::kLongRoute &&
                move_within(number, first, second, rest, temperature);
     }
     return with_move(number, [&](const auto &move) {
@@ -110,35 +104,19 @@ bool Chain::try_move(const Move &move, const Spot &first, const Spot &second,
     return keep_if_best();
 }
 
-// In long routes alone: in short ones what is taken out and put back does as much.
 bool Chain::move_within(size_t number, const Spot &first, const Spot &second,
                         uint32_t draw, double temperature) {
-    const int32_t one = first.place;
-    const int32_t other = second.place;
-    if (std::abs(one - other) > kLongestStretch) {
+    const LabelledRoute &route = plan_.route(first.slot);
+    const std::optional<WithinRoute> move = WithinRoute::draw(
+        number, first.place, second.place, route.num_tasks() + 1, draw, random_);
+    if (!move) {
         return false;
     }
-    const LabelledRoute &route = plan_.route(first.slot);
-    WithinRoute move;
-    if (number % 2 == 0) {
-        if (std::abs(one - other) < 2) {
-            return false;
-        }
-        move = WithinRoute::reverse(one, other);
-    } else {
-        // So many tasks from the first on, if the second is not among them.
-        const auto count = 1 + static_cast<int32_t>(random_.below(kMostMoved));
-        const int32_t to = other + static_cast<int32_t>(draw % 2);
-        if (one + count > route.num_tasks() + 1 || (to >= one && to <= one + count)) {
-            return false;
-        }
-        move = WithinRoute::move(one, count, to, draw >= 2);
-    }
-    const double dearer = move.cost(tables_.tasks, route) - route.cost;
+    const double dearer = move->cost(tables_.tasks, route) - route.cost;
     if (!accepts(dearer, temperature)) {
         return false;
     }
-    plan_.apply(move, first.slot);
+    plan_.apply(*move, first.slot);
     cost_ = penalties_.penalised_cost(plan_);
     return keep_if_best();
 }
