@@ -7,7 +7,7 @@ import math
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from arcfleet._files import decode_text, is_file, reading
 from arcfleet.bench.machine import commit
@@ -188,7 +188,9 @@ def _caption(runs: Sequence[tuple[str, Path]]) -> str:
         has_model = is_file(path)
         # Without its model, a run has no word of the device.
         path = path if has_model else folder / "config.json"
-        facts = dict(read_model_info(path).facts) if has_model else read_identity(folder)
+        facts: dict[str, Any] = (
+            dict(read_model_info(path).facts) if has_model else read_identity(folder)
+        )
         try:
             seeds.add(facts["config"]["seed"])
             instances |= {each["instances"] for each in facts["validation"]}
