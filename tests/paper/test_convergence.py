@@ -19,6 +19,15 @@ def test_a_quick_run_with_figures(tmp_path: Path) -> None:
     assert curve.steps[-1] == 2
 
 
+def test_a_run_without_its_model(tmp_path: Path) -> None:
+    (tmp_path / "metrics.jsonl").write_text(GOOD)
+    facts = '{"config": {"seed": 3}, "validation": [{"instances": 50}]}'
+    (tmp_path / "config.json").write_text(facts)
+    config = Config(runs=(f"a={tmp_path}",), out=tmp_path / "out", figures=False)
+    caption = run(config, Watch()).caption
+    assert "(50 instances each). Seed 3. Reported" in caption
+
+
 def test_wrong_runs(tmp_path: Path) -> None:
     def error(*runs: str) -> str:
         with pytest.raises(ArcfleetError) as raised:
@@ -42,6 +51,8 @@ def test_wrong_runs(tmp_path: Path) -> None:
         assert "metrics.jsonl:1: expected a line of metrics" in error(str(tmp_path))
     assert "different names" in error("a=b", "a=c")
     metrics.write_text(GOOD)
+    (tmp_path / "config.json").write_text('{"config": {}}')
+    assert "config.json: expected the facts of a training run" in error(str(tmp_path))
     tiny_model_file(tmp_path).rename(tmp_path / "model.safetensors")
     found = error(str(tmp_path))
     assert "model.safetensors: expected the facts of a training run" in found

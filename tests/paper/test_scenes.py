@@ -37,6 +37,17 @@ def test_scenes_are_solved_once(inputs: dict[str, Any]) -> None:
     assert store.read_bytes() == before
 
 
+def test_a_method_with_a_model_of_its_own(inputs: dict[str, Any]) -> None:
+    file = inputs["model"]
+    methods = ("ps", f"daam-greedy@{file}")
+    report = run(Config(**(inputs | {"methods": methods, "model": None})), Watch())
+    assert report.sections[0].header == ["scene", "PS", f"DaAM, greedy ({file.stem})"]
+    assert f"Methods: ps, daam-greedy ({file.stem});" in report.caption
+    both = (*methods, "daam-greedy")
+    more = run(Config(**(inputs | {"methods": both, "model": None})), Watch())
+    assert more.sections[0].rows[0][:3] == report.sections[0].rows[0]
+
+
 def test_a_changed_plan_is_not_drawn(inputs: dict[str, Any]) -> None:
     run(Config(**inputs), Watch())
     store = inputs["out"] / "scenes.jsonl"
@@ -63,6 +74,7 @@ def test_wrong_inputs(inputs: dict[str, Any]) -> None:
         ("at least one method", {"methods": (",",)}),
         ("at least one scene", {"scenes": ()}),
         ("NAME=ITERATIONS", {"methods": ("daam", "maens=many")}),
+        ("a learned method as NAME@FILE", {"methods": ("ps@a.safetensors",)}),
         ("workers", {"workers": 0}),
     ):
         with pytest.raises(OptionError, match=message):

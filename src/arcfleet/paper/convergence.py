@@ -9,13 +9,14 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from arcfleet._files import decode_text, reading
+from arcfleet._files import decode_text, is_file, reading
 from arcfleet.bench.machine import commit
 from arcfleet.errors import FileError, OptionError
 from arcfleet.neural.checkpoint import read_model_info
 from arcfleet.neural.model import DaamConfig
 from arcfleet.neural.train.config import PretrainConfig, RunConfig
 from arcfleet.neural.train.pretrain import pretrain
+from arcfleet.neural.train.run import read_identity
 from arcfleet.paper.report import Report, Section, prepare_folder, write_report
 from arcfleet.paper.sets import refuse_beside_quick, tiny_set
 from arcfleet.report.charts import Line, Panel, draw_panels
@@ -184,21 +185,28 @@ def _caption(runs: Sequence[tuple[str, Path]]) -> str:
     devices: dict[str, None] = {}
     for _, folder in runs:
         path = folder / "model.safetensors"
-        facts: dict[str, Any] = dict(read_model_info(path).facts)
+        has_model = is_file(path)
+        # Without its model, a run has no word of the device.
+        path = path if has_model else folder / "config.json"
+        facts: dict[str, Any] = (
+            dict(read_model_info(path).facts) if has_model else read_identity(folder)
+        )
         try:
             seeds.add(facts["config"]["seed"])
             instances |= {each["instances"] for each in facts["validation"]}
-            devices[f"{facts['device']} (torch {facts['torch']})"] = None
+            if has_model:
+                devices[f"{facts['device']} (torch {facts['torch']})"] = None
         except (KeyError, TypeError):
             raise FileError(
                 path,
-                "expected the facts of a training run in the model, found none: name "
-                "folders that `arcfleet train` has made",
+                "expected the facts of a training run, found none: name folders that "
+                "`arcfleet train` has made",
             ) from None
     numbers = ", ".join(str(x) for x in sorted(seeds))
     counts = ", ".join(f"{x:,}" for x in sorted(instances))
+    trained = f"Trained on {', '.join(devices)}. " if devices else ""
     return (
         "Mean gap of greedy plans, as decoded, to the labels of the validation sets "
-        f"({counts} instances each). Seed {numbers}. Trained on {', '.join(devices)}. "
+        f"({counts} instances each). Seed {numbers}. {trained}"
         f"Reported by commit {commit()}."
     )

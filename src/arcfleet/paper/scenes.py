@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
-from pathlib import Path  # noqa: TC003 (the command line reads the types)
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from arcfleet.bench.machine import commit, machine
@@ -74,7 +74,8 @@ class Config:
     out
         Output folder; unchanged results in it are reused.
     methods
-        Methods of `arcfleet methods`, as NAME or NAME=ITERATIONS.
+        Methods of `arcfleet methods`, as NAME, NAME=ITERATIONS or, with a model of its
+        own, NAME@FILE.
     model
         Model file of the learned methods of its type; default: the shipped one.
     device
@@ -148,17 +149,24 @@ def run(config: Config, watch: Watch) -> Report:
         raise OptionError(f"expected at least one {what}, got none")
     chosen = [_parse(text) for text in texts]
     scenes = [(instance, _checksum(instance)) for instance in map(read, config.scenes)]
-    every = [method for method, _ in chosen]
-    loaded = load_for_methods(every, config.model, config.device)
     files = ModelFiles({}, config.device)
-    sums = {
-        model_type: files.checksum(model_path(x, model_type))
-        for model_type, x in model_files(every, config.model, config.device).items()
-    }
+    loaded: dict[str, LoadedModel] = {}  # by the checksum of the file
+    sums: dict[tuple[str, Path | None], str] = {}
+    owners = dict.fromkeys(each.file for each in chosen)
+    for own in owners:
+        every = [each.method for each in chosen if each.file == own]
+        is_plain = len(owners) > 1 and not any(each.is_learned for each in every)
+        given = (own or config.model, "auto" if is_plain else config.device)
+        models = load_for_methods(every, *given)
+        for model_type, file in model_files(every, *given).items():
+            checksum = files.checksum(model_path(file, model_type))
+            sums[model_type, own] = checksum
+            loaded[checksum] = models[model_type]
     jobs = []
     for instance, checksum in scenes:
-        for method, iterations in chosen:
-            model = None if method.model_type is None else sums[method.model_type]
+        for method, iterations, own in chosen:
+            kind = method.model_type
+            model = None if kind is None else sums[kind, own]
             key = (checksum, method.name, iterations, config.seed, model)
             stop = Stop(iterations=iterations) if iterations else method.default_stop
             jobs.append(_Job(key, instance, stop))
@@ -166,7 +174,7 @@ def run(config: Config, watch: Watch) -> Report:
     with Store(config.out / "scenes.jsonl", PLANS) as store:
         device = files.device_name() if loaded else "cpu"
         plans = _solve_all(jobs, store, loaded, device, config.workers, watch)
-    report = _report(scenes, texts, [plans[job.key] for job in jobs])
+    report = _report(scenes, chosen, [plans[job.key] for job in jobs])
     return write_report(report, config.out, figures=config.figures)
 
 
@@ -236,8 +244,8 @@ def _solve_all(
 
     tell()
     for job in left:
-        if job.method.model_type is not None:
-            keep(job, _solve(job, None, loaded[job.method.model_type]))
+        if job.key[-1] is not None:
+            keep(job, _solve(job, None, loaded[job.key[-1]]))
     run_all(
         _solve,
         searches,
@@ -270,29 +278,49 @@ def _solve(
     return result
 
 
-def _parse(text: str) -> tuple[Method, int | None]:
-    """Parse NAME or NAME=ITERATIONS."""
-    name, _, number = text.strip().partition("=")
+class _Chosen(NamedTuple):
+    method: Method
+    iterations: int | None  # None for the default stop rule
+    file: Path | None  # model of its own; None for that of all methods
+
+    def __str__(self) -> str:
+        number = f"={self.iterations}" if self.iterations else ""
+        model = f" ({self.file.stem})" if self.file else ""
+        return f"{self.method.name}{number}{model}"
+
+    @property
+    def label(self) -> str:
+        label = _LABELS.get(self.method.name, self.method.name)
+        return f"{label} ({self.file.stem})" if self.file else label
+
+
+def _parse(text: str) -> _Chosen:
+    """Parse NAME, NAME=ITERATIONS or either of them with @FILE."""
+    text, at, file = text.strip().partition("@")
+    name, _, number = text.partition("=")
     if number and not (number.isascii() and number.isdigit() and int(number)):
         raise OptionError(f"expected a method as NAME=ITERATIONS, got {text!r}")
-    return find_method(name), int(number) if number else None
+    method = find_method(name)
+    if at and not (file and method.is_learned):
+        raise OptionError(f"expected a learned method as NAME@FILE, got {name}@{file}")
+    return _Chosen(method, int(number) if number else None, Path(file) if at else None)
 
 
 def _report(
     scenes: Sequence[tuple[Instance, str]],
-    methods: Sequence[str],
+    methods: Sequence[_Chosen],
     plans: Sequence[ScenePlan],
 ) -> Report:
     """Lay out plans, scene by scene: costs, times and a figure."""
     across = len(methods)
-    labels = [_LABELS.get(x.method, x.method) for x in plans[:across]]
+    labels = [method.label for method in methods]
     costs, times, drawn = [], [], []
     for number, (instance, _) in enumerate(scenes):
         line = plans[number * across : (number + 1) * across]
         costs.append([instance.name, *(str(x.cost) for x in line)])
         times.append([instance.name, *(seconds_text(x.seconds) for x in line)])
         pairs = zip(labels, line, strict=True)
-        shown = [(f"{label}: {x.cost:,}", _solution(instance, x)) for label, x in pairs]
+        shown = [(f"{label}\n{x.cost:,}", _solution(instance, x)) for label, x in pairs]
         title = f"{instance.name} ({len(instance.required)} tasks)"
         drawn.append(ScenePlans(title, instance, shown))
     header = ["scene", *labels]
@@ -308,7 +336,7 @@ def _report(
         caption=(
             f"Plans of {len(scenes)} street scenes; above each its total cost. Solid: "
             "served streets, one colour per route; dashed: deadheads; grey: other streets; "
-            f"red squares: depots. Methods: {', '.join(methods)}; seed "
+            f"red squares: depots. Methods: {', '.join(map(str, methods))}; seed "
             f"{plans[0].seed}. Made on {places}. Commit {commits}."
         ),
         details=tuple(f"scene {i.name}: {checksum}" for i, checksum in scenes),

@@ -386,7 +386,7 @@ class RunFolder:
 
     def _compare(self) -> None:
         """Raise FileError unless the run in the folder is this one, but for its end."""
-        found = _read_identity(self.path)
+        found = read_identity(self.path)
         ends = found.pop("earlier_ends", [])
         (before, old_end), (now, end) = map(_without_end, (found, self.identity))
         name = difference(before, now)
@@ -426,11 +426,11 @@ def require_unoccupied(folder: Path, *, but: str = "") -> None:
 
 def saved_settings(path: Path | str) -> dict[str, Any]:
     """Return the settings with which the run in a folder was started."""
-    config: dict[str, Any] = _read_identity(Path(path))["config"]
+    config: dict[str, Any] = read_identity(Path(path))["config"]
     return config
 
 
-def _read_identity(folder: Path) -> dict[str, Any]:
+def read_identity(folder: Path) -> dict[str, Any]:
     """Read the `config.json` of a run."""
     path = folder / "config.json"
     if not is_file(path):
