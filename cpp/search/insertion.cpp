@@ -14,12 +14,12 @@ InsertionPlace unpack(int64_t packed) {
     return {packed >> 32, static_cast<int32_t>(packed & 0xFFFFFFFF)};
 }
 
-InsertionPlace scan(const TaskTable &tasks, int32_t task, const LabelledRoute &route) {
+InsertionPlace scan(const TaskTable &tasks, int32_t task, const LabelledRoute &route,
+                    int32_t first, int32_t end) {
     const Insertion insertion(tasks, task);
     const Visit *visits = route.visits.data();
-    const auto end = static_cast<int32_t>(route.visits.size());
     int64_t least = std::numeric_limits<int64_t>::max();
-    for (int32_t place = 1; place < end; ++place) {
+    for (int32_t place = first; place < end; ++place) {
         const int64_t cost = insertion.cost(visits[place - 1], visits[place]);
         least = std::min(least, cost << 32 | place);
     }
@@ -28,29 +28,31 @@ InsertionPlace scan(const TaskTable &tasks, int32_t task, const LabelledRoute &r
 
 #ifdef ARCFLEET_LANES
 template <typename Distances>
-[[gnu::always_inline]] inline InsertionPlace scan_route(const TaskEnds &ends,
-                                                        const Distances &distances,
-                                                        const LabelledRoute &route) {
-    const Visit *visits = route.visits.data();
+[[gnu::always_inline]] inline InsertionPlace
+scan_route(const TaskEnds &ends, const Distances &distances, const Visit *visits,
+           int32_t first, int32_t end) {
     const Lanes service{ends.forward_cost, ends.reverse_cost, 0, 0};
-    return unpack(scan_lanes(ends, distances, visits + 1, visits + route.visits.size(),
-                             1, distances.depot() + service));
+    return unpack(scan_lanes(ends, distances, visits + first, visits + end, first,
+                             nearest_ends(distances, visits[first - 1]) + service));
 }
 
 ARCFLEET_CLONES InsertionPlace scan_symmetric(const TaskEnds &ends,
                                               const EndDistances *distances,
-                                              const LabelledRoute &route) {
-    return scan_route(ends, SymmetricLanes{distances}, route);
+                                              const Visit *visits, int32_t first,
+                                              int32_t end) {
+    return scan_route(ends, SymmetricLanes{distances}, visits, first, end);
 }
 
 ARCFLEET_CLONES InsertionPlace scan_long(const TaskEnds &ends, const LongPair *pairs,
-                                         const LabelledRoute &route) {
-    return scan_route(ends, DirectedLanes<LongPair>{pairs, 0}, route);
+                                         const Visit *visits, int32_t first,
+                                         int32_t end) {
+    return scan_route(ends, DirectedLanes<LongPair>{pairs, 0}, visits, first, end);
 }
 
 ARCFLEET_CLONES InsertionPlace scan_short(const TaskEnds &ends, const ShortPair *pairs,
-                                          int32_t closed, const LabelledRoute &route) {
-    return scan_route(ends, DirectedLanes<ShortPair>{pairs, closed}, route);
+                                          int32_t closed, const Visit *visits,
+                                          int32_t first, int32_t end) {
+    return scan_route(ends, DirectedLanes<ShortPair>{pairs, closed}, visits, first, end);
 }
 #endif
 
@@ -77,21 +79,24 @@ InsertionPlace cheapest_other_insertion(const TaskTable &tasks, int32_t task,
     return cheapest;
 }
 
-InsertionPlace cheapest_insertion(const TaskTable &tasks, int32_t task,
-                                  const LabelledRoute &route) {
+InsertionPlace cheapest_insertion_between(const TaskTable &tasks, int32_t task,
+                                          const LabelledRoute &route, int32_t first,
+                                          int32_t end) {
 #ifdef ARCFLEET_LANES
+    const TaskEnds &ends = tasks.ends(task);
+    const Visit *visits = route.visits.data();
     if (const EndDistances *distances = tasks.end_distances(task)) {
-        return scan_symmetric(tasks.ends(task), distances, route);
+        return scan_symmetric(ends, distances, visits, first, end);
     }
     if (const ShortPair *pairs = tasks.short_pairs(task)) {
         const int32_t closed = tasks.network().closed_cost();
-        return scan_short(tasks.ends(task), pairs, closed, route);
+        return scan_short(ends, pairs, closed, visits, first, end);
     }
     if (const LongPair *pairs = tasks.long_pairs(task)) {
-        return scan_long(tasks.ends(task), pairs, route);
+        return scan_long(ends, pairs, visits, first, end);
     }
 #endif
-    return scan(tasks, task, route);
+    return scan(tasks, task, route, first, end);
 }
 
 } // namespace arcfleet

@@ -44,9 +44,18 @@ struct InsertionPlace {
     int32_t place;
 };
 
-// The cheapest place in a route, the first of them where several are.
-InsertionPlace cheapest_insertion(const TaskTable &tasks, int32_t task,
-                                  const LabelledRoute &route);
+// The cheapest of the places in front of visits[first] .. visits[end - 1], the first of
+// them where several are.
+InsertionPlace cheapest_insertion_between(const TaskTable &tasks, int32_t task,
+                                          const LabelledRoute &route, int32_t first,
+                                          int32_t end);
+
+// The same over all places of a route.
+inline InsertionPlace cheapest_insertion(const TaskTable &tasks, int32_t task,
+                                         const LabelledRoute &route) {
+    return cheapest_insertion_between(tasks, task, route, 1,
+                                      static_cast<int32_t>(route.visits.size()));
+}
 
 // The same over all but these places, which rise. Where there is none, a cost beyond
 // any other.

@@ -4,6 +4,7 @@
 // edge, arc routing and turn penalties").
 #pragma once
 
+#include "base/prefetch.h"
 #include "network/network.h"
 #include "search/rules.h"
 
@@ -93,6 +94,14 @@ class TaskTable {
     }
     const LongPair *long_pairs(int32_t task) const {
         return pair_row(long_pairs_, task);
+    }
+    // Fetches what is between a task and another, or the depot: -1.
+    void prefetch_pair(int32_t task, int32_t other) const {
+        if (const ShortPair *pairs = short_pairs(task)) {
+            prefetch(pairs + (other + 1));
+        } else if (const LongPair *far = long_pairs(task)) {
+            prefetch(far + (other + 1));
+        }
     }
     // Whether every route costs the same when driven the other way round.
     bool reversible() const { return reversible_; }

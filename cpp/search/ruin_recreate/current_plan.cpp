@@ -53,6 +53,7 @@ void CurrentPlan::open_one_empty_slot() {
     for (size_t slot = 0; slot < routes_.size(); ++slot) {
         if (routes_[slot].empty()) {
             loads_[slot] = found ? kClosed : 0;
+            empty_slot_ = found ? empty_slot_ : static_cast<int32_t>(slot);
             found = true;
         }
     }
@@ -61,6 +62,7 @@ void CurrentPlan::open_one_empty_slot() {
         is_touched_.push_back(0);
         loads_.resize(padded_slots(routes_.size()), kClosed);
         loads_[routes_.size() - 1] = 0;
+        empty_slot_ = static_cast<int32_t>(routes_.size()) - 1;
     }
     routes_opened_or_closed_ = false;
 }
@@ -106,8 +108,8 @@ void CurrentPlan::touch(int32_t slot) {
 }
 
 void CurrentPlan::keep() {
-    for (const int32_t slot : touched_) {
-        note_spots(slot);
+    if (!follows_changes_) {
+        note_touched();
     }
     end_changes();
 }
@@ -121,7 +123,16 @@ void CurrentPlan::undo() {
     num_routes_ = saved_num_routes_;
     route_costs_ = saved_route_costs_;
     excess_ = saved_excess_;
+    if (follows_changes_) {
+        note_touched();
+    }
     end_changes();
+}
+
+void CurrentPlan::note_touched() {
+    for (const int32_t slot : touched_) {
+        note_spots(slot);
+    }
 }
 
 void CurrentPlan::end_changes() {
@@ -138,6 +149,11 @@ void CurrentPlan::remove(int32_t slot, int32_t first, int32_t last,
     touch(slot);
     LabelledRoute &route = routes_[idx(slot)];
     forget(slot);
+    if (follows_changes_) {
+        for (int32_t place = first; place < last; ++place) {
+            spots_[idx(route.visits[idx(place)].task)].slot = -1;
+        }
+    }
     const auto begin = route.visits.begin();
     const auto kept_end =
         std::remove_if(begin + first, begin + last, [&](const Visit &visit) {
@@ -152,6 +168,9 @@ void CurrentPlan::remove(int32_t slot, int32_t first, int32_t last,
     } else {
         route.refresh(tasks_, first, first + kept - 1);
         route_costs_ += route.cost;
+        if (follows_changes_) {
+            note_spots(slot, first, route.num_tasks() + 1);
+        }
     }
     loads_[idx(slot)] = route.load;
     excess_ += rules_.excess(route.totals());
@@ -163,6 +182,9 @@ void CurrentPlan::insert(int32_t slot, int32_t task, int32_t place) {
     const bool was_empty = route.empty();
     forget(slot);
     route.insert(tasks_, task, place);
+    if (follows_changes_) {
+        note_spots(slot, place, route.num_tasks() + 1);
+    }
     loads_[idx(slot)] = route.load;
     excess_ += rules_.excess(route.totals());
     route_costs_ += route.cost;

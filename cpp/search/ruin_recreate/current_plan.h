@@ -34,15 +34,22 @@ Plan to_plan(const TaskTable &tasks, const std::vector<LabelledRoute> &routes);
 
 class CurrentPlan {
   public:
-    CurrentPlan(const TaskTable &tasks, const RouteRules &rules)
-        : tasks_(tasks), rules_(rules), spots_(idx(tasks.num_tasks())) {}
+    // With `follows_changes` spots are those of the changes under way, too.
+    CurrentPlan(const TaskTable &tasks, const RouteRules &rules, bool follows_changes)
+        : tasks_(tasks), rules_(rules), follows_changes_(follows_changes),
+          spots_(idx(tasks.num_tasks())) {}
 
     void load(const Plan &plan);
 
     const std::vector<LabelledRoute> &routes() const { return routes_; } // by slot
     const LabelledRoute &route(int32_t slot) const { return routes_[idx(slot)]; }
-    // Where a task was when the changes under way began.
+    // Where a task was when the changes under way began. A plan that follows them says
+    // where it is, and slot -1 while it is taken out.
     Spot spot(int32_t task) const { return spots_[idx(task)]; }
+    // By slot, below 0 where an empty slot is not to be used.
+    int32_t load(int32_t slot) const { return loads_[idx(slot)]; }
+    // The one empty slot that may be used.
+    int32_t empty_slot() const { return empty_slot_; }
     int32_t num_routes() const { return num_routes_; }
     // Sum over routes, fixed costs apart.
     int64_t route_costs() const { return route_costs_; }
@@ -97,18 +104,21 @@ class CurrentPlan {
     void end_changes();
     void forget(int32_t slot);
     void renew(int32_t slot);
+    void note_touched();
     void note_spots(int32_t slot);
     void note_spots(int32_t slot, int32_t first, int32_t last);
     void open_one_empty_slot();
 
     const TaskTable &tasks_;
     const RouteRules rules_;
+    const bool follows_changes_;
     std::vector<LabelledRoute> routes_; // by slot; a few are empty
     // By slot, below 0 where an empty slot is not to be used, and up to a multiple of
     // kSlotBlock: all of them in a few cache lines.
     std::vector<int32_t> loads_;
     std::vector<Spot> spots_; // by task
-    int32_t num_routes_ = 0;  // routes that are not empty
+    int32_t empty_slot_ = -1;
+    int32_t num_routes_ = 0; // routes that are not empty
     int64_t route_costs_ = 0;
     int64_t excess_ = 0;
     // The changes under way.

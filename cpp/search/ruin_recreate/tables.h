@@ -31,6 +31,9 @@ std::vector<int32_t> nearest_tasks(const TaskTable &tasks, int32_t row);
 // More neighbours than this are never walked through before enough routes are ruined.
 constexpr int32_t kLongestRow = 1000;
 
+// With fewer tasks it takes no longer to look at all places.
+constexpr int32_t kFewestNearby = 400;
+
 struct RuinRecreateTables {
     RuinRecreateTables(const Network &network, const RuinRecreateSettings &settings);
 
@@ -38,6 +41,9 @@ struct RuinRecreateTables {
     const int32_t *nearest_to(size_t task) const {
         return nearest.data() + task * idx(row);
     }
+
+    // Whether tasks are put back near the tasks near them, not anywhere.
+    bool inserts_nearby() const { return tasks.num_tasks() >= kFewestNearby; }
 
     TaskTable tasks;
     RouteRules rules;
