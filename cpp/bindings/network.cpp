@@ -73,7 +73,7 @@ void bind_network(nb::module_ &module) {
                const InArray<int32_t> &turn_penalty, int32_t u_turns,
                int32_t u_turn_penalty, int threads, const InArray<int32_t> &places,
                const InArray<uint8_t> &closed, int32_t least_closed_cost,
-               double seconds) {
+               double seconds, bool in_parts) {
                 const nb::gil_scoped_release release;
                 new (self) Network(num_nodes,
                                    {view(tail), view(head), view(cost),
@@ -84,7 +84,9 @@ void bind_network(nb::module_ &module) {
                                    {view(turn_in), view(turn_out), view(turn_penalty),
                                     static_cast<UTurns>(u_turns), u_turn_penalty},
                                    threads, view(places), least_closed_cost,
-                                   Allowance(seconds));
+                                   Allowance(seconds),
+                                   in_parts ? Network::Measured::in_parts
+                                            : Network::Measured::whole);
             },
             nb::arg("num_nodes"), nb::arg("tail"), nb::arg("head"), nb::arg("cost"),
             nb::arg("reverse_cost"), nb::arg("required"), nb::arg("demand"),
@@ -93,7 +95,7 @@ void bind_network(nb::module_ &module) {
             nb::arg("turn_in"), nb::arg("turn_out"), nb::arg("turn_penalty"),
             nb::arg("u_turns"), nb::arg("u_turn_penalty"), nb::arg("threads"),
             nb::arg("places"), nb::arg("closed"), nb::arg("least_closed_cost"),
-            nb::arg("seconds"))
+            nb::arg("seconds"), nb::arg("in_parts"))
         .def_prop_ro("num_tasks", &Network::num_tasks)
         .def_prop_ro("closed_cost", &Network::closed_cost)
         .def_prop_ro(
@@ -133,6 +135,9 @@ void bind_network(nb::module_ &module) {
         .def_prop_ro(
             "distances",
             [](const Network &n) {
+                if (!n.is_measured()) {
+                    throw std::logic_error("driving costs are measured in parts only");
+                }
                 const auto size = static_cast<size_t>(n.num_terminals());
                 return OutMatrix<const int32_t>(n.distances().data(), {size, size},
                                                 nb::find(n));
@@ -165,6 +170,17 @@ void bind_network(nb::module_ &module) {
                 return to_array(std::move(edges));
             },
             nb::arg("start"), nb::arg("end"), "Edges driven between two terminals.")
+        .def(
+            "deadheads",
+            [](const Network &network, const InArray<int32_t> &route) {
+                std::vector<int32_t> costs;
+                {
+                    const nb::gil_scoped_release release;
+                    costs = network.deadheads(view(route));
+                }
+                return to_array(std::move(costs));
+            },
+            nb::arg("route"), "Costs of driving to each service of a route, and home.")
         .def(
             "street_path",
             [](const Network &network, const InArray<int32_t> &route) {

@@ -201,4 +201,28 @@ std::vector<int32_t> distance_matrix(const StreetGraph &graph,
     return matrix;
 }
 
+std::vector<int32_t> distances_among(const StreetGraph &graph,
+                                     std::span<const int32_t> nodes,
+                                     const Elimination *elimination) {
+    if (elimination == nullptr) {
+        return distance_matrix(graph, nodes, nodes, 1);
+    }
+    constexpr size_t kLanes = Elimination::kLanes;
+    const size_t size = nodes.size();
+    std::vector<int32_t> matrix(size * size);
+    Elimination::ToTargets search(*elimination, nodes);
+    for (size_t first = 0; first < size; first += kLanes) {
+        const size_t count = std::min(kLanes, size - first);
+        search.sweep(nodes.subspan(first, count));
+        for (size_t j = 0; j < size; ++j) {
+            const int32_t *row = search.row(nodes[j]);
+            for (size_t lane = 0; lane < count; ++lane) {
+                matrix[(first + lane) * size + j] =
+                    row[lane] < Elimination::kFar ? row[lane] : kUnreachable;
+            }
+        }
+    }
+    return matrix;
+}
+
 } // namespace arcfleet

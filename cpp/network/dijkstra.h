@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/allowance.h"
+#include "network/elimination.h"
 #include "network/street_graph.h"
 
 #include <cstdint>
@@ -51,5 +52,11 @@ std::vector<int32_t> distance_matrix(const StreetGraph &graph,
                                      std::span<const int32_t> sources,
                                      std::span<const int32_t> targets, int threads,
                                      Allowance allowance = Allowance());
+
+// The same between some nodes, on one thread; without an elimination of the graph by
+// searches from each.
+std::vector<int32_t> distances_among(const StreetGraph &graph,
+                                     std::span<const int32_t> nodes,
+                                     const Elimination *elimination);
 
 } // namespace arcfleet

@@ -228,4 +228,78 @@ void Elimination::sweep(std::span<const int32_t> sources,
     sweep_down(lanes.data());
 }
 
+// A way down to a node comes from nodes eliminated later: those of all targets, of
+// these in turn, and so on.
+Elimination::ToTargets::ToTargets(const Elimination &elimination,
+                                  std::span<const int32_t> targets)
+    : elimination_(elimination), lanes_(elimination.rank_.size() * kLanes, kFar),
+      is_reached_(elimination.rank_.size(), 0) {
+    std::vector<uint8_t> is_needed(elimination.rank_.size(), 0);
+    for (const int32_t target : targets) {
+        is_needed[idx(elimination.rank_[idx(target)])] = 1;
+    }
+    for (size_t rank = is_needed.size(); rank-- > 0;) {
+        if (is_needed[rank]) {
+            needed_.push_back(static_cast<int32_t>(rank));
+            for (uint32_t i = elimination.down_at_[rank];
+                 i < elimination.down_at_[rank + 1]; ++i) {
+                is_needed[idx(elimination.down_[i].rank)] = 1;
+            }
+        }
+    }
+    std::reverse(needed_.begin(), needed_.end());
+}
+
+void Elimination::ToTargets::sweep(std::span<const int32_t> sources) {
+    const Elimination &all = elimination_;
+    for (const std::vector<int32_t> *ranks : {&needed_, &reached_}) {
+        for (const int32_t rank : *ranks) {
+            std::fill_n(lanes_.data() + idx(rank) * kLanes, kLanes, kFar);
+        }
+    }
+    reached_.clear();
+    size_t lowest = 0;
+    for (size_t lane = 0; lane < sources.size(); ++lane) {
+        const auto rank = idx(all.rank_[idx(sources[lane])]);
+        lanes_[rank * kLanes + lane] = 0;
+        is_reached_[rank] = 1;
+        lowest = std::max(lowest, rank);
+    }
+    for (size_t rank = lowest + 1; rank-- > 0;) {
+        if (!is_reached_[rank]) {
+            continue;
+        }
+        is_reached_[rank] = 0;
+        reached_.push_back(static_cast<int32_t>(rank));
+        const int32_t *here = lanes_.data() + rank * kLanes;
+        for (uint32_t i = all.up_at_[rank]; i < all.up_at_[rank + 1]; ++i) {
+            int32_t *there = lanes_.data() + idx(all.up_[i].rank) * kLanes;
+            for (size_t lane = 0; lane < kLanes; ++lane) {
+                there[lane] = std::min(there[lane], here[lane] + all.up_[i].cost);
+            }
+            is_reached_[idx(all.up_[i].rank)] = 1;
+        }
+    }
+    sweep_down();
+}
+
+ARCFLEET_WIDE_CLONES void Elimination::ToTargets::sweep_down() {
+    const Step *const down = elimination_.down_.data();
+    const uint32_t *const at = elimination_.down_at_.data();
+    int32_t *const lanes = lanes_.data();
+    for (const int32_t rank : needed_) {
+        int32_t *here = lanes + idx(rank) * kLanes;
+        int32_t least[kLanes];
+        std::copy_n(here, kLanes, least);
+        for (uint32_t i = at[rank]; i < at[rank + 1]; ++i) {
+            const int32_t *there = lanes + idx(down[i].rank) * kLanes;
+            const int32_t cost = down[i].cost;
+            for (size_t lane = 0; lane < kLanes; ++lane) {
+                least[lane] = std::min(least[lane], there[lane] + cost);
+            }
+        }
+        std::copy_n(least, kLanes, here);
+    }
+}
+
 } // namespace arcfleet

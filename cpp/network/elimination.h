@@ -39,6 +39,28 @@ class Elimination {
         return static_cast<size_t>(rank_[static_cast<size_t>(node)]) * kLanes;
     }
 
+    // Sweeps to a few nodes only.
+    class ToTargets {
+      public:
+        // Refers to the elimination.
+        ToTargets(const Elimination &elimination, std::span<const int32_t> targets);
+        // As `sweep`: the distances to a target are those from row(target) on, until
+        // the next call.
+        void sweep(std::span<const int32_t> sources);
+        const int32_t *row(int32_t target) const {
+            return lanes_.data() + elimination_.row_of(target);
+        }
+
+      private:
+        void sweep_down();
+
+        const Elimination &elimination_;
+        std::vector<int32_t> needed_; // ranks of targets and of all on the way, rising
+        std::vector<int32_t> lanes_;  // kFar but for needed and reached ones
+        std::vector<uint8_t> is_reached_; // by rank
+        std::vector<int32_t> reached_;
+    };
+
   private:
     // Nodes are named by rank, the node eliminated last being the first.
     struct Step {

@@ -1,16 +1,51 @@
 #include "network/nearness.h"
 
+#include "network/areas.h"
+
 #include <array>
 
 namespace arcfleet {
 
-std::vector<int32_t> nearest_others(const Network &network) {
+namespace {
+
+// Areas of so many tasks are looked at, drawn so many times: what lies across the border
+// of one area is within another.
+constexpr int64_t kAreaTasks = 400;
+constexpr uint64_t kDraws = 2;
+
+// Nearness in the high half, task in the low half, of the nearest task to each.
+std::vector<int64_t> nearest_of_all(const Network &network);
+
+std::vector<int64_t> nearest_in_areas(const Network &network) {
+    const int32_t n = network.num_tasks();
+    std::vector<int64_t> best(idx(n), INT64_MAX);
+    const std::vector<Position> positions = task_positions(network);
+    std::vector<Site> sites;
+    for (int32_t task = 0; task < n; ++task) {
+        sites.push_back({positions[idx(task)], 1, task});
+    }
+    for (uint64_t draw = 0; draw < kDraws; ++draw) {
+        Random random(draw);
+        for (const std::vector<int32_t> &tasks : draw_areas(sites, kAreaTasks, random)) {
+            const std::vector<int64_t> found = nearest_of_all(network.part(tasks, 0));
+            for (size_t i = 0; i < tasks.size(); ++i) {
+                if (found[i] != INT64_MAX) {
+                    const int32_t other = tasks[idx(found[i] & 0xFFFFFFFF)];
+                    int64_t &known = best[idx(tasks[i])];
+                    known = std::min(known, found[i] >> 32 << 32 | other);
+                }
+            }
+        }
+    }
+    return best;
+}
+
+std::vector<int64_t> nearest_of_all(const Network &network) {
     const int32_t n = network.num_tasks();
     const auto between = [&](int32_t from, int32_t to) {
         return std::array{network.distances_from(from)[to],
                           network.distances_from(to)[from]};
     };
-    // Nearness in the high half, task in the low half.
     std::vector<int64_t> best(idx(n), INT64_MAX);
     const auto offer = [&](int32_t task, int64_t near, int32_t other) {
         best[idx(task)] = std::min(best[idx(task)], near << 32 | other);
@@ -31,9 +66,15 @@ std::vector<int32_t> nearest_others(const Network &network) {
             }
         }
     }
+    return best;
+}
+
+} // namespace
+
+std::vector<int32_t> nearest_others(const Network &network) {
     std::vector<int32_t> nearest;
-    nearest.reserve(idx(n));
-    for (const int64_t packed : best) {
+    for (const int64_t packed : network.is_measured() ? nearest_of_all(network)
+                                                      : nearest_in_areas(network)) {
         nearest.push_back(
             packed == INT64_MAX ? -1 : static_cast<int32_t>(packed & 0xFFFFFFFF));
     }

@@ -34,7 +34,7 @@ int64_t nearness(const Network &network, const Arc &a, const Arc &b,
 }
 
 // For each task the nearest other, of equally near ones the first; -1 where there is no
-// other.
+// other. Of a network that is measured in parts, the nearest in areas around it.
 std::vector<int32_t> nearest_others(const Network &network);
 
 } // namespace arcfleet

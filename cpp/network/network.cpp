@@ -8,8 +8,11 @@ namespace arcfleet {
 Network::Network(int32_t num_nodes, const LinkArrays &links,
                  const ServiceArrays &services, const Vehicle &vehicle,
                  const TurnArrays &turns, int threads, std::span<const int32_t> places,
-                 int32_t least_closed_cost, const Allowance &allowance)
-    : graph_(num_nodes, links), vehicle_(vehicle), node_terminal_(idx(num_nodes), -1) {
+                 int32_t least_closed_cost, const Allowance &allowance,
+                 Measured measured)
+    : streets_(std::make_shared<Streets>(StreetGraph(num_nodes, links))),
+      least_closed_cost_(least_closed_cost), vehicle_(vehicle),
+      node_terminal_(idx(num_nodes), -1) {
     const size_t num_links = links.tail.size();
     if (services.required.size() != num_links || services.demand.size() != num_links ||
         services.service_cost.size() != num_links ||
@@ -63,20 +66,83 @@ Network::Network(int32_t num_nodes, const LinkArrays &links,
             terminal_node_.push_back(node);
         }
     }
-    if (turns.any()) {
-        measure_by_turns(links, turns, threads, allowance);
-    } else {
-        distance_ =
-            distance_matrix(graph_, terminal_node_, terminal_node_, threads, allowance);
-    }
     // Elsewhere a way that there is not is for callers to find.
-    if (turns.any() || !links.closed.empty() || least_closed_cost > 0) {
-        price_closed_ways(least_closed_cost);
+    may_be_closed_ = turns.any() || !links.closed.empty() || least_closed_cost > 0;
+    if (turns.any()) {
+        add_turns(links, turns);
+    }
+    if (measured == Measured::in_parts) {
+        eliminate();
+        return;
+    }
+    distance_ = turns.any() ? streets_->turns->distance_matrix(threads, allowance)
+                            : distance_matrix(streets_->graph, terminal_node_,
+                                              terminal_node_, threads, allowance);
+    price_closed_ways();
+}
+
+void Network::eliminate() {
+    const auto &turns = streets_->turns;
+    const StreetGraph &graph = turns ? turns->graph() : streets_->graph;
+    const size_t sources = terminal_node_.size();
+    if (Elimination::suits(graph, sources, turns ? turns->dearest_turn() : 0)) {
+        streets_->elimination.emplace(graph, sources);
+        if (!streets_->elimination->is_complete()) {
+            streets_->elimination.reset();
+        }
     }
 }
 
-void Network::measure_by_turns(const LinkArrays &links, const TurnArrays &turns,
-                               int threads, const Allowance &allowance) {
+Network Network::part(std::span<const int32_t> tasks, int32_t fleet_limit) const {
+    Network part;
+    part.streets_ = streets_;
+    part.may_be_closed_ = may_be_closed_;
+    part.least_closed_cost_ = least_closed_cost_;
+    part.vehicle_ = vehicle_;
+    part.vehicle_.fleet_limit = fleet_limit;
+    std::vector<int32_t> terminals; // of the whole
+    std::vector<int32_t> numbers(terminal_node_.size(), -1);
+    const auto number_of = [&](int32_t terminal) {
+        int32_t &number = numbers[idx(terminal)];
+        if (number < 0) {
+            number = static_cast<int32_t>(terminals.size());
+            terminals.push_back(terminal);
+            part.terminal_node_.push_back(terminal_node_[idx(terminal)]);
+        }
+        return number;
+    };
+    number_of(0);
+    part.arcs_.push_back(arcs_[0]);
+    for (const int32_t task : tasks) {
+        const auto first = static_cast<int32_t>(part.arcs_.size());
+        Arc there = arc(task_arc(task));
+        const int32_t inverse = there.inverse;
+        there.task = static_cast<int32_t>(part.task_arc_.size());
+        there.start = number_of(there.start);
+        there.end = number_of(there.end);
+        there.inverse = inverse < 0 ? -1 : first + 1;
+        part.task_arc_.push_back(first);
+        part.arcs_.push_back(there);
+        if (inverse >= 0) {
+            Arc back = arc(inverse);
+            back.task = there.task;
+            back.start = there.end;
+            back.end = there.start;
+            back.inverse = first;
+            part.arcs_.push_back(back);
+        }
+    }
+    const Elimination *elimination =
+        streets_->elimination ? &*streets_->elimination : nullptr;
+    part.distance_ =
+        streets_->turns
+            ? streets_->turns->distances_among(terminals, elimination)
+            : distances_among(streets_->graph, part.terminal_node_, elimination);
+    part.price_closed_ways();
+    return part;
+}
+
+void Network::add_turns(const LinkArrays &links, const TurnArrays &turns) {
     std::vector<TurnPlace> places{{terminal_node_[0], -1, -1}};
     for (const int32_t first : task_arc_) {
         const Arc &there = arc(first);
@@ -92,11 +158,14 @@ void Network::measure_by_turns(const LinkArrays &links, const TurnArrays &turns,
     }
     LinkArrays all = links;
     all.closed = {};
-    turn_graph_.emplace(StreetGraph(graph_.num_nodes(), all), links, turns, places);
-    distance_ = turn_graph_->distance_matrix(threads, allowance);
+    streets_->turns.emplace(StreetGraph(streets_->graph.num_nodes(), all), links, turns,
+                            places);
 }
 
-void Network::price_closed_ways(int32_t least) {
+void Network::price_closed_ways() {
+    if (!may_be_closed_) {
+        return;
+    }
     int64_t longest = 0;
     bool any_closed = false;
     for (const int32_t distance : distance_) {
@@ -112,7 +181,7 @@ void Network::price_closed_ways(int32_t least) {
         const int64_t alone = 2 * longest + vehicle_.route_cost;
         const int64_t dear = std::min<int64_t>(kMaxDistance / 4, num_tasks() * alone);
         closed_cost_ =
-            static_cast<int32_t>(std::max({dear, longest, int64_t{least}}) + 1);
+            static_cast<int32_t>(std::max({dear, longest, int64_t{least_closed_cost_}}) + 1);
         std::replace(distance_.begin(), distance_.end(), kUnreachable, closed_cost_);
     }
 }
@@ -127,41 +196,71 @@ int32_t Network::terminal_of(int32_t node) {
 }
 
 std::vector<int32_t> Network::drive(int32_t from, int32_t to) const {
-    if (turn_graph_) {
-        return turn_graph_->path(from, to, distances_from(from)[to]);
+    if (streets_->turns) {
+        return streets_->turns->path(from, to, distances_from(from)[to]);
     }
-    Dijkstra dijkstra(graph_);
+    Dijkstra dijkstra(streets_->graph);
     return dijkstra.path(terminal_node_[idx(from)], terminal_node_[idx(to)]);
 }
 
-std::vector<StreetStep> Network::street_path(std::span<const int32_t> route) const {
-    Dijkstra dijkstra(graph_);
-    std::vector<StreetStep> steps;
-    const auto drive = [&](int32_t from, int32_t to) {
-        if (turn_graph_) {
-            const int32_t cost = deadhead(from, to);
-            for (const int32_t edge :
-                 turn_graph_->path(arc(from).end, arc(to).start, cost)) {
-                steps.push_back({edge, false});
-            }
-            return;
-        }
-        const int32_t source = terminal_node_[idx(arc(from).end)];
-        const int32_t target = terminal_node_[idx(arc(to).start)];
-        for (const int32_t edge : dijkstra.path(source, target)) {
-            steps.push_back({edge, false});
-        }
-    };
+std::vector<int32_t> Network::deadheads(std::span<const int32_t> route) const {
+    std::vector<int32_t> costs;
     int32_t last = 0;
+    const auto drive = [&](const Network &network, int32_t next) {
+        costs.push_back(network.deadhead(last, next));
+        last = next;
+    };
     for (const int32_t next : route) {
         if (next <= 0 || idx(next) >= arcs_.size()) {
             throw std::invalid_argument("unknown arc");
         }
-        drive(last, next);
-        steps.push_back({arc(next).edge, true});
-        last = next;
     }
-    drive(last, 0);
+    if (is_measured()) {
+        for (const int32_t next : route) {
+            drive(*this, next);
+        }
+        drive(*this, 0);
+        return costs;
+    }
+    std::vector<int32_t> tasks;
+    for (const int32_t next : route) {
+        tasks.push_back(arc(next).task);
+    }
+    const Network measured = part(tasks, 0);
+    for (size_t i = 0; i < route.size(); ++i) {
+        const int32_t first = measured.task_arc(static_cast<int32_t>(i));
+        drive(measured, first + (route[i] == task_arc(tasks[i]) ? 0 : 1));
+    }
+    drive(measured, 0);
+    return costs;
+}
+
+std::vector<StreetStep> Network::street_path(std::span<const int32_t> route) const {
+    Dijkstra dijkstra(streets_->graph);
+    std::vector<StreetStep> steps;
+    const std::vector<int32_t> costs =
+        streets_->turns ? deadheads(route) : std::vector<int32_t>();
+    int32_t last = 0;
+    const auto drive = [&](size_t number, int32_t next) {
+        const std::vector<int32_t> edges =
+            streets_->turns
+                ? streets_->turns->path(arc(last).end, arc(next).start, costs[number])
+                : dijkstra.path(terminal_node_[idx(arc(last).end)],
+                                terminal_node_[idx(arc(next).start)]);
+        for (const int32_t edge : edges) {
+            steps.push_back({edge, false});
+        }
+        last = next;
+    };
+    for (size_t i = 0; i < route.size(); ++i) {
+        const int32_t next = route[i];
+        if (next <= 0 || idx(next) >= arcs_.size()) {
+            throw std::invalid_argument("unknown arc");
+        }
+        drive(i, next);
+        steps.push_back({arc(next).edge, true});
+    }
+    drive(route.size(), 0);
     return steps;
 }
 

@@ -3,11 +3,13 @@
 
 #include "base/index.h"
 #include "network/dijkstra.h"
+#include "network/elimination.h"
 #include "network/street_graph.h"
 #include "network/turn_graph.h"
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
@@ -56,6 +58,9 @@ struct Vehicle {
 
 class Network {
   public:
+    // Whether distances are measured at once, or only those of its parts.
+    enum class Measured { whole, in_parts };
+
     // `places` are nodes beside the depot where a vehicle may start, end or stop over.
     // A way that there is not costs more than `least_closed_cost`. Throws
     // std::overflow_error where a distance exceeds kMaxDistance, TooSlow where that
@@ -63,7 +68,13 @@ class Network {
     Network(int32_t num_nodes, const LinkArrays &links, const ServiceArrays &services,
             const Vehicle &vehicle, const TurnArrays &turns, int threads,
             std::span<const int32_t> places = {}, int32_t least_closed_cost = 0,
-            const Allowance &allowance = Allowance());
+            const Allowance &allowance = Allowance(),
+            Measured measured = Measured::whole);
+
+    // The network of some tasks, in their order, with the distances between them and
+    // the depot, and a fleet limit of its own. Its places are the depot alone.
+    Network part(std::span<const int32_t> tasks, int32_t fleet_limit) const;
+    bool is_measured() const { return !distance_.empty(); }
 
     int32_t num_tasks() const { return static_cast<int32_t>(task_arc_.size()); }
     int32_t num_terminals() const {
@@ -94,14 +105,15 @@ class Network {
     // straight from the arc before to the arc after costs at most the deadheads to
     // `first` and from `last`, and this.
     int32_t passing_cost(int32_t first, int32_t last) const {
-        if (!turn_graph_) {
+        const auto &turns = streets_->turns;
+        if (!turns) {
             return distances_from(arc(first).start)[arc(last).end];
         }
         // Another way between the same nodes may be closed to who comes from elsewhere.
-        const int32_t along = turn_graph_->edge_cost(arc(first).edge);
+        const int32_t along = turns->edge_cost(arc(first).edge);
         return first == last ? along
                              : along + deadhead(first, last) +
-                                   turn_graph_->edge_cost(arc(last).edge);
+                                   turns->edge_cost(arc(last).edge);
     }
 
     // Stands in `distances` for a way that there is not, by the turn rules or because
@@ -124,17 +136,33 @@ class Network {
     std::vector<int32_t> drive(int32_t from, int32_t to) const;
     // Every link driven along by a route, from depot to depot, services included.
     std::vector<StreetStep> street_path(std::span<const int32_t> route) const;
+    // The costs of driving to each service of a route, and home.
+    std::vector<int32_t> deadheads(std::span<const int32_t> route) const;
+
+    // The streets without turn rules: nodes as the instance counts them.
+    const StreetGraph &streets() const { return streets_->graph; }
 
   private:
-    int32_t terminal_of(int32_t node);
-    void measure_by_turns(const LinkArrays &links, const TurnArrays &turns, int threads,
-                          const Allowance &allowance);
-    void price_closed_ways(int32_t least);
+    // What a network shares with its parts.
+    struct Streets {
+        explicit Streets(StreetGraph all) : graph(std::move(all)) {}
 
-    StreetGraph graph_;
-    std::optional<TurnGraph> turn_graph_; // only with turn rules
+        StreetGraph graph;
+        std::optional<TurnGraph> turns; // only with turn rules
+        std::optional<Elimination> elimination; // only for parts, where it suits
+    };
+
+    Network() = default;
+    int32_t terminal_of(int32_t node);
+    void eliminate();
+    void add_turns(const LinkArrays &links, const TurnArrays &turns);
+    void price_closed_ways();
+
+    std::shared_ptr<Streets> streets_;
+    bool may_be_closed_ = false; // some way may be none
+    int32_t least_closed_cost_ = 0;
     int32_t closed_cost_ = 0;
-    Vehicle vehicle_;
+    Vehicle vehicle_{};
     std::vector<Arc> arcs_;
     std::vector<int32_t> task_arc_;
     std::vector<int32_t> terminal_node_;

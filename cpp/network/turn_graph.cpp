@@ -345,12 +345,8 @@ std::vector<int32_t> TurnGraph::distance_matrix(int threads,
     }
     std::atomic<size_t> next_row{0};
     const auto most = static_cast<int>(std::max<size_t>(1, order.searched.size()));
-    int32_t dearest_turn = 0;
-    for (const Entry &each : entries_) {
-        dearest_turn = std::max(dearest_turn, each.turn);
-    }
     const size_t searched = order.searched.size();
-    const bool suits = Elimination::suits(graph_, searched, dearest_turn);
+    const bool suits = Elimination::suits(graph_, searched, dearest_turn());
     const Elimination elimination(suits ? graph_ : StreetGraph(), searched);
     const bool by_sweeps = suits && elimination.is_complete();
     allowance.start_parts();
@@ -383,6 +379,62 @@ std::vector<int32_t> TurnGraph::distance_matrix(int threads,
         if (first != place) {
             std::copy_n(matrix.data() + first * size, size,
                         matrix.data() + place * size);
+        }
+    }
+    return matrix;
+}
+
+int32_t TurnGraph::dearest_turn() const {
+    int32_t dearest = 0;
+    for (const Entry &each : entries_) {
+        dearest = std::max(dearest, each.turn);
+    }
+    return dearest;
+}
+
+std::vector<int32_t> TurnGraph::distances_among(std::span<const int32_t> places,
+                                                const Elimination *elimination) const {
+    const size_t size = places.size();
+    std::vector<int32_t> matrix(size * size);
+    if (elimination == nullptr) {
+        Dijkstra dijkstra(graph_);
+        std::vector<int32_t> row(start_.size());
+        for (size_t i = 0; i < size; ++i) {
+            measure_row(dijkstra.distances(start_[idx(places[i])]), row.data());
+            for (size_t j = 0; j < size; ++j) {
+                matrix[i * size + j] = row[idx(places[j])];
+            }
+        }
+        return matrix;
+    }
+    std::vector<int32_t> targets;
+    for (const int32_t place : places) {
+        for (const Entry &entry : entries(idx(place))) {
+            targets.push_back(entry.state);
+        }
+    }
+    constexpr size_t kLanes = Elimination::kLanes;
+    Elimination::ToTargets search(*elimination, targets);
+    std::vector<int32_t> sources;
+    for (size_t first = 0; first < size; first += kLanes) {
+        sources.clear();
+        for (size_t i = first; i < std::min(size, first + kLanes); ++i) {
+            sources.push_back(start_[idx(places[i])]);
+        }
+        search.sweep(sources);
+        for (size_t j = 0; j < size; ++j) {
+            int32_t least[kLanes];
+            std::fill_n(least, kLanes, Elimination::kFar);
+            for (const Entry &entry : entries(idx(places[j]))) {
+                const int32_t *there = search.row(entry.state);
+                for (size_t lane = 0; lane < kLanes; ++lane) {
+                    least[lane] = std::min(least[lane], there[lane] + entry.turn);
+                }
+            }
+            for (size_t lane = 0; lane < sources.size(); ++lane) {
+                matrix[(first + lane) * size + j] =
+                    least[lane] < Elimination::kFar ? least[lane] : kUnreachable;
+            }
         }
     }
     return matrix;

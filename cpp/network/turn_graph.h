@@ -49,6 +49,13 @@ class TurnGraph {
     std::vector<int32_t> distance_matrix(int threads,
                                          Allowance allowance = Allowance()) const;
 
+    // The same between some of the places, one thread; null where there is no
+    // elimination of `graph` to sweep over. `graph()` has the states.
+    std::vector<int32_t> distances_among(std::span<const int32_t> places,
+                                         const Elimination *elimination) const;
+    const StreetGraph &graph() const { return graph_; }
+    int32_t dearest_turn() const;
+
     // The edges driven between two places, in order, where driving costs so much.
     // Throws std::invalid_argument if there is no way. Among equally short ways the
     // same one is always taken.

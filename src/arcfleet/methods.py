@@ -30,7 +30,7 @@ from arcfleet.neural.strategies import method_strategies
 from arcfleet.search import Result, RunContext, Stop
 from arcfleet.search.maens import MaensSettings, maens
 from arcfleet.search.path_scanning import FIVE_RULES, PATH_SCANNING_VARIANTS, path_scanning
-from arcfleet.search.ruin_recreate import RuinRecreateSettings, ruin_recreate
+from arcfleet.search.ruin_recreate import RuinRecreateSettings, plans_in_areas, ruin_recreate
 from arcfleet.search.stop import StopSince, time_limit
 from arcfleet.solution.files import as_solution
 from arcfleet.solution.renumber import renumber
@@ -437,7 +437,8 @@ def solve(
     began = time.perf_counter()
     require_solvable(instance)
     solvable = time.perf_counter()
-    network = _network(instance, threads, stop, started - reserve)
+    in_parts = chosen.run is ruin_recreate and plans_in_areas(instance)
+    network = _network(instance, threads, stop, started - reserve, in_parts=in_parts)
     if isinstance(stop, Stop) and stop.seconds is not None:
         # What follows the search looks at every street, and at every pair of tasks.
         after = _AFTER_STREETS * (solvable - began)
@@ -462,9 +463,13 @@ def solve(
     return dataclasses.replace(result, solution=solution, notes=(*notes, *result.notes))
 
 
-def _network(instance: Instance, threads: int, stop: StopRule, started: float) -> Network:
+def _network(
+    instance: Instance, threads: int, stop: StopRule, started: float, *, in_parts: bool
+) -> Network:
     """Return the network; OptionError where the time limit is too short for a plan."""
     limit, tasks = time_limit(stop), len(instance.required)
+    if in_parts:
+        return Network(instance, threads, in_parts=True)
     if limit is None or tasks <= ALWAYS_PLANNED:
         return Network(instance, threads)
     before = time.perf_counter() - started

@@ -12,6 +12,8 @@ constexpr double kFirstShare = 0.1;
 // Longer rows would take longer to sort than a few plans gain by them.
 constexpr size_t kRow = 100;
 
+} // namespace
+
 Plan first_plan(const Network &network, uint64_t seed, double seconds) {
     const PathScanningSettings settings{Choice::random_arc, Trigger::nearby,
                                         Filter::efficiency, 3.0};
@@ -24,8 +26,6 @@ Plan first_plan(const Network &network, uint64_t seed, double seconds) {
     // None kept the fleet limit: the search has to find its way to it from afar.
     return one_route_per_task(network);
 }
-
-} // namespace
 
 template class AnnealedChains<Chain>;
 

@@ -14,6 +14,10 @@
 
 namespace arcfleet {
 
+// The best of ten plans by path scanning; where none keeps the fleet limit, a route for
+// each task. All but the first may take a share of the seconds, if there are any.
+Plan first_plan(const Network &network, uint64_t seed, double seconds);
+
 class RuinRecreate : public AnnealedChains<Chain> {
   public:
     // Starts from `start`, or from a plan of its own making if that has no routes.

@@ -54,6 +54,9 @@ class Network:
     seconds
         Time for the shortest paths. TimeoutError is raised, with the time that would be
         needed, as soon as they are foreseen to take longer.
+    in_parts
+        Leave out the matrix of driving costs: a search that plans in areas measures
+        those within the areas at work. Then there is no `distances`.
 
     Attributes
     ----------
@@ -76,18 +79,21 @@ class Network:
         Inverse arc: the same task in the other direction; -1 if there is none.
     terminal_nodes
         Position in `instance.nodes` of each terminal.
-    distances
-        Driving costs between terminals: from the end of an arc to the start of another.
-        Ways that the turn rules close cost more than any other.
     """
 
     def __init__(
-        self, instance: Instance, threads: int = 1, seconds: float = math.inf
+        self,
+        instance: Instance,
+        threads: int = 1,
+        seconds: float = math.inf,
+        *,
+        in_parts: bool = False,
     ) -> None:
         self.instance = instance
         links = instance.links
         end = time.perf_counter() + seconds
-        _check_size(instance)
+        if not in_parts:
+            _check_size(instance)
         position = {node: index for index, node in enumerate(instance.nodes)}
 
         def build(forbidden: tuple[int, ...]) -> _core.Network:
@@ -115,6 +121,7 @@ class Network:
                 # Dearer than any plan, whatever other vehicles and prices cost.
                 least_closed_cost=CLOSED_COST if instance.operations else 0,
                 seconds=end - time.perf_counter(),
+                in_parts=in_parts,
             )
 
         # One core for each set of links that some vehicle type may not use.
@@ -146,7 +153,14 @@ class Network:
         self.arc_demand = self.core.arc_demand
         self.arc_inverse = self.core.arc_inverse
         self.terminal_nodes = self.core.terminal_nodes
-        self.distances = self.core.distances
+
+    @property
+    def distances(self) -> IntArray:
+        """Driving costs between terminals: from the end of an arc to the start of another.
+
+        Ways that the turn rules close cost more than any other.
+        """
+        return self.core.distances
 
     def _places(self) -> tuple[int, ...]:
         """Nodes where a vehicle starts, ends or stops over, each once."""

@@ -11,6 +11,7 @@ seed, number of iterations and number of threads give the same plan.
 
 from __future__ import annotations
 
+import os
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,7 @@ from arcfleet.search.fleet import fleet_search
 from arcfleet.search.run import BEGUN, run_engine
 
 if TYPE_CHECKING:
+    from arcfleet.instance import Instance
     from arcfleet.network import Network
     from arcfleet.search.result import Result
     from arcfleet.search.run import RunContext
@@ -84,6 +86,15 @@ _RANGES = {
 }
 
 
+#: With more tasks a city is planned in areas, unless it asks for a fleet's operations.
+AREAS_FROM = int(os.environ.get("AREAS_FROM", "2000"))
+
+
+def plans_in_areas(instance: Instance) -> bool:
+    """Return whether ruin and recreate needs driving costs within areas only."""
+    return len(instance.required) > AREAS_FROM and not instance.operations
+
+
 def ruin_recreate(network: Network, context: RunContext) -> Result:
     """Run ruin and recreate; the instance must have passed `diagnose`.
 
@@ -94,11 +105,23 @@ def ruin_recreate(network: Network, context: RunContext) -> Result:
     arcs, route_starts = context.warm_start(network)
     iterations, seconds = context.horizon
 
-    def make_engine() -> _core.RuinRecreate:
+    def make_engine() -> _core.RuinRecreate | _core.AreaSearch:
+        settings: dict[str, float] = asdict(context.params or RuinRecreateSettings())
         try:
+            if plans_in_areas(network.instance):
+                return _core.AreaSearch(
+                    network.core,
+                    **settings,
+                    seed=context.seed,
+                    threads=context.threads,
+                    horizon_iterations=iterations,
+                    horizon_seconds=seconds,
+                    arcs=arcs,
+                    route_starts=route_starts,
+                )
             return _core.RuinRecreate(
                 network.core,
-                **asdict(context.params or RuinRecreateSettings()),
+                **settings,
                 seed=context.seed,
                 chains=context.threads,
                 horizon_iterations=iterations,

@@ -30,9 +30,7 @@ def from_plan(network: Network, arcs: IntArray, route_starts: IntArray) -> Solut
     service_cost = 0
     for number, (first, last) in enumerate(pairwise(route_starts.tolist()), start=1):
         route = arcs[first:last]
-        starts = np.append(network.arc_start[route], 0)
-        ends = np.append(0, network.arc_end[route])
-        route_deadhead = int(network.distances[ends, starts].sum(dtype=np.int64))
+        route_deadhead = int(network.core.deadheads(route).sum(dtype=np.int64))
         route_service = int(network.arc_service_cost[route].sum(dtype=np.int64))
         edges = network.arc_edge[route].tolist()
         routes.append(

@@ -1,0 +1,74 @@
+// Plans for whole cities: routes that lie near each other form an area, which is
+// searched by ruin-recreate as if it were a city of its own. Once all areas were
+// searched new ones are drawn, with other borders, and searched for longer (POPMUSIC;
+// Taillard and Voss 2002; decomposition by position as of Santini et al. 2023). What an
+// iteration takes does not depend on the size of the city, nor does the memory for
+// driving costs: only those within the areas at work are measured.
+#pragma once
+
+#include "network/areas.h"
+#include "search/engine.h"
+#include "search/ruin_recreate/ruin_recreate.h"
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace arcfleet {
+
+class AreaSearch : public Engine {
+  public:
+    // Without a start the tasks of each area are planned by path scanning. The network
+    // need not be measured.
+    AreaSearch(const Network &network, const RuinRecreateSettings &settings,
+               uint64_t seed, int threads, const Horizon &horizon, const Plan &start);
+    AreaSearch(const AreaSearch &) = delete;
+    AreaSearch &operator=(const AreaSearch &) = delete;
+    ~AreaSearch();
+
+    // Iterations are counted over all areas. What is searched depends on seed and
+    // horizon alone, unless that is in seconds.
+    void run(int64_t iterations, double seconds, int64_t target, int threads);
+
+  private:
+    struct Area;
+    struct Route {
+        std::vector<int32_t> arcs; // none where the route was given up
+        int64_t cost = 0;
+    };
+
+    void plan_from_scratch(int threads);
+    void add_route(std::vector<int32_t> arcs, const std::vector<int32_t> &deadheads);
+    std::vector<int32_t> to_whole(const Network &part,
+                                  const std::vector<int32_t> &tasks,
+                                  std::span<const int32_t> route) const;
+    int32_t num_routes() const;
+    void draw_round();
+    double next_budget() const;
+    int32_t most_routes(const Area &area) const;
+    void open(Area &area);
+    void take_over(Area &area);
+    void note_best();
+    bool is_too_late() const;
+
+    const Network &network_;
+    const RuinRecreateSettings settings_;
+    const RouteRules rules_;
+    const uint64_t seed_;
+    const Horizon horizon_;
+    Random random_;
+    const std::vector<Position> positions_; // by task
+    std::vector<Route> routes_;
+    int64_t cost_ = 0;
+    // The round under way.
+    std::vector<std::unique_ptr<Area>> areas_;
+    int64_t round_ = 0;   // counted from 1
+    double budget_ = 0.0; // iterations for each task
+    double round_began_ = 0.0;
+    int64_t round_began_at_ = 0; // iterations until then
+    int64_t num_routes_of_round_ = 0;
+    double opening_seconds_ = 0.0; // of the area opened last
+};
+
+} // namespace arcfleet
