@@ -75,18 +75,17 @@ void bind_network(nb::module_ &module) {
                const InArray<uint8_t> &closed, int32_t least_closed_cost,
                double seconds, bool in_parts) {
                 const nb::gil_scoped_release release;
-                new (self) Network(num_nodes,
-                                   {view(tail), view(head), view(cost),
-                                    view(reverse_cost), view(closed)},
-                                   {view(required), view(demand), view(service_cost),
-                                    view(reverse_service_cost)},
-                                   {depot, capacity, route_cost, fleet_limit},
-                                   {view(turn_in), view(turn_out), view(turn_penalty),
-                                    static_cast<UTurns>(u_turns), u_turn_penalty},
-                                   threads, view(places), least_closed_cost,
-                                   Allowance(seconds),
-                                   in_parts ? Network::Measured::in_parts
-                                            : Network::Measured::whole);
+                new (self) Network(
+                    num_nodes,
+                    {view(tail), view(head), view(cost), view(reverse_cost),
+                     view(closed)},
+                    {view(required), view(demand), view(service_cost),
+                     view(reverse_service_cost)},
+                    {depot, capacity, route_cost, fleet_limit},
+                    {view(turn_in), view(turn_out), view(turn_penalty),
+                     static_cast<UTurns>(u_turns), u_turn_penalty},
+                    threads, view(places), least_closed_cost, Allowance(seconds),
+                    in_parts ? Network::Measured::in_parts : Network::Measured::whole);
             },
             nb::arg("num_nodes"), nb::arg("tail"), nb::arg("head"), nb::arg("cost"),
             nb::arg("reverse_cost"), nb::arg("required"), nb::arg("demand"),

@@ -127,8 +127,8 @@ std::vector<Position> task_positions(const Network &network) {
     return positions;
 }
 
-std::vector<std::vector<int32_t>> draw_areas(std::vector<Site> sites, int64_t most_tasks,
-                                             Random &random) {
+std::vector<std::vector<int32_t>> draw_areas(std::vector<Site> sites,
+                                             int64_t most_tasks, Random &random) {
     std::vector<std::vector<int32_t>> areas;
     if (!sites.empty()) {
         cut(sites, most_tasks, random, areas);

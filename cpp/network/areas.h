@@ -27,7 +27,7 @@ struct Site {
 // Shares sites out over areas of at most so many tasks, or of one site, by cutting in
 // half across random directions in which they are spread out. Areas of one network
 // drawn at different times have different borders.
-std::vector<std::vector<int32_t>> draw_areas(std::vector<Site> sites, int64_t most_tasks,
-                                             Random &random);
+std::vector<std::vector<int32_t>> draw_areas(std::vector<Site> sites,
+                                             int64_t most_tasks, Random &random);
 
 } // namespace arcfleet

@@ -8,8 +8,8 @@ namespace arcfleet {
 
 namespace {
 
-// Areas of so many tasks are looked at, drawn so many times: what lies across the border
-// of one area is within another.
+// Areas of so many tasks are looked at, drawn so many times: what lies across the
+// border of one area is within another.
 constexpr int64_t kAreaTasks = 400;
 constexpr uint64_t kDraws = 2;
 
@@ -26,7 +26,8 @@ std::vector<int64_t> nearest_in_areas(const Network &network) {
     }
     for (uint64_t draw = 0; draw < kDraws; ++draw) {
         Random random(draw);
-        for (const std::vector<int32_t> &tasks : draw_areas(sites, kAreaTasks, random)) {
+        for (const std::vector<int32_t> &tasks :
+             draw_areas(sites, kAreaTasks, random)) {
             const std::vector<int64_t> found = nearest_of_all(network.part(tasks, 0));
             for (size_t i = 0; i < tasks.size(); ++i) {
                 if (found[i] != INT64_MAX) {
@@ -73,8 +74,8 @@ std::vector<int64_t> nearest_of_all(const Network &network) {
 
 std::vector<int32_t> nearest_others(const Network &network) {
     std::vector<int32_t> nearest;
-    for (const int64_t packed : network.is_measured() ? nearest_of_all(network)
-                                                      : nearest_in_areas(network)) {
+    for (const int64_t packed :
+         network.is_measured() ? nearest_of_all(network) : nearest_in_areas(network)) {
         nearest.push_back(
             packed == INT64_MAX ? -1 : static_cast<int32_t>(packed & 0xFFFFFFFF));
     }

@@ -180,8 +180,8 @@ void Network::price_closed_ways() {
         // searches room to add distances up; always more than any open way.
         const int64_t alone = 2 * longest + vehicle_.route_cost;
         const int64_t dear = std::min<int64_t>(kMaxDistance / 4, num_tasks() * alone);
-        closed_cost_ =
-            static_cast<int32_t>(std::max({dear, longest, int64_t{least_closed_cost_}}) + 1);
+        closed_cost_ = static_cast<int32_t>(
+            std::max({dear, longest, int64_t{least_closed_cost_}}) + 1);
         std::replace(distance_.begin(), distance_.end(), kUnreachable, closed_cost_);
     }
 }

@@ -111,9 +111,9 @@ class Network {
         }
         // Another way between the same nodes may be closed to who comes from elsewhere.
         const int32_t along = turns->edge_cost(arc(first).edge);
-        return first == last ? along
-                             : along + deadhead(first, last) +
-                                   turns->edge_cost(arc(last).edge);
+        return first == last
+                   ? along
+                   : along + deadhead(first, last) + turns->edge_cost(arc(last).edge);
     }
 
     // Stands in `distances` for a way that there is not, by the turn rules or because
@@ -148,7 +148,7 @@ class Network {
         explicit Streets(StreetGraph all) : graph(std::move(all)) {}
 
         StreetGraph graph;
-        std::optional<TurnGraph> turns; // only with turn rules
+        std::optional<TurnGraph> turns;         // only with turn rules
         std::optional<Elimination> elimination; // only for parts, where it suits
     };
 

@@ -52,7 +52,8 @@ ARCFLEET_CLONES InsertionPlace scan_long(const TaskEnds &ends, const LongPair *p
 ARCFLEET_CLONES InsertionPlace scan_short(const TaskEnds &ends, const ShortPair *pairs,
                                           int32_t closed, const Visit *visits,
                                           int32_t first, int32_t end) {
-    return scan_route(ends, DirectedLanes<ShortPair>{pairs, closed}, visits, first, end);
+    return scan_route(ends, DirectedLanes<ShortPair>{pairs, closed}, visits, first,
+                      end);
 }
 #endif
 

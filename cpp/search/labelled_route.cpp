@@ -4,6 +4,7 @@
 #include "base/transpose.h"
 #include "search/insertion_lanes.h"
 
+#include <algorithm>
 #include <cstring>
 #include <limits>
 #include <stdexcept>
@@ -19,7 +20,7 @@ constexpr size_t kMostPairDistances = 8'000'000;
 
 } // namespace
 
-TaskTable::TaskTable(const Network &network)
+TaskTable::TaskTable(const Network &network, int64_t most_load)
     : network_(&network), reversible_(true), removal_never_costs_(true) {
     const auto size = static_cast<size_t>(network.num_terminals());
     const std::vector<int32_t> &distances = network.distances();
@@ -35,7 +36,8 @@ TaskTable::TaskTable(const Network &network)
     to_ = symmetric ? distances.data() : transposed_.data();
     reversible_ = symmetric;
 
-    int64_t all_alone = 0;
+    std::vector<int64_t> costs; // of driving and service, at most, by task
+    std::vector<int32_t> demands;
     // Whether one can drive from the depot to a service, and home from it.
     const auto is_open = [&](int32_t start, int32_t end) {
         return network.is_open(from(0)[start]) && network.is_open(from(end)[0]);
@@ -64,19 +66,18 @@ TaskTable::TaskTable(const Network &network)
                                         : ends.forward_cost;
         // Whoever serves it, the plan costs too much.
         if (dearest > kMaxDistance) {
-            throw std::overflow_error("plan costs exceed 2^29 - 1");
+            throw std::overflow_error("costs of a route exceed 2^29 - 1");
         }
         // A task that cannot be reached from the depot is for other vehicles.
         if (is_open(ends.u, ends.v) || (two_way && is_open(ends.v, ends.u))) {
-            all_alone += alone + dearest;
-        }
-        if (all_alone > kMaxDistance) {
-            throw std::overflow_error("plan costs exceed 2^29 - 1");
+            costs.push_back(alone + dearest);
+            demands.push_back(arc.demand);
         }
         ends.alone = static_cast<int32_t>(std::min<int64_t>(alone, kForbidden));
         reversible_ = reversible_ && ends.forward_cost == ends.reverse_cost;
         ends_.push_back(ends);
     }
+    check_range(std::move(costs), std::move(demands), most_load);
     if (symmetric && ends_.size() * size <= kMostEndDistances) {
         end_distances_.reserve(ends_.size() * size);
         for (const TaskEnds &ends : ends_) {
@@ -94,6 +95,27 @@ TaskTable::TaskTable(const Network &network)
             short_pairs_ = pair_distances<uint16_t>();
         } else {
             long_pairs_ = pair_distances<int32_t>();
+        }
+    }
+}
+
+// Driving from task to task costs at most as much as by way of the depot, so a route
+// costs at most what its tasks cost one by one. It has at most as many as the smallest
+// demands that it can carry.
+void TaskTable::check_range(std::vector<int64_t> costs, std::vector<int32_t> demands,
+                            int64_t most_load) {
+    std::sort(costs.rbegin(), costs.rend());
+    std::sort(demands.begin(), demands.end());
+    int64_t cost = 0;
+    int64_t load = 0;
+    for (size_t i = 0; i < costs.size(); ++i) {
+        load += demands[i];
+        if (load > most_load) {
+            return;
+        }
+        cost += costs[i];
+        if (cost > kMaxDistance) {
+            throw std::overflow_error("costs of a route exceed 2^29 - 1");
         }
     }
 }

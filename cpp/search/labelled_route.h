@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 namespace arcfleet {
@@ -62,9 +63,10 @@ constexpr uint16_t kShortClosed = UINT16_MAX;
 // What labels are computed from: the ends of all tasks and the distances both ways.
 class TaskTable {
   public:
-    // Throws std::overflow_error if serving every task by a route of its own would cost
-    // more than kMaxDistance: no plan worth having costs more than that.
-    explicit TaskTable(const Network &network);
+    // Throws std::overflow_error if the costs of a route that carries at most so much
+    // might add up to more than kMaxDistance.
+    explicit TaskTable(const Network &network,
+                       int64_t most_load = std::numeric_limits<int64_t>::max());
 
     const Network &network() const { return *network_; }
     int32_t num_tasks() const { return static_cast<int32_t>(ends_.size()); }
@@ -109,6 +111,8 @@ class TaskTable {
     bool removal_never_costs() const { return removal_never_costs_; }
 
   private:
+    static void check_range(std::vector<int64_t> costs, std::vector<int32_t> demands,
+                            int64_t most_load);
     template <typename Pair>
     const Pair *pair_row(const std::vector<Pair> &pairs, int32_t task) const {
         return pairs.empty() ? nullptr : pairs.data() + idx(task) * (ends_.size() + 1);

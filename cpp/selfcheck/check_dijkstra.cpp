@@ -64,10 +64,22 @@ void check_elimination(const StreetGraph &graph, const std::vector<int32_t> &nod
     const Elimination elimination(graph, 1000);
     ARCFLEET_EQUAL(elimination.is_complete(), true);
     std::vector<int32_t> lanes;
+    std::vector<int32_t> some; // targets
+    for (const int32_t node : nodes) {
+        if (node % 3 != 1) {
+            some.push_back(node);
+        }
+    }
+    Elimination::ToTargets search(elimination, some);
     for (size_t first = 0; first < nodes.size(); first += Elimination::kLanes) {
         const size_t count = std::min(Elimination::kLanes, nodes.size() - first);
         elimination.sweep(std::span(nodes).subspan(first, count), lanes);
+        search.sweep(std::span(nodes).subspan(first, count));
         for (size_t lane = 0; lane < count; ++lane) {
+            for (const int32_t target : some) {
+                ARCFLEET_EQUAL(search.row(target)[lane],
+                               lanes[elimination.row_of(target) + lane]);
+            }
             for (const int32_t target : nodes) {
                 const int32_t found = lanes[elimination.row_of(target) + lane];
                 const int32_t expected =

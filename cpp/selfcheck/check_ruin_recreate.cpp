@@ -26,8 +26,9 @@ int64_t excess_of(const Network &network, const Plan &plan) {
 }
 
 // What a chain keeps up to date from step to step equals what is computed from scratch.
-void check_chain(const Network &network, uint64_t seed) {
-    const RuinRecreateTables tables(network, kSettings);
+// With `fewest_nearby` 0 tasks are put back near those near them.
+void check_chain(const Network &network, uint64_t seed, int32_t fewest_nearby) {
+    const RuinRecreateTables tables(network, kSettings, fewest_nearby);
     Chain chain(tables, seed, 0);
     chain.start(one_route_per_task(network));
     int64_t best = chain.best_cost();
@@ -78,7 +79,8 @@ void check_ruin_recreate() {
         if (network->num_tasks() == 0) {
             continue;
         }
-        check_chain(*network, round);
+        check_chain(*network, round, kFewestNearby);
+        check_chain(*network, round, 0);
         check_slices(*network, round, 1 + static_cast<int>(round % 3));
     }
 }

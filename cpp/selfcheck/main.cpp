@@ -25,6 +25,7 @@ int main(int count, char **arguments) {
         {"split", arcfleet::check_split},
         {"maens", arcfleet::check_maens},
         {"fleet", arcfleet::check_fleet},
+        {"areas", arcfleet::check_areas},
     };
     int failures = 0;
     for (const Check &check : checks) {

@@ -96,10 +96,12 @@ void RandomStreets::make_symmetric() {
     }
 }
 
-std::unique_ptr<Network> RandomStreets::network(int threads) const {
+std::unique_ptr<Network> RandomStreets::network(int threads,
+                                                Network::Measured measured) const {
     const ServiceArrays services{required, demand, service_cost, reverse_service_cost};
     return std::make_unique<Network>(num_nodes, links(), services, vehicle, turns(),
-                                     threads);
+                                     threads, std::span<const int32_t>(), 0,
+                                     Allowance(), measured);
 }
 
 void check_plan(const Network &network, const Plan &plan) {

@@ -50,7 +50,9 @@ struct RandomStreets {
     TurnArrays turns() const {
         return {turn_in, turn_out, turn_penalty, u_turns, u_turn_penalty};
     }
-    std::unique_ptr<Network> network(int threads = 1) const;
+    std::unique_ptr<Network>
+    network(int threads = 1,
+            Network::Measured measured = Network::Measured::whole) const;
 
   private:
     void draw_turns(Random &random);
@@ -69,5 +71,6 @@ void check_ruin_recreate();
 void check_split();
 void check_maens();
 void check_fleet();
+void check_areas();
 
 } // namespace arcfleet

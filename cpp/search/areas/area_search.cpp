@@ -14,8 +14,7 @@ namespace arcfleet {
 
 namespace {
 
-// An area has at most so many tasks, or enough for a few routes.
-constexpr int64_t kMostTasks = 800;
+// An area may always hold so many routes.
 constexpr int64_t kFewRoutes = 3;
 
 // Iterations for each task of the first round, where nothing is known of the speed, and
@@ -25,7 +24,7 @@ constexpr double kFirstBudget = 10.0;
 constexpr double kMostBudget = 2000.0;
 // Later rounds begin with a plan that is worth keeping: first temperature, as a share
 // of the usual.
-constexpr double kReheat = 0.3;
+constexpr double kReheat = 0.7;
 
 } // namespace
 
@@ -43,10 +42,11 @@ struct AreaSearch::Area {
 };
 
 AreaSearch::AreaSearch(const Network &network, const RuinRecreateSettings &settings,
-                       uint64_t seed, int threads, const Horizon &horizon,
-                       const Plan &start)
-    : network_(network), settings_(settings), rules_(network), seed_(seed),
-      horizon_(horizon), random_(seed, UINT64_MAX), positions_(task_positions(network)) {
+                       int64_t most_tasks, uint64_t seed, int threads,
+                       const Horizon &horizon, const Plan &start)
+    : network_(network), settings_(settings), rules_(network), most_tasks_(most_tasks),
+      seed_(seed), horizon_(horizon), random_(seed, UINT64_MAX),
+      positions_(task_positions(network)) {
     start_clock();
     if (start.num_routes() > 0) {
         for (size_t route = 0; route < start.num_routes(); ++route) {
@@ -78,7 +78,7 @@ void AreaSearch::plan_from_scratch(int threads) {
     for (int32_t task = 0; task < network_.num_tasks(); ++task) {
         sites.push_back({positions_[idx(task)], 1, task});
     }
-    const auto areas = draw_areas(std::move(sites), kMostTasks, random_);
+    const auto areas = draw_areas(std::move(sites), most_tasks_, random_);
     // By area, in order, whichever thread came first.
     std::vector<std::vector<std::vector<int32_t>>> routes(areas.size());
     std::vector<std::vector<std::vector<int32_t>>> deadheads(areas.size());
@@ -86,8 +86,7 @@ void AreaSearch::plan_from_scratch(int threads) {
     run_workers(std::min(threads, static_cast<int>(areas.size())), [&](int) {
         for (size_t i = next++; i < areas.size(); i = next++) {
             const Network part = network_.part(areas[i], 0);
-            const double seconds =
-                horizon_.seconds / static_cast<double>(areas.size());
+            const double seconds = horizon_.seconds / static_cast<double>(areas.size());
             const Plan plan = first_plan(part, seed_, seconds);
             for (size_t route = 0; route < plan.num_routes(); ++route) {
                 deadheads[i].push_back(part.deadheads(plan.route(route)));
@@ -126,8 +125,7 @@ void AreaSearch::draw_round() {
     for (size_t number = 0; number < routes_.size(); ++number) {
         const std::vector<int32_t> &arcs = routes_[number].arcs;
         const auto size = static_cast<int32_t>(arcs.size());
-        Site &site = sites.emplace_back(
-            Site{{}, size, static_cast<int32_t>(number)});
+        Site &site = sites.emplace_back(Site{{}, size, static_cast<int32_t>(number)});
         for (const int32_t arc : arcs) {
             const Position &position = positions_[idx(network_.arc(arc).task)];
             for (size_t i = 0; i < kLandmarks; ++i) {
@@ -136,12 +134,12 @@ void AreaSearch::draw_round() {
         }
     }
     num_routes_of_round_ = static_cast<int64_t>(routes_.size());
-    const auto mean_size =
-        network_.num_tasks() / std::max<int64_t>(1, static_cast<int64_t>(routes_.size()));
+    const auto mean_size = network_.num_tasks() /
+                           std::max<int64_t>(1, static_cast<int64_t>(routes_.size()));
     areas_.clear();
     budget_ = next_budget();
     for (std::vector<int32_t> &routes :
-         draw_areas(std::move(sites), std::max(kMostTasks, kFewRoutes * mean_size),
+         draw_areas(std::move(sites), std::max(most_tasks_, kFewRoutes * mean_size),
                     random_)) {
         auto &area = *areas_.emplace_back(std::make_unique<Area>());
         area.routes = std::move(routes);
@@ -215,9 +213,9 @@ void AreaSearch::open(Area &area) {
         settings.first_temperature =
             std::max(settings.last_temperature, kReheat * settings.first_temperature);
     }
-    const uint64_t seed =
-        seed_ + 0x9E3779B97F4A7C15ULL * static_cast<uint64_t>(round_) +
-        static_cast<uint64_t>(area.routes.front());
+    const uint64_t seed = seed_ +
+                          0x9E3779B97F4A7C15ULL * static_cast<uint64_t>(round_) +
+                          static_cast<uint64_t>(area.routes.front());
     area.search = std::make_unique<RuinRecreate>(*area.network, settings, seed, 1,
                                                  Horizon{area.budget, 0.0}, start);
 }

@@ -19,10 +19,11 @@ namespace arcfleet {
 
 class AreaSearch : public Engine {
   public:
-    // Without a start the tasks of each area are planned by path scanning. The network
-    // need not be measured.
+    // An area has at most so many tasks, or three routes. Without a start the tasks of
+    // each area are planned by path scanning. The network need not be measured.
     AreaSearch(const Network &network, const RuinRecreateSettings &settings,
-               uint64_t seed, int threads, const Horizon &horizon, const Plan &start);
+               int64_t most_tasks, uint64_t seed, int threads, const Horizon &horizon,
+               const Plan &start);
     AreaSearch(const AreaSearch &) = delete;
     AreaSearch &operator=(const AreaSearch &) = delete;
     ~AreaSearch();
@@ -55,6 +56,7 @@ class AreaSearch : public Engine {
     const Network &network_;
     const RuinRecreateSettings settings_;
     const RouteRules rules_;
+    const int64_t most_tasks_; // of an area
     const uint64_t seed_;
     const Horizon horizon_;
     Random random_;

@@ -1,7 +1,8 @@
 // Several chains of annealing side by side that share what they find. The horizon is
 // divided into cycles, in each of which the temperature falls once: annealing once more
 // finds better plans than annealing longer. Every second cycle starts from the best
-// plan, less hot.
+// plan, less hot. With many tasks so do the first cycles, which are short, so that
+// there is a good plan at any time.
 //
 // A chain has start(plan), continue_from(plan), step(temperature), iterations(), and of
 // its best plan best_plan(), best_cost(), best_objective() and best_fits_fleet(); its
@@ -49,6 +50,10 @@ template <typename Chain> class AnnealedChains : public Engine {
 
   private:
     double seconds_per_iteration(const Plan &plan) const;
+    double cycle_share() const;
+    int64_t this_cycle_iterations() const;
+    int64_t phase() const;
+    bool starts_from_best() const;
     double temperature(const Chain &chain) const;
     void run_chain(size_t chain, int64_t until, double deadline, int64_t target);
     void offer(size_t number);
@@ -65,6 +70,7 @@ template <typename Chain> class AnnealedChains : public Engine {
     int64_t cycle_iterations_ = std::numeric_limits<int64_t>::max();
     double cycle_seconds_ = std::numeric_limits<double>::infinity();
     int64_t cycle_ = 0;
+    int64_t lead_ = 0; // so many short cycles take the place of the first
     int64_t cycle_end_iteration_ = std::numeric_limits<int64_t>::max();
     double cycle_end_seconds_ = std::numeric_limits<double>::infinity();
     std::atomic<bool> done_{false};
@@ -82,6 +88,10 @@ template <typename Chain> class AnnealedChains : public Engine {
     // Of every fourth cycle, likewise: where most seeds end in the same second-best
     // plan, only a start from far off leads away from it.
     static constexpr double kHot = 4.0;
+    // With so many tasks a cycle takes seconds and has no good plan until its end.
+    // Cycles that double in length take the place of the first.
+    static constexpr int32_t kLongCycles = 400;
+    static constexpr int64_t kLead = 6;
     // The clock is looked at, and the temperature lowered, once in so many iterations.
     static constexpr int64_t kBatch = 32;
     // Iterations that tell how fast the search is; fewer where they would take more
@@ -108,6 +118,7 @@ void AnnealedChains<Chain>::begin(const Plan &first, int32_t num_tasks) {
         chain.start(first);
     }
     offer(0);
+    lead_ = num_tasks >= kLongCycles ? kLead : 0;
     const double n = num_tasks;
     // More time is spent on more cycles and on longer ones alike.
     const auto equal_cycles = [&](double iterations) {
@@ -117,7 +128,7 @@ void AnnealedChains<Chain>::begin(const Plan &first, int32_t num_tasks) {
     if (horizon_.seconds > 0.0) {
         const double pace = seconds_per_iteration(first);
         cycle_seconds_ = horizon_.seconds / equal_cycles(horizon_.seconds / pace);
-        cycle_end_seconds_ = cycle_seconds_;
+        cycle_end_seconds_ = cycle_share() * cycle_seconds_;
     } else {
         double iterations = std::max(kShortestCycle, kCycleFactor * n * n);
         if (horizon_.iterations > 0) {
@@ -126,8 +137,30 @@ void AnnealedChains<Chain>::begin(const Plan &first, int32_t num_tasks) {
             iterations = each / equal_cycles(each);
         }
         cycle_iterations_ = std::max<int64_t>(1, std::llround(iterations));
-        cycle_end_iteration_ = cycle_iterations_;
+        cycle_end_iteration_ = this_cycle_iterations();
     }
+}
+
+// Of the usual length of a cycle: 1, 1, 2, 4, 8 and 16 parts of 32 in the lead.
+template <typename Chain> double AnnealedChains<Chain>::cycle_share() const {
+    return cycle_ < lead_
+               ? std::exp2(static_cast<double>(std::max<int64_t>(1, cycle_) - lead_))
+               : 1.0;
+}
+
+template <typename Chain> int64_t AnnealedChains<Chain>::this_cycle_iterations() const {
+    return std::max<int64_t>(
+        1, std::llround(cycle_share() * static_cast<double>(cycle_iterations_)));
+}
+
+// Number of the cycle where those in the lead count as one.
+template <typename Chain> int64_t AnnealedChains<Chain>::phase() const {
+    return lead_ == 0 ? cycle_ : std::max<int64_t>(0, cycle_ - lead_ + 1);
+}
+
+// Whether the cycle starts from the best plan, less hot.
+template <typename Chain> bool AnnealedChains<Chain>::starts_from_best() const {
+    return (cycle_ > 0 && cycle_ < lead_) || phase() % 2 == 1;
 }
 
 // Measured on a chain that is thrown away.
@@ -151,19 +184,19 @@ double AnnealedChains<Chain>::temperature(const Chain &chain) const {
     if (horizon_.seconds > 0.0) {
         // Beyond the horizon there are no cycles: it stays as cold as it got.
         if (std::isfinite(cycle_end_seconds_)) {
-            left = (cycle_end_seconds_ - elapsed()) / cycle_seconds_;
+            left = (cycle_end_seconds_ - elapsed()) / (cycle_share() * cycle_seconds_);
         }
     } else {
         // As at the start of the batch, so that a run may be cut into slices anywhere.
         const int64_t batch = chain.iterations() / kBatch * kBatch;
         left = static_cast<double>(cycle_end_iteration_ - batch) /
-               static_cast<double>(cycle_iterations_);
+               static_cast<double>(this_cycle_iterations());
     }
     const RuinRecreateSettings &settings = tables_->settings;
     double first = settings.first_temperature;
-    if (cycle_ % 2 == 1) {
+    if (starts_from_best()) {
         first = std::max(first * kReheat, settings.last_temperature);
-    } else if (cycle_ % 4 == 2) {
+    } else if (phase() % 4 == 2) {
         first *= kHot;
     }
     const double fall = settings.last_temperature / first;
@@ -211,17 +244,17 @@ void AnnealedChains<Chain>::run_chain(size_t number, int64_t until, double deadl
 }
 
 template <typename Chain> void AnnealedChains<Chain>::start_next_cycle() {
-    if (horizon_.seconds > 0.0) {
-        if (elapsed() >= horizon_.seconds) {
-            cycle_end_seconds_ = std::numeric_limits<double>::infinity();
-            return;
-        }
-        cycle_end_seconds_ += cycle_seconds_;
-    } else {
-        cycle_end_iteration_ += cycle_iterations_;
+    if (horizon_.seconds > 0.0 && elapsed() >= horizon_.seconds) {
+        cycle_end_seconds_ = std::numeric_limits<double>::infinity();
+        return;
     }
     ++cycle_;
-    if (cycle_ % 2 == 1 && has_plan()) {
+    if (horizon_.seconds > 0.0) {
+        cycle_end_seconds_ += cycle_share() * cycle_seconds_;
+    } else {
+        cycle_end_iteration_ += this_cycle_iterations();
+    }
+    if (starts_from_best() && has_plan()) {
         for (Chain &chain : chains_) {
             chain.continue_from(best_plan());
         }

@@ -21,8 +21,9 @@ constexpr double kLongestDraw = 36.75;
 } // namespace
 
 Chain::Chain(const RuinRecreateTables &tables, uint64_t seed, uint64_t stream)
-    : tables_(tables), random_(seed, stream), plan_(tables.tasks, tables.rules, tables.inserts_nearby()),
-      penalties_(tables), ruin_(tables), order_(tables.tasks), insertion_(tables) {}
+    : tables_(tables), random_(seed, stream),
+      plan_(tables.tasks, tables.rules, tables.inserts_nearby), penalties_(tables),
+      ruin_(tables), order_(tables.tasks), insertion_(tables) {}
 
 void Chain::start(const Plan &plan) {
     continue_from(plan);

@@ -76,7 +76,7 @@ bool GreedyInsertion::overlooks(Random &random) {
 bool GreedyInsertion::insert_all(const std::vector<int32_t> &removed, double limit,
                                  const Penalties &penalties, CurrentPlan &plan,
                                  Random &random) {
-    const bool nearby = tables_.inserts_nearby() && random.below(kAnywhere) != 0;
+    const bool nearby = tables_.inserts_nearby && random.below(kAnywhere) != 0;
     for (const int32_t task : removed) {
         Found found;
         if (nearby) {

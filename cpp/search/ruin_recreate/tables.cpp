@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <numeric>
 
 namespace arcfleet {
@@ -75,11 +76,24 @@ std::vector<int32_t> nearest_tasks(const TaskTable &tasks, int32_t row) {
     return nearest;
 }
 
+namespace {
+
+// Of a route, excess included.
+int64_t most_load(const Network &network, const RuinRecreateSettings &settings) {
+    const double capacity = network.vehicle().capacity;
+    return std::llround(capacity * (1.0 + settings.most_excess));
+}
+
+} // namespace
+
 RuinRecreateTables::RuinRecreateTables(const Network &network,
-                                       const RuinRecreateSettings &given)
-    : tasks(network), rules(network), settings(given),
+                                       const RuinRecreateSettings &given,
+                                       int32_t fewest_nearby)
+    : tasks(network, most_load(network, given)), rules(network), settings(given),
       near_distance(mean_near_distance(network)),
-      row(std::min(tasks.num_tasks(), kLongestRow)) {
+      row(std::min(tasks.num_tasks(), kLongestRow)),
+      inserts_nearby(tasks.num_tasks() >= std::max(1, fewest_nearby) &&
+                     tasks.end_distances(0) == nullptr) {
     nearest = nearest_tasks(tasks, row);
 }
 

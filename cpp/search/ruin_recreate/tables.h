@@ -32,18 +32,16 @@ std::vector<int32_t> nearest_tasks(const TaskTable &tasks, int32_t row);
 constexpr int32_t kLongestRow = 1000;
 
 // With fewer tasks it takes no longer to look at all places.
-constexpr int32_t kFewestNearby = 400;
+constexpr int32_t kFewestNearby = 800;
 
 struct RuinRecreateTables {
-    RuinRecreateTables(const Network &network, const RuinRecreateSettings &settings);
+    RuinRecreateTables(const Network &network, const RuinRecreateSettings &settings,
+                       int32_t fewest_nearby = kFewestNearby);
 
     // The other tasks in order of distance, the task itself first.
     const int32_t *nearest_to(size_t task) const {
         return nearest.data() + task * idx(row);
     }
-
-    // Whether tasks are put back near the tasks near them, not anywhere.
-    bool inserts_nearby() const { return tasks.num_tasks() >= kFewestNearby; }
 
     TaskTable tasks;
     RouteRules rules;
@@ -51,6 +49,9 @@ struct RuinRecreateTables {
     double near_distance; // between a terminal and the nearest few others
     int32_t row;
     std::vector<int32_t> nearest; // by task, each cut at `row` entries
+    // Whether tasks are put back near the tasks near them, not anywhere: where places
+    // are looked at four at a time, all of them take no longer.
+    bool inserts_nearby;
 };
 
 } // namespace arcfleet

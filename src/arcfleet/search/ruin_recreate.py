@@ -11,7 +11,6 @@ seed, number of iterations and number of threads give the same plan.
 
 from __future__ import annotations
 
-import os
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
@@ -87,7 +86,9 @@ _RANGES = {
 
 
 #: With more tasks a city is planned in areas, unless it asks for a fleet's operations.
-AREAS_FROM = int(os.environ.get("AREAS_FROM", "2000"))
+AREAS_FROM = 2800
+#: An area has at most so many tasks, or those of three routes.
+AREA_TASKS = 2000
 
 
 def plans_in_areas(instance: Instance) -> bool:
@@ -112,6 +113,7 @@ def ruin_recreate(network: Network, context: RunContext) -> Result:
                 return _core.AreaSearch(
                     network.core,
                     **settings,
+                    most_tasks=AREA_TASKS,
                     seed=context.seed,
                     threads=context.threads,
                     horizon_iterations=iterations,
@@ -131,8 +133,8 @@ def ruin_recreate(network: Network, context: RunContext) -> Result:
             )
         except OverflowError:
             raise InstanceError(
-                "expected a plan with one route per street to cost at most "
-                f"{_core.MAX_DISTANCE}, found more in instance {network.instance.name!r}: "
+                "expected the streets of one route, served by a route each, to cost at "
+                f"most {_core.MAX_DISTANCE}, found more in instance {network.instance.name!r}: "
                 "use a coarser unit of cost"
             ) from None
 
